@@ -1,0 +1,60 @@
+//! The one shape of every `--json` answer.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Warning;
+
+/// The object that `--json` prints at the end of a command.
+///
+/// With `--interval` the same parts are printed as JSON Lines instead: each line is a [`Line`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Envelope<S, R> {
+    /// `rxpath/<name>/<major>.<minor>`.
+    pub schema: String,
+    /// What was really in force, after the kernel rounded and refused.
+    pub settings: S,
+    /// What came out.
+    pub result: R,
+    /// What to know before trusting it.
+    pub warnings: Vec<Warning>,
+}
+
+impl<S, R> Envelope<S, R> {
+    /// An envelope of schema `rxpath/<name>/1.0`.
+    pub fn new(name: &str, settings: S, result: R, warnings: Vec<Warning>) -> Self {
+        Self { schema: schema_id(name), settings, result, warnings }
+    }
+}
+
+/// The schema id of `name` in its current major and minor version.
+pub fn schema_id(name: &str) -> String {
+    format!("rxpath/{name}/1.0")
+}
+
+/// One line of a JSON Lines stream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum Line<S, I, R> {
+    /// First line: the effective settings.
+    Settings {
+        /// Schema id of the whole stream.
+        schema: String,
+        /// The settings.
+        #[serde(flatten)]
+        settings: S,
+    },
+    /// Set up and waiting for the first packet or for the order to start.
+    Ready {
+        /// Process id of the workload.
+        pid: u32,
+        /// Thread ids of its workers, in the order of `--cpu`.
+        tids: Vec<i32>,
+    },
+    /// What happened up to now (cumulative) and since the line before.
+    Interval(I),
+    /// The end.
+    Result(R),
+    /// A warning, at the moment it was noticed.
+    Warning(Warning),
+}

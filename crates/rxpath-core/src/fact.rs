@@ -1,0 +1,99 @@
+//! A fact about a host: known, absent with its reason, or denied with what would show it.
+//!
+//! A reader never invents: a missing source is a recorded gap, never a zero.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One fact that was looked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "state", rename_all = "lowercase")]
+pub enum Fact<T> {
+    /// It was read.
+    Ok {
+        /// What was read.
+        value: T,
+    },
+    /// The host does not have it.
+    Absent {
+        /// Why, in words a user can act on.
+        why: String,
+    },
+    /// The host has it and did not show it.
+    Denied {
+        /// The capability or permission that would show it.
+        needs: String,
+    },
+}
+
+impl<T> Fact<T> {
+    /// A fact that was read.
+    pub fn ok(value: T) -> Self {
+        Self::Ok { value }
+    }
+
+    /// A fact that this host does not have.
+    pub fn absent(why: impl Into<String>) -> Self {
+        Self::Absent { why: why.into() }
+    }
+
+    /// A fact that this process may not see.
+    pub fn denied(needs: impl Into<String>) -> Self {
+        Self::Denied { needs: needs.into() }
+    }
+
+    /// The value, when there is one.
+    pub fn value(&self) -> Option<&T> {
+        match self {
+            Self::Ok { value } => Some(value),
+            Self::Absent { .. } | Self::Denied { .. } => None,
+        }
+    }
+
+    /// The value by move, when there is one.
+    pub fn into_value(self) -> Option<T> {
+        match self {
+            Self::Ok { value } => Some(value),
+            Self::Absent { .. } | Self::Denied { .. } => None,
+        }
+    }
+
+    /// Applies `f` to the value and keeps a gap a gap.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Fact<U> {
+        match self {
+            Self::Ok { value } => Fact::Ok { value: f(value) },
+            Self::Absent { why } => Fact::Absent { why },
+            Self::Denied { needs } => Fact::Denied { needs },
+        }
+    }
+
+    /// Why there is no value, in one line; `None` when there is one.
+    pub fn gap(&self) -> Option<String> {
+        match self {
+            Self::Ok { .. } => None,
+            Self::Absent { why } => Some(format!("absent: {why}")),
+            Self::Denied { needs } => Some(format!("denied: needs {needs}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_not_a_value() {
+        let fact: Fact<u64> = Fact::absent("no such device");
+        assert_eq!(fact.value(), None);
+        assert_eq!(fact.map(|v| v + 1).gap().as_deref(), Some("absent: no such device"));
+    }
+
+    #[test]
+    fn states_are_told_apart_in_json() {
+        assert_eq!(serde_json::to_string(&Fact::ok(3)).unwrap(), r#"{"state":"ok","value":3}"#);
+        assert_eq!(
+            serde_json::to_string(&Fact::<u64>::denied("CAP_NET_ADMIN")).unwrap(),
+            r#"{"state":"denied","needs":"CAP_NET_ADMIN"}"#
+        );
+    }
+}

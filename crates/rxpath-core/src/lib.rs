@@ -1,0 +1,17 @@
+//! Words that every other crate shares: units, facts that may be missing, warnings, the JSON envelope.
+//!
+//! This crate is pure. It must not read the host, the clock or the environment.
+
+pub mod cpulist;
+pub mod envelope;
+pub mod fact;
+pub mod side;
+pub mod units;
+pub mod warning;
+
+pub use cpulist::CpuList;
+pub use envelope::Envelope;
+pub use fact::Fact;
+pub use side::Side;
+pub use units::{Bytes, Count, Nanos, ParseUnitError};
+pub use warning::Warning;

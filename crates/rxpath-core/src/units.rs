@@ -1,0 +1,272 @@
+//! Numbers with their units, as people type them and as results print them.
+//!
+//! `10k` and `1M` are decimal counts, `64KiB` is binary, `64kB` decimal, `10us` a duration.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A text that is not the quantity it was meant to be.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{text}` is not {what}: {why}; for example `{example}`")]
+pub struct ParseUnitError {
+    text: String,
+    what: &'static str,
+    why: String,
+    example: &'static str,
+}
+
+impl ParseUnitError {
+    pub(crate) fn new(text: &str, what: &'static str, why: &str, example: &'static str) -> Self {
+        Self { text: text.trim().into(), what, why: why.into(), example }
+    }
+}
+
+/// A number of things: packets, datagrams, connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[schemars(with = "u64")]
+pub struct Count(pub u64);
+
+/// A span or an instant in nanoseconds.
+///
+/// **Unit** ns. **Caveat** an instant is `CLOCK_MONOTONIC` unless its name says otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[schemars(with = "u64")]
+pub struct Nanos(pub u64);
+
+/// A size in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[schemars(with = "u64")]
+pub struct Bytes(pub u64);
+
+type Suffixes = &'static [(&'static str, f64)];
+
+const COUNT: Suffixes = &[("", 1.0), ("k", 1e3), ("K", 1e3), ("M", 1e6), ("G", 1e9)];
+const TIME: Suffixes =
+    &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("m", 60e9)];
+const SIZE: Suffixes = &[
+    ("", 1.0),
+    ("B", 1.0),
+    ("kB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+    ("GiB", 1_073_741_824.0),
+    ("k", 1024.0),
+    ("K", 1024.0),
+    ("M", 1_048_576.0),
+    ("G", 1_073_741_824.0),
+];
+
+fn parse(
+    text: &str,
+    what: &'static str,
+    example: &'static str,
+    suffixes: Suffixes,
+) -> Result<u64, ParseUnitError> {
+    let bad = |why: &str| ParseUnitError::new(text, what, why, example);
+    let trimmed = text.trim();
+    let split = trimmed
+        .find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_')
+        .unwrap_or(trimmed.len());
+    let (digits, suffix) = trimmed.split_at(split);
+    if digits.is_empty() {
+        return Err(bad("it does not start with a number"));
+    }
+    let suffix = suffix.trim_start();
+    let Some((_, factor)) = suffixes.iter().find(|(name, _)| *name == suffix) else {
+        let known: Vec<&str> =
+            suffixes.iter().map(|(name, _)| *name).filter(|name| !name.is_empty()).collect();
+        return Err(bad(&if suffix.is_empty() {
+            format!("the unit is missing (one of {})", known.join(", "))
+        } else {
+            format!("unit `{suffix}` is not one of {}", known.join(", "))
+        }));
+    };
+    let digits = digits.replace('_', "");
+    if let Ok(whole) = digits.parse::<u64>() {
+        // Whole numbers stay exact: f64 would lose digits above 2^53.
+        return whole.checked_mul(*factor as u64).ok_or_else(|| bad("the number is too large"));
+    }
+    let value = digits.parse::<f64>().map_err(|_| bad("the number is malformed"))? * factor;
+    if value < u64::MAX as f64 {
+        Ok(value.round() as u64)
+    } else {
+        Err(bad("the number is too large"))
+    }
+}
+
+macro_rules! quantity {
+    ($name:ident, $what:literal, $example:literal, $suffixes:expr) => {
+        impl FromStr for $name {
+            type Err = ParseUnitError;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                parse(text, $what, $example, $suffixes).map(Self)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.serialize_u64(self.0)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            /// Takes a plain number in the base unit or a text with a unit.
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                struct Visit;
+                impl serde::de::Visitor<'_> for Visit {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        write!(f, "{} such as \"{}\"", $what, $example)
+                    }
+                    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<$name, E> {
+                        Ok($name(value))
+                    }
+                    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<$name, E> {
+                        u64::try_from(value).map($name).map_err(|_| E::custom("it is negative"))
+                    }
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$name, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                }
+                from.deserialize_any(Visit)
+            }
+        }
+    };
+}
+
+quantity!(Count, "a count", "10k", COUNT);
+quantity!(Nanos, "a duration", "10us", TIME);
+quantity!(Bytes, "a size", "64KiB", SIZE);
+
+impl Nanos {
+    /// A span of whole seconds.
+    pub const fn from_secs(s: u64) -> Self {
+        Self(s * 1_000_000_000)
+    }
+
+    /// A span of whole milliseconds.
+    pub const fn from_millis(ms: u64) -> Self {
+        Self(ms * 1_000_000)
+    }
+
+    /// In seconds.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// As the standard library's duration.
+    pub fn as_duration(self) -> std::time::Duration {
+        std::time::Duration::from_nanos(self.0)
+    }
+}
+
+impl fmt::Display for Count {
+    /// At most four digits: `1.147M`, `350k`, `12`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&si(self.0 as f64))
+    }
+}
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.0 as f64;
+        for (unit, factor) in [("s", 1e9), ("ms", 1e6), ("us", 1e3)] {
+            if value >= factor {
+                return write!(f, "{}{unit}", significant(value / factor));
+            }
+        }
+        write!(f, "{}ns", self.0)
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.0 as f64;
+        for (unit, factor) in [("GiB", 1_073_741_824.0), ("MiB", 1_048_576.0), ("KiB", 1024.0)] {
+            if value >= factor {
+                return write!(f, "{} {unit}", significant(value / factor));
+            }
+        }
+        write!(f, "{} B", self.0)
+    }
+}
+
+/// A number in at most four digits with k, M or G.
+pub fn si(value: f64) -> String {
+    for (unit, factor) in [("G", 1e9), ("M", 1e6), ("k", 1e3)] {
+        if value.abs() >= factor {
+            return format!("{}{unit}", significant(value / factor));
+        }
+    }
+    significant(value)
+}
+
+fn significant(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        v if v >= 1.0 => 2,
+        _ => 3,
+    };
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_what_people_type() {
+        assert_eq!("10k".parse::<Count>().unwrap().0, 10_000);
+        assert_eq!("1.5M".parse::<Count>().unwrap().0, 1_500_000);
+        assert_eq!("10us".parse::<Nanos>().unwrap().0, 10_000);
+        assert_eq!("0.3s".parse::<Nanos>().unwrap().0, 300_000_000);
+        assert_eq!("64KiB".parse::<Bytes>().unwrap().0, 65_536);
+        assert_eq!("64kB".parse::<Bytes>().unwrap().0, 64_000);
+        assert_eq!("32".parse::<Bytes>().unwrap().0, 32);
+    }
+
+    #[test]
+    fn a_duration_without_unit_is_refused_with_an_example() {
+        let text = "10".parse::<Nanos>().unwrap_err().to_string();
+        assert!(text.contains("unit is missing") && text.contains("10us"), "{text}");
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in ["", "k", "-1", "1x", "1e9", "99999999999999999999", "1.2.3", "20000000000000G"]
+        {
+            assert!(text.parse::<Count>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn prints_at_most_four_digits() {
+        assert_eq!(Count(1_147_000).to_string(), "1.15M");
+        assert_eq!(Count(350_000).to_string(), "350k");
+        assert_eq!(Nanos(2_500).to_string(), "2.5us");
+        assert_eq!(Bytes(212_992).to_string(), "208 KiB");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC{0,30}") {
+            let _ = text.parse::<Count>();
+            let _ = text.parse::<Nanos>();
+            let _ = text.parse::<Bytes>();
+        }
+
+        #[test]
+        fn whole_numbers_are_exact(n in any::<u64>()) {
+            prop_assert_eq!(n.to_string().parse::<Count>().unwrap().0, n);
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The measured workloads. UDP senders and receivers that count every datagram.
+//!
+//! Threads and blocking system calls only; nothing is allocated per packet inside a loop.
+
+pub mod control;
+pub mod udp;

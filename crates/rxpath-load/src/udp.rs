@@ -1,0 +1,3 @@
+//! UDP: senders and receivers that count every datagram.
+
+pub mod result;

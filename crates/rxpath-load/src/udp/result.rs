@@ -1,0 +1,189 @@
+//! The results of `serve udp` and `load udp`, as `--json` prints them and the lab reads them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `result` of `serve udp`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServeResult {
+    /// First datagram to last read.
+    pub duration_s: f64,
+    /// Read by this process.
+    pub delivered_packets: u64,
+    /// Per second of `duration_s`.
+    pub delivered_pps: f64,
+    /// Payload bytes read.
+    pub delivered_bytes: u64,
+    /// `SO_MEMINFO` drops of all sockets (`SKMEMINFO_DROPS`), read before close.
+    pub socket_drops_packets: u64,
+    /// `sk_rmem_alloc` of all sockets after draining: what was still queued.
+    pub in_flight_bytes: u64,
+    /// What the sequence numbers say.
+    pub sequence: Sequence,
+    /// One-way delay from the sender's stamp to the read, when both run on one clock.
+    pub one_way_delay_us: Option<Quantiles>,
+    /// Kernel receive stamp to read, with `--stamps`.
+    pub socket_wait_us: Option<Quantiles>,
+    /// User CPU time of the process.
+    pub cpu_user_s: f64,
+    /// System CPU time of the process; softirqs that ran on top of it are in it.
+    pub cpu_system_s: f64,
+    /// One entry per thread.
+    pub threads: Vec<ThreadResult>,
+    /// One entry per socket.
+    pub sockets: Vec<SocketResult>,
+}
+
+/// What sequence numbers show. Datagrams under 16 bytes carry none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Sequence {
+    /// Whether datagrams carried sequence numbers.
+    pub checked: bool,
+    /// Streams seen.
+    pub streams_count: u64,
+    /// Numbers that never came, up to the highest seen of each stream.
+    pub lost_packets: u64,
+    /// Numbers that came twice.
+    pub duplicate_packets: u64,
+    /// Numbers that came after a higher one.
+    pub reordered_packets: u64,
+}
+
+/// Quantiles of a histogram, with its ends named by the field that holds it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Quantiles {
+    /// Values recorded.
+    pub samples_count: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// One worker thread.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThreadResult {
+    /// Thread id.
+    pub tid: i32,
+    /// CPU asked for.
+    pub asked_cpu: Option<u32>,
+    /// CPUs it was seen on, once per interval and at the end.
+    pub seen_cpus: Vec<u32>,
+    /// Datagrams handled.
+    pub packets: u64,
+    /// System calls made to move them.
+    pub calls_count: u64,
+    /// User CPU time.
+    pub cpu_user_s: f64,
+    /// System CPU time.
+    pub cpu_system_s: f64,
+    /// Time blocked on the socket (sender: no send buffer; receiver: waiting for a datagram).
+    pub blocked_s: f64,
+}
+
+/// One receiving socket.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SocketResult {
+    /// Index in the order of opening.
+    pub index: u32,
+    /// Datagrams read from it.
+    pub delivered_packets: u64,
+    /// `SKMEMINFO_DROPS`.
+    pub drops_packets: u64,
+    /// `sk_rcvbuf` (the kernel doubles what is asked).
+    pub rcvbuf_bytes: u64,
+    /// `sk_rmem_alloc` after draining.
+    pub rmem_bytes: u64,
+    /// Datagrams of the observed size that fit: `floor(sk_rcvbuf / truesize)`; `None` until a truesize is known.
+    pub capacity_packets: Option<u64>,
+    /// Memory that one datagram of the observed size takes.
+    pub truesize_bytes: Option<u64>,
+    /// `SO_INCOMING_NAPI_ID`; 0 = the device has no NAPI and busy polling cannot act.
+    pub napi_id: u32,
+    /// Aggregates read (with `--gro`; equal to the datagrams otherwise).
+    pub reads_count: u64,
+}
+
+/// `result` of `load udp`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadResult {
+    /// First send to last.
+    pub duration_s: f64,
+    /// By the schedule of `--rate`; equal to offered without one.
+    pub asked_packets: u64,
+    /// Attempted.
+    pub offered_packets: u64,
+    /// Accepted by this host's kernel.
+    pub sent_packets: u64,
+    /// Per second of `duration_s`.
+    pub sent_pps: f64,
+    /// Refused by this host's kernel, errors that were retried not counted.
+    pub send_errors_packets: u64,
+    /// The same by errno name.
+    pub send_errors: std::collections::BTreeMap<String, u64>,
+    /// `ECONNREFUSED` answers (an earlier datagram found no listener); the send was retried.
+    pub refused_count: u64,
+    /// `--rate`, or `None` when as fast as possible.
+    pub asked_pps: Option<f64>,
+    /// Intended send time to the send call, with `--rate`.
+    pub lateness_us: Option<Lateness>,
+    /// Time blocked on a full send buffer, all threads added.
+    pub blocked_s: f64,
+    /// Datagrams per send (1, or the N of `--gso N`; every send is a full batch).
+    pub segments_per_send: u32,
+    /// User CPU time of the process.
+    pub cpu_user_s: f64,
+    /// System CPU time of the process; on a default veth the receive softirq is in it.
+    pub cpu_system_s: f64,
+    /// One entry per thread.
+    pub threads: Vec<ThreadResult>,
+}
+
+/// How late sends were against their schedule.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Lateness {
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// One line of `--interval`: cumulative, so that any two lines give a rate.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interval {
+    /// `CLOCK_MONOTONIC` at the reading of the counters.
+    pub t_ns: u64,
+    /// Attempted so far (sender only).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub offered_packets: Option<u64>,
+    /// Sent so far (sender) or delivered so far (receiver).
+    pub packets: u64,
+    /// Payload bytes of these.
+    pub bytes: u64,
+    /// The same per thread.
+    pub thread_packets: Vec<u64>,
+    /// Per socket (receiver).
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub socket_packets: Vec<u64>,
+    /// `sk_rmem_alloc` per socket (receiver).
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub socket_rmem_bytes: Vec<u64>,
+    /// `SKMEMINFO_DROPS` per socket (receiver).
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub socket_drops_packets: Vec<u64>,
+    /// Blocked on the send buffer so far, all threads (sender).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub blocked_s: Option<f64>,
+    /// CPU each thread is on now.
+    pub thread_cpus: Vec<u32>,
+}

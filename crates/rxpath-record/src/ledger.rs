@@ -1,0 +1,92 @@
+//! The ledger: `offered = delivered + drops by place + in flight`, each term from a named counter.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Where a datagram can be lost, in the order of its way.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// The send call failed (EPERM of a netfilter OUTPUT rule, ENOBUFS of a full qdisc with `IP_RECVERR`).
+    SendCall,
+    /// The sender's queueing discipline.
+    Qdisc,
+    /// The ring of the receiving NAPI device was full.
+    Ring,
+    /// The per-CPU backlog of RPS (`enqueue_to_backlog`).
+    Backlog,
+    /// An ingress hook: netfilter ingress, tc or XDP.
+    IngressHook,
+    /// IP header, address, discard and reassembly errors.
+    Ip,
+    /// Reverse path filter.
+    ReversePath,
+    /// netfilter PREROUTING or INPUT.
+    Netfilter,
+    /// No socket on the port.
+    NoListener,
+    /// Wrong UDP checksum.
+    Checksum,
+    /// The socket's receive buffer was full.
+    SocketBuffer,
+    /// The machine-wide UDP memory limit.
+    UdpMemory,
+    /// UDP memory drops that this kernel shows in the socket only.
+    UdpMemoryUncounted,
+    /// Any other UDP error (`InErrors` less its named parts).
+    UdpOther,
+}
+
+/// A second counter that moves with a drop. Shown beside it, never added.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CrossCheck {
+    /// The counter's name.
+    pub counter: String,
+    /// How far it moved.
+    pub packets: u64,
+    /// Whether it says the same as the owner.
+    pub agrees: bool,
+}
+
+/// One place's loss, by its one owning counter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Drop {
+    /// Where.
+    pub place: Place,
+    /// The owning counter, or the formula when `derived`.
+    pub counter: String,
+    /// Datagrams lost here.
+    pub packets: u64,
+    /// Computed from several counters, not read from one.
+    pub derived: bool,
+    /// `false` when aggregates could not be converted to datagrams: then `packets` is the least it can be.
+    pub exact: bool,
+    /// Counters that moved with it.
+    pub cross_checks: Vec<CrossCheck>,
+}
+
+/// Where every datagram of a trial went.
+///
+/// **Unit** datagrams. **Source** counters named in each term.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ledger {
+    /// Attempted by the sender.
+    pub offered_packets: u64,
+    /// Accepted by the sender's kernel.
+    pub sent_packets: u64,
+    /// Read by the application.
+    pub delivered_packets: u64,
+    /// Losses, in the order of the way.
+    pub drops: Vec<Drop>,
+    /// Still in queues when the trial ended.
+    pub in_flight_packets: u64,
+    /// Seen on the receiving side and not the workload's.
+    pub foreign_packets: u64,
+    /// `offered - delivered - drops - in flight`: zero when every datagram is accounted for.
+    pub unaccounted_packets: i64,
+    /// Counters that contradict the ledger or were missing, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub notes: Vec<String>,
+}

@@ -1,0 +1,12 @@
+//! What a run leaves behind: the packet ledger, the run directory, its types and their JSON Schemas.
+//!
+//! Types, reader and writer live together so that what is written can always be read back.
+//! This crate must not read the host and must not measure: it gets numbers and keeps them.
+
+pub mod counters;
+pub mod environment;
+pub mod event;
+pub mod evidence;
+pub mod ledger;
+pub mod manifest;
+pub mod verdict;

@@ -1,0 +1,213 @@
+//! `manifest.json`: what was asked, what was run, what came out, and the checksums of the data files.
+
+use std::collections::BTreeMap;
+
+use rxpath_core::Warning;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::counters::Moved;
+use crate::evidence::Evidence;
+use crate::ledger::Ledger;
+use crate::verdict::Verdict;
+
+/// The whole manifest. Written at the start with `status: running`, replaced (by rename) after each trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Manifest {
+    /// `rxpath/run/1.0`.
+    pub schema: String,
+    /// Directory name of the run.
+    pub run_id: String,
+    /// How far it came.
+    pub status: Status,
+    /// The command line, word by word.
+    pub command: Vec<String>,
+    /// Version of rxpath.
+    pub version: String,
+    /// Scenario name.
+    pub scenario: String,
+    /// The question the scenario answers.
+    pub question: String,
+    /// What was expected before the run, in words.
+    pub expected: Option<String>,
+    /// The scenario with every default and `--set` filled in.
+    pub resolved: serde_json::Value,
+    /// Seed of the order and of the bootstrap.
+    pub seed: u64,
+    /// RFC 3339, UTC.
+    pub started: String,
+    /// RFC 3339, UTC; `None` while running or when killed.
+    pub ended: Option<String>,
+    /// Unix time minus `CLOCK_MONOTONIC`.
+    pub epoch_offset_ns: i64,
+    /// The variants in the scenario's order.
+    pub variants: Vec<VariantSummary>,
+    /// Every trial in the order of running, void ones too.
+    pub trials: Vec<Trial>,
+    /// Pairwise differences that the scenario asks about.
+    pub comparisons: Vec<Comparison>,
+    /// The A/A difference: how far two equal variants were apart.
+    pub noise_floor: Option<NoiseFloor>,
+    /// Headline of the run, one or two sentences.
+    pub headline: String,
+    /// What to know before trusting it.
+    pub warnings: Vec<Warning>,
+    /// Data files, relative to the run directory, with their SHA-256. `report.html` is not listed.
+    pub files: BTreeMap<String, String>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// Not ended, or killed.
+    Running,
+    /// All that was planned.
+    Complete,
+    /// Stopped by a signal; what is there is sound.
+    Interrupted,
+    /// Stopped by an error; what is there is sound.
+    Failed,
+}
+
+/// One variant over all its valid trials.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VariantSummary {
+    /// Name.
+    pub name: String,
+    /// What it changes, in one line.
+    pub what: String,
+    /// The settings in which it differs from the scenario's base.
+    pub settings: BTreeMap<String, serde_json::Value>,
+    /// Why this host cannot run it; then it has no trials.
+    pub not_available: Option<String>,
+    /// Valid trials.
+    pub trials_count: u32,
+    /// Metrics by name: `delivered_pps`, `offered_pps`, `loss_ratio`, `receiver_cpu_ns_per_packet`.
+    pub metrics: BTreeMap<String, Metric>,
+    /// The diagnosis of its median trial.
+    pub verdict: Option<Verdict>,
+}
+
+/// One metric of one variant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Metric {
+    /// Median over trials.
+    pub median: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+    /// 95 % interval of the median; `None` under five trials.
+    pub interval: Option<[f64; 2]>,
+    /// One value per valid trial, in the order of running.
+    pub values: Vec<f64>,
+}
+
+/// One trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Trial {
+    /// Index in the order of running, from 0.
+    pub trial: u32,
+    /// Block, from 0.
+    pub block: u32,
+    /// Variant name.
+    pub variant: String,
+    /// Why it does not count, when it does not.
+    pub void: Option<String>,
+    /// `open` while the sender's socket never blocked, `closed` otherwise.
+    pub loop_kind: LoopKind,
+    /// Noise grade A to D.
+    pub grade: Grade,
+    /// What the grade rests on, in words with numbers.
+    pub noise: Vec<String>,
+    /// Start and end of the measured window.
+    pub window_ns: [i64; 2],
+    /// Where every datagram went.
+    pub ledger: Ledger,
+    /// Everything that moved over the whole trial.
+    pub moved: Moved,
+    /// What the diagnosis was given.
+    pub evidence: Evidence,
+    /// What it said.
+    pub verdict: Option<Verdict>,
+    /// Metrics of the window by name.
+    pub metrics: BTreeMap<String, f64>,
+    /// The result objects of the workloads, as they printed them: `serve`, `load`, or an external command's.
+    pub workloads: BTreeMap<String, serde_json::Value>,
+    /// Warnings of the workloads and of the trial.
+    pub warnings: Vec<Warning>,
+}
+
+/// Whether the sender's schedule was its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoopKind {
+    /// Nothing that the receiver did slowed the sender.
+    Open,
+    /// The sender's socket blocked: the path set the pace.
+    Closed,
+}
+
+/// How quiet the machine was.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub enum Grade {
+    /// Quiet.
+    A,
+    /// Small disturbances.
+    B,
+    /// Disturbed; ratios still mean something.
+    C,
+    /// Too noisy to conclude.
+    D,
+}
+
+/// The difference between two variants in one metric.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// Metric name.
+    pub metric: String,
+    /// The variant that is the base of the ratio.
+    pub base: String,
+    /// The other one.
+    pub variant: String,
+    /// Ratio of medians, `variant / base`.
+    pub ratio: f64,
+    /// 95 % paired bootstrap interval; `None` under five pairs.
+    pub interval: Option<[f64; 2]>,
+    /// Smallest and largest ratio within a block.
+    pub range: [f64; 2],
+    /// Blocks in which both ran.
+    pub pairs_count: u32,
+    /// The statistical word.
+    pub outcome: Outcome,
+    /// What the scenario expected: `up`, `down`, `same`.
+    pub expected: Option<String>,
+}
+
+/// The word for a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The interval clears the threshold in the good direction.
+    Better,
+    /// The interval clears the threshold in the bad direction.
+    Worse,
+    /// The interval lies within the threshold.
+    Same,
+    /// The interval does not decide, or there are too few pairs for one.
+    Inconclusive,
+}
+
+/// The A/A comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NoiseFloor {
+    /// Metric name.
+    pub metric: String,
+    /// The variant run twice.
+    pub variant: String,
+    /// Second over first.
+    pub ratio: f64,
+}

@@ -1,0 +1,92 @@
+//! What a diagnosis says: which stage limits, how sure, by what evidence, what to change.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The stage that limits the rate of delivered datagrams.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// The load generator: it offered less than the path can take.
+    Sender,
+    /// The receive path runs inside the sender's call and the two cannot be told apart by ticks.
+    SenderOrSoftirq,
+    /// Softirq processing on one CPU.
+    Softirq,
+    /// The RPS backlog.
+    Backlog,
+    /// The device ring.
+    Ring,
+    /// A filter that drops on purpose.
+    Filter,
+    /// The socket's receive buffer: bursts or stalls overflow it while the reader has time left.
+    SocketQueue,
+    /// The reading application: it is busy all the time and still too slow.
+    Application,
+    /// The reading application has work waiting and is not given its CPU.
+    ApplicationDescheduled,
+    /// Softirqs take the reader's CPU: more offered load means less delivered.
+    Livelock,
+    /// Datagrams arrive damaged.
+    Checksum,
+    /// Nobody listens.
+    NoListener,
+    /// The asked rate was reached and nothing was lost.
+    Nothing,
+    /// The evidence does not decide.
+    Unknown,
+}
+
+/// How far the evidence carries.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confidence {
+    /// Several readings fit; the paired trial named in the verdict decides.
+    Weak,
+    /// One reading fits better than the others.
+    Fair,
+    /// Counters and CPU time say the same.
+    Strong,
+}
+
+/// One number behind a verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EvidenceLine {
+    /// The statement with its number, unit and base.
+    pub text: String,
+    /// The counter or file that it came from.
+    pub source: String,
+}
+
+/// The answer of the diagnosis for one trial or variant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Verdict {
+    /// The limiting stage.
+    pub stage: Stage,
+    /// The CPU concerned, where one is.
+    pub cpu: Option<u32>,
+    /// How sure.
+    pub confidence: Confidence,
+    /// One sentence: `the receiving application is the limit: CPU 1 is 100 % busy`.
+    pub sentence: String,
+    /// What it rests on, strongest first.
+    pub evidence: Vec<EvidenceLine>,
+    /// What to change, most effective first.
+    pub remedies: Vec<String>,
+    /// The paired trial that would decide, when this one cannot.
+    pub paired_trial: Option<PairedTrial>,
+}
+
+/// A second trial that tells apart what this one cannot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PairedTrial {
+    /// Move the receive softirq to another CPU by RPS.
+    Rps,
+    /// Move it into a NAPI kernel thread.
+    NapiThread,
+}
