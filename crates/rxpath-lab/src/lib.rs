@@ -1,1 +1,3 @@
-//! placeholder
+//! Experiments: scenario files, the two-namespace lab they run in, trials, and the run directory they leave.
+
+pub mod scenario;

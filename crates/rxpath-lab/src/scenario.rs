@@ -1,0 +1,3 @@
+//! What an experiment is: its question, its lab, its two workloads, its variants and its trials.
+
+pub mod spec;

@@ -1,0 +1,221 @@
+//! The resolved form of a scenario: what the runner is handed, with nothing left to interpret.
+//!
+//! A scenario file is a base and overlays. Resolving merges them per variant, replaces CPU roles by CPU
+//! numbers of this host and marks the variants that this host cannot run.
+
+use std::collections::BTreeMap;
+
+use rxpath_core::{CpuList, Nanos, Warning};
+use serde::Serialize;
+
+/// A scenario ready to run on this host.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Resolved {
+    /// Name: the file's, without its directory and ending.
+    pub name: String,
+    /// The question it answers, one sentence.
+    pub question: String,
+    /// What is expected and why, one or two sentences.
+    pub expected: Option<String>,
+    /// The variants in the file's order; sweeps are expanded.
+    pub variants: Vec<Variant>,
+    /// Differences to be judged at the end.
+    pub compare: Vec<Compare>,
+    /// How trials are made and when to stop.
+    pub trials: Trials,
+    /// What the host's shape changed: fewer CPUs than wished, roles that share a CPU.
+    pub warnings: Vec<Warning>,
+}
+
+/// One variant, complete in itself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Variant {
+    /// Name, unique in the scenario.
+    pub name: String,
+    /// What it changes, one line.
+    pub what: String,
+    /// Dotted keys in which it differs from the base, with its values.
+    pub settings: BTreeMap<String, serde_json::Value>,
+    /// Why this host cannot run it.
+    pub not_available: Option<String>,
+    /// The lab around the workloads.
+    pub lab: Lab,
+    /// The receiving side.
+    pub serve: Workload,
+    /// The sending side.
+    pub load: Workload,
+}
+
+/// Where the two sides live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topology {
+    /// Two network namespaces of one machine, joined by a veth pair. Needs root.
+    #[default]
+    Netns,
+    /// Loopback of the namespace the program runs in. Needs no root; other traffic is counted with it.
+    Local,
+}
+
+/// Everything around the workloads that a variant can set. Device names are `veth` on both sides.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Lab {
+    /// Where the two sides live.
+    pub topology: Topology,
+    /// Queues of each end of the veth pair.
+    pub queues: u32,
+    /// MTU of both ends, bytes.
+    pub mtu_bytes: u32,
+    /// IPv6 instead of IPv4 between the two ends.
+    pub ipv6: bool,
+    /// Receiver addresses (1 = only the first).
+    pub addresses: u32,
+    /// RPS mask of every receive queue of the receiver's end; empty = off.
+    pub rps_cpus: CpuList,
+    /// `rx-gro` of the receiver's end (with the right sender it switches NAPI on).
+    pub gro: bool,
+    /// `rx-udp-gro-forwarding` of the receiver's end.
+    pub udp_gro_forwarding: bool,
+    /// `tx-tcp-segmentation` of the sender's end.
+    pub tso: bool,
+    /// `tx-udp-segmentation` of the sender's end: off = GSO batches are cut before the link.
+    pub udp_segmentation: bool,
+    /// NAPI of the receiver's end in a kernel thread.
+    pub threaded: bool,
+    /// CPU that the NAPI threads are pinned to.
+    pub napi_cpu: Option<u32>,
+    /// Scheduler policy of the NAPI threads is `SCHED_IDLE` (to starve a ring on purpose).
+    pub napi_idle: bool,
+    /// CPUs with a busy loop at normal priority for the whole trial.
+    pub hogs: CpuList,
+    /// sysctls of the receiver's namespace.
+    pub sysctl_rx: BTreeMap<String, String>,
+    /// sysctls of the sender's namespace.
+    pub sysctl_tx: BTreeMap<String, String>,
+    /// nftables ruleset loaded in the receiver's namespace, in nft's language.
+    pub nft_rx: Option<String>,
+    /// The same for the sender's namespace.
+    pub nft_tx: Option<String>,
+    /// iptables command lines (without the word `iptables`) run in the receiver's namespace.
+    pub iptables_rx: Vec<String>,
+    /// Queueing discipline of the sender's end.
+    pub qdisc_tx: Option<Qdisc>,
+}
+
+/// A queueing discipline of the sender's end.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Qdisc {
+    /// Token bucket.
+    Tbf {
+        /// Rate in bits per second.
+        rate_bps: u64,
+        /// Bucket in bytes.
+        burst_bytes: u32,
+        /// Queue in bytes.
+        limit_bytes: u32,
+    },
+    /// First in, first out.
+    Pfifo {
+        /// Queue in packets.
+        limit_packets: u32,
+    },
+    /// Fair queueing with default values.
+    Fq,
+}
+
+/// One side's program.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Workload {
+    /// `rxpath serve udp` or `rxpath load udp` with these options; addresses are added by the runner.
+    Udp {
+        /// Command-line options in their final form, `--cpu 1 --batch 64`; without ADDR, `--control`, `--interval`.
+        options: Vec<String>,
+        /// CPUs of its threads, when pinned.
+        cpus: CpuList,
+        /// Payload bytes of a datagram (load) or expected (serve: same value).
+        size_bytes: u32,
+        /// Datagrams per send (load with GSO), else 1.
+        segments: u32,
+        /// Whether the receiver reads GRO aggregates.
+        gro: bool,
+        /// UDP port.
+        port: u16,
+        /// Nothing listens (the server is not started).
+        absent: bool,
+    },
+    /// Any other program.
+    External {
+        /// The command, word by word; `{addr}`, `{port}`, `{duration_s}` are replaced.
+        command: Vec<String>,
+        /// CPUs it is bound to.
+        cpus: CpuList,
+        /// How its output becomes numbers.
+        parser: Parser,
+        /// Line on its output that says that it is ready; `None` = ready when its port is bound or at once.
+        ready: Option<String>,
+        /// UDP port that it uses.
+        port: u16,
+    },
+}
+
+/// How the output of an external program becomes numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Parser {
+    /// `iperf3 -J`.
+    Iperf3,
+    /// wrk's summary.
+    Wrk,
+    /// JSON with one pointer per metric.
+    Json {
+        /// Metric name to RFC 6901 pointer.
+        pointers: BTreeMap<String, String>,
+    },
+    /// A regular expression with named groups; each group is a metric.
+    Regex {
+        /// The pattern.
+        pattern: String,
+    },
+    /// Output is kept and not read.
+    None,
+}
+
+/// A difference to be judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Compare {
+    /// Metric name.
+    pub metric: String,
+    /// Base of the ratio.
+    pub base: String,
+    /// The variant held against it.
+    pub variant: String,
+    /// `up`, `down` or `same`.
+    pub expected: Option<String>,
+}
+
+/// How trials are made and when to stop.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trials {
+    /// Blocks at least (the A/A block is one more).
+    pub blocks: u32,
+    /// Blocks at most, when the stop rule is not met.
+    pub max_blocks: u32,
+    /// Load before the settle test.
+    pub ramp: Nanos,
+    /// Longest wait for a settled rate.
+    pub settle: Nanos,
+    /// Measured window.
+    pub measure: Nanos,
+    /// Half-width of the interval of the ratio at which adding blocks stops, as a share of the ratio.
+    pub precision_ratio: f64,
+    /// Differences inside `1 +- this` are "same".
+    pub threshold_ratio: f64,
+    /// Whole run's limit; when it is up, the run ends after the trial in progress.
+    pub time_limit: Nanos,
+    /// Run block 0 with the same variant twice.
+    pub aa: bool,
+    /// Seed of the order and the bootstrap.
+    pub seed: u64,
+}
