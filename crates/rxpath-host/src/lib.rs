@@ -1,1 +1,9 @@
-//! placeholder
+//! The host as it is: procfs, sysfs, netlink, sockets, threads, namespaces.
+//!
+//! The question this crate answers: *what does this kernel say, and what did it really do with what
+//! we asked?* Each fact is ok, absent with its reason or denied with what would show it. The crate
+//! must not judge (that is for rules and the diagnosis) and must not know about experiments.
+
+pub mod error;
+
+pub use error::HostError;

@@ -1,0 +1,171 @@
+//! What can go wrong between this program and the host, by what the caller can do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rxpath_core::Fact;
+use thiserror::Error;
+
+/// A failed reading or setting of the host.
+#[derive(Debug, Error)]
+pub enum HostError {
+    /// The kernel has it and refused: run with the capability.
+    #[error("{what}: permission denied, needs {capability}")]
+    Denied {
+        /// What was tried.
+        what: String,
+        /// The capability or file permission that would allow it.
+        capability: String,
+    },
+    /// This kernel, device or namespace can't do it: do without, or change the host.
+    #[error("{what}: not supported here, needs {needs}")]
+    Unsupported {
+        /// What was tried.
+        what: String,
+        /// The kernel option, version or device that has it.
+        needs: String,
+    },
+    /// The file, device or object is not there.
+    #[error("{}: no such file or object", path.display())]
+    Missing {
+        /// What was looked for.
+        path: PathBuf,
+    },
+    /// It was read and is not what it should be: a defect of the kernel, the capture or this program.
+    #[error("{}:{line}: {why}", path.display())]
+    Malformed {
+        /// The source.
+        path: PathBuf,
+        /// Line, from 1; 0 when the whole source is meant.
+        line: usize,
+        /// What is wrong and what was expected.
+        why: String,
+    },
+    /// Reading or writing failed for another reason.
+    #[error("cannot {op} {}", path.display())]
+    Io {
+        /// `read`, `write`, `list`, `open`, ...
+        op: &'static str,
+        /// Of what.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A system call or netlink request was refused.
+    #[error("{op}: {}{}", io::Error::from_raw_os_error(*errno), extack.as_ref().map_or(String::new(), |text| format!(": {text}")))]
+    Kernel {
+        /// What was asked for, with its object: `create veth rxp0`.
+        op: String,
+        /// The positive error number.
+        errno: i32,
+        /// The kernel's own words (`NLMSGERR_ATTR_MSG`), when it gave some.
+        extack: Option<String>,
+    },
+}
+
+impl HostError {
+    /// The error of a failed `op` on `path`, classified by its error number.
+    ///
+    /// `EOPNOTSUPP` and `EINVAL` on reading an attribute mean that the driver does not have it
+    /// (sysfs `speed` of a veth, `net/core/dev.c` `speed_show`).
+    pub fn from_io(op: &'static str, path: &Path, source: io::Error) -> Self {
+        let what = || format!("{op} {}", path.display());
+        match source.raw_os_error() {
+            Some(libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::ESRCH) => {
+                Self::Missing { path: path.into() }
+            }
+            Some(libc::EACCES | libc::EPERM) => {
+                Self::Denied { what: what(), capability: capability_for(path).into() }
+            }
+            Some(libc::EOPNOTSUPP | libc::ENOSYS) => {
+                Self::Unsupported { what: what(), needs: "a kernel or driver that has it".into() }
+            }
+            Some(libc::EINVAL) if op == "read" => {
+                Self::Unsupported { what: what(), needs: "a driver that has this attribute".into() }
+            }
+            _ if source.kind() == io::ErrorKind::NotFound => Self::Missing { path: path.into() },
+            _ => Self::Io { op, path: path.into(), source },
+        }
+    }
+
+    /// The error of a system call that just failed, from `errno`.
+    pub fn last_os(op: impl Into<String>) -> Self {
+        let errno = io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+        Self::kernel(op, errno)
+    }
+
+    /// A refused system call or request.
+    pub fn kernel(op: impl Into<String>, errno: i32) -> Self {
+        Self::Kernel { op: op.into(), errno, extack: None }
+    }
+
+    /// A malformed source.
+    pub fn malformed(path: impl Into<PathBuf>, line: usize, why: impl Into<String>) -> Self {
+        Self::Malformed { path: path.into(), line, why: why.into() }
+    }
+
+    /// The gap that this error leaves in a list of facts.
+    pub fn into_gap<T>(self) -> Fact<T> {
+        match self {
+            Self::Denied { capability, .. } => Fact::denied(capability),
+            Self::Kernel { errno: libc::EPERM | libc::EACCES, .. } => {
+                Fact::denied(format!("more privilege ({self})"))
+            }
+            Self::Io { ref source, .. } => Fact::absent(format!("{self}: {source}")),
+            other => Fact::absent(other.to_string()),
+        }
+    }
+}
+
+/// A reading as a fact: errors become gaps with their reason.
+pub fn fact<T>(result: Result<T, HostError>) -> Fact<T> {
+    match result {
+        Ok(value) => Fact::ok(value),
+        Err(error) => error.into_gap(),
+    }
+}
+
+/// Which capability opens a file that refused; the kernel does not say, so this names the usual one.
+fn capability_for(path: &Path) -> &'static str {
+    let path = path.to_string_lossy();
+    if path.contains("/sys/kernel/debug") || path.contains("/sys/kernel/tracing") {
+        "CAP_SYS_ADMIN (root)"
+    } else if path.contains("/net/") {
+        "CAP_NET_ADMIN"
+    } else if path.contains("/proc/") {
+        "CAP_SYS_PTRACE or the same user"
+    } else {
+        "CAP_DAC_OVERRIDE (root)"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(op: &'static str, path: &str, errno: i32) -> HostError {
+        HostError::from_io(op, Path::new(path), io::Error::from_raw_os_error(errno))
+    }
+
+    #[test]
+    fn errors_become_the_right_gap() {
+        let denied: Fact<u8> = of("read", "/sys/kernel/debug/x", libc::EACCES).into_gap();
+        assert_eq!(denied, Fact::denied("CAP_SYS_ADMIN (root)"));
+        let absent: Fact<u8> = of("read", "/proc/net/nope", libc::ENOENT).into_gap();
+        assert_eq!(absent.gap().unwrap(), "absent: /proc/net/nope: no such file or object");
+        let driver: Fact<u8> = of("read", "/sys/class/net/v0/speed", libc::EINVAL).into_gap();
+        assert!(driver.gap().unwrap().contains("driver"));
+        let io: Fact<u8> = of("read", "/proc/x", libc::EIO).into_gap();
+        assert!(io.gap().unwrap().contains("cannot read /proc/x: Input/output error"));
+    }
+
+    #[test]
+    fn a_kernel_error_is_one_line_with_the_kernels_own_words() {
+        let error = HostError::Kernel {
+            op: "create veth a".into(),
+            errno: libc::EEXIST,
+            extack: Some("name taken".into()),
+        };
+        assert_eq!(error.to_string(), "create veth a: File exists (os error 17): name taken");
+    }
+}
