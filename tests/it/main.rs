@@ -1,1 +1,3 @@
-//! placeholder
+//! Tests of the built program that need no root.
+
+mod dependency_rule;

@@ -1,0 +1,42 @@
+# make demo and make test do all the set-up themselves; `make help` lists the rest.
+CARGO ?= cargo
+PROFILE_CI = --profile ci
+RXPATH = target/release/rxpath
+
+.PHONY: help setup demo test lint bench install build schema
+
+help:
+	@echo 'make demo     build, run the tutorial in a lab of two network namespaces, write a report'
+	@echo 'make test     the whole test suite (root tests need root; without it they are named as skipped)'
+	@echo 'make lint     formatting, clippy, dependency rules'
+	@echo 'make bench    speed against iperf3 and trafgen, interleaved; needs root and a quiet machine'
+	@echo 'make install  put rxpath into PREFIX/bin (default /usr/local)'
+	@echo 'make schema   write schemas/ anew from the types'
+
+build:
+	@tools/setup.sh build
+	$(CARGO) build --release
+
+demo: build
+	$(RXPATH) demo
+
+test:
+	@tools/setup.sh test
+	tools/test.sh
+
+lint:
+	@tools/setup.sh lint
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy $(PROFILE_CI) --all-targets --workspace -- -D warnings
+	$(CARGO) deny --log-level error check bans licenses sources
+
+bench: build
+	@tools/setup.sh bench
+	tools/bench.sh
+
+schema: build
+	$(RXPATH) schema --write schemas
+
+PREFIX ?= /usr/local
+install: build
+	install -D -m 0755 $(RXPATH) $(DESTDIR)$(PREFIX)/bin/rxpath

@@ -1,0 +1,84 @@
+//! What can go wrong in a lab, by what the caller can do about it.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// An error of the lab.
+#[derive(Debug, Error)]
+pub enum LabError {
+    /// The host refused or lacks something.
+    #[error(transparent)]
+    Host(#[from] rxpath_host::HostError),
+    /// The run directory could not be written.
+    #[error(transparent)]
+    Record(#[from] rxpath_record::RecordError),
+    /// Something needed is not there; nothing was started.
+    #[error("{what}")]
+    CannotRun {
+        /// What is missing and why it is needed.
+        what: String,
+        /// What works without it.
+        hint: String,
+    },
+    /// A workload ended before it was told to.
+    #[error("{program} died during {phase}: {how}{}", quoted(.last_words))]
+    Died {
+        /// `serve` or `load`.
+        program: &'static str,
+        /// Phase of the trial.
+        phase: &'static str,
+        /// Exit code or signal.
+        how: String,
+        /// What it last printed.
+        last_words: String,
+    },
+    /// A workload did not answer in time.
+    #[error("{program} did not reach {what} within {after_s} s{}", quoted(.last_words))]
+    Silent {
+        /// `serve` or `load`.
+        program: &'static str,
+        /// What was waited for.
+        what: &'static str,
+        /// The limit.
+        after_s: f64,
+        /// What it last printed.
+        last_words: String,
+    },
+    /// A file operation failed.
+    #[error("cannot {op}: {source}")]
+    Io {
+        /// The operation, with its object.
+        op: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// A program could not be started.
+    #[error("cannot start {}: {source}", path.display())]
+    Start {
+        /// The program.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// A signal asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// The program contradicts itself.
+    #[error("internal: {what}")]
+    Internal {
+        /// How.
+        what: String,
+    },
+}
+
+impl LabError {
+    /// An I/O error with the operation that met it.
+    pub fn io(op: impl Into<String>, source: std::io::Error) -> Self {
+        Self::Io { op: op.into(), source }
+    }
+}
+
+fn quoted(words: &str) -> String {
+    if words.is_empty() { String::new() } else { format!("; it said: {words}") }
+}

@@ -1,0 +1,334 @@
+//! One workload process of a trial: orders in, JSON Lines out, and the truth about its end.
+//!
+//! The program is the same binary that users run by hand, steered over its standard input. A reader thread
+//! takes its lines as they come; nothing here looks at the numbers inside them.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rxpath_core::Warning;
+use rxpath_core::envelope::Line;
+use rxpath_load::control::Order;
+use rxpath_load::udp::result::Interval;
+use serde_json::Value;
+
+use crate::error::LabError;
+
+/// Lines kept of what a program said on its standard error.
+const LAST_WORDS: usize = 20;
+/// How often a wait looks at the stop flag.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// What a program reports once.
+enum Said {
+    Settings(Value),
+    Ready { pid: u32, tids: Vec<i32> },
+    Result(Value),
+    Warning(Warning),
+    /// Its standard output ended.
+    End,
+}
+
+/// A running workload.
+pub struct Program {
+    name: &'static str,
+    child: Child,
+    stdin: Option<ChildStdin>,
+    said: Receiver<Said>,
+    intervals: Arc<Mutex<Vec<Interval>>>,
+    last_words: Arc<Mutex<VecDeque<String>>>,
+    readers: Vec<JoinHandle<()>>,
+    /// Process id and worker thread ids, from `ready`.
+    pub pid: u32,
+    /// Worker thread ids in the order of `--cpu`.
+    pub tids: Vec<i32>,
+    /// Effective settings, as the program printed them.
+    pub settings: Value,
+    /// Warnings so far.
+    pub warnings: Vec<Warning>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Program {
+    /// Takes over a child that was started with all three streams piped.
+    pub fn adopt(name: &'static str, mut child: Child) -> Result<Self, LabError> {
+        let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(LabError::Internal { what: format!("{name} was started without pipes") });
+        };
+        let (tell, said) = channel();
+        let intervals = Arc::new(Mutex::new(Vec::with_capacity(1024)));
+        let last_words = Arc::new(Mutex::new(VecDeque::with_capacity(LAST_WORDS)));
+        let readers = vec![
+            std::thread::spawn({
+                let intervals = Arc::clone(&intervals);
+                let last_words = Arc::clone(&last_words);
+                move || {
+                    read_lines(stdout, &intervals, &last_words, |word| tell.send(word).is_ok());
+                }
+            }),
+            std::thread::spawn({
+                let last_words = Arc::clone(&last_words);
+                move || {
+                    for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                        remember(&last_words, line);
+                    }
+                }
+            }),
+        ];
+        let pid = child.id();
+        Ok(Self {
+            name,
+            child,
+            stdin: Some(stdin),
+            said,
+            intervals,
+            last_words,
+            readers,
+            pid,
+            tids: Vec::new(),
+            settings: Value::Null,
+            warnings: Vec::new(),
+        })
+    }
+
+    /// Waits for `ready`.
+    pub fn wait_ready(&mut self, limit: Duration, stop: &AtomicBool) -> Result<(), LabError> {
+        self.wait("set-up", limit, stop, |said| matches!(said, Said::Ready { .. })).map(|_| ())
+    }
+
+    /// Waits for the result object.
+    pub fn wait_result(&mut self, limit: Duration, stop: &AtomicBool) -> Result<Value, LabError> {
+        match self.wait("its result", limit, stop, |said| matches!(said, Said::Result(_)))? {
+            Said::Result(value) => Ok(value),
+            _ => Err(LabError::Internal { what: "a wait for a result ended with something else".into() }),
+        }
+    }
+
+    fn wait(
+        &mut self,
+        what: &'static str,
+        limit: Duration,
+        stop: &AtomicBool,
+        wanted: impl Fn(&Said) -> bool,
+    ) -> Result<Said, LabError> {
+        let deadline = Instant::now() + limit;
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return Err(LabError::Interrupted);
+            }
+            match self.said.recv_timeout(GLANCE) {
+                Ok(Said::End) | Err(RecvTimeoutError::Disconnected) => return Err(self.died(what)),
+                Ok(said) => {
+                    self.note(&said);
+                    if wanted(&said) {
+                        return Ok(said);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
+                    return Err(LabError::Silent {
+                        program: self.name,
+                        what,
+                        after_s: limit.as_secs_f64(),
+                        last_words: self.last_words(),
+                    });
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn note(&mut self, said: &Said) {
+        match said {
+            Said::Settings(value) => self.settings = value.clone(),
+            Said::Ready { pid, tids } => (self.pid, self.tids) = (*pid, tids.clone()),
+            Said::Warning(warning) => self.warnings.push(warning.clone()),
+            Said::Result(_) | Said::End => {}
+        }
+    }
+
+    /// Fails when the program is gone although nobody told it to go.
+    pub fn check_alive(&mut self, phase: &'static str) -> Result<(), LabError> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            _ => Err(self.died(phase)),
+        }
+    }
+
+    /// Sends an order.
+    pub fn order(&mut self, order: Order) -> Result<(), LabError> {
+        let sent = self.stdin.as_mut().map(|pipe| writeln!(pipe, "{order}").and_then(|()| pipe.flush()));
+        match sent {
+            Some(Ok(())) => Ok(()),
+            _ => Err(self.died("an order")),
+        }
+    }
+
+    /// The interval lines from number `from` on.
+    pub fn intervals_from(&self, from: usize) -> Vec<Interval> {
+        locked(&self.intervals).get(from..).unwrap_or_default().to_vec()
+    }
+
+    /// Every interval line so far.
+    pub fn intervals(&self) -> Vec<Interval> {
+        self.intervals_from(0)
+    }
+
+    /// Lets the program end by itself: closes its input and waits; kills it after `limit`.
+    pub fn finish(mut self, limit: Duration) -> Result<Vec<Warning>, LabError> {
+        drop(self.stdin.take());
+        let deadline = Instant::now() + limit;
+        while Instant::now() < deadline {
+            match self.child.try_wait() {
+                Ok(Some(_)) => break,
+                // why: waits for the exit of a child with a deadline; there is no wait call with a time limit.
+                Ok(None) => std::thread::sleep(Duration::from_millis(2)),
+                Err(source) => return Err(LabError::io("wait for a workload", source)),
+            }
+        }
+        while let Ok(said) = self.said.try_recv() {
+            self.note(&said);
+        }
+        Ok(std::mem::take(&mut self.warnings))
+    }
+
+    fn last_words(&self) -> String {
+        locked(&self.last_words).iter().cloned().collect::<Vec<_>>().join(" | ")
+    }
+
+    fn died(&mut self, phase: &'static str) -> LabError {
+        // The streams are at their end, so the exit is near; the short wait gets its status.
+        let deadline = Instant::now() + Duration::from_millis(500);
+        let mut how = "it closed its output and went on".to_owned();
+        while Instant::now() < deadline {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                how = describe(status);
+                break;
+            }
+            // why: polls for the exit of a child, bounded by the deadline above.
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        LabError::Died { program: self.name, phase, how, last_words: self.last_words() }
+    }
+}
+
+impl Drop for Program {
+    /// A program never outlives its trial.
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+        }
+        let _ = self.child.wait();
+        for reader in self.readers.drain(..) {
+            let _ = reader.join();
+        }
+    }
+}
+
+fn read_lines(
+    stdout: impl Read,
+    intervals: &Mutex<Vec<Interval>>,
+    last_words: &Mutex<VecDeque<String>>,
+    tell: impl Fn(Said) -> bool,
+) {
+    for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+        let said = match serde_json::from_str::<Line<Value, Interval, Value>>(&line) {
+            Ok(Line::Interval(interval)) => {
+                locked(intervals).push(interval);
+                continue;
+            }
+            Ok(Line::Settings { settings, .. }) => Said::Settings(settings),
+            Ok(Line::Ready { pid, tids }) => Said::Ready { pid, tids },
+            Ok(Line::Result(value)) => Said::Result(value),
+            Ok(Line::Warning(warning)) => Said::Warning(warning),
+            Err(_) => {
+                remember(last_words, line);
+                continue;
+            }
+        };
+        if !tell(said) {
+            return;
+        }
+    }
+    tell(Said::End);
+}
+
+fn remember(last_words: &Mutex<VecDeque<String>>, line: String) {
+    let mut kept = locked(last_words);
+    if kept.len() == LAST_WORDS {
+        kept.pop_front();
+    }
+    kept.push_back(line);
+}
+
+fn describe(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("it exited with {code}"),
+        (None, Some(signal)) => format!("it was ended by signal {signal}"),
+        (None, None) => "it ended".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    fn shell(script: &str) -> Program {
+        let child = Command::new("sh")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Program::adopt("test", child).unwrap()
+    }
+
+    const LONG: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn a_whole_conversation() {
+        let never = AtomicBool::new(false);
+        let mut program = shell(
+            r#"echo '{"type":"settings","schema":"s","size":32}'; echo '{"type":"ready","pid":7,"tids":[8,9]}'
+               read order; echo "{\"type\":\"interval\",\"t_ns\":1,\"packets\":2,\"bytes\":3,\"thread_packets\":[],\"thread_cpus\":[]}"
+               echo "{\"type\":\"result\",\"order\":\"$order\"}""#,
+        );
+        program.wait_ready(LONG, &never).unwrap();
+        assert_eq!((program.pid, program.tids.as_slice()), (7, [8, 9].as_slice()));
+        assert_eq!(program.settings["size"], 32);
+        program.order(Order::Stop).unwrap();
+        assert_eq!(program.wait_result(LONG, &never).unwrap()["order"], "stop");
+        assert_eq!(program.intervals().len(), 1);
+        program.finish(LONG).unwrap();
+    }
+
+    #[test]
+    fn a_death_is_told_with_its_last_words() {
+        let never = AtomicBool::new(false);
+        let mut program = shell("echo 'address in use' >&2; exit 2");
+        let told = program.wait_ready(LONG, &never).unwrap_err().to_string();
+        assert!(told.contains("exited with 2") && told.contains("address in use"), "{told}");
+    }
+
+    #[test]
+    fn silence_has_a_limit_and_an_interrupt_cuts_it_short() {
+        let mut program = shell("read x");
+        let told = program.wait_ready(Duration::from_millis(50), &AtomicBool::new(false)).unwrap_err();
+        assert!(matches!(told, LabError::Silent { .. }), "{told}");
+        let told = program.wait_ready(LONG, &AtomicBool::new(true)).unwrap_err();
+        assert!(matches!(told, LabError::Interrupted), "{told}");
+    }
+}

@@ -1,0 +1,61 @@
+#!/bin/sh
+# Installs what a goal needs, or says exactly what to install and stops.
+# Usage: tools/setup.sh build|test|lint|bench
+set -eu
+
+goal=${1:?goal}
+rust_min=1.89
+cargo_deny_version=0.20.2
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# Debian packages by goal, each with the program that shows that it is there.
+packages() {
+	echo "cc gcc"
+	echo "make make"
+	case $goal in
+	test) echo "nft nftables"; echo "iptables iptables"; echo "chromium chromium"; echo "iperf3 iperf3" ;;
+	bench) echo "iperf3 iperf3"; echo "trafgen netsniff-ng" ;;
+	esac
+}
+
+missing=$(packages | while read -r program package; do have "$program" || echo "$package"; done | tr '\n' ' ')
+if [ -n "$missing" ]; then
+	if [ "$(id -u)" = 0 ] && have apt-get; then
+		echo "setup: installing $missing" >&2
+		# One update first: a fresh image has no package lists.
+		apt-get update -qq >&2
+		# shellcheck disable=SC2086  # a list of package names
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >&2
+	else
+		echo "setup: missing: $missing" >&2
+		if have apt-get; then
+			echo "hint: run as root: apt-get install --no-install-recommends $missing" >&2
+		else
+			echo "hint: install the packages that hold these programs with your distribution's tool" >&2
+		fi
+		exit 3
+	fi
+fi
+
+if ! have cargo; then
+	echo "setup: cargo is missing; rxpath needs Rust $rust_min or newer" >&2
+	echo "hint: install rustup (package rustup in Debian 13 and Ubuntu 24.04, or from rustup.rs), then: rustup default stable" >&2
+	exit 3
+fi
+rust_now=$(rustc --version | cut -d' ' -f2)
+oldest=$(printf '%s\n%s\n' "$rust_min" "$rust_now" | sort -V | head -n 1)
+if [ "$oldest" != "$rust_min" ]; then
+	echo "setup: rustc is $rust_now; rxpath needs $rust_min or newer" >&2
+	echo "hint: rustup update stable" >&2
+	exit 3
+fi
+
+if [ "$goal" = lint ]; then
+	cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt >&2
+	cargo clippy --version >/dev/null 2>&1 || rustup component add clippy >&2
+	if ! cargo deny --version 2>/dev/null | grep -q " $cargo_deny_version\$"; then
+		echo "setup: installing cargo-deny $cargo_deny_version (some minutes, once)" >&2
+		cargo install cargo-deny --version "$cargo_deny_version" --locked --quiet
+	fi
+fi
