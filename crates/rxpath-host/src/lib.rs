@@ -4,6 +4,12 @@
 //! we asked?* Each fact is ok, absent with its reason or denied with what would show it. The crate
 //! must not judge (that is for rules and the diagnosis) and must not know about experiments.
 
+pub mod counter;
 pub mod error;
+pub mod parse;
+pub mod procfs;
+pub mod root;
+pub mod snapshot;
 
 pub use error::HostError;
+pub use root::Root;

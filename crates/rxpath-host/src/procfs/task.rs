@@ -1,0 +1,155 @@
+//! `/proc/PID/stat` and `/proc/PID/task/TID/stat`: state, CPU time, nice and last CPU of a process or thread.
+//!
+//! **Source** fs/proc/array.c, `do_task_stat`; field numbers as in proc(5).
+
+use crate::HostError;
+use crate::parse::{ParseError, number};
+use crate::root::Root;
+
+/// One process or thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskStat {
+    /// Process id, or thread id when the file is below `task/`.
+    pub id: i32,
+    /// Name, up to 15 bytes for user threads; bytes that are not UTF-8 are replaced.
+    pub comm: String,
+    /// `R`, `S`, `D`, `Z`, ...
+    pub state: char,
+    /// Parent process.
+    pub ppid: i32,
+    /// User time in `USER_HZ`.
+    pub utime: u64,
+    /// System time in `USER_HZ`.
+    pub stime: u64,
+    /// Nice value, -20 to 19.
+    pub nice: i32,
+    /// Threads of the process.
+    pub threads: u32,
+    /// Start, in `USER_HZ` since boot: with the id it names a process for good.
+    pub start_time: u64,
+    /// CPU that it ran on last.
+    pub processor: u32,
+    /// Scheduling policy (`SCHED_OTHER` 0, `SCHED_FIFO` 1, ...).
+    pub policy: u32,
+}
+
+/// Reads the file's bytes: `comm` may hold spaces, parentheses, line ends and bytes that are not UTF-8.
+///
+/// **Errors** a field that is missing or no number.
+pub fn parse(bytes: &[u8]) -> Result<TaskStat, ParseError> {
+    let bad = |why: &str| ParseError::new(1, why);
+    let open =
+        bytes.iter().position(|b| *b == b'(').ok_or_else(|| bad("no `(` before the name"))?;
+    // The name is whatever stands before the last parenthesis: no later field has one.
+    let close =
+        bytes.iter().rposition(|b| *b == b')').ok_or_else(|| bad("no `)` after the name"))?;
+    if close < open {
+        return Err(bad("parentheses in the wrong order"));
+    }
+    let id = str::from_utf8(&bytes[..open]).map_err(|_| bad("the id is not text"))?;
+    let rest = str::from_utf8(&bytes[close + 1..]).map_err(|_| bad("the fields are not text"))?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    // Field 3 of proc(5) is the first after the name.
+    let field = |at: usize| fields.get(at - 3).copied();
+    Ok(TaskStat {
+        id: number(1, "the id", Some(id.trim()))?,
+        comm: String::from_utf8_lossy(&bytes[open + 1..close]).into_owned(),
+        state: field(3).and_then(|s| s.chars().next()).ok_or_else(|| bad("no state"))?,
+        ppid: number(1, "ppid", field(4))?,
+        utime: number(1, "utime", field(14))?,
+        stime: number(1, "stime", field(15))?,
+        nice: number(1, "nice", field(19))?,
+        threads: number(1, "num_threads", field(20))?,
+        start_time: number(1, "starttime", field(22))?,
+        processor: number(1, "processor", field(39))?,
+        policy: number(1, "policy", field(41))?,
+    })
+}
+
+/// Reads a process, or a thread of it when `tid` is given.
+///
+/// **Errors** [`HostError::Missing`] when it is gone.
+pub fn read(root: &Root, pid: i32, tid: Option<i32>) -> Result<TaskStat, HostError> {
+    let path = match tid {
+        Some(tid) => format!("/proc/{pid}/task/{tid}/stat"),
+        None => format!("/proc/{pid}/stat"),
+    };
+    parse(&root.bytes(&path)?).map_err(|e| e.at(root.path(&path)))
+}
+
+/// Process ids, in order.
+pub fn processes(root: &Root) -> Result<Vec<i32>, HostError> {
+    let mut pids: Vec<i32> =
+        root.list("/proc")?.iter().filter_map(|name| name.parse().ok()).collect();
+    pids.sort_unstable();
+    Ok(pids)
+}
+
+/// Thread ids of a process, in order.
+///
+/// **Errors** [`HostError::Missing`] when the process is gone.
+pub fn threads(root: &Root, pid: i32) -> Result<Vec<i32>, HostError> {
+    let names = root.list(&format!("/proc/{pid}/task"))?;
+    let mut tids: Vec<i32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    tids.sort_unstable();
+    Ok(tids)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn line(comm: &[u8]) -> Vec<u8> {
+        let mut line = b"42 (".to_vec();
+        line.extend(comm);
+        line.extend(b") S 1 42 42 0 -1 4194304 96 0 0 0 7 8 0 0 20 -5 3 0 161101 3133440 360 18446744073709551615 1 1 1 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 1 1 1 1 1 1 1 0\n");
+        line
+    }
+
+    #[test]
+    fn fields_are_counted_after_the_name() {
+        for comm in ["cat", "a b) S 9 (c", "((", "))", "", "x\ny"] {
+            let task = parse(&line(comm.as_bytes())).unwrap();
+            assert_eq!(task.comm, comm);
+            assert_eq!(
+                (task.id, task.state, task.ppid, task.utime, task.stime),
+                (42, 'S', 1, 7, 8)
+            );
+            assert_eq!((task.nice, task.threads, task.start_time), (-5, 3, 161_101));
+            assert_eq!((task.processor, task.policy), (1, 0));
+        }
+    }
+
+    #[test]
+    fn this_process_reads_itself() {
+        let pid = std::process::id() as i32;
+        let root = Root::host();
+        let task = read(&root, pid, None).unwrap();
+        assert_eq!(task.id, pid);
+        assert!(threads(&root, pid).unwrap().contains(&pid));
+        assert!(processes(&root).unwrap().contains(&pid));
+    }
+
+    #[test]
+    fn a_line_cut_short_is_refused() {
+        let whole = line(b"cat");
+        assert!(parse(&whole[..40]).unwrap_err().why.contains("missing"));
+        assert!(parse(b"42 cat S").is_err());
+        assert!(parse(b")(").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_is_read(comm in proptest::collection::vec(any::<u8>(), 0..16)) {
+            let task = parse(&line(&comm)).unwrap();
+            prop_assert_eq!(task.comm, String::from_utf8_lossy(&comm).into_owned());
+            prop_assert_eq!(task.processor, 1);
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+            let _ = parse(&bytes);
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Where files are read from: the running host, a network namespace seen by this thread, or a captured tree.
+//!
+//! Readers take paths as the kernel names them (`/proc/net/snmp`) and never know which of the three it is.
+//! Reads are bounded: a file that does not end is refused. Nothing here writes.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use rxpath_core::CpuList;
+
+use crate::HostError;
+use crate::parse::{ParseError, shorten};
+
+/// The largest file that is read, in bytes.
+///
+/// `/proc/interrupts` of a machine with 1024 CPUs and 4096 vectors is about 46 MB.
+pub const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// More entries than any directory that is listed here has.
+const MAX_ENTRIES: usize = 1 << 20;
+
+/// A place to read a host's files from.
+#[derive(Clone, Debug)]
+pub struct Root {
+    view: View,
+}
+
+#[derive(Clone, Debug)]
+enum View {
+    /// `/proc` and `/sys` of this process.
+    Host,
+    /// The network namespace of the calling thread.
+    ThreadNet {
+        /// A sysfs that was mounted inside that namespace.
+        sysfs: PathBuf,
+    },
+    /// A directory with `proc/`, `sys/`, ... below it.
+    Tree { base: PathBuf },
+}
+
+impl Default for Root {
+    fn default() -> Self {
+        Self::host()
+    }
+}
+
+impl Root {
+    /// The running host as this process sees it.
+    pub fn host() -> Self {
+        Self { view: View::Host }
+    }
+
+    /// The network namespace of the thread that reads.
+    ///
+    /// `/proc/net` and `/sys/class/net` of a thread that called `setns` still show the process's first
+    /// namespace: `/proc/net` is a link to `self/net` (the thread group leader's), and a sysfs shows the
+    /// namespace it was mounted in (fs/sysfs/mount.c, `sysfs_init_fs_context`). So this view reads
+    /// `/proc/thread-self/net` and takes `/sys` from `sysfs`, a sysfs mounted inside the namespace.
+    /// `/proc/sys/net` needs no change: it is looked up in the namespace of the calling thread
+    /// (`net/sysctl_net.c`, `net_ctl_header_lookup`).
+    ///
+    /// **Caveat** whoever holds this value must read from a thread that is inside the namespace.
+    pub fn thread_netns(sysfs: impl Into<PathBuf>) -> Self {
+        Self { view: View::ThreadNet { sysfs: sysfs.into() } }
+    }
+
+    /// A captured tree: `base/proc/net/snmp` stands for `/proc/net/snmp`.
+    ///
+    /// Links inside the tree that lead out of it are refused, so a tree from a stranger can't show
+    /// this host's files.
+    ///
+    /// **Errors** [`HostError::Missing`] when `base` is no directory, [`HostError::Malformed`] when it
+    /// holds neither `proc` nor `sys`.
+    pub fn tree(base: impl AsRef<Path>) -> Result<Self, HostError> {
+        let base = base.as_ref();
+        let real = base.canonicalize().map_err(|e| HostError::from_io("open", base, e))?;
+        if !real.join("proc").is_dir() && !real.join("sys").is_dir() {
+            return Err(HostError::malformed(
+                base,
+                0,
+                "no captured tree: has no proc or sys below it",
+            ));
+        }
+        Ok(Self { view: View::Tree { base: real } })
+    }
+
+    /// Whether this is the running host and not a captured tree: only then may system calls add to what files say.
+    pub fn is_live(&self) -> bool {
+        !matches!(self.view, View::Tree { .. })
+    }
+
+    /// Where `path` (absolute, as the kernel names it) really lies.
+    pub fn path(&self, path: &str) -> PathBuf {
+        let relative = path.trim_start_matches('/');
+        match &self.view {
+            View::Host => PathBuf::from(path),
+            View::Tree { base } => base.join(relative),
+            View::ThreadNet { sysfs } => {
+                if let Some(rest) = below(relative, "proc/net") {
+                    Path::new("/proc/thread-self/net").join(rest)
+                } else if let Some(rest) = below(relative, "sys") {
+                    sysfs.join(rest)
+                } else {
+                    PathBuf::from(path)
+                }
+            }
+        }
+    }
+
+    /// Opens a file for reading.
+    ///
+    /// **Errors** as [`HostError::from_io`]; [`HostError::Malformed`] for what is no file and for a
+    /// link that leads out of a captured tree.
+    pub fn open(&self, path: &str) -> Result<File, HostError> {
+        let real = self.inside(self.path(path))?;
+        // A FIFO put in the place of a file must not hang the reader.
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+            .open(&real)
+            .map_err(|e| HostError::from_io("read", &real, e))?;
+        let kind = file.metadata().map_err(|e| HostError::from_io("read", &real, e))?.file_type();
+        if kind.is_file() {
+            Ok(file)
+        } else {
+            Err(HostError::malformed(real, 0, "not a regular file"))
+        }
+    }
+
+    /// The whole file.
+    ///
+    /// **Errors** as [`Root::open`]; [`HostError::Malformed`] above [`MAX_FILE_BYTES`].
+    pub fn bytes(&self, path: &str) -> Result<Vec<u8>, HostError> {
+        let mut content = Vec::new();
+        self.open(path)?
+            .take(MAX_FILE_BYTES + 1)
+            .read_to_end(&mut content)
+            .map_err(|e| HostError::from_io("read", &self.path(path), e))?;
+        if content.len() as u64 > MAX_FILE_BYTES {
+            let why = format!("larger than {} MiB, refused", MAX_FILE_BYTES >> 20);
+            return Err(HostError::malformed(self.path(path), 0, why));
+        }
+        Ok(content)
+    }
+
+    /// The whole file as text.
+    ///
+    /// **Errors** as [`Root::bytes`]; [`HostError::Malformed`] when it is not UTF-8.
+    pub fn text(&self, path: &str) -> Result<String, HostError> {
+        String::from_utf8(self.bytes(path)?).map_err(|error| {
+            let good = error.utf8_error().valid_up_to();
+            let line = error.as_bytes()[..good].split(|b| *b == b'\n').count();
+            HostError::malformed(self.path(path), line, "not text (bytes that are not UTF-8)")
+        })
+    }
+
+    /// The file without the white space around it: a sysfs attribute.
+    pub fn value(&self, path: &str) -> Result<String, HostError> {
+        Ok(self.text(path)?.trim().to_owned())
+    }
+
+    /// The number or other simple type that the file holds.
+    pub fn number<T: FromStr>(&self, path: &str) -> Result<T, HostError> {
+        let text = self.value(path)?;
+        text.parse().map_err(|_| {
+            let why = format!("`{}` is not the expected number", shorten(&text));
+            HostError::malformed(self.path(path), 1, why)
+        })
+    }
+
+    /// The CPU list that the file holds; an empty file is an empty list.
+    pub fn cpus(&self, path: &str) -> Result<CpuList, HostError> {
+        self.value(path)?.parse().map_err(|e: rxpath_core::ParseUnitError| {
+            HostError::malformed(self.path(path), 1, e.to_string())
+        })
+    }
+
+    /// Reads `path` and parses it with `parse`.
+    pub fn parsed<T>(
+        &self,
+        path: &str,
+        parse: impl FnOnce(&str) -> Result<T, ParseError>,
+    ) -> Result<T, HostError> {
+        parse(&self.text(path)?).map_err(|e| e.at(self.path(path)))
+    }
+
+    /// Names in a directory, sorted; names that are not UTF-8 are left out.
+    pub fn list(&self, path: &str) -> Result<Vec<String>, HostError> {
+        let real = self.inside(self.path(path))?;
+        let entries = fs::read_dir(&real).map_err(|e| HostError::from_io("list", &real, e))?;
+        let mut names = Vec::new();
+        for entry in entries.take(MAX_ENTRIES) {
+            let entry = entry.map_err(|e| HostError::from_io("list", &real, e))?;
+            names.extend(entry.file_name().into_string().ok());
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Whether `path` is a directory (links followed).
+    pub fn is_dir(&self, path: &str) -> bool {
+        self.inside(self.path(path)).is_ok_and(|real| real.is_dir())
+    }
+
+    /// Whether `path` is there.
+    pub fn exists(&self, path: &str) -> bool {
+        self.inside(self.path(path)).is_ok_and(|real| real.exists())
+    }
+
+    /// Where a symbolic link points to, as written in it.
+    pub fn link(&self, path: &str) -> Result<PathBuf, HostError> {
+        let real = self.path(path);
+        fs::read_link(&real).map_err(|e| HostError::from_io("read", &real, e))
+    }
+
+    /// Holds a captured tree's paths inside the tree.
+    fn inside(&self, path: PathBuf) -> Result<PathBuf, HostError> {
+        let View::Tree { base } = &self.view else { return Ok(path) };
+        let real = path.canonicalize().map_err(|e| HostError::from_io("read", &path, e))?;
+        if real.starts_with(base) {
+            Ok(real)
+        } else {
+            Err(HostError::malformed(path, 0, "leads out of the captured tree, refused"))
+        }
+    }
+}
+
+/// What follows the directory `dir` in `path`.
+fn below<'a>(path: &'a str, dir: &str) -> Option<&'a str> {
+    let rest = path.strip_prefix(dir)?;
+    if rest.is_empty() { Some("") } else { rest.strip_prefix('/') }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree() -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("proc/net")).unwrap();
+        let root = Root::tree(dir.path()).unwrap();
+        (dir, root)
+    }
+
+    #[test]
+    fn a_namespaces_paths_are_the_threads_own() {
+        let root = Root::thread_netns("/run/x/sys");
+        assert_eq!(root.path("/proc/net/snmp"), Path::new("/proc/thread-self/net/snmp"));
+        assert_eq!(root.path("/sys/class/net/lo"), Path::new("/run/x/sys/class/net/lo"));
+        assert_eq!(root.path("/proc/network"), Path::new("/proc/network"));
+        assert_eq!(root.path("/proc/stat"), Path::new("/proc/stat"));
+        assert_eq!(Root::host().path("/proc/net/snmp"), Path::new("/proc/net/snmp"));
+    }
+
+    #[test]
+    fn a_tree_does_not_show_this_hosts_files() {
+        let (dir, root) = tree();
+        std::os::unix::fs::symlink("/proc/version", dir.path().join("proc/version")).unwrap();
+        let error = root.text("/proc/version").unwrap_err();
+        assert!(error.to_string().contains("leads out of the captured tree"), "{error}");
+        assert!(!root.exists("/proc/version"));
+        assert!(root.text("/proc/../../../../../../etc/hostname").is_err());
+    }
+
+    #[test]
+    fn endless_and_odd_files_are_refused() {
+        let (dir, root) = tree();
+        let fifo = dir.path().join("proc/fifo");
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(root.text("/proc/fifo").unwrap_err().to_string().contains("not a regular file"));
+        let huge = File::create(dir.path().join("proc/huge")).unwrap();
+        huge.set_len(MAX_FILE_BYTES + 1).unwrap();
+        assert!(root.text("/proc/huge").unwrap_err().to_string().contains("larger than 64 MiB"));
+        fs::write(dir.path().join("proc/garbage"), b"ok\n\xff\xfe").unwrap();
+        let error = root.text("/proc/garbage").unwrap_err();
+        assert!(matches!(error, HostError::Malformed { line: 2, .. }), "{error}");
+        assert!(matches!(root.text("/proc/none").unwrap_err(), HostError::Missing { .. }));
+    }
+
+    #[test]
+    fn a_directory_that_is_no_tree_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(Root::tree(dir.path()).is_err());
+        assert!(Root::tree("/no/such/dir").is_err());
+    }
+}
