@@ -6,6 +6,7 @@
 
 pub mod counter;
 pub mod error;
+pub mod netlink;
 pub mod parse;
 pub mod procfs;
 pub mod root;

@@ -1,0 +1,21 @@
+//! Netlink: what the kernel says and takes without another program's text in between.
+//!
+//! The question it answers: *which links, addresses, qdiscs, features and sockets are there, and what
+//! do their counters say?* Every socket works in the network namespace of the thread that opened it.
+//! Synchronous: no runtime, one question at a time. It must not decide what to change.
+
+pub mod addr;
+pub mod ethtool;
+pub mod ioctl;
+pub mod link;
+pub mod neigh;
+pub mod qdisc;
+pub mod route;
+pub mod sockdiag;
+pub mod socket;
+pub mod wire;
+
+pub use link::{Link, VethSpec};
+pub use qdisc::{Qdisc, QdiscSpec};
+pub use sockdiag::{SkMemInfo, UdpSocket};
+pub use socket::Netlink;

@@ -1,0 +1,321 @@
+//! Network devices: list, 64-bit statistics, veth pairs, and what can be set by rtnetlink.
+
+use std::os::fd::RawFd;
+
+use super::socket::{CREATE, Netlink, Reply};
+use super::wire::{Attrs, Body, word32, word64};
+use crate::HostError;
+
+const RTM_NEWLINK: u16 = 16;
+const RTM_DELLINK: u16 = 17;
+const RTM_GETLINK: u16 = 18;
+const IFINFOMSG: usize = 16;
+
+// linux/if_link.h
+const IFLA_ADDRESS: u16 = 1;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+const IFLA_LINK: u16 = 5;
+const IFLA_QDISC: u16 = 6;
+const IFLA_TXQLEN: u16 = 13;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_STATS64: u16 = 23;
+const IFLA_NET_NS_FD: u16 = 28;
+const IFLA_NUM_TX_QUEUES: u16 = 31;
+const IFLA_NUM_RX_QUEUES: u16 = 32;
+const IFLA_CARRIER: u16 = 33;
+const IFLA_GSO_MAX_SEGS: u16 = 40;
+const IFLA_GSO_MAX_SIZE: u16 = 41;
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const VETH_INFO_PEER: u16 = 1;
+
+/// The longest device name (`IFNAMSIZ` less the NUL).
+pub const NAME_MAX: usize = 15;
+
+/// Names of `struct rtnl_link_stats64` (linux/if_link.h) in its order, as the ledger writes them.
+const STATS: [&str; 25] = [
+    "rx.packets",
+    "tx.packets",
+    "rx.bytes",
+    "tx.bytes",
+    "rx.errors",
+    "tx.errors",
+    "rx.dropped",
+    "tx.dropped",
+    "rx.multicast",
+    "tx.collisions",
+    "rx.length_errors",
+    "rx.over_errors",
+    "rx.crc_errors",
+    "rx.frame_errors",
+    "rx.fifo_errors",
+    "rx.missed_errors",
+    "tx.aborted_errors",
+    "tx.carrier_errors",
+    "tx.fifo_errors",
+    "tx.heartbeat_errors",
+    "tx.window_errors",
+    "rx.compressed",
+    "tx.compressed",
+    "rx.nohandler",
+    "rx.otherhost_dropped",
+];
+
+/// One network device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Index in its namespace.
+    pub index: u32,
+    /// Name.
+    pub name: String,
+    /// `IFF_*`.
+    pub flags: u32,
+    /// Driver kind where rtnetlink knows it: `veth`, `bridge`; `None` for hardware.
+    pub kind: Option<String>,
+    /// Hardware address; empty for devices without.
+    pub mac: Vec<u8>,
+    /// **Unit** bytes.
+    pub mtu: u32,
+    /// **Unit** packets.
+    pub txqueuelen: u32,
+    /// Transmit queues.
+    pub tx_queues: u32,
+    /// Receive queues.
+    pub rx_queues: u32,
+    /// Root qdisc.
+    pub qdisc: Option<String>,
+    /// Index of the peer, in the peer's namespace.
+    pub peer_index: Option<u32>,
+    /// Whether the link has a carrier.
+    pub carrier: Option<bool>,
+    /// **Unit** segments.
+    pub gso_max_segs: Option<u32>,
+    /// **Unit** bytes.
+    pub gso_max_size: Option<u32>,
+    /// Statistics by name (`rx.dropped`); those that this kernel lacks are left out.
+    pub stats: Vec<(&'static str, u64)>,
+}
+
+impl Link {
+    /// Whether the device is administratively up.
+    pub fn is_up(&self) -> bool {
+        self.flags & libc::IFF_UP as u32 != 0
+    }
+
+    /// One statistic by its name: `rx.dropped`.
+    pub fn stat(&self, name: &str) -> Option<u64> {
+        self.stats.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+    }
+
+    /// Reads one `RTM_NEWLINK` payload.
+    pub fn parse(payload: &[u8]) -> Result<Self, HostError> {
+        let attrs = Attrs::after(payload, IFINFOMSG)?;
+        let info = attrs.nest(IFLA_LINKINFO)?;
+        Ok(Self {
+            index: word32(payload, 1).unwrap_or_default(),
+            flags: word32(payload, 2).unwrap_or_default(),
+            name: attrs.text(IFLA_IFNAME).unwrap_or_default(),
+            kind: info.text(IFLA_INFO_KIND),
+            mac: attrs.get(IFLA_ADDRESS).unwrap_or_default().to_vec(),
+            mtu: attrs.u32(IFLA_MTU).unwrap_or_default(),
+            txqueuelen: attrs.u32(IFLA_TXQLEN).unwrap_or_default(),
+            tx_queues: attrs.u32(IFLA_NUM_TX_QUEUES).unwrap_or_default(),
+            rx_queues: attrs.u32(IFLA_NUM_RX_QUEUES).unwrap_or_default(),
+            qdisc: attrs.text(IFLA_QDISC),
+            peer_index: attrs.u32(IFLA_LINK),
+            carrier: attrs.u8(IFLA_CARRIER).map(|up| up != 0),
+            gso_max_segs: attrs.u32(IFLA_GSO_MAX_SEGS),
+            gso_max_size: attrs.u32(IFLA_GSO_MAX_SIZE),
+            stats: stats(attrs.get(IFLA_STATS64).unwrap_or_default()),
+        })
+    }
+}
+
+fn stats(bytes: &[u8]) -> Vec<(&'static str, u64)> {
+    STATS.iter().enumerate().map_while(|(n, name)| Some((*name, word64(bytes, n)?))).collect()
+}
+
+/// A veth pair to make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VethSpec<'a> {
+    /// This end's name.
+    pub name: &'a str,
+    /// The other end's name.
+    pub peer: &'a str,
+    /// Open descriptor of the other end's namespace.
+    pub peer_ns: RawFd,
+    /// Receive and transmit queues of each end, 1 to 4096.
+    pub queues: u32,
+    /// **Unit** bytes; `None` for 1500.
+    pub mtu: Option<u32>,
+}
+
+fn header(index: u32, flags: u32, change: u32) -> Vec<u8> {
+    [0, index, flags, change].iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
+
+fn checked(name: &str) -> Result<&str, HostError> {
+    // dev_valid_name, net/core/dev.c
+    let bad = name.is_empty()
+        || name.len() > NAME_MAX
+        || matches!(name, "." | "..")
+        || name.chars().any(|c| c == '/' || c == ':' || c.is_whitespace() || c == '\0');
+    if bad {
+        let why = format!("`{name}` is not a device name: 1 to {NAME_MAX} bytes without / : space");
+        return Err(HostError::malformed("device name", 0, why));
+    }
+    Ok(name)
+}
+
+impl Netlink {
+    /// All devices of this namespace.
+    pub fn links(&mut self) -> Result<Vec<Link>, HostError> {
+        let replies = self.dump("list links", RTM_GETLINK, &header(0, 0, 0))?;
+        links_of(&replies)
+    }
+
+    /// One device by name.
+    ///
+    /// **Errors** `Kernel` with `ENODEV` when there is none.
+    pub fn link(&mut self, name: &str) -> Result<Link, HostError> {
+        let body = Body::new(&header(0, 0, 0)).text(IFLA_IFNAME, checked(name)?);
+        let replies = self.get(&format!("show link {name}"), RTM_GETLINK, body.bytes())?;
+        let found = links_of(&replies)?.into_iter().next();
+        found.ok_or_else(|| HostError::kernel(format!("show link {name}"), libc::ENODEV))
+    }
+
+    /// Makes a veth pair: this end here, the other directly in its namespace.
+    ///
+    /// **Source** drivers/net/veth.c `veth_newlink`.
+    pub fn create_veth(&mut self, spec: &VethSpec<'_>) -> Result<(), HostError> {
+        let end = |name: &str| -> Result<Body, HostError> {
+            let body = Body::new(&header(0, 0, 0))
+                .text(IFLA_IFNAME, checked(name)?)
+                .u32(IFLA_NUM_TX_QUEUES, spec.queues)
+                .u32(IFLA_NUM_RX_QUEUES, spec.queues);
+            Ok(if let Some(mtu) = spec.mtu { body.u32(IFLA_MTU, mtu) } else { body })
+        };
+        let peer = end(spec.peer)?.u32(IFLA_NET_NS_FD, spec.peer_ns as u32);
+        let data = Body::default().raw(VETH_INFO_PEER, peer.bytes());
+        let info = Body::default().text(IFLA_INFO_KIND, "veth").nest(IFLA_INFO_DATA, &data);
+        let body = end(spec.name)?.nest(IFLA_LINKINFO, &info);
+        let op = format!("create veth {} with {} queues", spec.name, spec.queues);
+        self.change(&op, RTM_NEWLINK, CREATE, body.bytes()).map(drop)
+    }
+
+    fn set_link(&mut self, op: &str, name: &str, change: LinkChange<'_>) -> Result<(), HostError> {
+        let body = match change {
+            LinkChange::Flags { flags, mask } => Body::new(&header(0, flags, mask)),
+            LinkChange::Attr { kind, value } => Body::new(&header(0, 0, 0)).raw(kind, value),
+        };
+        let body = body.text(IFLA_IFNAME, checked(name)?);
+        self.change(&format!("{op} {name}"), RTM_NEWLINK, 0, body.bytes()).map(drop)
+    }
+
+    /// Sets a device up or down.
+    pub fn set_up(&mut self, name: &str, up: bool) -> Result<(), HostError> {
+        let mask = libc::IFF_UP as u32;
+        let op = if up { "set up" } else { "set down" };
+        self.set_link(op, name, LinkChange::Flags { flags: if up { mask } else { 0 }, mask })
+    }
+
+    /// Sets the MTU. **Unit** bytes.
+    pub fn set_mtu(&mut self, name: &str, mtu: u32) -> Result<(), HostError> {
+        let value = mtu.to_ne_bytes();
+        let op = format!("set mtu {mtu} on");
+        self.set_link(&op, name, LinkChange::Attr { kind: IFLA_MTU, value: &value })
+    }
+
+    /// Sets the length that qdiscs take for their queue. **Unit** packets.
+    pub fn set_txqueuelen(&mut self, name: &str, packets: u32) -> Result<(), HostError> {
+        let value = packets.to_ne_bytes();
+        let op = format!("set txqueuelen {packets} on");
+        self.set_link(&op, name, LinkChange::Attr { kind: IFLA_TXQLEN, value: &value })
+    }
+
+    /// Sets the hardware address.
+    pub fn set_mac(&mut self, name: &str, mac: [u8; 6]) -> Result<(), HostError> {
+        let change = LinkChange::Attr { kind: IFLA_ADDRESS, value: &mac };
+        self.set_link("set the MAC address of", name, change)
+    }
+
+    /// Deletes a device (with its veth peer).
+    pub fn delete_link(&mut self, name: &str) -> Result<(), HostError> {
+        let body = Body::new(&header(0, 0, 0)).text(IFLA_IFNAME, checked(name)?);
+        self.change(&format!("delete link {name}"), RTM_DELLINK, 0, body.bytes()).map(drop)
+    }
+
+    /// Index of a device. **Errors** as [`Netlink::link`].
+    pub fn index(&mut self, name: &str) -> Result<u32, HostError> {
+        self.link(name).map(|link| link.index)
+    }
+}
+
+enum LinkChange<'a> {
+    Flags { flags: u32, mask: u32 },
+    Attr { kind: u16, value: &'a [u8] },
+}
+
+fn links_of(replies: &[Reply]) -> Result<Vec<Link>, HostError> {
+    replies
+        .iter()
+        .filter(|reply| reply.kind == RTM_NEWLINK)
+        .map(|reply| Link::parse(&reply.payload))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sample() -> Vec<u8> {
+        let stats: Vec<u8> = (0..25u64).flat_map(u64::to_ne_bytes).collect();
+        let info = Body::default().text(IFLA_INFO_KIND, "veth");
+        Body::new(&header(7, 1, 0))
+            .text(IFLA_IFNAME, "veth")
+            .u32(IFLA_MTU, 1500)
+            .nest(IFLA_LINKINFO, &info)
+            .raw(IFLA_STATS64, &stats)
+            .bytes()
+            .to_vec()
+    }
+
+    #[test]
+    fn a_link_is_read() {
+        let link = Link::parse(&sample()).unwrap();
+        assert_eq!((link.index, link.name.as_str(), link.mtu), (7, "veth", 1500));
+        assert!(link.is_up());
+        assert_eq!(link.kind.as_deref(), Some("veth"));
+        assert_eq!(link.stat("rx.dropped"), Some(6));
+        assert_eq!(link.stat("rx.otherhost_dropped"), Some(24));
+    }
+
+    #[test]
+    fn older_kernels_have_fewer_statistics() {
+        assert_eq!(stats(&[0; 23 * 8]).len(), 23);
+        assert!(stats(&[]).is_empty(), "no statistics are not zeros");
+    }
+
+    #[test]
+    fn names_that_no_device_can_have_are_refused() {
+        for name in ["", "a/b", "a b", "averyverylongname", ".."] {
+            assert!(checked(name).is_err(), "{name}");
+        }
+        assert!(checked("rxp-a0").is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn a_cut_link_never_panics(cut in 0usize..400) {
+            let whole = sample();
+            let _ = Link::parse(&whole[..cut.min(whole.len())]);
+        }
+
+        #[test]
+        fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = Link::parse(&bytes);
+        }
+    }
+}

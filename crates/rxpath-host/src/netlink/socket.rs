@@ -1,0 +1,222 @@
+//! A netlink socket that asks one question at a time and waits for the whole answer.
+
+use std::io;
+use std::os::fd::AsRawFd;
+
+use netlink_sys::{Socket, SocketAddr};
+
+use super::wire::{Frame, NLMSG_DONE, NLMSG_ERROR, frames, message, verdict};
+use crate::HostError;
+
+const NLM_F_REQUEST: u16 = 1;
+const NLM_F_ACK: u16 = 4;
+const NLM_F_DUMP: u16 = 0x300;
+const NLM_F_DUMP_INTR: u16 = 0x10;
+/// `NLM_F_CREATE | NLM_F_EXCL`: make it, refuse when it is there.
+pub(crate) const CREATE: u16 = 0x400 | 0x200;
+/// `NLM_F_CREATE | NLM_F_REPLACE`: make it, or change what is there.
+pub(crate) const REPLACE: u16 = 0x400 | 0x100;
+
+/// Longest wait for the kernel's answer. It answers inside `sendmsg`, except for a dump's later parts.
+const ANSWER_TIMEOUT_S: libc::time_t = 5;
+/// A dump that changed while it was read is asked for again, so often.
+const ATTEMPTS: u32 = 8;
+/// Dump messages are at most 32 KiB (`netlink_recvmsg`, `NLMSG_GOODSIZE`).
+const BUFFER: usize = 32 * 1024;
+
+/// One part of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// Message type.
+    pub kind: u16,
+    /// What follows the header.
+    pub payload: Vec<u8>,
+}
+
+/// A connection to one netlink family, in the network namespace of the thread that opened it.
+#[derive(Debug)]
+pub struct Netlink {
+    socket: Socket,
+    protocol: isize,
+    sequence: u32,
+    buffer: Vec<u8>,
+}
+
+enum Failure {
+    /// Ask again: the answer got lost or is inconsistent, and asking changes nothing.
+    Again(HostError),
+    Final(HostError),
+}
+
+impl Netlink {
+    /// Links, addresses, routes, neighbours, qdiscs.
+    pub fn route() -> Result<Self, HostError> {
+        Self::open(netlink_sys::protocols::NETLINK_ROUTE)
+    }
+
+    /// Sockets.
+    pub fn sock_diag() -> Result<Self, HostError> {
+        Self::open(netlink_sys::protocols::NETLINK_SOCK_DIAG)
+    }
+
+    /// Generic netlink: ethtool.
+    pub fn generic() -> Result<Self, HostError> {
+        Self::open(netlink_sys::protocols::NETLINK_GENERIC)
+    }
+
+    fn open(protocol: isize) -> Result<Self, HostError> {
+        let socket = connect(protocol).map_err(|e| {
+            HostError::kernel("open a netlink socket", e.raw_os_error().unwrap_or(libc::EIO))
+        })?;
+        Ok(Self { socket, protocol, sequence: 0, buffer: Vec::with_capacity(BUFFER) })
+    }
+
+    /// Asks for all objects of a kind.
+    ///
+    /// **Errors** `Kernel`; a dump that other changes interrupt is asked for again, 8 times at most.
+    pub fn dump(&mut self, op: &str, kind: u16, body: &[u8]) -> Result<Vec<Reply>, HostError> {
+        self.repeat(op, kind, NLM_F_DUMP, body)
+    }
+
+    /// Asks for one object.
+    pub fn get(&mut self, op: &str, kind: u16, body: &[u8]) -> Result<Vec<Reply>, HostError> {
+        self.repeat(op, kind, NLM_F_ACK, body)
+    }
+
+    /// Changes something. Never sent twice: an answer that got lost is an error that says so.
+    pub fn change(
+        &mut self,
+        op: &str,
+        kind: u16,
+        flags: u16,
+        body: &[u8],
+    ) -> Result<Vec<Reply>, HostError> {
+        self.exchange(op, kind, flags | NLM_F_ACK, body).map_err(|failure| match failure {
+            Failure::Again(error) | Failure::Final(error) => error,
+        })
+    }
+
+    fn repeat(
+        &mut self,
+        op: &str,
+        kind: u16,
+        flags: u16,
+        body: &[u8],
+    ) -> Result<Vec<Reply>, HostError> {
+        let mut last = None;
+        for _ in 0..ATTEMPTS {
+            match self.exchange(op, kind, flags, body) {
+                Ok(replies) => return Ok(replies),
+                Err(Failure::Final(error)) => return Err(error),
+                Err(Failure::Again(error)) => {
+                    last = Some(error);
+                    // Parts of the lost answer may still be queued: begin with a fresh socket.
+                    *self = Self::open(self.protocol)?;
+                }
+            }
+        }
+        Err(last.unwrap_or_else(|| HostError::kernel(op, libc::EINTR)))
+    }
+
+    fn exchange(
+        &mut self,
+        op: &str,
+        kind: u16,
+        flags: u16,
+        body: &[u8],
+    ) -> Result<Vec<Reply>, Failure> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let request = message(kind, flags | NLM_F_REQUEST, self.sequence, body);
+        self.socket.send(&request, 0).map_err(|e| Failure::Final(os(op, &e)))?;
+        let mut replies = Vec::new();
+        let mut interrupted = false;
+        loop {
+            self.receive(op)?;
+            let parts = frames(&self.buffer).map_err(Failure::Final)?;
+            for frame in parts.iter().filter(|frame| frame.sequence == self.sequence) {
+                interrupted |= frame.flags & NLM_F_DUMP_INTR != 0;
+                if matches!(frame.kind, NLMSG_ERROR | NLMSG_DONE) {
+                    return conclude(op, frame, interrupted).map(|()| replies);
+                }
+                replies.push(Reply { kind: frame.kind, payload: frame.payload.to_vec() });
+            }
+        }
+    }
+
+    fn receive(&mut self, op: &str) -> Result<(), Failure> {
+        loop {
+            self.buffer.clear();
+            let peek = libc::MSG_PEEK | libc::MSG_TRUNC;
+            let size = self.socket.recv_from(&mut self.buffer, peek).map(|(size, _)| size);
+            let size = match size {
+                Ok(size) => size,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(lost(op, &e)),
+            };
+            self.buffer.clear();
+            self.buffer.reserve(size);
+            match self.socket.recv_from(&mut self.buffer, libc::MSG_TRUNC) {
+                // Only the kernel (port 0) answers; others may send to an unprivileged port.
+                Ok((_, from)) if from.port_number() != 0 => {}
+                Ok((got, _)) if got > self.buffer.len() => {
+                    return Err(Failure::Again(HostError::malformed("netlink", 0, "cut answer")));
+                }
+                Ok(_) => return Ok(()),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(lost(op, &e)),
+            }
+        }
+    }
+}
+
+fn connect(protocol: isize) -> io::Result<Socket> {
+    let mut socket = Socket::new(protocol)?;
+    socket.bind_auto()?;
+    socket.connect(&SocketAddr::new(0, 0))?;
+    // Both are absent before 4.12; without them refusals only lose their words.
+    let _ = socket.set_ext_ack(true);
+    let _ = socket.set_cap_ack(true);
+    // Old dumps ignore the request's filter unless strict checking is on (4.20).
+    let _ = socket.set_netlink_get_strict_chk(true);
+    let timeout = libc::timeval { tv_sec: ANSWER_TIMEOUT_S, tv_usec: 0 };
+    // SAFETY: the descriptor is open, the pointer and length describe one live timeval.
+    let rc = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVTIMEO,
+            (&raw const timeout).cast(),
+            size_of::<libc::timeval>() as libc::socklen_t,
+        )
+    };
+    if rc == 0 { Ok(socket) } else { Err(io::Error::last_os_error()) }
+}
+
+fn conclude(op: &str, frame: &Frame<'_>, interrupted: bool) -> Result<(), Failure> {
+    let verdict = verdict(frame).map_err(Failure::Final)?;
+    match verdict.errno {
+        0 if interrupted => Err(Failure::Again(HostError::Kernel {
+            op: op.into(),
+            errno: libc::EINTR,
+            extack: Some("the list changed while it was read, each time".into()),
+        })),
+        0 => Ok(()),
+        errno => {
+            Err(Failure::Final(HostError::Kernel { op: op.into(), errno, extack: verdict.extack }))
+        }
+    }
+}
+
+fn os(op: &str, error: &io::Error) -> HostError {
+    HostError::kernel(op, error.raw_os_error().unwrap_or(libc::EIO))
+}
+
+fn lost(op: &str, error: &io::Error) -> Failure {
+    let errno = error.raw_os_error().unwrap_or(libc::EIO);
+    let words = match errno {
+        libc::ENOBUFS => "the kernel's answer was lost: what was asked may have been done",
+        libc::EAGAIN => "the kernel gave no answer within 5 s",
+        _ => return Failure::Final(os(op, error)),
+    };
+    Failure::Again(HostError::Kernel { op: op.into(), errno, extack: Some(words.into()) })
+}
