@@ -5,12 +5,17 @@
 //! must not judge (that is for rules and the diagnosis) and must not know about experiments.
 
 pub mod counter;
+pub mod cputime;
 pub mod error;
+pub mod kernel_config;
 pub mod netlink;
 pub mod parse;
 pub mod procfs;
 pub mod root;
 pub mod snapshot;
+pub mod sysfs;
+pub mod thread;
+pub mod topology;
 
 pub use error::HostError;
 pub use root::Root;

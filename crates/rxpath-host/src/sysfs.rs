@@ -1,0 +1,3 @@
+//! What the files below `/sys` say of network devices.
+
+pub mod device;

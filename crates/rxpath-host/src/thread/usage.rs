@@ -1,0 +1,175 @@
+//! Which threads of the whole machine used CPU between two samples: the search for foreign load.
+//!
+//! **Source** `/proc/PID/task/TID/schedstat`, and `stat` for those that ran.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use crate::HostError;
+use crate::procfs::{schedstat, task};
+use crate::root::Root;
+
+/// CPU time of every thread at one moment.
+///
+/// **Cost** about 8 µs for each thread of the machine (measured: 0.7 ms for 80 threads).
+#[derive(Clone, Debug)]
+pub struct Sample {
+    at: Instant,
+    run_ns: HashMap<(i32, i32), u64>,
+    /// Threads that could not be read: gone in between, or hidden by `hidepid`.
+    pub unread_threads: usize,
+}
+
+/// CPU time of one thread between two samples.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadUse {
+    /// Process.
+    pub pid: i32,
+    /// Thread.
+    pub tid: i32,
+    /// Name of the thread.
+    pub comm: String,
+    /// CPU it ran on last; it may have run on others too.
+    pub last_cpu: u32,
+    /// Time on a CPU, softirqs that ran on top of it included, in ns.
+    pub run_ns: u64,
+}
+
+/// What ran between two samples.
+#[derive(Clone, Debug)]
+pub struct Usage {
+    /// Time between the samples, in ns.
+    pub span_ns: u64,
+    /// Threads that used CPU, the largest first.
+    ///
+    /// **Caveat** a thread that began and ended in between is not seen, and one that ended leaves no trace;
+    /// a thread that is running at the sample is up to one tick behind.
+    pub threads: Vec<ThreadUse>,
+}
+
+impl Sample {
+    /// Takes a sample.
+    ///
+    /// **Errors** when `/proc` can't be listed or the kernel has no scheduler statistics at all.
+    pub fn take(root: &Root) -> Result<Self, HostError> {
+        let mut run_ns = HashMap::new();
+        let mut unread_threads = 0;
+        let mut last_error = None;
+        for pid in task::processes(root)? {
+            let Ok(tids) = task::threads(root, pid) else { continue };
+            for tid in tids {
+                match schedstat::read(root, pid, tid) {
+                    Ok(stat) => {
+                        run_ns.insert((pid, tid), stat.run_ns);
+                    }
+                    Err(error) => {
+                        unread_threads += 1;
+                        last_error = Some(error);
+                    }
+                }
+            }
+        }
+        match last_error {
+            Some(error) if run_ns.is_empty() => Err(error),
+            _ => Ok(Self { at: Instant::now(), run_ns, unread_threads }),
+        }
+    }
+
+    /// What ran since this sample, and the new sample.
+    ///
+    /// **Errors** as [`Sample::take`].
+    pub fn until_now(&self, root: &Root) -> Result<(Usage, Self), HostError> {
+        let now = Self::take(root)?;
+        let mut threads = Vec::new();
+        for ((pid, tid), run_ns) in &now.run_ns {
+            let before = self.run_ns.get(&(*pid, *tid)).copied().unwrap_or(0);
+            // A smaller value is another thread that got the same id.
+            let used = if *run_ns >= before { run_ns - before } else { *run_ns };
+            if used == 0 {
+                continue;
+            }
+            if let Ok(stat) = task::read(root, *pid, Some(*tid)) {
+                threads.push(ThreadUse {
+                    pid: *pid,
+                    tid: *tid,
+                    comm: stat.comm,
+                    last_cpu: stat.processor,
+                    run_ns: used,
+                });
+            }
+        }
+        threads.sort_by(|a, b| b.run_ns.cmp(&a.run_ns).then(a.tid.cmp(&b.tid)));
+        let span_ns = now.at.duration_since(self.at).as_nanos() as u64;
+        Ok((Usage { span_ns, threads }, now))
+    }
+}
+
+impl Usage {
+    /// Threads on `cpu` that belong to none of the processes `own`, the largest first.
+    pub fn foreign_on<'a>(
+        &'a self,
+        cpu: u32,
+        own: &'a [i32],
+    ) -> impl Iterator<Item = &'a ThreadUse> {
+        self.threads.iter().filter(move |t| t.last_cpu == cpu && !own.contains(&t.pid))
+    }
+
+    /// The share of the span that foreign threads used on `cpu`.
+    pub fn foreign_ratio(&self, cpu: u32, own: &[i32]) -> f64 {
+        let used: u64 = self.foreign_on(cpu, own).map(|t| t.run_ns).sum();
+        if self.span_ns == 0 { 0.0 } else { used as f64 / self.span_ns as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::thread;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    #[test]
+    fn a_busy_thread_is_found_with_its_cpu() {
+        static STOP: AtomicBool = AtomicBool::new(false);
+        let root = Root::host();
+        let cpu = *thread::allowed_cpus().unwrap().as_slice().last().unwrap();
+        let (tell, told) = mpsc::channel();
+        let spinner = std::thread::spawn(move || {
+            thread::pin(cpu).unwrap();
+            thread::set_name("rxp-spin").unwrap();
+            tell.send(thread::current_tid()).unwrap();
+            while !STOP.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let tid = told.recv().unwrap();
+        let before = Sample::take(&root).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let me = std::process::id() as i32;
+        loop {
+            let (usage, _) = before.until_now(&root).unwrap();
+            if let Some(found) =
+                usage.threads.iter().find(|t| t.tid == tid && t.run_ns > 20_000_000)
+            {
+                assert_eq!((found.pid, found.last_cpu, found.comm.as_str()), (me, cpu, "rxp-spin"));
+                assert!(usage.foreign_on(cpu, &[]).any(|t| t.tid == tid));
+                assert!(usage.foreign_ratio(cpu, &[]) > 0.0);
+                assert!(!usage.foreign_on(cpu, &[me]).any(|t| t.tid == tid));
+                break;
+            }
+            assert!(Instant::now() < deadline, "the spinner was not found");
+            std::thread::yield_now();
+        }
+        STOP.store(true, Ordering::Relaxed);
+        spinner.join().unwrap();
+    }
+
+    #[test]
+    fn a_tree_without_scheduler_statistics_is_an_error_and_not_an_idle_machine() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("proc/12/task/12")).unwrap();
+        let error = Sample::take(&Root::tree(dir.path()).unwrap()).unwrap_err();
+        assert!(matches!(error, HostError::Missing { .. }), "{error}");
+    }
+}
