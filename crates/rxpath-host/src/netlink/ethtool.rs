@@ -302,9 +302,9 @@ mod tests {
         assert_eq!(attr("ETHTOOL_A_CHANNELS_COMBINED_COUNT", "CHANNELS"), 9);
         assert_eq!(attr("ETHTOOL_A_RINGS_TX_MAX", "RINGS"), 5);
         assert_eq!(attr("ETHTOOL_A_RINGS_TX", "RINGS"), 9);
-        assert_eq!(attr("ETHTOOL_A_FEATURES_NOCHANGE", "FEATURES"), FEATURES_NOCHANGE.into());
-        assert_eq!(attr("ETHTOOL_A_BITSET_BITS", "BITSET"), BITSET_BITS.into());
-        assert_eq!(attr("ETHTOOL_A_BITSET_BIT_VALUE", "BITSET_BIT"), BIT_VALUE.into());
+        assert_eq!(attr("ETHTOOL_A_FEATURES_NOCHANGE", "FEATURES"), usize::from(FEATURES_NOCHANGE));
+        assert_eq!(attr("ETHTOOL_A_BITSET_BITS", "BITSET"), usize::from(BITSET_BITS));
+        assert_eq!(attr("ETHTOOL_A_BITSET_BIT_VALUE", "BITSET_BIT"), usize::from(BIT_VALUE));
     }
 
     proptest! {
