@@ -1,0 +1,45 @@
+//! The evidence: which figures a run gives, and the numbers behind each.
+
+mod cpu;
+mod over_time;
+mod per_variant;
+mod sockets;
+
+use crate::page::part::Figure;
+use crate::source::Run;
+
+/// Width of a picture on a wide page, in CSS pixels.
+const WIDE: f64 = 920.0;
+/// Width of a picture on a narrow page.
+const NARROW: f64 = 350.0;
+/// Width and height of one of several small pictures.
+const SMALL: (f64, f64) = (440.0, 190.0);
+
+/// Every figure that this run has the data for, in the report's order.
+pub(crate) fn all(run: &Run) -> Vec<Figure> {
+    [
+        per_variant::throughput(run),
+        per_variant::gains(run),
+        over_time::rates(run),
+        sockets::split(run),
+        over_time::queues(run),
+        cpu::time(run),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// A top for an axis that starts at zero: the largest value and some room.
+fn roof(values: impl Iterator<Item = f64>) -> f64 {
+    let top = values.filter(|v| v.is_finite()).fold(0.0, f64::max);
+    if top > 0.0 { top * 1.08 } else { 1.0 }
+}
+
+/// The interval of a median delivered rate in words, or why there is none.
+pub(crate) fn interval_text(interval: Option<[f64; 2]>) -> String {
+    match interval {
+        Some(_) => format!("95 % interval {}", per_variant::interval(interval, crate::number::pps)),
+        None => "too few trials for an interval".into(),
+    }
+}

@@ -1,0 +1,126 @@
+//! Who used which CPU in the measured window.
+
+use rxpath_record::evidence::CpuUse;
+
+use super::per_variant::{grid, names};
+use super::{NARROW, WIDE};
+use crate::number;
+use crate::page::part::{Figure, Key, Panel, Table, cut};
+use crate::plot::{Axis, COLOURS, Chart, Curve};
+use crate::source::Run;
+
+/// What a bar is made of, from the left: name and colour.
+const PARTS: [(&str, &str); 5] = [
+    ("user", COLOURS[0]),
+    ("system", COLOURS[5]),
+    ("softirq", COLOURS[1]),
+    ("hardirq", COLOURS[4]),
+    ("steal", COLOURS[3]),
+];
+
+fn parts(cpu: &CpuUse) -> [f64; 5] {
+    [cpu.user_ratio, cpu.system_ratio, cpu.softirq_ratio, cpu.irq_ratio, cpu.steal_ratio]
+}
+
+struct Row<'a> {
+    name: String,
+    variant: &'a str,
+    trial: u32,
+    cpu: &'a CpuUse,
+}
+
+/// CPU time by kind, for each variant and CPU.
+pub(super) fn time(run: &Run) -> Option<Figure> {
+    let mut rows = Vec::new();
+    for (_, variant, trial) in run.shown() {
+        rows.extend(trial.evidence.cpus.iter().map(|cpu| Row {
+            name: format!("{} · CPU {}", cut(&variant.name, 20), cpu.cpu),
+            variant: &variant.name,
+            trial: trial.trial,
+            cpu,
+        }));
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let panel = Panel {
+        title: None,
+        wide: chart(&rows, WIDE, "cpu-w"),
+        narrow: Some(chart(&rows, NARROW, "cpu-n")),
+    };
+    Some(Figure {
+        title: "CPU time in the measured window".into(),
+        caption: "Share of each CPU's wall time, the median trial of each variant. The split of busy time is counted in \
+                  timer ticks and can err by half; the busy total is sound. On a default veth the receive softirq runs \
+                  inside the sender's system call and is counted there."
+            .into(),
+        keys: PARTS.iter().map(|(name, colour)| Key::block(colour, 8.0, name)).collect(),
+        panels: vec![panel],
+        table: table(&rows),
+    })
+}
+
+fn chart(rows: &[Row], width: f64, id: &str) -> Chart {
+    let mut curves = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        let y = (rows.len() - at) as f64;
+        let mut from = 0.0;
+        for (share, (_, colour)) in parts(row.cpu).into_iter().zip(PARTS) {
+            let to = (from + share.max(0.0)).min(1.0);
+            if to > from {
+                curves.push(Curve {
+                    points: vec![(from, y), (to, y)],
+                    colour: colour.into(),
+                    width: 12.0,
+                    dash: String::new(),
+                });
+            }
+            from = to;
+        }
+    }
+    Chart {
+        id: id.into(),
+        alt: "CPU time by variant and CPU".into(),
+        size: (width, 64.0 + 24.0 * rows.len() as f64),
+        x: Axis {
+            label: "share of the CPU's wall time".into(),
+            range: (0.0, 1.0),
+            format: |v| format!("{:.0} %", v * 100.0),
+        },
+        y: Axis {
+            label: String::new(),
+            range: (0.5, rows.len() as f64 + 0.5),
+            format: number::short,
+        },
+        rows: names(rows.iter().map(|row| row.name.as_str()), width),
+        curves,
+        dots: vec![],
+        marks: grid((0.0, 1.0), width),
+        window: None,
+    }
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new(&[
+        "variant",
+        "#trial",
+        "#CPU",
+        "#user",
+        "#system",
+        "#softirq",
+        "#hardirq",
+        "#steal",
+        "#idle",
+        "#foreign threads",
+    ]);
+    for row in rows {
+        let share = |value: f64| number::percent(value, 1.0);
+        let mut cells =
+            vec![row.variant.to_owned(), row.trial.to_string(), row.cpu.cpu.to_string()];
+        cells.extend(parts(row.cpu).map(share));
+        cells.push(share(row.cpu.idle_ratio));
+        cells.push(row.cpu.foreign_ratio.map_or("not read".into(), share));
+        table.rows.push(cells);
+    }
+    table
+}

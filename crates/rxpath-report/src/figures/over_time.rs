@@ -1,0 +1,178 @@
+//! What happened inside a trial: rates and queues over time, one small picture per variant.
+
+use rxpath_record::manifest::{Trial, VariantSummary};
+
+use super::{SMALL, roof};
+use crate::number;
+use crate::page::part::{Figure, Key, Panel, Table};
+use crate::plot::{Axis, COLOURS, Chart, Curve, DASHES, MUTED, Mark};
+use crate::series::{Samples, Series};
+use crate::source::Run;
+
+/// One variant's curves with what belongs to them.
+struct Shown<'a> {
+    variant: &'a VariantSummary,
+    trial: &'a Trial,
+    window: Option<(f64, f64)>,
+    series: Vec<Series>,
+}
+
+/// Collects the series of every variant's typical trial; variants without samples are left out.
+fn shown(run: &Run, pick: impl Fn(&Samples) -> Vec<Series>) -> Vec<Shown<'_>> {
+    let mut all = Vec::new();
+    for (_, variant, trial) in run.shown() {
+        let samples = Samples::of(&run.events, trial.trial);
+        let Some(start) = samples.start_ns() else { continue };
+        let series = pick(&samples);
+        let at = |t: i64| (t - start) as f64 / 1e9;
+        let [from, to] = trial.window_ns;
+        let window = (to > from).then(|| (at(from), at(to)));
+        if series.iter().any(|s| s.points.len() > 1) {
+            all.push(Shown { variant, trial, window, series });
+        }
+    }
+    all
+}
+
+/// Offered and delivered packets per second over the trial.
+pub(super) fn rates(run: &Run) -> Option<Figure> {
+    let named = |samples: &Samples, metric: &str| {
+        samples.rate(metric).map(|series| Series { entity: metric.into(), ..series })
+    };
+    let all = shown(run, |samples| {
+        let offered = named(samples, "offered_packets").or_else(|| named(samples, "sent_packets"));
+        offered.into_iter().chain(named(samples, "delivered_packets")).collect()
+    });
+    if all.is_empty() {
+        return None;
+    }
+    let top = roof(points(&all).map(|(_, v)| v));
+    let panels = all.iter().enumerate().map(|(at, shown)| {
+        let curves = shown.series.iter().map(|series| {
+            let delivered = series.entity == "delivered_packets";
+            Curve {
+                points: series.points.clone(),
+                colour: if delivered { COLOURS[0] } else { MUTED }.into(),
+                width: if delivered { 2.2 } else { 1.6 },
+                dash: if delivered { "" } else { "5 3" }.into(),
+            }
+        });
+        panel(shown, ("rate", at), curves.collect(), axis("packets/s", top, number::short))
+    });
+    Some(Figure {
+        title: "Rates over the trial".into(),
+        caption: "The median trial of each variant; each point is the mean rate since the sample before. The measured \
+                  window is tinted; what lies outside is ramp, settling and draining. All pictures share one scale."
+            .into(),
+        keys: vec![
+            Key::stroke(MUTED, "5 3", "offered by the sender"),
+            Key::stroke(COLOURS[0], "", "delivered to the application"),
+        ],
+        panels: panels.collect(),
+        table: series_table(&all, "packets/s", number::pps),
+    })
+}
+
+/// Bytes in each socket's receive queue over the trial.
+pub(super) fn queues(run: &Run) -> Option<Figure> {
+    let all = shown(run, |samples| samples.gauges("rmem_bytes"));
+    if all.is_empty() {
+        return None;
+    }
+    let most = all.iter().map(|shown| shown.series.len()).max().unwrap_or(1);
+    let panels = all.iter().enumerate().map(|(at, shown)| {
+        let limit = shown.trial.evidence.sockets.iter().map(|s| s.rcvbuf_bytes).max();
+        let limit = limit.filter(|bytes| *bytes > 0).map(|bytes| bytes as f64);
+        let top = roof(shown.series.iter().flat_map(|s| &s.points).map(|(_, v)| *v).chain(limit));
+        let curves = shown.series.iter().enumerate().map(|(n, series)| Curve {
+            points: series.points.clone(),
+            colour: COLOURS[n % 8].into(),
+            width: 1.8,
+            dash: DASHES[n % 8].into(),
+        });
+        let mut panel =
+            panel(shown, ("queue", at), curves.collect(), axis("bytes queued", top, number::bytes));
+        panel.wide.marks.extend(limit.map(|at| Mark {
+            at,
+            vertical: false,
+            label: String::new(),
+            colour: COLOURS[1],
+            dash: "3 3",
+        }));
+        panel
+    });
+    let mut keys: Vec<Key> = (0..most.min(8))
+        .map(|n| Key::stroke(COLOURS[n], DASHES[n], &format!("socket {n}")))
+        .collect();
+    keys.push(Key::stroke(COLOURS[1], "3 3", "sk_rcvbuf: the queue is full"));
+    Some(Figure {
+        title: "Socket receive queue over the trial".into(),
+        caption: "sk_rmem_alloc of each receiving socket, sampled; the median trial of each variant. A queue that \
+                  stands at its limit drops; one that stays near zero waits for packets. Each picture has its own scale."
+            .into(),
+        keys,
+        panels: panels.collect(),
+        table: series_table(&all, "bytes", number::bytes),
+    })
+}
+
+fn points<'a>(all: &'a [Shown]) -> impl Iterator<Item = (f64, f64)> + 'a {
+    all.iter().flat_map(|shown| &shown.series).flat_map(|series| series.points.iter().copied())
+}
+
+fn axis(label: &str, top: f64, format: fn(f64) -> String) -> Axis {
+    Axis { label: label.into(), range: (0.0, top), format }
+}
+
+fn panel(shown: &Shown, (kind, at): (&str, usize), curves: Vec<Curve>, y: Axis) -> Panel {
+    let end = shown.series.iter().flat_map(|s| &s.points).map(|(t, _)| *t).fold(0.0, f64::max);
+    let end = if end > 0.0 { end } else { 1.0 };
+    let window = shown.window.map(|(from, to)| (from.clamp(0.0, end), to.clamp(0.0, end)));
+    Panel {
+        title: Some(shown.variant.name.clone()),
+        wide: Chart {
+            id: format!("{kind}{at}"),
+            alt: format!("{}: {} over time", shown.variant.name, y.label),
+            size: SMALL,
+            x: Axis {
+                label: "seconds since the first sample".into(),
+                range: (0.0, end),
+                format: number::plain,
+            },
+            y,
+            rows: vec![],
+            curves,
+            dots: vec![],
+            marks: vec![],
+            window: window.filter(|(from, to)| to > from),
+        },
+        narrow: None,
+    }
+}
+
+/// Most rows that a table of samples shows; the rest is in `events.jsonl`.
+const ROWS: usize = 400;
+
+fn series_table(all: &[Shown], unit: &str, format: fn(f64) -> String) -> Table {
+    let mut table = Table::new(&["variant", "#trial", "series", "#t, s", &format!("#{unit}")]);
+    for shown in all {
+        for series in &shown.series {
+            table.rows.extend(series.points.iter().map(|(t, value)| {
+                vec![
+                    shown.variant.name.clone(),
+                    shown.trial.trial.to_string(),
+                    series.entity.replace('_', " "),
+                    format!("{t:.3}"),
+                    format(*value),
+                ]
+            }));
+        }
+    }
+    if table.rows.len() > ROWS {
+        let left_out = table.rows.len() - ROWS;
+        table.rows.truncate(ROWS);
+        let note = format!("{left_out} more rows are in events.jsonl");
+        table.rows.push(vec![note, String::new(), String::new(), String::new(), String::new()]);
+    }
+    table
+}

@@ -1,0 +1,257 @@
+//! One row per variant: what was delivered, and what each step gained.
+
+use rxpath_record::manifest::{Comparison, Manifest, Metric, VariantSummary};
+
+use super::{NARROW, WIDE, roof};
+use crate::page::part::{Figure, Key, Panel, Table, cut};
+use crate::plot::{Axis, COLOURS, Chart, Curve, Dots, Form, INK, MUTED, Mark, round_steps};
+use crate::source::Run;
+use crate::{number, words};
+
+const DELIVERED: &str = COLOURS[0];
+
+/// Delivered packets per second: single trials, median, interval, and what was offered.
+pub(super) fn throughput(run: &Run) -> Option<Figure> {
+    let manifest = run.manifest.as_ref()?;
+    let rows: Vec<(&VariantSummary, &Metric)> = manifest
+        .variants
+        .iter()
+        .filter_map(|v| v.metrics.get("delivered_pps").map(|metric| (v, metric)))
+        .collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let panel = Panel {
+        title: None,
+        wide: throughput_chart(&rows, WIDE, "tp-w"),
+        narrow: Some(throughput_chart(&rows, NARROW, "tp-n")),
+    };
+    Some(Figure {
+        title: "Delivered to the application, packets per second".into(),
+        caption: "Each circle is one trial; the diamond is their median and the bar its 95 % interval \
+                  (bootstrap over trials; none under five trials). The cross is the median of what the sender offered: \
+                  the distance to it is loss."
+            .into(),
+        keys: vec![
+            Key::marker(Form::Circle, DELIVERED, "one trial, delivered"),
+            Key::marker(Form::Diamond, INK, "median"),
+            Key::block(DELIVERED, 6.0, "95 % interval of the median"),
+            Key::marker(Form::Cross, MUTED, "median offered"),
+        ],
+        panels: vec![panel],
+        table: throughput_table(&rows),
+    })
+}
+
+fn throughput_chart(rows: &[(&VariantSummary, &Metric)], width: f64, id: &str) -> Chart {
+    let offered = |v: &VariantSummary| v.metrics.get("offered_pps").map(|m| m.median);
+    let top = roof(rows.iter().flat_map(|(v, m)| {
+        m.values.iter().copied().chain([m.max]).chain(m.interval.map(|i| i[1])).chain(offered(v))
+    }));
+    let (mut curves, mut trials, mut medians, mut crosses) = (vec![], vec![], vec![], vec![]);
+    for (at, (variant, metric)) in rows.iter().enumerate() {
+        let y = (rows.len() - at) as f64;
+        if let Some([low, high]) = metric.interval {
+            curves.push(Curve {
+                points: vec![(low, y), (high, y)],
+                colour: "var(--interval)".into(),
+                width: 11.0,
+                dash: String::new(),
+            });
+        }
+        trials.extend(metric.values.iter().map(|v| (*v, y)));
+        medians.push((metric.median, y));
+        crosses.extend(offered(variant).map(|v| (v, y)));
+    }
+    let dots = |points, colour: &str, radius, opacity, form| Dots {
+        points,
+        colour: colour.to_owned(),
+        radius,
+        opacity,
+        form,
+    };
+    Chart {
+        id: id.into(),
+        alt: "Delivered packets per second by variant".into(),
+        size: (width, 64.0 + 36.0 * rows.len() as f64),
+        x: Axis { label: "packets per second".into(), range: (0.0, top), format: number::short },
+        y: Axis {
+            label: String::new(),
+            range: (0.5, rows.len() as f64 + 0.5),
+            format: number::short,
+        },
+        rows: names(rows.iter().map(|(v, _)| v.name.as_str()), width),
+        curves,
+        dots: vec![
+            dots(crosses, MUTED, 4.0, 1.0, Form::Cross),
+            dots(trials, DELIVERED, 3.6, 0.25, Form::Circle),
+            dots(medians, INK, 4.6, 1.0, Form::Diamond),
+        ],
+        marks: grid((0.0, top), width),
+        window: None,
+    }
+}
+
+/// Names from the bottom up, cut to what the picture has room for.
+pub(super) fn names<'a>(
+    names: impl DoubleEndedIterator<Item = &'a str>,
+    width: f64,
+) -> Vec<String> {
+    let limit = if width < 480.0 { 14 } else { 30 };
+    names.rev().map(|name| cut(name, limit)).collect()
+}
+
+/// Vertical grid lines, which the plotting crate leaves out beside named rows.
+pub(super) fn grid(range: (f64, f64), width: f64) -> Vec<Mark> {
+    let about = if width < 480.0 { 4.0 } else { 6.0 };
+    let mark =
+        |at| Mark { at, vertical: true, label: String::new(), colour: "var(--grid)", dash: "none" };
+    round_steps(range, about).into_iter().filter(|at| *at > range.0).map(mark).collect()
+}
+
+fn throughput_table(rows: &[(&VariantSummary, &Metric)]) -> Table {
+    let mut table = Table::new(&[
+        "variant",
+        "#trials",
+        "#delivered, median",
+        "#95 % interval",
+        "#smallest",
+        "#largest",
+        "#offered, median",
+        "#loss, of offered",
+    ]);
+    for (variant, metric) in rows {
+        let other = |name: &str| {
+            variant.metrics.get(name).map_or("–".into(), |m| number::metric(name, m.median))
+        };
+        table.rows.push(vec![
+            variant.name.clone(),
+            variant.trials_count.to_string(),
+            number::pps(metric.median),
+            interval(metric.interval, number::pps),
+            number::pps(metric.min),
+            number::pps(metric.max),
+            other("offered_pps"),
+            other("loss_ratio"),
+        ]);
+    }
+    table
+}
+
+/// `[low, high]` in words, or the reason for its absence.
+pub(crate) fn interval(interval: Option<[f64; 2]>, format: fn(f64) -> String) -> String {
+    match interval {
+        Some([low, high]) => format!("{} … {}", format(low), format(high)),
+        None => "too few trials".into(),
+    }
+}
+
+/// The gain of each step that the scenario asks about.
+pub(super) fn gains(run: &Run) -> Option<Figure> {
+    let manifest = run.manifest.as_ref()?;
+    let rows: Vec<&Comparison> =
+        manifest.comparisons.iter().filter(|c| c.ratio.is_finite()).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let panel = Panel {
+        title: None,
+        wide: gains_chart(&rows, WIDE, "gain-w"),
+        narrow: Some(gains_chart(&rows, NARROW, "gain-n")),
+    };
+    Some(Figure {
+        title: "What each step changed".into(),
+        caption: caption(manifest),
+        keys: vec![
+            Key::marker(Form::Diamond, INK, "ratio of medians"),
+            Key::block("var(--interval)", 6.0, "95 % interval (paired by block)"),
+            Key::block(MUTED, 1.2, "smallest to largest ratio within a block"),
+        ],
+        panels: vec![panel],
+        table: gains_table(&rows),
+    })
+}
+
+fn caption(manifest: &Manifest) -> String {
+    let floor = manifest.noise_floor.as_ref().map_or_else(
+        || "This run has no A/A block, so its noise floor is not known.".into(),
+        |floor| {
+            format!(
+                "Two runs of the same variant ({}) differed by {} in the A/A block: smaller steps are noise.",
+                floor.variant,
+                number::percent((floor.ratio - 1.0).abs(), 1.0)
+            )
+        },
+    );
+    format!("Each row divides a variant by its base; 1× is no change. {floor}")
+}
+
+fn gains_chart(rows: &[&Comparison], width: f64, id: &str) -> Chart {
+    let ends = |c: &Comparison| {
+        c.interval.into_iter().flatten().chain(c.range).chain([c.ratio]).collect::<Vec<f64>>()
+    };
+    let top = roof(rows.iter().flat_map(|c| ends(c)).chain([1.0]));
+    let (mut curves, mut medians) = (vec![], vec![]);
+    for (at, row) in rows.iter().enumerate() {
+        let y = (rows.len() - at) as f64;
+        let mut bar = |[low, high]: [f64; 2], colour: &str, width| {
+            let points = vec![(low, y), (high, y)];
+            curves.push(Curve { points, colour: colour.into(), width, dash: String::new() });
+        };
+        row.interval.into_iter().for_each(|i| bar(i, "var(--interval)", 11.0));
+        bar(row.range, MUTED, 1.2);
+        medians.push((row.ratio, y));
+    }
+    let mut marks = grid((0.0, top), width);
+    marks.push(Mark { at: 1.0, vertical: true, label: String::new(), colour: INK, dash: "4 3" });
+    Chart {
+        id: id.into(),
+        alt: "Ratio of each variant to its base".into(),
+        size: (width, 64.0 + 36.0 * rows.len() as f64),
+        x: Axis { label: "variant ÷ base".into(), range: (0.0, top), format: number::factor },
+        y: Axis {
+            label: String::new(),
+            range: (0.5, rows.len() as f64 + 0.5),
+            format: number::short,
+        },
+        rows: names(rows.iter().map(|c| c.variant.as_str()), width),
+        curves,
+        dots: vec![Dots {
+            points: medians,
+            colour: INK.into(),
+            radius: 4.6,
+            opacity: 1.0,
+            form: Form::Diamond,
+        }],
+        marks,
+        window: None,
+    }
+}
+
+fn gains_table(rows: &[&Comparison]) -> Table {
+    let mut table = Table::new(&[
+        "metric",
+        "variant",
+        "base",
+        "#ratio",
+        "#95 % interval",
+        "#range within blocks",
+        "#pairs",
+        "outcome",
+        "expected",
+    ]);
+    for row in rows {
+        table.rows.push(vec![
+            words::metric(&row.metric),
+            row.variant.clone(),
+            row.base.clone(),
+            number::factor(row.ratio),
+            interval(row.interval, number::factor),
+            interval(Some(row.range), number::factor),
+            row.pairs_count.to_string(),
+            words::outcome(row.outcome).into(),
+            row.expected.clone().unwrap_or_else(|| "–".into()),
+        ]);
+    }
+    table
+}

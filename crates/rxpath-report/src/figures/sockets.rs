@@ -1,0 +1,128 @@
+//! How the datagrams were split between several receiving sockets.
+
+use rxpath_record::evidence::SocketUse;
+
+use super::per_variant::{grid, names};
+use super::{NARROW, WIDE, roof};
+use crate::number;
+use crate::page::part::{Figure, Key, Panel, Table};
+use crate::plot::{Axis, COLOURS, Chart, Curve};
+use crate::source::Run;
+
+struct Row<'a> {
+    name: String,
+    variant: &'a str,
+    trial: u32,
+    socket: &'a SocketUse,
+    total: u64,
+}
+
+/// Delivered and dropped datagrams of each socket, where a variant has more than one.
+pub(super) fn split(run: &Run) -> Option<Figure> {
+    let mut rows = Vec::new();
+    for (_, variant, trial) in run.shown() {
+        let sockets = &trial.evidence.sockets;
+        let total = sockets.iter().map(|s| s.delivered_packets).sum();
+        if sockets.len() > 1 {
+            rows.extend(sockets.iter().map(|socket| Row {
+                name: format!("{} · {}", crate::page::part::cut(&variant.name, 22), socket.index),
+                variant: &variant.name,
+                trial: trial.trial,
+                socket,
+                total,
+            }));
+        }
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let panel = Panel {
+        title: None,
+        wide: chart(&rows, WIDE, "sock-w"),
+        narrow: Some(chart(&rows, NARROW, "sock-n")),
+    };
+    Some(Figure {
+        title: "Split between sockets".into(),
+        caption: "Datagrams of the median trial by receiving socket. With SO_REUSEPORT the kernel picks the socket by \
+                  a hash of the flow: with few flows a socket can stay empty."
+            .into(),
+        keys: vec![
+            Key::block(COLOURS[0], 8.0, "delivered"),
+            Key::block(COLOURS[1], 8.0, "dropped at the socket"),
+        ],
+        panels: vec![panel],
+        table: table(&rows),
+    })
+}
+
+fn chart(rows: &[Row], width: f64, id: &str) -> Chart {
+    let end = |row: &Row| (row.socket.delivered_packets + row.socket.drops_packets) as f64;
+    let top = roof(rows.iter().map(end));
+    let mut curves = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        let y = (rows.len() - at) as f64;
+        let delivered = row.socket.delivered_packets as f64;
+        for (points, colour) in [
+            (vec![(0.0, y), (delivered, y)], COLOURS[0]),
+            (vec![(delivered, y), (end(row), y)], COLOURS[1]),
+        ] {
+            if points[1].0 > points[0].0 {
+                curves.push(Curve {
+                    points,
+                    colour: colour.into(),
+                    width: 12.0,
+                    dash: String::new(),
+                });
+            }
+        }
+    }
+    Chart {
+        id: id.into(),
+        alt: "Datagrams by receiving socket".into(),
+        size: (width, 64.0 + 24.0 * rows.len() as f64),
+        x: Axis {
+            label: "datagrams in the trial".into(),
+            range: (0.0, top),
+            format: number::short,
+        },
+        y: Axis {
+            label: String::new(),
+            range: (0.5, rows.len() as f64 + 0.5),
+            format: number::short,
+        },
+        rows: names(rows.iter().map(|row| row.name.as_str()), width),
+        curves,
+        dots: vec![],
+        marks: grid((0.0, top), width),
+        window: None,
+    }
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new(&[
+        "variant",
+        "#trial",
+        "#socket",
+        "#delivered",
+        "#share of delivered",
+        "#dropped at the socket",
+        "#receive buffer",
+        "#holds, datagrams",
+        "#largest queue",
+    ]);
+    for row in rows {
+        let socket = row.socket;
+        table.rows.push(vec![
+            row.variant.into(),
+            row.trial.to_string(),
+            socket.index.to_string(),
+            number::count(socket.delivered_packets),
+            number::percent(socket.delivered_packets as f64, row.total as f64),
+            number::count(socket.drops_packets),
+            number::bytes(socket.rcvbuf_bytes as f64),
+            socket.capacity_packets.map_or("not known".into(), number::count),
+            number::bytes(socket.queue_max_bytes as f64),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,183 @@
+//! The short form for a terminal, an issue or a commit message.
+
+use std::fmt::Write as _;
+
+use rxpath_record::manifest::Manifest;
+
+use crate::source::Run;
+use crate::{number, words};
+
+/// Headline, variants, gains and ledger as Markdown tables.
+pub fn markdown(run: &Run) -> String {
+    let mut out = String::new();
+    let Some(manifest) = &run.manifest else {
+        let _ = writeln!(out, "# {}\n", text(&run.name));
+        problems(run, &mut out);
+        return out;
+    };
+    let _ = writeln!(out, "# {}: {}\n", text(&manifest.scenario), text(&manifest.question));
+    problems(run, &mut out);
+    if !manifest.headline.is_empty() {
+        let _ = writeln!(out, "**{}**\n", text(&manifest.headline));
+    }
+    for warning in &manifest.warnings {
+        let _ = writeln!(out, "- warning: {}", text(&warning.to_string()));
+    }
+    if !manifest.warnings.is_empty() {
+        out.push('\n');
+    }
+    variants(manifest, &mut out);
+    gains(manifest, &mut out);
+    ledger(run, &mut out);
+    let _ = writeln!(
+        out,
+        "\nRun {}, {}, started {}, rxpath {}, seed {}. Reproduce: {}",
+        text(&manifest.run_id),
+        words::status(manifest.status),
+        text(&manifest.started),
+        text(&manifest.version),
+        manifest.seed,
+        code(&crate::page::shell(&manifest.command)),
+    );
+    out
+}
+
+fn problems(run: &Run, out: &mut String) {
+    for problem in &run.problems {
+        let _ = writeln!(out, "> **Not whole:** {}\n", text(problem));
+    }
+}
+
+fn variants(manifest: &Manifest, out: &mut String) {
+    if manifest.variants.is_empty() {
+        return;
+    }
+    row(
+        out,
+        &["variant", "delivered, median", "95 % interval", "loss, of offered", "trials", "limit"],
+    );
+    row(out, &["---", "---:", "---:", "---:", "---:", "---"]);
+    for variant in &manifest.variants {
+        let metric = |name: &str| {
+            variant.metrics.get(name).map_or("–".into(), |m| number::metric(name, m.median))
+        };
+        let interval = variant.metrics.get("delivered_pps").and_then(|m| m.interval);
+        let limit = match (&variant.not_available, &variant.verdict) {
+            (Some(why), _) => format!("not available: {why}"),
+            (None, Some(verdict)) => words::stage(verdict.stage, verdict.cpu),
+            (None, None) => "–".into(),
+        };
+        let interval = match interval {
+            Some([low, high]) => format!("{} … {}", number::pps(low), number::pps(high)),
+            None => "–".into(),
+        };
+        let trials = variant.trials_count.to_string();
+        let (delivered, loss) = (metric("delivered_pps"), metric("loss_ratio"));
+        row(out, &[&variant.name, &delivered, &interval, &loss, &trials, &limit]);
+    }
+}
+
+fn gains(manifest: &Manifest, out: &mut String) {
+    if manifest.comparisons.is_empty() {
+        return;
+    }
+    out.push('\n');
+    row(out, &["step", "metric", "ratio", "95 % interval", "outcome"]);
+    row(out, &["---", "---", "---:", "---:", "---"]);
+    for comparison in &manifest.comparisons {
+        let interval = match comparison.interval {
+            Some([low, high]) => format!("{} … {}", number::factor(low), number::factor(high)),
+            None => "–".into(),
+        };
+        row(
+            out,
+            &[
+                &format!("{} → {}", comparison.base, comparison.variant),
+                &words::metric(&comparison.metric),
+                &number::factor(comparison.ratio),
+                &interval,
+                words::outcome(comparison.outcome),
+            ],
+        );
+    }
+}
+
+/// The median trial of each variant: where its datagrams went.
+fn ledger(run: &Run, out: &mut String) {
+    let shown = run.shown();
+    if shown.is_empty() {
+        return;
+    }
+    out.push('\n');
+    row(out, &["variant (median trial)", "place", "datagrams", "of offered"]);
+    row(out, &["---", "---", "---:", "---:"]);
+    for (_, variant, trial) in shown {
+        let ledger = &trial.ledger;
+        let offered = ledger.offered_packets as f64;
+        let name = format!("{} ({})", variant.name, trial.trial);
+        let mut line = |place: &str, packets: i64| {
+            let share = number::percent(packets.unsigned_abs() as f64, offered);
+            row(out, &[&name, place, &number::signed(packets), &share]);
+        };
+        line("offered", ledger.offered_packets as i64);
+        for drop in ledger.drops.iter().filter(|drop| drop.packets > 0) {
+            let place = words::place(drop.place);
+            line(&format!("dropped: {place} ({})", drop.counter), drop.packets as i64);
+        }
+        line("in flight", ledger.in_flight_packets as i64);
+        line("delivered", ledger.delivered_packets as i64);
+        line("unaccounted", ledger.unaccounted_packets);
+    }
+}
+
+fn row(out: &mut String, cells: &[&str]) {
+    let cells: Vec<String> = cells
+        .iter()
+        .map(|cell| if cell.starts_with("---") { (*cell).to_owned() } else { text(cell) })
+        .collect();
+    let _ = writeln!(out, "| {} |", cells.join(" | "));
+}
+
+/// Text in which nothing is Markdown or HTML.
+fn text(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
+    for c in raw.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '!' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// An inline code span that no backtick inside can end.
+fn code(raw: &str) -> String {
+    let clean: String = raw.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut longest = 0;
+    let mut current = 0;
+    for c in clean.chars() {
+        current = if c == '`' { current + 1 } else { 0 };
+        longest = longest.max(current);
+    }
+    let fence = "`".repeat(longest + 1);
+    let pad = if longest > 0 { " " } else { "" };
+    format!("{fence}{pad}{clean}{pad}{fence}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_in_names_is_text() {
+        assert_eq!(text("a|b*c*<img>\n# x"), "a\\|b\\*c\\*&lt;img&gt; \\# x");
+        assert_eq!(code("a `b` c"), "`` a `b` c ``");
+    }
+}

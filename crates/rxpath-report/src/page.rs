@@ -1,0 +1,167 @@
+//! The HTML page: frame, order of the sections, style.
+
+mod environment;
+mod ledger;
+mod method;
+pub(crate) mod part;
+mod reproduce;
+mod river;
+mod settings;
+mod trials;
+mod verdict;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use rxpath_core::Warning;
+
+use crate::figures;
+use crate::source::Run;
+use crate::words;
+
+pub(crate) use reproduce::shell;
+
+const STYLE: &str = include_str!("page/style.css");
+
+/// Nothing may be loaded, sent or run; only the page's own style applies.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+
+/// The report of one run as one HTML file without external parts.
+pub fn html(run: &Run) -> String {
+    let sections = sections(run);
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="referrer" content="no-referrer";
+                title { (title(run)) }
+                // An icon of its own keeps browsers from asking for /favicon.ico.
+                link rel="icon" href="data:,";
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                (river::gradients())
+                header { (masthead(run)) }
+                nav aria-label="Sections" {
+                    ol { @for section in &sections { li { a href={ "#" (section.id) } { (section.title) } } } }
+                }
+                main {
+                    @for section in &sections {
+                        section id=(section.id) {
+                            div.head { h2 { (section.title) } p { (section.lead) } }
+                            div.body { (section.body) }
+                        }
+                    }
+                }
+                footer { (footer(run)) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// One numbered part of the page.
+pub(crate) struct Section {
+    id: &'static str,
+    title: &'static str,
+    /// What the part shows and how to read it, one or two sentences.
+    lead: &'static str,
+    body: Markup,
+}
+
+fn sections(run: &Run) -> Vec<Section> {
+    let all = [
+        verdict::section(run),
+        ledger::section(run),
+        evidence(run),
+        settings::section(run),
+        environment::section(run),
+        method::section(run),
+        trials::section(run),
+        reproduce::section(run),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+fn evidence(run: &Run) -> Option<Section> {
+    let figures = figures::all(run);
+    (!figures.is_empty()).then(|| Section {
+        id: "evidence",
+        title: "Evidence",
+        lead: "The measurements behind the verdict. Every picture has its numbers under it.",
+        body: html! { @for figure in &figures { (part::figure(figure)) } },
+    })
+}
+
+fn title(run: &Run) -> String {
+    match &run.manifest {
+        Some(manifest) => format!("{} · rxpath report", manifest.scenario),
+        None => format!("{} · rxpath report", run.name),
+    }
+}
+
+fn masthead(run: &Run) -> Markup {
+    let Some(manifest) = &run.manifest else {
+        return html! {
+            p.eyebrow { "rxpath report" }
+            h1 { (run.name) }
+            (problems(run))
+        };
+    };
+    html! {
+        p.eyebrow { "rxpath report" span { (manifest.scenario) } }
+        h1 { (manifest.question) }
+        (problems(run))
+        @if !manifest.headline.is_empty() { p.headline { (manifest.headline) } }
+        (warnings(&manifest.warnings))
+        @if let Some(expected) = &manifest.expected {
+            p.expected { span { "Expected before the run: " } (expected) }
+        }
+        p.meta {
+            span { (manifest.run_id) }
+            span { "started " (manifest.started) }
+            @match &manifest.ended {
+                Some(ended) => span { "ended " (ended) },
+                None => span { "no end recorded" },
+            }
+            span { (words::status(manifest.status)) }
+            span { "rxpath " (manifest.version) }
+        }
+    }
+}
+
+/// What can't be read: above everything else.
+fn problems(run: &Run) -> Markup {
+    html! {
+        @if !run.problems.is_empty() {
+            aside.notice.broken role="note" {
+                h2 { "This run is not whole" }
+                ul { @for problem in &run.problems { li { (problem) } } }
+                p { "Everything below was read from the run directory and is shown as it is." }
+            }
+        }
+    }
+}
+
+/// What to know before trusting the rest.
+fn warnings(warnings: &[Warning]) -> Markup {
+    html! {
+        @if !warnings.is_empty() {
+            aside.notice role="note" {
+                h2 { "Before you trust it" }
+                ul { @for warning in warnings { li { (warning) } } }
+            }
+        }
+    }
+}
+
+fn footer(run: &Run) -> Markup {
+    html! {
+        p {
+            "Made by " code { "rxpath report" } " from the run directory " code { (run.name) }
+            ", without looking at any host. It loads nothing and runs no script."
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The ledger section: for each variant a river, the sum that closes, and the counters behind it.
+
+use maud::{Markup, html};
+use rxpath_record::ledger::Ledger;
+use rxpath_record::manifest::Trial;
+
+use super::Section;
+use super::part::{Table, fold, table};
+use crate::source::Run;
+use crate::{number, words};
+
+/// The section, or nothing without a valid trial.
+pub(super) fn section(run: &Run) -> Option<Section> {
+    let shown = run.shown();
+    if shown.is_empty() {
+        return None;
+    }
+    Some(Section {
+        id: "ledger",
+        title: "Where the packets went",
+        lead: "Every datagram of a trial, from the sender's call to the application's. Widths and percentages are \
+               shares of offered. The picture shows each variant's median trial.",
+        body: html! {
+            (balance(run))
+            div.rivers {
+                @for (_, variant, trial) in &shown {
+                    article {
+                        h3 { (variant.name) }
+                        p.quiet {
+                            "trial " (trial.trial) ", offered " (number::pps(trial.evidence.offered_pps))
+                            ", delivered " (number::pps(trial.evidence.delivered_pps))
+                            ", " (words::loop_kind(trial.loop_kind)) " loop"
+                        }
+                        (super::river::river(&trial.ledger))
+                        (closes(&trial.ledger))
+                        (fold("The counters behind it", &counters(trial)))
+                    }
+                }
+            }
+        },
+    })
+}
+
+/// Whether the ledgers of all valid trials close.
+fn balance(run: &Run) -> Markup {
+    let trials = run.manifest.iter().flat_map(|m| &m.trials).filter(|t| t.void.is_none());
+    let ledgers: Vec<&Ledger> = trials.map(|trial| &trial.ledger).collect();
+    let offered: u64 = ledgers.iter().map(|l| l.offered_packets).sum();
+    let open: Vec<&&Ledger> = ledgers.iter().filter(|l| l.unaccounted_packets != 0).collect();
+    let missing: u64 = open.iter().map(|l| l.unaccounted_packets.unsigned_abs()).sum();
+    html! {
+        p.balance.open[!open.is_empty()] {
+            @if open.is_empty() {
+                b { "The ledger closes." }
+                " All " (number::count(offered)) " datagrams offered in " (ledgers.len())
+                @if ledgers.len() == 1 { " valid trial" } @else { " valid trials" }
+                " are accounted for, each drop by one owning counter."
+            } @else {
+                b { "The ledger does not close." }
+                " In " (open.len()) " of " (ledgers.len()) " valid trials " (number::count(missing))
+                " datagrams are not accounted for, " (number::percent(missing as f64, offered as f64))
+                " of " (number::count(offered)) " offered."
+            }
+        }
+    }
+}
+
+fn closes(ledger: &Ledger) -> Markup {
+    let dropped: u64 = ledger.drops.iter().map(|drop| drop.packets).sum();
+    html! {
+        p.sum {
+            span { (number::count(ledger.offered_packets)) " offered" }
+            span { "= " (number::count(ledger.delivered_packets)) " delivered" }
+            span { "+ " (number::count(dropped)) " dropped" }
+            span { "+ " (number::count(ledger.in_flight_packets)) " in flight" }
+            span.missing[ledger.unaccounted_packets != 0] {
+                "+ " (number::signed(ledger.unaccounted_packets)) " unaccounted"
+            }
+        }
+    }
+}
+
+fn counters(trial: &Trial) -> Markup {
+    let ledger = &trial.ledger;
+    let mut drops = Table::new(&[
+        "place",
+        "owning counter",
+        "#datagrams",
+        "#of offered",
+        "read as",
+        "cross-checks",
+    ]);
+    for drop in &ledger.drops {
+        let checks = drop.cross_checks.iter().map(|check| {
+            let word = if check.agrees { "agrees" } else { "differs" };
+            format!("{} {} ({word})", check.counter, number::count(check.packets))
+        });
+        let read = match (drop.derived, drop.exact) {
+            (false, true) => "exact",
+            (true, true) => "derived, exact",
+            (false, false) => "at least",
+            (true, false) => "derived, at least",
+        };
+        drops.rows.push(vec![
+            words::place(drop.place).into(),
+            drop.counter.clone(),
+            number::count(drop.packets),
+            number::percent(drop.packets as f64, ledger.offered_packets as f64),
+            read.into(),
+            checks.collect::<Vec<_>>().join(", "),
+        ]);
+    }
+    let mut moved = Table::new(&["counter", "#moved by"]);
+    let values = trial.moved.values.iter();
+    moved.rows.extend(values.map(|(name, by)| vec![name.clone(), number::signed(*by)]));
+    let gaps = trial.moved.gaps.iter();
+    moved.rows.extend(gaps.map(|(name, why)| vec![name.clone(), format!("not read: {why}")]));
+    html! {
+        @if drops.rows.is_empty() { p { "No place lost a datagram." } } @else { (table(&drops, "Drops by place")) }
+        p { "Foreign datagrams on the lab's links: " (number::count(ledger.foreign_packets)) "." }
+        @for note in &ledger.notes { p { (note) } }
+        @if !moved.rows.is_empty() { h4 { "Everything that moved" } (table(&moved, "Counters that moved")) }
+    }
+}

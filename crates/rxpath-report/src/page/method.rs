@@ -1,0 +1,112 @@
+//! How it was measured: order, blocks, noise floor, intervals, grades.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+use rxpath_record::manifest::{Grade, LoopKind, Manifest, NoiseFloor, Trial};
+
+use super::Section;
+use crate::source::Run;
+use crate::{number, words};
+
+/// The section, or nothing without a manifest.
+pub(super) fn section(run: &Run) -> Option<Section> {
+    let manifest = run.manifest.as_ref()?;
+    Some(Section {
+        id: "method",
+        title: "Method",
+        lead: "How the numbers came about and how far they carry.",
+        body: html! {
+            dl.method {
+                dt { "Unit" } dd { (unit(manifest)) }
+                dt { "Order" } dd { (order(manifest)) }
+                dt { "Noise floor" } dd { (noise_floor(manifest.noise_floor.as_ref())) }
+                dt { "Intervals" } dd {
+                    "95 % percentile bootstrap over trials; ratios are paired by block. No interval is given for fewer \
+                     than five trials. Outliers are kept."
+                }
+                dt { "Noise grades" } dd { (grades(&manifest.trials)) }
+                dt { "Load" } dd { (loops(&manifest.trials)) }
+                dt { "Ledger" } dd {
+                    "Counters are read at rest before and after each trial, sockets before they are closed. Each drop has \
+                     one owning counter; counters that move with it are cross-checks and are never added. Rates use the \
+                     measured window only."
+                }
+            }
+        },
+    })
+}
+
+fn unit(manifest: &Manifest) -> String {
+    let void = manifest.trials.iter().filter(|trial| trial.void.is_some()).count();
+    let ran = manifest.trials.len();
+    format!(
+        "The trial: {ran} ran, {void} {} void and {} replaced or left out. Samples inside a trial are never treated as \
+         independent.",
+        if void == 1 { "was" } else { "were" },
+        if void == 1 { "was" } else { "were" }
+    )
+}
+
+/// Blocks in the order of running; block 0 is the A/A block.
+fn order(manifest: &Manifest) -> Markup {
+    let mut blocks: BTreeMap<u32, Vec<&Trial>> = BTreeMap::new();
+    for trial in &manifest.trials {
+        blocks.entry(trial.block).or_default().push(trial);
+    }
+    html! {
+        p { "Randomised blocks, each variant once per block, shuffled with seed " (manifest.seed) "." }
+        ol.blocks {
+            @for (block, trials) in &blocks {
+                li {
+                    span { @if *block == 0 { "block 0 (A/A)" } @else { "block " (block) } }
+                    @for (at, trial) in trials.iter().enumerate() {
+                        @if at > 0 { " → " }
+                        span.void[trial.void.is_some()] { (trial.variant) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn noise_floor(floor: Option<&NoiseFloor>) -> String {
+    match floor {
+        None => "No A/A block was run: how far two equal variants differ here is not known.".into(),
+        Some(floor) => format!(
+            "{} run twice differed by {} in {} (second ÷ first = {:.4}).",
+            floor.variant,
+            number::percent((floor.ratio - 1.0).abs(), 1.0),
+            words::metric(&floor.metric),
+            floor.ratio
+        ),
+    }
+}
+
+fn grades(trials: &[Trial]) -> Markup {
+    let count = |grade| trials.iter().filter(|trial| trial.grade == grade).count();
+    let all = [
+        (Grade::A, "A", "quiet"),
+        (Grade::B, "B", "small disturbances"),
+        (Grade::C, "C", "disturbed"),
+        (Grade::D, "D", "too noisy to conclude"),
+    ];
+    html! {
+        @for (at, (grade, letter, word)) in all.into_iter().enumerate() {
+            @if at > 0 { ", " }
+            (count(grade)) " × " b { (letter) } " (" (word) ")"
+        }
+        "."
+    }
+}
+
+fn loops(trials: &[Trial]) -> String {
+    let closed = trials.iter().filter(|trial| trial.loop_kind == LoopKind::Closed).count();
+    match closed {
+        0 => "Open loop in every trial: the sender's socket never blocked.".into(),
+        n => format!(
+            "Closed loop in {n} of {} trials: the sender's socket blocked there and the path set the pace.",
+            trials.len()
+        ),
+    }
+}

@@ -1,0 +1,161 @@
+//! The ledger as a picture: a river as wide as the datagrams that are left, with a branch at every place of loss.
+//!
+//! Widths are exact shares of the offered datagrams (a loss too small to see is drawn with the least visible width);
+//! everything that has to be read is text beside it.
+
+use maud::{Markup, html};
+use rxpath_record::ledger::{Drop, Ledger, Place};
+
+use crate::{number, words};
+
+/// One row of the picture.
+struct Row<'a> {
+    kind: Kind<'a>,
+    /// Datagrams that enter the row from above.
+    enters: f64,
+    /// Datagrams that leave the river in it.
+    leaves: f64,
+}
+
+enum Kind<'a> {
+    Offered,
+    Sent(u64),
+    Lost(&'a Drop),
+    InFlight(u64),
+    Unaccounted(i64),
+    Delivered(u64),
+}
+
+/// The way of one trial's datagrams, from offered to delivered.
+pub(super) fn river(ledger: &Ledger) -> Markup {
+    let offered = ledger.offered_packets as f64;
+    let rows = rows(ledger);
+    html! {
+        ol.river {
+            @for row in &rows {
+                li class=(class(&row.kind)) {
+                    (water(row, offered))
+                    div.what { (label(&row.kind)) }
+                    div.how-many { (amount(&row.kind, ledger)) }
+                }
+            }
+        }
+    }
+}
+
+fn rows(ledger: &Ledger) -> Vec<Row<'_>> {
+    let lost = |at_send: bool| {
+        let of = move |drop: &&Drop| drop.packets > 0 && (drop.place == Place::SendCall) == at_send;
+        ledger.drops.iter().filter(of).map(|drop| (Kind::Lost(drop), drop.packets as f64))
+    };
+    let flight = ledger.in_flight_packets;
+    let open = ledger.unaccounted_packets;
+    let steps = std::iter::once((Kind::Offered, 0.0))
+        .chain(lost(true))
+        .chain([(Kind::Sent(ledger.sent_packets), 0.0)])
+        .chain(lost(false))
+        .chain((flight > 0).then_some((Kind::InFlight(flight), flight as f64)))
+        .chain((open != 0).then_some((Kind::Unaccounted(open), open.max(0) as f64)))
+        .chain([(Kind::Delivered(ledger.delivered_packets), 0.0)]);
+    let mut left = ledger.offered_packets as f64;
+    let mut rows = Vec::new();
+    for (kind, packets) in steps {
+        let leaves = packets.clamp(0.0, left);
+        rows.push(Row { kind, enters: left, leaves });
+        left -= leaves;
+    }
+    rows
+}
+
+fn class(kind: &Kind) -> String {
+    match kind {
+        Kind::Offered | Kind::Sent(_) => "flow".into(),
+        Kind::Delivered(_) => "flow end".into(),
+        Kind::Lost(drop) => format!("lost {}", words::stretch(drop.place)),
+        Kind::InFlight(_) => "lost flight".into(),
+        Kind::Unaccounted(_) => "lost missing".into(),
+    }
+}
+
+/// Width of the drawing; the river takes 100 of it and the branches drift into the rest.
+const DRIFT: f64 = 10.0;
+
+fn water(row: &Row, offered: f64) -> Markup {
+    let share = |packets: f64| if offered > 0.0 { packets / offered * 100.0 } else { 0.0 };
+    let (before, gone) = (share(row.enters), share(row.leaves));
+    let after = before - gone;
+    let seen = if gone > 0.0 { gone.max(0.9) } else { 0.0 };
+    let branch = format!(
+        "M{after:.2},0 C{after:.2},22 {:.2},18 {:.2},40 L{:.2},40 C{:.2},18 {:.2},22 {:.2},0 Z",
+        after + DRIFT,
+        after + DRIFT,
+        after + DRIFT + seen,
+        after + DRIFT + seen,
+        after + seen,
+        after + seen,
+    );
+    let colour = match &row.kind {
+        Kind::Lost(drop) => words::stretch(drop.place),
+        Kind::InFlight(_) => "flight",
+        _ => "missing",
+    };
+    html! {
+        svg.water viewBox="0 0 112 40" preserveAspectRatio="none" aria-hidden="true" {
+            @if after > 0.0 { rect x="0" y="0" width=(format!("{:.2}", after.max(0.4))) height="40" fill="var(--water)" {} }
+            @if seen > 0.0 { path d=(branch) fill={ "url(#fall-" (colour) ")" } {} }
+        }
+    }
+}
+
+fn label(kind: &Kind) -> Markup {
+    match kind {
+        Kind::Offered => html! { b { "Offered" } span { "attempted by the sender" } },
+        Kind::Sent(_) => html! { b { "Sent" } span { "accepted by the sender's kernel" } },
+        Kind::Delivered(_) => html! { b { "Delivered" } span { "read by the application" } },
+        Kind::InFlight(_) => {
+            html! { b { "In flight" } span { "still queued when the trial ended" } }
+        }
+        Kind::Unaccounted(_) => {
+            html! { b { "Not accounted for" } span { "no counter explains them" } }
+        }
+        Kind::Lost(drop) => html! {
+            b { (words::place(drop.place)) }
+            span { code { (drop.counter) } @if drop.derived { " (derived)" } }
+        },
+    }
+}
+
+fn amount(kind: &Kind, ledger: &Ledger) -> Markup {
+    let base = ledger.offered_packets as f64;
+    let flow = |packets: u64| {
+        html! { b { (number::count(packets)) } span { (number::percent(packets as f64, base)) } }
+    };
+    match kind {
+        Kind::Offered => html! { b { (number::count(ledger.offered_packets)) } span { "100 %" } },
+        Kind::Sent(packets) | Kind::Delivered(packets) | Kind::InFlight(packets) => flow(*packets),
+        Kind::Unaccounted(packets) => html! {
+            b { (number::signed(*packets)) } span { (number::percent(packets.unsigned_abs() as f64, base)) }
+        },
+        Kind::Lost(drop) => html! {
+            b { @if !drop.exact { "≥ " } "\u{2212}" (number::count(drop.packets)) }
+            span { (number::percent(drop.packets as f64, base)) }
+        },
+    }
+}
+
+/// The falling branches' gradients, once in the page.
+pub(super) fn gradients() -> Markup {
+    html! {
+        svg.defs width="0" height="0" aria-hidden="true" {
+            defs {
+                @for name in ["sender", "device", "protocol", "socket", "flight", "missing"] {
+                    linearGradient id={ "fall-" (name) } x1="0" y1="0" x2="0" y2="1" {
+                        stop offset="0" stop-color={ "var(--" (name) ")" } {}
+                        stop offset="0.55" stop-color={ "var(--" (name) ")" } stop-opacity="0.8" {}
+                        stop offset="1" stop-color={ "var(--" (name) ")" } stop-opacity="0" {}
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The raw table: every trial, void ones too.
+
+use maud::html;
+use rxpath_record::event::What;
+use rxpath_record::manifest::Trial;
+
+use super::Section;
+use super::part::{Table, table};
+use crate::source::Run;
+use crate::{number, words};
+
+/// The section: from the manifest, or from the events when there is no manifest.
+pub(super) fn section(run: &Run) -> Option<Section> {
+    let trials = match &run.manifest {
+        Some(manifest) => from_manifest(&manifest.trials),
+        None => from_events(run),
+    };
+    if trials.rows.is_empty() {
+        return None;
+    }
+    let notes: Vec<String> = run.manifest.iter().flat_map(|m| &m.trials).flat_map(notes).collect();
+    Some(Section {
+        id: "trials",
+        title: "Every trial",
+        lead: "In the order of running. Nothing is left out; void trials say why they do not count.",
+        body: html! {
+            (table(&trials, "Every trial"))
+            @if !notes.is_empty() {
+                h3 { "Remarks" }
+                ul.remarks { @for note in &notes { li { (note) } } }
+            }
+        },
+    })
+}
+
+fn from_manifest(trials: &[Trial]) -> Table {
+    let mut table = Table::new(&[
+        "#trial",
+        "#block",
+        "variant",
+        "#window",
+        "#offered",
+        "#delivered",
+        "#loss, of offered",
+        "#offered, datagrams",
+        "#sent",
+        "#delivered, datagrams",
+        "#dropped",
+        "#in flight",
+        "#unaccounted",
+        "loop",
+        "grade",
+        "void",
+    ]);
+    for trial in trials {
+        let ledger = &trial.ledger;
+        let dropped: u64 = ledger.drops.iter().map(|drop| drop.packets).sum();
+        let window = (trial.window_ns[1] - trial.window_ns[0]) as f64 / 1e9;
+        let loss = trial.metrics.get("loss_ratio");
+        table.rows.push(vec![
+            trial.trial.to_string(),
+            trial.block.to_string(),
+            trial.variant.clone(),
+            number::seconds(window),
+            number::pps(trial.evidence.offered_pps),
+            number::pps(trial.evidence.delivered_pps),
+            loss.map_or("–".into(), |ratio| number::percent(*ratio, 1.0)),
+            number::count(ledger.offered_packets),
+            number::count(ledger.sent_packets),
+            number::count(ledger.delivered_packets),
+            number::count(dropped),
+            number::count(ledger.in_flight_packets),
+            number::signed(ledger.unaccounted_packets),
+            words::loop_kind(trial.loop_kind).into(),
+            format!("{:?}", trial.grade),
+            trial.void.clone().unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+fn from_events(run: &Run) -> Table {
+    let mut table = Table::new(&["#trial", "#block", "variant", "ended"]);
+    for event in &run.events {
+        match &event.what {
+            What::TrialStarted { trial, block, variant } => table.rows.push(vec![
+                trial.to_string(),
+                block.to_string(),
+                variant.clone(),
+                "no end recorded".into(),
+            ]),
+            What::TrialEnded { trial, void } => {
+                let name = trial.to_string();
+                if let Some(row) = table.rows.iter_mut().rev().find(|row| row[0] == name) {
+                    row[3] = void.as_ref().map_or("yes".into(), |why| format!("void: {why}"));
+                }
+            }
+            _ => {}
+        }
+    }
+    table
+}
+
+/// What a trial's noise and warnings say, for trials that are not spotless.
+fn notes(trial: &Trial) -> Vec<String> {
+    let name = format!("trial {} ({})", trial.trial, trial.variant);
+    let noise = trial.noise.iter().filter(|_| trial.grade != rxpath_record::manifest::Grade::A);
+    noise
+        .map(|note| format!("{name}: grade {:?}: {note}", trial.grade))
+        .chain(trial.warnings.iter().map(|warning| format!("{name}: {warning}")))
+        .collect()
+}

@@ -1,0 +1,129 @@
+//! The first section: each variant with what it delivered, what it gained and what limits it.
+
+use maud::{Markup, html};
+use rxpath_record::manifest::{Comparison, Manifest, Outcome, VariantSummary};
+use rxpath_record::verdict::{PairedTrial, Verdict};
+
+use super::Section;
+use crate::source::Run;
+use crate::{number, words};
+
+/// The section, or nothing when there is no variant to speak of.
+pub(super) fn section(run: &Run) -> Option<Section> {
+    let manifest = run.manifest.as_ref().filter(|m| !m.variants.is_empty())?;
+    Some(Section {
+        id: "verdict",
+        title: "Verdict",
+        lead: "What the receiving application got, what each step changed, and which stage sets the limit.",
+        body: html! {
+            ol.steps { @for variant in &manifest.variants { (step(manifest, variant)) } }
+        },
+    })
+}
+
+fn step(manifest: &Manifest, variant: &VariantSummary) -> Markup {
+    let metric = |name: &str| variant.metrics.get(name);
+    let most = manifest.variants.iter().filter_map(|v| v.metrics.get("delivered_pps"));
+    let most = most.map(|m| m.median).fold(0.0, f64::max);
+    html! {
+        li {
+            div.name { h3 { (variant.name) } p { (variant.what) } }
+            @match (metric("delivered_pps"), &variant.not_available) {
+                (_, Some(why)) => p.absent { "not available here: " (why) },
+                (None, None) => p.absent { "no valid trial" },
+                (Some(delivered), None) => {
+                    div.measure {
+                        p.figure { (number::pps(delivered.median)) span { " delivered" } }
+                        (bar(delivered.median, delivered.interval, most))
+                        p.quiet {
+                            (super::super::figures::interval_text(delivered.interval))
+                            @if let Some(loss) = metric("loss_ratio") {
+                                " · loss " (number::percent(loss.median, 1.0)) " of offered"
+                            }
+                        }
+                    }
+                    div.gain {
+                        @for comparison in manifest.comparisons.iter().filter(|c| c.variant == variant.name) {
+                            (gain(comparison))
+                        }
+                    }
+                }
+            }
+            @if let Some(verdict) = &variant.verdict { (limit(verdict)) }
+        }
+    }
+}
+
+/// The median as a bar on the scale of the best variant, with its interval as a paler stretch.
+fn bar(value: f64, interval: Option<[f64; 2]>, most: f64) -> Markup {
+    let share = |v: f64| if most > 0.0 { (v / most * 100.0).clamp(0.0, 108.0) } else { 0.0 };
+    let x = |v: f64| format!("{:.2}", share(v));
+    html! {
+        svg.bar viewBox="0 0 108 6" preserveAspectRatio="none" aria-hidden="true" {
+            rect x="0" y="1" width=(x(value)) height="4" fill="var(--s0)" {}
+            @if let Some([low, high]) = interval {
+                rect x=(x(low)) y="0" width=(format!("{:.2}", (share(high) - share(low)).max(0.4))) height="6"
+                    fill="var(--ink)" fill-opacity="0.45" {}
+            }
+        }
+    }
+}
+
+fn gain(comparison: &Comparison) -> Markup {
+    let class = match comparison.outcome {
+        Outcome::Better => "better",
+        Outcome::Worse => "worse",
+        Outcome::Same | Outcome::Inconclusive => "even",
+    };
+    html! {
+        p class=(class) {
+            b { (number::factor(comparison.ratio)) }
+            " " (words::metric(&comparison.metric)) " of " (comparison.base)
+            br;
+            span.quiet {
+                (words::outcome(comparison.outcome)) ", "
+                @match comparison.interval {
+                    Some([low, high]) => { "95 % interval " (number::factor(low)) " … " (number::factor(high)) }
+                    None => { (comparison.pairs_count) " pairs: too few for an interval" }
+                }
+            }
+        }
+    }
+}
+
+fn limit(verdict: &Verdict) -> Markup {
+    html! {
+        div.limit {
+            p {
+                span.stage { "limit: " (words::stage(verdict.stage, verdict.cpu)) }
+                " " (verdict.sentence)
+            }
+            details {
+                summary { "Why, and what to change (" (words::confidence(verdict.confidence)) ")" }
+                @if !verdict.evidence.is_empty() {
+                    ul.why {
+                        @for line in &verdict.evidence { li { (line.text) " " code { (line.source) } } }
+                    }
+                }
+                @if !verdict.remedies.is_empty() {
+                    h4 { "What to change, most effective first" }
+                    ol { @for remedy in &verdict.remedies { li { (remedy) } } }
+                }
+                @if let Some(paired) = verdict.paired_trial {
+                    p { (paired_trial(paired)) }
+                }
+            }
+        }
+    }
+}
+
+fn paired_trial(paired: PairedTrial) -> &'static str {
+    match paired {
+        PairedTrial::Rps => {
+            "These readings alone do not decide: a paired trial with the receive softirq moved to another CPU by RPS would."
+        }
+        PairedTrial::NapiThread => {
+            "These readings alone do not decide: a paired trial with the receive path in a NAPI thread would."
+        }
+    }
+}
