@@ -1,1 +1,16 @@
-//! placeholder
+//! Numbers about numbers: quantiles, intervals, differences and the words for them.
+//!
+//! Pure and without meaning: this crate does not know what a datagram is. The unit of an experiment's statistics
+//! is the trial; samples inside a trial go into histograms, which are merged and never averaged.
+
+pub mod bootstrap;
+pub mod difference;
+pub mod histogram;
+pub mod holm;
+pub mod metric;
+pub mod quantile;
+pub mod slope;
+
+pub use bootstrap::Interval;
+pub use difference::Difference;
+pub use histogram::Histogram;

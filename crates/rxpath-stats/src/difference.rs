@@ -1,0 +1,105 @@
+//! A difference between two variants, and the word for it.
+//!
+//! The word needs an interval: it must clear the practical threshold as a whole before anything is called better or
+//! worse, and lie inside it as a whole before anything is called the same.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::bootstrap::{self, Interval};
+use crate::metric::Good;
+use crate::quantile::{median, range};
+
+/// The word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Word {
+    /// Clears the threshold in the good direction.
+    Better,
+    /// Clears the threshold in the bad direction.
+    Worse,
+    /// Lies within the threshold.
+    Same,
+    /// Does neither, or has no interval.
+    Inconclusive,
+}
+
+/// `variant / base` over blocks in which both ran.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// Ratio of medians.
+    pub ratio: f64,
+    /// Its 95 % interval; `None` under five pairs.
+    pub interval: Option<Interval>,
+    /// Smallest and largest ratio within a block.
+    pub range: (f64, f64),
+    /// Blocks.
+    pub pairs: usize,
+}
+
+/// The difference over pairs `(base, variant)` of the same block; `None` without pairs or with a base of zero.
+pub fn difference(pairs: &[(f64, f64)], seed: u64) -> Option<Difference> {
+    let base = median(&pairs.iter().map(|p| p.0).collect::<Vec<_>>())?;
+    let variant = median(&pairs.iter().map(|p| p.1).collect::<Vec<_>>())?;
+    if base == 0.0 {
+        return None;
+    }
+    let ratios: Vec<f64> = pairs.iter().filter(|p| p.0 != 0.0).map(|p| p.1 / p.0).collect();
+    Some(Difference {
+        ratio: variant / base,
+        interval: bootstrap::ratio_interval(pairs, seed),
+        range: range(&ratios)?,
+        pairs: pairs.len(),
+    })
+}
+
+impl Difference {
+    /// The word for a metric that is good in this direction, with differences inside `1 +- threshold` the same.
+    pub fn word(&self, good: Good, threshold: f64) -> Word {
+        let Some(Interval { low, high }) = self.interval else { return Word::Inconclusive };
+        let (under, over) = (1.0 - threshold, 1.0 + threshold);
+        match good {
+            _ if low >= under && high <= over => Word::Same,
+            Good::Up if low > over => Word::Better,
+            Good::Up if high < under => Word::Worse,
+            Good::Down if high < under => Word::Better,
+            Good::Down if low > over => Word::Worse,
+            _ => Word::Inconclusive,
+        }
+    }
+
+    /// Whether the interval is as narrow as asked: its half-width as a share of the ratio.
+    pub fn precise_to(&self, precision: f64) -> bool {
+        self.interval.is_some_and(|interval| interval.half_width() <= precision * self.ratio.abs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steady(ratio: f64) -> Difference {
+        let pairs: Vec<_> =
+            (0..6).map(|i| (100.0 + f64::from(i), (100.0 + f64::from(i)) * ratio)).collect();
+        difference(&pairs, 1).unwrap()
+    }
+
+    #[test]
+    fn the_word_follows_the_metric_s_direction() {
+        assert_eq!(steady(1.2).word(Good::Up, 0.02), Word::Better);
+        assert_eq!(steady(1.2).word(Good::Down, 0.02), Word::Worse);
+        assert_eq!(steady(0.8).word(Good::Up, 0.02), Word::Worse);
+        assert_eq!(steady(0.8).word(Good::Down, 0.02), Word::Better);
+        assert_eq!(steady(1.001).word(Good::Up, 0.02), Word::Same);
+    }
+
+    #[test]
+    fn noise_and_few_pairs_are_inconclusive() {
+        let noisy: Vec<_> = [0.5, 2.0, 0.7, 1.6, 1.1, 0.6].iter().map(|r| (1.0, *r)).collect();
+        assert_eq!(difference(&noisy, 1).unwrap().word(Good::Up, 0.02), Word::Inconclusive);
+        let few = difference(&[(1.0, 9.0); 3], 1).unwrap();
+        assert_eq!(few.word(Good::Up, 0.02), Word::Inconclusive);
+        assert_eq!(few.ratio, 9.0);
+        assert_eq!(difference(&[], 1), None);
+    }
+}
