@@ -1,7 +1,10 @@
 //! Counters by name: one snapshot, and what moved between two.
 //!
 //! Names are `side/group.counter`, for example `rx/Udp.RcvbufErrors`, `tx/link.veth.tx.dropped`,
-//! `tx/qdisc.tbf.drops`, `rx/nft.inet.t.in.2.packets`, `machine/softnet.cpu1.dropped`.
+//! `tx/qdisc.veth.tbf.drops`, `rx/nft.inet.t.in.2.packets`, `machine/softnet.cpu1.dropped`.
+//! [`name`] makes them, so that who reads a counter and who accounts with it agree on its name.
+
+pub mod name;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +23,49 @@ pub struct Snapshot {
     pub gaps: BTreeMap<String, String>,
 }
 
+impl Snapshot {
+    /// What moved since `before`.
+    ///
+    /// The difference is modulo 2^64; a counter of fewer bits is widened by its reader. A counter that one
+    /// of the two lacks is a gap, with the reason that the other gave or the words that it was not there.
+    pub fn since(&self, before: &Self) -> Moved {
+        let mut moved = Moved::default();
+        for (name, now) in &self.values {
+            match before.values.get(name) {
+                Some(then) => {
+                    let difference = now.wrapping_sub(*then) as i64;
+                    if difference != 0 {
+                        moved.values.insert(name.clone(), difference);
+                    }
+                }
+                None => before.gap_of(name, "before the trial", &mut moved.gaps),
+            }
+        }
+        for name in before.values.keys().filter(|name| !self.values.contains_key(*name)) {
+            self.gap_of(name, "after the trial", &mut moved.gaps);
+        }
+        for (name, why) in before.gaps.iter().chain(&self.gaps) {
+            moved.gaps.entry(name.clone()).or_insert_with(|| why.clone());
+        }
+        moved
+    }
+
+    fn gap_of(&self, name: &str, when: &str, gaps: &mut BTreeMap<String, String>) {
+        let reason = self.gaps.iter().find(|(gap, _)| name::covers(gap, name));
+        let why = reason.map_or_else(|| format!("not there {when}"), |(_, why)| why.clone());
+        gaps.insert(name.into(), why);
+    }
+
+    /// Those of `names` that this snapshot holds neither as a value nor as a gap.
+    pub fn lacks<'a>(&self, names: &'a [String]) -> Vec<&'a str> {
+        let known = |wanted: &&String| {
+            !self.values.contains_key(*wanted)
+                && !self.gaps.keys().any(|gap| name::covers(gap, wanted))
+        };
+        names.iter().filter(known).map(String::as_str).collect()
+    }
+}
+
 /// What moved between two snapshots; counters that stood still are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Moved {
@@ -28,4 +74,86 @@ pub struct Moved {
     /// Names that one of the two snapshots lacks, with the reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub gaps: BTreeMap<String, String>,
+}
+
+impl Moved {
+    /// How far `name` moved; 0 when it stood still. Ask [`Moved::gap`] whether it was read at all.
+    pub fn get(&self, name: &str) -> i64 {
+        self.values.get(name).copied().unwrap_or(0)
+    }
+
+    /// Why `name` is not known, when it is not.
+    pub fn gap(&self, name: &str) -> Option<&str> {
+        self.gaps.iter().find(|(gap, _)| name::covers(gap, name)).map(|(_, why)| why.as_str())
+    }
+
+    /// The counters whose names begin with `prefix` and end with `suffix`, in the order of their names.
+    pub fn like<'a>(
+        &'a self,
+        prefix: &'a str,
+        suffix: &'a str,
+    ) -> impl Iterator<Item = (&'a str, i64)> {
+        self.values
+            .range(prefix.to_owned()..)
+            .take_while(move |(name, _)| name.starts_with(prefix))
+            .filter(move |(name, _)| name.ends_with(suffix))
+            .map(|(name, by)| (name.as_str(), *by))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot(values: &[(&str, u64)]) -> Snapshot {
+        let values = values.iter().map(|(name, value)| ((*name).into(), *value)).collect();
+        Snapshot { t_ns: 0, values, gaps: BTreeMap::new() }
+    }
+
+    #[test]
+    fn what_stood_still_is_left_out() {
+        let moved = snapshot(&[("rx/Udp.NoPorts", 7), ("rx/Udp.InErrors", 3)])
+            .since(&snapshot(&[("rx/Udp.NoPorts", 5), ("rx/Udp.InErrors", 3)]));
+        assert_eq!(moved.values, BTreeMap::from([("rx/Udp.NoPorts".into(), 2)]));
+        assert!(moved.gaps.is_empty());
+    }
+
+    #[test]
+    fn a_counter_may_pass_zero() {
+        let moved = snapshot(&[("a", 3)]).since(&snapshot(&[("a", u64::MAX - 1)]));
+        assert_eq!(moved.get("a"), 5);
+    }
+
+    #[test]
+    fn a_counter_that_one_side_lacks_is_a_gap_with_the_reason() {
+        let mut before = snapshot(&[("rx/link.v.rx.packets", 1), ("rx/Udp.NoPorts", 0)]);
+        let mut after = snapshot(&[("tx/link.w.tx.packets", 9)]);
+        before.gaps.insert("tx/link.w".into(), "no such device".into());
+        after.gaps.insert("rx/Udp".into(), "/proc/net/snmp: permission denied".into());
+        let moved = after.since(&before);
+        assert!(moved.values.is_empty());
+        assert_eq!(moved.gap("rx/link.v.rx.packets"), Some("not there after the trial"));
+        assert_eq!(moved.gap("tx/link.w.tx.packets"), Some("no such device"));
+        assert_eq!(moved.gap("rx/Udp.NoPorts"), Some("/proc/net/snmp: permission denied"));
+        assert_eq!(moved.gap("rx/Udp6.NoPorts"), None);
+    }
+
+    #[test]
+    fn what_is_wanted_and_was_never_read_is_named() {
+        let mut after = snapshot(&[("rx/Udp.NoPorts", 1)]);
+        after.gaps.insert("rx/link.v".into(), "gone".into());
+        let wanted =
+            ["rx/Udp.NoPorts", "rx/link.v.rx.packets", "rx/Ip.InReceives"].map(String::from);
+        assert_eq!(after.lacks(&wanted), ["rx/Ip.InReceives"]);
+    }
+
+    #[test]
+    fn counters_are_found_by_both_ends() {
+        let mut moved = Moved::default();
+        for name in ["machine/softnet.cpu0.dropped", "machine/softnet.cpu1.processed", "rx/a"] {
+            moved.values.insert(name.into(), 1);
+        }
+        let found: Vec<_> = moved.like("machine/softnet.", ".dropped").collect();
+        assert_eq!(found, [("machine/softnet.cpu0.dropped", 1)]);
+    }
 }

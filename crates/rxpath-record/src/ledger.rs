@@ -1,4 +1,19 @@
 //! The ledger: `offered = delivered + drops by place + in flight`, each term from a named counter.
+//!
+//! Which counter owns which loss, which others move with it, and how aggregates are counted is told in the
+//! modules of the places: sending, arriving and UDP. [`Ledger::from_counters`] puts it together.
+
+mod arriving;
+mod close;
+mod flow;
+pub mod input;
+mod sending;
+mod term;
+mod udp;
+mod units;
+mod view;
+
+pub use input::{LedgerInput, Link, PathFacts, ReceiverSaid, SenderSaid};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,8 +24,12 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Place {
-    /// The send call failed (EPERM of a netfilter OUTPUT rule, ENOBUFS of a full qdisc with `IP_RECVERR`).
+    /// The send call failed, for example EPERM of a netfilter OUTPUT rule.
+    ///
+    /// Not `ENOBUFS`: that packet died in a queue further down, whose counter owns it.
     SendCall,
+    /// An egress hook of the sender's device (netfilter egress, tc).
+    EgressHook,
     /// The sender's queueing discipline.
     Qdisc,
     /// The ring of the receiving NAPI device was full.
@@ -82,7 +101,7 @@ pub struct Ledger {
     pub drops: Vec<Drop>,
     /// Still in queues when the trial ended.
     pub in_flight_packets: u64,
-    /// Seen on the receiving side and not the workload's.
+    /// Seen at either end and not the workload's: ICMP answers, neighbour discovery, other protocols.
     pub foreign_packets: u64,
     /// `offered - delivered - drops - in flight`: zero when every datagram is accounted for.
     pub unaccounted_packets: i64,

@@ -9,4 +9,6 @@ pub mod event;
 pub mod evidence;
 pub mod ledger;
 pub mod manifest;
+pub mod run;
+pub mod schema;
 pub mod verdict;

@@ -1,0 +1,113 @@
+//! How counters are called: the one place that spells the names.
+
+use rxpath_core::Side;
+
+/// A counter of `/proc/net/snmp` or `/proc/net/netstat`: `rx/Udp.RcvbufErrors`, `rx/TcpExt.IPReversePathFilter`.
+pub fn snmp(side: Side, group: &str, counter: &str) -> String {
+    format!("{side}/{group}.{counter}")
+}
+
+/// Groups of `/proc/net/snmp6`, longest first: the file writes `Udp6RcvbufErrors` in one word.
+const SNMP6_GROUPS: [&str; 4] = ["UdpLite6", "Icmp6", "Udp6", "Ip6"];
+
+/// A line of `/proc/net/snmp6` under the name used here: `Ip6InReceives` is `rx/Ip6.InReceives`.
+///
+/// A word of an unknown group is kept whole.
+pub fn snmp6(side: Side, word: &str) -> String {
+    for group in SNMP6_GROUPS {
+        if let Some(counter) = word.strip_prefix(group) {
+            return snmp(side, group, counter);
+        }
+    }
+    format!("{side}/{word}")
+}
+
+/// A 64-bit link counter (`IFLA_STATS64`, `/proc/net/dev`): `tx/link.veth.tx.dropped`.
+///
+/// `counter` is `rx.packets`, `rx.dropped`, `rx.missed`, `tx.packets`, `tx.dropped`.
+pub fn link(side: Side, device: &str, counter: &str) -> String {
+    format!("{side}/link.{device}.{counter}")
+}
+
+/// A driver counter (`ETHTOOL_GSTATS`): `rx/ethtool.veth.rx_queue_0_xdp_packets`.
+pub fn ethtool(side: Side, device: &str, counter: &str) -> String {
+    format!("{side}/ethtool.{device}.{counter}")
+}
+
+/// A counter of a queueing discipline (`TCA_STATS2`): `tx/qdisc.veth.tbf-1:.drops`.
+///
+/// `id` tells the device's disciplines apart: kind and handle.
+pub fn qdisc(side: Side, device: &str, id: &str, counter: &str) -> String {
+    format!("{side}/qdisc.{device}.{id}.{counter}")
+}
+
+/// The counter of a rule, by its position in its chain from 1: `rx/nft.inet.t.in.2.packets`.
+pub fn nft(side: Side, chain: &str, position: u32) -> String {
+    format!("{side}/nft.{chain}.{position}.packets")
+}
+
+/// A column of `/proc/net/softnet_stat`, one line per CPU: `machine/softnet.cpu1.dropped`.
+///
+/// **Caveat** it counts for the whole machine, all namespaces and devices together.
+pub fn softnet(cpu: u32, counter: &str) -> String {
+    format!("{}/softnet.cpu{cpu}.{counter}", Side::Machine)
+}
+
+/// A count of freed packets by reason (tracepoint `skb:kfree_skb`): `machine/drop_reason.NETFILTER_DROP`.
+pub fn drop_reason(reason: &str) -> String {
+    format!("{}/drop_reason.{reason}", Side::Machine)
+}
+
+/// Files that hold several groups; a reader names the file when it can't be read.
+const FILES: [(&str, &[&str]); 4] = [
+    ("snmp", &["Ip", "Icmp", "IcmpMsg", "Tcp", "Udp", "UdpLite"]),
+    ("netstat", &["TcpExt", "IpExt", "MPTcpExt"]),
+    ("snmp6", &["Ip6", "Icmp6", "Udp6", "UdpLite6"]),
+    ("softnet", &["softnet"]),
+];
+
+/// Whether a gap called `gap` hides the counter called `counter`.
+///
+/// It does when it is the same name, a group that holds it (`rx/link.veth`), its side (`rx/`), or the file of
+/// its group (`rx/snmp`, with or without the side).
+pub fn covers(gap: &str, counter: &str) -> bool {
+    let of_name = counter.strip_prefix(gap).is_some_and(|rest| {
+        rest.is_empty() || rest.starts_with('.') || gap.ends_with('.') || gap.ends_with('/')
+    });
+    of_name || covers_file(gap, counter)
+}
+
+fn covers_file(gap: &str, counter: &str) -> bool {
+    let Some((side, rest)) = counter.split_once('/') else { return false };
+    let group = rest.split('.').next().unwrap_or_default();
+    let file = match gap.split_once('/') {
+        Some((of_side, file)) if of_side == side => file,
+        Some(_) => return false,
+        None => gap,
+    };
+    FILES.iter().any(|(name, groups)| *name == file && groups.contains(&group))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_snmp6_are_split_at_their_group() {
+        assert_eq!(snmp6(Side::Rx, "Ip6InReceives"), "rx/Ip6.InReceives");
+        assert_eq!(snmp6(Side::Tx, "Udp6SndbufErrors"), "tx/Udp6.SndbufErrors");
+        assert_eq!(snmp6(Side::Rx, "UdpLite6InErrors"), "rx/UdpLite6.InErrors");
+        assert_eq!(snmp6(Side::Rx, "Icmp6InMsgs"), "rx/Icmp6.InMsgs");
+        assert_eq!(snmp6(Side::Rx, "Foo"), "rx/Foo");
+    }
+
+    #[test]
+    fn a_gap_covers_its_group_and_no_other() {
+        assert!(covers("rx/Udp", "rx/Udp.NoPorts") && covers("rx/", "rx/Udp.NoPorts"));
+        assert!(covers("rx/Udp.NoPorts", "rx/Udp.NoPorts"));
+        assert!(!covers("rx/Udp", "rx/Udp6.NoPorts") && !covers("tx/Udp", "rx/Udp.NoPorts"));
+        assert!(covers("rx/snmp", "rx/Udp.NoPorts") && covers("snmp6", "rx/Udp6.NoPorts"));
+        assert!(!covers("tx/snmp", "rx/Udp.NoPorts") && !covers("rx/snmp", "rx/Udp6.NoPorts"));
+        assert!(!covers("rx/link.veth1", "rx/link.veth10.rx.packets"));
+    }
+}

@@ -1,0 +1,154 @@
+//! Losses between the receiver's device and UDP: ingress hooks, IP, reverse path, netfilter.
+//!
+//! None of the hooks has a counter in the kernel's tables. Their loss is the difference between the counter
+//! before and the counter behind them, and is marked as derived. Two different counters stand at the border
+//! between both differences (the ECN counters end the first, `InReceives` begins the second), so that a wrong
+//! one can't cancel itself out.
+
+use rxpath_core::Side;
+
+use super::Place;
+use super::input::Link;
+use super::term::Term;
+use super::units::{Unit, Units};
+use super::view::View;
+use crate::counters::name;
+
+/// What IP refuses by name. `InReceives` counts first (`ip_rcv_core`, `ip6_rcv_core`).
+const REFUSED_V4: [&str; 3] = ["InHdrErrors", "InAddrErrors", "InDiscards"];
+const REFUSED_V4_EXT: [&str; 2] = ["InNoRoutes", "InTruncatedPkts"];
+const REFUSED_V6: [&str; 6] = [
+    "InHdrErrors",
+    "InAddrErrors",
+    "InDiscards",
+    "InNoRoutes",
+    "InTruncatedPkts",
+    "InTooBigErrors",
+];
+
+pub(super) fn terms(view: View<'_>, units: &Units) -> Vec<Term> {
+    let mut terms = Vec::new();
+    terms.extend(ingress_hook(view, units));
+    terms.extend(refused(view).into_iter().map(|name| {
+        let packets = view.get(&name);
+        Term::owned(Place::Ip, name, packets, units.ip)
+    }));
+    terms.extend(reassembly(view));
+    if !view.input.path.v6 {
+        terms.push(reverse_path(view, units));
+    }
+    terms.push(netfilter(view, units));
+    terms
+}
+
+/// Datagrams that the device received and IP did not see; `None` when the device or its unit is not known.
+pub(super) fn lost_before_ip(view: View<'_>, units: &Units) -> Option<i64> {
+    view.input.path.rx_device.as_ref()?;
+    let Unit::Each(unit) = units.device else { return None };
+    let foreign = view.foreign_at_ip(Side::Rx);
+    let device = view.rx_link("rx.packets") - foreign - view.foreign_family(Side::Rx);
+    let mut at_ip = view.segments_at_ip() - foreign;
+    if let Unit::Each(of_ip) = units.ip {
+        // The earliest header errors are found before the ECN field is looked at.
+        let headers = view.ip(Side::Rx, "InHdrErrors").max(0);
+        let packets = view.ip(Side::Rx, "InReceives") - foreign;
+        at_ip += (packets * of_ip - at_ip).clamp(0, headers * of_ip);
+    }
+    Some(device * unit - at_ip)
+}
+
+fn ingress_hook(view: View<'_>, units: &Units) -> Option<Term> {
+    let lost = lost_before_ip(view, units)?;
+    // A NAPI device counts a packet before its backlog drops it.
+    let behind = matches!(view.link(), Link::VethNapi | Link::Nic);
+    let backlog = if behind { view.rx_link("rx.dropped") } else { 0 };
+    let lost = match units.ip {
+        Unit::Each(unit) => lost - backlog * unit,
+        Unit::Mixed { .. } if backlog > 0 => return None,
+        Unit::Mixed { .. } => lost,
+    };
+    let formula = format!(
+        "{} - {} (in datagrams)",
+        view.rx_link_name("rx.packets").unwrap_or_default(),
+        view.segments_name()
+    );
+    let rules = view.input.path.ingress_rules.as_ref();
+    let counted = rules.map(|rules| rules.iter().map(|rule| view.get(rule)).sum::<i64>());
+    let Unit::Each(unit) = units.device else { return None };
+    let mut term = Term::derived(Place::IngressHook, formula, lost, Unit::Each(1), None);
+    term.witness = counted.map(|packets| packets * unit);
+    for rule in rules.into_iter().flatten() {
+        term.check(rule, view.get(rule), view.get(rule).min(lost / unit));
+    }
+    Some(term)
+}
+
+fn refused(view: View<'_>) -> Vec<String> {
+    if view.input.path.v6 {
+        return REFUSED_V6.iter().map(|c| view.ip_name(Side::Rx, c)).collect();
+    }
+    let plain = REFUSED_V4.iter().map(|c| view.ip_name(Side::Rx, c));
+    plain.chain(REFUSED_V4_EXT.iter().map(|c| name::snmp(Side::Rx, "IpExt", c))).collect()
+}
+
+/// Datagrams of which fragments came and that were never whole: at least one per failure.
+fn reassembly(view: View<'_>) -> Option<Term> {
+    let name = view.ip_name(Side::Rx, "ReasmFails");
+    let failed = view.get(&name);
+    (failed > 0).then(|| Term::owned(Place::Ip, name, failed, Unit::Mixed { most: None }))
+}
+
+fn reverse_path(view: View<'_>, units: &Units) -> Term {
+    let name = name::snmp(Side::Rx, "TcpExt", "IPReversePathFilter");
+    let packets = view.get(&name);
+    let mut term = Term::owned(Place::ReversePath, name, packets, units.ip);
+    check_reason(view, &mut term, "IP_RPFILTER", packets);
+    term
+}
+
+fn netfilter(view: View<'_>, units: &Units) -> Term {
+    let mut formula = format!(
+        "{} - {}",
+        view.ip_name(Side::Rx, "InReceives"),
+        view.ip_name(Side::Rx, "InDelivers")
+    );
+    let mut packets = view.ip(Side::Rx, "InReceives") - view.ip(Side::Rx, "InDelivers");
+    let mut named = refused(view);
+    if !view.input.path.v6 {
+        named.push(name::snmp(Side::Rx, "TcpExt", "IPReversePathFilter"));
+    }
+    // Not losses: other protocols and forwarded packets leave IP by another door.
+    named.extend(
+        ["InUnknownProtos", "OutForwDatagrams", "ForwDatagrams"].map(|c| view.ip_name(Side::Rx, c)),
+    );
+    for counter in named {
+        packets -= view.get(&counter);
+        if view.get(&counter) != 0 {
+            formula.push_str(" - ");
+            formula.push_str(&counter);
+        }
+    }
+    let fragments = view.ip(Side::Rx, "ReasmReqds");
+    if fragments != 0 {
+        packets -= fragments - view.ip(Side::Rx, "ReasmOKs");
+        formula.push_str(" - (fragments that became part of a datagram)");
+    }
+    let rules = view.input.path.input_rules.as_ref();
+    let counted = rules.map(|rules| rules.iter().map(|rule| view.get(rule)).sum());
+    let mut term = Term::derived(Place::Netfilter, formula, packets, units.ip, counted);
+    for rule in rules.into_iter().flatten() {
+        let sum = counted.unwrap_or(0);
+        let expected = if sum == packets { view.get(rule) } else { packets };
+        term.check(rule, view.get(rule), expected);
+    }
+    check_reason(view, &mut term, "NETFILTER_DROP", packets);
+    term
+}
+
+/// Shows the count of a drop reason, when a probe made one.
+pub(super) fn check_reason(view: View<'_>, term: &mut Term, reason: &str, expected: i64) {
+    let name = name::drop_reason(reason);
+    if view.get(&name) != 0 {
+        term.check(&name, view.get(&name), expected);
+    }
+}

@@ -1,0 +1,147 @@
+//! Puts the terms together: contradictions, bounds, the sum, the notes.
+
+use rxpath_core::Side;
+
+use super::input::LedgerInput;
+use super::term::Term;
+use super::units::Units;
+use super::view::View;
+use super::{Ledger, arriving, flow, sending, udp};
+use crate::counters::Moved;
+
+impl Ledger {
+    /// Where every datagram of a trial went.
+    ///
+    /// `moved` spans the whole trial, from counters at rest to counters at rest.
+    ///
+    /// The sum closes only if the owning counters say so. A derived term is a difference and would swallow an
+    /// error of the counters it is made of; where an independent witness contradicts it, the ledger does not
+    /// take the one of the two figures that closes the sum, and says so in a note.
+    pub fn from_counters(input: &LedgerInput, moved: &Moved) -> Self {
+        let view = View { input, moved };
+        let units = Units::of(view);
+        let mut terms = sending::terms(view, &units);
+        terms.extend(arriving::terms(view, &units));
+        terms.extend(udp::terms(view, &units));
+
+        let mut notes = gaps(view);
+        let base = input.sender.offered_packets as i64
+            - input.receiver.delivered_packets as i64
+            - in_flight(input) as i64;
+        by_sequence(input, &mut terms, &mut notes);
+        contradictions(&mut terms, base, &mut notes);
+        let unaccounted = base - credited(&terms);
+        for term in &terms {
+            disagreements(term, &mut notes);
+        }
+        if unaccounted != 0 {
+            notes.extend(flow::gaps(view, &units));
+        }
+        let mut drops: Vec<_> = terms.into_iter().filter_map(Term::into_drop).collect();
+        drops.sort_by_key(|drop| drop.place);
+        Self {
+            offered_packets: input.sender.offered_packets,
+            sent_packets: input.sender.sent_packets,
+            delivered_packets: input.receiver.delivered_packets,
+            drops,
+            in_flight_packets: in_flight(input),
+            foreign_packets: foreign(view),
+            unaccounted_packets: unaccounted,
+            notes,
+        }
+    }
+
+    /// Datagrams lost at `place`.
+    pub fn lost_at(&self, place: super::Place) -> u64 {
+        self.drops.iter().filter(|drop| drop.place == place).map(|drop| drop.packets).sum()
+    }
+
+    /// Datagrams lost at all places.
+    pub fn lost_packets(&self) -> u64 {
+        self.drops.iter().map(|drop| drop.packets).sum()
+    }
+}
+
+fn in_flight(input: &LedgerInput) -> u64 {
+    input.receiver.in_flight_packets + input.sender.queued_packets
+}
+
+fn credited(terms: &[Term]) -> i64 {
+    terms.iter().map(Term::credited).sum()
+}
+
+/// What the lab's links carried that the workload did not send.
+fn foreign(view: View<'_>) -> u64 {
+    let at = |side| view.foreign_at_ip(side) + view.foreign_family(side);
+    (at(Side::Rx) + at(Side::Tx)).max(0).unsigned_abs()
+}
+
+/// One note for each source that an owner needs and that could not be read.
+fn gaps(view: View<'_>) -> Vec<String> {
+    let wanted = view.input.path.wanted_counters();
+    let mut notes: Vec<String> = wanted
+        .iter()
+        .filter_map(|counter| {
+            let why = view.moved.gap(counter)?;
+            Some(format!("{counter} cannot be read ({why}): its losses cannot be accounted for"))
+        })
+        .collect();
+    notes.dedup();
+    notes
+}
+
+/// Sequence numbers decide a loss that counters can only bound, when it is the only such.
+fn by_sequence(input: &LedgerInput, terms: &mut [Term], notes: &mut Vec<String>) {
+    let exact: i64 = terms.iter().filter(|term| term.exact).map(Term::credited).sum();
+    let open = terms.iter().filter(|term| !term.exact).count();
+    for term in terms.iter_mut().filter(|term| !term.exact) {
+        let least = term.datagrams;
+        let most = term.most;
+        if let (1, Some(lost)) = (open, input.receiver.sequence_lost_packets) {
+            let missing = lost as i64 - exact;
+            term.datagrams = missing.clamp(least, most.unwrap_or(i64::MAX).max(least));
+        }
+        let most = most.map_or_else(|| "an unknown number of".into(), |most| most.to_string());
+        notes.push(format!(
+            "{}: counts aggregates of unknown size: at least {least} and at most {most} datagrams; {}",
+            term.counter,
+            if term.datagrams == least { "the least is shown" } else { "sequence numbers decide" }
+        ));
+    }
+}
+
+fn contradictions(terms: &mut [Term], base: i64, notes: &mut Vec<String>) {
+    for at in 0..terms.len() {
+        let closes = base == credited(terms);
+        let term = &mut terms[at];
+        if !term.contradicted() {
+            continue;
+        }
+        let witness = term.witness.unwrap_or(0);
+        notes.push(format!(
+            "{} is {}, and what can cause it says {witness}",
+            term.counter, term.datagrams
+        ));
+        if closes {
+            term.datagrams = witness;
+        }
+    }
+}
+
+fn disagreements(term: &Term, notes: &mut Vec<String>) {
+    if term.datagrams < 0 && term.witness.is_none() {
+        notes.push(format!(
+            "{} is {}: its counters contradict each other",
+            term.counter, term.datagrams
+        ));
+    }
+    for check in term.checks.iter().filter(|check| !check.agrees) {
+        let note = format!(
+            "{} moved by {}, which does not agree with {}",
+            check.counter, check.packets, term.counter
+        );
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+}

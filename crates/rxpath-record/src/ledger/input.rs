@@ -1,0 +1,139 @@
+//! What the ledger is made from, beside the counters.
+
+use std::collections::BTreeMap;
+
+use rxpath_core::Side;
+
+use crate::counters::name;
+
+/// Everything that is known about a trial and is not a counter of the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LedgerInput {
+    /// What the sender says.
+    pub sender: SenderSaid,
+    /// What the receiver says.
+    pub receiver: ReceiverSaid,
+    /// What the way between them is.
+    pub path: PathFacts,
+}
+
+/// The sender's own figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SenderSaid {
+    /// Attempted datagrams.
+    pub offered_packets: u64,
+    /// Datagrams that the kernel accepted.
+    pub sent_packets: u64,
+    /// Refused datagrams by errno name. `ECONNREFUSED` does not belong here: the send was retried.
+    pub send_errors: BTreeMap<String, u64>,
+    /// Datagrams per send: 1, or the N of a GSO sender.
+    pub segments_per_send: u32,
+    /// Whether every send was a full batch of that many. Without it, aggregates have no exact size.
+    pub full_batches: bool,
+    /// The sender is a raw or packet socket: the UDP and IP counters of its side do not move.
+    pub raw: bool,
+    /// Datagrams still in the sender's queueing discipline at the end (`TCA_STATS_QUEUE` qlen).
+    pub queued_packets: u64,
+}
+
+impl Default for SenderSaid {
+    fn default() -> Self {
+        Self {
+            offered_packets: 0,
+            sent_packets: 0,
+            send_errors: BTreeMap::new(),
+            segments_per_send: 1,
+            full_batches: true,
+            raw: false,
+            queued_packets: 0,
+        }
+    }
+}
+
+/// The receiver's own figures.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverSaid {
+    /// Datagrams read by the application.
+    pub delivered_packets: u64,
+    /// Datagrams still in its sockets after draining.
+    pub in_flight_packets: u64,
+    /// `SKMEMINFO_DROPS` of each socket, read before close; `None` when nobody listened or it was not read.
+    pub socket_drops: Option<Vec<u64>>,
+    /// The sockets have `UDP_GRO`: their error counters count aggregates.
+    pub gro: bool,
+    /// The sockets may refuse datagrams on their own (a socket filter, an unknown external server).
+    pub may_refuse: bool,
+    /// Payload of one datagram. From 69 bytes on a checksum is verified by the reader, not at the lookup.
+    pub payload_bytes: Option<u32>,
+    /// Sequence numbers that never came, when datagrams carry them.
+    pub sequence_lost_packets: Option<u64>,
+}
+
+/// Facts about the way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PathFacts {
+    /// The sender's device, when there is one to read.
+    pub tx_device: Option<String>,
+    /// The receiver's device.
+    pub rx_device: Option<String>,
+    /// IPv6.
+    pub v6: bool,
+    /// What kind of link it is.
+    pub link: Link,
+    /// Counters (names in `Moved`) of the rules that drop in PREROUTING or INPUT.
+    ///
+    /// `Some` of none = no rule there drops. `None` = not known: the derived term stands alone.
+    pub input_rules: Option<Vec<String>>,
+    /// The same for ingress hooks of the receiver's device: netfilter ingress, tc, XDP.
+    pub ingress_rules: Option<Vec<String>>,
+    /// The same for egress hooks of the sender's device. A loss there is only known with them.
+    pub egress_rules: Option<Vec<String>>,
+}
+
+/// The kind of link: it decides what the device counters mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Link {
+    /// A veth pair; whether the receiving end runs NAPI is not known.
+    ///
+    /// It is taken from `rx_queue_*_xdp_packets` of the driver, which only move with NAPI.
+    #[default]
+    Veth,
+    /// A veth pair without NAPI: no ring; a full backlog is seen by the sending device too.
+    VethPlain,
+    /// A veth pair whose receiving end runs NAPI: a ring of 256; backlogs lie behind it.
+    VethNapi,
+    /// The loopback device: no ring; the sender does not see backlog drops.
+    Loopback,
+    /// A network card: its ring's losses are the receiving device's `rx.missed`.
+    Nic,
+}
+
+impl PathFacts {
+    /// The counters that own a drop or enter a derived one. A snapshot without them can't close a ledger.
+    ///
+    /// Rule counters are not in it: without rules there are none.
+    pub fn wanted_counters(&self) -> Vec<String> {
+        let (ip, ext, udp) = self.groups();
+        let ecn = ["InNoECTPkts", "InECT0Pkts", "InECT1Pkts", "InCEPkts"];
+        let ips = ["InReceives", "InDelivers", "InHdrErrors", "InAddrErrors", "InDiscards"];
+        let udps = ["NoPorts", "InErrors", "RcvbufErrors", "InCsumErrors", "MemErrors"];
+        let mut names: Vec<String> = ips.iter().map(|c| name::snmp(Side::Rx, ip, c)).collect();
+        names.extend(ecn.iter().map(|c| name::snmp(Side::Rx, ext, c)));
+        names.extend(udps.iter().map(|c| name::snmp(Side::Rx, udp, c)));
+        if !self.v6 {
+            names.push(name::snmp(Side::Rx, "TcpExt", "IPReversePathFilter"));
+        }
+        if let Some(device) = &self.tx_device {
+            names.extend(["tx.packets", "tx.dropped"].map(|c| name::link(Side::Tx, device, c)));
+        }
+        if let Some(device) = &self.rx_device {
+            names.extend(["rx.packets", "rx.dropped"].map(|c| name::link(Side::Rx, device, c)));
+        }
+        names
+    }
+
+    /// Groups of the family: IP, the IP extension that counts segments, UDP.
+    pub(super) fn groups(&self) -> (&'static str, &'static str, &'static str) {
+        if self.v6 { ("Ip6", "Ip6", "Udp6") } else { ("Ip", "IpExt", "Udp") }
+    }
+}

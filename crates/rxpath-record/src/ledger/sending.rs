@@ -1,0 +1,173 @@
+//! Losses on the sender's side of the link: the call, egress hooks, the queueing discipline, ring and backlog.
+//!
+//! A packet that dies in a queueing discipline, in an egress hook, in a veth's ring or, without NAPI, in the
+//! receiver's backlog, makes the sender's call return `ENOBUFS` inside the kernel. UDP turns that into
+//! success and counts `SndbufErrors` (`net/ipv4/udp.c`, `udp_send_skb`; with `IP_RECVERR` the caller sees the
+//! error). So `SndbufErrors` owns nothing: it is the cross-check of all four.
+
+use rxpath_core::Side;
+
+use super::Place;
+use super::input::{Link, SenderSaid};
+use super::term::Term;
+use super::units::{Unit, Units};
+use super::view::View;
+use crate::counters::name;
+
+/// Errors of a full queue: the packet died further down, where a counter owns it.
+const FULL_QUEUE: &str = "ENOBUFS";
+
+/// Datagrams whose call failed because a queue below was full.
+pub(super) fn full_queue(sender: &SenderSaid) -> u64 {
+    sender.send_errors.get(FULL_QUEUE).copied().unwrap_or(0)
+}
+
+pub(super) fn terms(view: View<'_>, units: &Units) -> Vec<Term> {
+    let mut terms = vec![send_call(view, units)];
+    terms.extend(egress_hook(view, units));
+    terms.push(qdisc(view, units));
+    terms.push(ring(view, units));
+    terms.push(backlog(view, units));
+    terms
+}
+
+fn send_call(view: View<'_>, units: &Units) -> Term {
+    let sender = &view.input.sender;
+    let refused = sender.send_errors.iter().filter(|(errno, _)| *errno != FULL_QUEUE);
+    let refused: Vec<_> = refused.filter(|(_, datagrams)| **datagrams > 0).collect();
+    let sum: u64 = refused.iter().map(|(_, datagrams)| **datagrams).sum();
+    let errnos: Vec<&str> = refused.iter().map(|(errno, _)| errno.as_str()).collect();
+    let counter = format!("send call: {}", errnos.join(", "));
+    let mut term = Term::owned(Place::SendCall, counter, sum as i64, Unit::Each(1));
+    // Only then: OutDiscards also moves with full queues and with ECONNREFUSED.
+    let alone = errnos == ["EPERM"] && view.udp(Side::Tx, "SndbufErrors") == 0 && !sender.raw;
+    if let (true, Unit::Each(unit)) = (alone, units.qdisc) {
+        let name = view.ip_name(Side::Tx, "OutDiscards");
+        term.check(&name, view.get(&name), sum as i64 / unit);
+    }
+    term
+}
+
+/// Packets that died under the sender's call and that no queue counts: what is left to an egress hook.
+///
+/// Only when the trial has such a rule. Without one, `SndbufErrors` above its parts is a contradiction, and a
+/// term made of it would hide a wrong queue counter.
+pub(super) fn egress_packets(view: View<'_>) -> i64 {
+    let has_rules = view.input.path.egress_rules.as_ref().is_some_and(|rules| !rules.is_empty());
+    if !has_rules || view.input.sender.raw {
+        return 0;
+    }
+    let queue = view.qdisc().map_or(0, |(_, drops)| drops);
+    (view.udp(Side::Tx, "SndbufErrors") - queue - view.tx_link("tx.dropped")).max(0)
+}
+
+fn egress_hook(view: View<'_>, units: &Units) -> Option<Term> {
+    let rules = view.input.path.egress_rules.as_ref().filter(|rules| !rules.is_empty())?;
+    let counted: i64 = rules.iter().map(|rule| view.get(rule)).sum();
+    let formula = format!(
+        "{} - qdisc drops - {}",
+        view.udp_name(Side::Tx, "SndbufErrors"),
+        view.tx_link_name("tx.dropped").unwrap_or_else(|| "tx.dropped".into())
+    );
+    let packets = egress_packets(view);
+    let mut term = Term::derived(Place::EgressHook, formula, packets, units.qdisc, Some(counted));
+    for rule in rules {
+        term.check(rule, view.get(rule), packets);
+    }
+    Some(term)
+}
+
+fn qdisc(view: View<'_>, units: &Units) -> Term {
+    let (root, drops) = view.qdisc().unwrap_or(("tx/qdisc", 0));
+    let mut term = Term::owned(Place::Qdisc, root.into(), drops, units.qdisc);
+    for (other, moved) in view.qdiscs().filter(|(name, _)| *name != root) {
+        term.check(other, moved, drops);
+    }
+    if drops > 0 {
+        check_sender(view, &mut term);
+    }
+    term
+}
+
+/// The ring of a NAPI device, or what a plain veth refused beside a full backlog.
+///
+/// **Source** `drivers/net/veth.c`, `veth_xmit`: a failed `veth_forward_skb` counts `dropped` on the sender's
+/// device, be it `ptr_ring` being full (NAPI) or `__dev_forward_skb` and the backlog refusing (no NAPI).
+fn ring(view: View<'_>, units: &Units) -> Term {
+    let name = view.tx_link_name("tx.dropped").unwrap_or_else(|| "tx/link.tx.dropped".into());
+    let dropped = view.tx_link("tx.dropped");
+    let backlog = view.rx_link_name("rx.dropped").unwrap_or_default();
+    let mut term = match view.link() {
+        Link::VethNapi => Term::owned(Place::Ring, name, dropped, units.device),
+        Link::VethPlain | Link::Veth => {
+            // No NAPI, no ring: the difference has to be nothing.
+            let rest = dropped - view.rx_link("rx.dropped");
+            Term::derived(Place::Ring, format!("{name} - {backlog}"), rest, units.device, Some(0))
+        }
+        Link::Loopback => Term::derived(Place::Ring, name, dropped, units.device, Some(0)),
+        Link::Nic => {
+            let name = view.rx_link_name("rx.missed").unwrap_or_default();
+            let missed = view.get(&name);
+            Term::owned(Place::Ring, name, missed, units.device)
+        }
+    };
+    if term.datagrams > 0 && view.link() == Link::VethNapi {
+        check_sender(view, &mut term);
+    }
+    term
+}
+
+/// The RPS backlog: `enqueue_to_backlog` counts the receiving device's `rx_dropped` (`net/core/dev.c`).
+///
+/// With NAPI, GRO comes first, so what is dropped here may be merged datagrams. When their size is not known
+/// and no ingress hook lies between, the segments that IP counted tell how many datagrams were lost.
+fn backlog(view: View<'_>, units: &Units) -> Term {
+    let name = view.rx_link_name("rx.dropped").unwrap_or_else(|| "rx/link.rx.dropped".into());
+    let packets = view.rx_link("rx.dropped");
+    let behind_gro = matches!(view.link(), Link::VethNapi | Link::Nic);
+    let unit = if behind_gro { units.ip } else { units.device };
+    let between = super::arriving::lost_before_ip(view, units);
+    let mut term = match (unit, between) {
+        (Unit::Mixed { .. }, Some(lost)) if packets > 0 && no_ingress_rules(view) => {
+            let formula = format!(
+                "{} - {} (in datagrams)",
+                view.rx_link_name("rx.packets").unwrap_or_default(),
+                view.segments_name()
+            );
+            let mut term = Term::derived(Place::Backlog, formula, lost, Unit::Each(1), None);
+            term.check(&name, packets, packets);
+            term
+        }
+        _ => Term::owned(Place::Backlog, name, packets, unit),
+    };
+    if packets > 0 {
+        let softnet = view.moved.like("machine/softnet.", ".dropped").map(|(_, by)| by).sum();
+        term.check("machine/softnet.*.dropped", softnet, packets);
+        let reason = name::drop_reason("CPU_BACKLOG");
+        if view.get(&reason) != 0 {
+            term.check(&reason, view.get(&reason), packets);
+        }
+        if !behind_gro && view.link() != Link::Loopback {
+            if let Some(device) = view.tx_link_name("tx.dropped") {
+                term.check(&device, view.get(&device), packets);
+            }
+            check_sender(view, &mut term);
+        }
+    }
+    term
+}
+
+pub(super) fn no_ingress_rules(view: View<'_>) -> bool {
+    view.input.path.ingress_rules.as_ref().is_some_and(Vec::is_empty)
+}
+
+/// `SndbufErrors` is the sum of all that died under the call, whichever place it was.
+fn check_sender(view: View<'_>, term: &mut Term) {
+    if view.input.sender.raw {
+        return;
+    }
+    let name = view.udp_name(Side::Tx, "SndbufErrors");
+    let queue = view.qdisc().map_or(0, |(_, drops)| drops);
+    let expected = queue + view.tx_link("tx.dropped") + egress_packets(view);
+    term.check(&name, view.get(&name), expected);
+}

@@ -1,0 +1,82 @@
+//! One place's loss while the ledger is being made.
+
+use super::units::Unit;
+use super::{CrossCheck, Drop, Place};
+
+/// A loss, with what its derivation rests on.
+#[derive(Clone, Debug)]
+pub(super) struct Term {
+    pub place: Place,
+    pub counter: String,
+    /// Datagrams. Below zero, a derived term is a contradiction between its counters.
+    pub datagrams: i64,
+    /// Upper bound when `datagrams` is only the least.
+    pub most: Option<i64>,
+    pub derived: bool,
+    pub exact: bool,
+    /// What an independent source says a derived term must be.
+    pub witness: Option<i64>,
+    pub checks: Vec<CrossCheck>,
+}
+
+impl Term {
+    /// A loss that one counter owns.
+    pub fn owned(place: Place, counter: String, packets: i64, unit: Unit) -> Self {
+        let (datagrams, exact) = unit.least(packets);
+        Self {
+            place,
+            counter,
+            datagrams,
+            most: unit.most(packets),
+            derived: false,
+            exact,
+            witness: None,
+            checks: Vec::new(),
+        }
+    }
+
+    /// A loss computed from several counters; `witness` is in the same packets.
+    pub fn derived(
+        place: Place,
+        formula: String,
+        packets: i64,
+        unit: Unit,
+        witness: Option<i64>,
+    ) -> Self {
+        let witness = witness.map(|packets| unit.least(packets).0);
+        Self { derived: true, witness, ..Self::owned(place, formula, packets, unit) }
+    }
+
+    /// Shows a counter that moves with the loss; it agrees when it moved by `expected`.
+    pub fn check(&mut self, counter: impl Into<String>, moved: i64, expected: i64) {
+        let packets = moved.max(0).unsigned_abs();
+        self.checks.push(CrossCheck {
+            counter: counter.into(),
+            packets,
+            agrees: moved == expected,
+        });
+    }
+
+    /// A derived term that its witness contradicts.
+    pub fn contradicted(&self) -> bool {
+        self.witness.is_some_and(|witness| witness != self.datagrams)
+    }
+
+    /// What the term adds to the sum.
+    pub fn credited(&self) -> i64 {
+        self.datagrams.max(0)
+    }
+
+    /// The term as it is shown, when there is something to show.
+    pub fn into_drop(self) -> Option<Drop> {
+        let packets = self.credited().unsigned_abs();
+        (packets > 0).then_some(Drop {
+            place: self.place,
+            counter: self.counter,
+            packets,
+            derived: self.derived,
+            exact: self.exact,
+            cross_checks: self.checks,
+        })
+    }
+}

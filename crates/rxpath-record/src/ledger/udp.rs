@@ -1,0 +1,160 @@
+//! Losses in UDP: no listener, checksum, receive buffer, memory, other errors.
+//!
+//! `InErrors` moves with each of the last four and owns only what none of them names. A checksum is verified
+//! at the socket lookup up to 76 bytes of UDP length (`CHECKSUM_BREAK`, `include/linux/skbuff.h`): then no
+//! socket's drops move. Longer datagrams are verified when the reader reaches them: `InCsumErrors` and the
+//! socket's drops move together, and until then they take up receive buffer. Socket drops therefore own
+//! nothing: they say which socket lost, and uncover what `InErrors` misses.
+
+use rxpath_core::Side;
+
+use super::Place;
+use super::arriving::check_reason;
+use super::term::Term;
+use super::units::{Unit, Units};
+use super::view::View;
+
+/// UDP header.
+const HEADER_BYTES: u32 = 8;
+/// Longest UDP length (with header) that is verified at the lookup.
+const CHECKSUM_BREAK: u32 = 76;
+
+pub(super) fn terms(view: View<'_>, units: &Units) -> Vec<Term> {
+    // A plain socket takes an aggregate apart before it queues (`udp_queue_rcv_skb`); a UDP_GRO socket does not.
+    let unit = if view.input.receiver.gro { units.ip } else { Unit::Each(1) };
+    let udp = Udp::read(view);
+    vec![
+        no_listener(view, units),
+        checksum(view, &udp),
+        socket_buffer(view, &udp, unit),
+        memory(view, &udp, unit),
+        uncounted(view, &udp, unit),
+        other(view, &udp, unit),
+    ]
+}
+
+struct Udp {
+    errors: i64,
+    rcvbuf: i64,
+    memory: i64,
+    checksum: i64,
+    /// Drops of all sockets less the checksum errors that are among them.
+    sockets: Option<i64>,
+    /// Whether checksums are verified by the reader.
+    late: bool,
+}
+
+impl Udp {
+    fn read(view: View<'_>) -> Self {
+        let of = |counter| view.udp(Side::Rx, counter);
+        let receiver = &view.input.receiver;
+        let checksum = of("InCsumErrors");
+        let sum = receiver.socket_drops.as_ref().map(|drops| drops.iter().sum::<u64>() as i64);
+        let named = of("RcvbufErrors") + of("MemErrors");
+        let late = match receiver.payload_bytes {
+            Some(bytes) => bytes + HEADER_BYTES > CHECKSUM_BREAK,
+            // Not told: they are among the socket's drops if those exceed the rest.
+            None => sum.is_some_and(|sum| checksum > 0 && sum > named),
+        };
+        let among = if late { checksum } else { 0 };
+        Self {
+            errors: of("InErrors"),
+            rcvbuf: of("RcvbufErrors"),
+            memory: of("MemErrors"),
+            checksum,
+            sockets: sum.map(|sum| (sum - among).max(0)),
+            late,
+        }
+    }
+
+    fn named(&self) -> i64 {
+        self.rcvbuf + self.memory + self.checksum
+    }
+
+    /// Errors that happened at a socket, by the better of the two ways to count them.
+    fn at_sockets(&self) -> i64 {
+        self.errors.max(self.named()) - self.checksum
+    }
+}
+
+fn no_listener(view: View<'_>, units: &Units) -> Term {
+    let name = view.udp_name(Side::Rx, "NoPorts");
+    let packets = view.get(&name);
+    let mut term = Term::owned(Place::NoListener, name, packets, units.ip);
+    check_reason(view, &mut term, "NO_SOCKET", packets);
+    term
+}
+
+fn checksum(view: View<'_>, udp: &Udp) -> Term {
+    let name = view.udp_name(Side::Rx, "InCsumErrors");
+    let mut term = Term::owned(Place::Checksum, name, udp.checksum, Unit::Each(1));
+    check_errors(view, &mut term, udp);
+    check_reason(view, &mut term, "UDP_CSUM", udp.checksum);
+    term
+}
+
+fn socket_buffer(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
+    let name = view.udp_name(Side::Rx, "RcvbufErrors");
+    let mut term = Term::owned(Place::SocketBuffer, name, udp.rcvbuf, unit);
+    check_errors(view, &mut term, udp);
+    if let Some(drops) = &view.input.receiver.socket_drops {
+        let sum = drops.iter().sum::<u64>() as i64;
+        let late = if udp.late { udp.checksum } else { 0 };
+        term.check("SO_MEMINFO drops", sum, udp.at_sockets() + late);
+    }
+    check_reason(view, &mut term, "SOCKET_RCVBUFF", udp.rcvbuf);
+    term
+}
+
+fn memory(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
+    let name = view.udp_name(Side::Rx, "MemErrors");
+    let mut term = Term::owned(Place::UdpMemory, name, udp.memory, unit);
+    check_errors(view, &mut term, udp);
+    check_reason(view, &mut term, "PROTO_MEM", udp.memory);
+    term
+}
+
+/// Drops that only the socket counted.
+///
+/// **Source** Linux 6.18 `__udp_enqueue_schedule_skb` (`net/ipv4/udp.c`): datagrams that the memory limit
+/// refuses while the per-node queue is flushed move `sk_drops` alone; fixed upstream by 820990d66577.
+fn uncounted(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
+    let formula = format!(
+        "SO_MEMINFO drops - ({} - {})",
+        view.udp_name(Side::Rx, "InErrors"),
+        view.udp_name(Side::Rx, "InCsumErrors")
+    );
+    let only = udp.sockets.map_or(0, |sockets| (sockets - udp.at_sockets()).max(0));
+    Term::derived(Place::UdpMemoryUncounted, formula, only, unit, None)
+}
+
+/// `InErrors` less its named parts. Nothing but a socket that refuses datagrams itself causes it in a lab;
+/// where none does, it would only hide a wrong counter, so its witness is zero.
+fn other(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
+    let name = |counter| view.udp_name(Side::Rx, counter);
+    let formula = format!(
+        "{} - {} - {} - {}",
+        name("InErrors"),
+        name("RcvbufErrors"),
+        name("MemErrors"),
+        name("InCsumErrors")
+    );
+    let witness = (!view.input.receiver.may_refuse).then_some(0);
+    // Parts above the whole are left to the parts: they own their drops.
+    let rest = (udp.errors - udp.named()).max(0);
+    let mut term = Term::derived(Place::UdpOther, formula, rest, unit, witness);
+    check_reason(view, &mut term, "SOCKET_FILTER", rest);
+    term
+}
+
+fn check_errors(view: View<'_>, term: &mut Term, udp: &Udp) {
+    let errors = view.udp_name(Side::Rx, "InErrors");
+    if udp.errors != 0 || term.datagrams != 0 {
+        let expected = if view.input.receiver.may_refuse && udp.errors > udp.named() {
+            udp.errors
+        } else {
+            udp.named()
+        };
+        term.check(errors, udp.errors, expected);
+    }
+}

@@ -1,0 +1,120 @@
+//! The counters of a trial by the role they play, for IPv4 and IPv6 alike.
+
+use rxpath_core::Side;
+
+use super::input::{LedgerInput, Link};
+use crate::counters::{Moved, name};
+
+/// Counters and facts of one trial.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub input: &'a LedgerInput,
+    pub moved: &'a Moved,
+}
+
+impl<'a> View<'a> {
+    pub fn get(self, name: &str) -> i64 {
+        self.moved.get(name)
+    }
+
+    pub fn ip_name(self, side: Side, counter: &str) -> String {
+        name::snmp(side, self.input.path.groups().0, counter)
+    }
+
+    pub fn ip(self, side: Side, counter: &str) -> i64 {
+        self.get(&self.ip_name(side, counter))
+    }
+
+    pub fn udp_name(self, side: Side, counter: &str) -> String {
+        name::snmp(side, self.input.path.groups().2, counter)
+    }
+
+    pub fn udp(self, side: Side, counter: &str) -> i64 {
+        self.get(&self.udp_name(side, counter))
+    }
+
+    /// Segments that reached IP: the four ECN counters, which add `gso_segs` (`net/ipv4/ip_input.c`,
+    /// `ip_rcv_core`; `net/ipv6/ip6_input.c`, `ip6_rcv_core`).
+    pub fn segments_at_ip(self) -> i64 {
+        let group = self.input.path.groups().1;
+        ["InNoECTPkts", "InECT0Pkts", "InECT1Pkts", "InCEPkts"]
+            .iter()
+            .map(|counter| self.get(&name::snmp(Side::Rx, group, counter)))
+            .sum()
+    }
+
+    pub fn segments_name(self) -> String {
+        let group = self.input.path.groups().1;
+        format!("rx/{group}.(InNoECTPkts + InECT0Pkts + InECT1Pkts + InCEPkts)")
+    }
+
+    pub fn tx_link_name(self, counter: &str) -> Option<String> {
+        self.input.path.tx_device.as_ref().map(|device| name::link(Side::Tx, device, counter))
+    }
+
+    pub fn tx_link(self, counter: &str) -> i64 {
+        self.tx_link_name(counter).map_or(0, |name| self.get(&name))
+    }
+
+    pub fn rx_link_name(self, counter: &str) -> Option<String> {
+        self.input.path.rx_device.as_ref().map(|device| name::link(Side::Rx, device, counter))
+    }
+
+    pub fn rx_link(self, counter: &str) -> i64 {
+        self.rx_link_name(counter).map_or(0, |name| self.get(&name))
+    }
+
+    /// The kind of link, with "not known" settled by the driver's own counters.
+    ///
+    /// **Source** `drivers/net/veth.c`: `veth_xdp_rcv` counts `xdp_packets`; without NAPI it does not run.
+    pub fn link(self) -> Link {
+        match self.input.path.link {
+            Link::Veth => {
+                let device = self.input.path.rx_device.as_deref().unwrap_or_default();
+                let queues = name::ethtool(Side::Rx, device, "rx_queue_");
+                let ran = self.moved.like(&queues, "_xdp_packets").any(|(_, by)| by > 0);
+                if ran { Link::VethNapi } else { Link::VethPlain }
+            }
+            known => known,
+        }
+    }
+
+    /// Packets of other protocols that entered IP of the family in use: not the workload's.
+    pub fn foreign_at_ip(self, side: Side) -> i64 {
+        let icmp = if self.input.path.v6 { "Icmp6" } else { "Icmp" };
+        self.get(&name::snmp(side, icmp, "InMsgs"))
+            + self.get(&name::snmp(side, "Tcp", "InSegs"))
+            + self.ip(side, "InUnknownProtos")
+    }
+
+    /// Packets of the other family, which the device counts and IP of this family does not.
+    pub fn foreign_family(self, side: Side) -> i64 {
+        let other = if self.input.path.v6 { "Ip" } else { "Ip6" };
+        self.get(&name::snmp(side, other, "InReceives"))
+    }
+
+    /// Packets that `side` sent of its own accord: ICMP, neighbour discovery, TCP.
+    pub fn foreign_out(self, side: Side) -> i64 {
+        ["Icmp", "Icmp6"].map(|g| self.get(&name::snmp(side, g, "OutMsgs"))).iter().sum::<i64>()
+            + self.get(&name::snmp(side, "Tcp", "OutSegs"))
+    }
+
+    /// The drops of the sender's root queueing discipline, and the counter's name.
+    ///
+    /// A parent counts its children's drops too (`qdisc_qstats_drop` after a failed `qdisc_enqueue`), so the
+    /// root has the largest count and the others are cross-checks.
+    pub fn qdisc(self) -> Option<(&'a str, i64)> {
+        self.qdiscs().max_by_key(|(_, drops)| *drops)
+    }
+
+    pub fn qdiscs(self) -> impl Iterator<Item = (&'a str, i64)> {
+        let device = self.input.path.tx_device.as_deref();
+        self.moved.like("tx/qdisc.", "drops").filter(move |(name, _)| {
+            device.is_some_and(|device| {
+                name.strip_prefix("tx/qdisc.")
+                    .and_then(|rest| rest.strip_prefix(device))
+                    .is_some_and(|rest| rest.starts_with('.'))
+            })
+        })
+    }
+}

@@ -1,0 +1,41 @@
+//! The run directory: one run, self-contained, readable without the program that wrote it.
+//!
+//! ```text
+//! RUN/manifest.json     what was asked, run and found; replaced whole after each trial
+//! RUN/environment.json  host facts, each ok, absent or denied
+//! RUN/events.jsonl      what happened, one line each, appended while the run goes on
+//! RUN/histograms/*.hlog HDR V2 logs
+//! RUN/report.html       made from the others
+//! ```
+//!
+//! A killed run can be read up to its last whole event. A run of a newer version, a cut file or an edited
+//! manifest is read as far as it goes, with a list of what is wrong and where.
+
+mod id;
+mod problem;
+mod reader;
+mod salvage;
+mod writer;
+
+pub use id::run_id;
+pub use problem::{Problem, RunError};
+pub use reader::RunReader;
+pub use writer::RunWriter;
+
+/// File name of the manifest.
+pub const MANIFEST: &str = "manifest.json";
+/// File name of the host facts.
+pub const ENVIRONMENT: &str = "environment.json";
+/// File name of the events.
+pub const EVENTS: &str = "events.jsonl";
+/// Directory of the histograms.
+pub const HISTOGRAMS: &str = "histograms";
+/// File name of the report; made from the run, so not among its checksums.
+pub const REPORT: &str = "report.html";
+
+/// Schema id of the manifest.
+pub const MANIFEST_SCHEMA: &str = "rxpath/run/1.0";
+/// Schema id of the host facts.
+pub const ENVIRONMENT_SCHEMA: &str = "rxpath/environment/1.0";
+/// Major version that this program writes and fully understands.
+pub const MAJOR: u64 = 1;

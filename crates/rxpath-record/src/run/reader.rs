@@ -1,0 +1,284 @@
+//! Reads a run as far as it goes and says what it could not read.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use rxpath_core::envelope::schema_id;
+
+use super::problem::{Problem, RunError};
+use super::writer::sha256;
+use super::{ENVIRONMENT, EVENTS, MAJOR, MANIFEST, salvage};
+use crate::environment::Environment;
+use crate::event::{Event, What};
+use crate::manifest::{Manifest, Status};
+
+/// Longest event line; the writer's largest are some kilobytes.
+const MAX_LINE_BYTES: u64 = 16 << 20;
+/// Problems listed one by one for the events; the rest is counted.
+const MAX_LISTED: usize = 20;
+
+/// What a run directory holds.
+#[derive(Clone, Debug)]
+pub struct RunReader {
+    /// The run directory.
+    pub directory: PathBuf,
+    /// The manifest. When it is missing or unreadable, what the events tell of it, with `status: running`.
+    pub manifest: Manifest,
+    /// The host facts, when they were readable.
+    pub environment: Option<Environment>,
+    /// The events that were readable, in the order of the file.
+    pub events: Vec<Event>,
+    /// What could not be read, was cut or contradicts itself.
+    pub problems: Vec<Problem>,
+}
+
+impl RunReader {
+    /// Reads the run at `directory` (or the run that `directory` is the manifest of).
+    ///
+    /// Only a path that holds neither a manifest nor events is an error; everything else is a problem in the
+    /// list beside what could be read.
+    pub fn open(directory: &Path) -> Result<Self, RunError> {
+        let directory = match directory.file_name() {
+            Some(name) if name == MANIFEST && directory.is_file() => {
+                directory.parent().unwrap_or(Path::new(".")).to_owned()
+            }
+            _ => directory.to_owned(),
+        };
+        let not_a_run = |why: &str| RunError::NotARun { path: directory.clone(), why: why.into() };
+        if !directory.is_dir() {
+            let there = directory.exists();
+            return Err(not_a_run(if there { "not a directory" } else { "no such directory" }));
+        }
+        let has = |name: &str| directory.join(name).is_file();
+        if !has(MANIFEST) && !has(EVENTS) {
+            return Err(not_a_run("no manifest.json and no events.jsonl in it"));
+        }
+        let mut problems = Vec::new();
+        let events = events(&directory, &mut problems);
+        let manifest = manifest(&directory, &events, &mut problems);
+        let environment = environment(&directory, &mut problems);
+        let mut run = Self { directory, manifest, environment, events, problems };
+        run.check_files();
+        run.check_sums();
+        run.check_end();
+        Ok(run)
+    }
+
+    /// Why the run is not whole, when it is not: killed, interrupted or failed.
+    pub fn partial(&self) -> Option<String> {
+        let trials = self
+            .events
+            .iter()
+            .filter(|e| matches!(&e.what, What::TrialEnded { void: None, .. }))
+            .count();
+        let word = match self.manifest.status {
+            Status::Complete => return None,
+            Status::Running => "was killed or is still running",
+            Status::Interrupted => "was interrupted",
+            Status::Failed => "failed",
+        };
+        let last = match (self.events.first(), self.events.last()) {
+            (Some(first), Some(last)) => {
+                let after = last.t_ns.saturating_sub(first.t_ns) as f64 / 1e9;
+                format!("; its last event came {after:.1} s after its first")
+            }
+            _ => "; it has no events".into(),
+        };
+        Some(format!("the run {word}: {trials} valid trials ended{last}"))
+    }
+
+    fn problem(&mut self, file: &str, text: impl Into<String>) {
+        self.problems.push(Problem::new(file, None, text));
+    }
+
+    fn check_files(&mut self) {
+        let sums = self.manifest.files.clone();
+        for (name, expected) in sums {
+            let inside = Path::new(&name);
+            let plain = |c| matches!(c, std::path::Component::Normal(_));
+            if !inside.components().all(plain) {
+                self.problem(MANIFEST, format!("`{name}` is not a file of the run: not read"));
+                continue;
+            }
+            match sha256(&self.directory.join(inside)) {
+                Ok(Some(sum)) if sum == expected => {}
+                Ok(Some(_)) => self.problem(
+                    &name,
+                    "does not have the checksum that manifest.json gives: one of the two was changed \
+                     after the run",
+                ),
+                Ok(None) => self.problem(&name, "is listed in manifest.json and missing"),
+                Err(error) => self.problem(&name, format!("cannot be read: {error}")),
+            }
+        }
+    }
+
+    /// Figures that an edit by hand leaves inconsistent.
+    fn check_sums(&mut self) {
+        let mut found = Vec::new();
+        for trial in &self.manifest.trials {
+            let ledger = &trial.ledger;
+            let out = i128::from(ledger.delivered_packets)
+                + i128::from(ledger.in_flight_packets)
+                + ledger.drops.iter().map(|drop| i128::from(drop.packets)).sum::<i128>();
+            let rest = i128::from(ledger.offered_packets) - out;
+            if rest != i128::from(ledger.unaccounted_packets) {
+                found.push(format!(
+                    "the ledger of trial {} does not add up: {rest} datagrams are unaccounted for, and it \
+                     says {}",
+                    trial.trial, ledger.unaccounted_packets
+                ));
+            }
+        }
+        for variant in &self.manifest.variants {
+            let valid = |t: &&crate::manifest::Trial| t.variant == variant.name && t.void.is_none();
+            let count = self.manifest.trials.iter().filter(valid).count();
+            // Block 0 runs a variant twice and may be left out of its summary.
+            if count < variant.trials_count as usize {
+                found.push(format!(
+                    "variant {} claims {} trials and {count} are there",
+                    variant.name, variant.trials_count
+                ));
+            }
+        }
+        for text in found {
+            self.problem(MANIFEST, text);
+        }
+    }
+
+    fn check_end(&mut self) {
+        if self.manifest.status == Status::Running {
+            let text = self.partial().unwrap_or_default();
+            self.problem(MANIFEST, text);
+        }
+    }
+}
+
+/// Reads one file whole; a missing one is `None` without a problem.
+fn text(directory: &Path, name: &str, problems: &mut Vec<Problem>) -> Option<String> {
+    let path = directory.join(name);
+    if !path.exists() {
+        return None;
+    }
+    match fs::read(&path) {
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Some(text),
+            Err(error) => {
+                let end = error.utf8_error().valid_up_to();
+                let line = String::from_utf8_lossy(&error.as_bytes()[..end]).lines().count();
+                problems.push(Problem::new(
+                    name,
+                    Some(line.max(1) as u64),
+                    "is not UTF-8: not read",
+                ));
+                None
+            }
+        },
+        Err(error) => {
+            problems.push(Problem::new(name, None, format!("cannot be read: {error}")));
+            None
+        }
+    }
+}
+
+fn manifest(directory: &Path, events: &[Event], problems: &mut Vec<Problem>) -> Manifest {
+    if let Some(text) = text(directory, MANIFEST, problems) {
+        return salvage::manifest(&text, events, problems);
+    }
+    if !directory.join(MANIFEST).exists() {
+        problems.push(Problem::new(MANIFEST, None, "is missing: only events are shown"));
+    }
+    salvage::from_events(events)
+}
+
+fn environment(directory: &Path, problems: &mut Vec<Problem>) -> Option<Environment> {
+    let Some(text) = text(directory, ENVIRONMENT, problems) else {
+        if !directory.join(ENVIRONMENT).exists() {
+            problems.push(Problem::new(ENVIRONMENT, None, "is missing: host facts are not known"));
+        }
+        return None;
+    };
+    salvage::environment(&text, problems)
+}
+
+/// Says when `schema` is of another kind or of a newer major version than this program's.
+pub(super) fn check_schema(file: &str, name: &str, schema: &str, problems: &mut Vec<Problem>) {
+    let version = schema.strip_prefix("rxpath/").and_then(|rest| rest.split_once('/'));
+    let ours = schema_id(name);
+    let text = match version {
+        Some((kind, version)) if kind == name => {
+            match version.split('.').next().and_then(|major| major.parse::<u64>().ok()) {
+                Some(major) if major <= MAJOR => return,
+                Some(_) => format!(
+                    "was written by a newer rxpath (`{schema}`, this one reads `{ours}`): what it does not \
+                     know is left out"
+                ),
+                None => format!("schema `{schema}` has no version; read as `{ours}`"),
+            }
+        }
+        _ => format!("schema `{schema}` is not `{ours}`; read as that"),
+    };
+    problems.push(Problem::new(file, None, text));
+}
+
+fn events(directory: &Path, problems: &mut Vec<Problem>) -> Vec<Event> {
+    let path = directory.join(EVENTS);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            problems.push(Problem::new(EVENTS, None, "is missing: there is no course of events"));
+            return Vec::new();
+        }
+        Err(error) => {
+            problems.push(Problem::new(EVENTS, None, format!("cannot be read: {error}")));
+            return Vec::new();
+        }
+    };
+    let mut lines = Vec::new();
+    let mut found = read_lines(BufReader::new(file), &mut lines);
+    let more = found.len().saturating_sub(MAX_LISTED);
+    found.truncate(MAX_LISTED);
+    problems.append(&mut found);
+    if more > 0 {
+        problems.push(Problem::new(EVENTS, None, format!("{more} more lines were left out")));
+    }
+    lines
+}
+
+/// Reads events line by line; what is no event becomes a problem.
+///
+/// The last line may be cut: a run that was killed while it wrote leaves that behind.
+pub(super) fn read_lines(mut from: impl BufRead, events: &mut Vec<Event>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        let problem = |text: String| Problem::new(EVENTS, Some(number), text);
+        match from.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) => {
+                problems.push(problem(format!("cannot be read on: {error}")));
+                break;
+            }
+        }
+        let whole = line.ends_with(b"\n");
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        match serde_json::from_slice::<Event>(&line) {
+            Ok(event) => events.push(event),
+            Err(_) if !whole && line.len() as u64 == MAX_LINE_BYTES => {
+                problems.push(problem("the line is too long to be an event; stopped here".into()));
+                break;
+            }
+            Err(_) if !whole => {
+                problems
+                    .push(problem("the last line is cut: the events before it are shown".into()));
+            }
+            Err(error) => problems.push(problem(format!("not an event, left out: {error}"))),
+        }
+    }
+    problems
+}
