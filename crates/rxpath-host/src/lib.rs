@@ -4,11 +4,14 @@
 //! we asked?* Each fact is ok, absent with its reason or denied with what would show it. The crate
 //! must not judge (that is for rules and the diagnosis) and must not know about experiments.
 
+pub mod change;
 pub mod counter;
 pub mod cputime;
 pub mod error;
 pub mod kernel_config;
 pub mod netlink;
+pub mod netns;
+pub mod owner;
 pub mod parse;
 pub mod procfs;
 pub mod root;
@@ -17,5 +20,8 @@ pub mod sysfs;
 pub mod thread;
 pub mod topology;
 
+pub use change::{Change, Outcome, Target};
 pub use error::HostError;
+pub use netns::{Inside, Namespace, NsChild, NsThread};
+pub use owner::Owner;
 pub use root::Root;

@@ -1,0 +1,324 @@
+//! What can be read and set from inside a namespace.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::Path;
+use std::process::Command;
+
+use super::{Namespace, NsChild};
+use crate::change::{Change, Target, set_file};
+use crate::netlink::ethtool::feature_names;
+use crate::netlink::route::Via;
+use crate::netlink::{Netlink, QdiscSpec, UdpSocket, VethSpec, ioctl};
+use crate::owner::Owner;
+use crate::{HostError, Root};
+
+/// The namespace as its thread sees it; handed to the closures of [`super::NsThread::run`].
+#[derive(Debug)]
+pub struct Inside {
+    name: String,
+    owner: Owner,
+    route: Option<Netlink>,
+    generic: Option<Netlink>,
+    diag: Option<Netlink>,
+}
+
+fn opened(
+    slot: &mut Option<Netlink>,
+    open: fn() -> Result<Netlink, HostError>,
+) -> Result<&mut Netlink, HostError> {
+    // Opened here, in the thread: a netlink socket belongs to its opener's namespace for ever.
+    match slot {
+        Some(open) => Ok(open),
+        empty => Ok(empty.insert(open()?)),
+    }
+}
+
+impl Inside {
+    pub(super) fn new(name: &str, owner: Owner) -> Self {
+        Self { name: name.into(), owner, route: None, generic: None, diag: None }
+    }
+
+    /// The namespace's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where its files are read: `/proc/thread-self/net` and its own `/sys`.
+    pub fn root(&self) -> Root {
+        Root::thread_netns("/sys")
+    }
+
+    /// Links, addresses, routes, neighbours, qdiscs.
+    pub fn route(&mut self) -> Result<&mut Netlink, HostError> {
+        opened(&mut self.route, Netlink::route)
+    }
+
+    /// ethtool features, channels, rings.
+    pub fn generic(&mut self) -> Result<&mut Netlink, HostError> {
+        opened(&mut self.generic, Netlink::generic)
+    }
+
+    /// Sets a device up or down.
+    pub fn set_up(&mut self, dev: &str, up: bool) -> Result<(), HostError> {
+        self.route()?.set_up(dev, up)
+    }
+
+    /// Counters of links, qdiscs and drivers, by the ledger's names:
+    /// `link.veth.rx.dropped`, `qdisc.veth.tbf.1:drops`, `ethtool.veth.rx_queue_0_xdp_packets`.
+    ///
+    /// Devices that only loop back are counted too. Qdiscs of one kind and handle on one device (the
+    /// children of `mq` have handle 0) are added up. **Caveat** qdisc drops and overlimits wrap at 2^32.
+    pub fn counters(&mut self) -> Result<BTreeMap<String, u64>, HostError> {
+        let mut found = BTreeMap::new();
+        let links = self.route()?.links()?;
+        for link in &links {
+            for (stat, value) in &link.stats {
+                found.insert(format!("link.{}.{stat}", link.name), *value);
+            }
+            match ioctl::driver_stats(&link.name) {
+                Ok(stats) => found.extend(
+                    stats.into_iter().map(|(stat, v)| (format!("ethtool.{}.{stat}", link.name), v)),
+                ),
+                // No ethtool operations (loopback has no statistics), or gone since the list.
+                Err(HostError::Kernel { errno: libc::EOPNOTSUPP | libc::ENODEV, .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        for qdisc in self.route()?.qdiscs()? {
+            let Some(link) = links.iter().find(|link| link.index == qdisc.index) else { continue };
+            let name = format!("qdisc.{}.{}.{}", link.name, qdisc.kind, qdisc.handle_text());
+            for (stat, value) in &qdisc.stats {
+                *found.entry(format!("{name}{stat}")).or_default() += value;
+            }
+        }
+        Ok(found)
+    }
+
+    /// UDP sockets of the namespace, with their memory.
+    pub fn udp_sockets(&mut self, port: Option<u16>) -> Result<Vec<UdpSocket>, HostError> {
+        opened(&mut self.diag, Netlink::sock_diag)?.udp_sockets(port)
+    }
+
+    /// Sets a sysctl of the namespace and reads it back.
+    pub fn set_sysctl(&mut self, key: &str, value: &str) -> Result<Change, HostError> {
+        set_file(Target::Sysctl { key: key.into() }, value)
+    }
+
+    /// Sets `/sys/class/net/DEV/ATTR` (`threaded`, `gro_flush_timeout`, `napi_defer_hard_irqs`).
+    pub fn set_dev_attr(
+        &mut self,
+        dev: &str,
+        attr: &str,
+        value: &str,
+    ) -> Result<Change, HostError> {
+        let path = Path::new("/sys/class/net").join(dev).join(attr);
+        set_file(Target::Sysfs { path }, value)
+    }
+
+    /// Sets `/sys/class/net/DEV/queues/ATTR` (`rx-0/rps_cpus`, `tx-0/xps_cpus`).
+    pub fn set_queue_attr(
+        &mut self,
+        dev: &str,
+        attr: &str,
+        value: &str,
+    ) -> Result<Change, HostError> {
+        self.set_dev_attr(dev, &format!("queues/{attr}"), value)
+    }
+
+    /// Sets features by the kernel's or ethtool's short names, together, and reads them back.
+    ///
+    /// **Errors** `Unsupported` when the device has no feature of a name.
+    pub fn set_features(
+        &mut self,
+        dev: &str,
+        wanted: &[(&str, bool)],
+    ) -> Result<Vec<Change>, HostError> {
+        let generic = self.generic()?;
+        let before = generic.features(dev)?;
+        let mut all = Vec::new();
+        for (asked, on) in wanted {
+            let names = feature_names(asked).into_iter().filter(|name| before.contains_key(*name));
+            let count = all.len();
+            all.extend(names.map(|name| (name, *on)));
+            if all.len() == count {
+                return Err(HostError::Unsupported {
+                    what: format!("set feature {asked} of {dev}"),
+                    needs: format!("a feature of that name; {dev} has {}", similar(&before, asked)),
+                });
+            }
+        }
+        let word = |on: bool| if on { "on" } else { "off" }.to_owned();
+        let refusal = match generic.want_features(dev, &all) {
+            Ok(()) => None,
+            Err(error @ HostError::Kernel { errno: libc::EINVAL | libc::EOPNOTSUPP, .. }) => {
+                Some(error.to_string())
+            }
+            Err(error) => return Err(error),
+        };
+        let after = generic.features(dev)?;
+        let change = |(name, on): (&str, bool)| {
+            let target = Target::Feature { dev: dev.into(), name: name.into() };
+            let was = before.get(name).map(|feature| word(feature.active));
+            match &refusal {
+                Some(why) => Change::refused(target, was, &word(on), why.clone()),
+                None => {
+                    let is = after.get(name).map(|feature| word(feature.active));
+                    Change::judge(target, was, &word(on), is)
+                }
+            }
+        };
+        Ok(all.into_iter().map(change).collect())
+    }
+
+    /// Switches IPv6 off for the devices that exist and those to come. To be called before links
+    /// come up, or their neighbour discovery shows up in the counters.
+    ///
+    /// A kernel without IPv6 has nothing to switch off: `Ok`.
+    pub fn disable_ipv6(&mut self) -> Result<(), HostError> {
+        for scope in ["all", "default"] {
+            let key = format!("net.ipv6.conf.{scope}.disable_ipv6");
+            match self.set_sysctl(&key, "1") {
+                Err(HostError::Missing { .. }) => return Ok(()),
+                other => other?.applied()?,
+            };
+        }
+        Ok(())
+    }
+
+    /// Spawns a process in the namespace: it sees its devices in `/sys`, is on record, has a pipe as
+    /// standard input, and is killed when this thread ends.
+    pub fn spawn(&mut self, command: Command) -> Result<NsChild, HostError> {
+        NsChild::spawn(command, &self.owner)
+    }
+}
+
+fn similar(features: &crate::netlink::ethtool::Features, asked: &str) -> String {
+    let part = asked.rsplit('-').next().unwrap_or(asked);
+    let near: Vec<&str> =
+        features.keys().map(String::as_str).filter(|f| f.contains(part)).collect();
+    let all = || features.keys().map(String::as_str).collect();
+    let names: Vec<&str> = if near.is_empty() { all() } else { near };
+    names.join(", ")
+}
+
+/// The same from outside: each call runs in the namespace's own thread.
+impl Namespace {
+    /// As [`Inside::counters`].
+    pub fn counters(&self) -> Result<BTreeMap<String, u64>, HostError> {
+        self.run(Inside::counters)?
+    }
+
+    /// As [`Inside::udp_sockets`].
+    pub fn udp_sockets(&self, port: Option<u16>) -> Result<Vec<UdpSocket>, HostError> {
+        self.run(move |ns| ns.udp_sockets(port))?
+    }
+
+    /// As [`Inside::set_sysctl`].
+    pub fn set_sysctl(&self, key: &str, value: &str) -> Result<Change, HostError> {
+        let (key, value) = (key.to_owned(), value.to_owned());
+        self.run(move |ns| ns.set_sysctl(&key, &value))?
+    }
+
+    /// As [`Inside::set_dev_attr`].
+    pub fn set_dev_attr(&self, dev: &str, attr: &str, value: &str) -> Result<Change, HostError> {
+        let (dev, attr, value) = (dev.to_owned(), attr.to_owned(), value.to_owned());
+        self.run(move |ns| ns.set_dev_attr(&dev, &attr, &value))?
+    }
+
+    /// As [`Inside::set_queue_attr`].
+    pub fn set_queue_attr(&self, dev: &str, attr: &str, value: &str) -> Result<Change, HostError> {
+        self.set_dev_attr(dev, &format!("queues/{attr}"), value)
+    }
+
+    /// As [`Inside::set_features`].
+    pub fn set_features(
+        &self,
+        dev: &str,
+        wanted: &[(&str, bool)],
+    ) -> Result<Vec<Change>, HostError> {
+        let dev = dev.to_owned();
+        let wanted: Vec<(String, bool)> =
+            wanted.iter().map(|(name, on)| ((*name).to_owned(), *on)).collect();
+        self.run(move |ns| {
+            let wanted: Vec<(&str, bool)> =
+                wanted.iter().map(|(n, on)| (n.as_str(), *on)).collect();
+            ns.set_features(&dev, &wanted)
+        })?
+    }
+
+    /// As [`Inside::disable_ipv6`].
+    pub fn disable_ipv6(&self) -> Result<(), HostError> {
+        self.run(Inside::disable_ipv6)?
+    }
+
+    /// As [`Inside::spawn`].
+    pub fn spawn(&self, command: Command) -> Result<NsChild, HostError> {
+        self.run(move |ns| ns.spawn(command))?
+    }
+
+    /// Makes a veth pair `dev` here and `peer_dev` in `peer`, with `queues` queues each, both down.
+    pub fn veth_to(
+        &self,
+        dev: &str,
+        peer: &Namespace,
+        peer_dev: &str,
+        queues: u32,
+    ) -> Result<(), HostError> {
+        let (dev, peer_dev, peer_ns) = (dev.to_owned(), peer_dev.to_owned(), peer.raw_fd());
+        self.run(move |ns| {
+            let spec = VethSpec { name: &dev, peer: &peer_dev, peer_ns, queues, mtu: None };
+            ns.route()?.create_veth(&spec)
+        })?
+    }
+
+    /// As [`Inside::set_up`].
+    pub fn set_up(&self, dev: &str, up: bool) -> Result<(), HostError> {
+        let dev = dev.to_owned();
+        self.run(move |ns| ns.set_up(&dev, up))?
+    }
+
+    /// As [`Netlink::set_mtu`].
+    pub fn set_mtu(&self, dev: &str, mtu: u32) -> Result<(), HostError> {
+        let dev = dev.to_owned();
+        self.run(move |ns| ns.route()?.set_mtu(&dev, mtu))?
+    }
+
+    /// As [`Netlink::set_mac`].
+    pub fn set_mac(&self, dev: &str, mac: [u8; 6]) -> Result<(), HostError> {
+        let dev = dev.to_owned();
+        self.run(move |ns| ns.route()?.set_mac(&dev, mac))?
+    }
+
+    /// As [`Netlink::add_address`].
+    pub fn add_address(&self, dev: &str, ip: IpAddr, prefix: u8) -> Result<(), HostError> {
+        let dev = dev.to_owned();
+        self.run(move |ns| ns.route()?.add_address(&dev, ip, prefix))?
+    }
+
+    /// As [`Netlink::add_neighbour`].
+    pub fn add_neighbour(&self, dev: &str, ip: IpAddr, mac: [u8; 6]) -> Result<(), HostError> {
+        let dev = dev.to_owned();
+        self.run(move |ns| ns.route()?.add_neighbour(&dev, ip, mac))?
+    }
+
+    /// As [`Netlink::add_route`].
+    pub fn add_route(
+        &self,
+        dev: &str,
+        destination: (IpAddr, u8),
+        via: Via,
+    ) -> Result<(), HostError> {
+        let dev = dev.to_owned();
+        self.run(move |ns| ns.route()?.add_route(&dev, destination, via))?
+    }
+
+    /// As [`Netlink::set_qdisc`]; `None` puts the kernel's default back.
+    pub fn set_qdisc(&self, dev: &str, spec: Option<QdiscSpec>) -> Result<(), HostError> {
+        let dev = dev.to_owned();
+        self.run(move |ns| match spec {
+            Some(spec) => ns.route()?.set_qdisc(&dev, spec),
+            None => ns.route()?.reset_qdisc(&dev),
+        })?
+    }
+}

@@ -1,0 +1,123 @@
+//! A process that can be told from a later one with the same pid.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::HostError;
+
+/// Pid and start time: together they name one process of one boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProcessId {
+    /// Process id.
+    pub pid: i32,
+    /// **Unit** clock ticks since boot. **Source** `/proc/PID/stat` field 22.
+    pub start_ticks: u64,
+}
+
+impl ProcessId {
+    /// This process.
+    pub fn own() -> Result<Self, HostError> {
+        Self::of(std::process::id() as i32)
+    }
+
+    /// The process that has this pid now.
+    ///
+    /// **Errors** `Missing` when there is none.
+    pub fn of(pid: i32) -> Result<Self, HostError> {
+        let path = PathBuf::from(format!("/proc/{pid}/stat"));
+        let text = fs::read(&path).map_err(|e| HostError::from_io("read", &path, e))?;
+        let (_, start_ticks) = state_and_start(&String::from_utf8_lossy(&text))
+            .ok_or_else(|| HostError::malformed(&path, 1, "22 fields expected"))?;
+        Ok(Self { pid, start_ticks })
+    }
+
+    /// Whether it still runs (a zombie does not).
+    pub fn is_alive(&self) -> bool {
+        fs::read(format!("/proc/{}/stat", self.pid))
+            .ok()
+            .and_then(|text| state_and_start(&String::from_utf8_lossy(&text)))
+            .is_some_and(|(state, start)| start == self.start_ticks && !matches!(state, 'Z' | 'X'))
+    }
+
+    /// Kills it, when it is still the same process.
+    ///
+    /// Goes through a pidfd, so the pid can't come to mean another process between check and signal.
+    pub fn kill(&self) -> Result<bool, HostError> {
+        // SAFETY: pidfd_open takes two integers and touches no memory of ours.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, self.pid, 0) };
+        if fd < 0 {
+            let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+            return match errno {
+                libc::ESRCH => Ok(false),
+                _ => Err(HostError::kernel(format!("open process {}", self.pid), errno)),
+            };
+        }
+        let alive = self.is_alive();
+        let sent = if alive {
+            // SAFETY: the descriptor was just opened; a null siginfo is allowed.
+            unsafe {
+                libc::syscall(
+                    libc::SYS_pidfd_send_signal,
+                    fd,
+                    libc::SIGKILL,
+                    std::ptr::null::<libc::siginfo_t>(),
+                    0,
+                )
+            }
+        } else {
+            0
+        };
+        let error = HostError::last_os(format!("kill process {}", self.pid));
+        // SAFETY: closes the descriptor that was opened above and nothing else has.
+        unsafe { libc::close(fd as i32) };
+        if sent == 0 { Ok(alive) } else { Err(error) }
+    }
+}
+
+/// State and start time of a `/proc/PID/stat` line. The name in parentheses may hold anything.
+fn state_and_start(text: &str) -> Option<(char, u64)> {
+    let (_, rest) = text.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.nth(18)?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_name_with_spaces_and_parentheses_does_not_shift_fields() {
+        let line = "7 (a) (b c) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 12345 99 0";
+        assert_eq!(state_and_start(line), Some(('S', 12_345)));
+    }
+
+    #[test]
+    fn another_start_time_is_another_process() {
+        let own = ProcessId::own().unwrap();
+        assert!(own.is_alive());
+        let other = ProcessId { start_ticks: own.start_ticks + 1, ..own };
+        assert!(!other.is_alive());
+        assert!(!other.kill().unwrap(), "must not kill the process that has the pid now");
+    }
+
+    #[test]
+    fn a_child_is_killed_once() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let id = ProcessId::of(child.id() as i32).unwrap();
+        assert!(id.kill().unwrap());
+        assert!(!child.wait().unwrap().success());
+        assert!(!id.is_alive());
+        assert!(!id.kill().unwrap());
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_never_panics(text in ".{0,200}") {
+            let _ = state_and_start(&text);
+        }
+    }
+}
