@@ -7,6 +7,7 @@
 pub mod change;
 pub mod counter;
 pub mod cputime;
+pub mod environment;
 pub mod error;
 pub mod kernel_config;
 pub mod netlink;

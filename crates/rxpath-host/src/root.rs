@@ -58,7 +58,7 @@ impl Root {
     /// `/proc/net` and `/sys/class/net` of a thread that called `setns` still show the process's first
     /// namespace: `/proc/net` is a link to `self/net` (the thread group leader's), and a sysfs shows the
     /// namespace it was mounted in (fs/sysfs/mount.c, `sysfs_init_fs_context`). So this view reads
-    /// `/proc/thread-self/net` and takes `/sys` from `sysfs`, a sysfs mounted inside the namespace.
+    /// `/proc/thread-self/net` and takes `/sys/class/net` from `sysfs`, a sysfs mounted inside the namespace.
     /// `/proc/sys/net` needs no change: it is looked up in the namespace of the calling thread
     /// (`net/sysctl_net.c`, `net_ctl_header_lookup`).
     ///
@@ -101,8 +101,8 @@ impl Root {
             View::ThreadNet { sysfs } => {
                 if let Some(rest) = below(relative, "proc/net") {
                     Path::new("/proc/thread-self/net").join(rest)
-                } else if let Some(rest) = below(relative, "sys") {
-                    sysfs.join(rest)
+                } else if below(relative, "sys/class/net").is_some() {
+                    sysfs.join(relative.trim_start_matches("sys/"))
                 } else {
                     PathBuf::from(path)
                 }
@@ -251,6 +251,7 @@ mod tests {
         assert_eq!(root.path("/proc/net/snmp"), Path::new("/proc/thread-self/net/snmp"));
         assert_eq!(root.path("/sys/class/net/lo"), Path::new("/run/x/sys/class/net/lo"));
         assert_eq!(root.path("/proc/network"), Path::new("/proc/network"));
+        assert_eq!(root.path("/sys/devices/system/cpu"), Path::new("/sys/devices/system/cpu"));
         assert_eq!(root.path("/proc/stat"), Path::new("/proc/stat"));
         assert_eq!(Root::host().path("/proc/net/snmp"), Path::new("/proc/net/snmp"));
     }

@@ -1,0 +1,190 @@
+//! The kernel: release, build options, tick, boot parameters.
+
+use rxpath_core::Fact;
+use serde_json::{Map, Value, json};
+
+use super::{Facts, chosen};
+use crate::HostError;
+use crate::kernel_config::KernelConfig;
+
+/// Build options that a receive path depends on, or that make its measurement err.
+const OPTIONS: [&str; 34] = [
+    "HZ",
+    "NO_HZ_IDLE",
+    "NO_HZ_FULL",
+    "HIGH_RES_TIMERS",
+    "PREEMPT_NONE",
+    "PREEMPT_VOLUNTARY",
+    "PREEMPT",
+    "PREEMPT_LAZY",
+    "PREEMPT_RT",
+    "PREEMPT_DYNAMIC",
+    "IRQ_TIME_ACCOUNTING",
+    "VIRT_CPU_ACCOUNTING_GEN",
+    "SCHED_INFO",
+    "IRQ_FORCED_THREADING",
+    "SMP",
+    "NUMA",
+    "RPS",
+    "XPS",
+    "RFS_ACCEL",
+    "BQL",
+    "NET_RX_BUSY_POLL",
+    "NET_FLOW_LIMIT",
+    "NETFILTER",
+    "NF_CONNTRACK",
+    "NF_TABLES",
+    "BPF_SYSCALL",
+    "BPF_JIT",
+    "DEBUG_INFO_BTF",
+    "KPROBES",
+    "INIT_ON_ALLOC_DEFAULT_ON",
+    "DEBUG_KMEMLEAK",
+    "KASAN",
+    "PROVE_LOCKING",
+    "MITIGATION_RETPOLINE",
+];
+
+/// Boot parameters that matter; a name stands for itself and for `name.x` and `name_x`.
+const PARAMETERS: [&str; 44] = [
+    "audit",
+    "amd_iommu",
+    "amd_pstate",
+    "clocksource",
+    "cpufreq",
+    "cpuidle",
+    "cpuidle_haltpoll",
+    "default_hugepagesz",
+    "haltpoll",
+    "hugepages",
+    "hugepagesz",
+    "idle",
+    "init_on_alloc",
+    "init_on_free",
+    "intel_idle",
+    "intel_iommu",
+    "intel_pstate",
+    "iommu",
+    "ipv6.disable",
+    "irqaffinity",
+    "isolcpus",
+    "kpti",
+    "l1tf",
+    "maxcpus",
+    "mds",
+    "mitigations",
+    "nohz",
+    "nohz_full",
+    "noibrs",
+    "nopti",
+    "nosmt",
+    "nospectre_v2",
+    "nr_cpus",
+    "numa_balancing",
+    "pci",
+    "pcie_aspm",
+    "preempt",
+    "processor.max_cstate",
+    "rcu_nocbs",
+    "skew_tick",
+    "slub_debug",
+    "swiotlb",
+    "threadirqs",
+    "transparent_hugepage",
+];
+
+pub(super) fn collect(facts: &mut Facts<'_>, config: &Result<KernelConfig, HostError>) {
+    facts.text("kernel.release", "/proc/sys/kernel/osrelease");
+    facts.text("kernel.version", "/proc/sys/kernel/version");
+    facts.number("kernel.tainted", "/proc/sys/kernel/tainted");
+    let cmdline = facts.root.value("/proc/cmdline").map(|text| parameters(&text));
+    facts.result("kernel.cmdline", cmdline);
+    let preempt = facts
+        .root
+        .value("/sys/kernel/debug/sched/preempt")
+        .map(|text| choice_in_parentheses(&text));
+    facts.result("kernel.preempt", preempt);
+    facts.text("boot.id", "/proc/sys/kernel/random/boot_id");
+    let uptime = facts.root.parsed("/proc/uptime", |text| {
+        crate::parse::number::<f64>(1, "uptime", text.split_ascii_whitespace().next())
+    });
+    facts.result("boot.uptime_s", uptime);
+    hz(facts, config);
+    match config {
+        Ok(config) => {
+            facts.put("kernel.config.source", Fact::ok(config.source.clone()));
+            let options: Map<String, Value> = OPTIONS
+                .iter()
+                .map(|name| ((*name).to_owned(), json!(config.get(name).unwrap_or("n"))))
+                .collect();
+            facts.put("kernel.config.options", Fact::ok(options));
+        }
+        Err(error) => {
+            let why = error.to_string();
+            facts.put("kernel.config.source", Fact::<()>::absent(why.clone()));
+            facts.put("kernel.config.options", Fact::<()>::absent(why));
+        }
+    }
+    let thp =
+        facts.root.value("/sys/kernel/mm/transparent_hugepage/enabled").map(|text| chosen(&text));
+    facts.result("memory.transparent_hugepages", thp);
+}
+
+/// The tick by the config, else by the clock: `CLOCK_MONOTONIC_COARSE` advances once a tick, and its
+/// resolution is the tick's length (kernel/time/posix-timers.c, `posix_get_coarse_res`).
+fn hz(facts: &mut Facts<'_>, config: &Result<KernelConfig, HostError>) {
+    if let Some(hz) = config.as_ref().ok().and_then(KernelConfig::hz) {
+        facts.put("kernel.hz", Fact::ok(json!({"hz": hz, "source": "config"})));
+        return;
+    }
+    facts.live("kernel.hz", || {
+        let tick = nix::time::clock_getres(nix::time::ClockId::CLOCK_MONOTONIC_COARSE).map_err(
+            |errno| HostError::kernel("ask for the coarse clock's resolution", errno as i32),
+        )?;
+        let tick_ns = tick.tv_nsec().max(1);
+        let hz = (1_000_000_000 + tick_ns / 2) / tick_ns;
+        Ok(json!({"hz": hz, "source": "resolution of CLOCK_MONOTONIC_COARSE"}))
+    });
+}
+
+/// The parameters that matter; of the others only the number, because they may name disks and hosts.
+fn parameters(cmdline: &str) -> Value {
+    // What follows ` -- ` goes to init.
+    let kernel = cmdline.split(" -- ").next().unwrap_or_default();
+    let (kept, others): (Vec<&str>, Vec<&str>) =
+        kernel.split_ascii_whitespace().partition(|word| matters(word));
+    json!({"parameters": kept, "left_out_count": others.len()})
+}
+
+fn matters(word: &str) -> bool {
+    let name = word.split('=').next().unwrap_or_default();
+    PARAMETERS.iter().any(|known| {
+        name.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '_']))
+    })
+}
+
+/// `none (voluntary) full`.
+fn choice_in_parentheses(text: &str) -> String {
+    chosen(&text.replace('(', "[").replace(')', "]"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_that_name_things_are_left_out() {
+        let value = parameters(
+            "root=UUID=1234 isolcpus=1 nohz_full=1 intel_idle.max_cstate=1 ip=10.0.0.1::host quiet -- mitigations=off",
+        );
+        assert_eq!(
+            value,
+            json!({"parameters": ["isolcpus=1", "nohz_full=1", "intel_idle.max_cstate=1"], "left_out_count": 3})
+        );
+    }
+
+    #[test]
+    fn the_preemption_in_force_is_found() {
+        assert_eq!(choice_in_parentheses("none (voluntary) full"), "voluntary");
+    }
+}

@@ -1,0 +1,146 @@
+//! What the kernel runs in and beside what: memory, hypervisor, container, namespaces, daemons that change settings.
+
+use rxpath_core::Fact;
+use serde_json::{Value, json};
+
+use super::Facts;
+use crate::HostError;
+use crate::parse::{self, ParseError};
+use crate::procfs::task;
+use crate::root::Root;
+
+/// Programs that set what a measurement depends on, or tap every packet, by `comm` (cut to 15 bytes).
+const DAEMONS: [&str; 19] = [
+    "irqbalance",
+    "tuned",
+    "bpftune",
+    "ktune",
+    "power-profiles-",
+    "thermald",
+    "cpupower",
+    "NetworkManager",
+    "systemd-network",
+    "networkd-dispat",
+    "dhclient",
+    "dhcpcd",
+    "lldpd",
+    "tcpdump",
+    "dumpcap",
+    "suricata",
+    "keepalived",
+    "dockerd",
+    "kubelet",
+];
+
+/// Inode numbers of the first namespaces (include/uapi/linux/nsfs.h, formerly `include/linux/proc_ns.h`).
+const FIRST_NAMESPACES: [(&str, &str); 4] = [
+    ("uts", "uts:[4026531838]"),
+    ("user", "user:[4026531837]"),
+    ("pid", "pid:[4026531836]"),
+    ("cgroup", "cgroup:[4026531835]"),
+];
+
+pub(super) fn collect(facts: &mut Facts<'_>) {
+    for (name, field) in
+        [("memory.total_bytes", "MemTotal"), ("memory.available_bytes", "MemAvailable")]
+    {
+        facts.result(name, facts.root.parsed("/proc/meminfo", |text| meminfo(text, field)));
+    }
+    facts.text("load.average", "/proc/loadavg");
+    facts.text("virtualization.hypervisor", "/sys/hypervisor/type");
+    facts.text("virtualization.vendor", "/sys/class/dmi/id/sys_vendor");
+    facts.text("virtualization.product", "/sys/class/dmi/id/product_name");
+    facts.put("container.hints", container(facts.root));
+    namespaces(facts);
+    facts.result("process.capabilities", capabilities(facts.root));
+    facts.result("cgroup.cpu_max", cpu_max(facts.root));
+    facts.put("daemons.running", daemons(facts.root));
+}
+
+fn meminfo(text: &str, field: &str) -> Result<u64, ParseError> {
+    for (at, line) in text.lines().enumerate() {
+        if let Some(rest) = line.strip_prefix(field).and_then(|rest| rest.strip_prefix(':')) {
+            let kib: u64 = parse::number(at + 1, field, rest.split_ascii_whitespace().next())?;
+            return Ok(kib.saturating_mul(1024));
+        }
+    }
+    Err(ParseError::new(0, format!("no line {field}")))
+}
+
+fn container(root: &Root) -> Fact<Vec<&'static str>> {
+    let hints = [
+        ("/.dockerenv", "docker"),
+        ("/run/.containerenv", "podman"),
+        ("/run/systemd/container", "systemd"),
+        ("/var/run/secrets/kubernetes.io", "kubernetes"),
+    ];
+    let found: Vec<_> =
+        hints.iter().filter(|(path, _)| root.exists(path)).map(|(_, name)| *name).collect();
+    if found.is_empty() {
+        Fact::absent("none of the usual marks of a container")
+    } else {
+        Fact::ok(found)
+    }
+}
+
+/// Whether this process is in the first namespace of each kind, where that can be told.
+fn namespaces(facts: &mut Facts<'_>) {
+    for (kind, first) in FIRST_NAMESPACES {
+        let link = facts.root.link(&format!("/proc/self/ns/{kind}"));
+        facts.result(format!("namespace.{kind}.first"), link.map(|link| link.as_os_str() == first));
+    }
+    // The number of the first network namespace is fixed only in newer kernels: init's is compared instead.
+    let own = facts.root.link("/proc/thread-self/ns/net");
+    let first = own.and_then(|own| Ok(own == facts.root.link("/proc/1/ns/net")?));
+    facts.result("namespace.net.same_as_init", first);
+}
+
+fn capabilities(root: &Root) -> Result<String, HostError> {
+    root.parsed("/proc/self/status", |text| {
+        let field = text.lines().find_map(|line| line.strip_prefix("CapEff:"));
+        field.map(|mask| mask.trim().to_owned()).ok_or_else(|| ParseError::new(0, "no line CapEff"))
+    })
+}
+
+/// The CPU limit of this process's control group (version 2): `max 100000` is none.
+fn cpu_max(root: &Root) -> Result<String, HostError> {
+    let group = root.parsed("/proc/self/cgroup", |text| {
+        let path = text.lines().find_map(|line| line.strip_prefix("0::"));
+        path.map(str::to_owned).ok_or_else(|| ParseError::new(0, "no version 2 group (`0::`)"))
+    })?;
+    let group = group.trim_end_matches('/');
+    root.value(&format!("/sys/fs/cgroup{group}/cpu.max"))
+}
+
+fn daemons(root: &Root) -> Fact<Value> {
+    let pids = match task::processes(root) {
+        Ok(pids) if pids.is_empty() => return Fact::absent("no process is to be seen in /proc"),
+        Ok(pids) => pids,
+        Err(error) => return error.into_gap(),
+    };
+    let mut found: Vec<String> = pids
+        .iter()
+        .filter_map(|pid| root.value(&format!("/proc/{pid}/comm")).ok())
+        .filter(|comm| DAEMONS.contains(&comm.as_str()))
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    Fact::ok(json!({"found": found, "searched": DAEMONS, "processes_seen_count": pids.len()}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_in_bytes() {
+        assert_eq!(meminfo("MemTotal:  2 kB\nMemAvailable: 1 kB\n", "MemAvailable").unwrap(), 1024);
+        assert!(meminfo("MemTotal:  2 kB\n", "MemAvailable").is_err());
+        assert!(meminfo("MemTotal: x kB\n", "MemTotal").is_err());
+    }
+
+    #[test]
+    fn comm_names_fit_in_comm() {
+        assert!(DAEMONS.iter().all(|name| name.len() <= crate::thread::MAX_NAME_BYTES));
+    }
+}
