@@ -39,7 +39,7 @@ pub struct Counters {
 /// `/proc/net` files belong to the namespace they were opened in (`fs/proc/proc_net.c`, `seq_open_net`), so
 /// a reader that was opened inside one can be read from any thread afterwards.
 ///
-/// **Cost** of a reading: measured 0.25 ms on a 2-CPU machine, most of it in the kernel's own formatting.
+/// **Cost** of a reading: measured 0.35 ms for all four files on a busy 2-CPU machine.
 #[derive(Debug)]
 pub struct Reader {
     sources: Vec<Source>,
