@@ -39,6 +39,8 @@ pub(crate) fn percent(part: f64, base: f64) -> String {
     let value = part / base * 100.0;
     if part == 0.0 {
         "0 %".into()
+    } else if (part - base).abs() < f64::EPSILON {
+        "100 %".into()
     } else if value < 0.01 && value > 0.0 {
         "< 0.01 %".into()
     } else if value < 100.0 && value > 99.99 {
@@ -148,7 +150,7 @@ mod tests {
         assert_eq!(percent(1.0, 1e9), "< 0.01 %");
         assert_eq!(percent(0.0, 1e9), "0 %");
         assert_eq!(percent(1e9 - 1.0, 1e9), "> 99.99 %");
-        assert_eq!(percent(1.0, 1.0), "100.0 %");
+        assert_eq!(percent(1.0, 1.0), "100 %");
         assert_eq!(percent(1.0, 0.0), "–");
         assert_eq!(percent(0.355, 1.0), "35.5 %");
     }

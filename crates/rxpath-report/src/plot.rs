@@ -49,6 +49,44 @@ pub(crate) struct Axis {
     pub range: (f64, f64),
     /// How a tick is written.
     pub format: fn(f64) -> String,
+    /// Which values get ticks.
+    pub steps: Steps,
+}
+
+/// Which values are round.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Steps {
+    /// 1, 2 and 5 times powers of ten.
+    Decimal,
+    /// Powers of two: for bytes.
+    Binary,
+}
+
+impl Axis {
+    /// The distance of two ticks, so that about `about` of them fit.
+    fn step(&self, about: f64) -> f64 {
+        let span = self.range.1 - self.range.0;
+        if !span.is_finite() || span <= 0.0 {
+            return 1.0;
+        }
+        let raw = span / about;
+        if self.steps == Steps::Binary {
+            return 2f64.powf(raw.log2().ceil());
+        }
+        let power = 10f64.powf(raw.log10().floor());
+        let fits = |factor: &f64| factor * power >= raw * (1.0 - 1e-9);
+        [1.0, 2.0, 5.0].into_iter().find(fits).unwrap_or(10.0) * power
+    }
+
+    /// The values that get ticks.
+    fn ticks(&self, about: f64) -> Vec<f64> {
+        let step = self.step(about);
+        let (first, last) = ((self.range.0 / step).ceil(), (self.range.1 / step).floor());
+        if !(first.is_finite() && last.is_finite()) || last - first > 100.0 {
+            return Vec::new();
+        }
+        (first as i64..=last as i64).map(|n| n as f64 * step).collect()
+    }
 }
 
 /// A polyline.
@@ -189,7 +227,8 @@ fn layout(chart: &Chart) -> Layout {
         .with_y_axis_max(chart.y.range.1)
         .with_x_tick_format(format(&chart.x))
         .with_y_tick_format(format(&chart.y))
-        .with_ticks(if chart.size.0 < 480.0 { 4 } else { 6 })
+        .with_x_tick_step(chart.x.step(about(chart.size.0)))
+        .with_y_tick_step(chart.y.step(4.0))
         .with_label_size(12)
         .with_tick_size(11)
         .with_tick_length(3.0)
@@ -224,22 +263,24 @@ fn literal(text: &str) -> String {
     text.replace('$', "\\$")
 }
 
-/// Evenly spaced round values inside a range, for grid lines where the plotting crate draws none.
-pub(crate) fn round_steps(range: (f64, f64), about: f64) -> Vec<f64> {
-    let span = range.1 - range.0;
-    if !span.is_finite() || span <= 0.0 {
+/// Vertical grid lines behind the data, which the plotting crate leaves out beside named rows.
+fn grid(chart: &Chart) -> Vec<Curve> {
+    if chart.rows.is_empty() {
         return Vec::new();
     }
-    let raw = span / about;
-    let power = 10f64.powf(raw.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0]
-        .iter()
-        .map(|m| m * power)
-        .find(|step| span / step <= about)
-        .unwrap_or(10.0 * power);
-    let first = (range.0 / step).ceil() as i64;
-    let last = (range.1 / step).floor() as i64;
-    (first..=last).map(|n| n as f64 * step).collect()
+    let line = |at: f64| Curve {
+        points: vec![(at, chart.y.range.0), (at, chart.y.range.1)],
+        colour: "var(--grid)".into(),
+        width: 1.0,
+        dash: String::new(),
+    };
+    let ticks = chart.x.ticks(about(chart.size.0));
+    ticks.into_iter().filter(|at| *at > chart.x.range.0).map(line).collect()
+}
+
+/// How many ticks a width has room for.
+fn about(width: f64) -> f64 {
+    if width < 480.0 { 4.0 } else { 8.0 }
 }
 
 /// Ids local to the plot, a `viewBox`, a role and a text for screen readers, no comment, room for the last tick label.
@@ -292,8 +333,14 @@ mod tests {
                 label: "costs $x$ <b>".into(),
                 range: (0.0, 10.0),
                 format: crate::number::short,
+                steps: Steps::Decimal,
             },
-            y: Axis { label: "y".into(), range: (0.0, 5.0), format: crate::number::short },
+            y: Axis {
+                label: "y".into(),
+                range: (0.0, 5.0),
+                format: crate::number::short,
+                steps: Steps::Decimal,
+            },
             rows: vec![],
             curves: vec![Curve {
                 points: vec![(0.0, 1.0), (10.0, 4.0)],
@@ -335,9 +382,27 @@ mod tests {
     }
 
     #[test]
-    fn round_steps_lie_inside() {
-        assert_eq!(round_steps((0.0, 1.2e6), 6.0), [0.0, 2e5, 4e5, 6e5, 8e5, 1e6, 1.2e6]);
-        assert_eq!(round_steps((0.0, 0.0), 6.0), Vec::<f64>::new());
-        assert_eq!(round_steps((0.0, f64::NAN), 6.0), Vec::<f64>::new());
+    fn ticks_are_round_and_lie_inside() {
+        let axis = |range, steps| Axis {
+            label: String::new(),
+            range,
+            format: crate::number::short,
+            steps,
+        };
+        let decimal = axis((0.0, 1.2e6), Steps::Decimal);
+        assert_eq!(decimal.ticks(6.0), [0.0, 2e5, 4e5, 6e5, 8e5, 1e6, 1.2e6]);
+        assert_eq!(
+            axis((0.0, 460_000.0), Steps::Binary).ticks(4.0),
+            [0.0, 131_072.0, 262_144.0, 393_216.0]
+        );
+        assert_eq!(axis((0.0, f64::NAN), Steps::Decimal).ticks(6.0), Vec::<f64>::new());
+    }
+
+    #[test]
+    fn a_plot_that_has_nothing_to_say_is_still_a_plot() {
+        let mut chart = sample("a");
+        chart.curves[0].points.clear();
+        chart.x.range = (0.0, 0.0);
+        assert!(svg(&chart).ends_with("</svg>"));
     }
 }

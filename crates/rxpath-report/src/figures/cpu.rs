@@ -2,11 +2,11 @@
 
 use rxpath_record::evidence::CpuUse;
 
-use super::per_variant::{grid, names};
+use super::per_variant::names;
 use super::{NARROW, WIDE};
 use crate::number;
 use crate::page::part::{Figure, Key, Panel, Table, cut};
-use crate::plot::{Axis, COLOURS, Chart, Curve};
+use crate::plot::{Axis, COLOURS, Chart, Curve, Steps};
 use crate::source::Run;
 
 /// What a bar is made of, from the left: name and colour.
@@ -86,16 +86,18 @@ fn chart(rows: &[Row], width: f64, id: &str) -> Chart {
             label: "share of the CPU's wall time".into(),
             range: (0.0, 1.0),
             format: |v| format!("{:.0} %", v * 100.0),
+            steps: Steps::Decimal,
         },
         y: Axis {
             label: String::new(),
             range: (0.5, rows.len() as f64 + 0.5),
             format: number::short,
+            steps: Steps::Decimal,
         },
         rows: names(rows.iter().map(|row| row.name.as_str()), width),
         curves,
         dots: vec![],
-        marks: grid((0.0, 1.0), width),
+        marks: vec![],
         window: None,
     }
 }

@@ -5,7 +5,7 @@ use rxpath_record::manifest::{Trial, VariantSummary};
 use super::{SMALL, roof};
 use crate::number;
 use crate::page::part::{Figure, Key, Panel, Table};
-use crate::plot::{Axis, COLOURS, Chart, Curve, DASHES, MUTED, Mark};
+use crate::plot::{Axis, COLOURS, Chart, Curve, DASHES, INK, MUTED, Mark, Steps};
 use crate::series::{Samples, Series};
 use crate::source::Run;
 
@@ -96,15 +96,15 @@ pub(super) fn queues(run: &Run) -> Option<Figure> {
             at,
             vertical: false,
             label: String::new(),
-            colour: COLOURS[1],
-            dash: "3 3",
+            colour: INK,
+            dash: "1 3",
         }));
         panel
     });
     let mut keys: Vec<Key> = (0..most.min(8))
         .map(|n| Key::stroke(COLOURS[n], DASHES[n], &format!("socket {n}")))
         .collect();
-    keys.push(Key::stroke(COLOURS[1], "3 3", "sk_rcvbuf: the queue is full"));
+    keys.push(Key::stroke(INK, "1 3", "sk_rcvbuf: the queue is full"));
     Some(Figure {
         title: "Socket receive queue over the trial".into(),
         caption: "sk_rmem_alloc of each receiving socket, sampled; the median trial of each variant. A queue that \
@@ -121,7 +121,7 @@ fn points<'a>(all: &'a [Shown]) -> impl Iterator<Item = (f64, f64)> + 'a {
 }
 
 fn axis(label: &str, top: f64, format: fn(f64) -> String) -> Axis {
-    Axis { label: label.into(), range: (0.0, top), format }
+    Axis { label: label.into(), range: (0.0, top), format, steps: Steps::Decimal }
 }
 
 fn panel(shown: &Shown, (kind, at): (&str, usize), curves: Vec<Curve>, y: Axis) -> Panel {
@@ -138,6 +138,7 @@ fn panel(shown: &Shown, (kind, at): (&str, usize), curves: Vec<Curve>, y: Axis) 
                 label: "seconds since the first sample".into(),
                 range: (0.0, end),
                 format: number::plain,
+                steps: Steps::Decimal,
             },
             y,
             rows: vec![],

@@ -4,7 +4,7 @@ use rxpath_record::manifest::{Comparison, Manifest, Metric, VariantSummary};
 
 use super::{NARROW, WIDE, roof};
 use crate::page::part::{Figure, Key, Panel, Table, cut};
-use crate::plot::{Axis, COLOURS, Chart, Curve, Dots, Form, INK, MUTED, Mark, round_steps};
+use crate::plot::{Axis, COLOURS, Chart, Curve, Dots, Form, INK, MUTED, Mark, Steps};
 use crate::source::Run;
 use crate::{number, words};
 
@@ -35,7 +35,7 @@ pub(super) fn throughput(run: &Run) -> Option<Figure> {
         keys: vec![
             Key::marker(Form::Circle, DELIVERED, "one trial, delivered"),
             Key::marker(Form::Diamond, INK, "median"),
-            Key::block(DELIVERED, 6.0, "95 % interval of the median"),
+            Key::block("var(--interval)", 8.0, "95 % interval of the median"),
             Key::marker(Form::Cross, MUTED, "median offered"),
         ],
         panels: vec![panel],
@@ -53,15 +53,15 @@ fn throughput_chart(rows: &[(&VariantSummary, &Metric)], width: f64, id: &str) -
         let y = (rows.len() - at) as f64;
         if let Some([low, high]) = metric.interval {
             curves.push(Curve {
-                points: vec![(low, y), (high, y)],
+                points: vec![(low, y + 0.12), (high, y + 0.12)],
                 colour: "var(--interval)".into(),
-                width: 11.0,
+                width: 12.0,
                 dash: String::new(),
             });
         }
-        trials.extend(metric.values.iter().map(|v| (*v, y)));
-        medians.push((metric.median, y));
-        crosses.extend(offered(variant).map(|v| (v, y)));
+        trials.extend(metric.values.iter().map(|v| (*v, y - 0.24)));
+        medians.push((metric.median, y + 0.12));
+        crosses.extend(offered(variant).map(|v| (v, y + 0.12)));
     }
     let dots = |points, colour: &str, radius, opacity, form| Dots {
         points,
@@ -73,12 +73,18 @@ fn throughput_chart(rows: &[(&VariantSummary, &Metric)], width: f64, id: &str) -
     Chart {
         id: id.into(),
         alt: "Delivered packets per second by variant".into(),
-        size: (width, 64.0 + 36.0 * rows.len() as f64),
-        x: Axis { label: "packets per second".into(), range: (0.0, top), format: number::short },
+        size: (width, 64.0 + 44.0 * rows.len() as f64),
+        x: Axis {
+            label: "packets per second".into(),
+            range: (0.0, top),
+            format: number::short,
+            steps: Steps::Decimal,
+        },
         y: Axis {
             label: String::new(),
             range: (0.5, rows.len() as f64 + 0.5),
             format: number::short,
+            steps: Steps::Decimal,
         },
         rows: names(rows.iter().map(|(v, _)| v.name.as_str()), width),
         curves,
@@ -87,7 +93,7 @@ fn throughput_chart(rows: &[(&VariantSummary, &Metric)], width: f64, id: &str) -
             dots(trials, DELIVERED, 3.6, 0.25, Form::Circle),
             dots(medians, INK, 4.6, 1.0, Form::Diamond),
         ],
-        marks: grid((0.0, top), width),
+        marks: vec![],
         window: None,
     }
 }
@@ -99,14 +105,6 @@ pub(super) fn names<'a>(
 ) -> Vec<String> {
     let limit = if width < 480.0 { 14 } else { 30 };
     names.rev().map(|name| cut(name, limit)).collect()
-}
-
-/// Vertical grid lines, which the plotting crate leaves out beside named rows.
-pub(super) fn grid(range: (f64, f64), width: f64) -> Vec<Mark> {
-    let about = if width < 480.0 { 4.0 } else { 6.0 };
-    let mark =
-        |at| Mark { at, vertical: true, label: String::new(), colour: "var(--grid)", dash: "none" };
-    round_steps(range, about).into_iter().filter(|at| *at > range.0).map(mark).collect()
 }
 
 fn throughput_table(rows: &[(&VariantSummary, &Metric)]) -> Table {
@@ -164,7 +162,7 @@ pub(super) fn gains(run: &Run) -> Option<Figure> {
         caption: caption(manifest),
         keys: vec![
             Key::marker(Form::Diamond, INK, "ratio of medians"),
-            Key::block("var(--interval)", 6.0, "95 % interval (paired by block)"),
+            Key::block("var(--interval)", 8.0, "95 % interval (paired by block)"),
             Key::block(MUTED, 1.2, "smallest to largest ratio within a block"),
         ],
         panels: vec![panel],
@@ -202,17 +200,23 @@ fn gains_chart(rows: &[&Comparison], width: f64, id: &str) -> Chart {
         bar(row.range, MUTED, 1.2);
         medians.push((row.ratio, y));
     }
-    let mut marks = grid((0.0, top), width);
-    marks.push(Mark { at: 1.0, vertical: true, label: String::new(), colour: INK, dash: "4 3" });
+    let no_change =
+        Mark { at: 1.0, vertical: true, label: String::new(), colour: INK, dash: "4 3" };
     Chart {
         id: id.into(),
         alt: "Ratio of each variant to its base".into(),
         size: (width, 64.0 + 36.0 * rows.len() as f64),
-        x: Axis { label: "variant ÷ base".into(), range: (0.0, top), format: number::factor },
+        x: Axis {
+            label: "variant ÷ base".into(),
+            range: (0.0, top),
+            format: number::factor,
+            steps: Steps::Decimal,
+        },
         y: Axis {
             label: String::new(),
             range: (0.5, rows.len() as f64 + 0.5),
             format: number::short,
+            steps: Steps::Decimal,
         },
         rows: names(rows.iter().map(|c| c.variant.as_str()), width),
         curves,
@@ -223,7 +227,7 @@ fn gains_chart(rows: &[&Comparison], width: f64, id: &str) -> Chart {
             opacity: 1.0,
             form: Form::Diamond,
         }],
-        marks,
+        marks: vec![no_change],
         window: None,
     }
 }

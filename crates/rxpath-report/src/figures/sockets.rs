@@ -2,11 +2,11 @@
 
 use rxpath_record::evidence::SocketUse;
 
-use super::per_variant::{grid, names};
+use super::per_variant::names;
 use super::{NARROW, WIDE, roof};
 use crate::number;
 use crate::page::part::{Figure, Key, Panel, Table};
-use crate::plot::{Axis, COLOURS, Chart, Curve};
+use crate::plot::{Axis, COLOURS, Chart, Curve, Steps};
 use crate::source::Run;
 
 struct Row<'a> {
@@ -84,16 +84,18 @@ fn chart(rows: &[Row], width: f64, id: &str) -> Chart {
             label: "datagrams in the trial".into(),
             range: (0.0, top),
             format: number::short,
+            steps: Steps::Decimal,
         },
         y: Axis {
             label: String::new(),
             range: (0.5, rows.len() as f64 + 0.5),
             format: number::short,
+            steps: Steps::Decimal,
         },
         rows: names(rows.iter().map(|row| row.name.as_str()), width),
         curves,
         dots: vec![],
-        marks: grid((0.0, top), width),
+        marks: vec![],
         window: None,
     }
 }

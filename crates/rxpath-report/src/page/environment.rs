@@ -40,7 +40,7 @@ fn gaps(facts: &HostFacts) -> Markup {
 fn host(facts: &HostFacts) -> Markup {
     let mut groups: BTreeMap<&str, Vec<(&str, &Fact<serde_json::Value>)>> = BTreeMap::new();
     for (name, fact) in facts {
-        let (group, rest) = name.split_once('.').unwrap_or((name.as_str(), ""));
+        let (group, rest) = name.split_once('.').unwrap_or((name, name));
         groups.entry(group).or_default().push((rest, fact));
     }
     html! {
