@@ -10,12 +10,11 @@ use crate::{number, words};
 /// Headline, variants, gains and ledger as Markdown tables.
 pub fn markdown(run: &Run) -> String {
     let mut out = String::new();
-    let Some(manifest) = &run.manifest else {
-        let _ = writeln!(out, "# {}\n", text(&run.name));
-        problems(run, &mut out);
-        return out;
+    let manifest = &run.manifest;
+    let _ = match manifest.question.as_str() {
+        "" => writeln!(out, "# {}\n", text(run.title())),
+        question => writeln!(out, "# {}: {}\n", text(run.title()), text(question)),
     };
-    let _ = writeln!(out, "# {}: {}\n", text(&manifest.scenario), text(&manifest.question));
     problems(run, &mut out);
     if !manifest.headline.is_empty() {
         let _ = writeln!(out, "**{}**\n", text(&manifest.headline));
@@ -111,7 +110,7 @@ fn ledger(run: &Run, out: &mut String) {
     out.push('\n');
     row(out, &["variant (median trial)", "place", "datagrams", "of offered"]);
     row(out, &["---", "---", "---:", "---:"]);
-    for (_, variant, trial) in shown {
+    for (variant, trial) in shown {
         let ledger = &trial.ledger;
         let offered = ledger.offered_packets as f64;
         let name = format!("{} ({})", variant.name, trial.trial);

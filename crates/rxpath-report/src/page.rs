@@ -36,7 +36,7 @@ pub fn html(run: &Run) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
-                title { (title(run)) }
+                title { (run.title()) " · rxpath report" }
                 // An icon of its own keeps browsers from asking for /favicon.ico.
                 link rel="icon" href="data:,";
                 style { (PreEscaped(STYLE)) }
@@ -95,39 +95,27 @@ fn evidence(run: &Run) -> Option<Section> {
     })
 }
 
-fn title(run: &Run) -> String {
-    match &run.manifest {
-        Some(manifest) => format!("{} · rxpath report", manifest.scenario),
-        None => format!("{} · rxpath report", run.name),
-    }
-}
-
 fn masthead(run: &Run) -> Markup {
-    let Some(manifest) = &run.manifest else {
-        return html! {
-            p.eyebrow { "rxpath report" }
-            h1 { (run.name) }
-            (problems(run))
-        };
-    };
+    let manifest = &run.manifest;
+    let said = |text: &str| !text.is_empty();
     html! {
-        p.eyebrow { "rxpath report" span { (manifest.scenario) } }
-        h1 { (manifest.question) }
+        p.eyebrow { "rxpath report" span { (run.title()) } }
+        h1 { @if said(&manifest.question) { (manifest.question) } @else { (run.title()) } }
         (problems(run))
-        @if !manifest.headline.is_empty() { p.headline { (manifest.headline) } }
+        @if said(&manifest.headline) { p.headline { (manifest.headline) } }
         (warnings(&manifest.warnings))
         @if let Some(expected) = &manifest.expected {
             p.expected { span { "Expected before the run: " } (expected) }
         }
         p.meta {
-            span { (manifest.run_id) }
-            span { "started " (manifest.started) }
+            span { (run.name) }
+            @if said(&manifest.started) { span { "started " (manifest.started) } }
             @match &manifest.ended {
                 Some(ended) => span { "ended " (ended) },
                 None => span { "no end recorded" },
             }
             span { (words::status(manifest.status)) }
-            span { "rxpath " (manifest.version) }
+            @if said(&manifest.version) { span { "rxpath " (manifest.version) } }
         }
     }
 }

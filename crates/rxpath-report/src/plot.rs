@@ -170,7 +170,7 @@ pub(crate) struct Chart {
 
 /// The chart as an SVG element to be placed into the page.
 pub(crate) fn svg(chart: &Chart) -> String {
-    let mut plots: Vec<Plot> = Vec::new();
+    let mut plots: Vec<Plot> = grid(chart).iter().map(|line| Plot::from(curve(line))).collect();
     plots
         .extend(chart.curves.iter().filter(|c| !c.points.is_empty()).map(|c| Plot::from(curve(c))));
     plots.extend(chart.dots.iter().filter(|d| !d.points.is_empty()).map(|d| Plot::from(dots(d))));

@@ -2,29 +2,53 @@
 
 use rxpath_record::environment::Environment;
 use rxpath_record::event::Event;
-use rxpath_record::manifest::{Manifest, Trial, VariantSummary};
+use rxpath_record::manifest::{Manifest, Status, Trial, VariantSummary};
+use rxpath_record::run::RunReader;
 
 /// One run as far as it is readable.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Run {
-    /// Name of the directory: shown when there is no manifest.
-    pub name: String,
-    /// `manifest.json`, when it could be read.
-    pub manifest: Option<Manifest>,
+    /// Name of the directory.
+    pub(crate) name: String,
+    /// `manifest.json`, or what the events tell of it.
+    pub(crate) manifest: Manifest,
     /// `environment.json`, when it could be read.
-    pub environment: Option<Environment>,
+    pub(crate) environment: Option<Environment>,
     /// The whole lines of `events.jsonl`.
-    pub events: Vec<Event>,
+    pub(crate) events: Vec<Event>,
     /// What could not be read, what was changed by hand, what is missing: one sentence each, shown at the top.
-    pub problems: Vec<String>,
+    pub(crate) problems: Vec<String>,
+}
+
+impl From<RunReader> for Run {
+    fn from(reader: RunReader) -> Self {
+        let name = reader.directory.file_name().map(|name| name.to_string_lossy().into_owned());
+        let mut problems: Vec<String> = reader.problems.iter().map(ToString::to_string).collect();
+        // A run that ended early is whole in itself, yet not what was asked for.
+        if matches!(reader.manifest.status, Status::Interrupted | Status::Failed) {
+            problems.extend(reader.partial());
+        }
+        Self {
+            name: name.unwrap_or_else(|| reader.manifest.run_id.clone()),
+            manifest: reader.manifest,
+            environment: reader.environment,
+            events: reader.events,
+            problems,
+        }
+    }
 }
 
 impl Run {
+    /// What the run is called in a headline: its scenario, or its directory when that is not known.
+    pub(crate) fn title(&self) -> &str {
+        if self.manifest.scenario.is_empty() { &self.name } else { &self.manifest.scenario }
+    }
+
     /// Trials that count, of one variant, in the order of running.
     pub(crate) fn valid_trials<'a>(&'a self, variant: &'a str) -> impl Iterator<Item = &'a Trial> {
         self.manifest
+            .trials
             .iter()
-            .flat_map(|manifest| &manifest.trials)
             .filter(move |trial| trial.variant == variant && trial.void.is_none())
     }
 
@@ -40,8 +64,8 @@ impl Run {
     }
 
     /// The variants that were run, with their typical trial, in the scenario's order.
-    pub(crate) fn shown(&self) -> Vec<(usize, &VariantSummary, &Trial)> {
-        let variants = self.manifest.iter().flat_map(|manifest| &manifest.variants).enumerate();
-        variants.filter_map(|(at, v)| self.typical_trial(&v.name).map(|t| (at, v, t))).collect()
+    pub(crate) fn shown(&self) -> Vec<(&VariantSummary, &Trial)> {
+        let variants = self.manifest.variants.iter();
+        variants.filter_map(|v| self.typical_trial(&v.name).map(|t| (v, t))).collect()
     }
 }

@@ -8,6 +8,7 @@ use rxpath_record::verdict::{Confidence, Stage};
 pub(crate) fn place(place: Place) -> &'static str {
     match place {
         Place::SendCall => "refused by the send call",
+        Place::EgressHook => "sender's egress hook",
         Place::Qdisc => "sender's qdisc",
         Place::Ring => "device ring (NAPI)",
         Place::Backlog => "RPS backlog",
@@ -27,7 +28,7 @@ pub(crate) fn place(place: Place) -> &'static str {
 /// The stretch of the path that a place lies on; it picks the colour, the text still names the place.
 pub(crate) fn stretch(place: Place) -> &'static str {
     match place {
-        Place::SendCall | Place::Qdisc => "sender",
+        Place::SendCall | Place::EgressHook | Place::Qdisc => "sender",
         Place::Ring | Place::Backlog => "device",
         Place::IngressHook | Place::Ip | Place::ReversePath | Place::Netfilter => "protocol",
         Place::NoListener

@@ -32,7 +32,7 @@ struct Row<'a> {
 /// CPU time by kind, for each variant and CPU.
 pub(super) fn time(run: &Run) -> Option<Figure> {
     let mut rows = Vec::new();
-    for (_, variant, trial) in run.shown() {
+    for (variant, trial) in run.shown() {
         rows.extend(trial.evidence.cpus.iter().map(|cpu| Row {
             name: format!("{} · CPU {}", cut(&variant.name, 20), cpu.cpu),
             variant: &variant.name,

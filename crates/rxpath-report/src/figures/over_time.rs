@@ -20,7 +20,7 @@ struct Shown<'a> {
 /// Collects the series of every variant's typical trial; variants without samples are left out.
 fn shown(run: &Run, pick: impl Fn(&Samples) -> Vec<Series>) -> Vec<Shown<'_>> {
     let mut all = Vec::new();
-    for (_, variant, trial) in run.shown() {
+    for (variant, trial) in run.shown() {
         let samples = Samples::of(&run.events, trial.trial);
         let Some(start) = samples.start_ns() else { continue };
         let series = pick(&samples);

@@ -12,7 +12,7 @@ const DELIVERED: &str = COLOURS[0];
 
 /// Delivered packets per second: single trials, median, interval, and what was offered.
 pub(super) fn throughput(run: &Run) -> Option<Figure> {
-    let manifest = run.manifest.as_ref()?;
+    let manifest = &run.manifest;
     let rows: Vec<(&VariantSummary, &Metric)> = manifest
         .variants
         .iter()
@@ -146,7 +146,7 @@ pub(crate) fn interval(interval: Option<[f64; 2]>, format: fn(f64) -> String) ->
 
 /// The gain of each step that the scenario asks about.
 pub(super) fn gains(run: &Run) -> Option<Figure> {
-    let manifest = run.manifest.as_ref()?;
+    let manifest = &run.manifest;
     let rows: Vec<&Comparison> =
         manifest.comparisons.iter().filter(|c| c.ratio.is_finite()).collect();
     if rows.is_empty() {

@@ -20,7 +20,7 @@ struct Row<'a> {
 /// Delivered and dropped datagrams of each socket, where a variant has more than one.
 pub(super) fn split(run: &Run) -> Option<Figure> {
     let mut rows = Vec::new();
-    for (_, variant, trial) in run.shown() {
+    for (variant, trial) in run.shown() {
         let sockets = &trial.evidence.sockets;
         let total = sockets.iter().map(|s| s.delivered_packets).sum();
         if sockets.len() > 1 {

@@ -23,7 +23,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
         body: html! {
             (balance(run))
             div.rivers {
-                @for (_, variant, trial) in &shown {
+                @for (variant, trial) in &shown {
                     article {
                         h3 { (variant.name) }
                         p.quiet {
@@ -43,7 +43,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
 
 /// Whether the ledgers of all valid trials close.
 fn balance(run: &Run) -> Markup {
-    let trials = run.manifest.iter().flat_map(|m| &m.trials).filter(|t| t.void.is_none());
+    let trials = run.manifest.trials.iter().filter(|t| t.void.is_none());
     let ledgers: Vec<&Ledger> = trials.map(|trial| &trial.ledger).collect();
     let offered: u64 = ledgers.iter().map(|l| l.offered_packets).sum();
     let open: Vec<&&Ledger> = ledgers.iter().filter(|l| l.unaccounted_packets != 0).collect();

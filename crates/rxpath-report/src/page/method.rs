@@ -9,9 +9,9 @@ use super::Section;
 use crate::source::Run;
 use crate::{number, words};
 
-/// The section, or nothing without a manifest.
+/// The section, or nothing when no trial is known.
 pub(super) fn section(run: &Run) -> Option<Section> {
-    let manifest = run.manifest.as_ref()?;
+    let manifest = Some(&run.manifest).filter(|manifest| !manifest.trials.is_empty())?;
     Some(Section {
         id: "method",
         title: "Method",

@@ -6,9 +6,12 @@ use super::Section;
 use super::part::{Table, fold, table};
 use crate::source::Run;
 
-/// The section, or nothing without a manifest.
+/// The section, or nothing when the command is not known.
 pub(super) fn section(run: &Run) -> Option<Section> {
-    let manifest = run.manifest.as_ref()?;
+    let manifest = &run.manifest;
+    if manifest.command.is_empty() {
+        return None;
+    }
     let scenario = serde_json::to_string_pretty(&manifest.resolved).unwrap_or_default();
     Some(Section {
         id: "reproduce",
@@ -36,7 +39,7 @@ fn seeded(command: &[String], seed: u64) -> Vec<String> {
 
 fn files(run: &Run) -> Markup {
     let mut files = Table::new(&["file", "SHA-256"]);
-    let listed = run.manifest.iter().flat_map(|manifest| &manifest.files);
+    let listed = run.manifest.files.iter();
     files.rows.extend(listed.map(|(name, sum)| vec![name.clone(), sum.clone()]));
     html! { @if !files.rows.is_empty() { (fold("Data files", &table(&files, "Data files"))) } }
 }

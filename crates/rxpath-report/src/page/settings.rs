@@ -11,7 +11,7 @@ use crate::source::Run;
 
 /// The section, or nothing when there is at most one variant and it changes nothing.
 pub(super) fn section(run: &Run) -> Option<Section> {
-    let manifest = run.manifest.as_ref().filter(|m| !m.variants.is_empty())?;
+    let manifest = Some(&run.manifest).filter(|m| !m.variants.is_empty())?;
     let keys: BTreeSet<&String> =
         manifest.variants.iter().flat_map(|v| v.settings.keys()).collect();
     let mut heads = vec!["variant".to_owned()];

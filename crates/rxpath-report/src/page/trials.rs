@@ -9,16 +9,16 @@ use super::part::{Table, table};
 use crate::source::Run;
 use crate::{number, words};
 
-/// The section: from the manifest, or from the events when there is no manifest.
+/// The section: from the manifest, or from the events when it lists none.
 pub(super) fn section(run: &Run) -> Option<Section> {
-    let trials = match &run.manifest {
-        Some(manifest) => from_manifest(&manifest.trials),
-        None => from_events(run),
+    let trials = match run.manifest.trials.as_slice() {
+        [] => from_events(run),
+        trials => from_manifest(trials),
     };
     if trials.rows.is_empty() {
         return None;
     }
-    let notes: Vec<String> = run.manifest.iter().flat_map(|m| &m.trials).flat_map(notes).collect();
+    let notes: Vec<String> = run.manifest.trials.iter().flat_map(notes).collect();
     Some(Section {
         id: "trials",
         title: "Every trial",

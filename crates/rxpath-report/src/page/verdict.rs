@@ -10,7 +10,7 @@ use crate::{number, words};
 
 /// The section, or nothing when there is no variant to speak of.
 pub(super) fn section(run: &Run) -> Option<Section> {
-    let manifest = run.manifest.as_ref().filter(|m| !m.variants.is_empty())?;
+    let manifest = Some(&run.manifest).filter(|m| !m.variants.is_empty())?;
     Some(Section {
         id: "verdict",
         title: "Verdict",
