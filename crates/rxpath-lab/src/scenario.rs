@@ -1,3 +1,31 @@
 //! What an experiment is: its question, its lab, its two workloads, its variants and its trials.
+//!
+//! [`load`] finds a scenario by name or path and parses it into a [`ScenarioFile`], every value typed
+//! and checked with its line. [`resolve`] merges base, variants, sweeps and `--set` and replaces CPU
+//! roles by CPUs of one host. Nothing here reads the host or changes it: the host's shape is an argument.
 
+mod bundled;
+mod check;
+mod cpus;
+mod error;
+mod file;
+mod host_shape;
+mod keys;
+mod merge;
+mod place;
+mod raw;
+mod resolve;
+mod set;
 pub mod spec;
+mod typed;
+mod value;
+
+pub use bundled::{bundled, load};
+pub use error::ScenarioError;
+pub use file::{ScenarioFile, parse};
+pub use host_shape::{CpuShape, HostShape};
+pub use keys::{METRICS, reference};
+pub use resolve::resolve;
+
+#[cfg(test)]
+mod tests;

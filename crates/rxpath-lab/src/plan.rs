@@ -1,0 +1,170 @@
+//! The order of trials: randomised complete blocks, the same for the same seed.
+//!
+//! Block 0 is A/A: the first variant that can run here, twice. It gives the noise floor. Blocks from 1 on
+//! hold every variant that can run here once, shuffled. Each block's order comes from the seed and the
+//! block's number alone, so that adding blocks never changes those already run.
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use rxpath_core::Nanos;
+use serde::Serialize;
+
+use crate::scenario::spec::{Resolved, Variant, Workload};
+
+/// Time a trial takes beside its load: starting and draining both programs and reading counters.
+/// **Unit** ns. An estimate; the plan is a forecast, the run keeps to `time_limit`.
+const AROUND: Nanos = Nanos::from_millis(600);
+
+/// Share of the settle limit that is expected to be used: rates in a lab settle soon.
+const SETTLE_SHARE: u64 = 5;
+
+/// What a run will do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    /// Trials of the blocks that are run in any case, in order.
+    pub trials: Vec<PlannedTrial>,
+    /// Length of these trials when rates settle as soon as they usually do.
+    pub expected: Nanos,
+    /// Length with all blocks and the longest settling, or the time limit.
+    pub at_most: Nanos,
+}
+
+/// One trial to come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlannedTrial {
+    /// Index in the order of running, from 0.
+    pub trial: u32,
+    /// Block; 0 is A/A.
+    pub block: u32,
+    /// Variant name.
+    pub variant: String,
+}
+
+/// Indexes into `resolved.variants` in the order in which a block runs them.
+///
+/// Block 0 is empty when A/A is off. Empty too when no variant can run here.
+pub fn block_order(resolved: &Resolved, block: u32) -> Vec<usize> {
+    let available = |variant: &Variant| variant.not_available.is_none();
+    let variants = resolved.variants.iter().enumerate();
+    let here = variants.filter(|(_, variant)| available(variant)).map(|(index, _)| index);
+    if block == 0 {
+        let first = here.take(1).collect::<Vec<_>>();
+        return if resolved.trials.aa { [first.clone(), first].concat() } else { Vec::new() };
+    }
+    let mut order: Vec<usize> = here.collect();
+    let mut random = ChaCha8Rng::seed_from_u64(resolved.trials.seed);
+    random.set_stream(u64::from(block));
+    order.shuffle(&mut random);
+    order
+}
+
+/// The plan of a run.
+pub fn plan(resolved: &Resolved) -> Plan {
+    let mut trials = Vec::new();
+    for block in 0..=resolved.trials.blocks {
+        for index in block_order(resolved, block) {
+            let variant = resolved.variants.get(index).map_or("", |variant| &variant.name);
+            let trial = trials.len() as u32;
+            trials.push(PlannedTrial { trial, block, variant: variant.into() });
+        }
+    }
+    let times = &resolved.trials;
+    let without_settling = times.ramp.0 + times.measure.0 + AROUND.0;
+    let count = trials.len() as u64;
+    let expected = count * (without_settling + times.settle.0 / SETTLE_SHARE);
+    let per_block = block_order(resolved, 1).len() as u64;
+    let more = u64::from(times.max_blocks.saturating_sub(times.blocks)) * per_block;
+    // The limit ends a run after the trial in progress.
+    let longest = without_settling + times.settle.0;
+    let at_most = ((count + more) * longest).min(times.time_limit.0 + longest);
+    Plan { trials, expected: Nanos(expected), at_most: Nanos(at_most) }
+}
+
+impl Plan {
+    /// The whole plan for people: what is asked, what each variant is, the order, how long it takes.
+    pub fn to_text(&self, resolved: &Resolved) -> String {
+        let mut out = vec![format!("{}: {}", resolved.name, resolved.question)];
+        out.extend(resolved.expected.iter().map(|expected| format!("expected: {expected}")));
+        out.extend(resolved.warnings.iter().map(|warning| format!("warning: {warning}")));
+        for variant in &resolved.variants {
+            out.push(String::new());
+            out.extend(describe(variant));
+        }
+        out.push(String::new());
+        out.extend(self.blocks());
+        out.push(String::new());
+        for pair in &resolved.compare {
+            let expected = pair.expected.as_ref().map(|way| format!(", expected {way}"));
+            let expected = expected.unwrap_or_default();
+            out.push(format!(
+                "compare {}: {} / {}{expected}",
+                pair.metric, pair.variant, pair.base
+            ));
+        }
+        let times = &resolved.trials;
+        out.push(format!(
+            "trial: ramp {}, settle up to {}, measure {}; blocks are added until every ratio is known \
+             to +- {} % or there are {}",
+            times.ramp, times.settle, times.measure, times.precision_ratio * 100.0, times.max_blocks
+        ));
+        out.push(format!(
+            "{} trials, seed {}, about {}, at most {} (time limit {})",
+            self.trials.len(),
+            times.seed,
+            self.expected,
+            self.at_most,
+            times.time_limit
+        ));
+        out.join("\n") + "\n"
+    }
+
+    /// One line per block.
+    fn blocks(&self) -> Vec<String> {
+        let last = self.trials.last().map_or(0, |trial| trial.block);
+        (0..=last)
+            .filter_map(|block| {
+                let names: Vec<&str> = self
+                    .trials
+                    .iter()
+                    .filter(|trial| trial.block == block)
+                    .map(|trial| trial.variant.as_str())
+                    .collect();
+                let note = if block == 0 { " (A/A)" } else { "" };
+                (!names.is_empty()).then(|| format!("block {block}{note}: {}", names.join(", ")))
+            })
+            .collect()
+    }
+}
+
+fn describe(variant: &Variant) -> Vec<String> {
+    let mut lines = vec![format!("variant {}: {}", variant.name, variant.what)];
+    if let Some(why) = &variant.not_available {
+        lines.push(format!("  not available here: {why}"));
+        return lines;
+    }
+    for (key, value) in &variant.settings {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let mut parts = value.trim().lines();
+        lines.push(format!("  {key} = {}", parts.next().unwrap_or_default()));
+        lines.extend(parts.map(|part| format!("      {part}")));
+    }
+    lines.push(format!("  $ {}", command_line("serve", &variant.serve)));
+    lines.push(format!("  $ {}", command_line("load", &variant.load)));
+    lines
+}
+
+/// The command of one side as it could be typed; ADDR stands for the lab's address.
+pub fn command_line(side: &str, workload: &Workload) -> String {
+    match workload {
+        Workload::Udp { absent: true, .. } => "# nothing listens".into(),
+        Workload::Udp { options, port, .. } => {
+            let words = ["rxpath".into(), side.into(), "udp".into(), format!("ADDR:{port}")];
+            words.into_iter().chain(options.iter().cloned()).collect::<Vec<_>>().join(" ")
+        }
+        Workload::External { command, cpus, .. } if cpus.is_empty() => command.join(" "),
+        Workload::External { command, cpus, .. } => {
+            format!("taskset -c {cpus} {}", command.join(" "))
+        }
+    }
+}

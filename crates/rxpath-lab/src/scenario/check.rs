@@ -1,0 +1,188 @@
+//! Settings that are right alone and wrong together.
+
+use rxpath_core::Warning;
+
+use super::error::Flaw;
+use super::keys::MAX_UDP_PAYLOAD;
+use super::spec::{Lab, Topology, Trials, Workload};
+use super::typed::Reader;
+
+/// Ethernet's own payload is the MTU; these are the headers inside it (RFC 791, RFC 8200, RFC 768).
+const IPV4_UDP: u64 = 20 + 8;
+const IPV6_UDP: u64 = 40 + 8;
+
+/// Everything that needs more than one key. Errors point at the line of the key that can be changed.
+pub(super) fn variant(
+    reader: &mut Reader<'_>,
+    lab: &Lab,
+    sides: [&Workload; 2],
+) -> Result<(), Flaw> {
+    topology(reader, lab)?;
+    napi(reader, lab)?;
+    receiver(reader)?;
+    for (side, workload) in ["serve", "load"].into_iter().zip(sides) {
+        program(reader, side)?;
+        threads(reader, side, workload)?;
+    }
+    sender(reader)?;
+    size(reader, lab)
+}
+
+/// A flaw at the key's own line.
+fn flaw(reader: &Reader<'_>, key: &str, wrong: String, right: impl Into<String>) -> Flaw {
+    let at = reader.get(key).map_or(super::error::At::Line(1), |setting| setting.at.clone());
+    Flaw::new(&at, wrong, right)
+}
+
+fn topology(reader: &Reader<'_>, lab: &Lab) -> Result<(), Flaw> {
+    if lab.topology == Topology::Netns {
+        return Ok(());
+    }
+    let free = ["lab.ipv6", "lab.hogs"];
+    let setting = reader.merged.keys().find(|key| key.starts_with("lab.") && !free.contains(key));
+    match setting {
+        Some(key) => Err(flaw(
+            reader,
+            key,
+            format!(
+                "`{key}` would change this host: the local topology has no namespace of its own"
+            ),
+            "use topology.kind = \"netns\"",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// veth has NAPI only under conditions (`veth_skb_is_eligible_for_gro`, drivers/net/veth.c, Linux 6.18).
+fn napi(reader: &mut Reader<'_>, lab: &Lab) -> Result<(), Flaw> {
+    let on = lab.gro && (!lab.tso || lab.udp_gro_forwarding);
+    let needs =
+        "a veth end has NAPI with gro = true and tso = false (or udp_gro_forwarding = true)";
+    if lab.threaded && !on {
+        return Err(flaw(reader, "lab.threaded", "`lab.threaded` needs NAPI".into(), needs));
+    }
+    for key in ["lab.napi_cpu", "lab.napi_idle"] {
+        if reader.get(key).is_some() && !lab.threaded {
+            let wrong = format!("`{key}` is about NAPI threads and there are none");
+            return Err(flaw(reader, key, wrong, "set lab.threaded = true"));
+        }
+    }
+    if reader.get("serve.busy_poll").is_some() && !on {
+        reader.warnings.push(
+            Warning::new("busy-poll-without-napi", "busy polling will do nothing in a variant")
+                .because("the receiver's veth has no NAPI there")
+                .cure(needs),
+        );
+    }
+    Ok(())
+}
+
+fn receiver(reader: &Reader<'_>) -> Result<(), Flaw> {
+    if reader.get("serve.steer").is_some() && reader.text("serve.sockets") != Some("reuseport") {
+        let wrong = "`serve.steer` chooses among SO_REUSEPORT sockets and there are none".into();
+        return Err(flaw(reader, "serve.steer", wrong, "set serve.sockets = \"reuseport\""));
+    }
+    for (key, other) in [("serve.sleep", "serve.every"), ("serve.every", "serve.sleep")] {
+        if reader.get(key).is_some() && reader.get(other).is_none() {
+            let wrong = format!("`{key}` says nothing without `{other}`");
+            return Err(flaw(reader, key, wrong, format!("set {other} too")));
+        }
+    }
+    Ok(())
+}
+
+fn program(reader: &Reader<'_>, side: &str) -> Result<(), Flaw> {
+    let command = format!("{side}.command");
+    for name in ["parser", "ready"] {
+        let key = format!("{side}.{name}");
+        if reader.get(&key).is_some() && reader.get(&command).is_none() {
+            let wrong = format!("`{key}` is about another program and `{command}` names none");
+            return Err(flaw(reader, &key, wrong, format!("set {command}")));
+        }
+    }
+    Ok(())
+}
+
+fn threads(reader: &Reader<'_>, side: &str, workload: &Workload) -> Result<(), Flaw> {
+    let key = format!("{side}.threads");
+    let (Some(threads), Workload::Udp { cpus, .. }) = (reader.number(&key), workload) else {
+        return Ok(());
+    };
+    let pinned = cpus.as_slice().len() as u64;
+    if pinned != 0 && pinned != threads {
+        let wrong = format!("`{key}` is {threads} and `{side}.cpu` names {pinned}");
+        return Err(flaw(reader, &key, wrong, "leave threads out: it is one thread per CPU"));
+    }
+    Ok(())
+}
+
+fn sender(reader: &Reader<'_>) -> Result<(), Flaw> {
+    let flows = reader.number("load.flows").unwrap_or(1);
+    if let Some(first) = reader.number("load.source_port")
+        && first + flows - 1 > u64::from(u16::MAX)
+    {
+        let wrong = format!("{flows} flows from source port {first} on go past port 65535");
+        let right = format!("start at {} or below", u64::from(u16::MAX) - flows + 1);
+        return Err(flaw(reader, "load.source_port", wrong, right));
+    }
+    if reader.text("load.corrupt").is_some() && reader.get("load.gso").is_some() {
+        let wrong = "`load.corrupt` writes each datagram itself and cannot send GSO batches".into();
+        return Err(flaw(reader, "load.corrupt", wrong, "leave load.gso out"));
+    }
+    Ok(())
+}
+
+fn size(reader: &mut Reader<'_>, lab: &Lab) -> Result<(), Flaw> {
+    let Some(size) = reader.number("load.size") else { return Ok(()) };
+    let headers = if lab.ipv6 { IPV6_UDP } else { IPV4_UDP };
+    let fits = u64::from(lab.mtu_bytes).saturating_sub(headers);
+    if lab.topology == Topology::Local {
+        return Ok(());
+    }
+    if let Some(segments) = reader.number("load.gso") {
+        if size > fits {
+            let wrong =
+                format!("GSO segments of {size} bytes do not fit the MTU of {}", lab.mtu_bytes);
+            let right = format!("the kernel refuses them (EINVAL): use load.size up to {fits}");
+            return Err(flaw(reader, "load.size", wrong, right));
+        }
+        if size * segments > MAX_UDP_PAYLOAD {
+            let wrong = format!("{segments} segments of {size} bytes are more than one send takes");
+            let right = format!("use load.gso up to {}", MAX_UDP_PAYLOAD / size.max(1));
+            return Err(flaw(reader, "load.gso", wrong, right));
+        }
+    } else if size > fits {
+        let fragments = (size + 8).div_ceil((u64::from(lab.mtu_bytes) - (headers - 8)) / 8 * 8);
+        let text = format!("datagrams of {size} bytes do not fit the MTU of {}", lab.mtu_bytes);
+        let warning = Warning::new("datagrams-fragmented", text)
+            .because(format!(
+                "IP cuts each into {fragments} fragments; one lost fragment loses all"
+            ))
+            .cure(format!("use load.size up to {fits}, a larger lab.mtu_bytes, or load.gso"));
+        reader.warnings.push(warning);
+    }
+    Ok(())
+}
+
+/// The trials' own numbers.
+pub(super) fn trials(reader: &Reader<'_>, trials: &Trials) -> Result<(), Flaw> {
+    if trials.blocks > trials.max_blocks {
+        let wrong = format!("{} blocks at least, {} at most", trials.blocks, trials.max_blocks);
+        return Err(flaw(reader, "trials.max_blocks", wrong, "raise trials.max_blocks"));
+    }
+    let shortest = trials.ramp.0 + trials.measure.0;
+    if shortest > trials.time_limit.0 {
+        let wrong = format!(
+            "one trial takes {}, the whole run {}",
+            rxpath_core::Nanos(shortest),
+            trials.time_limit
+        );
+        let key = if reader.get("trials.time_limit").is_some() {
+            "trials.time_limit"
+        } else {
+            "trials.measure"
+        };
+        return Err(flaw(reader, key, wrong, "raise trials.time_limit or shorten trials.measure"));
+    }
+    Ok(())
+}

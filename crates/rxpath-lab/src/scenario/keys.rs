@@ -1,0 +1,196 @@
+//! Every key that a scenario can set, with its type and range. A new setting is one line here and,
+//! for a lab setting, one line in `typed`.
+//!
+//! Keys of `[serve]` and `[load]` are the long options of `rxpath serve udp` and `rxpath load udp`
+//! with `_` for `-`, except those marked as not an option.
+
+/// One key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key {
+    /// Dotted name: `serve.batch`.
+    pub name: &'static str,
+    pub kind: Kind,
+    /// One line for the reference.
+    pub doc: &'static str,
+}
+
+/// The type of a value.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    Bool,
+    Int(u64, u64),
+    /// A number with k, M or G.
+    Count(u64, u64),
+    /// A size such as 64KiB; the bounds are bytes.
+    Bytes(u64, u64),
+    /// A duration such as 10us; the bounds are nanoseconds.
+    Nanos(u64, u64),
+    /// A share between the bounds.
+    Ratio(f64, f64),
+    Choice(&'static [&'static str]),
+    Cpus,
+    OneCpu,
+    Text,
+    /// A list of texts.
+    Lines,
+    /// A command: a list of words or one text split at blanks.
+    Command,
+    /// A table of names to values.
+    Names,
+    Qdisc,
+    Parser,
+}
+
+const S: u64 = 1_000_000_000;
+const MIB: u64 = 1 << 20;
+/// Largest value of a C int: what `SO_RCVBUF` and its like take.
+const INT_MAX: u64 = i32::MAX as u64;
+/// `UDP_MAX_SEGMENTS` (include/linux/udp.h) is 128 since Linux 6.9 and was 64 before.
+const MAX_SEGMENTS: u64 = 128;
+/// `UIO_MAXIOV` (include/uapi/linux/uio.h): most messages that one sendmmsg or recvmmsg takes.
+const MAX_BATCH: u64 = 1024;
+
+const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
+    Key { name, kind, doc }
+}
+
+/// All keys, in the order in which options are put on a command line.
+#[rustfmt::skip]
+pub(super) const KEYS: &[Key] = &[
+    key("topology.kind", Kind::Choice(&["netns", "local"]), "two network namespaces (needs root) or loopback"),
+
+    key("lab.queues", Kind::Int(1, 64), "queues of each end of the veth pair"),
+    key("lab.mtu_bytes", Kind::Bytes(1280, 65_535), "MTU of both ends"),
+    key("lab.ipv6", Kind::Bool, "IPv6 instead of IPv4"),
+    key("lab.addresses", Kind::Int(1, 200), "addresses of the receiver that the sender spreads over"),
+    key("lab.rps_cpus", Kind::Cpus, "RPS mask of the receiver's end; empty = off"),
+    key("lab.gro", Kind::Bool, "GRO of the receiver's end; with tso = false it switches NAPI on"),
+    key("lab.udp_gro_forwarding", Kind::Bool, "rx-udp-gro-forwarding of the receiver's end"),
+    key("lab.tso", Kind::Bool, "tx-tcp-segmentation of the sender's end"),
+    key("lab.udp_segmentation", Kind::Bool, "tx-udp-segmentation of the sender's end; off = GSO batches are cut before the link"),
+    key("lab.threaded", Kind::Bool, "NAPI of the receiver's end in a kernel thread"),
+    key("lab.napi_cpu", Kind::OneCpu, "CPU that the NAPI threads are pinned to"),
+    key("lab.napi_idle", Kind::Bool, "NAPI threads run as SCHED_IDLE (starves the ring on purpose)"),
+    key("lab.hogs", Kind::Cpus, "CPUs with a busy loop at normal priority"),
+    key("lab.sysctl_rx", Kind::Names, "sysctls of the receiver's namespace"),
+    key("lab.sysctl_tx", Kind::Names, "sysctls of the sender's namespace"),
+    key("lab.nft_rx", Kind::Text, "nftables ruleset of the receiver's namespace"),
+    key("lab.nft_tx", Kind::Text, "nftables ruleset of the sender's namespace"),
+    key("lab.iptables_rx", Kind::Lines, "iptables command lines (without the word) of the receiver's namespace"),
+    key("lab.qdisc_tx", Kind::Qdisc, "queueing discipline of the sender's end"),
+
+    key("serve.absent", Kind::Bool, "nothing listens (not an option)"),
+    key("serve.command", Kind::Command, "another program as receiver (not an option)"),
+    key("serve.parser", Kind::Parser, "how that program's output becomes numbers (not an option)"),
+    key("serve.ready", Kind::Text, "its line that says that it is ready (not an option)"),
+    key("serve.port", Kind::Int(1, 65_535), "UDP port (not an option)"),
+    key("serve.cpu", Kind::Cpus, "one thread per CPU of the list"),
+    key("serve.threads", Kind::Int(1, 256), "threads"),
+    key("serve.batch", Kind::Int(1, MAX_BATCH), "datagrams per recvmmsg; 1 = one call per datagram"),
+    key("serve.sockets", Kind::Choice(&["shared", "reuseport"]), "one socket for all threads, or one each"),
+    key("serve.steer", Kind::Choice(&["hash", "cpu"]), "how SO_REUSEPORT chooses a socket"),
+    key("serve.gro", Kind::Bool, "read aggregates (UDP_GRO)"),
+    key("serve.busy_poll", Kind::Nanos(1_000, S), "busy polling time (SO_BUSY_POLL)"),
+    key("serve.rcvbuf", Kind::Bytes(1, INT_MAX), "SO_RCVBUF; the kernel doubles it"),
+    key("serve.work", Kind::Nanos(0, S), "simulated work per datagram"),
+    key("serve.sleep", Kind::Nanos(0, 60 * S), "length of a stall"),
+    key("serve.every", Kind::Nanos(1_000, 600 * S), "time from stall to stall"),
+    key("serve.stamps", Kind::Bool, "kernel receive stamps: time in the socket's queue"),
+
+    key("load.command", Kind::Command, "another program as sender (not an option)"),
+    key("load.parser", Kind::Parser, "how that program's output becomes numbers (not an option)"),
+    key("load.ready", Kind::Text, "its line that says that it is ready (not an option)"),
+    key("load.port", Kind::Int(1, 65_535), "UDP port (not an option)"),
+    key("load.cpu", Kind::Cpus, "one thread per CPU of the list"),
+    key("load.threads", Kind::Int(1, 256), "threads"),
+    key("load.size", Kind::Bytes(0, 65_507), "payload bytes of a datagram"),
+    key("load.rate", Kind::Count(1, 1_000_000_000), "datagrams per second, all threads; default = as fast as possible"),
+    key("load.batch", Kind::Int(1, MAX_BATCH), "messages per sendmmsg; 1 = one call per datagram"),
+    key("load.gso", Kind::Int(1, MAX_SEGMENTS), "datagrams per GSO send (UDP_SEGMENT)"),
+    key("load.flows", Kind::Int(1, 65_535), "source ports"),
+    key("load.source_port", Kind::Int(1, 65_535), "first source port"),
+    key("load.unconnected", Kind::Bool, "sockets without a connected peer, so that hashes follow addresses"),
+    key("load.corrupt", Kind::Choice(&["checksum"]), "send damaged datagrams"),
+    key("load.sndbuf", Kind::Bytes(1, INT_MAX), "SO_SNDBUF instead of the large one that keeps the loop open"),
+    key("load.count", Kind::Count(1, u64::MAX), "datagrams in all, then stop"),
+
+    key("trials.blocks", Kind::Int(1, 1000), "blocks at least, the A/A block not counted"),
+    key("trials.max_blocks", Kind::Int(1, 1000), "blocks at most"),
+    key("trials.ramp", Kind::Nanos(0, 60 * S), "load before the settle test"),
+    key("trials.settle", Kind::Nanos(0, 600 * S), "longest wait for a settled rate"),
+    key("trials.measure", Kind::Nanos(S / 10, 3600 * S), "measured window"),
+    key("trials.precision_ratio", Kind::Ratio(0.000_1, 1.0), "half-width of the ratio's interval at which blocks stop"),
+    key("trials.threshold_ratio", Kind::Ratio(0.0, 1.0), "differences inside it are `same`"),
+    key("trials.time_limit", Kind::Nanos(S, 24 * 3600 * S), "limit of the whole run"),
+    key("trials.aa", Kind::Bool, "run block 0 with one variant twice"),
+    key("trials.seed", Kind::Int(0, i64::MAX as u64), "seed of the order and the bootstrap"),
+];
+
+/// Largest datagrams are bounded by this many bytes of one send; used by the cross checks too.
+pub(super) const MAX_UDP_PAYLOAD: u64 = 65_507;
+
+/// Rulesets and commands longer than this are refused: they belong in a file of their own.
+pub(super) const MAX_TEXT: usize = MIB as usize;
+
+/// Metrics that the built-in workloads have, as `[[compare]]` names them.
+pub const METRICS: &[&str] = &[
+    "delivered_pps",
+    "offered_pps",
+    "sent_pps",
+    "loss_ratio",
+    "receiver_cpu_ns_per_packet",
+    "sender_cpu_ns_per_packet",
+];
+
+/// The key of that name.
+pub(super) fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}
+
+/// The names in one section, without the section.
+pub(super) fn names_in(section: &str) -> Vec<&'static str> {
+    KEYS.iter().filter_map(|key| key.name.strip_prefix(section)?.strip_prefix('.')).collect()
+}
+
+/// What is right instead of an unknown `section.name`.
+pub(super) fn instead_of(section: &str, name: &str) -> String {
+    let plain = name.replace('-', "_");
+    let elsewhere = KEYS.iter().find_map(|key| {
+        let (other, own) = key.name.split_once('.')?;
+        (own == plain && other != section).then_some(other)
+    });
+    let known = names_in(section);
+    match super::error::nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => match elsewhere {
+            Some(other) => format!("`{plain}` belongs to [{other}]"),
+            None => super::error::suggestion(name, "keys", &known),
+        },
+    }
+}
+
+/// Name, type and meaning of every key, for the reference.
+pub fn reference() -> Vec<[String; 3]> {
+    KEYS.iter().map(|key| [key.name.into(), key.kind.wanted(), key.doc.into()]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_dotted() {
+        let mut names: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert!(names.iter().all(|name| name.split('.').count() == 2));
+    }
+
+    #[test]
+    fn a_key_of_the_other_side_is_pointed_at() {
+        assert_eq!(instead_of("serve", "rate"), "`rate` belongs to [load]");
+        assert_eq!(instead_of("load", "unconected"), "did you mean `unconnected`?");
+    }
+}

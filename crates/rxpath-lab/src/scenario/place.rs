@@ -1,0 +1,181 @@
+//! Which CPU of this host each role gets.
+//!
+//! The sender takes the first core; receiver and softirq the next two cores nearest to it (same cache,
+//! then same node, then elsewhere); further receivers and senders take turns with what is left. Cores
+//! come before their SMT siblings. Where CPUs run short the receivers keep apart from the sender as
+//! long as they can, extra senders share the sender's CPU, and a softirq without a CPU of its own is
+//! left on the sender's, where it runs on a veth without RPS.
+
+use rxpath_core::Warning;
+
+use super::cpus::{CpuExpr, CpuItem, Relation, Role};
+use super::host_shape::{CpuShape, HostShape};
+
+/// Roles of one host.
+pub(super) struct Places<'a> {
+    host: &'a HostShape,
+    /// Usable CPUs: one per core first, the nearest to the first core first.
+    pool: Vec<CpuShape>,
+}
+
+/// Why a list has no CPUs here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Misplaced {
+    /// The host has no CPU in that relation: the variant cannot run here.
+    NotAvailable(String),
+    /// A number that cannot be used: (what is wrong, what would be right).
+    Refused(String, String),
+}
+
+impl<'a> Places<'a> {
+    pub fn new(host: &'a HostShape) -> Self {
+        let usable = host.cpus.iter().filter(|cpu| cpu.allowed);
+        let mut pool: Vec<CpuShape> = usable.copied().collect();
+        pool.sort_by_key(|cpu| cpu.cpu);
+        if let Some(first) = pool.first().copied() {
+            let thread = |cpu: &CpuShape| {
+                pool.iter().filter(|other| other.core == cpu.core && other.cpu < cpu.cpu).count()
+            };
+            let far = |cpu: &CpuShape| (cpu.node != first.node, cpu.l3 != first.l3);
+            let keys: Vec<_> = pool.iter().map(|cpu| (thread(cpu), far(cpu), cpu.cpu)).collect();
+            let mut order: Vec<usize> = (0..pool.len()).collect();
+            order.sort_by_key(|index| keys[*index]);
+            pool = order.into_iter().map(|index| pool[index]).collect();
+        }
+        Self { host, pool }
+    }
+
+    /// The CPUs of a list. What had to be shrunk or shared is added to `warnings`.
+    pub fn place(
+        &self,
+        list: &CpuExpr,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Vec<u32>, Misplaced> {
+        let mut cpus = Vec::new();
+        for item in &list.0 {
+            match item {
+                CpuItem::Literal(list) => {
+                    for cpu in list.as_slice() {
+                        cpus.push(self.usable(*cpu)?);
+                    }
+                }
+                CpuItem::Role(role, count) => cpus.extend(self.role(*role, *count, warnings)?),
+                CpuItem::Relation(relation, role) => cpus.push(self.related(*relation, *role)?),
+            }
+        }
+        Ok(cpus)
+    }
+
+    fn usable(&self, cpu: u32) -> Result<u32, Misplaced> {
+        let list = |allowed: bool| {
+            let cpus = self.host.cpus.iter().filter(|cpu| cpu.allowed || !allowed);
+            rxpath_core::CpuList(cpus.map(|cpu| cpu.cpu).collect()).to_string()
+        };
+        match self.host.cpus.iter().find(|known| known.cpu == cpu) {
+            Some(known) if known.allowed => Ok(cpu),
+            Some(_) => Err(Misplaced::Refused(
+                format!("CPU {cpu} is online but outside this process's cpuset"),
+                format!("use CPUs of {}", list(true)),
+            )),
+            None => Err(Misplaced::Refused(
+                format!("CPU {cpu} is not online"),
+                format!("use CPUs of {}", list(true)),
+            )),
+        }
+    }
+
+    fn role(
+        &self,
+        role: Role,
+        count: u32,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Vec<u32>, Misplaced> {
+        let order = self.order(role);
+        if order.is_empty() {
+            return Err(Misplaced::NotAvailable("this process may use no CPU at all".into()));
+        }
+        let wanted = count as usize;
+        let mut got: Vec<u32> = order.iter().copied().take(wanted).collect();
+        if got.len() < wanted && role == Role::Sender {
+            // Load must not land on the CPU that is measured: extra senders share the first one's.
+            got.resize(wanted, order[0]);
+        }
+        self.warn_short(role, wanted, &got, warnings);
+        Ok(got)
+    }
+
+    /// CPUs in the order in which a role takes them.
+    fn order(&self, role: Role) -> Vec<u32> {
+        let cpu = |index: usize| self.pool.get(index).map(|cpu| cpu.cpu);
+        let rest = |first: usize| (first..self.pool.len()).step_by(2).filter_map(cpu);
+        match role {
+            Role::Sender => cpu(0).into_iter().chain(rest(4)).collect(),
+            Role::Receiver => {
+                let own = cpu(1).into_iter().chain(rest(3));
+                own.chain(rest(4)).chain(cpu(2)).chain(cpu(0)).collect()
+            }
+            Role::Softirq if self.pool.len() < 3 => cpu(0).into_iter().collect(),
+            Role::Softirq => (2..self.pool.len()).filter_map(cpu).collect(),
+        }
+    }
+
+    fn warn_short(&self, role: Role, wanted: usize, got: &[u32], warnings: &mut Vec<Warning>) {
+        let word = role.word();
+        let cpus = rxpath_core::CpuList(got.to_vec());
+        let have = format!("this host has {} usable CPU(s)", self.pool.len());
+        let sender = self.pool.first().map_or(0, |cpu| cpu.cpu);
+        let mut distinct = got.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let warning = if distinct.len() < wanted {
+            format!("{wanted} {word} CPUs were wished for, the {word} threads run on CPU {cpus}")
+        } else if role != Role::Sender && got.contains(&sender) {
+            format!("no CPU is left for the {word} alone: CPU {sender} is the sender's too")
+        } else {
+            return;
+        };
+        let warning = Warning::new("cpus-short", warning)
+            .because(have)
+            .cure("read rates that depend on more CPUs as lower bounds");
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+
+    fn related(&self, relation: Relation, role: Role) -> Result<u32, Misplaced> {
+        let to =
+            self.order(role).first().and_then(|first| self.shape(*first)).ok_or_else(|| {
+                Misplaced::NotAvailable("this process may use no CPU at all".into())
+            })?;
+        let fits = |cpu: &&CpuShape| match relation {
+            Relation::Sibling => cpu.core == to.core && cpu.cpu != to.cpu,
+            Relation::SameCache => cpu.core != to.core && cpu.l3 == to.l3 && cpu.node == to.node,
+            Relation::OtherCache => cpu.core != to.core && cpu.l3 != to.l3 && cpu.node == to.node,
+            Relation::OtherNode => cpu.node != to.node,
+        };
+        let sender = self.pool.first().map(|cpu| cpu.cpu);
+        let found: Vec<&CpuShape> = self.pool.iter().filter(fits).collect();
+        let apart = found.iter().find(|cpu| Some(cpu.cpu) != sender);
+        apart.or(found.first()).map(|cpu| cpu.cpu).ok_or_else(|| {
+            Misplaced::NotAvailable(match relation {
+                Relation::Sibling => {
+                    format!("CPU {} ({}) has no SMT sibling here", to.cpu, role.word())
+                }
+                Relation::SameCache => {
+                    format!("no other core shares a cache with CPU {} ({})", to.cpu, role.word())
+                }
+                Relation::OtherCache => {
+                    format!(
+                        "node {} has one last-level cache, or its caches are not known",
+                        to.node
+                    )
+                }
+                Relation::OtherNode => "this host has one NUMA node".into(),
+            })
+        })
+    }
+
+    fn shape(&self, cpu: u32) -> Option<CpuShape> {
+        self.pool.iter().find(|known| known.cpu == cpu).copied()
+    }
+}

@@ -1,0 +1,216 @@
+//! From the file, the `--set`s and the host's shape to what the runner is handed.
+
+use std::collections::BTreeMap;
+
+use rxpath_core::Warning;
+use serde_json::Value as Json;
+
+use super::check;
+use super::error::{Flaw, ScenarioError};
+use super::file::{Axis, ScenarioFile};
+use super::host_shape::HostShape;
+use super::keys::METRICS;
+use super::merge::{Overlay, lay};
+use super::place::Places;
+use super::set;
+use super::spec::{Compare, Resolved, Variant, Workload};
+use super::typed::Reader;
+use super::value::{Setting, Value};
+
+/// A variant before this host is known.
+pub(super) struct Made {
+    pub name: String,
+    what: String,
+    /// Everything laid over the base.
+    over: Overlay,
+}
+
+/// Makes a scenario ready to run on a host.
+pub fn resolve(
+    file: &ScenarioFile,
+    sets: &[String],
+    host: &HostShape,
+) -> Result<Resolved, ScenarioError> {
+    let mut file = file.clone();
+    for text in sets {
+        set::apply(&mut file, text).map_err(|flaw| flaw.of(&file.origin))?;
+    }
+    resolve_flawed(&file, host).map_err(|flaw| flaw.of(&file.origin))
+}
+
+fn resolve_flawed(file: &ScenarioFile, host: &HostShape) -> Result<Resolved, Flaw> {
+    let places = Places::new(host);
+    let base = lay(&Overlay::new(), &file.base);
+    let made = expand(file);
+    let mut warnings = Vec::new();
+    warn_overridden(file, &made, &mut warnings);
+    let mut variants = Vec::new();
+    for made in made {
+        variants.push(resolve_variant(made, &base, &places, &mut warnings)?);
+    }
+    let reader =
+        Reader { merged: &base, places: &places, not_available: None, warnings: Vec::new() };
+    let trials = reader.trials();
+    check::trials(&reader, &trials)?;
+    Ok(Resolved {
+        name: file.name.clone(),
+        question: file.question.clone(),
+        expected: file.expected.clone(),
+        compare: compare(file, &variants),
+        variants,
+        trials,
+        warnings,
+    })
+}
+
+fn resolve_variant(
+    made: Made,
+    base: &Overlay,
+    places: &Places<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Variant, Flaw> {
+    let merged = lay(base, &made.over);
+    let mut reader = Reader { merged: &merged, places, not_available: None, warnings: Vec::new() };
+    let lab = reader.lab()?;
+    let serve = reader.serve()?;
+    let load = reader.load()?;
+    check::variant(&mut reader, &lab, [&serve, &load])?;
+    let (not_available, more) = (reader.not_available, reader.warnings);
+    for warning in more {
+        if not_available.is_none() && !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    let mut settings = differences(base, &merged, &made.over);
+    for (key, workload) in [("serve.cpu", &serve), ("load.cpu", &load)] {
+        let (Workload::Udp { cpus, .. } | Workload::External { cpus, .. }) = workload;
+        if let (Some(value), false) = (settings.get_mut(key), cpus.is_empty()) {
+            *value = cpus.to_string().into();
+        }
+    }
+    if let (Some(value), false) = (settings.get_mut("lab.rps_cpus"), lab.rps_cpus.is_empty()) {
+        *value = lab.rps_cpus.to_string().into();
+    }
+    Ok(Variant { name: made.name, what: made.what, settings, not_available, lab, serve, load })
+}
+
+/// The keys in which a variant differs from the base, with its values as they were written.
+fn differences(base: &Overlay, merged: &Overlay, over: &Overlay) -> BTreeMap<String, Json> {
+    over.keys()
+        .filter_map(|key| {
+            let (old, new) = (base.get(key), merged.get(key));
+            let equal = old.map(|setting| &setting.value) == new.map(|setting| &setting.value);
+            let shown = new.map_or_else(|| Json::from("default"), |setting| setting.shown.clone());
+            (!equal).then(|| ((*key).to_owned(), shown))
+        })
+        .collect()
+}
+
+/// Every variant, sweeps expanded: each variant with every combination of the swept values.
+pub(super) fn expand(file: &ScenarioFile) -> Vec<Made> {
+    let mut made: Vec<Made> = Vec::new();
+    for variant in &file.variants {
+        let below = variant.from.and_then(|index| made.get(index));
+        let mut over = below.map(|made| made.over.clone()).unwrap_or_default();
+        over.extend(variant.own.clone());
+        let what = variant.what.clone().unwrap_or_else(|| describe(&variant.own));
+        made.push(Made { name: variant.name.clone(), what, over });
+    }
+    if made.is_empty() && file.sweep.is_empty() {
+        let what = "the scenario as it is".into();
+        made.push(Made { name: "base".into(), what, over: Overlay::new() });
+    }
+    if file.sweep.is_empty() {
+        return made;
+    }
+    if made.is_empty() {
+        made.push(Made { name: String::new(), what: String::new(), over: Overlay::new() });
+    }
+    for axis in &file.sweep {
+        let short = short_name(axis, &file.sweep);
+        let with_each = |below: &Made| -> Vec<Made> {
+            axis.values.iter().map(|value| step(below, axis, short, value)).collect()
+        };
+        made = made.iter().flat_map(with_each).collect();
+    }
+    made
+}
+
+fn step(below: &Made, axis: &Axis, short: &str, value: &Setting) -> Made {
+    let part = format!("{short}={}", plain(&value.shown));
+    let join = |text: &str, by: &str| {
+        if text.is_empty() { part.clone() } else { format!("{text}{by}{part}") }
+    };
+    let mut over = below.over.clone();
+    over.insert(axis.key.name, value.clone());
+    Made { name: join(&below.name, ","), what: join(&below.what, ", "), over }
+}
+
+/// `batch` for `serve.batch`, unless `load.batch` is swept too.
+fn short_name<'a>(axis: &Axis, all: &'a [Axis]) -> &'a str {
+    let own = |axis: &Axis| axis.key.name.split_once('.').map_or(axis.key.name, |(_, own)| own);
+    let name = all.iter().find(|other| other.key.name == axis.key.name).map_or("", |a| a.key.name);
+    let alone = all.iter().filter(|other| own(other) == own(axis)).count() == 1;
+    if alone { name.split_once('.').map_or(name, |(_, own)| own) } else { name }
+}
+
+fn describe(own: &Overlay) -> String {
+    if own.is_empty() {
+        return "the scenario's base".into();
+    }
+    let parts = own.iter().map(|(key, setting)| format!("{key} = {}", plain(&setting.shown)));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+fn plain(value: &Json) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The comparisons whose two variants can run here; without any in the file, each against the first.
+fn compare(file: &ScenarioFile, variants: &[Variant]) -> Vec<Compare> {
+    let here: Vec<&str> = variants
+        .iter()
+        .filter(|variant| variant.not_available.is_none())
+        .map(|variant| variant.name.as_str())
+        .collect();
+    if file.compare.is_empty() {
+        let Some((base, others)) = here.split_first() else { return Vec::new() };
+        let metric = METRICS.first().copied().unwrap_or_default();
+        return others
+            .iter()
+            .map(|variant| Compare {
+                metric: metric.into(),
+                base: (*base).into(),
+                variant: (*variant).into(),
+                expected: None,
+            })
+            .collect();
+    }
+    file.compare
+        .iter()
+        .filter(|pair| here.contains(&pair.base.as_str()) && here.contains(&pair.variant.as_str()))
+        .map(|pair| Compare {
+            metric: pair.metric.clone(),
+            base: pair.base.clone(),
+            variant: pair.variant.clone(),
+            expected: pair.expected.clone(),
+        })
+        .collect()
+}
+
+/// A `--set` on the base that every variant sets anew changes nothing; say so.
+fn warn_overridden(file: &ScenarioFile, made: &[Made], warnings: &mut Vec<Warning>) {
+    for (key, setting) in &file.base {
+        let super::error::At::Set(text) = &setting.at else { continue };
+        let sets_anew =
+            |made: &Made| made.over.get(key).is_some_and(|own| own.value != Value::Default);
+        let count = made.iter().filter(|made| sets_anew(made)).count();
+        if count > 0 && !key.starts_with("trials.") {
+            let text =
+                format!("--set {text}: {count} of {} variants have their own {key}", made.len());
+            let warning = Warning::new("set-overridden", text).because("--set changes the base");
+            warnings
+                .push(warning.cure(format!("use --set variant.NAME.{key}=VALUE for one variant")));
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! From merged settings to the typed lab and workloads of the resolved form.
+
+use rxpath_core::{CpuList, Nanos, Warning};
+
+use super::error::Flaw;
+use super::keys::KEYS;
+use super::merge::Overlay;
+use super::place::{Misplaced, Places};
+use super::spec::{Lab, Parser, Topology, Trials, Workload};
+use super::value::{Setting, Value};
+
+/// Port of the published experiments.
+const PORT: u16 = 4321;
+/// Payload of the published experiments, bytes.
+const SIZE: u64 = 32;
+
+/// Keys of `[serve]` and `[load]` that are no command-line options.
+const NOT_OPTIONS: [&str; 5] = ["absent", "command", "parser", "ready", "port"];
+
+/// Reads one variant's merged settings.
+pub(super) struct Reader<'a> {
+    pub merged: &'a Overlay,
+    pub places: &'a Places<'a>,
+    /// Why the variant cannot run on this host, once that is known.
+    pub not_available: Option<String>,
+    pub warnings: Vec<Warning>,
+}
+
+impl Reader<'_> {
+    pub fn get(&self, key: &str) -> Option<&Setting> {
+        self.merged.get(key)
+    }
+
+    pub fn truth(&self, key: &str, default: bool) -> bool {
+        match self.get(key).map(|setting| &setting.value) {
+            Some(Value::Bool(value)) => *value,
+            _ => default,
+        }
+    }
+
+    pub fn number(&self, key: &str) -> Option<u64> {
+        match self.get(key).map(|setting| &setting.value) {
+            Some(Value::Number(value)) => Some(*value),
+            _ => None,
+        }
+    }
+
+    pub fn text(&self, key: &str) -> Option<&str> {
+        match self.get(key).map(|setting| &setting.value) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn lines(&self, key: &str) -> Vec<String> {
+        match self.get(key).map(|setting| &setting.value) {
+            Some(Value::Lines(lines)) => lines.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// CPUs of a list on this host. A placement that the host lacks marks the variant.
+    pub fn cpus(&mut self, key: &str) -> Result<CpuList, Flaw> {
+        let Some(Setting { value: Value::Cpus(list), at, .. }) = self.merged.get(key) else {
+            return Ok(CpuList::default());
+        };
+        match self.places.place(list, &mut self.warnings) {
+            Ok(cpus) => Ok(CpuList(cpus)),
+            Err(Misplaced::NotAvailable(why)) => {
+                self.not_available.get_or_insert(why);
+                Ok(CpuList::default())
+            }
+            Err(Misplaced::Refused(wrong, right)) => {
+                Err(Flaw::new(at, format!("`{key}`: {wrong}"), right))
+            }
+        }
+    }
+
+    pub fn lab(&mut self) -> Result<Lab, Flaw> {
+        let names = |reader: &Self, key: &str| match reader.get(key).map(|setting| &setting.value) {
+            Some(Value::Names(names)) => names.clone(),
+            _ => std::collections::BTreeMap::new(),
+        };
+        Ok(Lab {
+            topology: match self.text("topology.kind") {
+                Some("local") => Topology::Local,
+                _ => Topology::Netns,
+            },
+            queues: self.number("lab.queues").unwrap_or(1) as u32,
+            mtu_bytes: self.number("lab.mtu_bytes").unwrap_or(1500) as u32,
+            ipv6: self.truth("lab.ipv6", false),
+            addresses: self.number("lab.addresses").unwrap_or(1) as u32,
+            rps_cpus: self.cpus("lab.rps_cpus")?,
+            gro: self.truth("lab.gro", false),
+            udp_gro_forwarding: self.truth("lab.udp_gro_forwarding", false),
+            tso: self.truth("lab.tso", true),
+            udp_segmentation: self.truth("lab.udp_segmentation", true),
+            threaded: self.truth("lab.threaded", false),
+            napi_cpu: self.cpus("lab.napi_cpu")?.as_slice().first().copied(),
+            napi_idle: self.truth("lab.napi_idle", false),
+            hogs: self.cpus("lab.hogs")?,
+            sysctl_rx: names(self, "lab.sysctl_rx"),
+            sysctl_tx: names(self, "lab.sysctl_tx"),
+            nft_rx: self.text("lab.nft_rx").map(str::to_owned),
+            nft_tx: self.text("lab.nft_tx").map(str::to_owned),
+            iptables_rx: self.lines("lab.iptables_rx"),
+            qdisc_tx: match self.get("lab.qdisc_tx").map(|setting| &setting.value) {
+                Some(Value::Qdisc(qdisc)) => Some(qdisc.clone()),
+                _ => None,
+            },
+        })
+    }
+
+    /// The receiving side.
+    pub fn serve(&mut self) -> Result<Workload, Flaw> {
+        self.workload("serve", self.number("serve.port"))
+    }
+
+    /// The sending side; its port follows the receiver's.
+    pub fn load(&mut self) -> Result<Workload, Flaw> {
+        self.workload("load", self.number("load.port").or_else(|| self.number("serve.port")))
+    }
+
+    fn workload(&mut self, side: &str, port: Option<u64>) -> Result<Workload, Flaw> {
+        let cpus = self.cpus(&format!("{side}.cpu"))?;
+        let port = port.map_or(PORT, |port| port as u16);
+        let command = self.lines(&format!("{side}.command"));
+        if !command.is_empty() {
+            let parser = match self.get(&format!("{side}.parser")).map(|setting| &setting.value) {
+                Some(Value::Parser(parser)) => parser.clone(),
+                _ => Parser::None,
+            };
+            let ready = self.text(&format!("{side}.ready")).map(str::to_owned);
+            return Ok(Workload::External { command, cpus, parser, ready, port });
+        }
+        let size = self.number("load.size").unwrap_or(SIZE);
+        let mut options = self.options(side, &cpus);
+        if side == "serve" || self.number("load.size").is_none() {
+            options.extend(["--size".into(), size.to_string()]);
+        }
+        Ok(Workload::Udp {
+            options,
+            cpus,
+            size_bytes: size as u32,
+            segments: self.number("load.gso").unwrap_or(1) as u32,
+            gro: self.truth("serve.gro", false),
+            port,
+            absent: side == "serve" && self.truth("serve.absent", false),
+        })
+    }
+
+    /// The options of one side in the order of the key table.
+    fn options(&self, side: &str, cpus: &CpuList) -> Vec<String> {
+        let mut words = Vec::new();
+        for key in KEYS {
+            let Some((section, name)) = key.name.split_once('.') else { continue };
+            if section != side || NOT_OPTIONS.contains(&name) {
+                continue;
+            }
+            let Some(setting) = self.get(key.name) else { continue };
+            let value = match &setting.value {
+                Value::Bool(true) => None,
+                Value::Number(number) => Some(match key.kind {
+                    super::keys::Kind::Nanos(..) => format!("{number}ns"),
+                    _ => number.to_string(),
+                }),
+                Value::Text(text) => Some(text.clone()),
+                Value::Cpus(_) if cpus.is_empty() => continue,
+                Value::Cpus(_) => Some(cpus.to_string()),
+                _ => continue,
+            };
+            words.push(format!("--{}", name.replace('_', "-")));
+            words.extend(value);
+        }
+        words
+    }
+
+    /// How trials are made; the values that are not set are those of the method.
+    pub fn trials(&self) -> Trials {
+        let nanos = |key: &str, default: Nanos| self.number(key).map_or(default, Nanos);
+        let ratio = |key: &str, default: f64| match self.get(key).map(|setting| &setting.value) {
+            Some(Value::Ratio(value)) => *value,
+            _ => default,
+        };
+        // Five pairs are the fewest that give an interval.
+        let blocks = self.number("trials.blocks").unwrap_or(5) as u32;
+        let max_blocks = self.number("trials.max_blocks").map(|most| most as u32);
+        Trials {
+            blocks,
+            max_blocks: max_blocks.unwrap_or(blocks.max(20)),
+            ramp: nanos("trials.ramp", Nanos::from_secs(1)),
+            settle: nanos("trials.settle", Nanos::from_secs(10)),
+            measure: nanos("trials.measure", Nanos::from_secs(3)),
+            precision_ratio: ratio("trials.precision_ratio", 0.05),
+            threshold_ratio: ratio("trials.threshold_ratio", 0.03),
+            time_limit: nanos("trials.time_limit", Nanos::from_secs(15 * 60)),
+            aa: self.truth("trials.aa", true),
+            seed: self.number("trials.seed").unwrap_or(1),
+        }
+    }
+}
