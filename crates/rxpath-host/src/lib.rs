@@ -4,14 +4,18 @@
 //! we asked?* Each fact is ok, absent with its reason or denied with what would show it. The crate
 //! must not judge (that is for rules and the diagnosis) and must not know about experiments.
 
+pub mod caps;
 pub mod change;
 pub mod counter;
 pub mod cputime;
 pub mod environment;
 pub mod error;
+pub mod journal;
 pub mod kernel_config;
+pub mod lock;
 pub mod netlink;
 pub mod netns;
+pub mod nft;
 pub mod owner;
 pub mod parse;
 pub mod procfs;

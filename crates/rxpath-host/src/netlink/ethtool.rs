@@ -206,7 +206,8 @@ fn bitset(attrs: &Attrs<'_>, kind: u16) -> Result<Vec<(String, bool)>, HostError
     let mut bits = Vec::new();
     for (_, bytes) in set.nest(BITSET_BITS)?.iter().filter(|(kind, _)| *kind == BITSET_BITS_BIT) {
         let bit = Attrs::parse(bytes)?;
-        if let Some(name) = bit.text(BIT_NAME) {
+        // Bits that this kernel reserves have an empty name.
+        if let Some(name) = bit.text(BIT_NAME).filter(|name| !name.is_empty()) {
             bits.push((name, no_mask || bit.get(BIT_VALUE).is_some()));
         }
     }

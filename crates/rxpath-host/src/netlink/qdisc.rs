@@ -180,8 +180,12 @@ impl Netlink {
         parsed.map(|reply| Qdisc::parse(&reply.payload)).collect()
     }
 
-    /// Installs or replaces the root qdisc, with handle `1:`.
+    /// Installs a root qdisc with handle `1:` in the place of what is there.
+    ///
+    /// **Caveat** the old one goes first (a handle can't change its kind): its packets and counters go
+    /// with it.
     pub fn set_qdisc(&mut self, dev: &str, spec: QdiscSpec) -> Result<(), HostError> {
+        self.reset_qdisc(dev)?;
         let index = self.index(dev)?;
         // noqueue has no handle of its own (sch_generic.c noqueue_qdisc_ops).
         let handle = if spec == QdiscSpec::Noqueue { 0 } else { HANDLE };

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use super::{Namespace, NsChild};
-use crate::change::{Change, Target, set_file};
+use crate::change::{Change, Target, read_value, set_file};
+use crate::journal::Setter;
 use crate::netlink::ethtool::feature_names;
 use crate::netlink::route::Via;
 use crate::netlink::{Netlink, QdiscSpec, UdpSocket, VethSpec, ioctl};
@@ -67,7 +68,8 @@ impl Inside {
     /// Counters of links, qdiscs and drivers, by the ledger's names:
     /// `link.veth.rx.dropped`, `qdisc.veth.tbf.1:drops`, `ethtool.veth.rx_queue_0_xdp_packets`.
     ///
-    /// Devices that only loop back are counted too. Qdiscs of one kind and handle on one device (the
+    /// Loopback is counted too; `noqueue`, which counts nothing, and veth's `peer_ifindex`, which is no
+    /// counter, are left out. Qdiscs of one kind and handle on one device (the
     /// children of `mq` have handle 0) are added up. **Caveat** qdisc drops and overlimits wrap at 2^32.
     pub fn counters(&mut self) -> Result<BTreeMap<String, u64>, HostError> {
         let mut found = BTreeMap::new();
@@ -78,14 +80,18 @@ impl Inside {
             }
             match ioctl::driver_stats(&link.name) {
                 Ok(stats) => found.extend(
-                    stats.into_iter().map(|(stat, v)| (format!("ethtool.{}.{stat}", link.name), v)),
+                    stats
+                        .into_iter()
+                        .filter(|(stat, _)| stat != "peer_ifindex")
+                        .map(|(stat, v)| (format!("ethtool.{}.{stat}", link.name), v)),
                 ),
                 // No ethtool operations (loopback has no statistics), or gone since the list.
                 Err(HostError::Kernel { errno: libc::EOPNOTSUPP | libc::ENODEV, .. }) => {}
                 Err(error) => return Err(error),
             }
         }
-        for qdisc in self.route()?.qdiscs()? {
+        let qdiscs = self.route()?.qdiscs()?;
+        for qdisc in qdiscs.iter().filter(|qdisc| qdisc.kind != "noqueue") {
             let Some(link) = links.iter().find(|link| link.index == qdisc.index) else { continue };
             let name = format!("qdisc.{}.{}.{}", link.name, qdisc.kind, qdisc.handle_text());
             for (stat, value) in &qdisc.stats {
@@ -148,7 +154,6 @@ impl Inside {
                 });
             }
         }
-        let word = |on: bool| if on { "on" } else { "off" }.to_owned();
         let refusal = match generic.want_features(dev, &all) {
             Ok(()) => None,
             Err(error @ HostError::Kernel { errno: libc::EINVAL | libc::EOPNOTSUPP, .. }) => {
@@ -191,6 +196,31 @@ impl Inside {
     pub fn spawn(&mut self, command: Command) -> Result<NsChild, HostError> {
         NsChild::spawn(command, &self.owner)
     }
+}
+
+impl Setter for Inside {
+    fn read(&mut self, target: &Target) -> Result<Option<String>, HostError> {
+        if let Target::Feature { dev, name } = target {
+            let feature = self.generic()?.features(dev)?.get(name).copied();
+            return Ok(feature.map(|feature| word(feature.active)));
+        }
+        match target.path().map(|path| read_value(&path)) {
+            Some(Ok(value)) => Ok(Some(value)),
+            Some(Err(error @ HostError::Missing { .. })) => Err(error),
+            _ => Ok(None),
+        }
+    }
+
+    fn write(&mut self, target: &Target, value: &str) -> Result<Change, HostError> {
+        let Target::Feature { dev, name } = target else { return set_file(target.clone(), value) };
+        let changes = self.set_features(dev, &[(name, value.trim() == "on")])?;
+        let change = changes.into_iter().find(|change| change.target == *target);
+        change.ok_or_else(|| HostError::kernel(format!("set {target}"), libc::ENOENT))
+    }
+}
+
+fn word(on: bool) -> String {
+    if on { "on" } else { "off" }.into()
 }
 
 fn similar(features: &crate::netlink::ethtool::Features, asked: &str) -> String {

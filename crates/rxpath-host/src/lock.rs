@@ -1,0 +1,158 @@
+//! One lab at a time on a machine: a lock file that says who holds it.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::HostError;
+
+/// The machine-wide lock of labs and benchmarks.
+pub const LAB_LOCK: &str = "/run/rxpath.lock";
+/// How often a waiter looks again; nobody measures while waiting.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Who holds the lock, in its own words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its pid; `None` when it did not get to say it.
+    pub pid: Option<i32>,
+    /// Its command line.
+    pub command: String,
+}
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.pid {
+            Some(pid) => write!(f, "process {pid} ({})", self.command),
+            None => f.write_str("another process"),
+        }
+    }
+}
+
+/// The held lock; dropping it, or the process's death, frees it.
+#[derive(Debug)]
+pub struct LabLock {
+    file: File,
+}
+
+impl LabLock {
+    /// Takes the machine's lab lock, waiting for at most `patience` (zero: not at all).
+    ///
+    /// **Errors** `Kernel` with `EBUSY` that names the holder.
+    pub fn take(patience: Duration) -> Result<Self, HostError> {
+        Self::take_at(Path::new(LAB_LOCK), patience)
+    }
+
+    /// As [`LabLock::take`], with another file.
+    pub fn take_at(path: &Path, patience: Duration) -> Result<Self, HostError> {
+        let io = |op| move |e| HostError::from_io(op, path, e);
+        // The file is never removed: a lock on a name that others can replace is none.
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(io("open"))?;
+        let deadline = Instant::now() + patience;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    std::thread::sleep(LOOK_AGAIN.min(left));
+                }
+                Err(TryLockError::WouldBlock) => return Err(busy(path, &file)),
+                Err(TryLockError::Error(e)) => return Err(io("lock")(e)),
+            }
+        }
+        let mut lock = Self { file };
+        lock.sign().map_err(io("write"))?;
+        Ok(lock)
+    }
+
+    fn sign(&mut self) -> std::io::Result<()> {
+        let command: Vec<String> = std::env::args().collect();
+        self.file.set_len(0)?;
+        self.file.seek(SeekFrom::Start(0))?;
+        writeln!(self.file, "{} {}", std::process::id(), command.join(" ").replace('\n', " "))
+    }
+}
+
+impl Drop for LabLock {
+    fn drop(&mut self) {
+        // Closing frees the lock too; the name in it would then be of one who is gone.
+        let _ = self.file.set_len(0);
+    }
+}
+
+fn busy(path: &Path, mut file: &File) -> HostError {
+    let mut text = String::new();
+    let _ = file.read_to_string(&mut text);
+    let what = PathBuf::from(path);
+    HostError::Kernel {
+        op: format!("take the lab lock {}", what.display()),
+        errno: libc::EBUSY,
+        extack: Some(format!("one lab at a time; {} has it", holder(&text))),
+    }
+}
+
+fn holder(text: &str) -> Holder {
+    let (pid, command) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
+    Holder { pid: pid.parse().ok(), command: command.into() }
+}
+
+/// Who holds the lab lock now, when somebody does.
+pub fn lab_holder() -> Result<Option<Holder>, HostError> {
+    let path = Path::new(LAB_LOCK);
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(HostError::from_io("open", path, e)),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(None),
+        Err(TryLockError::WouldBlock) => {
+            let text = fs::read(path).map_err(|e| HostError::from_io("read", path, e))?;
+            Ok(Some(holder(&String::from_utf8_lossy(&text))))
+        }
+        Err(TryLockError::Error(e)) => Err(HostError::from_io("lock", path, e)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_is_told_who_is_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let first = LabLock::take_at(&path, Duration::ZERO).unwrap();
+        let refused = LabLock::take_at(&path, Duration::from_millis(1)).unwrap_err().to_string();
+        assert!(refused.contains(&format!("process {}", std::process::id())), "{refused}");
+        drop(first);
+        LabLock::take_at(&path, Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn a_waiter_gets_it_when_it_is_freed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let first = LabLock::take_at(&path, Duration::ZERO).unwrap();
+        let waiter = std::thread::spawn({
+            let path = path.clone();
+            move || LabLock::take_at(&path, Duration::from_secs(20)).is_ok()
+        });
+        drop(first);
+        assert!(waiter.join().unwrap());
+    }
+
+    #[test]
+    fn garbage_names_nobody() {
+        assert_eq!(holder("").to_string(), "another process");
+        assert_eq!(holder("x y").pid, None);
+        assert_eq!(holder("12 rxpath run a\n").to_string(), "process 12 (rxpath run a)");
+    }
+}
