@@ -122,10 +122,10 @@ impl Journal {
     pub fn change<S: Setter>(
         &mut self,
         setter: &mut S,
-        target: Target,
+        target: &Target,
         value: &str,
     ) -> Result<Change, HostError> {
-        let before = setter.read(&target)?;
+        let before = setter.read(target)?;
         let n = self.entries.last().map_or(0, |entry| entry.n + 1);
         let asked = value.trim().to_owned();
         self.append(&Line::Begin {
@@ -136,7 +136,7 @@ impl Journal {
         })?;
         let entry = Entry { n, target: target.clone(), before, asked, end: None, undone: false };
         self.entries.push(entry);
-        let change = setter.write(&target, value)?;
+        let change = setter.write(target, value)?;
         let end = (change.after.clone(), change.outcome.clone());
         self.append(&Line::End { n, after: end.0.clone(), outcome: end.1.clone() })?;
         if let Some(entry) = self.entries.last_mut() {

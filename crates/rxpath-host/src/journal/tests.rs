@@ -44,7 +44,7 @@ fn undo_restores_in_reverse_order_and_once() {
     let mut fake = Fake::new(&path);
     let mut journal = Journal::open(&path).unwrap();
     for (key, value) in [("a", "10"), ("b", "20"), ("a", "11")] {
-        journal.change(&mut fake, target(key), value).unwrap();
+        journal.change(&mut fake, &target(key), value).unwrap();
     }
     drop(journal);
     let mut journal = Journal::open(&path).unwrap();
@@ -66,8 +66,8 @@ fn a_journal_cut_at_any_byte_still_undoes() {
     let path = dir.path().join("journal");
     let mut fake = Fake::new(&path);
     let mut journal = Journal::open(&path).unwrap();
-    journal.change(&mut fake, target("a"), "10").unwrap();
-    journal.change(&mut fake, target("b"), "20").unwrap();
+    journal.change(&mut fake, &target("a"), "10").unwrap();
+    journal.change(&mut fake, &target("b"), "20").unwrap();
     let whole = fs::read(&path).unwrap();
     let begins: Vec<usize> = (0..whole.len())
         .filter(|end| whole[..*end].ends_with(b"\n"))
@@ -90,7 +90,7 @@ fn a_journal_cut_at_any_byte_still_undoes() {
         assert!(cut.undo(&mut fake).unwrap().iter().all(|undo| undo.result.is_ok()));
         assert_eq!(fake.values, Fake::new(&path).values, "cut at {end}");
         // And the journal goes on after the cut.
-        cut.change(&mut fake, target("a"), "3").unwrap();
+        cut.change(&mut fake, &target("a"), "3").unwrap();
         let again = Journal::open(&path).unwrap();
         assert_eq!(again.entries().last().unwrap().asked, "3");
     }

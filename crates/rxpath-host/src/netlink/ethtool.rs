@@ -1,6 +1,6 @@
 //! ethtool over generic netlink: features, channels and rings of a device.
 //!
-//! Numbers are those of linux/ethtool_netlink.h, held against the installed header by a test: a wrong
+//! Numbers are those of `linux/ethtool_netlink.h`, held against the installed header by a test: a wrong
 //! number is a wrong order to hardware (26 and 27 start cable tests, which take the link down).
 
 use std::collections::BTreeMap;

@@ -116,11 +116,11 @@ pub fn driver_stats(dev: &str) -> Result<Vec<(String, u64)>, HostError> {
 
 /// Pairs a `struct ethtool_gstrings` with a `struct ethtool_stats`.
 pub fn pair(names: &[u8], values: &[u8]) -> Vec<(String, u64)> {
-    let named = word32(names, 2).unwrap_or_default() as usize;
-    let valued = word32(values, 1).unwrap_or_default() as usize;
+    let names_count = word32(names, 2).unwrap_or_default() as usize;
+    let values_count = word32(values, 1).unwrap_or_default() as usize;
     let mut found: Vec<(String, u64)> = Vec::new();
     let mut seen = std::collections::HashMap::<String, u32>::new();
-    for n in 0..named.min(valued).min(STATS_MAX) {
+    for n in 0..names_count.min(values_count).min(STATS_MAX) {
         let name = names.get(12 + n * STRING..12 + (n + 1) * STRING).map(text);
         let (Some(name), Some(value)) = (name, word64(values, n + 1)) else { break };
         let repeats = seen.entry(name.clone()).or_default();

@@ -33,7 +33,7 @@ const VETH_INFO_PEER: u16 = 1;
 /// The longest device name (`IFNAMSIZ` less the NUL).
 pub const NAME_MAX: usize = 15;
 
-/// Names of `struct rtnl_link_stats64` (linux/if_link.h) in its order, as the ledger writes them.
+/// Names of `struct rtnl_link_stats64` (`linux/if_link.h`) in its order, as the ledger writes them.
 const STATS: [&str; 25] = [
     "rx.packets",
     "tx.packets",
@@ -204,10 +204,10 @@ impl Netlink {
         self.change(&op, RTM_NEWLINK, CREATE, body.bytes()).map(drop)
     }
 
-    fn set_link(&mut self, op: &str, name: &str, change: LinkChange<'_>) -> Result<(), HostError> {
+    fn set_link(&mut self, op: &str, name: &str, change: &LinkChange<'_>) -> Result<(), HostError> {
         let body = match change {
-            LinkChange::Flags { flags, mask } => Body::new(&header(0, flags, mask)),
-            LinkChange::Attr { kind, value } => Body::new(&header(0, 0, 0)).raw(kind, value),
+            LinkChange::Flags { flags, mask } => Body::new(&header(0, *flags, *mask)),
+            LinkChange::Attr { kind, value } => Body::new(&header(0, 0, 0)).raw(*kind, value),
         };
         let body = body.text(IFLA_IFNAME, checked(name)?);
         self.change(&format!("{op} {name}"), RTM_NEWLINK, 0, body.bytes()).map(drop)
@@ -217,27 +217,27 @@ impl Netlink {
     pub fn set_up(&mut self, name: &str, up: bool) -> Result<(), HostError> {
         let mask = libc::IFF_UP as u32;
         let op = if up { "set up" } else { "set down" };
-        self.set_link(op, name, LinkChange::Flags { flags: if up { mask } else { 0 }, mask })
+        self.set_link(op, name, &LinkChange::Flags { flags: if up { mask } else { 0 }, mask })
     }
 
     /// Sets the MTU. **Unit** bytes.
     pub fn set_mtu(&mut self, name: &str, mtu: u32) -> Result<(), HostError> {
         let value = mtu.to_ne_bytes();
         let op = format!("set mtu {mtu} on");
-        self.set_link(&op, name, LinkChange::Attr { kind: IFLA_MTU, value: &value })
+        self.set_link(&op, name, &LinkChange::Attr { kind: IFLA_MTU, value: &value })
     }
 
     /// Sets the length that qdiscs take for their queue. **Unit** packets.
     pub fn set_txqueuelen(&mut self, name: &str, packets: u32) -> Result<(), HostError> {
         let value = packets.to_ne_bytes();
         let op = format!("set txqueuelen {packets} on");
-        self.set_link(&op, name, LinkChange::Attr { kind: IFLA_TXQLEN, value: &value })
+        self.set_link(&op, name, &LinkChange::Attr { kind: IFLA_TXQLEN, value: &value })
     }
 
     /// Sets the hardware address.
     pub fn set_mac(&mut self, name: &str, mac: [u8; 6]) -> Result<(), HostError> {
         let change = LinkChange::Attr { kind: IFLA_ADDRESS, value: &mac };
-        self.set_link("set the MAC address of", name, change)
+        self.set_link("set the MAC address of", name, &change)
     }
 
     /// Deletes a device (with its veth peer).

@@ -49,7 +49,7 @@ pub struct Qdisc {
 impl Qdisc {
     /// Reads one `RTM_NEWQDISC` payload.
     ///
-    /// **Source** net/sched/sch_api.c `tc_fill_qdisc`, net/core/gen_stats.c.
+    /// **Source** `net/sched/sch_api.c` `tc_fill_qdisc`, `net/core/gen_stats.c`.
     /// **Caveat** drops, requeues and overlimits are 32 bits wide and wrap.
     pub fn parse(payload: &[u8]) -> Result<Self, HostError> {
         let attrs = Attrs::after(payload, TCMSG)?;
@@ -157,7 +157,7 @@ impl QdiscSpec {
 
 /// Options of tbf: `struct tc_tbf_qopt`, then the burst in bytes, which needs no rate table.
 ///
-/// **Source** net/sched/sch_tbf.c `tbf_change`.
+/// **Source** `net/sched/sch_tbf.c` `tbf_change`.
 fn tbf(rate: u64, burst: u32, limit: u32) -> Body {
     let mut parms = vec![0, TC_LINKLAYER_ETHERNET, 0, 0, 0, 0, 0, 0];
     parms.extend(u32::try_from(rate).unwrap_or(u32::MAX).to_ne_bytes());

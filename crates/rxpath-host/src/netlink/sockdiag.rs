@@ -13,7 +13,7 @@ const INET_DIAG_SKMEMINFO: u16 = 7;
 const INET_DIAG_MSG: usize = 72;
 const ALL_STATES: u32 = u32::MAX;
 
-/// A socket's memory: `SK_MEMINFO_*` (linux/sock_diag.h).
+/// A socket's memory: `SK_MEMINFO_*` (`linux/sock_diag.h`).
 ///
 /// **Source** net/core/sock.c `sk_get_meminfo`. **Unit** bytes of truesize, except `drops`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,7 +133,7 @@ fn request(family: i32, port: u16) -> [u8; 56] {
 impl Netlink {
     /// The UDP sockets, IPv4 then IPv6, of this namespace, bound to `port` or all with `None`.
     ///
-    /// **Source** net/ipv4/udp_diag.c. **Cost** walks the UDP hash table, about 1 us a socket.
+    /// **Source** `net/ipv4/udp_diag.c`. **Cost** walks the UDP hash table, about 1 us a socket.
     /// **Errors** `Unsupported` when the kernel was built without `CONFIG_INET_UDP_DIAG`.
     pub fn udp_sockets(&mut self, port: Option<u16>) -> Result<Vec<UdpSocket>, HostError> {
         let mut sockets = Vec::new();

@@ -69,7 +69,7 @@ pub fn frames(datagram: &[u8]) -> Result<Vec<Frame<'_>>, HostError> {
 
 /// Reads the verdict out of an error or done message.
 ///
-/// **Source** net/netlink/af_netlink.c `netlink_ack`, `netlink_dump_done`.
+/// **Source** `net/netlink/af_netlink.c` `netlink_ack`, `netlink_dump_done`.
 pub fn verdict(frame: &Frame<'_>) -> Result<Verdict, HostError> {
     let Some(code) = frame.payload.first_chunk::<4>() else {
         // A done message without a code is how old kernels end a dump well.

@@ -165,13 +165,11 @@ impl Inside {
         let change = |(name, on): (&str, bool)| {
             let target = Target::Feature { dev: dev.into(), name: name.into() };
             let was = before.get(name).map(|feature| word(feature.active));
-            match &refusal {
-                Some(why) => Change::refused(target, was, &word(on), why.clone()),
-                None => {
-                    let is = after.get(name).map(|feature| word(feature.active));
-                    Change::judge(target, was, &word(on), is)
-                }
+            if let Some(why) = &refusal {
+                return Change::refused(target, was, &word(on), why.clone());
             }
+            let is = after.get(name).map(|feature| word(feature.active));
+            Change::judge(target, was, &word(on), is)
         };
         Ok(all.into_iter().map(change).collect())
     }

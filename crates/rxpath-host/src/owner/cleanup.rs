@@ -164,7 +164,7 @@ mod tests {
         let head_end = whole.iter().position(|b| *b == b'\n').unwrap();
         for end in 0..=whole.len() {
             let record = parse(&path, &whole[..end]);
-            let complete = whole[..end].iter().filter(|b| **b == b'\n').count();
+            let complete = whole[..end].split(|b| *b == b'\n').count() - 1;
             if end >= head_end {
                 assert_eq!(
                     record.unwrap().things.len(),

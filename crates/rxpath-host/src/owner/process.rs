@@ -1,6 +1,7 @@
 //! A process that can be told from a later one with the same pid.
 
 use std::fs;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -45,35 +46,32 @@ impl ProcessId {
     ///
     /// Goes through a pidfd, so the pid can't come to mean another process between check and signal.
     pub fn kill(&self) -> Result<bool, HostError> {
-        // SAFETY: pidfd_open takes two integers and touches no memory of ours.
-        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, self.pid, 0) };
-        if fd < 0 {
-            let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
-            return match errno {
-                libc::ESRCH => Ok(false),
-                _ => Err(HostError::kernel(format!("open process {}", self.pid), errno)),
-            };
-        }
-        let alive = self.is_alive();
-        let sent = if alive {
-            // SAFETY: the descriptor was just opened; a null siginfo is allowed.
-            unsafe {
-                libc::syscall(
-                    libc::SYS_pidfd_send_signal,
-                    fd,
-                    libc::SIGKILL,
-                    std::ptr::null::<libc::siginfo_t>(),
-                    0,
-                )
-            }
-        } else {
-            0
-        };
-        let error = HostError::last_os(format!("kill process {}", self.pid));
-        // SAFETY: closes the descriptor that was opened above and nothing else has.
-        unsafe { libc::close(fd as i32) };
-        if sent == 0 { Ok(alive) } else { Err(error) }
+        kill(*self)
     }
+}
+
+/// Kills the process that `id` names; `false` when it is gone.
+fn kill(id: ProcessId) -> Result<bool, HostError> {
+    // SAFETY: pidfd_open takes two integers and touches no memory of ours.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, id.pid, 0) };
+    if fd < 0 {
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+        return match errno {
+            libc::ESRCH => Ok(false),
+            _ => Err(HostError::kernel(format!("open process {}", id.pid), errno)),
+        };
+    }
+    // SAFETY: the descriptor was just opened and has no other owner.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+    if !id.is_alive() {
+        return Ok(false);
+    }
+    let no_info = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: the descriptor is open; a null siginfo is allowed.
+    let sent = unsafe {
+        libc::syscall(libc::SYS_pidfd_send_signal, fd.as_raw_fd(), libc::SIGKILL, no_info, 0)
+    };
+    if sent == 0 { Ok(true) } else { Err(HostError::last_os(format!("kill process {}", id.pid))) }
 }
 
 /// State and start time of a `/proc/PID/stat` line. The name in parentheses may hold anything.
