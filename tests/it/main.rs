@@ -1,3 +1,6 @@
 //! Tests of the built program that need no root.
 
 mod dependency_rule;
+mod report_browser;
+#[path = "../support/skip.rs"]
+mod skip;

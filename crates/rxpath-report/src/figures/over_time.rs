@@ -90,8 +90,8 @@ pub(super) fn queues(run: &Run) -> Option<Figure> {
             width: 1.8,
             dash: DASHES[n % 8].into(),
         });
-        let mut panel =
-            panel(shown, ("queue", at), curves.collect(), axis("bytes queued", top, number::bytes));
+        let y = Axis { steps: Steps::Binary, ..axis("bytes queued", top, number::bytes) };
+        let mut panel = panel(shown, ("queue", at), curves.collect(), y);
         panel.wide.marks.extend(limit.map(|at| Mark {
             at,
             vertical: false,
