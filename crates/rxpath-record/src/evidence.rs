@@ -33,6 +33,12 @@ pub struct Evidence {
     pub softirq: SoftirqPlace,
     /// `net.core.netdev_max_backlog` in packets, when it can be read.
     pub backlog_limit_packets: Option<u64>,
+    /// Datagrams per send call's message (`--gso N`; 1 without it), when the sender tells.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub segments_per_send: Option<u32>,
+    /// The longest time in the window in which nothing was read although datagrams waited, when the sampling shows it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reader_stall_s: Option<f64>,
     /// The trial's ledger (whole trial, not only the window).
     pub ledger: Ledger,
 }

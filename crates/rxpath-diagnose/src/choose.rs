@@ -1,0 +1,36 @@
+//! Which claim becomes the verdict, how sure it may be, and what is said of the others.
+
+use rxpath_record::verdict::{Confidence, EvidenceLine, Verdict};
+
+use crate::claim::Claim;
+use crate::lines::line;
+use crate::view::View;
+
+/// The verdict out of all claims: the largest loss decides; without one, the first rule that spoke; at last `rest`.
+pub fn verdict(view: &View, mut claims: Vec<Claim>, rest: Claim) -> Verdict {
+    // A stable sort: equal losses keep the order of the rules.
+    claims.sort_by_key(|claim| std::cmp::Reverse(claim.lost_packets));
+    let first = match claims.first() {
+        Some(claim) if claim.lost_packets >= rest.lost_packets => claims.remove(0),
+        _ => rest,
+    };
+    let next: Vec<EvidenceLine> = claims
+        .iter()
+        .filter(|claim| !claim.next.is_empty())
+        .map(|claim| line(format!("next: {}", claim.next), "the same trial"))
+        .collect();
+    let gaps: Vec<_> = view.gaps_in(first.needs).collect();
+    let confidence = gaps.iter().map(|gap| gap.cap()).fold(first.confidence, Confidence::min);
+    let mut evidence = first.evidence;
+    evidence.extend(next);
+    evidence.extend(gaps.iter().map(|gap| line(format!("missing: {}", gap.text), gap.source)));
+    Verdict {
+        stage: first.stage,
+        cpu: first.cpu,
+        confidence,
+        sentence: first.sentence,
+        evidence,
+        remedies: first.remedies,
+        paired_trial: first.paired_trial,
+    }
+}

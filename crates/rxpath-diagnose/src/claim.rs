@@ -1,0 +1,104 @@
+//! What a rule says when it speaks.
+
+use rxpath_record::verdict::{Confidence, EvidenceLine, PairedTrial, Stage};
+
+/// Kinds of evidence that a claim may rest on; where one has a hole, the claim is less sure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Counters and the ledger closing.
+    Ledger,
+    /// A window long enough to have rates and shares.
+    Window,
+    /// CPU time of the workload's CPUs.
+    Cpus,
+    /// Run and wait time of the sending threads.
+    Senders,
+    /// Run and wait time of the receiving threads.
+    Readers,
+    /// Memory and drops per socket.
+    Sockets,
+}
+
+/// One rule's answer.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The stage it names.
+    pub stage: Stage,
+    /// The CPU concerned.
+    pub cpu: Option<u32>,
+    /// How sure it is when all that it rests on is there.
+    pub confidence: Confidence,
+    /// What it rests on.
+    pub needs: &'static [Part],
+    /// Datagrams lost by what it names; 0 when it is not about loss.
+    pub lost_packets: u64,
+    /// One sentence.
+    pub sentence: String,
+    /// Its numbers, strongest first.
+    pub evidence: Vec<EvidenceLine>,
+    /// What to change, most effective first.
+    pub remedies: Vec<String>,
+    /// The trial that would decide.
+    pub paired_trial: Option<PairedTrial>,
+    /// What it adds to the verdict of another rule; empty = nothing.
+    pub next: String,
+}
+
+impl Claim {
+    /// A claim of `stage` with nothing but its sentence.
+    pub fn new(
+        stage: Stage,
+        confidence: Confidence,
+        needs: &'static [Part],
+        sentence: String,
+    ) -> Self {
+        Self {
+            stage,
+            cpu: None,
+            confidence,
+            needs,
+            lost_packets: 0,
+            sentence,
+            evidence: Vec::new(),
+            remedies: Vec::new(),
+            paired_trial: None,
+            next: String::new(),
+        }
+    }
+
+    /// Names the CPU.
+    pub fn on(mut self, cpu: Option<u32>) -> Self {
+        self.cpu = cpu;
+        self
+    }
+
+    /// Says how many datagrams it explains.
+    pub fn losing(mut self, packets: u64) -> Self {
+        self.lost_packets = packets;
+        self
+    }
+
+    /// Adds the evidence lines, strongest first.
+    pub fn because(mut self, lines: impl IntoIterator<Item = EvidenceLine>) -> Self {
+        self.evidence.extend(lines);
+        self
+    }
+
+    /// Adds a remedy after those that are more effective.
+    pub fn cure(mut self, remedy: impl Into<String>) -> Self {
+        self.remedies.push(remedy.into());
+        self
+    }
+
+    /// Names the trial that would decide.
+    pub fn decided_by(mut self, trial: Option<PairedTrial>) -> Self {
+        self.paired_trial = trial;
+        self
+    }
+
+    /// What this claim adds to another rule's verdict.
+    pub fn next(mut self, text: impl Into<String>) -> Self {
+        self.next = text.into();
+        self
+    }
+}

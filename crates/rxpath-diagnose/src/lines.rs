@@ -1,0 +1,187 @@
+//! Evidence lines that more than one rule shows.
+
+use rxpath_record::ledger::{Drop, Place};
+use rxpath_record::verdict::EvidenceLine;
+
+use crate::thresholds::{FOREIGN_RATIO, STEAL_RATIO};
+use crate::view::{Lead, Side, View, sound_ratio};
+use crate::wording::{count, cpus, datagrams, percent, rate, span, threads};
+
+const SCHEDSTAT: &str = "/proc/PID/task/TID/schedstat";
+
+/// One line.
+pub fn line(text: impl Into<String>, source: impl Into<String>) -> EvidenceLine {
+    EvidenceLine { text: text.into(), source: source.into() }
+}
+
+/// What was lost at `place`, one line for each owning counter.
+pub fn drops(view: &View, place: Place) -> Vec<EvidenceLine> {
+    view.drops_at(place).into_iter().map(|drop| drop_line(view, drop)).collect()
+}
+
+fn drop_line(view: &View, drop: &Drop) -> EvidenceLine {
+    let bound = if drop.exact { "" } else { "at least " };
+    let mut text = format!(
+        "{bound}{} of {} offered ({}) lost at {}",
+        count(drop.packets),
+        count(view.offered_packets()),
+        percent(view.of_offered(drop.packets)),
+        place(drop.place),
+    );
+    let disagree: Vec<&str> =
+        drop.cross_checks.iter().filter(|c| !c.agrees).map(|c| c.counter.as_str()).collect();
+    if !disagree.is_empty() {
+        text = format!("{text}; {} says otherwise", disagree.join(", "));
+    }
+    let derived = if drop.derived { " (derived)" } else { "" };
+    line(text, format!("{}{derived}", drop.counter))
+}
+
+/// A place in words.
+pub fn place(place: Place) -> &'static str {
+    match place {
+        Place::SendCall => "the send call",
+        Place::Qdisc => "the sender's queueing discipline",
+        Place::Ring => "the device ring",
+        Place::Backlog => "the RPS backlog",
+        Place::IngressHook => "an ingress hook",
+        Place::Ip => "the IP layer",
+        Place::ReversePath => "the reverse path filter",
+        Place::Netfilter => "netfilter",
+        Place::NoListener => "a port without a listener",
+        Place::Checksum => "the UDP checksum",
+        Place::SocketBuffer => "the socket's receive buffer",
+        Place::UdpMemory => "the machine-wide UDP memory limit",
+        Place::UdpMemoryUncounted => "the UDP memory limit (seen in the sockets only)",
+        Place::UdpOther => "UDP, for another reason",
+    }
+}
+
+/// Offered and delivered rate of the window.
+pub fn rates(view: &View) -> EvidenceLine {
+    let asked = view.asked_pps().map(|pps| format!("asked for {}, ", rate(pps)));
+    let text = format!(
+        "{}the sender offered {} and the application read {}",
+        asked.unwrap_or_default(),
+        rate(view.offered_pps()),
+        rate(view.delivered_pps()),
+    );
+    line(text, "sender's and receiver's own counts in the window")
+}
+
+/// That nothing noteworthy was lost.
+pub fn lossless(view: &View) -> EvidenceLine {
+    let (lost, offered) = (view.lost_packets(), count(view.offered_packets()));
+    let text = if lost == 0 {
+        format!("nothing was lost of {offered} offered")
+    } else {
+        let share = percent(view.of_offered(lost));
+        format!("{} of {offered} offered ({share}) lost: too few to be the limit", count(lost))
+    };
+    line(text, "ledger")
+}
+
+/// The busiest thread of a side: what it ran and waited.
+pub fn lead(whose: &str, side: &Side) -> EvidenceLine {
+    let Lead { cpu, running, waiting, .. } = side.lead;
+    let which = if side.count > 1 {
+        format!("the busiest of the {whose}'s {}", threads(side.count))
+    } else {
+        format!("the {whose}'s thread")
+    };
+    let on = cpu.map(|cpu| format!(" on CPU {cpu}")).unwrap_or_default();
+    let text = format!(
+        "{which} ran {} of the window{on} and waited for a CPU {} (softirqs on top of it count as its running)",
+        percent(running),
+        percent(waiting),
+    );
+    line(text, SCHEDSTAT)
+}
+
+/// What one datagram cost the reading threads, and the rate that follows from it.
+pub fn reader_cost(view: &View) -> Option<EvidenceLine> {
+    let side = &view.reader;
+    let cost_ns = side.cost_ns(view.window_s).filter(|ns| *ns >= 1.0)?;
+    let rate_each = 1e9 / cost_ns;
+    let text = format!(
+        "a datagram cost the receiving application {} of running time: {} can read at most {}",
+        span(cost_ns / 1e9),
+        threads(side.active),
+        rate(rate_each * side.active as f64),
+    );
+    Some(line(text, format!("{SCHEDSTAT} over the receiver's count")))
+}
+
+/// Who else used `cpu`, as far as it was worth a word.
+pub fn others_on(view: &View, cpu: Option<u32>) -> Vec<EvidenceLine> {
+    let Some(usage) = cpu.and_then(|cpu| view.cpu(cpu)) else { return Vec::new() };
+    let foreign = usage.foreign_ratio.map(sound_ratio).filter(|ratio| *ratio >= FOREIGN_RATIO);
+    let steal = Some(sound_ratio(usage.steal_ratio)).filter(|ratio| *ratio >= STEAL_RATIO);
+    let mut lines = Vec::new();
+    if let Some(ratio) = foreign {
+        let text = format!(
+            "threads that are not the workload's took {} of CPU {}",
+            percent(ratio),
+            usage.cpu
+        );
+        lines.push(line(text, "/proc/PID/task/*/schedstat of the others"));
+    }
+    if let Some(ratio) = steal {
+        let text = format!("the hypervisor took {} of CPU {}", percent(ratio), usage.cpu);
+        lines.push(line(text, format!("/proc/stat cpu{} steal", usage.cpu)));
+    }
+    lines
+}
+
+/// How busy `cpu` was, and with what.
+pub fn cpu_use(view: &View, cpu: u32) -> Option<EvidenceLine> {
+    let usage = view.cpu(cpu)?;
+    let share = |ratio: f64| percent(sound_ratio(ratio));
+    let text = format!(
+        "CPU {cpu} was busy {} of the window; by ticks, which err by half and more: softirq {}, system {}, user {}",
+        percent(view.busy_ratio(cpu)?),
+        share(usage.softirq_ratio),
+        share(usage.system_ratio),
+        share(usage.user_ratio),
+    );
+    Some(line(text, format!("/proc/stat cpu{cpu}")))
+}
+
+/// How full the sockets' queues were.
+pub fn queues(view: &View) -> Option<EvidenceLine> {
+    let sampled = view.sockets.iter().filter(|s| s.samples > 0 && s.rcvbuf_bytes > 0);
+    let fullest = sampled.max_by(|a, b| {
+        let fill = |s: &rxpath_record::evidence::SocketUse| {
+            sound_ratio(s.queue_mean_bytes / s.rcvbuf_bytes as f64)
+        };
+        fill(a).total_cmp(&fill(b)).then(b.index.cmp(&a.index))
+    })?;
+    let of = |bytes: f64| percent(sound_ratio(bytes / fullest.rcvbuf_bytes as f64));
+    let text = format!(
+        "the queue of socket {} held {} of its {} bytes on average and {} at most ({} samples)",
+        fullest.index,
+        of(fullest.queue_mean_bytes),
+        count(fullest.rcvbuf_bytes),
+        of(fullest.queue_max_bytes as f64),
+        count(fullest.samples),
+    );
+    Some(line(text, "SO_MEMINFO rmem_alloc and rcvbuf"))
+}
+
+/// That softirqs of the receive path share the reader's CPU.
+pub fn softirq_beside_reader(view: &View) -> Option<EvidenceLine> {
+    let cpu = view.softirq_on_reader()?;
+    let ratio = view.softirq_ratio(cpu)?;
+    let text = format!(
+        "the receive softirq runs on {}, the reader's CPU: {} of its ticks",
+        cpus(&[cpu]),
+        percent(ratio)
+    );
+    Some(line(text, format!("/proc/stat cpu{cpu} softirq")))
+}
+
+/// What a claim of a loss adds to another verdict.
+pub fn next_loss(view: &View, lost: u64, at: Place) -> String {
+    let share = percent(view.of_offered(lost));
+    format!("{} ({share} of the offered) lost at {}", datagrams(lost), place(at))
+}

@@ -1,0 +1,76 @@
+//! Why a socket's queue overflows: the one question that the socket rules divide among them.
+//!
+//! Each rule answers for one cause, so exactly one of them speaks when datagrams are lost at the socket.
+
+use rxpath_record::ledger::Place;
+
+use crate::thresholds::{
+    LIVELOCK_DELIVERED_RATIO, LIVELOCK_SOFTIRQ_RATIO, SPARE_RATIO, UNEVEN_FACTOR,
+};
+use crate::view::View;
+
+/// The cause of socket drops, as far as the evidence tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Nobody knows what the reader did.
+    NotMeasured,
+    /// Softirqs own the reader's CPU.
+    Livelock {
+        /// That CPU.
+        cpu: u32,
+    },
+    /// The reader had work and no CPU.
+    Descheduled,
+    /// One of several sockets gets more than its share, and its reader is full while others have time.
+    Uneven,
+    /// Several threads are full on one socket.
+    SharedSocket,
+    /// The reader is full.
+    Full,
+    /// The reader had time left: bursts or stalls.
+    HasTime,
+}
+
+/// The cause of the drops at the socket; `None` when too few are lost there.
+pub fn cause(view: &View) -> Option<Cause> {
+    if !view.is_loss(view.lost_at(Place::SocketBuffer)) {
+        return None;
+    }
+    Some(if view.reader.count == 0 {
+        Cause::NotMeasured
+    } else if let Some(cpu) = livelocked(view) {
+        Cause::Livelock { cpu }
+    } else if view.reader.lead.is_kept_waiting() {
+        Cause::Descheduled
+    } else if !view.reader.lead.is_full() {
+        Cause::HasTime
+    } else if uneven(view).is_some() {
+        Cause::Uneven
+    } else if view.sockets.len() == 1 && view.reader.active > 1 {
+        Cause::SharedSocket
+    } else {
+        Cause::Full
+    })
+}
+
+fn livelocked(view: &View) -> Option<u32> {
+    let cpu = view.softirq_on_reader()?;
+    let owned = view.softirq_ratio(cpu)? >= LIVELOCK_SOFTIRQ_RATIO;
+    let starved = view.delivered_pps() <= LIVELOCK_DELIVERED_RATIO * view.offered_pps();
+    (owned && starved && view.offered_pps() > 0.0).then_some(cpu)
+}
+
+/// The most loaded socket (index) and its share of all arrivals, when the spreading overloads it.
+pub fn uneven(view: &View) -> Option<(u32, f64)> {
+    if view.sockets.len() < 2 || view.reader.least_demand >= SPARE_RATIO {
+        return None;
+    }
+    let load =
+        |i: usize| view.sockets[i].delivered_packets.saturating_add(view.sockets[i].drops_packets);
+    let all: f64 = (0..view.sockets.len()).map(|i| load(i) as f64).sum();
+    let most = (0..view.sockets.len()).max_by_key(|&i| (load(i), std::cmp::Reverse(i)))?;
+    let share = load(most) as f64 / all;
+    let fair = 1.0 / view.sockets.len() as f64;
+    let drops = view.sockets[most].drops_packets > 0;
+    (drops && share >= UNEVEN_FACTOR * fair).then_some((view.sockets[most].index, share))
+}

@@ -1,0 +1,57 @@
+//! The rules, one file each; a new one is a file and a line in [`ALL`].
+
+mod application;
+mod backlog;
+mod blocked;
+mod checksum;
+mod descheduled;
+mod filter;
+mod livelock;
+mod no_listener;
+mod nothing;
+mod protocol;
+mod qdisc;
+mod ring;
+mod sender;
+mod sender_or_softirq;
+mod sender_spare;
+mod shared_socket;
+mod socket_queue;
+mod softirq;
+mod udp_memory;
+mod uneven;
+mod unknown;
+
+use crate::claim::Claim;
+use crate::view::View;
+
+pub use unknown::rest;
+
+/// A rule claims, or stays silent where it has nothing to say.
+pub type Rule = fn(&View) -> Option<Claim>;
+
+/// Every rule. Among claims of equal loss, and among those without loss, the first one wins.
+pub const ALL: &[Rule] = &[
+    // Losses, in the order of the way.
+    qdisc::judge,
+    softirq::judge,
+    ring::judge,
+    backlog::judge,
+    filter::judge,
+    protocol::judge,
+    no_listener::judge,
+    checksum::judge,
+    livelock::judge,
+    descheduled::judge,
+    uneven::judge,
+    shared_socket::judge,
+    application::judge,
+    socket_queue::judge,
+    udp_memory::judge,
+    // Nothing noteworthy lost: who had no time left.
+    nothing::judge,
+    blocked::judge,
+    sender_or_softirq::judge,
+    sender::judge,
+    sender_spare::judge,
+];

@@ -1,0 +1,82 @@
+//! The reading application is busy all the time and still too slow.
+
+use rxpath_record::ledger::Place;
+use rxpath_record::verdict::{Confidence, EvidenceLine, Stage};
+
+use crate::claim::{Claim, Part};
+use crate::lines::{
+    cpu_use, drops, lead, next_loss, others_on, queues, rates, reader_cost, softirq_beside_reader,
+};
+use crate::reader::{Cause, cause};
+use crate::thresholds::FULL_RATIO;
+use crate::view::View;
+use crate::wording::percent;
+
+/// What claims about a full reader rest on.
+pub const NEEDS: &[Part] = &[Part::Ledger, Part::Window, Part::Cpus, Part::Readers, Part::Sockets];
+
+/// How sure a full reader is the limit: its own time, its CPU and the counter are three witnesses.
+///
+/// A CPU that softirqs share with the reader takes one away: running time includes them.
+pub fn confidence(view: &View) -> Confidence {
+    let lead = &view.reader.lead;
+    let cpu_full = lead.cpu.and_then(|cpu| view.busy_ratio(cpu)).is_none_or(|b| b >= FULL_RATIO);
+    let own_time = view.softirq_on_reader().is_none();
+    if lead.running >= FULL_RATIO && cpu_full && own_time {
+        Confidence::Strong
+    } else {
+        Confidence::Fair
+    }
+}
+
+/// The lines that every claim about a full reader shows.
+pub fn evidence(view: &View) -> Vec<EvidenceLine> {
+    let mut lines = vec![lead("receiver", &view.reader)];
+    lines.extend(drops(view, Place::SocketBuffer));
+    lines.extend(reader_cost(view));
+    lines.extend(queues(view));
+    lines.extend(softirq_beside_reader(view));
+    lines.extend(view.reader.lead.cpu.and_then(|cpu| cpu_use(view, cpu)));
+    lines.extend(others_on(view, view.reader.lead.cpu));
+    lines.push(rates(view));
+    lines
+}
+
+pub fn judge(view: &View) -> Option<Claim> {
+    if cause(view)? != Cause::Full {
+        return None;
+    }
+    let lost = view.lost_at(Place::SocketBuffer);
+    let reader = &view.reader;
+    let cpu = reader.lead.cpu;
+    let busy = cpu.and_then(|cpu| Some((cpu, view.busy_ratio(cpu)?)));
+    let what = match busy {
+        Some((cpu, busy)) => format!("CPU {cpu} is {} busy", percent(busy)),
+        None => format!("its busiest thread ran {} of the window", percent(reader.lead.running)),
+    };
+    let with =
+        if view.softirq_on_reader().is_some() { " with it and the receive softirq" } else { "" };
+    let sentence = format!("the receiving application is the limit: {what}{with}");
+    let mut claim = Claim::new(Stage::Application, confidence(view), NEEDS, sentence)
+        .on(cpu)
+        .losing(lost)
+        .because(evidence(view))
+        .next(next_loss(view, lost, Place::SocketBuffer));
+    if let Some(cpu) = view.softirq_on_reader() {
+        claim = claim.cure(format!(
+            "take the receive softirq off CPU {cpu}: another CPU in rps_cpus, or move the reader (`serve udp --cpu`)"
+        ));
+    }
+    if view.raw.cpus.len() > reader.count {
+        claim = claim.cure(format!(
+            "more readers, each with a socket and a CPU of its own: `serve udp --threads {} --sockets reuseport --cpu LIST`",
+            reader.count + 1
+        ));
+    }
+    Some(
+        claim
+            .cure("more datagrams per system call: `serve udp --batch 1024` (recvmmsg); with a GSO sender `--gro`")
+            .cure("less work per datagram in the application: its share of the cost above is its own (`--work`)")
+            .cure("a larger receive buffer does not help: the queue fills as long as more arrives than is read"),
+    )
+}

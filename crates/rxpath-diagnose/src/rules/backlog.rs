@@ -1,0 +1,51 @@
+//! The RPS backlog overflows although its CPU is not filled by softirqs.
+
+use rxpath_record::ledger::Place;
+use rxpath_record::verdict::{Confidence, Stage};
+
+use super::softirq::saturated;
+use crate::claim::{Claim, Part};
+use crate::lines::{cpu_use, drops, line, next_loss, rates};
+use crate::view::View;
+use crate::wording::{count, percent, span};
+
+pub fn judge(view: &View) -> Option<Claim> {
+    let lost = view.lost_at(Place::Backlog);
+    let softirq_has_it = saturated(view).is_some() && lost >= view.lost_at(Place::Ring);
+    if !view.is_loss(lost) || softirq_has_it {
+        return None;
+    }
+    let cpu = view.busiest_softirq_cpu();
+    let share = percent(view.of_offered(lost));
+    let busy = cpu.map_or_else(String::new, |(cpu, busy)| {
+        format!(", while CPU {cpu}, which empties it, is {} busy", percent(busy))
+    });
+    let limit = view.raw.backlog_limit_packets.map(|limit| {
+        let holds = (view.offered_pps() > 0.0)
+            .then(|| format!(": {} at the offered rate", span(limit as f64 / view.offered_pps())));
+        let text = format!(
+            "a backlog holds {} packets (one per CPU and for the whole host){}",
+            count(limit),
+            holds.unwrap_or_default()
+        );
+        line(text, "sysctl net.core.netdev_max_backlog")
+    });
+    Some(
+        Claim::new(
+            Stage::Backlog,
+            if cpu.is_some() { Confidence::Strong } else { Confidence::Fair },
+            &[Part::Ledger, Part::Window, Part::Cpus],
+            format!("the RPS backlog is the limit: it lost {share} of the offered datagrams{busy}"),
+        )
+        .on(cpu.map(|(cpu, _)| cpu))
+        .losing(lost)
+        .because(drops(view, Place::Backlog))
+        .because(cpu.and_then(|(cpu, _)| cpu_use(view, cpu)))
+        .because(limit)
+        .because([rates(view)])
+        .cure("spread over more CPUs (a wider rps_cpus mask) with more flows (`load udp --unconnected --flows 16`)")
+        .cure("raise net.core.netdev_max_backlog: it is one value for the whole host, not for a namespace, and every backlog may then hold that many packets of memory and delay")
+        .cure("a sender's send buffer under the backlog's length slows the sender instead of losing (`load udp --sndbuf`)")
+        .next(next_loss(view, lost, Place::Backlog)),
+    )
+}

@@ -1,0 +1,64 @@
+//! The sender was blocked on its own send buffer: the path set its pace, and nothing was lost.
+
+use rxpath_record::evidence::SoftirqPlace;
+use rxpath_record::verdict::{Confidence, Stage};
+
+use super::softirq::saturated;
+use crate::claim::{Claim, Part};
+use crate::lines::{cpu_use, lead, line, lossless, others_on, rates};
+use crate::thresholds::BLOCKED_RATIO;
+use crate::view::View;
+use crate::wording::percent;
+
+const NEEDS: &[Part] = &[Part::Ledger, Part::Window, Part::Cpus, Part::Senders];
+
+/// Whether the path slowed the sender.
+pub fn is_blocked(view: &View) -> bool {
+    view.blocked_ratio() >= BLOCKED_RATIO
+}
+
+pub fn judge(view: &View) -> Option<Claim> {
+    if !is_blocked(view) {
+        return None;
+    }
+    let blocked = percent(view.blocked_ratio());
+    let held = line(
+        format!(
+            "the sender was blocked on its own send buffer {blocked} of its time: a packet is charged to it until the receiving socket takes it, so the load was a closed loop"
+        ),
+        "the sender's blocked_s",
+    );
+    let in_call = matches!(view.raw.softirq, SoftirqPlace::SenderCall);
+    let cpu = if in_call { None } else { saturated(view) };
+    let near = cpu.or_else(|| view.busiest_softirq_cpu().map(|(cpu, _)| cpu));
+    let claim = match cpu {
+        Some(cpu) => Claim::new(
+            Stage::Softirq,
+            Confidence::Strong,
+            NEEDS,
+            format!(
+                "receive softirq processing on CPU {cpu} is the limit: CPU {cpu} is {} busy and the sender waited for it {blocked} of its time",
+                view.busy_ratio(cpu).map_or_else(String::new, percent)
+            ),
+        )
+        .on(Some(cpu))
+        .cure("spread the flows over more CPUs: a wider rps_cpus mask or more queues (ethtool -L), with at least 16 flows (`load udp --unconnected --flows 16`)")
+        .cure(format!("take work off CPU {cpu}: fewer netfilter rules on the way in, the reader on another CPU (`serve udp --cpu`)")),
+        None => Claim::new(
+            Stage::Unknown,
+            Confidence::Weak,
+            NEEDS,
+            format!("the path set the pace, and what held the packets is not known: the sender was blocked {blocked} of its time and no CPU of the receive softirq is full"),
+        )
+        .cure("look for a shaper on the sender's device (`tc -s qdisc show dev IF`: backlog, overlimits)")
+        .cure("a larger send buffer (`load udp --sndbuf`) turns the wait into drops that a counter owns"),
+    };
+    Some(
+        claim
+            .because([held])
+            .because(near.and_then(|cpu| cpu_use(view, cpu)))
+            .because(others_on(view, near))
+            .because([lossless(view), lead("sender", &view.sender), rates(view)])
+            .next(format!("the sender was blocked on its own send buffer {blocked} of its time")),
+    )
+}

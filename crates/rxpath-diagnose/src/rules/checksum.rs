@@ -1,0 +1,33 @@
+//! Datagrams arrive with a wrong UDP checksum.
+
+use rxpath_record::ledger::Place;
+use rxpath_record::verdict::{Confidence, Stage};
+
+use crate::claim::{Claim, Part};
+use crate::lines::{drops, next_loss, rates};
+use crate::view::View;
+use crate::wording::percent;
+
+pub fn judge(view: &View) -> Option<Claim> {
+    let lost = view.lost_at(Place::Checksum);
+    if !view.is_loss(lost) {
+        return None;
+    }
+    Some(
+        Claim::new(
+            Stage::Checksum,
+            Confidence::Strong,
+            &[Part::Ledger],
+            format!(
+                "damaged datagrams are the limit: {} of the offered ones carried a wrong UDP checksum",
+                percent(view.of_offered(lost))
+            ),
+        )
+        .losing(lost)
+        .because(drops(view, Place::Checksum))
+        .because([rates(view)])
+        .cure("find what damages them: a sender that fills in the checksum itself (raw or AF_PACKET), a device or tunnel with broken offload (`ethtool -K IF tx off` on the sender, one at a time), a bad link")
+        .cure("datagrams over 76 bytes of UDP length are verified only when the reader reaches them: until then they cost socket buffer and reader time like good ones")
+        .next(next_loss(view, lost, Place::Checksum)),
+    )
+}

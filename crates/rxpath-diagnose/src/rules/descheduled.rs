@@ -1,0 +1,63 @@
+//! The reader has datagrams waiting and is not given its CPU.
+
+use rxpath_record::ledger::Place;
+use rxpath_record::verdict::{Confidence, Stage};
+
+use crate::claim::{Claim, Part};
+use crate::lines::{
+    cpu_use, drops, lead, line, next_loss, others_on, queues, rates, softirq_beside_reader,
+};
+use crate::reader::{Cause, cause};
+use crate::thresholds::{FOREIGN_RATIO, WAITING_MUCH_RATIO};
+use crate::view::View;
+use crate::wording::percent;
+
+pub fn judge(view: &View) -> Option<Claim> {
+    if cause(view)? != Cause::Descheduled {
+        return None;
+    }
+    let lost = view.lost_at(Place::SocketBuffer);
+    let reader = &view.reader.lead;
+    let cpu = reader.cpu;
+    let foreign = cpu
+        .and_then(|cpu| view.cpu(cpu)?.foreign_ratio)
+        .is_some_and(|ratio| ratio.is_finite() && ratio >= FOREIGN_RATIO);
+    let sender = view.sender_on_reader();
+    let named = foreign || sender.is_some() || view.reader.count > view.reader.cpus.len();
+    let sure = reader.waiting >= WAITING_MUCH_RATIO && named;
+    let of = cpu.map_or_else(|| "a CPU".to_string(), |cpu| format!("CPU {cpu}"));
+    let beside = sender.map(|cpu| {
+        line(
+            format!("the sender runs on CPU {cpu} too, with its system calls and the receive work in them"),
+            "CPUs seen",
+        )
+    });
+    let mut claim = Claim::new(
+        Stage::ApplicationDescheduled,
+        if sure { Confidence::Strong } else { Confidence::Fair },
+        &[Part::Ledger, Part::Window, Part::Cpus, Part::Readers, Part::Sockets],
+        format!(
+            "the receiving application is kept off its CPU: it waited for {of} {} of the window while its socket overflowed",
+            percent(reader.waiting)
+        ),
+    )
+    .on(cpu)
+    .losing(lost)
+    .because([lead("receiver", &view.reader)])
+    .because(drops(view, Place::SocketBuffer))
+    .because(beside)
+    .because(others_on(view, cpu))
+    .because(softirq_beside_reader(view))
+    .because(cpu.and_then(|cpu| cpu_use(view, cpu)))
+    .because(queues(view))
+    .because([rates(view)])
+    .next(next_loss(view, lost, Place::SocketBuffer));
+    if view.raw.cpus.len() > 1 {
+        claim = claim.cure("give the reader a CPU of its own (`serve udp --cpu`), apart from the sender's and from other programs");
+    }
+    Some(
+        claim
+            .cure("a better priority: `nice -n -15`, or `chrt -r 1` for a reader that sleeps")
+            .cure("a larger receive buffer (`serve udp --rcvbuf`) survives waits up to its length, not a lack of CPU"),
+    )
+}

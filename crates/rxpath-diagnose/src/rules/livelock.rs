@@ -1,0 +1,49 @@
+//! Receive livelock: softirqs own the reader's CPU, and what they bring is thrown away at the socket.
+
+use rxpath_record::ledger::Place;
+use rxpath_record::verdict::{Confidence, Stage};
+
+use crate::claim::{Claim, Part};
+use crate::lines::{cpu_use, drops, lead, line, next_loss, rates, softirq_beside_reader};
+use crate::reader::{Cause, cause};
+use crate::thresholds::SOFTIRQ_MOST_RATIO;
+use crate::view::View;
+use crate::wording::{percent, rate};
+
+pub fn judge(view: &View) -> Option<Claim> {
+    let Some(Cause::Livelock { cpu }) = cause(view) else { return None };
+    let lost = view.lost_at(Place::SocketBuffer);
+    let softirq = view.softirq_ratio(cpu)?;
+    let sure = softirq >= SOFTIRQ_MOST_RATIO;
+    let own = line(
+        format!(
+            "the running time of a thread includes the softirqs on top of it, so the reader's {} is not its own",
+            percent(view.reader.lead.running)
+        ),
+        "/proc/PID/task/TID/schedstat",
+    );
+    Some(
+        Claim::new(
+            Stage::Livelock,
+            if sure { Confidence::Strong } else { Confidence::Fair },
+            &[Part::Ledger, Part::Window, Part::Cpus, Part::Readers, Part::Sockets],
+            format!(
+                "receive livelock: softirqs take {} of CPU {cpu}, the reader's, which reads {} of the {} offered",
+                percent(softirq),
+                rate(view.delivered_pps()),
+                rate(view.offered_pps()),
+            ),
+        )
+        .on(Some(cpu))
+        .losing(lost)
+        .because(drops(view, Place::SocketBuffer))
+        .because(softirq_beside_reader(view))
+        .because(cpu_use(view, cpu))
+        .because([lead("receiver", &view.reader), own, rates(view)])
+        .cure(format!("take the receive softirq off CPU {cpu}: another CPU in rps_cpus, or none (0), or move the reader (`serve udp --cpu`)"))
+        .cure("a NAPI thread (`echo 1 > /sys/class/net/IF/threaded`) takes turns with the reader instead of interrupting it")
+        .cure("make each packet cheaper before the socket: UDP_GRO on the receiver (`serve udp --gro`) keeps a GSO sender's aggregates whole")
+        .cure("offer less than the knee (`load udp --rate`): beyond it more offered means less delivered")
+        .next(next_loss(view, lost, Place::SocketBuffer)),
+    )
+}

@@ -1,0 +1,37 @@
+//! Nobody listens on the port.
+
+use rxpath_record::ledger::Place;
+use rxpath_record::verdict::{Confidence, Stage};
+
+use crate::claim::{Claim, Part};
+use crate::lines::{drops, next_loss, rates};
+use crate::view::View;
+use crate::wording::percent;
+
+pub fn judge(view: &View) -> Option<Claim> {
+    let lost = view.lost_at(Place::NoListener);
+    if !view.is_loss(lost) {
+        return None;
+    }
+    let share = percent(view.of_offered(lost));
+    let some_read = view.raw.ledger.delivered_packets > 0;
+    let why = if some_read {
+        "the rest was read: the receiver was gone for a part of the time, or listens on other addresses or ports"
+    } else {
+        "none was read"
+    };
+    Some(
+        Claim::new(
+            Stage::NoListener,
+            Confidence::Strong,
+            &[Part::Ledger],
+            format!("nobody listens: {share} of the offered datagrams met no socket on their port; {why}"),
+        )
+        .losing(lost)
+        .because(drops(view, Place::NoListener))
+        .because([rates(view)])
+        .cure("start the receiver before the sender, on the same address and port (`ss -uln` shows the sockets of a namespace)")
+        .cure("a socket bound to one address takes no datagrams for another: listen on 0.0.0.0 or [::], or on each address")
+        .next(next_loss(view, lost, Place::NoListener)),
+    )
+}

@@ -1,0 +1,44 @@
+//! The sender's own host refuses or drops: its queueing discipline, or the send call itself.
+
+use rxpath_record::ledger::Place;
+use rxpath_record::verdict::{Confidence, Stage};
+
+use crate::claim::{Claim, Part};
+use crate::lines::{drops, next_loss, rates};
+use crate::view::View;
+use crate::wording::percent;
+
+pub fn judge(view: &View) -> Option<Claim> {
+    let (place, lost) = [Place::Qdisc, Place::SendCall]
+        .map(|place| (place, view.lost_at(place)))
+        .into_iter()
+        .max_by_key(|(place, lost)| (*lost, *place))?;
+    if !view.is_loss(lost) {
+        return None;
+    }
+    let share = percent(view.of_offered(lost));
+    let (sentence, remedy) = if place == Place::Qdisc {
+        (
+            format!(
+                "the sender's queueing discipline is the limit: it dropped {share} of the offered datagrams"
+            ),
+            "raise the rate or the queue of the sender's qdisc (`tc qdisc show dev IF`), or replace it with `noqueue` or `fq`",
+        )
+    } else {
+        (
+            format!(
+                "the sender's kernel is the limit: it refused {share} of the offered datagrams at the send call"
+            ),
+            "look at the sender's errno counts: EPERM = a netfilter OUTPUT rule, ENOBUFS = a full qdisc, EMSGSIZE = --size over the MTU",
+        )
+    };
+    Some(
+        Claim::new(Stage::Sender, Confidence::Strong, &[Part::Ledger], sentence)
+            .losing(lost)
+            .because(drops(view, place))
+            .because([rates(view)])
+            .cure(remedy)
+            .cure("offer less: --rate on the sender")
+            .next(next_loss(view, lost, place)),
+    )
+}

@@ -1,0 +1,57 @@
+//! The device ring overflows although its softirq's CPU is not filled by softirqs.
+
+use rxpath_record::evidence::SoftirqPlace;
+use rxpath_record::ledger::Place;
+use rxpath_record::verdict::{Confidence, Stage};
+
+use super::softirq::saturated;
+use crate::claim::{Claim, Part};
+use crate::lines::{cpu_use, drops, next_loss, others_on, rates};
+use crate::thresholds::FULL_RATIO;
+use crate::view::View;
+use crate::wording::percent;
+
+pub fn judge(view: &View) -> Option<Claim> {
+    let lost = view.lost_at(Place::Ring);
+    let softirq_has_it = saturated(view).is_some() && lost > view.lost_at(Place::Backlog);
+    if !view.is_loss(lost) || softirq_has_it {
+        return None;
+    }
+    let cpu = view.busiest_softirq_cpu();
+    let share = percent(view.of_offered(lost));
+    let starved = cpu.is_some_and(|(_, busy)| busy >= FULL_RATIO);
+    let why = match cpu {
+        Some((cpu, _)) if starved => {
+            format!("CPU {cpu} is busy with other work and the poll comes too late")
+        }
+        Some((cpu, busy)) => {
+            format!("bursts overflow it while CPU {cpu} is only {} busy", percent(busy))
+        }
+        None => "it was not emptied in time".into(),
+    };
+    let thread = matches!(view.raw.softirq, SoftirqPlace::NapiThread { .. });
+    let mut claim = Claim::new(
+        Stage::Ring,
+        if cpu.is_some() { Confidence::Strong } else { Confidence::Fair },
+        &[Part::Ledger, Part::Window, Part::Cpus],
+        format!("the device ring is the limit: it lost {share} of the offered datagrams; {why}"),
+    )
+    .on(cpu.map(|(cpu, _)| cpu))
+    .losing(lost)
+    .because(drops(view, Place::Ring))
+    .because(cpu.and_then(|(cpu, _)| cpu_use(view, cpu)))
+    .because(others_on(view, cpu.map(|(cpu, _)| cpu)))
+    .because([rates(view)])
+    .next(next_loss(view, lost, Place::Ring));
+    if thread {
+        claim = claim.cure("give the NAPI thread (`napi/IF-N`) a CPU of its own (taskset) or a better priority than what shares its CPU (chrt, renice)");
+    } else if starved {
+        claim = claim
+            .cure("move the other work off the CPU that polls (`--cpu`, taskset, smp_affinity)");
+    }
+    Some(
+        claim
+            .cure("a longer ring where the device has one (`ethtool -G IF rx N`); a veth's ring is 256, fixed")
+            .cure("more queues, so that several CPUs poll (`ethtool -L IF rx N`)"),
+    )
+}

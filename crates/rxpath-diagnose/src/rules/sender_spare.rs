@@ -1,0 +1,58 @@
+//! The sender offered less than asked or than it could, with time left: it was kept from its CPU, or it paused.
+
+use rxpath_record::verdict::{Confidence, Stage};
+
+use super::blocked::is_blocked;
+use super::nothing::reached;
+use crate::claim::{Claim, Part};
+use crate::lines::{cpu_use, lead, lossless, others_on, rates};
+use crate::view::View;
+use crate::wording::{percent, rate};
+
+pub fn judge(view: &View) -> Option<Claim> {
+    let sender = &view.sender;
+    let busy = sender.count == 0 || sender.lead.is_full();
+    if view.loses() || busy || reached(view) || is_blocked(view) || view.offered_pps() <= 0.0 {
+        return None;
+    }
+    let lead_thread = &sender.lead;
+    let of = lead_thread.cpu.map_or_else(|| "a CPU".to_string(), |cpu| format!("CPU {cpu}"));
+    let (confidence, why, remedy) = if lead_thread.is_kept_waiting() {
+        (
+            Confidence::Fair,
+            format!(
+                "it waited for {of} {} of the window while others ran",
+                percent(lead_thread.waiting)
+            ),
+            "give each sending thread a CPU of its own (`load udp --cpu LIST`), apart from the receiver's and from other programs",
+        )
+    } else {
+        (
+            Confidence::Fair,
+            format!(
+                "its busiest thread ran only {} of the window and paused by itself",
+                percent(lead_thread.demand())
+            ),
+            "look at what the sender waits for: its schedule (`lateness_us`), its own rate limit, sleeps between sends; without --rate it sends as fast as it can",
+        )
+    };
+    let asked =
+        view.asked_pps().map_or_else(String::new, |pps| format!(" of the {} asked", rate(pps)));
+    Some(
+        Claim::new(
+            Stage::Sender,
+            confidence,
+            &[Part::Ledger, Part::Window, Part::Cpus, Part::Senders],
+            format!(
+                "the sender is the limit: it offered {}{asked}; {why}",
+                rate(view.offered_pps())
+            ),
+        )
+        .on(lead_thread.cpu)
+        .because([lossless(view), lead("sender", sender)])
+        .because(lead_thread.cpu.and_then(|cpu| cpu_use(view, cpu)))
+        .because(others_on(view, lead_thread.cpu))
+        .because([rates(view)])
+        .cure(remedy),
+    )
+}

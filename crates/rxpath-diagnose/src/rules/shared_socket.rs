@@ -1,0 +1,49 @@
+//! Several threads are full on one socket: they take turns at its queue's lock.
+
+use rxpath_record::ledger::Place;
+use rxpath_record::verdict::{Confidence, Stage};
+
+use super::application::{NEEDS, confidence, evidence};
+use crate::claim::Claim;
+use crate::lines::{line, next_loss};
+use crate::reader::{Cause, cause};
+use crate::view::View;
+use crate::wording::{cpus, threads};
+
+pub fn judge(view: &View) -> Option<Claim> {
+    if cause(view)? != Cause::SharedSocket {
+        return None;
+    }
+    let lost = view.lost_at(Place::SocketBuffer);
+    let reader = &view.reader;
+    let share = line(
+        format!(
+            "{} read one socket; the time they spend on its lock (sk_receive_queue.lock, udp_sk reader_queue) counts as running and is not measured here",
+            threads(reader.active)
+        ),
+        "the receiver's sockets and threads",
+    );
+    Some(
+        Claim::new(
+            Stage::Application,
+            // That the lock costs them their time is likely, not measured.
+            confidence(view).min(Confidence::Fair),
+            NEEDS,
+            format!(
+                "the receiving application is the limit: {} share one socket, are full on {} and still too slow",
+                threads(reader.active),
+                cpus(&reader.cpus)
+            ),
+        )
+        .on(reader.lead.cpu)
+        .losing(lost)
+        .because([share])
+        .because(evidence(view))
+        .cure(format!(
+            "a socket for each thread: `serve udp --sockets reuseport --threads {}`, with many flows",
+            reader.active
+        ))
+        .cure("one thread with larger batches may read more than several that contend: `serve udp --threads 1 --batch 1024`")
+        .next(next_loss(view, lost, Place::SocketBuffer)),
+    )
+}

@@ -1,0 +1,123 @@
+//! The socket's buffer overflows although the reader has time left: bursts, or a reader that stalls.
+
+use rxpath_record::evidence::SocketUse;
+use rxpath_record::ledger::Place;
+use rxpath_record::verdict::{Confidence, EvidenceLine, Stage};
+
+use crate::claim::{Claim, Part};
+use crate::lines::{drops, lead, line, next_loss, queues, rates};
+use crate::reader::{Cause, cause};
+use crate::thresholds::SPARE_RATIO;
+use crate::view::{View, sound_rate};
+use crate::wording::{count, datagrams, percent, rate, size_option, span};
+
+/// The socket that lost most, in terms of time.
+struct Queue<'a> {
+    socket: &'a SocketUse,
+    capacity: f64,
+    truesize_bytes: f64,
+    arriving_pps: f64,
+}
+
+/// What a buffer must hold, and why that much.
+struct Need {
+    packets: f64,
+    why: String,
+    source: &'static str,
+}
+
+fn queue<'a>(view: &View<'a>) -> Option<Queue<'a>> {
+    let fullest = view
+        .sockets
+        .iter()
+        .copied()
+        .max_by_key(|s| (s.drops_packets, s.delivered_packets, std::cmp::Reverse(s.index)))?;
+    let capacity = fullest.capacity_packets.filter(|packets| *packets > 0)? as f64;
+    let arrived = fullest.drops_packets.saturating_add(fullest.delivered_packets) as f64;
+    let arriving_pps = sound_rate(arrived / view.trial_s()?);
+    (arriving_pps > 0.0 && fullest.rcvbuf_bytes > 0).then(|| Queue {
+        socket: fullest,
+        capacity,
+        truesize_bytes: fullest.rcvbuf_bytes as f64 / capacity,
+        arriving_pps,
+    })
+}
+
+/// With the stall seen, what arrives in it; else the most that one stall can have been.
+fn need(view: &View, queue: &Queue) -> Need {
+    if let Some(stall_s) = view.raw.reader_stall_s.map(sound_rate).filter(|s| *s > 0.0) {
+        let packets = queue.arriving_pps * stall_s;
+        if packets > queue.capacity {
+            let why = format!(
+                "the reader stood still for up to {}, in which {} arrive",
+                span(stall_s),
+                datagrams(packets as u64)
+            );
+            return Need { packets, why, source: "the receiver's counts over time" };
+        }
+    }
+    let packets = queue.capacity + queue.socket.drops_packets as f64;
+    let why = format!(
+        "no stall was seen in the samples; if all that was lost came in one, it lasted {}, and that is the most a buffer would have to hold",
+        span(packets / queue.arriving_pps)
+    );
+    Need { packets, why, source: "drops over the arriving rate" }
+}
+
+fn buffer_lines(queue: &Queue, need: &Need) -> [EvidenceLine; 2] {
+    let holds = format!(
+        "socket {} holds {} of this size ({} bytes each in {}): {} of the {} that arrive, {} a millisecond",
+        queue.socket.index,
+        datagrams(queue.capacity as u64),
+        count(queue.truesize_bytes as u64),
+        count(queue.socket.rcvbuf_bytes),
+        span(queue.capacity / queue.arriving_pps),
+        rate(queue.arriving_pps),
+        count((queue.arriving_pps / 1e3).round() as u64),
+    );
+    [
+        line(holds, "SO_MEMINFO rcvbuf over the datagram's truesize"),
+        line(need.why.clone(), need.source),
+    ]
+}
+
+pub fn judge(view: &View) -> Option<Claim> {
+    if cause(view)? != Cause::HasTime {
+        return None;
+    }
+    let lost = view.lost_at(Place::SocketBuffer);
+    let left = 1.0 - view.reader.lead.demand();
+    let sure = view.reader.lead.demand() < SPARE_RATIO;
+    let mut claim = Claim::new(
+        Stage::SocketQueue,
+        if sure { Confidence::Strong } else { Confidence::Fair },
+        &[Part::Ledger, Part::Window, Part::Cpus, Part::Readers, Part::Sockets],
+        format!(
+            "the socket's receive buffer is the limit: it lost {} of the offered datagrams in bursts or stalls, while the reader had {} of its time left",
+            percent(view.of_offered(lost)),
+            percent(left)
+        ),
+    )
+    .on(view.reader.lead.cpu)
+    .losing(lost)
+    .because(drops(view, Place::SocketBuffer))
+    .because([lead("receiver", &view.reader)])
+    .next(next_loss(view, lost, Place::SocketBuffer));
+    if let Some(queue) = queue(view) {
+        let need = need(view, &queue);
+        // The kernel doubles what SO_RCVBUF asks for.
+        let option = size_option(need.packets * queue.truesize_bytes / 2.0);
+        claim = claim.because(buffer_lines(&queue, &need)).cure(format!(
+            "a buffer that survives it: `serve udp --rcvbuf {option}` (the kernel doubles it; without CAP_NET_ADMIN net.core.rmem_max must be at least that)"
+        ));
+    } else {
+        claim = claim.cure("a larger buffer: `serve udp --rcvbuf` (the kernel doubles it; without CAP_NET_ADMIN net.core.rmem_max must be at least that)");
+    }
+    Some(
+        claim
+            .because(queues(view))
+            .because([rates(view)])
+            .cure("find what makes the reader pause (sleeps, locks, disk, garbage collection) and let a thread of its own empty the socket")
+            .cure("smoother sending: `load udp --rate` paces; smaller GSO batches make smaller bursts"),
+    )
+}

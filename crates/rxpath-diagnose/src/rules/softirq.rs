@@ -1,0 +1,57 @@
+//! Packets are lost in front of a softirq whose CPU has no time left.
+
+use rxpath_record::evidence::SoftirqPlace;
+use rxpath_record::ledger::Place;
+use rxpath_record::verdict::{Confidence, Stage};
+
+use crate::claim::{Claim, Part};
+use crate::lines::{cpu_use, drops, next_loss, others_on, rates};
+use crate::thresholds::{FULL_RATIO, SOFTIRQ_OF_BUSY_RATIO};
+use crate::view::{View, sound_ratio};
+use crate::wording::percent;
+
+/// The saturated CPU of the receive softirq, when the softirq itself fills it.
+pub fn saturated(view: &View) -> Option<u32> {
+    let (cpu, busy) = view.busiest_softirq_cpu().filter(|(_, busy)| *busy >= FULL_RATIO)?;
+    let usage = view.cpu(cpu)?;
+    let mut own = sound_ratio(usage.softirq_ratio) + sound_ratio(usage.irq_ratio);
+    if matches!(view.raw.softirq, SoftirqPlace::NapiThread { .. }) {
+        // A NAPI thread polls in process context; what is not under local_bh_disable counts as system.
+        own += sound_ratio(usage.system_ratio);
+    }
+    (own >= SOFTIRQ_OF_BUSY_RATIO * busy).then_some(cpu)
+}
+
+pub fn judge(view: &View) -> Option<Claim> {
+    let (backlog, ring) = (view.lost_at(Place::Backlog), view.lost_at(Place::Ring));
+    let (place, lost) =
+        if backlog >= ring { (Place::Backlog, backlog) } else { (Place::Ring, ring) };
+    if !view.is_loss(lost) {
+        return None;
+    }
+    let cpu = saturated(view)?;
+    let sentence = format!(
+        "receive softirq processing on CPU {cpu} is the limit: CPU {cpu} is {} busy and {} of the offered datagrams found its queue full",
+        percent(view.busy_ratio(cpu)?),
+        percent(view.of_offered(lost)),
+    );
+    // The counters are exact, and idle time is; only the split of the busy time is by ticks.
+    Some(
+        Claim::new(
+            Stage::Softirq,
+            Confidence::Strong,
+            &[Part::Ledger, Part::Window, Part::Cpus],
+            sentence,
+        )
+        .on(Some(cpu))
+        .losing(lost)
+        .because(drops(view, place))
+        .because(cpu_use(view, cpu))
+        .because(others_on(view, Some(cpu)))
+        .because([rates(view)])
+        .cure("spread the flows over more CPUs: a wider rps_cpus mask (/sys/class/net/IF/queues/rx-0/rps_cpus) or more queues (ethtool -L), with at least 16 flows (`load udp --unconnected --flows 16`)")
+        .cure(format!("take work off CPU {cpu}: fewer netfilter rules and hooks on the way in, no conntrack for this traffic (NOTRACK), the reader on another CPU (`serve udp --cpu`)"))
+        .cure("let packets share their cost: GSO on the sender (`load udp --gso`) with UDP_GRO on the receiver (`serve udp --gro`)")
+        .next(next_loss(view, lost, place)),
+    )
+}

@@ -1,0 +1,58 @@
+//! One socket of a `SO_REUSEPORT` group gets more than its reader can take while others have time.
+
+use rxpath_record::ledger::Place;
+use rxpath_record::verdict::Stage;
+
+use super::application::{NEEDS, confidence, evidence};
+use crate::claim::Claim;
+use crate::lines::{line, next_loss};
+use crate::reader::{Cause, cause, uneven};
+use crate::view::View;
+use crate::wording::{count, percent};
+
+pub fn judge(view: &View) -> Option<Claim> {
+    if cause(view)? != Cause::Uneven {
+        return None;
+    }
+    let lost = view.lost_at(Place::SocketBuffer);
+    let (socket, share) = uneven(view)?;
+    let sockets = view.sockets.len();
+    let per_socket: Vec<String> = view
+        .sockets
+        .iter()
+        .map(|s| {
+            format!(
+                "{}: {} read, {} dropped",
+                s.index,
+                count(s.delivered_packets),
+                count(s.drops_packets)
+            )
+        })
+        .collect();
+    let idle_reader = format!(
+        "the least busy reader needed {} of the window: it had time for more",
+        percent(view.reader.least_demand)
+    );
+    let on = view.reader.lead.cpu.map_or_else(String::new, |cpu| format!(", on CPU {cpu},"));
+    Some(
+        Claim::new(
+            Stage::Application,
+            confidence(view),
+            NEEDS,
+            format!(
+                "one receiving thread is the limit: socket {socket} of {sockets} gets {} of the datagrams, and its reader{on} is full while others have time",
+                percent(share)
+            ),
+        )
+        .on(view.reader.lead.cpu)
+        .losing(lost)
+        .because([
+            line(format!("datagrams by socket: {}", per_socket.join("; ")), "SO_MEMINFO drops and the receiver's counts"),
+            line(idle_reader, "/proc/PID/task/TID/schedstat"),
+        ])
+        .because(evidence(view))
+        .cure("more flows: the group spreads by a hash of addresses and ports, and few flows collide (`load udp --unconnected --flows 64`)")
+        .cure("choose the socket by the CPU of the softirq instead of the hash: `serve udp --steer cpu`")
+        .next(next_loss(view, lost, Place::SocketBuffer)),
+    )
+}

@@ -1,0 +1,57 @@
+//! What no other rule knows: says what is missing. The one rule that always speaks, after all others.
+
+use rxpath_record::ledger::Place;
+use rxpath_record::verdict::{Confidence, Stage};
+
+use crate::claim::{Claim, Part};
+use crate::lines::{drops, lossless, rates};
+use crate::reader::{Cause, cause};
+use crate::view::View;
+use crate::wording::percent;
+
+const EVERYTHING: &[Part] =
+    &[Part::Ledger, Part::Window, Part::Cpus, Part::Senders, Part::Readers, Part::Sockets];
+
+pub fn rest(view: &View) -> Claim {
+    let unaccounted = view.raw.ledger.unaccounted_packets.unsigned_abs();
+    if view.offered_packets() == 0 && view.offered_pps() <= 0.0 {
+        return unknown("nothing was offered: there is nothing to explain".into())
+            .cure("start the sender; its exit status and its last line say why it did not send");
+    }
+    if cause(view) == Some(Cause::NotMeasured) {
+        let lost = view.lost_at(Place::SocketBuffer);
+        let sentence = format!(
+            "the socket's queue overflowed ({} of the offered datagrams) and the receiver's CPU time was not measured: it was too slow, off its CPU, or stalled",
+            percent(view.of_offered(lost))
+        );
+        return unknown(sentence)
+                .losing(lost)
+                .because(drops(view, Place::SocketBuffer))
+                .because([rates(view)])
+                .cure("measure the receiver's threads: /proc/PID/task/*/schedstat of its process, by the same user or root");
+    }
+    // Datagrams that vanished without a counter weigh like a loss.
+    if view.is_loss(unaccounted) && unaccounted > view.lost_packets() {
+        let share = percent(view.of_offered(unaccounted));
+        let sentence = format!(
+            "the limit is not known: {share} of the offered datagrams are accounted for by no counter"
+        );
+        return unknown(sentence)
+                .losing(unaccounted)
+                .because([rates(view)])
+                .cure("repeat on a link without other traffic; if it stays, a counter of this kernel or device is missing from the ledger");
+    }
+    // Always speaks, behind every other claim. Losses that only add up to something have no rule of their own.
+    let sentence = if view.loses() {
+        "the limit is not known: a little was lost at several places, and none of them stands out"
+    } else {
+        "the limit is not known: little or nothing was lost, and the evidence does not show who had no time left"
+    };
+    unknown(sentence.into())
+        .because([lossless(view), rates(view)])
+        .cure("measure what is missing above and repeat with a longer window")
+}
+
+fn unknown(sentence: String) -> Claim {
+    Claim::new(Stage::Unknown, Confidence::Weak, EVERYTHING, sentence)
+}

@@ -1,0 +1,82 @@
+//! The numbers at which a rule changes its mind, each with its reason.
+
+/// A thread or CPU that is busy for this share of the window has no time left.
+///
+/// Not 1.0: timer interrupts, the sampling of the runner itself and a short sleep at either edge of the
+/// window cost a saturated thread one to four percent.
+pub const FULL_RATIO: f64 = 0.95;
+
+/// Less than this share of the offered datagrams lost does not make a limit.
+///
+/// The highest loss that still counts as lossless throughput in the goals of this project's benchmarks.
+pub const LOSS_RATIO: f64 = 0.001;
+
+/// An open-loop sender that offers this share of the asked rate has reached it.
+///
+/// Pacing holds the rate within 0.5 %; the edges of a one-second window add as much again.
+pub const RATE_REACHED_RATIO: f64 = 0.99;
+
+/// A reader that is runnable without its CPU for this share of the window has lost it to others.
+///
+/// Wake-up latency of a reader that sleeps often adds up to a few percent without anybody in its way.
+pub const WAITING_RATIO: f64 = 0.10;
+
+/// At this share of waiting the loss of the CPU is beyond doubt.
+pub const WAITING_MUCH_RATIO: f64 = 0.30;
+
+/// Softirq share of the reader's CPU from which softirqs, not the reader, own it.
+///
+/// Ticks err by a factor of up to two; half of the ticks means at least a quarter of the time, and loss
+/// above [`LIVELOCK_DELIVERED_RATIO`] has to agree.
+pub const LIVELOCK_SOFTIRQ_RATIO: f64 = 0.50;
+
+/// In livelock less than this share of the offered datagrams is delivered.
+pub const LIVELOCK_DELIVERED_RATIO: f64 = 0.50;
+
+/// A share of ticks at which even a tick accounting that errs twofold shows a CPU owned by softirqs.
+pub const SOFTIRQ_MOST_RATIO: f64 = 0.80;
+
+/// A softirq CPU is saturated by its softirqs, not by something else on it, from this share of its busy time.
+pub const SOFTIRQ_OF_BUSY_RATIO: f64 = 0.50;
+
+/// A sender that blocked for this share of its time on its own send buffer did not set the pace.
+///
+/// With the forced large buffer an unlimited sender does not block at all; less than this is one hiccup.
+pub const BLOCKED_RATIO: f64 = 0.05;
+
+/// CPU time of other programs on a CPU of the workload that is worth a word.
+pub const FOREIGN_RATIO: f64 = 0.05;
+
+/// Time taken by the hypervisor that is worth a word.
+pub const STEAL_RATIO: f64 = 0.05;
+
+/// A socket that takes this many times its fair share of the datagrams is overloaded by the spreading.
+///
+/// Hashing 16 or more flows over two to eight sockets stays below it in most draws.
+pub const UNEVEN_FACTOR: f64 = 1.5;
+
+/// A reader that needs less than this share of the window could take over work from a full one.
+pub const SPARE_RATIO: f64 = 0.80;
+
+/// Windows shorter than this decide nothing: 25 ticks at HZ=250, each worth 4 %.
+pub const WINDOW_TOO_SHORT_S: f64 = 0.1;
+
+/// Windows shorter than this are never strong evidence.
+pub const WINDOW_SHORT_S: f64 = 0.5;
+
+/// Threads that handled less than this share of the datagrams are not all of the threads.
+pub const COVERED_RATIO: f64 = 0.90;
+
+/// Unaccounted datagrams above this share of the offered ones make the ledger unsound.
+pub const UNACCOUNTED_RATIO: f64 = 0.001;
+
+/// Two single trials this far apart differ by more than noise.
+///
+/// Equal trials on a quiet two-CPU guest differ by 3 to 6 %; moving the softirq gains 30 %.
+pub const PAIRED_RISE_RATIO: f64 = 1.10;
+
+/// Two single trials this near are the same.
+pub const PAIRED_SAME_RATIO: f64 = 1.05;
+
+/// A rise at which one pair of trials is enough to be sure.
+pub const PAIRED_CLEAR_RATIO: f64 = 1.20;

@@ -1,0 +1,209 @@
+//! The evidence as the rules look at it: checked numbers, threads as one side, what is missing.
+
+mod gaps;
+mod side;
+
+use rxpath_record::evidence::{CpuUse, Evidence, SocketUse, SoftirqPlace};
+use rxpath_record::ledger::{Drop, Place};
+
+use crate::claim::Part;
+use crate::thresholds::LOSS_RATIO;
+
+pub use gaps::Gap;
+pub use side::{Lead, Side};
+
+/// The evidence of one trial, checked once. Lists are sorted, so their order never matters.
+pub struct View<'a> {
+    /// The evidence itself, for what needs no checking.
+    pub raw: &'a Evidence,
+    /// Length of the window; `None` when it is no length.
+    pub window_s: Option<f64>,
+    /// The sending threads as one.
+    pub sender: Side<'a>,
+    /// The receiving threads as one.
+    pub reader: Side<'a>,
+    /// The CPUs, by number.
+    pub cpus: Vec<&'a CpuUse>,
+    /// The sockets, by index.
+    pub sockets: Vec<&'a SocketUse>,
+    /// The CPUs that the receive softirq runs on, by number; empty = not known.
+    pub softirq_cpus: Vec<u32>,
+    /// What is missing.
+    pub gaps: Vec<Gap>,
+}
+
+impl<'a> View<'a> {
+    /// Looks at `evidence`.
+    pub fn new(evidence: &'a Evidence) -> Self {
+        let sender = Side::new(&evidence.sender_threads);
+        let reader = Side::new(&evidence.receiver_threads);
+        let mut cpus: Vec<&CpuUse> = evidence.cpus.iter().collect();
+        cpus.sort_by(|a, b| {
+            (a.cpu.cmp(&b.cpu))
+                .then(a.idle_ratio.total_cmp(&b.idle_ratio))
+                .then(a.softirq_ratio.total_cmp(&b.softirq_ratio))
+        });
+        let mut sockets: Vec<&SocketUse> = evidence.sockets.iter().collect();
+        sockets.sort_by_key(|s| (s.index, s.delivered_packets, s.drops_packets, s.rcvbuf_bytes));
+        let mut softirq_cpus = match &evidence.softirq {
+            SoftirqPlace::SenderCall => sender.cpus.clone(),
+            SoftirqPlace::Rps { cpus }
+            | SoftirqPlace::Napi { cpus }
+            | SoftirqPlace::NapiThread { cpus } => cpus.clone(),
+        };
+        softirq_cpus.sort_unstable();
+        softirq_cpus.dedup();
+        let window_s = Some(evidence.window_s).filter(|s| s.is_finite() && *s > 0.0);
+        let mut view = Self {
+            raw: evidence,
+            window_s,
+            sender,
+            reader,
+            cpus,
+            sockets,
+            softirq_cpus,
+            gaps: Vec::new(),
+        };
+        view.gaps = gaps::find(&view);
+        view
+    }
+
+    /// Offered in the window, datagrams/s.
+    pub fn offered_pps(&self) -> f64 {
+        sound_rate(self.raw.offered_pps)
+    }
+
+    /// Delivered in the window, datagrams/s.
+    pub fn delivered_pps(&self) -> f64 {
+        sound_rate(self.raw.delivered_pps)
+    }
+
+    /// The asked rate, when one was asked.
+    pub fn asked_pps(&self) -> Option<f64> {
+        self.raw.asked_pps.filter(|pps| pps.is_finite() && *pps > 0.0)
+    }
+
+    /// Offered over the whole trial.
+    pub fn offered_packets(&self) -> u64 {
+        self.raw.ledger.offered_packets
+    }
+
+    /// Lost at `place` over the whole trial.
+    pub fn lost_at(&self, place: Place) -> u64 {
+        let drops = self.raw.ledger.drops.iter().filter(|drop| drop.place == place);
+        drops.fold(0, |sum, drop| sum.saturating_add(drop.packets))
+    }
+
+    /// The drops at `place` that happened, in a fixed order.
+    pub fn drops_at(&self, place: Place) -> Vec<&'a Drop> {
+        let drops = &self.raw.ledger.drops;
+        let mut found: Vec<&Drop> =
+            drops.iter().filter(|drop| drop.place == place && drop.packets > 0).collect();
+        found.sort_by(|a, b| b.packets.cmp(&a.packets).then(a.counter.cmp(&b.counter)));
+        found
+    }
+
+    /// Lost over the whole trial.
+    pub fn lost_packets(&self) -> u64 {
+        self.raw.ledger.drops.iter().fold(0, |sum, drop| sum.saturating_add(drop.packets))
+    }
+
+    /// `packets` as a share of the offered ones.
+    pub fn of_offered(&self, packets: u64) -> f64 {
+        packets as f64 / self.offered_packets().max(1) as f64
+    }
+
+    /// Whether `packets` lost are enough to make a limit.
+    pub fn is_loss(&self, packets: u64) -> bool {
+        packets > 0 && self.of_offered(packets) >= LOSS_RATIO
+    }
+
+    /// Whether anything noteworthy was lost anywhere.
+    pub fn loses(&self) -> bool {
+        self.is_loss(self.lost_packets())
+    }
+
+    /// The use of one CPU.
+    pub fn cpu(&self, cpu: u32) -> Option<&'a CpuUse> {
+        self.cpus.iter().copied().find(|c| c.cpu == cpu)
+    }
+
+    /// Busy share of one CPU (1 less idle).
+    pub fn busy_ratio(&self, cpu: u32) -> Option<f64> {
+        self.cpu(cpu).map(|c| 1.0 - sound_ratio(c.idle_ratio))
+    }
+
+    /// Softirq share of one CPU, by ticks.
+    pub fn softirq_ratio(&self, cpu: u32) -> Option<f64> {
+        self.cpu(cpu).map(|c| sound_ratio(c.softirq_ratio))
+    }
+
+    /// The busiest CPU of those that the receive softirq runs on, with its busy share.
+    pub fn busiest_softirq_cpu(&self) -> Option<(u32, f64)> {
+        let known = self.softirq_cpus.iter().filter_map(|&cpu| Some((cpu, self.busy_ratio(cpu)?)));
+        known.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))
+    }
+
+    /// Whether the receive softirq, or a part of it, runs on the sender's time.
+    ///
+    /// True inside the sender's call, and for RPS or NAPI in softirq context on a CPU of the sender's; a
+    /// NAPI thread competes for the CPU instead and shows as waiting.
+    pub fn softirq_on_sender(&self) -> bool {
+        match &self.raw.softirq {
+            SoftirqPlace::SenderCall => true,
+            SoftirqPlace::Rps { .. } => shared(&self.softirq_cpus, &self.sender.cpus).is_some(),
+            SoftirqPlace::Napi { .. } => {
+                self.softirq_cpus.is_empty()
+                    || shared(&self.softirq_cpus, &self.sender.cpus).is_some()
+            }
+            SoftirqPlace::NapiThread { .. } => false,
+        }
+    }
+
+    /// The CPU on which softirqs interrupt the reader, when they run on its CPU without the sender's call.
+    pub fn softirq_on_reader(&self) -> Option<u32> {
+        match self.raw.softirq {
+            SoftirqPlace::Rps { .. } | SoftirqPlace::Napi { .. } => {
+                shared(&self.softirq_cpus, &self.reader.cpus)
+            }
+            SoftirqPlace::SenderCall | SoftirqPlace::NapiThread { .. } => None,
+        }
+    }
+
+    /// A CPU that sender and reader share.
+    pub fn sender_on_reader(&self) -> Option<u32> {
+        shared(&self.sender.cpus, &self.reader.cpus)
+    }
+
+    /// The share of its time that the sender was blocked on its own send buffer.
+    pub fn blocked_ratio(&self) -> f64 {
+        let threads = self.sender.count.max(1) as f64;
+        let blocked = sound_rate(self.raw.sender_blocked_s);
+        self.window_s.map_or(0.0, |window_s| sound_ratio(blocked / (window_s * threads)))
+    }
+
+    /// How long the ledger's time was: the trial is longer than its window.
+    pub fn trial_s(&self) -> Option<f64> {
+        let pps = self.offered_pps();
+        (pps > 0.0).then(|| self.offered_packets() as f64 / pps).filter(|s| s.is_finite())
+    }
+
+    /// The holes in what a claim that needs `parts` rests on.
+    pub fn gaps_in(&self, parts: &[Part]) -> impl Iterator<Item = &Gap> {
+        self.gaps.iter().filter(move |gap| parts.contains(&gap.part))
+    }
+}
+
+/// A rate or a span: finite and not negative, else 0.
+pub fn sound_rate(value: f64) -> f64 {
+    if value.is_finite() && value > 0.0 { value } else { 0.0 }
+}
+
+/// A share: within 0 and 1, 0 when it is no number.
+pub fn sound_ratio(value: f64) -> f64 {
+    if value.is_finite() { value.clamp(0.0, 1.0) } else { 0.0 }
+}
+
+fn shared(some: &[u32], others: &[u32]) -> Option<u32> {
+    some.iter().copied().find(|cpu| others.contains(cpu))
+}

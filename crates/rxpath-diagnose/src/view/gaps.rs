@@ -1,0 +1,153 @@
+//! What is missing from the evidence, and how much that costs.
+
+use rxpath_record::evidence::SoftirqPlace;
+use rxpath_record::verdict::Confidence;
+
+use super::View;
+use crate::claim::Part;
+use crate::thresholds::{COVERED_RATIO, UNACCOUNTED_RATIO, WINDOW_SHORT_S, WINDOW_TOO_SHORT_S};
+use crate::wording::{count, percent, span};
+
+/// How deep a hole is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// What is there can still decide, not for sure.
+    Support,
+    /// Without it several readings fit.
+    Essential,
+}
+
+/// One hole.
+#[derive(Clone, Debug)]
+pub struct Gap {
+    /// Where.
+    pub part: Part,
+    /// How deep.
+    pub depth: Depth,
+    /// What is missing, in words.
+    pub text: String,
+    /// Where it should have come from.
+    pub source: &'static str,
+}
+
+impl Gap {
+    /// The most that a claim resting on the part may be sure.
+    pub fn cap(&self) -> Confidence {
+        match self.depth {
+            Depth::Support => Confidence::Fair,
+            Depth::Essential => Confidence::Weak,
+        }
+    }
+}
+
+/// Everything that is missing, in a fixed order.
+pub fn find(view: &View) -> Vec<Gap> {
+    [ledger(view), window(view), senders(view), readers(view), cpus(view), sockets(view)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn essential(part: Part, text: String, source: &'static str) -> Gap {
+    Gap { part, depth: Depth::Essential, text, source }
+}
+
+fn ledger(view: &View) -> Option<Gap> {
+    let ledger = &view.raw.ledger;
+    let unaccounted = ledger.unaccounted_packets;
+    if unaccounted != 0 {
+        let share = view.of_offered(unaccounted.unsigned_abs());
+        let depth = if share > UNACCOUNTED_RATIO { Depth::Essential } else { Depth::Support };
+        let text = format!(
+            "the ledger does not close: {}{} datagrams unaccounted for, {} of the offered ones",
+            if unaccounted < 0 { "-" } else { "" },
+            count(unaccounted.unsigned_abs()),
+            percent(share),
+        );
+        return Some(Gap { part: Part::Ledger, depth, text, source: "ledger" });
+    }
+    let note = ledger.notes.iter().min()?;
+    let text = format!("the ledger carries a note: {note}");
+    Some(Gap { part: Part::Ledger, depth: Depth::Support, text, source: "ledger" })
+}
+
+fn window(view: &View) -> Option<Gap> {
+    let source = "the measured window";
+    let Some(window_s) = view.window_s else {
+        let text = "the window has no length: rates and shares mean nothing".into();
+        return Some(essential(Part::Window, text, source));
+    };
+    let text = |what: &str| format!("the window is {} long: {what}", span(window_s));
+    if window_s < WINDOW_TOO_SHORT_S {
+        return Some(essential(Part::Window, text("a few ticks decide every CPU share"), source));
+    }
+    (window_s < WINDOW_SHORT_S).then(|| Gap {
+        part: Part::Window,
+        depth: Depth::Support,
+        text: text("CPU shares are coarse"),
+        source,
+    })
+}
+
+fn senders(view: &View) -> Option<Gap> {
+    let source = "/proc/PID/task/TID/schedstat of the sender";
+    let side = &view.sender;
+    if side.count == 0 {
+        return Some(essential(Part::Senders, "CPU time of the sending threads".into(), source));
+    }
+    if !side.seen {
+        let text = "the CPU on which a sending thread really ran".into();
+        return Some(essential(Part::Senders, text, source));
+    }
+    None
+}
+
+fn readers(view: &View) -> Option<Gap> {
+    let source = "/proc/PID/task/TID/schedstat of the receiver";
+    let side = &view.reader;
+    if side.count == 0 {
+        return Some(essential(Part::Readers, "CPU time of the receiving threads".into(), source));
+    }
+    if !side.seen {
+        let text = "the CPU on which a receiving thread really ran".into();
+        return Some(essential(Part::Readers, text, source));
+    }
+    let read = view.delivered_pps() * view.window_s.unwrap_or(0.0);
+    let share = side.packets as f64 / read;
+    // A reader that does not count its datagrams (0) is another matter than one that is left out.
+    if side.packets > 0 && share < COVERED_RATIO {
+        let text = format!("threads that read {} of the datagrams", percent(1.0 - share));
+        return Some(essential(Part::Readers, text, source));
+    }
+    None
+}
+
+fn cpus(view: &View) -> Option<Gap> {
+    let source = "/proc/stat";
+    if view.cpus.is_empty() {
+        return Some(essential(Part::Cpus, "CPU time of every CPU".into(), source));
+    }
+    let named = view.sender.cpus.iter().chain(&view.reader.cpus).chain(&view.softirq_cpus);
+    if let Some(cpu) = named.copied().filter(|&cpu| view.cpu(cpu).is_none()).min() {
+        return Some(essential(Part::Cpus, format!("CPU time of CPU {cpu}"), source));
+    }
+    let unseen =
+        view.softirq_cpus.is_empty() && !matches!(view.raw.softirq, SoftirqPlace::SenderCall);
+    if unseen {
+        let text = "the CPU on which the receive softirq ran".into();
+        return Some(essential(Part::Cpus, text, "/proc/softirqs"));
+    }
+    None
+}
+
+fn sockets(view: &View) -> Option<Gap> {
+    let text = if view.sockets.is_empty() {
+        "memory and drops of the receiving sockets"
+    } else if view.sockets.iter().all(|socket| socket.samples == 0) {
+        "samples of the sockets' queues in the window"
+    } else {
+        return None;
+    };
+    let source = "SO_MEMINFO of the receiving sockets";
+    Some(Gap { part: Part::Sockets, depth: Depth::Support, text: text.into(), source })
+}

@@ -1,0 +1,121 @@
+//! The threads of one side taken together, with the one that has the least time left.
+
+use rxpath_record::evidence::ThreadUse;
+
+use super::sound_ratio;
+use crate::thresholds::{FULL_RATIO, WAITING_RATIO};
+
+/// One thread's time.
+#[derive(Clone, Debug, Default)]
+pub struct Lead<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The CPU it was seen on, when it was one; else the one it was asked to run on.
+    pub cpu: Option<u32>,
+    /// Running, as a share of the window; softirqs on top of it included.
+    pub running: f64,
+    /// Runnable without a CPU, as a share of the window.
+    pub waiting: f64,
+    /// Datagrams in the window.
+    pub packets: u64,
+}
+
+impl Lead<'_> {
+    /// Running and waiting: the share of the window in which it had something to do.
+    pub fn demand(&self) -> f64 {
+        (self.running + self.waiting).min(1.0)
+    }
+
+    /// Whether it has no time left and hardly waits for others.
+    pub fn is_full(&self) -> bool {
+        self.running >= FULL_RATIO || (self.demand() >= FULL_RATIO && self.waiting < WAITING_RATIO)
+    }
+
+    /// Whether others hold its CPU while it has work.
+    pub fn is_kept_waiting(&self) -> bool {
+        !self.is_full() && self.waiting >= WAITING_RATIO
+    }
+}
+
+/// The threads of one side.
+#[derive(Clone, Debug, Default)]
+pub struct Side<'a> {
+    /// How many.
+    pub count: usize,
+    /// How many handled datagrams; all of them when none says so.
+    pub active: usize,
+    /// The thread with the least time left.
+    pub lead: Lead<'a>,
+    /// The smallest demand of a thread.
+    pub least_demand: f64,
+    /// Sum of the running shares: CPUs' worth of time.
+    pub running_sum: f64,
+    /// Datagrams of all threads in the window.
+    pub packets: u64,
+    /// CPUs they were seen on, else asked for; by number.
+    pub cpus: Vec<u32>,
+    /// Whether every thread was seen on a CPU.
+    pub seen: bool,
+}
+
+impl<'a> Side<'a> {
+    /// Takes `threads` together.
+    pub fn new(threads: &'a [ThreadUse]) -> Self {
+        let leads: Vec<Lead> = threads.iter().map(lead).collect();
+        let mut cpus: Vec<u32> = threads.iter().flat_map(cpus_of).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        // A sorted sum: floating addition in another order may differ in the last bit.
+        let mut running: Vec<f64> = leads.iter().map(|l| l.running).collect();
+        running.sort_by(f64::total_cmp);
+        let running_sum: f64 = running.iter().sum();
+        let active = leads.iter().filter(|l| l.packets > 0).count();
+        let least = leads.iter().map(Lead::demand).min_by(f64::total_cmp);
+        Self {
+            count: threads.len(),
+            active: if active == 0 { threads.len() } else { active },
+            least_demand: least.unwrap_or(0.0),
+            running_sum,
+            packets: leads.iter().fold(0, |sum, l| sum.saturating_add(l.packets)),
+            lead: leads.into_iter().max_by(least_time_left).unwrap_or_default(),
+            cpus,
+            seen: threads.iter().all(|t| !t.seen_cpus.is_empty()),
+        }
+    }
+
+    /// Running time per datagram over all threads, ns.
+    pub fn cost_ns(&self, window_s: Option<f64>) -> Option<f64> {
+        let cost = self.running_sum * window_s? * 1e9 / self.packets as f64;
+        cost.is_finite().then_some(cost)
+    }
+}
+
+fn cpus_of(thread: &ThreadUse) -> Vec<u32> {
+    if thread.seen_cpus.is_empty() {
+        thread.asked_cpu.into_iter().collect()
+    } else {
+        thread.seen_cpus.clone()
+    }
+}
+
+fn lead(thread: &ThreadUse) -> Lead<'_> {
+    let mut cpus = cpus_of(thread);
+    cpus.sort_unstable();
+    cpus.dedup();
+    Lead {
+        name: &thread.name,
+        cpu: if let [one] = cpus[..] { Some(one) } else { None },
+        running: sound_ratio(thread.running_ratio),
+        waiting: sound_ratio(thread.waiting_ratio),
+        packets: thread.packets,
+    }
+}
+
+/// Total order: equal threads are equal in all that is said of them.
+fn least_time_left(a: &Lead, b: &Lead) -> std::cmp::Ordering {
+    (a.demand().total_cmp(&b.demand()))
+        .then(a.running.total_cmp(&b.running))
+        .then(a.packets.cmp(&b.packets))
+        .then(b.cpu.cmp(&a.cpu))
+        .then(b.name.cmp(a.name))
+}

@@ -1,0 +1,117 @@
+//! Numbers as text: always finite, always with the unit.
+
+use rxpath_core::units::si;
+use rxpath_core::{Bytes, CpuList, Nanos};
+
+/// A share as percent: `0.1 %`, `8.3 %`, `97 %`; 100 is said only of what rounds to it.
+pub fn percent(ratio: f64) -> String {
+    let value = finite(ratio) * 100.0;
+    match value {
+        v if v <= 0.0 => "0 %".into(),
+        v if v < 0.01 => "under 0.01 %".into(),
+        v if v < 1.0 => format!("{v:.2} %"),
+        v if v < 9.95 => format!("{v:.1} %"),
+        v => format!("{v:.0} %"),
+    }
+}
+
+/// A rate of datagrams: `270k datagrams/s`.
+pub fn rate(pps: f64) -> String {
+    format!("{} datagrams/s", si(finite(pps).round()))
+}
+
+/// A change of a rate: `+30 %`, `-4 %`, `0 %`.
+pub fn change(from: f64, to: f64) -> String {
+    if finite(from) <= 0.0 {
+        return "from nothing".into();
+    }
+    let percent = (finite(to) / from - 1.0) * 100.0;
+    if percent.abs() < 0.5 { "0 %".into() } else { format!("{percent:+.0} %") }
+}
+
+/// A whole number in groups of three: `15,004`.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 datagram`, `1,200 datagrams`.
+pub fn datagrams(n: u64) -> String {
+    if n == 1 { "1 datagram".into() } else { format!("{} datagrams", count(n)) }
+}
+
+/// A time in its handiest unit: `1.9 us`, `340 ms`.
+pub fn span(seconds: f64) -> String {
+    let ns = (finite(seconds).max(0.0) * 1e9).round();
+    Nanos(ns as u64).to_string()
+}
+
+/// A size as `--rcvbuf` takes it: `4MiB`, rounded up to a power of two of KiB.
+pub fn size_option(bytes: f64) -> String {
+    let kib = (finite(bytes).clamp(1024.0, 1e15) / 1024.0).ceil() as u64;
+    Bytes(kib.next_power_of_two() * 1024).to_string().replace(' ', "")
+}
+
+/// `CPU 1`, `CPUs 0,2`, or `a CPU that was not seen`.
+pub fn cpus(list: &[u32]) -> String {
+    match list {
+        [] => "a CPU that was not seen".into(),
+        [one] => format!("CPU {one}"),
+        many => format!("CPUs {}", CpuList(many.to_vec())),
+    }
+}
+
+/// `1 thread`, `4 threads`.
+pub fn threads(n: usize) -> String {
+    if n == 1 { "1 thread".into() } else { format!("{n} threads") }
+}
+
+fn finite(value: f64) -> f64 {
+    if value.is_finite() { value } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_keep_two_digits_and_small_ones_stay_visible() {
+        assert_eq!(percent(0.9996), "100 %");
+        assert_eq!(percent(0.0834), "8.3 %");
+        assert_eq!(percent(0.000_05), "under 0.01 %");
+        assert_eq!(percent(0.0), "0 %");
+        assert_eq!(percent(f64::NAN), "0 %");
+    }
+
+    #[test]
+    fn counts_are_grouped() {
+        assert_eq!(count(7), "7");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(15_004), "15,004");
+        assert_eq!(count(1_000_000), "1,000,000");
+    }
+
+    #[test]
+    fn options_are_what_the_command_line_takes() {
+        for bytes in [0.0, 1e3, 5e6, 7e9, f64::INFINITY] {
+            let text = size_option(bytes);
+            assert!(text.parse::<Bytes>().is_ok(), "{text}");
+        }
+        assert_eq!(size_option(5e6), "8MiB");
+    }
+
+    #[test]
+    fn changes_carry_their_sign() {
+        assert_eq!(change(100.0, 130.0), "+30 %");
+        assert_eq!(change(100.0, 96.0), "-4 %");
+        assert_eq!(change(100.0, 100.2), "0 %");
+        assert_eq!(change(0.0, 5.0), "from nothing");
+    }
+}
