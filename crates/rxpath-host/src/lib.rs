@@ -25,6 +25,9 @@ pub mod sysfs;
 pub mod thread;
 pub mod topology;
 
+#[cfg(test)]
+mod captured_hosts;
+
 pub use change::{Change, Outcome, Target};
 pub use error::HostError;
 pub use netns::{Inside, Namespace, NsChild, NsThread};

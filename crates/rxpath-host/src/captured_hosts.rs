@@ -1,0 +1,104 @@
+//! Readers over captured trees of hosts that this machine is not: old, large and broken ones.
+
+use rxpath_core::Fact;
+
+use crate::counter::{Step, Width};
+use crate::procfs::{interrupts, softirqs, softnet, stat, task};
+use crate::sysfs::device;
+use crate::topology::{self, Distance};
+use crate::{HostError, Root, environment, kernel_config, snapshot};
+
+fn host(name: &str) -> Root {
+    Root::tree(format!("{}/../../testdata/hosts/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+#[test]
+fn a_captured_vm_reads_whole() {
+    let root = host("vm-6.18");
+    let counters = snapshot::read(&root);
+    assert_eq!(counters.gaps.len(), 0, "{:?}", counters.gaps);
+    for name in [
+        "Udp.RcvbufErrors",
+        "Udp6.InErrors",
+        "TcpExt.IPReversePathFilter",
+        "IpExt.InNoECTPkts",
+        "softnet.cpu1.dropped",
+    ] {
+        assert!(counters.values.contains_key(name), "{name}");
+    }
+    let facts = environment::collect(&root);
+    assert_eq!(facts["kernel.hz"], Fact::ok(serde_json::json!({"hz": 250, "source": "config"})));
+    assert_eq!(facts["sysctl.net.core.netdev_max_backlog"], Fact::ok(1000.into()));
+    assert_eq!(
+        facts["daemons.running"].value().unwrap()["found"],
+        serde_json::json!(["irqbalance"])
+    );
+    assert!(
+        facts["cpu.allowed"].gap().unwrap().contains("captured tree"),
+        "this machine's CPUs are not that host's"
+    );
+    let eth0 = device::read(&root, "eth0").unwrap();
+    assert_eq!((eth0.rx_queues.len(), eth0.tx_queues.len()), (1, 1));
+    assert_eq!(task::read(&root, 42, None).unwrap().comm, "a) S 9 (b)");
+}
+
+#[test]
+fn an_old_kernel_has_unnamed_cpus_and_gaps_of_its_own() {
+    let root = host("old-4.18");
+    let cpus: Vec<u32> = softnet::read(&root).unwrap().iter().map(|line| line.0).collect();
+    assert_eq!(cpus, [0, 2, 3], "CPU 1 is offline");
+    let counters = snapshot::read(&root);
+    assert_eq!(counters.values["softnet.cpu2.dropped"], 0x446);
+    assert!(!counters.values.contains_key("softnet.cpu1.dropped"));
+    assert!(!counters.values.contains_key("Udp.MemErrors"), "came with 5.11: absent, not 0");
+    assert!(!counters.values.contains_key("softnet.cpu0.backlog_len"));
+    assert_eq!(counters.gaps.keys().collect::<Vec<_>>(), ["snmp6"]);
+    let near_the_end = counters.values["softnet.cpu0.processed"];
+    assert_eq!(Width::U32.step(near_the_end, 0x10), Step::Moved(0x20));
+    let config = kernel_config::read(&root).unwrap();
+    assert_eq!(
+        (config.hz(), config.source.as_str()),
+        (Some(1000), "/boot/config-4.18.0-425.el8.x86_64")
+    );
+    assert_eq!(root.parsed(stat::PATH, stat::parse).unwrap().cpus.len(), 3);
+}
+
+#[test]
+fn hundreds_of_cpus_are_read() {
+    let root = host("many-cpus");
+    let lines = softnet::read(&root).unwrap();
+    assert_eq!((lines.len(), lines[447].0, lines[447].1.received_rps), (448, 447, Some(447)));
+    let table = root.parsed(interrupts::PATH, interrupts::parse).unwrap();
+    assert_eq!(
+        (table.cpus.len(), table.rows[0].number(), table.rows[0].counts.len()),
+        (448, Some(120), 448)
+    );
+    assert!(root.parsed(softirqs::PATH, softirqs::parse).unwrap().count("NET_RX", 447).is_some());
+    let topology = topology::read(&root).unwrap();
+    assert_eq!(topology.distance(0, 224), Some(Distance::Sibling));
+    assert_eq!(topology.distance(0, 1), Some(Distance::Cache));
+    assert_eq!(topology.distance(0, 112), Some(Distance::Remote));
+    assert_eq!(topology.possible.value().unwrap().as_slice().len(), 8192);
+}
+
+#[test]
+fn garbage_is_refused_with_its_place_and_never_read_as_numbers() {
+    let root = host("garbage");
+    let counters = snapshot::read(&root);
+    assert_eq!(counters.values.len(), 0, "{:?}", counters.values);
+    assert_eq!(counters.gaps.keys().collect::<Vec<_>>(), ["netstat", "snmp", "snmp6", "softnet"]);
+    assert!(
+        counters.gaps["netstat"].contains("netstat:2: C is missing"),
+        "{}",
+        counters.gaps["netstat"]
+    );
+    assert!(matches!(
+        root.parsed(stat::PATH, stat::parse),
+        Err(HostError::Malformed { line: 1, .. })
+    ));
+    assert!(matches!(task::read(&root, 7, None), Err(HostError::Malformed { .. })));
+    assert!(matches!(kernel_config::read(&root), Err(HostError::Malformed { .. })));
+    assert!(topology::read(&root).is_err());
+    let facts = environment::collect(&root);
+    assert!(facts["cpu.count"].gap().is_some() && facts["kernel.config.options"].gap().is_some());
+}

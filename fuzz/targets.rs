@@ -1,0 +1,50 @@
+//! Every parser of outside input, as a function over bytes: the list that the fuzzer and the plain replay share.
+//!
+//! A new parser is one line here, one corpus directory `fuzz/corpus/<name>/` and one file
+//! `fuzz/fuzz_targets/<name>.rs`; the replay test fails while one of the three is missing.
+
+use rxpath_core::CpuList;
+use rxpath_host::kernel_config;
+use rxpath_host::procfs::{
+    cpuinfo, dev, interrupts, schedstat, snmp, snmp6, sockstat, softirqs, softnet, stat, sysctl,
+    task, udp,
+};
+use rxpath_host::sysfs::device;
+
+/// One target: it must return, whatever the bytes are.
+pub type Target = fn(&[u8]);
+
+/// The targets by name.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("cpuinfo", |bytes| text(bytes, |t| drop(cpuinfo::parse(t)))),
+    ("cpulist", |bytes| text(bytes, |t| drop(t.parse::<CpuList>()))),
+    ("cpumask", |bytes| text(bytes, |t| drop(device::parse_mask(t)))),
+    ("dev", |bytes| text(bytes, |t| drop(dev::parse(t)))),
+    ("interrupts", |bytes| text(bytes, |t| drop(interrupts::parse(t)))),
+    ("kernel_config", |bytes| text(bytes, |t| drop(kernel_config::parse(t)))),
+    ("kernel_config_gz", |bytes| drop(kernel_config::parse_gz(bytes))),
+    ("schedstat", |bytes| text(bytes, |t| drop(schedstat::parse(t)))),
+    ("snmp", |bytes| text(bytes, |t| drop(snmp::parse(t)))),
+    ("snmp6", |bytes| text(bytes, |t| drop(snmp6::parse(t)))),
+    ("sockstat", |bytes| text(bytes, |t| drop(sockstat::parse(t)))),
+    ("softirqs", |bytes| text(bytes, |t| drop(softirqs::parse(t)))),
+    ("softnet", |bytes| text(bytes, |t| drop(softnet::parse(t)))),
+    ("stat", |bytes| text(bytes, |t| drop(stat::parse(t)))),
+    ("sysctl", |bytes| text(bytes, |t| drop(sysctl::parse(t)))),
+    ("task", |bytes| drop(task::parse(bytes))),
+    ("udp", |bytes| text(bytes, |t| drop(udp::parse(t)))),
+];
+
+/// Runs the target `name`; the fuzzer's binaries call this.
+#[allow(dead_code)] // the replay goes through the list
+pub fn run(name: &str, bytes: &[u8]) {
+    for (target, call) in TARGETS {
+        if *target == name {
+            call(bytes);
+        }
+    }
+}
+
+fn text(bytes: &[u8], parse: impl FnOnce(&str)) {
+    parse(&String::from_utf8_lossy(bytes));
+}
