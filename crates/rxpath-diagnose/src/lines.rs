@@ -42,6 +42,7 @@ pub fn place(place: Place) -> &'static str {
     match place {
         Place::SendCall => "the send call",
         Place::Qdisc => "the sender's queueing discipline",
+        Place::EgressHook => "an egress hook of the sender",
         Place::Ring => "the device ring",
         Place::Backlog => "the RPS backlog",
         Place::IngressHook => "an ingress hook",

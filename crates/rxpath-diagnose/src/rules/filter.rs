@@ -8,7 +8,8 @@ use crate::lines::{drops, next_loss, place, rates};
 use crate::view::View;
 use crate::wording::percent;
 
-const FILTERS: [Place; 3] = [Place::IngressHook, Place::ReversePath, Place::Netfilter];
+const FILTERS: [Place; 4] =
+    [Place::EgressHook, Place::IngressHook, Place::ReversePath, Place::Netfilter];
 
 pub fn judge(view: &View) -> Option<Claim> {
     let lost_at = FILTERS.map(|place| (view.lost_at(place), place));
@@ -26,6 +27,9 @@ pub fn judge(view: &View) -> Option<Claim> {
     let remedy = match most {
         Place::ReversePath => {
             "add the route back to the senders, or loosen the filter: net.ipv4.conf.IF.rp_filter=2 (the larger of `all` and IF counts)"
+        }
+        Place::EgressHook => {
+            "look at what hangs at the sender's egress: `nft list hooks netdev device IF`, `tc filter show dev IF egress`"
         }
         Place::IngressHook => {
             "look at what hangs at ingress: `nft list hooks netdev device IF`, `tc filter show dev IF ingress`, `ip link show IF` (xdp)"
