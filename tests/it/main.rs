@@ -1,5 +1,8 @@
 //! Tests of the built program that need no root.
 
+// Helpers beside the test functions may unwrap too: a panic is how a test fails.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod corpus;
 mod dependency_rule;
 mod report_browser;

@@ -1,3 +1,8 @@
 //! Tests that need root: namespaces, devices, counters. Run one at a time.
 
+// Helpers beside the test functions may unwrap too: a panic is how a test fails.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../support/skip.rs"]
+mod skip;
 mod thread_netns;

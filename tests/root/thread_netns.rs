@@ -8,12 +8,14 @@ use nix::sched::{CloneFlags, unshare};
 use rxpath_host::sysfs::device;
 use rxpath_host::{Root, snapshot};
 
+use crate::skip::skip;
+
 const COUNTER: &str = "Ip.OutNoRoutes";
 
 /// Runs `job` in a new network and mount namespace with a sysfs of its own; both end with the thread.
 fn inside<T: Send + 'static>(job: impl FnOnce(&Root) -> T + Send + 'static) -> T {
     let run = move || {
-        unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS).expect("this test needs root");
+        unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS).unwrap();
         let none: Option<&str> = None;
         mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).unwrap();
         let sysfs = tempfile::tempdir().unwrap();
@@ -33,6 +35,9 @@ fn fail_to_send() {
 
 #[test]
 fn counters_are_the_threads_namespaces() {
+    if !nix::unistd::geteuid().is_root() {
+        return skip("thread_netns", "not root");
+    }
     let mut reader = inside(|root| {
         let mut of_namespace = snapshot::Reader::protocols(root);
         let mut of_process = snapshot::Reader::protocols(&Root::host());
@@ -52,6 +57,9 @@ fn counters_are_the_threads_namespaces() {
 
 #[test]
 fn devices_are_the_threads_namespaces() {
+    if !nix::unistd::geteuid().is_root() {
+        return skip("thread_netns", "not root");
+    }
     inside(|root| {
         assert_eq!(device::names(root).unwrap(), ["lo"]);
         assert_eq!(device::read(root, "lo").unwrap().operstate.into_value().unwrap(), "down");
