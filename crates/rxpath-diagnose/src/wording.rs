@@ -22,10 +22,10 @@ pub fn rate(pps: f64) -> String {
 
 /// A change of a rate: `+30 %`, `-4 %`, `0 %`.
 pub fn change(from: f64, to: f64) -> String {
-    if finite(from) <= 0.0 {
+    let percent = (finite(to) / finite(from) - 1.0) * 100.0;
+    if !percent.is_finite() {
         return "from nothing".into();
     }
-    let percent = (finite(to) / from - 1.0) * 100.0;
     if percent.abs() < 0.5 { "0 %".into() } else { format!("{percent:+.0} %") }
 }
 

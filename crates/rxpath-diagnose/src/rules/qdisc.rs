@@ -29,7 +29,7 @@ pub fn judge(view: &View) -> Option<Claim> {
             format!(
                 "the sender's kernel is the limit: it refused {share} of the offered datagrams at the send call"
             ),
-            "look at the sender's errno counts: EPERM = a netfilter OUTPUT rule, ENOBUFS = a full qdisc, EMSGSIZE = --size over the MTU",
+            "look at the sender's errno counts: EPERM = a netfilter OUTPUT rule, EMSGSIZE = --size over the MTU",
         )
     };
     Some(

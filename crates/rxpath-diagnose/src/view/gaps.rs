@@ -1,6 +1,5 @@
 //! What is missing from the evidence, and how much that costs.
 
-use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::verdict::Confidence;
 
 use super::View;
@@ -131,9 +130,7 @@ fn cpus(view: &View) -> Option<Gap> {
     if let Some(cpu) = named.copied().filter(|&cpu| view.cpu(cpu).is_none()).min() {
         return Some(essential(Part::Cpus, format!("CPU time of CPU {cpu}"), source));
     }
-    let unseen =
-        view.softirq_cpus.is_empty() && !matches!(view.raw.softirq, SoftirqPlace::SenderCall);
-    if unseen {
+    if view.softirq_cpus.is_empty() {
         let text = "the CPU on which the receive softirq ran".into();
         return Some(essential(Part::Cpus, text, "/proc/softirqs"));
     }

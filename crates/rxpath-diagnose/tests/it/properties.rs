@@ -1,0 +1,291 @@
+//! What holds for any evidence, however broken.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use rxpath_diagnose::{combine, diagnose};
+use rxpath_record::evidence::{CpuUse, Evidence, SocketUse, SoftirqPlace, ThreadUse};
+use rxpath_record::ledger::{CrossCheck, Drop, Ledger, Place};
+use rxpath_record::verdict::Verdict;
+
+use crate::made::{scenes, text};
+
+fn number() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        4 => 0.0..1.0,
+        2 => 0.0..2e6,
+        1 => prop::num::f64::ANY,
+        1 => prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(-1.0), Just(0.0)],
+    ]
+}
+
+fn packets() -> impl Strategy<Value = u64> {
+    prop_oneof![3 => 0u64..2_000_000, 1 => Just(0), 1 => any::<u64>()]
+}
+
+fn threads() -> impl Strategy<Value = Vec<ThreadUse>> {
+    let one = (
+        any::<i32>(),
+        ".{0,6}",
+        option::of(0u32..4),
+        vec(0u32..4, 0..3),
+        number(),
+        number(),
+        packets(),
+    )
+        .prop_map(
+            |(tid, name, asked_cpu, seen_cpus, running_ratio, waiting_ratio, packets)| ThreadUse {
+                tid,
+                name,
+                asked_cpu,
+                seen_cpus,
+                running_ratio,
+                waiting_ratio,
+                packets,
+            },
+        );
+    vec(one, 0..4)
+}
+
+fn cpus() -> impl Strategy<Value = Vec<CpuUse>> {
+    let one = (0u32..4, vec(number(), 6), option::of(number())).prop_map(
+        |(cpu, share, foreign_ratio)| CpuUse {
+            cpu,
+            user_ratio: share[0],
+            system_ratio: share[1],
+            irq_ratio: share[2],
+            softirq_ratio: share[3],
+            steal_ratio: share[4],
+            idle_ratio: share[5],
+            foreign_ratio,
+        },
+    );
+    // One entry per CPU, as /proc/stat has it.
+    vec(one, 0..5).prop_map(|mut cpus| {
+        cpus.sort_by_key(|c| c.cpu);
+        cpus.dedup_by_key(|c| c.cpu);
+        cpus
+    })
+}
+
+fn sockets() -> impl Strategy<Value = Vec<SocketUse>> {
+    let one =
+        (packets(), option::of(packets()), number(), packets(), 0u64..50, packets(), packets())
+            .prop_map(
+                |(
+                    rcvbuf_bytes,
+                    capacity_packets,
+                    queue_mean_bytes,
+                    queue_max_bytes,
+                    samples,
+                    drops_packets,
+                    delivered_packets,
+                )| SocketUse {
+                    index: 0,
+                    rcvbuf_bytes,
+                    capacity_packets,
+                    queue_mean_bytes,
+                    queue_max_bytes,
+                    samples,
+                    drops_packets,
+                    delivered_packets,
+                },
+            );
+    vec(one, 0..4).prop_map(|mut sockets| {
+        (0..).zip(&mut sockets).for_each(|(i, socket)| socket.index = i);
+        sockets
+    })
+}
+
+fn place() -> impl Strategy<Value = Place> {
+    prop::sample::select(vec![
+        Place::SendCall,
+        Place::Qdisc,
+        Place::Ring,
+        Place::Backlog,
+        Place::IngressHook,
+        Place::Ip,
+        Place::ReversePath,
+        Place::Netfilter,
+        Place::NoListener,
+        Place::Checksum,
+        Place::SocketBuffer,
+        Place::UdpMemory,
+        Place::UdpMemoryUncounted,
+        Place::UdpOther,
+    ])
+}
+
+fn ledger() -> impl Strategy<Value = Ledger> {
+    let one = (place(), ".{0,6}", packets(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+        |(place, counter, packets, derived, exact, agrees)| Drop {
+            place,
+            counter,
+            packets,
+            derived,
+            exact,
+            cross_checks: vec![CrossCheck { counter: "check".into(), packets, agrees }],
+        },
+    );
+    let unaccounted = prop_oneof![4 => Just(0i64), 1 => any::<i64>()];
+    (packets(), packets(), vec(one, 0..4), unaccounted).prop_map(
+        |(offered_packets, delivered_packets, drops, unaccounted_packets)| Ledger {
+            offered_packets,
+            sent_packets: offered_packets,
+            delivered_packets,
+            drops,
+            unaccounted_packets,
+            ..Ledger::default()
+        },
+    )
+}
+
+fn softirq() -> impl Strategy<Value = SoftirqPlace> {
+    (0..4, vec(0u32..4, 0..3)).prop_map(|(kind, cpus)| match kind {
+        0 => SoftirqPlace::SenderCall,
+        1 => SoftirqPlace::Rps { cpus },
+        2 => SoftirqPlace::Napi { cpus },
+        _ => SoftirqPlace::NapiThread { cpus },
+    })
+}
+
+prop_compose! {
+    fn any_evidence()(
+        rates in (number(), option::of(number()), number(), number(), number()),
+        sender_threads in threads(),
+        receiver_threads in threads(),
+        cpus in cpus(),
+        sockets in sockets(),
+        softirq in softirq(),
+        ledger in ledger(),
+        extra in (option::of(packets()), option::of(any::<u32>()), option::of(number())),
+    ) -> Evidence {
+        let (window_s, asked_pps, offered_pps, delivered_pps, sender_blocked_s) = rates;
+        let (backlog_limit_packets, segments_per_send, reader_stall_s) = extra;
+        Evidence {
+            window_s, asked_pps, offered_pps, delivered_pps, sender_blocked_s, sender_threads, receiver_threads,
+            cpus, sockets, softirq, backlog_limit_packets, segments_per_send, reader_stall_s, ledger,
+        }
+    }
+}
+
+/// Evidence near a scene: the broken kind alone would hardly ever reach the deeper rules.
+fn near_a_scene() -> impl Strategy<Value = Evidence> {
+    let scale = || 0.5..1.6f64;
+    (prop::sample::select(scenes()), vec(scale(), 8)).prop_map(|((_, mut e), by)| {
+        e.window_s *= by[0];
+        e.offered_pps *= by[1];
+        e.delivered_pps *= by[2];
+        for thread in e.receiver_threads.iter_mut().chain(&mut e.sender_threads) {
+            thread.running_ratio *= by[3];
+            thread.waiting_ratio *= by[4] * 2.0;
+        }
+        for cpu in &mut e.cpus {
+            cpu.softirq_ratio *= by[5];
+            cpu.idle_ratio *= by[6];
+        }
+        e.sender_blocked_s += (by[7] - 1.0).max(0.0);
+        e
+    })
+}
+
+fn evidence() -> impl Strategy<Value = Evidence> {
+    prop_oneof![any_evidence(), near_a_scene()]
+}
+
+/// Everything that can be taken away from evidence, one at a time.
+fn removals(e: &Evidence) -> Vec<(String, Evidence)> {
+    let mut all: Vec<(String, Evidence)> = Vec::new();
+    let mut without = |what: String, change: &dyn Fn(&mut Evidence)| {
+        let mut less = e.clone();
+        change(&mut less);
+        all.push((what, less));
+    };
+    without("sender threads".into(), &|e| e.sender_threads.clear());
+    without("receiver threads".into(), &|e| e.receiver_threads.clear());
+    without("cpus".into(), &|e| e.cpus.clear());
+    without("sockets".into(), &|e| e.sockets.clear());
+    without("samples".into(), &|e| e.sockets.iter_mut().for_each(|s| s.samples = 0));
+    without("capacities".into(), &|e| e.sockets.iter_mut().for_each(|s| s.capacity_packets = None));
+    without("foreign".into(), &|e| e.cpus.iter_mut().for_each(|c| c.foreign_ratio = None));
+    without("seen cpus".into(), &|e| {
+        e.sender_threads
+            .iter_mut()
+            .chain(&mut e.receiver_threads)
+            .for_each(|t| t.seen_cpus.clear());
+    });
+    without("asked cpus".into(), &|e| {
+        e.sender_threads.iter_mut().chain(&mut e.receiver_threads).for_each(|t| t.asked_cpu = None);
+    });
+    without("backlog limit".into(), &|e| e.backlog_limit_packets = None);
+    without("stall".into(), &|e| e.reader_stall_s = None);
+    without("segments".into(), &|e| e.segments_per_send = None);
+    without("cross checks".into(), &|e| {
+        e.ledger.drops.iter_mut().for_each(|d| d.cross_checks.clear())
+    });
+    for i in 0..e.cpus.len() {
+        without(format!("cpu entry {i}"), &|e| {
+            e.cpus.remove(i);
+        });
+    }
+    all
+}
+
+fn sound(verdict: &Verdict) -> Result<(), TestCaseError> {
+    let all = text(verdict);
+    let bad = ["NaN", "nan ", "inf ", "-0 ", "{}"].iter().find(|word| all.contains(**word));
+    prop_assert!(bad.is_none(), "{:?} in\n{}", bad, all);
+    prop_assert!(!verdict.sentence.is_empty() && !verdict.remedies.is_empty(), "{}", all);
+    prop_assert!(
+        verdict.evidence.iter().all(|l| !l.text.is_empty() && !l.source.trim().is_empty()),
+        "{}",
+        all
+    );
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_evidence_gets_a_verdict_in_words_and_finite_numbers(e in evidence()) {
+        let mut e = e;
+        // Names and counters are the host's; only our own words are looked at.
+        e.ledger.drops.iter_mut().for_each(|d| d.counter = "counter".into());
+        sound(&diagnose(&e))?;
+    }
+
+    #[test]
+    fn any_pair_gets_a_verdict(first in evidence(), second in evidence()) {
+        let mut pair = [first, second];
+        pair.iter_mut().flat_map(|e| &mut e.ledger.drops).for_each(|d| d.counter = "counter".into());
+        sound(&combine(&diagnose(&pair[0]), &pair[0], &pair[1]))?;
+    }
+
+    // Of evidence that is whole in itself: a thread on a CPU that has no entry is a hole that goes with the thread.
+    #[test]
+    fn less_evidence_never_makes_it_surer(e in near_a_scene()) {
+        let all = diagnose(&e);
+        for (what, less) in removals(&e) {
+            let verdict = diagnose(&less);
+            prop_assert!(
+                verdict.confidence <= all.confidence,
+                "without {what}:\n{}\nwith all:\n{}", text(&verdict), text(&all)
+            );
+        }
+    }
+
+    #[test]
+    fn the_order_of_lists_does_not_matter(e in evidence()) {
+        let mut turned = e.clone();
+        turned.sender_threads.reverse();
+        turned.receiver_threads.reverse();
+        turned.cpus.reverse();
+        turned.sockets.reverse();
+        turned.ledger.drops.reverse();
+        if let SoftirqPlace::Rps { cpus } | SoftirqPlace::Napi { cpus } | SoftirqPlace::NapiThread { cpus } = &mut turned.softirq {
+            cpus.reverse();
+        }
+        prop_assert_eq!(text(&diagnose(&e)), text(&diagnose(&turned)));
+    }
+}
