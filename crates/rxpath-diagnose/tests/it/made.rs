@@ -284,13 +284,13 @@ pub fn text(verdict: &Verdict) -> String {
         verdict.confidence,
     );
     for line in &verdict.evidence {
-        out.push_str(&format!("  because {}  [{}]\n", line.text, line.source));
+        out += &format!("  because {}  [{}]\n", line.text, line.source);
     }
     for remedy in &verdict.remedies {
-        out.push_str(&format!("  change  {remedy}\n"));
+        out += &format!("  change  {remedy}\n");
     }
     if let Some(trial) = verdict.paired_trial {
-        out.push_str(&format!("  paired  {trial:?}\n"));
+        out += &format!("  paired  {trial:?}\n");
     }
     out
 }

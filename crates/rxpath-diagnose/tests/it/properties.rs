@@ -221,7 +221,7 @@ fn removals(e: &Evidence) -> Vec<(String, Evidence)> {
     without("stall".into(), &|e| e.reader_stall_s = None);
     without("segments".into(), &|e| e.segments_per_send = None);
     without("cross checks".into(), &|e| {
-        e.ledger.drops.iter_mut().for_each(|d| d.cross_checks.clear())
+        e.ledger.drops.iter_mut().for_each(|d| d.cross_checks.clear());
     });
     for i in 0..e.cpus.len() {
         without(format!("cpu entry {i}"), &|e| {
