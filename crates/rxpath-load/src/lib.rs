@@ -3,4 +3,8 @@
 //! Threads and blocking system calls only; nothing is allocated per packet inside a loop.
 
 pub mod control;
+pub mod engine;
+pub mod error;
 pub mod udp;
+
+pub use error::LoadError;

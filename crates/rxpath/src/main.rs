@@ -1,2 +1,22 @@
-//! placeholder
-fn main() {}
+//! `rxpath`: measures, explains and predicts the Linux network receive path.
+//!
+//! The binary is wiring only: the command line, one file per command, and how results are printed.
+
+mod cli;
+mod cmd;
+mod exit;
+mod interrupt;
+mod output;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let exit = match cli::parse() {
+        Ok(cli) => {
+            output::color::choose(cli.color);
+            cli.command.run().unwrap_or_else(|failure| failure.print())
+        }
+        Err(exit) => exit,
+    };
+    exit.into()
+}

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::udp::limit::Limit;
+
 /// `result` of `serve udp`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServeResult {
@@ -18,6 +20,9 @@ pub struct ServeResult {
     pub socket_drops_packets: u64,
     /// `sk_rmem_alloc` of all sockets after draining: what was still queued.
     pub in_flight_bytes: u64,
+    /// Datagrams longer than the buffer: counted whole, read in part.
+    #[serde(default)]
+    pub truncated_packets: u64,
     /// What the sequence numbers say.
     pub sequence: Sequence,
     /// One-way delay from the sender's stamp to the read, when both run on one clock.
@@ -28,6 +33,9 @@ pub struct ServeResult {
     pub cpu_user_s: f64,
     /// System CPU time of the process; softirqs that ran on top of it are in it.
     pub cpu_system_s: f64,
+    /// Which side was the limit, as far as this side can tell.
+    #[serde(default)]
+    pub limit: Limit,
     /// One entry per thread.
     pub threads: Vec<ThreadResult>,
     /// One entry per socket.
@@ -47,6 +55,15 @@ pub struct Sequence {
     pub duplicate_packets: u64,
     /// Numbers that came after a higher one.
     pub reordered_packets: u64,
+    /// Of the reordered ones, those so late (more than 16,320 numbers) that they might be duplicates.
+    #[serde(default)]
+    pub beyond_window_packets: u64,
+    /// Datagrams of streams beyond the number that is tracked.
+    #[serde(default)]
+    pub untracked_packets: u64,
+    /// Datagrams of 16 bytes and more that are not rxpath's, or too short to carry a number.
+    #[serde(default)]
+    pub unnumbered_packets: u64,
 }
 
 /// Quantiles of a histogram, with its ends named by the field that holds it.
@@ -131,6 +148,9 @@ pub struct LoadResult {
     pub send_errors: std::collections::BTreeMap<String, u64>,
     /// `ECONNREFUSED` answers (an earlier datagram found no listener); the send was retried.
     pub refused_count: u64,
+    /// Calls that stopped in mid-batch and whose next datagram went through: the kernel hides the reason.
+    #[serde(default)]
+    pub hidden_errors_count: u64,
     /// `--rate`, or `None` when as fast as possible.
     pub asked_pps: Option<f64>,
     /// Intended send time to the send call, with `--rate`.
@@ -143,6 +163,9 @@ pub struct LoadResult {
     pub cpu_user_s: f64,
     /// System CPU time of the process; on a default veth the receive softirq is in it.
     pub cpu_system_s: f64,
+    /// Which side was the limit, as far as this side can tell.
+    #[serde(default)]
+    pub limit: Limit,
     /// One entry per thread.
     pub threads: Vec<ThreadResult>,
 }

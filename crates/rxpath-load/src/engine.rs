@@ -1,0 +1,9 @@
+//! What touches the kernel: clocks, threads, sockets, batches of messages. All unsafe code of this crate is here.
+
+pub mod batch;
+pub mod clock;
+pub mod raw;
+pub mod socket;
+pub mod spin;
+pub mod steer;
+pub mod thread;

@@ -1,0 +1,138 @@
+//! Whole IP packets with a wrong UDP checksum, for a raw socket.
+//!
+//! A plain socket cannot send them: the kernel fills the checksum in, or leaves it to a device, and on
+//! virtual links nobody verifies it then. A packet from a raw socket is marked `CHECKSUM_NONE`, so that
+//! the receiving kernel verifies it (`udp4_csum_init`, `udp_lib_checksum_complete`).
+
+use std::net::{IpAddr, SocketAddr};
+
+/// Hop limit of the packets.
+const TTL: u8 = 64;
+const UDP_HEADER: usize = 8;
+
+/// From where to where.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends {
+    /// Source; of the same family.
+    pub from: SocketAddr,
+    /// Destination.
+    pub to: SocketAddr,
+}
+
+impl Ends {
+    /// Bytes before the payload.
+    pub fn header_bytes(&self) -> usize {
+        self.ip_bytes() + UDP_HEADER
+    }
+
+    fn ip_bytes(&self) -> usize {
+        if self.to.is_ipv4() { 20 } else { 40 }
+    }
+
+    /// Writes the headers in front of the payload that `packet` already holds, with a checksum that is wrong.
+    pub fn write_with_wrong_checksum(&self, packet: &mut [u8]) {
+        let udp_len = packet.len() - self.ip_bytes();
+        let (ip, udp) = packet.split_at_mut(self.ip_bytes());
+        self.write_ip(ip, udp_len);
+        udp[..2].copy_from_slice(&self.from.port().to_be_bytes());
+        udp[2..4].copy_from_slice(&self.to.port().to_be_bytes());
+        udp[4..6].copy_from_slice(&(udp_len as u16).to_be_bytes());
+        udp[6..8].fill(0);
+        let right = self.checksum(udp);
+        // Zero would mean "no checksum" (RFC 768).
+        let wrong = if right == 0x5555 { 0x1234 } else { right ^ 0x5555 };
+        udp[6..8].copy_from_slice(&wrong.to_be_bytes());
+    }
+
+    fn write_ip(&self, ip: &mut [u8], udp_len: usize) {
+        ip.fill(0);
+        match (self.from.ip(), self.to.ip()) {
+            (IpAddr::V4(from), IpAddr::V4(to)) => {
+                // The kernel fills in length, identification and header checksum (raw(7)).
+                ip[0] = 0x45;
+                ip[8] = TTL;
+                ip[9] = libc::IPPROTO_UDP as u8;
+                ip[12..16].copy_from_slice(&from.octets());
+                ip[16..20].copy_from_slice(&to.octets());
+            }
+            (IpAddr::V6(from), IpAddr::V6(to)) => {
+                ip[0] = 0x60;
+                ip[4..6].copy_from_slice(&(udp_len as u16).to_be_bytes());
+                ip[6] = libc::IPPROTO_UDP as u8;
+                ip[7] = TTL;
+                ip[8..24].copy_from_slice(&from.octets());
+                ip[24..40].copy_from_slice(&to.octets());
+            }
+            // Sockets have one family; mixed ends cannot be built by the opener.
+            _ => {}
+        }
+    }
+
+    /// The right checksum of a UDP datagram whose checksum field is zero (RFC 768, RFC 8200 section 8.1).
+    fn checksum(&self, udp: &[u8]) -> u16 {
+        let mut sum = udp.len() as u32 + libc::IPPROTO_UDP as u32;
+        for addr in [self.from.ip(), self.to.ip()] {
+            sum += match addr {
+                IpAddr::V4(addr) => add_words(&addr.octets()),
+                IpAddr::V6(addr) => add_words(&addr.octets()),
+            };
+        }
+        sum += add_words(udp);
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        match !(sum as u16) {
+            0 => 0xffff,
+            sum => sum,
+        }
+    }
+}
+
+/// The sum of 16-bit words in network order, padded by zero; at most 64 KiB, so that 32 bits hold it.
+fn add_words(bytes: &[u8]) -> u32 {
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    let sum: u32 = pairs.iter().map(|pair| u32::from(u16::from_be_bytes(*pair))).sum();
+    sum + rest.first().map_or(0, |last| u32::from(*last) << 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ends(v6: bool) -> Ends {
+        let (from, to) =
+            if v6 { ("[::1]:5", "[fe80::1]:6") } else { ("10.0.0.1:5", "10.0.0.2:6") };
+        Ends { from: from.parse().unwrap(), to: to.parse().unwrap() }
+    }
+
+    /// The sum over the datagram with its checksum, as a receiver computes it: right when 0xffff.
+    fn verify(ends: Ends, udp: &[u8]) -> bool {
+        let mut zeroed = udp.to_vec();
+        zeroed[6..8].fill(0);
+        ends.checksum(&zeroed).to_be_bytes() == udp[6..8]
+    }
+
+    proptest! {
+        #[test]
+        fn the_checksum_is_never_right_and_never_absent(
+            payload in proptest::collection::vec(any::<u8>(), 0..200), v6 in any::<bool>(),
+        ) {
+            let ends = ends(v6);
+            let mut packet = vec![0; ends.header_bytes()];
+            packet.extend(payload);
+            ends.write_with_wrong_checksum(&mut packet);
+            let udp = &packet[ends.ip_bytes()..];
+            prop_assert!(!verify(ends, udp));
+            prop_assert!(udp[6..8] != [0, 0]);
+        }
+    }
+
+    #[test]
+    fn the_right_checksum_is_that_of_the_rfc() {
+        // 10.0.0.1:5 -> 10.0.0.2:6, payload "ab", summed by hand.
+        let udp = [0, 5, 0, 6, 0, 10, 0, 0, b'a', b'b'];
+        let sum: u32 = 0x0a00 + 1 + 0x0a00 + 2 + 17 + 10 + 5 + 6 + 10 + 0x6162;
+        assert_eq!(ends(false).checksum(&udp), !(sum as u16));
+    }
+}

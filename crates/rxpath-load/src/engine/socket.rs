@@ -1,0 +1,247 @@
+//! One UDP or raw socket and its options.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use nix::sys::socket::{SockaddrLike, SockaddrStorage};
+
+/// `UDP_SEGMENT` and `UDP_GRO` (include/uapi/linux/udp.h).
+pub const UDP_SEGMENT: libc::c_int = 103;
+/// See [`UDP_SEGMENT`].
+pub const UDP_GRO: libc::c_int = 104;
+
+/// A socket.
+#[derive(Debug)]
+pub struct Socket(OwnedFd);
+
+/// `SO_MEMINFO`: the memory of a socket. **Source** `sk_get_meminfo`, net/core/sock.c.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemInfo {
+    /// `sk_rmem_alloc`: what is queued, in truesize.
+    pub rmem_bytes: u64,
+    /// `sk_rcvbuf`.
+    pub rcvbuf_bytes: u64,
+    /// `sk_sndbuf`.
+    pub sndbuf_bytes: u64,
+    /// `sk_drops`.
+    pub drops_packets: u64,
+}
+
+impl Socket {
+    /// A UDP socket of the address' family.
+    pub fn udp(like: SocketAddr) -> io::Result<Self> {
+        Self::open(like, libc::SOCK_DGRAM, libc::IPPROTO_UDP)
+    }
+
+    /// A raw socket that takes whole IP packets (`IPPROTO_RAW`). **Errors** `EPERM`: needs `CAP_NET_RAW`.
+    pub fn raw(like: SocketAddr) -> io::Result<Self> {
+        Self::open(like, libc::SOCK_RAW, libc::IPPROTO_RAW)
+    }
+
+    fn open(like: SocketAddr, kind: libc::c_int, protocol: libc::c_int) -> io::Result<Self> {
+        let family = if like.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+        // SAFETY: plain integers.
+        let fd = unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: `fd` was just opened and nobody else owns it.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// The descriptor, valid while this socket lives.
+    pub fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+
+    /// Binds to a local address.
+    pub fn bind(&self, addr: SocketAddr) -> io::Result<()> {
+        Ok(nix::sys::socket::bind(self.fd(), &SockaddrStorage::from(addr))?)
+    }
+
+    /// Connects, so that the kernel looks the route up once.
+    pub fn connect(&self, addr: SocketAddr) -> io::Result<()> {
+        Ok(nix::sys::socket::connect(self.fd(), &SockaddrStorage::from(addr))?)
+    }
+
+    /// The local address.
+    pub fn local(&self) -> io::Result<SocketAddr> {
+        let addr: SockaddrStorage = nix::sys::socket::getsockname(self.fd())?;
+        let v4 = addr.as_sockaddr_in().map(|a| SocketAddr::V4((*a).into()));
+        let v6 = || addr.as_sockaddr_in6().map(|a| SocketAddr::V6((*a).into()));
+        v4.or_else(v6).ok_or_else(|| io::Error::other("the socket has no IP address"))
+    }
+
+    /// Sets an integer option.
+    pub fn set(&self, level: libc::c_int, name: libc::c_int, value: i32) -> io::Result<()> {
+        self.set_raw(level, name, &value)
+    }
+
+    fn set_raw<T>(&self, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
+        // SAFETY: the pointer and the length describe `value`, which outlives the call.
+        let done = unsafe {
+            libc::setsockopt(
+                self.fd(),
+                level,
+                name,
+                std::ptr::from_ref(value).cast(),
+                size_of::<T>() as libc::socklen_t,
+            )
+        };
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Reads an integer option.
+    pub fn get(&self, level: libc::c_int, name: libc::c_int) -> io::Result<i32> {
+        self.get_raw::<i32>(level, name)
+    }
+
+    fn get_raw<T: Copy + Default>(&self, level: libc::c_int, name: libc::c_int) -> io::Result<T> {
+        let mut value = T::default();
+        let mut len = size_of::<T>() as libc::socklen_t;
+        // SAFETY: the pointer and the length describe `value`; T is an integer or an array of them,
+        // so that any bytes are a valid value.
+        let done = unsafe {
+            libc::getsockopt(self.fd(), level, name, (&raw mut value).cast(), &raw mut len)
+        };
+        if done == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// `SO_MEMINFO`. **Cost** one system call, no lock of the socket.
+    pub fn meminfo(&self) -> io::Result<MemInfo> {
+        let info = self.get_raw::<[u32; 9]>(libc::SOL_SOCKET, libc::SO_MEMINFO)?;
+        Ok(MemInfo {
+            rmem_bytes: info[0].into(),
+            rcvbuf_bytes: info[1].into(),
+            sndbuf_bytes: info[3].into(),
+            drops_packets: info[8].into(),
+        })
+    }
+
+    /// Attaches a classic BPF program that picks the socket of a `SO_REUSEPORT` group.
+    pub fn attach_reuseport(&self, program: &mut [libc::sock_filter]) -> io::Result<()> {
+        let program = libc::sock_fprog {
+            len: program.len() as u16,
+            filter: program.as_mut_ptr(),
+        };
+        self.set_raw(libc::SOL_SOCKET, libc::SO_ATTACH_REUSEPORT_CBPF, &program)
+    }
+
+    /// A buffer size, forced past `rmem_max`/`wmem_max` where that is allowed; returns whether it was forced.
+    ///
+    /// `bytes` is what the kernel shall hold: it doubles the number that it is given.
+    pub fn set_buffer(&self, side: Buffer, bytes: u64) -> io::Result<bool> {
+        let half = i32::try_from(bytes / 2).unwrap_or(i32::MAX / 2);
+        let (force, plain) = match side {
+            Buffer::Receive => (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
+            Buffer::Send => (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
+        };
+        if self.set(libc::SOL_SOCKET, force, half).is_ok() {
+            return Ok(true);
+        }
+        self.set(libc::SOL_SOCKET, plain, half).map(|()| false)
+    }
+
+    /// The path MTU of a connected socket. **Source** `IP_MTU`, `IPV6_MTU`.
+    pub fn mtu(&self, like: SocketAddr) -> io::Result<u32> {
+        let mtu = if like.is_ipv4() {
+            self.get(libc::IPPROTO_IP, libc::IP_MTU)
+        } else {
+            self.get(libc::IPPROTO_IPV6, libc::IPV6_MTU)
+        }?;
+        Ok(mtu as u32)
+    }
+
+    /// Waits until a `poll` event is there; `Ok(false)` when the time is up or a signal came.
+    pub fn wait(&self, events: libc::c_short, timeout_ms: i32) -> io::Result<bool> {
+        let mut poll = libc::pollfd { fd: self.fd(), events, revents: 0 };
+        // SAFETY: one valid pollfd.
+        match unsafe { libc::poll(&raw mut poll, 1, timeout_ms) } {
+            n if n > 0 => Ok(true),
+            0 => Ok(false),
+            _ => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+                error => Err(error),
+            },
+        }
+    }
+
+    /// Sends one datagram without waiting.
+    pub fn send(&self, data: &[u8]) -> io::Result<usize> {
+        // SAFETY: pointer and length describe `data`.
+        let sent = unsafe {
+            libc::send(self.fd(), data.as_ptr().cast(), data.len(), libc::MSG_DONTWAIT)
+        };
+        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    }
+}
+
+/// Which buffer of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffer {
+    /// `SO_RCVBUF`.
+    Receive,
+    /// `SO_SNDBUF`.
+    Send,
+}
+
+/// A socket address in the kernel's form.
+#[derive(Clone, Copy)]
+pub struct KernelAddr {
+    storage: libc::sockaddr_storage,
+    len: libc::socklen_t,
+}
+
+impl std::fmt::Debug for KernelAddr {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KernelAddr").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+impl From<SocketAddr> for KernelAddr {
+    fn from(addr: SocketAddr) -> Self {
+        let addr = SockaddrStorage::from(addr);
+        let mut storage = MaybeUninit::<libc::sockaddr_storage>::zeroed();
+        // SAFETY: `addr` holds `len()` bytes and a sockaddr_storage has room for every address;
+        // all zero beyond it is valid.
+        let storage = unsafe {
+            std::ptr::copy_nonoverlapping(
+                addr.as_ptr().cast::<u8>(),
+                storage.as_mut_ptr().cast::<u8>(),
+                addr.len() as usize,
+            );
+            storage.assume_init()
+        };
+        Self { storage, len: addr.len() }
+    }
+}
+
+impl KernelAddr {
+    /// Pointer and length for a `msghdr`.
+    pub fn parts(&self) -> (*const libc::c_void, libc::socklen_t) {
+        ((&raw const self.storage).cast(), self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_read_back() {
+        let addr: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let socket = Socket::udp(addr).unwrap();
+        socket.bind(addr).unwrap();
+        socket.set_buffer(Buffer::Receive, 65_536).unwrap();
+        assert_eq!(socket.meminfo().unwrap().rcvbuf_bytes, 65_536);
+        assert_eq!(socket.meminfo().unwrap().rmem_bytes, 0);
+        let peer = Socket::udp(addr).unwrap();
+        peer.connect(socket.local().unwrap()).unwrap();
+        assert!(peer.mtu(addr).unwrap() >= 1280);
+        peer.send(b"x").unwrap();
+        assert!(socket.wait(libc::POLLIN, 10_000).unwrap());
+        assert!(socket.meminfo().unwrap().rmem_bytes > 0);
+    }
+}

@@ -1,0 +1,177 @@
+//! The calling thread: where it runs, what CPU time it used, how it is woken.
+
+use std::io;
+use std::mem::MaybeUninit;
+
+/// CPU time. **Unit** ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    /// In user mode.
+    pub user_ns: u64,
+    /// In the kernel, with the softirqs that ran on top.
+    pub system_ns: u64,
+}
+
+impl CpuTime {
+    /// The time used since `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            user_ns: self.user_ns.saturating_sub(earlier.user_ns),
+            system_ns: self.system_ns.saturating_sub(earlier.system_ns),
+        }
+    }
+
+    /// User and system together.
+    pub fn total_ns(self) -> u64 {
+        self.user_ns + self.system_ns
+    }
+}
+
+/// This thread's id.
+pub fn id() -> i32 {
+    // SAFETY: gettid has no arguments and cannot fail.
+    unsafe { libc::gettid() }
+}
+
+/// The CPU this thread is on. **Cost** a few ns (rseq or vDSO).
+#[inline]
+pub fn cpu() -> u32 {
+    // SAFETY: sched_getcpu has no arguments.
+    let cpu = unsafe { libc::sched_getcpu() };
+    u32::try_from(cpu).unwrap_or(u32::MAX)
+}
+
+/// Binds this thread to one CPU.
+///
+/// **Errors** `EINVAL`: the CPU is offline or outside of the cpuset.
+pub fn pin(cpu: u32) -> io::Result<()> {
+    let mut set = nix::sched::CpuSet::new();
+    set.set(cpu as usize).map_err(io::Error::from)?;
+    nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set).map_err(io::Error::from)
+}
+
+/// CPUs that this thread may run on.
+pub fn allowed_cpus() -> io::Result<Vec<u32>> {
+    let set = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0))?;
+    Ok((0..nix::sched::CpuSet::count() as u32)
+        .filter(|cpu| set.is_set(*cpu as usize).unwrap_or(false))
+        .collect())
+}
+
+/// Sets this thread's nice value.
+///
+/// **Errors** `EACCES`: lowering it needs `CAP_SYS_NICE`.
+pub fn set_nice(nice: i32) -> io::Result<()> {
+    // SAFETY: plain integers; on Linux PRIO_PROCESS with a thread id acts on that thread alone.
+    let done = unsafe { libc::setpriority(libc::PRIO_PROCESS, id() as libc::id_t, nice) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Lets timers of this thread fire when they are due, instead of up to 50 us later.
+///
+/// **Source** prctl(2) `PR_SET_TIMERSLACK`.
+pub fn set_exact_timers() {
+    // SAFETY: plain integers; a refusal leaves the default slack and does no harm.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
+}
+
+fn usage(who: libc::c_int) -> CpuTime {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `usage` is valid for writes, and all zero is a valid rusage.
+    let usage = unsafe {
+        libc::getrusage(who, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
+    CpuTime { user_ns: ns(usage.ru_utime), system_ns: ns(usage.ru_stime) }
+}
+
+/// CPU time of this thread. **Source** getrusage(2) `RUSAGE_THREAD`.
+pub fn cpu_time() -> CpuTime {
+    usage(libc::RUSAGE_THREAD)
+}
+
+/// CPU time of the whole process. **Source** getrusage(2) `RUSAGE_SELF`.
+pub fn process_cpu_time() -> CpuTime {
+    usage(libc::RUSAGE_SELF)
+}
+
+/// Time this thread ran and time it waited for a CPU. **Unit** ns.
+///
+/// **Source** `/proc/thread-self/schedstat`; `None` where the kernel does not keep it.
+pub fn run_and_wait_ns() -> Option<(u64, u64)> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let mut words = text.split_ascii_whitespace().map(|word| word.parse::<u64>().ok());
+    Some((words.next()??, words.next()??))
+}
+
+extern "C" fn nothing(_: libc::c_int) {}
+
+/// Makes [`wake`] interrupt blocking calls: a handler for SIGURG that does nothing, without `SA_RESTART`.
+pub fn allow_wake() {
+    // SAFETY: all zero is a valid sigaction; the handler does nothing, so it is async-signal-safe;
+    // SIGURG is ignored by default and means nothing to this program.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        libc::sigemptyset(&raw mut action.sa_mask);
+        libc::sigaction(libc::SIGURG, &raw const action, std::ptr::null_mut());
+    }
+}
+
+/// Interrupts the blocking call of a thread of this process; repeat it until the thread has answered.
+pub fn wake(tid: i32) {
+    // SAFETY: tgkill within this process; a thread that is gone gives ESRCH, which means done.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, libc::SIGURG) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pinned_thread_runs_there() {
+        let allowed = allowed_cpus().unwrap();
+        let last = *allowed.last().unwrap();
+        std::thread::spawn(move || {
+            pin(last).unwrap();
+            assert_eq!(cpu(), last);
+            assert_eq!(allowed_cpus().unwrap(), [last]);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_cpu_that_does_not_exist_is_refused() {
+        assert!(pin(1000).is_err());
+    }
+
+    #[test]
+    fn waking_interrupts_a_sleep() {
+        allow_wake();
+        let (send, receive) = std::sync::mpsc::channel();
+        let far = crate::engine::clock::now_ns() + 3_600_000_000_000;
+        let sleeper = std::thread::spawn(move || {
+            send.send(id()).unwrap();
+            crate::engine::clock::sleep_until(far);
+        });
+        let tid = receive.recv().unwrap();
+        while !sleeper.is_finished() {
+            wake(tid);
+            std::thread::yield_now();
+        }
+        sleeper.join().unwrap();
+    }
+
+    #[test]
+    fn work_shows_in_cpu_time() {
+        let before = cpu_time();
+        let mut x = 1u64;
+        while cpu_time().since(before).total_ns() < 1_000_000 {
+            x = std::hint::black_box(x.wrapping_mul(3));
+        }
+        assert!(process_cpu_time().total_ns() >= cpu_time().since(before).total_ns());
+    }
+}

@@ -1,0 +1,85 @@
+//! Which side was the limit, as far as one side can know.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::udp::result::ThreadResult;
+
+/// A thread this busy has no time left.
+pub const BUSY_RATIO: f64 = 0.95;
+
+/// What limited the rate, with the evidence of this side alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Limit {
+    /// Who it was.
+    pub who: Who,
+    /// The numbers behind it, as a sentence.
+    pub evidence: String,
+}
+
+/// Who limited the rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Who {
+    /// The sending threads had no CPU time left.
+    Sender,
+    /// The receiving threads had no CPU time left.
+    Receiver,
+    /// The send buffer was full: what lies behind it (qdisc, device, a receive path charged to the sender).
+    Path,
+    /// The sender kept its schedule.
+    Schedule,
+    /// Not this side: the other cannot be seen from here.
+    #[default]
+    NotHere,
+}
+
+impl std::fmt::Display for Limit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let who = match self.who {
+            Who::Sender => "the sender was the limit",
+            Who::Receiver => "the receiver was the limit",
+            Who::Path => "the path behind the send buffer was the limit",
+            Who::Schedule => "the schedule was the limit",
+            Who::NotHere => "the limit was not on this side",
+        };
+        write!(f, "{who}: {}", self.evidence)
+    }
+}
+
+/// Where a thread ran: `CPU 1`, `CPUs 0,1` or its id when it was never seen.
+fn place(thread: &ThreadResult) -> String {
+    let cpus: Vec<String> = thread.seen_cpus.iter().map(u32::to_string).collect();
+    match cpus.len() {
+        0 => format!("thread {}", thread.tid),
+        1 => format!("CPU {}", cpus[0]),
+        _ => format!("thread {} on CPUs {}", thread.tid, cpus.join(",")),
+    }
+}
+
+/// Busy share of a thread over its working time.
+pub fn busy_ratio(thread: &ThreadResult, duration_s: f64) -> f64 {
+    if duration_s > 0.0 {
+        ((thread.cpu_user_s + thread.cpu_system_s) / duration_s).min(1.0)
+    } else {
+        0.0
+    }
+}
+
+/// `CPU 0 100 % busy, CPU 1 37 % busy`, at most four threads.
+pub fn busy_text(threads: &[ThreadResult], duration_s: f64) -> String {
+    let mut parts: Vec<String> = threads
+        .iter()
+        .take(4)
+        .map(|t| format!("{} {:.0} % busy", place(t), 100.0 * busy_ratio(t, duration_s)))
+        .collect();
+    if threads.len() > 4 {
+        parts.push(format!("{} more threads", threads.len() - 4));
+    }
+    parts.join(", ")
+}
+
+/// Whether any thread had no time left.
+pub fn any_busy(threads: &[ThreadResult], duration_s: f64) -> bool {
+    threads.iter().any(|thread| busy_ratio(thread, duration_s) >= BUSY_RATIO)
+}

@@ -1,0 +1,136 @@
+//! What cannot work is refused before anything is sent.
+
+use rxpath_core::Warning;
+
+use crate::LoadError;
+use crate::engine::batch::MAX_BATCH;
+use crate::engine::socket::Socket;
+use crate::udp::load::options::LoadOptions;
+use crate::udp::wire::header_bytes;
+
+/// Segments of one send. **Source** `UDP_MAX_SEGMENTS`, include/linux/udp.h (64 before Linux 6.9).
+const MAX_SEGMENTS: usize = 128;
+/// Payload of the largest UDP datagram over IPv4 (65,535 less IP and UDP headers).
+const MAX_PAYLOAD: usize = 65_507;
+/// Flow numbers have 16 bits.
+const MAX_FLOWS: usize = 65_536;
+
+pub(super) fn check(options: &LoadOptions) -> Result<(), LoadError> {
+    let bad = |what: String, hint: &str| Err(LoadError::usage(what, hint));
+    if options.to.is_empty() {
+        return bad("no destination".into(), "give IP:PORT or [v6]:PORT");
+    }
+    if let Some(to) = options.to.iter().find(|to| to.port() == 0) {
+        return bad(format!("{to}: port 0 is no destination"), "give the receiver's port");
+    }
+    if options.size > MAX_PAYLOAD {
+        let what = format!("--size {}: a UDP datagram holds at most {MAX_PAYLOAD} bytes", options.size);
+        return bad(what, "choose a smaller size");
+    }
+    if !(1..=MAX_BATCH).contains(&options.batch) {
+        let what = format!("--batch {}: 1 to {MAX_BATCH} messages a call", options.batch);
+        return bad(what, "the kernel takes at most 1024");
+    }
+    if options.threads == 0 {
+        return bad("--threads 0: nobody would send".into(), "give at least 1");
+    }
+    if options.rate_pps == Some(0) {
+        return bad("--rate 0: nothing would be sent".into(), "leave it out for as fast as possible");
+    }
+    if options.corrupt_checksum && (options.gso.is_some() || options.batch == 1) {
+        return bad("--corrupt checksum builds whole packets and goes neither with --gso nor with --batch 1".into(), "");
+    }
+    check_flows(options)?;
+    check_gso(options)
+}
+
+fn check_flows(options: &LoadOptions) -> Result<(), LoadError> {
+    let Some(flows) = options.flows else { return Ok(()) };
+    let all = flows.saturating_mul(options.to.len());
+    if flows == 0 || all < options.threads {
+        return Err(LoadError::usage(
+            format!("--flows {flows}: {all} flows do not give each of {} threads one", options.threads),
+            "each thread sends on sockets of its own: raise --flows or lower --threads",
+        ));
+    }
+    if all > MAX_FLOWS {
+        return Err(LoadError::usage(format!("--flows {flows}: at most {MAX_FLOWS} flows"), ""));
+    }
+    if let Some(port) = options.source_port
+        && usize::from(port) + flows > 65_536
+    {
+        return Err(LoadError::usage(
+            format!("--source-port {port} --flows {flows}: ports end at 65535"),
+            "start at a lower port",
+        ));
+    }
+    Ok(())
+}
+
+fn check_gso(options: &LoadOptions) -> Result<(), LoadError> {
+    let Some(segments) = options.gso else { return Ok(()) };
+    let bad = |what: String, hint: String| Err(LoadError::usage(what, hint));
+    if !(1..=MAX_SEGMENTS).contains(&segments) {
+        let what = format!("--gso {segments}: 1 to {MAX_SEGMENTS} datagrams a send");
+        return bad(what, "the kernel's limit is UDP_MAX_SEGMENTS (128; 64 before Linux 6.9)".into());
+    }
+    if options.size == 0 {
+        return bad("--gso needs a payload to cut: --size 0".into(), "give --size 1 or more".into());
+    }
+    let bytes = segments * options.size;
+    if bytes > MAX_PAYLOAD {
+        let what = format!("--gso {segments} --size {}: {bytes} bytes a send, a UDP send holds {MAX_PAYLOAD}", options.size);
+        return bad(what, format!("use --gso {} or fewer", MAX_PAYLOAD / options.size));
+    }
+    if let Some(count) = options.count
+        && count % segments as u64 != 0
+    {
+        let what = format!("--count {count} is no multiple of --gso {segments}: every send is a full batch");
+        let hint = format!("use --count {}", count.div_ceil(segments as u64) * segments as u64);
+        return bad(what, hint);
+    }
+    Ok(())
+}
+
+/// Path MTU and IP packets per datagram; larger than the MTU is an error for GSO and a warning otherwise.
+pub(super) fn mtu(
+    options: &LoadOptions,
+    warnings: &mut Vec<Warning>,
+) -> Result<(Option<u32>, u32), LoadError> {
+    let (mut least, mut most_fragments) = (u32::MAX, 1);
+    for to in &options.to {
+        let probe = Socket::udp(*to).map_err(|e| LoadError::io("socket", e))?;
+        if probe.connect(*to).is_err() {
+            // Unconnected senders find out by the send itself.
+            continue;
+        }
+        let mtu = probe.mtu(*to).map_err(|e| LoadError::io("read the path MTU", e))?;
+        least = least.min(mtu);
+        let room = (u64::from(mtu)).saturating_sub(header_bytes(*to)) as usize;
+        if options.size <= room {
+            continue;
+        }
+        if options.gso.is_some() || options.corrupt_checksum {
+            let why = if options.gso.is_some() { "--gso" } else { "--corrupt checksum" };
+            return Err(LoadError::usage(
+                format!("--size {}: {why} cannot fragment, and the path to {to} has an MTU of {mtu}", options.size),
+                format!("use --size {room} or less"),
+            ));
+        }
+        // Fragments carry multiples of 8 bytes; the UDP header is in the first.
+        let ip_bytes = header_bytes(*to) as usize - 8;
+        let each = (mtu as usize - ip_bytes) / 8 * 8;
+        most_fragments = most_fragments.max((options.size + 8).div_ceil(each) as u32);
+    }
+    if most_fragments > 1 {
+        warnings.push(
+            Warning::new(
+                "fragments",
+                format!("each datagram of {} bytes leaves as {most_fragments} IP fragments", options.size),
+            )
+            .because(format!("it is larger than the path MTU of {least}; one lost fragment loses it whole"))
+            .cure("use a size that fits, or --gso"),
+        );
+    }
+    Ok(((least != u32::MAX).then_some(least), most_fragments))
+}

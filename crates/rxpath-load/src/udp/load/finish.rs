@@ -1,0 +1,116 @@
+//! Adding up what the workers did.
+
+use std::collections::BTreeMap;
+
+use rxpath_core::Warning;
+
+use crate::LoadError;
+use crate::engine::thread;
+use crate::udp::histogram::Times;
+use crate::udp::limit::{Limit, Who, any_busy, busy_text};
+use crate::udp::load::Load;
+use crate::udp::result::LoadResult;
+use crate::udp::workload::Finished;
+
+/// A sender that offers this share of what was asked has kept its schedule.
+const KEPT_RATIO: f64 = 0.995;
+/// A sender blocked for this share of its time was not open-loop.
+const BLOCKED_RATIO: f64 = 0.01;
+
+pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError> {
+    let mut result = LoadResult::default();
+    let (mut lateness, mut errors) = (Times::new(), BTreeMap::<i32, u64>::new());
+    for worker in load.workers.drain(..) {
+        let report = worker
+            .join()
+            .map_err(|_| LoadError::io("a sending thread", std::io::Error::other("it panicked")))??;
+        result.asked_packets += report.asked;
+        result.refused_count += report.refused;
+        result.hidden_errors_count += report.hidden;
+        result.blocked_s += report.thread.blocked_s;
+        result.threads.push(report.thread);
+        lateness.merge(&report.lateness);
+        for (number, count) in report.errors {
+            *errors.entry(number).or_default() += count;
+        }
+    }
+    let cpu = thread::process_cpu_time().since(load.cpu_before);
+    result.duration_s = load.shared.span_ns() as f64 / 1e9;
+    result.offered_packets = load.shared.sum(|tally| &tally.offered);
+    result.sent_packets = load.shared.sum(|tally| &tally.packets);
+    if result.duration_s > 0.0 {
+        result.sent_pps = result.sent_packets as f64 / result.duration_s;
+    }
+    result.send_errors_packets = errors.values().sum();
+    result.send_errors = errors
+        .into_iter()
+        .map(|(number, count)| (format!("{:?}", nix::errno::Errno::from_raw(number)), count))
+        .collect();
+    result.asked_pps = load.options.rate_pps.map(|rate| rate as f64);
+    result.lateness_us = lateness.lateness_us();
+    result.segments_per_send = load.options.segments() as u32;
+    result.cpu_user_s = cpu.user_ns as f64 / 1e9;
+    result.cpu_system_s = cpu.system_ns as f64 / 1e9;
+    result.limit = limit(&result);
+    let mut warnings = load.warnings.clone();
+    warnings.extend(notice(&result));
+    Ok(Finished { result, warnings })
+}
+
+fn limit(result: &LoadResult) -> Limit {
+    let busy = busy_text(&result.threads, result.duration_s);
+    let blocked = blocked_ratio(result);
+    if result.offered_packets == 0 {
+        return Limit { who: Who::NotHere, evidence: "nothing was sent".into() };
+    }
+    if result.asked_pps.is_some() {
+        let kept = result.offered_packets as f64 / result.asked_packets.max(1) as f64;
+        if kept >= KEPT_RATIO {
+            let evidence = format!("{:.2} % of the asked datagrams offered in time, {busy}", 100.0 * kept);
+            return Limit { who: Who::Schedule, evidence };
+        }
+    }
+    if blocked >= BLOCKED_RATIO {
+        let evidence = format!("blocked {:.0} % of the time on a full send buffer, {busy}", 100.0 * blocked);
+        return Limit { who: Who::Path, evidence };
+    }
+    if any_busy(&result.threads, result.duration_s) {
+        let evidence = format!(
+            "{busy} (on veth and loopback its system calls contain the receive path, too)"
+        );
+        return Limit { who: Who::Sender, evidence };
+    }
+    Limit { who: Who::NotHere, evidence: busy }
+}
+
+fn blocked_ratio(result: &LoadResult) -> f64 {
+    let time = result.duration_s * result.threads.len() as f64;
+    if time > 0.0 { result.blocked_s / time } else { 0.0 }
+}
+
+fn notice(result: &LoadResult) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if blocked_ratio(result) >= BLOCKED_RATIO {
+        warnings.push(
+            Warning::new("closed-loop", format!("the sender was blocked for {:.3} s", result.blocked_s))
+                .because("its send buffer was full, so the path slowed it instead of losing datagrams")
+                .cure("raise --sndbuf, or read the rate as that of a closed loop"),
+        );
+    }
+    if result.send_errors_packets > 0 {
+        let list: Vec<String> =
+            result.send_errors.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        warnings.push(Warning::new(
+            "send-errors",
+            format!("the kernel refused datagrams: {}", list.join(", ")),
+        ));
+    }
+    if result.refused_count > 0 {
+        warnings.push(
+            Warning::new("refused", format!("{} times ECONNREFUSED", result.refused_count))
+                .because("nobody listens on that port at the other end")
+                .cure("start the receiver first"),
+        );
+    }
+    warnings
+}

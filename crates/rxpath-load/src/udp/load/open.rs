@@ -1,0 +1,229 @@
+//! Opening a sender: checks, sockets, options, threads.
+
+use std::hash::{BuildHasher, Hasher};
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rxpath_core::Warning;
+
+use crate::LoadError;
+use crate::engine::raw::Ends;
+use crate::engine::socket::{Buffer, KernelAddr, Socket};
+use crate::engine::thread;
+use crate::udp::header::HEADER_BYTES;
+use crate::udp::load::fill::Layout;
+use crate::udp::load::options::{LoadOptions, LoadSettings};
+use crate::udp::load::worker::{Flow, Plan};
+use crate::udp::load::{Load, check, pace, worker};
+use crate::udp::tally::Shared;
+
+/// Messages that the default send buffer holds.
+const SNDBUF_MESSAGES: u64 = 2000;
+/// Least default send buffer.
+const SNDBUF_LEAST: u64 = 4 << 20;
+
+pub(super) fn open(mut options: LoadOptions) -> Result<Load, LoadError> {
+    check::check(&options)?;
+    crate::udp::workload::check_cpus(&options.cpus)?;
+    let targets = options.to.len();
+    let flows_each = options.flows.unwrap_or_else(|| options.threads.div_ceil(targets));
+    options.flows = Some(flows_each);
+    let mut warnings = Vec::new();
+    let tag = (std::hash::RandomState::new().build_hasher().finish() as u32) << 16;
+    let mut flows = Vec::with_capacity(targets * flows_each);
+    for index in 0..flows_each {
+        for to in &options.to {
+            let number = flows.len() as u32;
+            flows.push(open_flow(&options, *to, index as u16, tag | number)?);
+        }
+    }
+    let settings = settle(&options, &flows, &mut warnings)?;
+    thread::allow_wake();
+    let mut load = Load {
+        settings,
+        warnings,
+        shared: Arc::new(Shared::new(options.threads)),
+        workers: Vec::new(),
+        cpu_before: thread::process_cpu_time(),
+        options,
+    };
+    start_workers(&mut load, flows)?;
+    Ok(load)
+}
+
+fn open_flow(
+    options: &LoadOptions,
+    to: SocketAddr,
+    index: u16,
+    stream: u32,
+) -> Result<Flow, LoadError> {
+    let socket = Socket::udp(to).map_err(|e| LoadError::io("socket", e))?;
+    if options.source.is_some() || options.source_port.is_some() {
+        bind(&socket, options, to, index)?;
+    }
+    let connect = |socket: &Socket| socket.connect(to).map_err(|e| connect_error(to, e));
+    let bytes = options.sndbuf.unwrap_or_else(|| default_sndbuf(options));
+    let mut flow = Flow { socket, stream, sequence: 0, aim: None, raw: None };
+    if options.corrupt_checksum {
+        connect(&flow.socket)?;
+        let from = flow.socket.local().map_err(|e| LoadError::io("getsockname", e))?;
+        let raw = Socket::raw(to).map_err(|source| match source.kind() {
+            ErrorKind::PermissionDenied => LoadError::Denied {
+                what: "--corrupt checksum (a raw socket)".into(),
+                needs: "CAP_NET_RAW",
+            },
+            _ => LoadError::io("raw socket", source),
+        })?;
+        // A raw socket takes no port.
+        flow.aim = Some(KernelAddr::from(SocketAddr::new(to.ip(), 0)));
+        flow.raw = Some((Ends { from, to }, std::mem::replace(&mut flow.socket, raw)));
+    } else if options.unconnected {
+        flow.aim = Some(KernelAddr::from(to));
+    } else {
+        connect(&flow.socket)?;
+    }
+    flow.socket.set_buffer(Buffer::Send, bytes).map_err(|e| LoadError::io("SO_SNDBUF", e))?;
+    Ok(flow)
+}
+
+fn bind(socket: &Socket, options: &LoadOptions, to: SocketAddr, index: u16) -> Result<(), LoadError> {
+    let any: std::net::IpAddr =
+        if to.is_ipv4() { [0, 0, 0, 0].into() } else { std::net::Ipv6Addr::UNSPECIFIED.into() };
+    let port = options.source_port.map_or(0, |port| port + index);
+    let from = SocketAddr::new(options.source.unwrap_or(any), port);
+    if options.to.len() > 1 {
+        // One source port towards several destinations: as many sockets on it.
+        socket
+            .set(libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)
+            .map_err(|e| LoadError::io("SO_REUSEADDR", e))?;
+    }
+    socket.bind(from).map_err(|source| {
+        let hint = match source.kind() {
+            ErrorKind::AddrInUse => format!("port {port} is taken by another socket; choose another --source-port"),
+            ErrorKind::AddrNotAvailable => {
+                format!("{} is not an address of this host; `ip address` lists them", from.ip())
+            }
+            _ => String::new(),
+        };
+        LoadError::Address { op: "bind", addr: from.to_string(), source, hint }
+    })
+}
+
+fn connect_error(to: SocketAddr, source: io::Error) -> LoadError {
+    let hint = match source.raw_os_error() {
+        Some(libc::ENETUNREACH | libc::EHOSTUNREACH) => {
+            format!("this host has no route to {}; `ip route get {}` shows it", to.ip(), to.ip())
+        }
+        Some(libc::EACCES) => "broadcast addresses are not supported".into(),
+        Some(libc::EINVAL) if to.is_ipv6() => {
+            "link-local addresses need their interface: [fe80::1%2]:9".into()
+        }
+        _ => String::new(),
+    };
+    LoadError::Address { op: "connect", addr: to.to_string(), source, hint }
+}
+
+/// Enough for 2000 messages: an skb's truesize is its data, the shared info and head (under 1 KiB) and
+/// what its allocator rounds up.
+fn default_sndbuf(options: &LoadOptions) -> u64 {
+    let message = (options.size * options.segments()) as u64;
+    (SNDBUF_MESSAGES * (message + message / 4 + 1024)).clamp(SNDBUF_LEAST, 1 << 30)
+}
+
+fn settle(
+    options: &LoadOptions,
+    flows: &[Flow],
+    warnings: &mut Vec<Warning>,
+) -> Result<LoadSettings, LoadError> {
+    let asked = options.sndbuf.unwrap_or_else(|| default_sndbuf(options));
+    let sndbuf_bytes =
+        flows[0].socket.meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?.sndbuf_bytes;
+    if sndbuf_bytes < asked {
+        warnings.push(
+            Warning::new("sndbuf-capped", format!("the kernel gave {sndbuf_bytes} of {asked} bytes of send buffer"))
+                .because("net.core.wmem_max caps SO_SNDBUF (the kernel doubles the number it is given)")
+                .cure("run it as root or with CAP_NET_ADMIN, or raise net.core.wmem_max"),
+        );
+    }
+    let (mtu, fragments) = check::mtu(options, warnings)?;
+    let share = pace::Share {
+        rate_pps: options.rate_pps.unwrap_or(1),
+        segments: options.segments() as u64,
+        thread: 0,
+        threads: options.threads as u64,
+    };
+    let from = |flow: &Flow| flow.raw.as_ref().map_or(&flow.socket, |(_, port)| port).local();
+    Ok(LoadSettings {
+        to: options.to.clone(),
+        from: flows.iter().take(64).filter_map(|flow| from(flow).ok()).collect(),
+        flows_count: flows.len(),
+        size_bytes: options.size,
+        header: if options.size < HEADER_BYTES {
+            "none: under 16 bytes nothing fits, so the receiver cannot tell what is lost"
+        } else {
+            "stream, sequence number, send time"
+        }
+        .into(),
+        threads_count: options.threads,
+        cpus: options.cpus.clone(),
+        nice: options.nice,
+        batch: options.batch,
+        call: if options.batch == 1 { "send" } else { "sendmmsg" }.into(),
+        gso_segments: options.gso,
+        connected: !options.unconnected && !options.corrupt_checksum,
+        corrupt_checksum: options.corrupt_checksum,
+        asked_pps: options.rate_pps,
+        pacing: match options.rate_pps {
+            Some(_) => pace::describe(options.pacing, share),
+            None => "none: as fast as possible".into(),
+        },
+        sndbuf_bytes,
+        sndbuf_forced: sndbuf_bytes >= asked / 2 * 2,
+        mtu_bytes: mtu,
+        fragments_per_datagram: fragments,
+        count: options.count,
+        duration_s: options.duration_ns.map(|ns| ns as f64 / 1e9),
+    })
+}
+
+fn start_workers(load: &mut Load, flows: Vec<Flow>) -> Result<(), LoadError> {
+    let options = &load.options;
+    let threads = options.threads;
+    let front = flows[0].raw.as_ref().map_or(0, |(ends, _)| ends.header_bytes());
+    let layout = Layout { size: options.size, segments: options.segments(), front };
+    let messages = options.count.map_or(u64::MAX, |count| count / options.segments() as u64);
+    let mut shares: Vec<Vec<Flow>> = (0..threads).map(|_| Vec::new()).collect();
+    for (index, flow) in flows.into_iter().enumerate() {
+        shares[index % threads].push(flow);
+    }
+    for (index, flows) in shares.into_iter().enumerate() {
+        let plan = Plan {
+            index,
+            flows,
+            layout,
+            shared: Arc::clone(&load.shared),
+            options: options.clone(),
+            messages: share_of(messages, index as u64, threads as u64),
+        };
+        let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
+        let worker = std::thread::Builder::new()
+            .name(format!("rx-load-{index}"))
+            .spawn(move || worker::run(plan, &ready))
+            .map_err(|e| LoadError::io("start a thread", e))?;
+        load.workers.push(worker);
+        match is_ready.recv() {
+            Ok(result) => result?,
+            Err(_) => return Err(LoadError::io("start a thread", io::Error::other("it ended at once"))),
+        }
+    }
+    Ok(())
+}
+
+/// This thread's part of all messages; the first threads take what does not divide.
+fn share_of(messages: u64, index: u64, threads: u64) -> u64 {
+    if messages == u64::MAX {
+        return messages;
+    }
+    messages / threads + u64::from(index < messages % threads)
+}

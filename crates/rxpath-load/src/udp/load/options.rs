@@ -1,0 +1,135 @@
+//! What a sender is asked for and what it got.
+
+use std::net::{IpAddr, SocketAddr};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How a sender waits for the next instant of its schedule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pacing {
+    /// Spins where sends are less than 100 us apart, otherwise sleeps and spins the last 60 us.
+    #[default]
+    Auto,
+    /// Spins: exact, and takes the whole CPU.
+    Spin,
+    /// Sleeps: cheap, and late by what the kernel's timers and wake-ups take.
+    Sleep,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    /// Destinations.
+    pub to: Vec<SocketAddr>,
+    /// Local address to send from.
+    pub source: Option<IpAddr>,
+    /// First source port; the flows of a destination take this and the following ones.
+    pub source_port: Option<u16>,
+    /// Payload bytes of a datagram.
+    pub size: usize,
+    /// Threads; with `cpus`, one per entry.
+    pub threads: usize,
+    /// CPU of each thread; empty = not pinned.
+    pub cpus: Vec<u32>,
+    /// Source ports per destination; `None` = as many as the threads need.
+    pub flows: Option<usize>,
+    /// Datagrams per second over all threads; `None` = as fast as possible.
+    pub rate_pps: Option<u64>,
+    /// How to wait for the schedule.
+    pub pacing: Pacing,
+    /// Datagrams per send (`UDP_SEGMENT`); `None` = one.
+    pub gso: Option<usize>,
+    /// Messages per call; 1 = plain `send`.
+    pub batch: usize,
+    /// `sk_sndbuf` to get; `None` = 2000 messages, at least 4 MiB.
+    pub sndbuf: Option<u64>,
+    /// Do not connect: the kernel looks the route up for each datagram and takes the flow's hash from its addresses.
+    pub unconnected: bool,
+    /// Send wrong UDP checksums through a raw socket.
+    pub corrupt_checksum: bool,
+    /// Stop after exactly this many datagrams.
+    pub count: Option<u64>,
+    /// Stop after this long.
+    pub duration_ns: Option<u64>,
+    /// Nice value of the threads.
+    pub nice: Option<i32>,
+}
+
+impl LoadOptions {
+    /// One thread, one flow, 32 bytes, as fast as possible, without end.
+    pub fn new(to: Vec<SocketAddr>) -> Self {
+        Self {
+            to,
+            source: None,
+            source_port: None,
+            size: 32,
+            threads: 1,
+            cpus: Vec::new(),
+            flows: None,
+            rate_pps: None,
+            pacing: Pacing::Auto,
+            gso: None,
+            batch: 64,
+            sndbuf: None,
+            unconnected: false,
+            corrupt_checksum: false,
+            count: None,
+            duration_ns: None,
+            nice: None,
+        }
+    }
+
+    /// Datagrams per send.
+    pub fn segments(&self) -> usize {
+        self.gso.unwrap_or(1)
+    }
+}
+
+/// What is in force.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadSettings {
+    /// Destinations.
+    pub to: Vec<SocketAddr>,
+    /// Local addresses of the flows, in the order of their stream numbers; the first 64.
+    pub from: Vec<SocketAddr>,
+    /// Flows over all destinations.
+    pub flows_count: usize,
+    /// Payload bytes of a datagram.
+    pub size_bytes: usize,
+    /// What payloads carry: `stream, sequence number, send time` or nothing (under 16 bytes).
+    pub header: String,
+    /// Threads.
+    pub threads_count: usize,
+    /// CPU of each thread; empty = not pinned.
+    pub cpus: Vec<u32>,
+    /// Nice value of the threads, when set.
+    pub nice: Option<i32>,
+    /// Messages per call.
+    pub batch: usize,
+    /// System call of the loop.
+    pub call: String,
+    /// Datagrams per send (`UDP_SEGMENT`); every send is a full batch of them.
+    pub gso_segments: Option<usize>,
+    /// Whether sockets are connected.
+    pub connected: bool,
+    /// Whether checksums are wrong.
+    pub corrupt_checksum: bool,
+    /// Datagrams per second; `None` = as fast as possible.
+    pub asked_pps: Option<u64>,
+    /// How the schedule is waited for.
+    pub pacing: String,
+    /// `sk_sndbuf` of each socket.
+    pub sndbuf_bytes: u64,
+    /// Whether it was forced past `wmem_max`.
+    pub sndbuf_forced: bool,
+    /// Least path MTU to the destinations, where there is a route.
+    pub mtu_bytes: Option<u32>,
+    /// IP packets per datagram: more than 1 means fragments.
+    pub fragments_per_datagram: u32,
+    /// Stop after this many datagrams.
+    pub count: Option<u64>,
+    /// Stop after this long.
+    pub duration_s: Option<f64>,
+}

@@ -1,0 +1,168 @@
+//! Adding up what the workers saw.
+
+use rxpath_core::Warning;
+
+use crate::LoadError;
+use crate::engine::thread;
+use crate::udp::histogram::Times;
+use crate::udp::limit::{Limit, Who, any_busy, busy_text};
+use crate::udp::result::{ServeResult, SocketResult};
+use crate::udp::serve::Serve;
+use crate::udp::serve::options::Steer;
+use crate::udp::serve::worker::Report;
+use crate::udp::tracker;
+use crate::udp::workload::Finished;
+
+/// A socket with this many times the mean is an imbalance.
+const IMBALANCE_RATIO: f64 = 1.5;
+/// Below this many datagrams a socket's share says nothing.
+const IMBALANCE_PACKETS: u64 = 1000;
+
+pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadError> {
+    let mut reports = Vec::new();
+    for worker in serve.workers.drain(..) {
+        let ended = worker
+            .join()
+            .map_err(|_| LoadError::io("a receiving thread", std::io::Error::other("it panicked")))?;
+        reports.push(ended?);
+    }
+    let cpu = thread::process_cpu_time().since(serve.cpu_before);
+    let sockets = sockets(serve, &reports)?;
+    let duration_s = serve.shared.span_ns() as f64 / 1e9;
+    let delivered = serve.shared.sum(|tally| &tally.packets);
+    let mut sequence = tracker::summarize(reports.iter().map(|report| &report.meter.tracker));
+    sequence.unnumbered_packets = reports.iter().map(|report| report.meter.unnumbered).sum();
+    let mut result = ServeResult {
+        duration_s,
+        delivered_packets: delivered,
+        delivered_pps: if duration_s > 0.0 { delivered as f64 / duration_s } else { 0.0 },
+        delivered_bytes: serve.shared.sum(|tally| &tally.bytes),
+        socket_drops_packets: sockets.iter().map(|socket| socket.drops_packets).sum(),
+        in_flight_bytes: sockets.iter().map(|socket| socket.rmem_bytes).sum(),
+        truncated_packets: reports.iter().map(|report| report.truncated).sum(),
+        sequence,
+        one_way_delay_us: merged(&reports, |report| &report.meter.delay).quantiles_us(),
+        socket_wait_us: merged(&reports, |report| &report.meter.wait).quantiles_us(),
+        cpu_user_s: cpu.user_ns as f64 / 1e9,
+        cpu_system_s: cpu.system_ns as f64 / 1e9,
+        limit: Limit::default(),
+        threads: reports.into_iter().map(|report| report.thread).collect(),
+        sockets,
+    };
+    result.limit = limit(&result);
+    let mut warnings = serve.warnings.clone();
+    warnings.extend(notice(serve, &result));
+    Ok(Finished { result, warnings })
+}
+
+fn merged(reports: &[Report], of: impl Fn(&Report) -> &Times) -> Times {
+    let mut all = Times::new();
+    for report in reports {
+        all.merge(of(report));
+    }
+    all
+}
+
+fn sockets(serve: &Serve, reports: &[Report]) -> Result<Vec<SocketResult>, LoadError> {
+    let mut sockets = Vec::new();
+    for (index, socket) in serve.sockets.iter().enumerate() {
+        let memory = socket.meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?;
+        let napi = socket.get(libc::SOL_SOCKET, libc::SO_INCOMING_NAPI_ID).unwrap_or(0);
+        let mut result = SocketResult {
+            index: index as u32,
+            drops_packets: memory.drops_packets,
+            rcvbuf_bytes: memory.rcvbuf_bytes,
+            rmem_bytes: memory.rmem_bytes,
+            napi_id: napi as u32,
+            ..SocketResult::default()
+        };
+        for (worker, report) in reports.iter().enumerate() {
+            if serve.socket_of(worker) == index {
+                result.delivered_packets += report.thread.packets;
+                result.reads_count += report.reads;
+                result.truesize_bytes = result.truesize_bytes.max(report.truesize);
+            }
+        }
+        result.capacity_packets = result.truesize_bytes.map(|size| memory.rcvbuf_bytes / size);
+        sockets.push(result);
+    }
+    Ok(sockets)
+}
+
+fn limit(result: &ServeResult) -> Limit {
+    let busy = busy_text(&result.threads, result.duration_s);
+    let drops = result.socket_drops_packets;
+    if result.delivered_packets == 0 {
+        return Limit { who: Who::NotHere, evidence: "nothing came".into() };
+    }
+    if any_busy(&result.threads, result.duration_s) {
+        let evidence = format!("{busy}, {drops} datagrams dropped at the socket");
+        return Limit { who: Who::Receiver, evidence };
+    }
+    if drops > 0 {
+        let evidence = format!(
+            "{drops} datagrams dropped at the socket although {busy}: bursts or stalls longer than the \
+             receive buffer holds, or another task on its CPU"
+        );
+        return Limit { who: Who::Receiver, evidence };
+    }
+    Limit { who: Who::NotHere, evidence: format!("{busy}, no drops at the socket") }
+}
+
+fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    warnings.extend(imbalance(serve, result));
+    if result.truncated_packets > 0 {
+        warnings.push(
+            Warning::new(
+                "truncated",
+                format!("{} datagrams were longer than the buffer", result.truncated_packets),
+            )
+            .because("they are counted whole, but only the start was copied, which is cheaper than real")
+            .cure("give --size the size of the largest datagram"),
+        );
+    }
+    let blind = result.sockets.iter().all(|socket| socket.napi_id == 0);
+    if serve.options.busy_poll.is_some() && result.delivered_packets > 0 && blind {
+        warnings.push(
+            Warning::new("busy-poll-idle", "busy polling did not act")
+                .because("SO_INCOMING_NAPI_ID is 0: the datagrams came through a device without NAPI")
+                .cure("on a veth, switch GRO on at the receiving end; on loopback there is none"),
+        );
+    }
+    if result.in_flight_bytes > 0 {
+        warnings.push(
+            Warning::new(
+                "not-drained",
+                format!("{} bytes were still queued at the end", result.in_flight_bytes),
+            )
+            .because("datagrams kept coming while draining")
+            .cure("stop the sender first"),
+        );
+    }
+    warnings
+}
+
+fn imbalance(serve: &Serve, result: &ServeResult) -> Option<Warning> {
+    let counts: Vec<u64> = result.sockets.iter().map(|socket| socket.delivered_packets).collect();
+    let (most, least) = (*counts.iter().max()?, *counts.iter().min()?);
+    let mean = result.delivered_packets as f64 / counts.len() as f64;
+    if counts.len() < 2 || most < IMBALANCE_PACKETS || (most as f64) < mean * IMBALANCE_RATIO {
+        return None;
+    }
+    let streams = result.sequence.streams_count;
+    let text = format!("one SO_REUSEPORT socket got {most} datagrams, another {least} (mean {mean:.0})");
+    let warning = Warning::new("reuseport-imbalance", text);
+    Some(if serve.options.steer == Steer::Cpu {
+        warning
+            .because("--steer cpu follows the softirq, and that ran mostly on one CPU")
+            .cure("spread the softirq (RSS or RPS), or use --steer hash")
+    } else {
+        warning
+            .because(format!(
+                "hash collision: {streams} flows over {} sockets, and each flow sticks to one",
+                counts.len()
+            ))
+            .cure("use more flows than sockets (--flows), or --steer cpu with RSS or RPS")
+    })
+}

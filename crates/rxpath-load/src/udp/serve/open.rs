@@ -1,0 +1,250 @@
+//! Opening a receiver: checks, sockets, options, threads.
+
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use rxpath_core::Warning;
+
+use crate::LoadError;
+use crate::engine::batch::MAX_BATCH;
+use crate::engine::socket::{Buffer, Socket, UDP_GRO};
+use crate::engine::{clock, steer, thread};
+use crate::udp::serve::options::{BusyPoll, ServeOptions, ServeSettings, Sockets, Steer};
+use crate::udp::serve::{Serve, worker};
+use crate::udp::tally::Shared;
+
+/// Buffers of plain datagrams: an Ethernet frame and some.
+const BUFFER_BYTES: usize = 2048;
+/// Buffers of aggregates: the most that an IP packet carries.
+const GRO_BUFFER_BYTES: usize = 65_535;
+
+pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
+    check(&options)?;
+    crate::udp::workload::check_cpus(&options.cpus)?;
+    let mut warnings = Vec::new();
+    let sockets = open_sockets(&options, &mut warnings)?;
+    let settings = settle(&options, &sockets, &mut warnings)?;
+    thread::allow_wake();
+    let shared = Arc::new(Shared::new(options.threads));
+    let mut serve = Serve {
+        settings,
+        warnings,
+        sockets: sockets.into_iter().map(Arc::new).collect(),
+        shared,
+        workers: Vec::new(),
+        cpu_before: thread::process_cpu_time(),
+        options,
+    };
+    start_workers(&mut serve)?;
+    serve.cpu_before = thread::process_cpu_time();
+    Ok(serve)
+}
+
+fn check(options: &ServeOptions) -> Result<(), LoadError> {
+    let bad = |what: &str, hint: &str| Err(LoadError::usage(what, hint));
+    if !(1..=MAX_BATCH).contains(&options.batch) {
+        return bad("--batch: 1 to 1024 messages a call", "the kernel takes at most 1024");
+    }
+    if options.batch == 1 && (options.gro || options.stamps) {
+        return bad("--batch 1 reads by plain recv, which has no room for --gro or --stamps", "use --batch 2");
+    }
+    if options.threads == 0 {
+        return bad("--threads 0: nobody would read", "give at least 1");
+    }
+    if options.steer == Steer::Cpu && options.sockets == Sockets::Shared {
+        return bad("--steer cpu: there is one socket to steer to", "add --sockets reuseport");
+    }
+    if options.size > 65_507 {
+        return bad("--size: a UDP datagram holds at most 65507 bytes", "choose a smaller size");
+    }
+    Ok(())
+}
+
+fn open_sockets(
+    options: &ServeOptions,
+    warnings: &mut Vec<Warning>,
+) -> Result<Vec<Socket>, LoadError> {
+    let count = if options.sockets == Sockets::Reuseport { options.threads } else { 1 };
+    let mut sockets: Vec<Socket> = Vec::with_capacity(count);
+    let mut addr = options.addr;
+    for _ in 0..count {
+        let socket = Socket::udp(addr).map_err(|e| LoadError::io("socket", e))?;
+        configure(&socket, options, warnings)?;
+        socket.bind(addr).map_err(|e| bind_error(addr, e))?;
+        // With port 0 the first socket's port is that of the group.
+        addr = socket.local().map_err(|e| LoadError::io("getsockname", e))?;
+        sockets.push(socket);
+    }
+    if options.steer == Steer::Cpu {
+        steer::by_cpu(&sockets[0], &options.cpus, sockets.len()).map_err(|source| {
+            LoadError::Unsupported { what: "--steer cpu (SO_ATTACH_REUSEPORT_CBPF)".into(), source }
+        })?;
+    }
+    Ok(sockets)
+}
+
+fn configure(
+    socket: &Socket,
+    options: &ServeOptions,
+    warnings: &mut Vec<Warning>,
+) -> Result<(), LoadError> {
+    let needs = |what: &str| {
+        let what = what.to_owned();
+        move |source: io::Error| match source.kind() {
+            ErrorKind::PermissionDenied => LoadError::Denied { what, needs: "CAP_NET_ADMIN" },
+            _ => LoadError::Unsupported { what, source },
+        }
+    };
+    if options.sockets == Sockets::Reuseport {
+        socket
+            .set(libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)
+            .map_err(needs("--sockets reuseport (SO_REUSEPORT)"))?;
+    }
+    if options.gro {
+        socket.set(libc::SOL_UDP, UDP_GRO, 1).map_err(needs("--gro (UDP_GRO)"))?;
+    }
+    if options.stamps {
+        let flags = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
+        socket
+            .set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags as i32)
+            .map_err(needs("--stamps (SO_TIMESTAMPING)"))?;
+    }
+    if let Some(poll) = options.busy_poll {
+        busy_poll(socket, poll).map_err(needs("--busy-poll (SO_BUSY_POLL)"))?;
+    }
+    if let Some(bytes) = options.rcvbuf {
+        socket.set_buffer(Buffer::Receive, bytes).map_err(|e| LoadError::io("SO_RCVBUF", e))?;
+        let got = socket.meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?.rcvbuf_bytes;
+        if got < bytes && !warnings.iter().any(|w| w.code == "rcvbuf-capped") {
+            warnings.push(
+                Warning::new("rcvbuf-capped", format!("the kernel gave {got} of {bytes} bytes of receive buffer"))
+                    .because("net.core.rmem_max caps SO_RCVBUF (the kernel doubles the number it is given)")
+                    .cure("run it as root or with CAP_NET_ADMIN, or raise net.core.rmem_max"),
+            );
+        }
+    }
+    Ok(())
+}
+
+fn busy_poll(socket: &Socket, poll: BusyPoll) -> io::Result<()> {
+    socket.set(libc::SOL_SOCKET, libc::SO_BUSY_POLL, poll.poll_us as i32)?;
+    if poll.prefer {
+        socket.set(libc::SOL_SOCKET, libc::SO_PREFER_BUSY_POLL, 1)?;
+    }
+    match poll.budget_packets {
+        Some(budget) => socket.set(libc::SOL_SOCKET, libc::SO_BUSY_POLL_BUDGET, budget as i32),
+        None => Ok(()),
+    }
+}
+
+fn bind_error(addr: SocketAddr, source: io::Error) -> LoadError {
+    let hint = match source.kind() {
+        ErrorKind::AddrInUse => format!(
+            "port {} is taken by another socket (`ss -ulnp sport = :{}` shows whose); \
+             choose another port, or end its owner",
+            addr.port(),
+            addr.port()
+        ),
+        ErrorKind::AddrNotAvailable => {
+            format!("{} is not an address of this host; `ip address` lists them", addr.ip())
+        }
+        ErrorKind::PermissionDenied => {
+            "ports under net.ipv4.ip_unprivileged_port_start need CAP_NET_BIND_SERVICE".into()
+        }
+        _ => String::new(),
+    };
+    LoadError::Address { op: "bind", addr: addr.to_string(), source, hint }
+}
+
+fn settle(
+    options: &ServeOptions,
+    sockets: &[Socket],
+    warnings: &mut Vec<Warning>,
+) -> Result<ServeSettings, LoadError> {
+    let memory = sockets[0].meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?;
+    let truesize = probe_truesize(options.addr, options.size).ok().filter(|size| *size > 0);
+    if options.sockets == Sockets::Shared && options.threads > 1 {
+        warnings.push(
+            Warning::new("sequence-per-thread", "reordering is counted by each thread for itself")
+                .because("several threads read one socket, so no order of reading is defined between them")
+                .cure("use --sockets reuseport for the order within a flow"),
+        );
+    }
+    let buffer_bytes =
+        if options.gro { GRO_BUFFER_BYTES } else { options.size.max(BUFFER_BYTES) };
+    Ok(ServeSettings {
+        addr: sockets[0].local().map_err(|e| LoadError::io("getsockname", e))?,
+        threads_count: options.threads,
+        cpus: options.cpus.clone(),
+        nice: options.nice,
+        batch: options.batch,
+        call: if options.batch == 1 { "recv" } else { "recvmmsg(MSG_WAITFORONE)" }.into(),
+        sockets: options.sockets,
+        steer: (sockets.len() > 1).then_some(options.steer),
+        gro: options.gro,
+        busy_poll: options.busy_poll,
+        rcvbuf_asked_bytes: options.rcvbuf,
+        rcvbuf_bytes: memory.rcvbuf_bytes,
+        rcvbuf_forced: options.rcvbuf.is_some_and(|asked| memory.rcvbuf_bytes >= asked / 2 * 2),
+        size_bytes: options.size,
+        truesize_probe_bytes: truesize,
+        capacity_packets: truesize.map(|size| memory.rcvbuf_bytes / size),
+        buffer_bytes,
+        work_ns: options.work_ns,
+        stall: options.stall,
+        stamps: options.stamps,
+        one_way_delay: if clock::identity() == 0 {
+            "not given: this clock's identity cannot be read"
+        } else {
+            "given for datagrams whose sender's clock identity (boot id and time namespace) is this one"
+        }
+        .into(),
+    })
+}
+
+/// Memory that a datagram of this size takes in a receive queue: some sent over loopback to a socket that
+/// nobody reads. A device's driver may lay its packets out otherwise; local senders do not.
+fn probe_truesize(like: SocketAddr, size: usize) -> io::Result<u64> {
+    const COUNT: u64 = 8;
+    let lo = if like.is_ipv4() {
+        IpAddr::V4(Ipv4Addr::LOCALHOST)
+    } else {
+        IpAddr::V6(Ipv6Addr::LOCALHOST)
+    };
+    let receiver = Socket::udp(like)?;
+    receiver.bind(SocketAddr::new(lo, 0))?;
+    let sender = Socket::udp(like)?;
+    sender.connect(receiver.local()?)?;
+    let payload = vec![0; size];
+    for _ in 0..COUNT {
+        sender.send(&payload)?;
+    }
+    // Loopback delivers inside of the send call.
+    let queued = receiver.meminfo()?.rmem_bytes;
+    Ok(if queued % COUNT == 0 { queued / COUNT } else { 0 })
+}
+
+fn start_workers(serve: &mut Serve) -> Result<(), LoadError> {
+    for index in 0..serve.options.threads {
+        let plan = worker::Plan {
+            index,
+            socket: Arc::clone(&serve.sockets[serve.socket_of(index)]),
+            alone: serve.sockets.len() == serve.options.threads,
+            shared: Arc::clone(&serve.shared),
+            buffer_bytes: serve.settings.buffer_bytes,
+            options: serve.options.clone(),
+        };
+        let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
+        let worker = std::thread::Builder::new()
+            .name(format!("rx-serve-{index}"))
+            .spawn(move || worker::run(&plan, &ready))
+            .map_err(|e| LoadError::io("start a thread", e))?;
+        serve.workers.push(worker);
+        match is_ready.recv() {
+            Ok(result) => result?,
+            Err(_) => return Err(LoadError::io("start a thread", io::Error::other("it ended at once"))),
+        }
+    }
+    Ok(())
+}

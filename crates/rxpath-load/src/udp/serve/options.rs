@@ -1,0 +1,150 @@
+//! What a receiver is asked for and what it got.
+
+use std::net::SocketAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How threads share sockets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sockets {
+    /// All threads read one socket.
+    #[default]
+    Shared,
+    /// Each thread has a socket of its own in one `SO_REUSEPORT` group.
+    Reuseport,
+}
+
+/// How the kernel picks a socket of a `SO_REUSEPORT` group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Steer {
+    /// By the hash of addresses and ports.
+    #[default]
+    Hash,
+    /// By the CPU on which the softirq runs (`SO_ATTACH_REUSEPORT_CBPF`).
+    Cpu,
+}
+
+/// Busy polling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BusyPoll {
+    /// `SO_BUSY_POLL`: poll the device for this long before sleeping. **Unit** us.
+    pub poll_us: u32,
+    /// `SO_PREFER_BUSY_POLL`.
+    pub prefer: bool,
+    /// `SO_BUSY_POLL_BUDGET` in packets.
+    pub budget_packets: Option<u32>,
+}
+
+/// A reader that stalls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Stall {
+    /// Sleeps this long.
+    pub sleep_ns: u64,
+    /// Once in this time.
+    pub every_ns: u64,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// Address to bind.
+    pub addr: SocketAddr,
+    /// Threads; with `cpus`, one per entry.
+    pub threads: usize,
+    /// CPU of each thread; empty = not pinned.
+    pub cpus: Vec<u32>,
+    /// Datagrams (with GRO: aggregates) per call; 1 = plain `recv`.
+    pub batch: usize,
+    /// Expected payload, for the statement of the capacity; buffers hold at least 2 KiB.
+    pub size: usize,
+    /// How threads share sockets.
+    pub sockets: Sockets,
+    /// How the kernel picks the socket.
+    pub steer: Steer,
+    /// `UDP_GRO`.
+    pub gro: bool,
+    /// Busy polling.
+    pub busy_poll: Option<BusyPoll>,
+    /// `sk_rcvbuf` to get; `None` = the kernel's default.
+    pub rcvbuf: Option<u64>,
+    /// Simulated work per datagram. **Unit** ns.
+    pub work_ns: u64,
+    /// A stalling reader.
+    pub stall: Option<Stall>,
+    /// Kernel receive stamps.
+    pub stamps: bool,
+    /// Nice value of the threads.
+    pub nice: Option<i32>,
+}
+
+impl ServeOptions {
+    /// One thread, one socket, default everything.
+    pub fn new(addr: SocketAddr) -> Self {
+        Self {
+            addr,
+            threads: 1,
+            cpus: Vec::new(),
+            batch: 64,
+            size: 32,
+            sockets: Sockets::Shared,
+            steer: Steer::Hash,
+            gro: false,
+            busy_poll: None,
+            rcvbuf: None,
+            work_ns: 0,
+            stall: None,
+            stamps: false,
+            nice: None,
+        }
+    }
+}
+
+/// What is in force.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServeSettings {
+    /// Bound address.
+    pub addr: SocketAddr,
+    /// Threads.
+    pub threads_count: usize,
+    /// CPU of each thread; empty = not pinned.
+    pub cpus: Vec<u32>,
+    /// Nice value of the threads, when set.
+    pub nice: Option<i32>,
+    /// Datagrams or aggregates per call.
+    pub batch: usize,
+    /// System call of the loop.
+    pub call: String,
+    /// How threads share sockets.
+    pub sockets: Sockets,
+    /// How the kernel picks the socket; `None` with one socket.
+    pub steer: Option<Steer>,
+    /// `UDP_GRO`.
+    pub gro: bool,
+    /// Busy polling.
+    pub busy_poll: Option<BusyPoll>,
+    /// Asked `sk_rcvbuf`.
+    pub rcvbuf_asked_bytes: Option<u64>,
+    /// `sk_rcvbuf` of each socket.
+    pub rcvbuf_bytes: u64,
+    /// Whether it was forced past `rmem_max`.
+    pub rcvbuf_forced: bool,
+    /// Payload that the two numbers below are for.
+    pub size_bytes: usize,
+    /// Memory of one such datagram, by a probe over loopback; the result has that of the real datagrams.
+    pub truesize_probe_bytes: Option<u64>,
+    /// `floor(rcvbuf_bytes / truesize_probe_bytes)`.
+    pub capacity_packets: Option<u64>,
+    /// Bytes of each buffer; longer datagrams are counted whole and read in part.
+    pub buffer_bytes: usize,
+    /// Simulated work per datagram.
+    pub work_ns: u64,
+    /// A stalling reader.
+    pub stall: Option<Stall>,
+    /// Kernel receive stamps.
+    pub stamps: bool,
+    /// When one-way delay is given.
+    pub one_way_delay: String,
+}

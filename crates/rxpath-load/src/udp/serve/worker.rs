@@ -1,0 +1,267 @@
+//! The receive loop of one thread.
+
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::SyncSender;
+
+use crate::LoadError;
+use crate::engine::batch::RecvBatch;
+use crate::engine::socket::Socket;
+use crate::engine::{clock, thread};
+use crate::udp::result::ThreadResult;
+use crate::udp::serve::meter::Meter;
+use crate::udp::serve::options::ServeOptions;
+use crate::udp::tally::{Shared, Tally};
+use crate::udp::workload::{DoneGuard, place};
+
+/// Draining ends here even when datagrams keep coming: senders that do not stop must not hold us.
+const DRAIN_LIMIT_NS: u64 = 2_000_000_000;
+/// Calls that are used to learn what memory a datagram takes.
+const LEARNING_CALLS: u32 = 16;
+
+/// What a worker needs.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) index: usize,
+    pub(super) socket: Arc<Socket>,
+    /// No other thread reads this socket.
+    pub(super) alone: bool,
+    pub(super) shared: Arc<Shared>,
+    pub(super) buffer_bytes: usize,
+    pub(super) options: ServeOptions,
+}
+
+/// What a worker saw.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) thread: ThreadResult,
+    pub(super) meter: Meter,
+    pub(super) truncated: u64,
+    pub(super) reads: u64,
+    pub(super) truesize: Option<u64>,
+}
+
+/// Runs until told to stop, then drains.
+pub(super) fn run(
+    plan: &Plan,
+    ready: &SyncSender<Result<(), LoadError>>,
+) -> Result<Report, LoadError> {
+    let tally = &plan.shared.tallies[plan.index];
+    let _done = DoneGuard(tally);
+    let cpu = plan.options.cpus.get(plan.index).copied();
+    if let Err(error) = place(cpu, plan.options.nice) {
+        let _ = ready.send(Err(error));
+        return Err(LoadError::io("place a thread", io::Error::other("refused")));
+    }
+    let mut reader = Reader::new(plan, tally);
+    let start_ns = clock::now_ns();
+    let (cpu_before, run_before) = (thread::cpu_time(), thread::run_and_wait_ns());
+    tally.tid.store(thread::id(), Relaxed);
+    let _ = ready.send(Ok(()));
+
+    let ended = reader.read_until_stopped().and_then(|()| reader.drain());
+    let used = thread::cpu_time().since(cpu_before);
+    let idle_ns = run_before.zip(thread::run_and_wait_ns()).map_or(0, |(before, after)| {
+        let busy = (after.0 - before.0) + (after.1 - before.1);
+        let waited = tally.first_ns.get().saturating_sub(start_ns);
+        (clock::now_ns() - start_ns).saturating_sub(busy).saturating_sub(waited)
+    });
+    ended.map_err(|e| LoadError::io("recvmmsg", e))?;
+    Ok(reader.report(ThreadResult {
+        tid: thread::id(),
+        asked_cpu: cpu,
+        packets: tally.packets.get(),
+        calls_count: tally.calls.get(),
+        cpu_user_s: used.user_ns as f64 / 1e9,
+        cpu_system_s: used.system_ns as f64 / 1e9,
+        blocked_s: idle_ns as f64 / 1e9,
+        ..ThreadResult::default()
+    }))
+}
+
+/// The loop's state.
+struct Reader<'a> {
+    plan: &'a Plan,
+    tally: &'a Tally,
+    batch: RecvBatch,
+    meter: Meter,
+    ancillary: bool,
+    seen_cpus: Vec<u32>,
+    truncated: u64,
+    reads: u64,
+    learning: u32,
+    truesize: u64,
+    next_stall_ns: u64,
+}
+
+impl<'a> Reader<'a> {
+    fn new(plan: &'a Plan, tally: &'a Tally) -> Self {
+        let ancillary = plan.options.gro || plan.options.stamps;
+        Self {
+            plan,
+            tally,
+            batch: RecvBatch::new(plan.options.batch, plan.buffer_bytes, ancillary),
+            meter: Meter::new(plan.options.work_ns),
+            ancillary,
+            // Room for more CPUs than a thread visits; further ones are not noted.
+            seen_cpus: Vec::with_capacity(64),
+            truncated: 0,
+            reads: 0,
+            learning: if plan.alone { LEARNING_CALLS } else { 0 },
+            truesize: 0,
+            next_stall_ns: 0,
+        }
+    }
+
+    fn read_until_stopped(&mut self) -> io::Result<()> {
+        while !self.plan.shared.is_stopped() {
+            let got = if self.learning > 0 { self.receive_learning() } else { self.receive(true) };
+            match got {
+                Ok(n) => self.take(n),
+                Err(error) if is_passing(&error) => {}
+                Err(error) => return Err(error),
+            }
+            if self.plan.options.stall.is_some() {
+                self.stall();
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what is queued, up to EAGAIN.
+    fn drain(&mut self) -> io::Result<()> {
+        let until = clock::now_ns() + DRAIN_LIMIT_NS;
+        while clock::now_ns() < until {
+            match self.receive(false) {
+                Ok(n) => self.take(n),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if is_passing(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn receive(&mut self, block: bool) -> io::Result<usize> {
+        if self.plan.options.batch == 1 {
+            self.batch.receive_one(&self.plan.socket, block)
+        } else {
+            self.batch.receive(&self.plan.socket, block)
+        }
+    }
+
+    /// Learns the truesize: what was queued, over the datagrams that emptied the queue.
+    ///
+    /// Datagrams that come between the two calls only make the quotient smaller, so the largest counts.
+    #[cold]
+    fn receive_learning(&mut self) -> io::Result<usize> {
+        if !self.plan.socket.wait(libc::POLLIN, 100)? {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        self.learning -= 1;
+        let queued = self.plan.socket.meminfo()?.rmem_bytes;
+        let got = self.receive(false)?;
+        if got < self.plan.options.batch && queued.is_multiple_of(got.max(1) as u64) {
+            self.truesize = self.truesize.max(queued / got.max(1) as u64);
+        }
+        Ok(got)
+    }
+
+    /// Counts a batch.
+    #[inline]
+    fn take(&mut self, n: usize) {
+        let now_ns = clock::now_ns();
+        let (packets, bytes) =
+            if self.ancillary { self.take_aggregates(n, now_ns) } else { self.take_plain(n, now_ns) };
+        self.meter.flush(now_ns);
+        self.reads += n as u64;
+        let tally = self.tally;
+        if tally.first_ns.get() == 0 {
+            tally.first_ns.set(now_ns);
+        }
+        tally.last_ns.set(now_ns);
+        tally.packets.add(packets);
+        tally.bytes.add(bytes);
+        tally.calls.add(1);
+        let cpu = thread::cpu();
+        if tally.saw_cpu(cpu)
+            && self.seen_cpus.len() < self.seen_cpus.capacity()
+            && !self.seen_cpus.contains(&cpu)
+        {
+            self.seen_cpus.push(cpu);
+        }
+    }
+
+    #[inline]
+    fn take_plain(&mut self, n: usize, now_ns: u64) -> (u64, u64) {
+        let mut bytes = 0;
+        for i in 0..n {
+            let (len, data) = (self.batch.len(i), self.batch.data(i));
+            bytes += len as u64;
+            self.truncated += u64::from(data.len() < len);
+            self.meter.datagram(data, now_ns);
+        }
+        (n as u64, bytes)
+    }
+
+    /// The same for reads that may hold many datagrams or carry a stamp.
+    fn take_aggregates(&mut self, n: usize, now_ns: u64) -> (u64, u64) {
+        let realtime_ns = if self.plan.options.stamps { clock::realtime_ns() } else { 0 };
+        let (mut packets, mut bytes) = (0, 0);
+        for i in 0..n {
+            let found = self.batch.ancillary(i);
+            let (len, data) = (self.batch.len(i), self.batch.data(i));
+            bytes += len as u64;
+            self.truncated += u64::from(data.len() < len);
+            let mut segments = 1;
+            if found.segment_bytes == 0 || len <= found.segment_bytes {
+                self.meter.datagram(data, now_ns);
+            } else {
+                segments = len.div_ceil(found.segment_bytes) as u64;
+                for payload in data.chunks(found.segment_bytes) {
+                    self.meter.datagram(payload, now_ns);
+                }
+            }
+            packets += segments;
+            if found.stamp_ns > 0 {
+                self.meter.wait.add(realtime_ns.saturating_sub(found.stamp_ns), segments);
+            }
+        }
+        (packets, bytes)
+    }
+
+    /// Sleeps when it is time to.
+    fn stall(&mut self) {
+        let Some(stall) = self.plan.options.stall else { return };
+        let now = clock::now_ns();
+        if self.next_stall_ns == 0 {
+            self.next_stall_ns = now + stall.every_ns;
+        } else if now >= self.next_stall_ns {
+            let until = now + stall.sleep_ns;
+            while clock::now_ns() < until && !self.plan.shared.is_stopped() {
+                clock::sleep_until(until);
+            }
+            self.next_stall_ns = clock::now_ns() + stall.every_ns.saturating_sub(stall.sleep_ns);
+        }
+    }
+
+    fn report(self, thread: ThreadResult) -> Report {
+        Report {
+            thread: ThreadResult { seen_cpus: self.seen_cpus, ..thread },
+            meter: self.meter,
+            truncated: self.truncated,
+            reads: self.reads,
+            truesize: (self.truesize > 0).then_some(self.truesize),
+        }
+    }
+}
+
+/// Errors after which reading goes on: a signal, nothing there, an ICMP error's echo.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::ConnectionRefused
+    )
+}

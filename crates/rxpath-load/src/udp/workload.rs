@@ -1,0 +1,112 @@
+//! What a conductor (a command, a test, the lab) can do with a running workload, sender or receiver.
+
+use rxpath_core::{CpuList, Warning};
+use serde::Serialize;
+
+use crate::LoadError;
+use crate::engine::thread;
+use crate::udp::result::Interval;
+use crate::udp::tally::{Shared, Tally};
+
+/// A workload whose sockets are open and whose threads wait for the start.
+pub trait Workload {
+    /// What is really in force.
+    type Settings: Serialize;
+    /// What comes out.
+    type Result: Serialize;
+
+    /// Name in the schema id: `serve-udp` or `load-udp`.
+    const NAME: &'static str;
+    /// The word for what `packets` counts: `delivered` or `sent`.
+    const VERB: &'static str;
+
+    /// The effective settings.
+    fn settings(&self) -> &Self::Settings;
+    /// What was noticed while setting up.
+    fn warnings(&self) -> &[Warning];
+    /// Ids of the worker threads.
+    fn tids(&self) -> Vec<i32>;
+    /// Starts the workers at this instant of `CLOCK_MONOTONIC`; a past one means now.
+    fn start(&mut self, t_ns: u64);
+    /// Counters of this moment.
+    fn interval(&self) -> Interval;
+    /// The instant of the first datagram, when there was one.
+    fn first_ns(&self) -> Option<u64>;
+    /// Tells the workers to stop; returns at once.
+    fn stop(&self);
+    /// Whether all workers have come to their end.
+    fn is_done(&self) -> bool;
+    /// Waits for the workers (after [`Workload::stop`] or [`Workload::is_done`]) and adds up.
+    ///
+    /// The sockets stay open until the workload is dropped.
+    fn finish(&mut self) -> Result<Finished<Self::Result>, LoadError>;
+}
+
+/// A workload's end.
+#[derive(Clone, Debug)]
+pub struct Finished<R> {
+    /// What came out.
+    pub result: R,
+    /// What to know before trusting it.
+    pub warnings: Vec<Warning>,
+}
+
+/// Interrupts the workers' blocking calls until all have left their loops.
+pub(crate) fn wake_until_done(shared: &Shared) {
+    use std::sync::atomic::Ordering::Relaxed;
+    while !shared.all_done() {
+        for tally in &shared.tallies {
+            let tid = tally.tid.load(Relaxed);
+            if tid != 0 && !tally.done.load(Relaxed) {
+                thread::wake(tid);
+            }
+        }
+        std::thread::sleep(std::time::Duration::from_micros(200));
+    }
+}
+
+/// Marks a worker as done when it ends, also by an error.
+pub(crate) struct DoneGuard<'a>(pub(crate) &'a Tally);
+
+impl Drop for DoneGuard<'_> {
+    fn drop(&mut self) {
+        self.0.done.store(true, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+/// Refuses CPUs that are offline or outside of the cpuset.
+pub(crate) fn check_cpus(cpus: &[u32]) -> Result<(), LoadError> {
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let known: CpuList = online.parse().unwrap_or_default();
+    for cpu in cpus {
+        if !known.is_empty() && !known.as_slice().contains(cpu) {
+            return Err(LoadError::usage(
+                format!("--cpu {cpu}: that CPU is not online (online: {known})"),
+                "choose among the online CPUs",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Binds the calling worker to its CPU and sets its nice value.
+pub(crate) fn place(cpu: Option<u32>, nice: Option<i32>) -> Result<(), LoadError> {
+    if let Some(cpu) = cpu {
+        thread::pin(cpu).map_err(|_| {
+            let allowed = CpuList(thread::allowed_cpus().unwrap_or_default());
+            LoadError::usage(
+                format!("--cpu {cpu}: outside of this process' cpuset (allowed: {allowed})"),
+                "choose an allowed CPU, or change the cpuset of the cgroup",
+            )
+        })?;
+    }
+    if let Some(nice) = nice {
+        thread::set_nice(nice).map_err(|source| match source.kind() {
+            std::io::ErrorKind::PermissionDenied => {
+                LoadError::Denied { what: format!("--nice {nice}"), needs: "CAP_SYS_NICE" }
+            }
+            _ => LoadError::io("setpriority", source),
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! The command line's frame: options of every command, and how a bad line is refused.
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser};
+
+use crate::cmd::Command;
+use crate::exit::Exit;
+use crate::output::color::When;
+
+/// Measures, explains and predicts the Linux network receive path.
+#[derive(Debug, Parser)]
+#[command(
+    name = "rxpath",
+    version,
+    about,
+    arg_required_else_help = true,
+    subcommand_required = true,
+    after_help = "Exit: 0 done, 1 done with a negative verdict, 2 usage, 3 cannot measure here, \
+                  4 inconclusive, 5 partial, 130 interrupted, 143 terminated."
+)]
+pub struct Cli {
+    /// When to colour what is printed; the variable `NO_COLOR` turns it off as well
+    #[arg(long, global = true, value_enum, default_value_t = When::Auto)]
+    pub color: When,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The whole tree, for completions and man pages.
+pub fn tree() -> clap::Command {
+    Cli::command()
+}
+
+/// Reads the command line; help and refusals are printed here.
+pub fn parse() -> Result<Cli, Exit> {
+    tree()
+        .try_get_matches()
+        .and_then(|found| Cli::from_arg_matches(&found))
+        .map_err(|error| refuse(&error))
+}
+
+/// Prints clap's words in the form of all our errors: `rxpath: what`, then `hint: …`.
+fn refuse(error: &clap::Error) -> Exit {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // A reader that closed the pipe has seen enough.
+            let _ = error.print();
+            return Exit::Done;
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            return Exit::Usage;
+        }
+        _ => {}
+    }
+    let text = error.render().to_string();
+    eprint!("{}", in_our_words(&text));
+    Exit::Usage
+}
+
+/// Clap's `error: …` and `tip: …` as ours; several lines of one message are joined.
+fn in_our_words(text: &str) -> String {
+    let mut out = String::new();
+    for paragraph in text.split("\n\n").filter(|p| !p.trim().is_empty()) {
+        let line = paragraph.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+        if let Some(what) = line.strip_prefix("error: ") {
+            out += &format!("rxpath: {what}\n");
+        } else if let Some(tip) = line.strip_prefix("tip: ") {
+            out += &format!("hint: {tip}\n");
+        } else if let Some(more) = line.strip_prefix("For more information, try ") {
+            out += &format!("hint: see {}\n", more.trim_end_matches('.'));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_is_sound() {
+        tree().debug_assert();
+    }
+
+    #[test]
+    fn refusals_have_our_form() {
+        let error = tree().try_get_matches_from(["rxpath", "load", "udp", "--sise", "3"]);
+        let text = in_our_words(&error.unwrap_err().render().to_string());
+        assert!(text.starts_with("rxpath: unexpected argument '--sise' found\nhint: "), "{text}");
+    }
+}

@@ -1,0 +1,342 @@
+//! Conducting a workload, sender or receiver: orders, signals, intervals, the end, the result.
+
+use std::os::fd::AsFd;
+
+use anyhow::Context;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rxpath_core::envelope::{Envelope, Line, schema_id};
+use rxpath_core::{Nanos, Warning};
+use rxpath_load::LoadError;
+use rxpath_load::control::Order;
+use rxpath_load::engine::clock;
+use rxpath_load::udp::result::Interval;
+use rxpath_load::udp::workload::{Finished, Workload};
+
+use crate::exit::{Exit, Failure, Outcome};
+use crate::interrupt::Interrupt;
+use crate::output;
+use crate::output::format::FormatArgs;
+
+/// Options that `serve` and `load` share.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ConductArgs {
+    /// Stop after this long (a receiver counts from the first datagram), for example 10s
+    #[arg(short, long, value_name = "TIME")]
+    pub duration: Option<Nanos>,
+    /// Leave this long at the start out of the rates (counts are whole)
+    #[arg(long, value_name = "TIME")]
+    pub warmup: Option<Nanos>,
+    /// Print cumulative counters this often; with --json as JSON Lines
+    #[arg(long, value_name = "TIME")]
+    pub interval: Option<Nanos>,
+    /// Print the rates of each thread and socket, too
+    #[arg(long)]
+    pub split: bool,
+    /// Take `start T`, `stop` and `close` from standard input; implies JSON Lines
+    #[arg(long)]
+    pub control: bool,
+    /// Form of the result.
+    #[command(flatten)]
+    pub format: FormatArgs,
+}
+
+/// How a workload's text looks.
+pub trait Shown: Workload {
+    /// The effective settings, for people.
+    fn settings_text(&self) -> String;
+    /// The result, for people.
+    fn result_text(&self, result: &Self::Result) -> String;
+    /// Replaces the rate by that of the time behind the warm-up.
+    fn set_rate(result: &mut Self::Result, pps: f64);
+    /// The receiver's or the destination's address, for what a packet takes on Ethernet.
+    fn addr(&self) -> std::net::SocketAddr;
+}
+
+/// When a workload ends by itself, beside its own end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ends {
+    /// This long after the first datagram.
+    pub after_first_ns: Option<u64>,
+    /// This long without a datagram.
+    pub idle_ns: Option<u64>,
+}
+
+/// A refusal of the workload as an exit status with its hint.
+pub fn refuse(error: LoadError) -> Failure {
+    let exit = if error.is_usage() { Exit::Usage } else { Exit::Cannot };
+    let hint = error.hint();
+    let failure = Failure::new(exit, error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// Runs an opened workload to its end and prints what it says.
+pub fn conduct<W: Shown>(workload: W, args: &ConductArgs, ends: Ends) -> Outcome {
+    let interrupt = Interrupt::catch().context("catch signals")?;
+    let mut conductor = Conductor::new(workload, args, ends);
+    conductor.say_settings()?;
+    let why = conductor.run(&interrupt)?;
+    let finished = conductor.finish()?;
+    conductor.say_result(&finished)?;
+    if args.control && why == Why::Order {
+        conductor.wait_for_close(&interrupt)?;
+    }
+    Ok(interrupt.caught().map_or(Exit::Done, Exit::Signal))
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// Its own time, count or idleness is over, or a signal came.
+    Itself,
+    /// The parent ordered it, or will order the closing.
+    Order,
+    /// The parent is gone.
+    Orphaned,
+}
+
+struct Conductor<'a, W> {
+    workload: W,
+    args: &'a ConductArgs,
+    ends: Ends,
+    lines: bool,
+    orders: Orders,
+    rates: output::rates::Rates,
+    next_tick_ns: u64,
+    tick_ns: u64,
+    last: (u64, u64),
+    warm: Option<(u64, u64)>,
+}
+
+type Done<W> = Finished<<W as Workload>::Result>;
+
+impl<'a, W: Shown> Conductor<'a, W> {
+    fn new(workload: W, args: &'a ConductArgs, ends: Ends) -> Self {
+        let tick_ns = args.interval.map_or(1_000_000_000, |interval| interval.0.max(1_000_000));
+        let now = clock::now_ns();
+        Self {
+            rates: output::rates::Rates::new(W::VERB, workload.addr(), args.split),
+            workload,
+            args,
+            ends,
+            lines: args.control || (args.interval.is_some() && args.format.is_json()),
+            orders: Orders::default(),
+            next_tick_ns: now + tick_ns,
+            tick_ns,
+            last: (now, 0),
+            warm: None,
+        }
+    }
+
+    fn say_settings(&mut self) -> anyhow::Result<()> {
+        if self.lines {
+            self.line(&Line::Settings {
+                schema: schema_id(W::NAME),
+                settings: self.workload.settings(),
+            })?;
+            for warning in self.workload.warnings() {
+                self.line(&Line::Warning(warning.clone()))?;
+            }
+            self.line(&Line::Ready { pid: std::process::id(), tids: self.workload.tids() })?;
+        } else if !self.args.format.is_json() {
+            output::text(&self.workload.settings_text())?;
+        }
+        if !self.args.control {
+            self.workload.start(clock::now_ns());
+        }
+        Ok(())
+    }
+
+    fn line(&self, line: &Line<&W::Settings, &Interval, &W::Result>) -> anyhow::Result<()> {
+        output::json_line(line)
+    }
+
+    /// Waits for the end; prints intervals meanwhile.
+    fn run(&mut self, interrupt: &Interrupt) -> anyhow::Result<Why> {
+        loop {
+            self.wait(interrupt)?;
+            if interrupt.caught().is_some() {
+                return Ok(Why::Itself);
+            }
+            if self.args.control {
+                while let Some(order) = self.orders.next()? {
+                    match order {
+                        Order::Start(t_ns) => self.workload.start(t_ns),
+                        Order::Stop => return Ok(Why::Order),
+                        Order::Close => return Ok(Why::Orphaned),
+                    }
+                }
+                if self.orders.ended {
+                    return Ok(Why::Orphaned);
+                }
+            }
+            if self.workload.is_done() || self.is_over() {
+                return Ok(if self.args.control { Why::Order } else { Why::Itself });
+            }
+            if clock::now_ns() >= self.next_tick_ns {
+                self.tick()?;
+            }
+        }
+    }
+
+    /// Sleeps until something may have happened.
+    fn wait(&self, interrupt: &Interrupt) -> anyhow::Result<()> {
+        let now = clock::now_ns();
+        let mut until = self.next_tick_ns.min(now + 20_000_000);
+        if let Some((first, span)) = self.workload.first_ns().zip(self.ends.after_first_ns) {
+            until = until.min(first + span);
+        }
+        let stdin = std::io::stdin();
+        let mut fds = vec![PollFd::new(interrupt.as_fd(), PollFlags::POLLIN)];
+        if self.args.control && !self.orders.ended {
+            fds.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
+        }
+        let left_ms = until.saturating_sub(now).div_ceil(1_000_000) as u16;
+        match poll(&mut fds, PollTimeout::from(left_ms)) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(error) => return Err(error).context("poll"),
+        }
+        drop(fds);
+        Ok(())
+    }
+
+    fn is_over(&mut self) -> bool {
+        let now = clock::now_ns();
+        let first = self.workload.first_ns();
+        if let (Some(warmup), Some(first), None) = (self.args.warmup, first, self.warm)
+            && now >= first + warmup.0
+        {
+            let counters = self.workload.interval();
+            self.warm = Some((counters.t_ns, counters.packets));
+        }
+        if let Some((first, span)) = first.zip(self.ends.after_first_ns)
+            && now >= first.saturating_add(span)
+        {
+            return true;
+        }
+        let Some(idle_ns) = self.ends.idle_ns else { return false };
+        let packets = self.workload.interval().packets;
+        if packets != self.last.1 {
+            self.last = (now, packets);
+        }
+        now - self.last.0 >= idle_ns
+    }
+
+    fn tick(&mut self) -> anyhow::Result<()> {
+        let counters = self.workload.interval();
+        // Ticks that were missed are left out: each line carries its own time.
+        while self.next_tick_ns <= counters.t_ns {
+            self.next_tick_ns += self.tick_ns;
+        }
+        if self.lines {
+            // Without --interval a parent gets no lines that it did not ask for.
+            if self.args.interval.is_some() {
+                self.line(&Line::Interval(&counters))?;
+            }
+        } else if !self.args.format.is_json()
+            && let Some(text) = self.rates.row(&counters)
+        {
+            output::text(&text)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<Done<W>, Failure> {
+        let mut finished = self.workload.finish().map_err(refuse)?;
+        if let Some((t_ns, packets)) = self.warm {
+            let end = self.workload.interval();
+            let span_s = end.t_ns.saturating_sub(t_ns) as f64 / 1e9;
+            if span_s > 0.0 {
+                W::set_rate(&mut finished.result, (end.packets - packets) as f64 / span_s);
+            }
+        } else if let Some(warmup) = self.args.warmup {
+            finished.warnings.push(Warning::new(
+                "no-warmup",
+                format!("it ended within the warm-up of {warmup}; the rate is that of the whole"),
+            ));
+        }
+        Ok(finished)
+    }
+
+    fn say_result(&self, finished: &Done<W>) -> anyhow::Result<()> {
+        let before = self.workload.warnings();
+        let new = finished.warnings.iter().filter(|warning| !before.contains(warning));
+        if self.lines {
+            for warning in new {
+                self.line(&Line::Warning(warning.clone()))?;
+            }
+            return self.line(&Line::Result(&finished.result));
+        }
+        if self.args.format.is_json() {
+            return output::json(&Envelope::new(
+                W::NAME,
+                self.workload.settings(),
+                &finished.result,
+                finished.warnings.clone(),
+            ));
+        }
+        output::text(&self.workload.result_text(&finished.result))?;
+        finished.warnings.iter().for_each(output::warning);
+        Ok(())
+    }
+
+    /// The result is out; the sockets stay open until the parent has read its counters.
+    fn wait_for_close(&mut self, interrupt: &Interrupt) -> anyhow::Result<()> {
+        loop {
+            while let Some(order) = self.orders.next()? {
+                if order == Order::Close {
+                    return Ok(());
+                }
+            }
+            if self.orders.ended || interrupt.caught().is_some() {
+                return Ok(());
+            }
+            self.next_tick_ns = u64::MAX;
+            self.wait(interrupt)?;
+        }
+    }
+}
+
+/// Orders on standard input, read without waiting for more than is there.
+#[derive(Debug, Default)]
+struct Orders {
+    text: Vec<u8>,
+    ended: bool,
+}
+
+impl Orders {
+    /// The next whole line as an order.
+    fn next(&mut self) -> anyhow::Result<Option<Order>> {
+        if !self.ended && !self.text.contains(&b'\n') && readable() {
+            let mut chunk = [0; 1024];
+            // One read of the descriptor itself: a buffered reader would hide lines from poll.
+            match nix::unistd::read(std::io::stdin().as_fd(), &mut chunk) {
+                Ok(0) => self.ended = true,
+                Ok(n) => self.text.extend_from_slice(&chunk[..n]),
+                Err(nix::errno::Errno::EINTR | nix::errno::Errno::EAGAIN) => {}
+                Err(error) => return Err(error).context("read orders from standard input"),
+            }
+        }
+        let Some(end) = self.text.iter().position(|byte| *byte == b'\n') else { return Ok(None) };
+        let line: Vec<u8> = self.text.drain(..=end).collect();
+        Ok(Some(String::from_utf8_lossy(&line).parse()?))
+    }
+}
+
+fn readable() -> bool {
+    let stdin = std::io::stdin();
+    let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+}
+
+/// `key  value` lines of a block, keys aligned.
+pub fn block(title: &str, rows: &[(&str, String)]) -> String {
+    let width = rows.iter().map(|(key, _)| key.len()).max().unwrap_or(0);
+    let mut text = format!("{title}\n");
+    for (key, value) in rows {
+        text += &format!("  {key:width$}  {value}\n");
+    }
+    text
+}

@@ -1,0 +1,120 @@
+//! How a command ends: its exit status, and the one form in which errors are printed.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// The exit statuses, the same for every command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "statuses are the contract of all commands, not of those built so far")]
+pub enum Exit {
+    /// Done; for a comparison: same or better.
+    Done,
+    /// Done, and the verdict is negative.
+    Negative,
+    /// Bad usage, address or file, or a port in use.
+    Usage,
+    /// Cannot be measured here: no privilege, kernel feature or device.
+    Cannot,
+    /// Inconclusive or too noisy.
+    Inconclusive,
+    /// Some hosts, trials or changes failed.
+    Partial,
+    /// Stopped by this signal (2 = SIGINT: 130, 15 = SIGTERM: 143).
+    Signal(i32),
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Negative => 1,
+            Exit::Usage => 2,
+            Exit::Cannot => 3,
+            Exit::Inconclusive => 4,
+            Exit::Partial => 5,
+            Exit::Signal(number) => 128 + (number & 0x7f) as u8,
+        })
+    }
+}
+
+/// Why a command failed, with its exit status and, where there is one, the way out.
+#[derive(Debug)]
+pub struct Failure {
+    exit: Exit,
+    error: anyhow::Error,
+    hint: Option<String>,
+}
+
+/// What every command returns.
+pub type Outcome = Result<Exit, Failure>;
+
+impl Failure {
+    /// A failure with this exit status.
+    pub fn new(exit: Exit, error: impl Into<anyhow::Error>) -> Self {
+        Self { exit, error: error.into(), hint: None }
+    }
+
+    /// A usage error in one line.
+    pub fn usage(what: impl fmt::Display) -> Self {
+        Self::new(Exit::Usage, anyhow::anyhow!("{what}"))
+    }
+
+    /// Adds the line that says what to do.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Prints `rxpath: a: b: c` and `hint: …` on stderr, and gives the exit status.
+    ///
+    /// A reader of our stdout that went away is no failure: it prints nothing and is status 0.
+    pub fn print(&self) -> Exit {
+        if is_closed_stdout(&self.error) {
+            return Exit::Done;
+        }
+        eprintln!("rxpath: {}", chain(&self.error));
+        if let Some(hint) = &self.hint {
+            eprintln!("hint: {hint}");
+        }
+        self.exit
+    }
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::new(Exit::Cannot, error)
+    }
+}
+
+/// The chain of causes in one line; a cause that its wrapper already printed is not repeated.
+fn chain(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if line.is_empty() {
+            line = cause;
+        } else if !line.contains(&cause) {
+            line = format!("{line}: {cause}");
+        }
+    }
+    line
+}
+
+fn is_closed_stdout(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.is::<crate::output::Closed>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn causes_are_chained_once() {
+        let error = Err::<(), _>(anyhow::anyhow!("address in use"))
+            .context("bind 127.0.0.1:9: address in use")
+            .context("serve udp")
+            .unwrap_err();
+        assert_eq!(chain(&error), "serve udp: bind 127.0.0.1:9: address in use");
+    }
+}

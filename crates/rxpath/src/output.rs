@@ -1,0 +1,49 @@
+//! How results are printed: data on stdout, progress and errors on stderr.
+
+pub mod color;
+pub mod format;
+pub mod rates;
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use thiserror::Error;
+
+/// Our reader closed the pipe: no failure, there is just nobody left to print for.
+#[derive(Debug, Error)]
+#[error("standard output is closed")]
+pub struct Closed;
+
+/// Writes text to stdout and flushes it.
+pub fn text(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    told(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Writes one line to stdout and flushes it.
+pub fn line(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    told(writeln!(out, "{text}").and_then(|()| out.flush()))
+}
+
+/// Writes one JSON value on one line and flushes it.
+pub fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
+    line(&serde_json::to_string(value)?)
+}
+
+/// Writes one JSON value over several lines.
+pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
+    line(&serde_json::to_string_pretty(value)?)
+}
+
+/// A warning on stderr: `warning: TEXT (CAUSE); CURE`.
+pub fn warning(warning: &rxpath_core::Warning) {
+    eprintln!("{} {warning}", color::paint(color::Paint::Yellow, color::Stream::Err, "warning:"));
+}
+
+fn told(done: io::Result<()>) -> anyhow::Result<()> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Closed.into()),
+        other => Ok(other?),
+    }
+}
