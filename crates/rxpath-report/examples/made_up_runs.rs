@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -551,7 +552,10 @@ fn write(dir: &Path, (manifest, events, environment): &Whole) -> Done {
     if manifest.status == Status::Complete {
         for (name, text) in [("events.jsonl", &events), ("environment.json", &environment)] {
             let sum = Sha256::digest(text.as_bytes());
-            let hex = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+            let mut hex = String::new();
+            for byte in sum {
+                write!(hex, "{byte:02x}")?;
+            }
             manifest.files.insert(name.into(), hex);
         }
     }

@@ -11,6 +11,8 @@ mod page;
 mod plot;
 mod series;
 mod source;
+#[cfg(test)]
+mod tests;
 mod words;
 
 pub use markdown::markdown;

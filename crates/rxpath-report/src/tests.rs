@@ -1,0 +1,135 @@
+//! The report as text: structure, escaping, determinism, runs that are not whole.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::{Run, html, markdown};
+use rxpath_record::run::RunReader;
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/runs").join(name)
+}
+
+fn open(path: &Path) -> Run {
+    Run::from(RunReader::open(path).unwrap())
+}
+
+/// A copy of a fixture in which `edit` changed the text of one file.
+fn edited(name: &str, file: &str, edit: impl Fn(&str) -> String) -> (tempfile::TempDir, Run) {
+    let dir = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(fixture(name)).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, dir.path().join(path.file_name().unwrap())).unwrap();
+    }
+    let path = dir.path().join(file);
+    fs::write(&path, edit(&fs::read_to_string(&path).unwrap())).unwrap();
+    let run = open(dir.path());
+    (dir, run)
+}
+
+/// Headings and figure titles, indented by level.
+fn outline(page: &str) -> String {
+    let mut out = String::new();
+    for level in page.split("<h").skip(1) {
+        let depth = level.chars().next().and_then(|c| c.to_digit(10)).unwrap_or(0) as usize;
+        if depth > 0 {
+            let text = level.split_once('>').map_or("", |(_, rest)| rest);
+            let text = text.split("</h").next().unwrap_or_default();
+            let _ = writeln!(out, "{}{text}", "  ".repeat(depth - 1));
+        }
+    }
+    out
+}
+
+#[test]
+fn the_order_of_the_page_is_the_documented_one() {
+    for name in ["million-pps", "one-variant", "partial"] {
+        insta::assert_snapshot!(format!("outline-{name}"), outline(&html(&open(&fixture(name)))));
+    }
+}
+
+#[test]
+fn markdown_is_short_and_whole() {
+    for name in ["million-pps", "one-variant", "partial"] {
+        insta::assert_snapshot!(format!("markdown-{name}"), markdown(&open(&fixture(name))));
+    }
+}
+
+#[test]
+fn equal_runs_give_equal_bytes() {
+    let first = html(&open(&fixture("million-pps")));
+    assert_eq!(first, html(&open(&fixture("million-pps"))));
+    // The plotting crate counts clip ids through the process; other plots in between must not show.
+    let _ = html(&open(&fixture("one-variant")));
+    assert_eq!(first, html(&open(&fixture("million-pps"))));
+}
+
+#[test]
+fn strings_of_a_run_cannot_become_markup() {
+    let evil = "</style><script>x</script><img src=x onerror=y>\"'";
+    let quoted = serde_json::to_string(evil).unwrap();
+    for (file, victim) in [
+        ("manifest.json", "\"naive\""),
+        ("manifest.json", "\"rx/Udp.RcvbufErrors\""),
+        ("environment.json", "\"6.18.5-made-up\""),
+        ("events.jsonl", "\"serve.batch\""),
+    ] {
+        let (_dir, run) = edited("million-pps", file, |text| {
+            assert!(text.contains(victim));
+            text.replace(victim, &quoted)
+        });
+        let page = html(&run);
+        assert!(!page.contains("<script") && !page.contains("<img"), "{file} {victim}");
+        assert_eq!(page.matches("</style>").count(), 1, "{file} {victim}");
+        assert!(page.contains("&lt;script&gt;"), "{file} {victim} is shown as text");
+        assert!(!markdown(&run).contains("<script"), "{file} {victim}");
+    }
+}
+
+#[test]
+fn the_policy_forbids_everything_but_the_pages_own_style() {
+    let page = html(&open(&fixture("million-pps")));
+    assert!(page.contains("default-src 'none'; style-src 'unsafe-inline'; img-src data:"));
+    for sign in ["http://", "https://", "@import", "url(//", "javascript:"] {
+        let places: Vec<&str> =
+            page.match_indices(sign).map(|(at, _)| &page[at..at + 40]).collect();
+        let foreign = places.iter().filter(|place| !place.starts_with("http://www.w3.org/"));
+        assert_eq!(foreign.count(), 0, "{sign}: {places:?}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_run_stands_at_the_top() {
+    type Edit = fn(&str) -> String;
+    let cases: [(&str, Edit, &str); 4] = [
+        ("manifest.json", |text| text.replace("rxpath/run/1.0", "rxpath/run/9.0"), "newer rxpath"),
+        ("manifest.json", |text| text[..text.len() / 2].into(), "is not JSON"),
+        (
+            "manifest.json",
+            |text| text.replacen("\"offered_packets\":7", "\"offered_packets\":8", 1),
+            "does not add up",
+        ),
+        ("events.jsonl", |text| text[..text.len() - 40].into(), "cut"),
+    ];
+    for (file, edit, sign) in cases {
+        let (_dir, run) = edited("million-pps", file, edit);
+        let page = html(&run);
+        let top = page.find("This run is not whole").expect(sign);
+        let body = page.find("<main>").unwrap();
+        assert!(top < body && page[top..body].contains(sign), "{sign}: {}", &page[top..body]);
+        assert!(page.contains("Every trial"), "{sign}: the rest is shown");
+        assert!(markdown(&run).contains("Not whole:"), "{sign}");
+    }
+}
+
+#[test]
+fn a_ledger_that_does_not_close_is_said_so() {
+    let closed = html(&open(&fixture("million-pps")));
+    assert!(closed.contains("The ledger closes."));
+    let (_dir, run) = edited("million-pps", "manifest.json", |text| {
+        text.replacen("\"unaccounted_packets\":0", "\"unaccounted_packets\":77", 1)
+    });
+    let open = html(&run);
+    assert!(open.contains("The ledger does not close.") && open.contains("77 datagrams"), "{open}");
+}
