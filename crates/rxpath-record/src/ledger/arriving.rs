@@ -37,7 +37,7 @@ pub(super) fn terms(view: View<'_>, units: &Units) -> Vec<Term> {
     if !view.input.path.v6 {
         terms.push(reverse_path(view, units));
     }
-    terms.push(netfilter(view, units));
+    terms.extend(netfilter(view, units));
     terms
 }
 
@@ -57,30 +57,54 @@ pub(super) fn lost_before_ip(view: View<'_>, units: &Units) -> Option<i64> {
     Some(device * unit - at_ip)
 }
 
+/// What an ingress hook took: only where a rule is there, or where rules are not known.
+///
+/// Without a rule, more packets at the device than at IP are other protocols' (ARP has no counter), not losses.
 fn ingress_hook(view: View<'_>, units: &Units) -> Option<Term> {
-    let lost = lost_before_ip(view, units)?;
-    // A NAPI device counts a packet before its backlog drops it.
-    let behind = matches!(view.link(), Link::VethNapi | Link::Nic);
-    let backlog = if behind { view.rx_link("rx.dropped") } else { 0 };
-    let lost = match units.ip {
-        Unit::Each(unit) => lost - backlog * unit,
-        Unit::Mixed { .. } if backlog > 0 => return None,
-        Unit::Mixed { .. } => lost,
-    };
-    let formula = format!(
-        "{} - {} (in datagrams)",
-        view.rx_link_name("rx.packets").unwrap_or_default(),
-        view.segments_name()
-    );
+    let device = view.rx_link_name("rx.packets")?;
+    if super::sending::no_ingress_rules(view) || !view.knows(&device) {
+        return None;
+    }
     let rules = view.input.path.ingress_rules.as_ref();
     let counted = rules.map(|rules| rules.iter().map(|rule| view.get(rule)).sum::<i64>());
-    let Unit::Each(unit) = units.device else { return None };
-    let mut term = Term::derived(Place::IngressHook, formula, lost, Unit::Each(1), None);
-    term.witness = counted.map(|packets| packets * unit);
+    let mut term = ingress_in_datagrams(view, units, counted).unwrap_or_else(|| {
+        let receives = view.ip_name(Side::Rx, "InReceives");
+        let lost = view.get(&device)
+            - view.foreign_family(Side::Rx)
+            - view.get(&receives)
+            - backlog_behind_device(view);
+        let formula = format!("{device} - {receives}");
+        Term::derived(Place::IngressHook, formula, lost, units.device, counted)
+    });
     for rule in rules.into_iter().flatten() {
-        term.check(rule, view.get(rule), view.get(rule).min(lost / unit));
+        // One rule has to account for the whole loss; of several, only their sum.
+        let agrees = rules.is_some_and(|rules| rules.len() > 1) || !term.contradicted();
+        let moved = view.get(rule);
+        term.check(rule, moved, if agrees { moved } else { term.datagrams });
     }
     Some(term)
+}
+
+/// The loss by the segments that IP counted; `None` where the device's packets have no known size.
+fn ingress_in_datagrams(view: View<'_>, units: &Units, counted: Option<i64>) -> Option<Term> {
+    let Unit::Each(unit) = units.device else { return None };
+    let behind = match (backlog_behind_device(view), units.ip) {
+        (0, _) => 0,
+        (backlog, Unit::Each(of_ip)) => backlog * of_ip,
+        (_, Unit::Mixed { .. }) => return None,
+    };
+    let lost = lost_before_ip(view, units)? - behind;
+    let device = view.rx_link_name("rx.packets")?;
+    let formula = format!("{device} - {} (in datagrams)", view.segments_name());
+    let mut term = Term::derived(Place::IngressHook, formula, lost, Unit::Each(1), None);
+    term.witness = counted.map(|packets| packets * unit);
+    Some(term)
+}
+
+/// Backlog drops among the packets that a device counted: a NAPI device counts before its backlog drops.
+fn backlog_behind_device(view: View<'_>) -> i64 {
+    let behind = matches!(view.link(), Link::VethNapi | Link::Nic);
+    if behind { view.rx_link("rx.dropped") } else { 0 }
 }
 
 fn refused(view: View<'_>) -> Vec<String> {
@@ -106,12 +130,12 @@ fn reverse_path(view: View<'_>, units: &Units) -> Term {
     term
 }
 
-fn netfilter(view: View<'_>, units: &Units) -> Term {
-    let mut formula = format!(
-        "{} - {}",
-        view.ip_name(Side::Rx, "InReceives"),
-        view.ip_name(Side::Rx, "InDelivers")
-    );
+fn netfilter(view: View<'_>, units: &Units) -> Option<Term> {
+    let ends = ["InReceives", "InDelivers"].map(|c| view.ip_name(Side::Rx, c));
+    if !ends.iter().all(|end| view.knows(end)) {
+        return None;
+    }
+    let mut formula = ends.join(" - ");
     let mut packets = view.ip(Side::Rx, "InReceives") - view.ip(Side::Rx, "InDelivers");
     let mut named = refused(view);
     if !view.input.path.v6 {
@@ -142,7 +166,7 @@ fn netfilter(view: View<'_>, units: &Units) -> Term {
         term.check(rule, view.get(rule), expected);
     }
     check_reason(view, &mut term, "NETFILTER_DROP", packets);
-    term
+    Some(term)
 }
 
 /// Shows the count of a drop reason, when a probe made one.

@@ -74,6 +74,10 @@ pub struct ReceiverSaid {
 pub struct PathFacts {
     /// The sender's device, when there is one to read.
     pub tx_device: Option<String>,
+    /// The drop counter of the root queueing discipline of that device (its name in `Moved`).
+    ///
+    /// `None` = the one with the largest count under `tx/qdisc.<device>.`.
+    pub tx_qdisc: Option<String>,
     /// The receiver's device.
     pub rx_device: Option<String>,
     /// IPv6.

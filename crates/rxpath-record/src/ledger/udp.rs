@@ -100,7 +100,8 @@ fn socket_buffer(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
     if let Some(drops) = &view.input.receiver.socket_drops {
         let sum = drops.iter().sum::<u64>() as i64;
         let late = if udp.late { udp.checksum } else { 0 };
-        term.check("SO_MEMINFO drops", sum, udp.at_sockets() + late);
+        // Drops above these are a place of their own.
+        term.check("SO_MEMINFO drops", sum, sum.max(udp.at_sockets() + late));
     }
     check_reason(view, &mut term, "SOCKET_RCVBUFF", udp.rcvbuf);
     term
@@ -124,8 +125,12 @@ fn uncounted(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
         view.udp_name(Side::Rx, "InErrors"),
         view.udp_name(Side::Rx, "InCsumErrors")
     );
-    let only = udp.sockets.map_or(0, |sockets| (sockets - udp.at_sockets()).max(0));
-    Term::derived(Place::UdpMemoryUncounted, formula, only, unit, None)
+    let read = view.knows(&view.udp_name(Side::Rx, "InErrors"));
+    let sockets = udp.sockets.filter(|_| read);
+    let only = sockets.map_or(0, |sockets| (sockets - udp.at_sockets()).max(0));
+    // Where InErrors owns drops of its own, being less than the sockets' makes it doubtful.
+    let witness = (udp.errors > udp.named()).then_some(0);
+    Term::derived(Place::UdpMemoryUncounted, formula, only, unit, witness)
 }
 
 /// `InErrors` less its named parts. Nothing but a socket that refuses datagrams itself causes it in a lab;

@@ -17,6 +17,11 @@ impl<'a> View<'a> {
         self.moved.get(name)
     }
 
+    /// Whether a counter was read. A difference with one that was not would invent a loss.
+    pub fn knows(self, name: &str) -> bool {
+        self.moved.gap(name).is_none()
+    }
+
     pub fn ip_name(self, side: Side, counter: &str) -> String {
         name::snmp(side, self.input.path.groups().0, counter)
     }
@@ -101,10 +106,13 @@ impl<'a> View<'a> {
 
     /// The drops of the sender's root queueing discipline, and the counter's name.
     ///
-    /// A parent counts its children's drops too (`qdisc_qstats_drop` after a failed `qdisc_enqueue`), so the
-    /// root has the largest count and the others are cross-checks.
+    /// A parent counts its children's drops too (`qdisc_qstats_drop` after a failed `qdisc_enqueue`). Where the
+    /// root is not named, it is the one with the largest count; the others are cross-checks.
     pub fn qdisc(self) -> Option<(&'a str, i64)> {
-        self.qdiscs().max_by_key(|(_, drops)| *drops)
+        match &self.input.path.tx_qdisc {
+            Some(root) => Some((root, self.get(root))),
+            None => self.qdiscs().max_by_key(|(_, drops)| *drops),
+        }
     }
 
     pub fn qdiscs(self) -> impl Iterator<Item = (&'a str, i64)> {

@@ -1,0 +1,77 @@
+//! The schemas in `schemas/` are those of the types, and what is written follows them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // clippy excepts #[test] functions only
+
+#[path = "support/run.rs"]
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use rxpath_record::run::RunWriter;
+use rxpath_record::schema::{schema, schemas};
+use serde_json::Value;
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas")
+}
+
+/// Set `RXPATH_BLESS=1` to write them anew after a type has changed.
+#[test]
+fn the_files_are_those_of_the_types() {
+    for (name, schema) in schemas() {
+        let path = directory().join(format!("{name}.schema.json"));
+        let expected = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        if std::env::var_os("RXPATH_BLESS").is_some() {
+            std::fs::write(&path, &expected).unwrap();
+        }
+        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(found, expected, "{} is not what the types say: RXPATH_BLESS=1", path.display());
+    }
+}
+
+fn check(name: &str, value: &Value) {
+    let schema = serde_json::to_value(schema(name).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(value).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert_eq!(errors, Vec::<String>::new(), "{name}");
+}
+
+#[test]
+fn written_files_follow_their_schemas() {
+    let base = tempfile::TempDir::new().unwrap();
+    let mut writer = RunWriter::create(base.path(), support::RUN_ID).unwrap();
+    writer.environment(&support::environment()).unwrap();
+    for event in support::events() {
+        writer.event(&event).unwrap();
+    }
+    let run = writer.finish(support::manifest()).unwrap();
+    let read = |name: &str| std::fs::read_to_string(run.join(name)).unwrap();
+    check("run", &serde_json::from_str(&read("manifest.json")).unwrap());
+    check("environment", &serde_json::from_str(&read("environment.json")).unwrap());
+    let mut types = std::collections::BTreeSet::new();
+    for line in read("events.jsonl").lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        check("event", &event);
+        types.insert(event["type"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(types.len(), 8, "one of each type of event: {types:?}");
+}
+
+#[test]
+fn a_schema_refuses_what_is_wrong() {
+    let schema = serde_json::to_value(schema("run").unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let mut manifest = serde_json::to_value(support::manifest()).unwrap();
+    assert!(validator.is_valid(&manifest));
+    manifest["status"] = "done".into();
+    assert!(!validator.is_valid(&manifest));
+    manifest["status"] = "complete".into();
+    manifest["trials"][0]["ledger"]["offered_packets"] = "many".into();
+    assert!(!validator.is_valid(&manifest));
+}
+
+#[test]
+fn an_unknown_name_has_no_schema() {
+    assert!(schema("nothing").is_none());
+}

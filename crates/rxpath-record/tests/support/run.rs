@@ -1,0 +1,185 @@
+//! A small run that has one of everything.
+
+use std::collections::BTreeMap;
+
+use rxpath_core::{Fact, Side, Warning};
+use rxpath_record::environment::{Environment, HostFacts};
+use rxpath_record::event::{Event, What};
+use rxpath_record::evidence::{CpuUse, Evidence, SocketUse, SoftirqPlace, ThreadUse};
+use rxpath_record::ledger::{CrossCheck, Drop, Ledger, Place};
+use rxpath_record::manifest::{
+    Comparison, Grade, LoopKind, Manifest, Metric, NoiseFloor, Outcome, Status, Trial,
+    VariantSummary,
+};
+use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA};
+use rxpath_record::verdict::{Confidence, EvidenceLine, PairedTrial, Stage, Verdict};
+use serde_json::json;
+
+pub const RUN_ID: &str = "20261121T003507Z-udp-pinning-00c0fe";
+
+fn ledger() -> Ledger {
+    Ledger {
+        offered_packets: 1000,
+        sent_packets: 1000,
+        delivered_packets: 900,
+        drops: vec![Drop {
+            place: Place::SocketBuffer,
+            counter: "rx/Udp.RcvbufErrors".into(),
+            packets: 100,
+            derived: false,
+            exact: true,
+            cross_checks: vec![CrossCheck {
+                counter: "rx/Udp.InErrors".into(),
+                packets: 100,
+                agrees: true,
+            }],
+        }],
+        ..Ledger::default()
+    }
+}
+
+fn verdict() -> Verdict {
+    Verdict {
+        stage: Stage::Application,
+        cpu: Some(1),
+        confidence: Confidence::Strong,
+        sentence: "the receiving application is the limit: CPU 1 is 100 % busy".into(),
+        evidence: vec![EvidenceLine {
+            text: "100 of 1000 offered datagrams were dropped at the socket".into(),
+            source: "rx/Udp.RcvbufErrors".into(),
+        }],
+        remedies: vec!["serve udp --batch 1024".into()],
+        paired_trial: Some(PairedTrial::Rps),
+    }
+}
+
+fn evidence() -> Evidence {
+    Evidence {
+        window_s: 1.0,
+        asked_pps: Some(1000.0),
+        offered_pps: 1000.0,
+        delivered_pps: 900.0,
+        receiver_threads: vec![ThreadUse { tid: 7, name: "rx".into(), ..ThreadUse::default() }],
+        cpus: vec![CpuUse { cpu: 1, user_ratio: 0.5, ..CpuUse::default() }],
+        sockets: vec![SocketUse { capacity_packets: Some(9), ..SocketUse::default() }],
+        softirq: SoftirqPlace::Rps { cpus: vec![1] },
+        ledger: ledger(),
+        ..Evidence::default()
+    }
+}
+
+pub fn trial(number: u32) -> Trial {
+    Trial {
+        trial: number,
+        block: number,
+        variant: "pinned".into(),
+        void: None,
+        loop_kind: LoopKind::Open,
+        grade: Grade::A,
+        noise: vec!["CPU 1 was 0.2 % foreign".into()],
+        window_ns: [1_000, 2_000],
+        ledger: ledger(),
+        moved: rxpath_record::counters::Moved {
+            values: BTreeMap::from([("rx/Udp.RcvbufErrors".into(), 100)]),
+            gaps: BTreeMap::from([("rx/nft".into(), "no nf_tables".into())]),
+        },
+        evidence: evidence(),
+        verdict: Some(verdict()),
+        metrics: BTreeMap::from([("delivered_pps".into(), 900.0)]),
+        workloads: BTreeMap::from([("serve".into(), json!({"delivered_packets": 900}))]),
+        warnings: vec![Warning::new("closed-loop", "the sender blocked").because("small buffer")],
+    }
+}
+
+pub fn manifest() -> Manifest {
+    Manifest {
+        schema: MANIFEST_SCHEMA.into(),
+        run_id: RUN_ID.into(),
+        status: Status::Running,
+        command: vec!["rxpath".into(), "run".into(), "udp-pinning".into()],
+        version: "0.1.0".into(),
+        scenario: "udp-pinning".into(),
+        question: "does pinning help?".into(),
+        expected: Some("up".into()),
+        resolved: json!({"serve": {"batch": 1024}}),
+        seed: 42,
+        started: "2026-11-21T00:35:07Z".into(),
+        ended: None,
+        epoch_offset_ns: 1_700_000_000_000_000_000,
+        variants: vec![VariantSummary {
+            name: "pinned".into(),
+            what: "both sides on a CPU of their own".into(),
+            settings: BTreeMap::from([("serve.cpu".into(), json!("1"))]),
+            not_available: None,
+            trials_count: 2,
+            metrics: BTreeMap::from([(
+                "delivered_pps".into(),
+                Metric {
+                    median: 900.0,
+                    min: 900.0,
+                    max: 900.0,
+                    interval: Some([899.0, 901.0]),
+                    values: vec![900.0, 900.0],
+                },
+            )]),
+            verdict: Some(verdict()),
+        }],
+        trials: vec![trial(0), trial(1)],
+        comparisons: vec![Comparison {
+            metric: "delivered_pps".into(),
+            base: "unpinned".into(),
+            variant: "pinned".into(),
+            ratio: 1.1,
+            interval: None,
+            range: [1.0, 1.2],
+            pairs_count: 2,
+            outcome: Outcome::Inconclusive,
+            expected: Some("up".into()),
+        }],
+        noise_floor: Some(NoiseFloor {
+            metric: "delivered_pps".into(),
+            variant: "pinned".into(),
+            ratio: 1.01,
+        }),
+        headline: "pinning gives 10 %".into(),
+        warnings: vec![Warning::new("few-cpus", "2 CPUs")],
+        files: BTreeMap::new(),
+    }
+}
+
+pub fn environment() -> Environment {
+    let facts = HostFacts::from([
+        ("kernel.release".to_owned(), Fact::ok(json!("6.18.0"))),
+        ("cpu.smt".to_owned(), Fact::absent("no sibling file")),
+        ("sysctl.net.core.rmem_max".to_owned(), Fact::denied("CAP_NET_ADMIN")),
+    ]);
+    Environment {
+        schema: ENVIRONMENT_SCHEMA.into(),
+        hosts: BTreeMap::from([("local".into(), facts)]),
+    }
+}
+
+/// One event of each type.
+pub fn events() -> Vec<Event> {
+    let all = [
+        What::RunStarted { run_id: RUN_ID.into(), scenario: "udp-pinning".into() },
+        What::SettingChanged {
+            side: Side::Rx,
+            setting: "rps_cpus".into(),
+            old: "0".into(),
+            new: "2".into(),
+        },
+        What::TrialStarted { trial: 0, block: 0, variant: "pinned".into() },
+        What::Phase { trial: 0, phase: "measure".into() },
+        What::Sample {
+            trial: 0,
+            side: Side::Rx,
+            values: BTreeMap::from([("delivered_packets/thread0".into(), 450.0)]),
+        },
+        What::TrialEnded { trial: 0, void: None },
+        What::Warned(Warning::new("noise", "CPU 1 was disturbed").cure("stop it")),
+        What::RunEnded { how: "complete".into() },
+    ];
+    let timed = |(at, what)| Event { t_ns: 1_000_000_000 * at, what };
+    (1i64..).zip(all).map(timed).collect()
+}
