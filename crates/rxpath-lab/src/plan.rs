@@ -19,6 +19,9 @@ const AROUND: Nanos = Nanos::from_millis(600);
 /// Share of the settle limit that is expected to be used: rates in a lab settle soon.
 const SETTLE_SHARE: u64 = 5;
 
+/// Lines of a ruleset that a plan shows; `--json` has them all.
+const SHOWN: usize = 6;
+
 /// What a run will do.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
@@ -145,9 +148,12 @@ fn describe(variant: &Variant) -> Vec<String> {
     }
     for (key, value) in &variant.settings {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let mut parts = value.trim().lines();
-        lines.push(format!("  {key} = {}", parts.next().unwrap_or_default()));
-        lines.extend(parts.map(|part| format!("      {part}")));
+        let parts: Vec<&str> = value.trim().lines().collect();
+        lines.push(format!("  {key} = {}", parts.first().copied().unwrap_or_default()));
+        lines.extend(parts.iter().skip(1).take(SHOWN).map(|part| format!("      {part}")));
+        if parts.len() > SHOWN + 1 {
+            lines.push(format!("      ({} more lines)", parts.len() - SHOWN - 1));
+        }
     }
     lines.push(format!("  $ {}", command_line("serve", &variant.serve)));
     lines.push(format!("  $ {}", command_line("load", &variant.load)));
@@ -166,5 +172,64 @@ pub fn command_line(side: &str, workload: &Workload) -> String {
         Workload::External { command, cpus, .. } => {
             format!("taskset -c {cpus} {}", command.join(" "))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{HostShape, load, resolve};
+
+    fn resolved(name: &str, sets: &[&str]) -> Resolved {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        resolve(&load(name).unwrap(), &sets, &HostShape::flat(2)).unwrap()
+    }
+
+    #[test]
+    fn every_block_is_complete_and_the_same_for_the_same_seed() {
+        let scenario = resolved("udp-placement", &[]);
+        let mut orders = std::collections::BTreeSet::new();
+        for block in 1..40 {
+            let order = block_order(&scenario, block);
+            assert_eq!(order, block_order(&scenario, block));
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1], "the three placements this host lacks are left out");
+            orders.insert(order);
+        }
+        assert_eq!(orders.len(), 2, "both orders come up");
+    }
+
+    #[test]
+    fn another_seed_is_another_order() {
+        let order = |seed: &str| {
+            let scenario = resolved("million-pps", &[seed]);
+            (1..9).map(|block| block_order(&scenario, block)).collect::<Vec<_>>()
+        };
+        assert_ne!(order("trials.seed=1"), order("trials.seed=2"));
+    }
+
+    #[test]
+    fn block_zero_is_the_first_available_variant_twice() {
+        assert_eq!(block_order(&resolved("udp-placement", &[]), 0), [0, 0]);
+        assert_eq!(block_order(&resolved("udp-placement", &["trials.aa=false"]), 0), [0usize; 0]);
+        let mut scenario = resolved("udp-placement", &[]);
+        scenario.variants[0].not_available = Some("gone".into());
+        assert_eq!(block_order(&scenario, 0), [1, 1]);
+    }
+
+    #[test]
+    fn the_time_limit_bounds_the_forecast() {
+        let scenario = resolved("demo", &[]);
+        let made = plan(&scenario);
+        assert_eq!(made.trials.len(), 2 + 5 * 2);
+        assert!(made.expected < scenario.trials.time_limit, "{}", made.expected);
+        assert!(made.at_most.as_secs_f64() < 60.0, "the tutorial ends within a minute: {}", made.at_most);
+    }
+
+    #[test]
+    fn the_plan_is_printed_whole() {
+        let scenario = resolved("udp-placement", &["trials.blocks=2"]);
+        insta::assert_snapshot!(plan(&scenario).to_text(&scenario));
     }
 }

@@ -29,6 +29,9 @@ pub(super) const NAMES: &[&str] = &[
 const NUMBER: &str = r"([0-9.]+[a-zA-Z]*)";
 
 pub(super) fn read(text: &str) -> Result<Metrics, OutputError> {
+    if let Some(line) = text.lines().find(|line| line.starts_with("unable to connect")) {
+        return Err(OutputError::Failed { program: "wrk", message: line.trim().into() });
+    }
     if !text.contains("Thread Stats") {
         return Err(form("wrk", "there is no `Thread Stats`", text));
     }

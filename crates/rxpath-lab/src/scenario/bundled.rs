@@ -6,8 +6,19 @@ use super::error::{ScenarioError, nearest};
 use super::file::{ScenarioFile, parse};
 
 /// Name and text of every bundled scenario, in the order of `rxpath list`. A new one is a file and a line.
-const BUNDLED: &[(&str, &str)] =
-    &[("udp-pinning", include_str!("../../scenarios/udp-pinning.toml"))];
+const BUNDLED: &[(&str, &str)] = &[
+    ("million-pps", include_str!("../../scenarios/million-pps.toml")),
+    ("udp-pinning", include_str!("../../scenarios/udp-pinning.toml")),
+    ("udp-two-senders", include_str!("../../scenarios/udp-two-senders.toml")),
+    ("udp-many-addresses", include_str!("../../scenarios/udp-many-addresses.toml")),
+    ("udp-shared-socket", include_str!("../../scenarios/udp-shared-socket.toml")),
+    ("udp-reuseport", include_str!("../../scenarios/udp-reuseport.toml")),
+    ("udp-placement", include_str!("../../scenarios/udp-placement.toml")),
+    ("udp-firewall", include_str!("../../scenarios/udp-firewall.toml")),
+    ("udp-batching", include_str!("../../scenarios/udp-batching.toml")),
+    ("udp-livelock", include_str!("../../scenarios/udp-livelock.toml")),
+    ("demo", include_str!("../../scenarios/demo.toml")),
+];
 
 /// Every bundled scenario, the hidden ones too.
 pub fn bundled() -> Result<Vec<ScenarioFile>, ScenarioError> {

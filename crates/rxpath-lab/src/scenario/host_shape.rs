@@ -1,5 +1,7 @@
 //! The CPUs of a host as far as placing threads needs to know them.
 
+use rxpath_core::{CpuList, Fact};
+use rxpath_host::topology::Topology;
 use serde::Serialize;
 
 /// The online CPUs of a host.
@@ -25,6 +27,21 @@ pub struct CpuShape {
 }
 
 impl HostShape {
+    /// The shape of a host whose topology was read; `allowed` are the CPUs this process may run on.
+    ///
+    /// A host that does not tell its siblings, nodes or caches counts as one without them.
+    pub fn of(topology: &Topology, allowed: &CpuList) -> Self {
+        let first = |list: &Fact<CpuList>| list.value()?.as_slice().iter().min().copied();
+        let shape = |cpu: &rxpath_host::topology::Cpu| CpuShape {
+            cpu: cpu.cpu,
+            core: first(&cpu.siblings).unwrap_or(cpu.cpu),
+            node: cpu.node.value().copied().unwrap_or(0),
+            l3: first(&cpu.llc_cpus),
+            allowed: allowed.as_slice().contains(&cpu.cpu),
+        };
+        Self { cpus: topology.cpus.iter().map(shape).collect() }
+    }
+
     /// A host of `count` cores without SMT on one node with one cache.
     pub fn flat(count: u32) -> Self {
         let cpu = |cpu| CpuShape { cpu, core: cpu, node: 0, l3: Some(0), allowed: true };

@@ -91,7 +91,7 @@ pub(super) const KEYS: &[Key] = &[
     key("serve.steer", Kind::Choice(&["hash", "cpu"]), "how SO_REUSEPORT chooses a socket"),
     key("serve.gro", Kind::Bool, "read aggregates (UDP_GRO)"),
     key("serve.busy_poll", Kind::Nanos(1_000, S), "busy polling time (SO_BUSY_POLL)"),
-    key("serve.rcvbuf", Kind::Bytes(1, INT_MAX), "SO_RCVBUF; the kernel doubles it"),
+    key("serve.rcvbuf", Kind::Bytes(1, INT_MAX), "receive buffer to get (sk_rcvbuf, what SO_RCVBUF doubles)"),
     key("serve.work", Kind::Nanos(0, S), "simulated work per datagram"),
     key("serve.sleep", Kind::Nanos(0, 60 * S), "length of a stall"),
     key("serve.every", Kind::Nanos(1_000, 600 * S), "time from stall to stall"),
@@ -111,7 +111,7 @@ pub(super) const KEYS: &[Key] = &[
     key("load.source_port", Kind::Int(1, 65_535), "first source port"),
     key("load.unconnected", Kind::Bool, "sockets without a connected peer, so that hashes follow addresses"),
     key("load.corrupt", Kind::Choice(&["checksum"]), "send damaged datagrams"),
-    key("load.sndbuf", Kind::Bytes(1, INT_MAX), "SO_SNDBUF instead of the large one that keeps the loop open"),
+    key("load.sndbuf", Kind::Bytes(1, INT_MAX), "send buffer to get instead of the large one that keeps the loop open"),
     key("load.count", Kind::Count(1, u64::MAX), "datagrams in all, then stop"),
 
     key("trials.blocks", Kind::Int(1, 1000), "blocks at least, the A/A block not counted"),

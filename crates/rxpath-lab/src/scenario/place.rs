@@ -114,8 +114,7 @@ impl<'a> Places<'a> {
                 let own = cpu(1).into_iter().chain(rest(3));
                 own.chain(rest(4)).chain(cpu(2)).chain(cpu(0)).collect()
             }
-            Role::Softirq if self.pool.len() < 3 => cpu(0).into_iter().collect(),
-            Role::Softirq => (2..self.pool.len()).filter_map(cpu).collect(),
+            Role::Softirq => (2..self.pool.len()).chain(0..2).filter_map(cpu).collect(),
         }
     }
 
