@@ -224,7 +224,11 @@ mod tests {
         let made = plan(&scenario);
         assert_eq!(made.trials.len(), 2 + 5 * 2);
         assert!(made.expected < scenario.trials.time_limit, "{}", made.expected);
-        assert!(made.at_most.as_secs_f64() < 60.0, "the tutorial ends within a minute: {}", made.at_most);
+        assert!(
+            made.at_most.as_secs_f64() < 60.0,
+            "the tutorial ends within a minute: {}",
+            made.at_most
+        );
     }
 
     #[test]

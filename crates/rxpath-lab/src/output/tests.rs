@@ -57,9 +57,8 @@ fn wrk_units_become_base_units() {
 
 #[test]
 fn json_pointers_name_what_is_missing() {
-    let parser = |pointer: &str| Parser::Json {
-        pointers: [("sent".to_owned(), pointer.to_owned())].into(),
-    };
+    let parser =
+        |pointer: &str| Parser::Json { pointers: [("sent".to_owned(), pointer.to_owned())].into() };
     let text = "log line\n{\"a\":{\"b\":[1,2]},\"s\":\"7.5\",\"t\":\"seven\"}\n";
     near(&read(&parser("/a/b/1"), text).unwrap(), "sent", 2.0);
     near(&read(&parser("/s"), text).unwrap(), "sent", 7.5);
@@ -92,11 +91,18 @@ fn a_program_that_failed_says_why_in_its_own_words() {
         "wrk failed: unable to connect to 127.0.0.1:8766 Connection refused"
     );
     let text = error(&Parser::Iperf3, "Connecting to host 10.0.0.1, port 5201\n");
-    assert!(text.starts_with("the output is not what the iperf3 parser reads: no JSON document"), "{text}");
+    assert!(
+        text.starts_with("the output is not what the iperf3 parser reads: no JSON document"),
+        "{text}"
+    );
     assert!(text.ends_with("it begins with `Connecting to host 10.0.0.1, port 5201`"), "{text}");
     assert!(error(&Parser::Wrk, "").contains("there is no `Thread Stats`"));
     let cut = &WRK[..WRK.find("requests in").unwrap()];
-    assert!(error(&Parser::Wrk, cut).contains("no line with requests_total"), "{}", error(&Parser::Wrk, cut));
+    assert!(
+        error(&Parser::Wrk, cut).contains("no line with requests_total"),
+        "{}",
+        error(&Parser::Wrk, cut)
+    );
 }
 
 proptest::proptest! {

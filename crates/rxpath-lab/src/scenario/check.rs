@@ -11,6 +11,15 @@ use super::typed::Reader;
 const IPV4_UDP: u64 = 20 + 8;
 const IPV6_UDP: u64 = 40 + 8;
 
+/// Keys that say nothing without another.
+const PAIRS: [(&str, &str); 5] = [
+    ("serve.sleep", "serve.every"),
+    ("serve.every", "serve.sleep"),
+    ("serve.prefer_busy_poll", "serve.busy_poll"),
+    ("serve.busy_poll_budget", "serve.busy_poll"),
+    ("load.pacing", "load.rate"),
+];
+
 /// Everything that needs more than one key. Errors point at the line of the key that can be changed.
 pub(super) fn variant(
     reader: &mut Reader<'_>,
@@ -82,7 +91,7 @@ fn receiver(reader: &Reader<'_>) -> Result<(), Flaw> {
         let wrong = "`serve.steer` chooses among SO_REUSEPORT sockets and there are none".into();
         return Err(flaw(reader, "serve.steer", wrong, "set serve.sockets = \"reuseport\""));
     }
-    for (key, other) in [("serve.sleep", "serve.every"), ("serve.every", "serve.sleep")] {
+    for (key, other) in PAIRS {
         if reader.get(key).is_some() && reader.get(other).is_none() {
             let wrong = format!("`{key}` says nothing without `{other}`");
             return Err(flaw(reader, key, wrong, format!("set {other} too")));

@@ -19,6 +19,8 @@ pub(super) struct Key {
 pub(super) enum Kind {
     Bool,
     Int(u64, u64),
+    /// A whole number that may be negative.
+    Signed(i64, i64),
     /// A number with k, M or G.
     Count(u64, u64),
     /// A size such as 64KiB; the bounds are bytes.
@@ -91,6 +93,9 @@ pub(super) const KEYS: &[Key] = &[
     key("serve.steer", Kind::Choice(&["hash", "cpu"]), "how SO_REUSEPORT chooses a socket"),
     key("serve.gro", Kind::Bool, "read aggregates (UDP_GRO)"),
     key("serve.busy_poll", Kind::Nanos(1_000, S), "busy polling time (SO_BUSY_POLL)"),
+    key("serve.prefer_busy_poll", Kind::Bool, "keep interrupts off while polling (SO_PREFER_BUSY_POLL)"),
+    key("serve.busy_poll_budget", Kind::Int(1, 65_535), "packets per poll (SO_BUSY_POLL_BUDGET)"),
+    key("serve.nice", Kind::Signed(-20, 19), "nice value of the threads"),
     key("serve.rcvbuf", Kind::Bytes(1, INT_MAX), "receive buffer to get (sk_rcvbuf, what SO_RCVBUF doubles)"),
     key("serve.work", Kind::Nanos(0, S), "simulated work per datagram"),
     key("serve.sleep", Kind::Nanos(0, 60 * S), "length of a stall"),
@@ -105,6 +110,8 @@ pub(super) const KEYS: &[Key] = &[
     key("load.threads", Kind::Int(1, 256), "threads"),
     key("load.size", Kind::Bytes(0, 65_507), "payload bytes of a datagram"),
     key("load.rate", Kind::Count(1, 1_000_000_000), "datagrams per second, all threads; default = as fast as possible"),
+    key("load.pacing", Kind::Choice(&["auto", "spin", "sleep"]), "how the schedule of load.rate is waited for"),
+    key("load.nice", Kind::Signed(-20, 19), "nice value of the threads"),
     key("load.batch", Kind::Int(1, MAX_BATCH), "messages per sendmmsg; 1 = one call per datagram"),
     key("load.gso", Kind::Int(1, MAX_SEGMENTS), "datagrams per GSO send (UDP_SEGMENT)"),
     key("load.flows", Kind::Int(1, 65_535), "source ports"),

@@ -211,17 +211,22 @@ fn variants_stack_and_show_what_they_change() {
                 serve.cpu = \"@receiver\"\n[[variant]]\nname = \"c\"\nfrom = \"b\"\nserve.gro = true\nserve.batch = \"default\"\n";
     let resolved = resolved(text, &[], 2).unwrap();
     let lines: Vec<String> = resolved.variants.iter().map(|v| options(&v.serve)).collect();
-    assert_eq!(lines, ["--batch 1 --size 32", "--cpu 1 --batch 64 --size 32", "--cpu 1 --gro --size 32"]);
+    assert_eq!(
+        lines,
+        ["--batch 1 --size 32", "--cpu 1 --batch 64 --size 32", "--cpu 1 --gro --size 32"]
+    );
     assert!(resolved.variants[0].settings.is_empty());
     let settings = serde_json::to_string(&resolved.variants[2].settings).unwrap();
     assert_eq!(settings, r#"{"serve.batch":"default","serve.cpu":"1","serve.gro":true}"#);
-    let pairs: Vec<_> = resolved.compare.iter().map(|c| (c.base.as_str(), c.variant.as_str())).collect();
+    let pairs: Vec<_> =
+        resolved.compare.iter().map(|c| (c.base.as_str(), c.variant.as_str())).collect();
     assert_eq!(pairs, [("a", "b"), ("a", "c")]);
 }
 
 #[test]
 fn a_sweep_is_every_combination_with_names_that_say_it() {
-    let text = "[sweep]\nserve.rcvbuf = [\"64KiB\", \"1MiB\"]\nserve.batch = [1, 8]\nload.batch = [2]\n";
+    let text =
+        "[sweep]\nserve.rcvbuf = [\"64KiB\", \"1MiB\"]\nserve.batch = [1, 8]\nload.batch = [2]\n";
     let resolved = resolved(text, &[], 2).unwrap();
     let names: Vec<&str> = resolved.variants.iter().map(|v| v.name.as_str()).collect();
     assert_eq!(
@@ -240,7 +245,8 @@ fn a_sweep_is_every_combination_with_names_that_say_it() {
 #[test]
 fn set_changes_the_base_or_one_variant() {
     let text = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\nload.rate = \"5k\"\n";
-    let sets = ["load.rate=10k", "variant.b.serve.work=3us", "trials.blocks=7", "load.cpu = @sender"];
+    let sets =
+        ["load.rate=10k", "variant.b.serve.work=3us", "trials.blocks=7", "load.cpu = @sender"];
     let resolved = resolved(text, &sets, 2).unwrap();
     assert_eq!(options(&resolved.variants[0].load), "--cpu 0 --rate 10000 --size 32");
     assert_eq!(options(&resolved.variants[1].load), "--cpu 0 --rate 5000 --size 32");
@@ -257,14 +263,35 @@ fn set_changes_the_base_or_one_variant() {
 fn a_wrong_set_is_quoted_with_what_would_be_right() {
     let text = "[[variant]]\nname = \"pinned\"\n";
     let cases = [
-        ("serve.batch", "--set serve.batch: there is no `=`; write KEY=VALUE such as serve.batch=64"),
-        ("batch=1", "--set batch=1: there is no setting `batch`; did you mean `serve.batch` or `load.batch`?"),
-        ("server.batch=1", "--set server.batch=1: there is no setting `server.batch`; did you mean `serve.batch` or `load.batch`?"),
+        (
+            "serve.batch",
+            "--set serve.batch: there is no `=`; write KEY=VALUE such as serve.batch=64",
+        ),
+        (
+            "batch=1",
+            "--set batch=1: there is no setting `batch`; did you mean `serve.batch` or `load.batch`?",
+        ),
+        (
+            "server.batch=1",
+            "--set server.batch=1: there is no setting `server.batch`; did you mean `serve.batch` or `load.batch`?",
+        ),
         ("serve.bacth=1", "--set serve.bacth=1: [serve] has no key `bacth`; did you mean `batch`?"),
-        ("serve.batch=many", "--set serve.batch=many: `serve.batch` is a text; it takes a whole number from 1 to 1024"),
-        ("variant.pined.serve.batch=1", "--set variant.pined.serve.batch=1: t has no variant `pined`; did you mean `pinned`?"),
-        ("variant.pinned.trials.seed=1", "--set variant.pinned.trials.seed=1: there is no setting `trials.seed`; did you mean `trials.seed`?"),
-        ("xyzzy=1", "--set xyzzy=1: there is no setting `xyzzy`; keys begin with topology., lab., serve., load., trials. or variant.NAME."),
+        (
+            "serve.batch=many",
+            "--set serve.batch=many: `serve.batch` is a text; it takes a whole number from 1 to 1024",
+        ),
+        (
+            "variant.pined.serve.batch=1",
+            "--set variant.pined.serve.batch=1: t has no variant `pined`; did you mean `pinned`?",
+        ),
+        (
+            "variant.pinned.trials.seed=1",
+            "--set variant.pinned.trials.seed=1: there is no setting `trials.seed`; did you mean `trials.seed`?",
+        ),
+        (
+            "xyzzy=1",
+            "--set xyzzy=1: there is no setting `xyzzy`; keys begin with topology., lab., serve., load., trials. or variant.NAME.",
+        ),
         ("serve.cpu=9", "--set serve.cpu=9: `serve.cpu`: CPU 9 is not online; use CPUs of 0,1"),
     ];
     for (set, expected) in cases {
@@ -289,7 +316,9 @@ fn another_program_takes_the_place_of_a_workload() {
                 [load]\ncommand = [\"iperf3\", \"-c\", \"{addr}\"]\ncpu = 0\nparser = { json = { sent_packets = \"/end/x\" } }\n\
                 [[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n[[compare]]\nvariant = \"b\"\nmetric = \"jitter_us\"\n";
     let resolved = resolved(text, &[], 2).unwrap();
-    let Workload::External { command, ready, port, .. } = &resolved.variants[0].serve else { panic!() };
+    let Workload::External { command, ready, port, .. } = &resolved.variants[0].serve else {
+        panic!()
+    };
     assert_eq!((command.len(), ready.as_deref(), *port), (6, Some("Server listening"), 4321));
     assert_eq!(resolved.compare[0].metric, "jitter_us");
 }

@@ -161,6 +161,8 @@ impl Reader<'_> {
             let value = match &setting.value {
                 Value::Bool(true) => None,
                 Value::Number(number) => Some(match key.kind {
+                    // The one duration that the command line takes as a bare number, of microseconds.
+                    _ if key.name == "serve.busy_poll" => (number / 1000).to_string(),
                     super::keys::Kind::Nanos(..) => format!("{number}ns"),
                     _ => number.to_string(),
                 }),

@@ -41,6 +41,7 @@ impl Kind {
         match self {
             Self::Bool => "true or false".into(),
             Self::Int(min, max) => format!("a whole number from {min} to {max}"),
+            Self::Signed(min, max) => format!("a whole number from {min} to {max}"),
             Self::Count(min, _) => format!("a count of at least {min} such as \"10k\""),
             Self::Bytes(min, max) => {
                 format!("a size from {min} to {max} bytes such as 1400 or \"64KiB\"")
@@ -112,6 +113,13 @@ fn of_kind(kind: Kind, node: &Node) -> Result<Value, Why> {
         },
         Kind::Int(min, max) => match node.raw {
             Raw::Int(value) => within(value, min, max)?,
+            _ => return Err(Why::Kind),
+        },
+        Kind::Signed(min, max) => match node.raw {
+            Raw::Int(value) if (i128::from(min)..=i128::from(max)).contains(&value) => {
+                Value::Text(value.to_string())
+            }
+            Raw::Int(value) => return Err(Why::Range(value.to_string())),
             _ => return Err(Why::Kind),
         },
         Kind::Count(min, max) => quantity::<Count>(node, min, max, |count| count.0)?,
