@@ -10,6 +10,7 @@ use rxpath_host::procfs::{
     task, udp,
 };
 use rxpath_host::sysfs::device;
+use rxpath_lab::scenario;
 
 /// One target: it must return, whatever the bytes are.
 pub type Target = fn(&[u8]);
@@ -23,6 +24,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("interrupts", |bytes| text(bytes, |t| drop(interrupts::parse(t)))),
     ("kernel_config", |bytes| text(bytes, |t| drop(kernel_config::parse(t)))),
     ("kernel_config_gz", |bytes| drop(kernel_config::parse_gz(bytes))),
+    ("scenario", |bytes| text(bytes, scenario_file)),
+    ("scenario_set", |bytes| text(bytes, scenario_set)),
     ("schedstat", |bytes| text(bytes, |t| drop(schedstat::parse(t)))),
     ("snmp", |bytes| text(bytes, |t| drop(snmp::parse(t)))),
     ("snmp6", |bytes| text(bytes, |t| drop(snmp6::parse(t)))),
@@ -47,4 +50,17 @@ pub fn run(name: &str, bytes: &[u8]) {
 
 fn text(bytes: &[u8], parse: impl FnOnce(&str)) {
     parse(&String::from_utf8_lossy(bytes));
+}
+
+/// A file that parses must resolve on a small host, or say in one line why not.
+fn scenario_file(text: &str) {
+    if let Ok(file) = scenario::parse(text, "fuzz.toml", "fuzz") {
+        drop(scenario::resolve(&file, &[], &scenario::HostShape::flat(2)));
+    }
+}
+
+fn scenario_set(text: &str) {
+    if let Ok(file) = scenario::load("udp-pinning") {
+        drop(scenario::resolve(&file, &[text.to_owned()], &scenario::HostShape::flat(2)));
+    }
 }

@@ -405,7 +405,10 @@ fn every_bundled_scenario_resolves_on_every_host() {
     for shape in [HostShape::flat(1), HostShape::flat(2), HostShape::flat(4), big()] {
         for file in bundled().unwrap() {
             let resolved = resolve(&file, &[], &shape).unwrap();
-            assert!(resolved.expected.is_some() && !resolved.compare.is_empty(), "{}", file.name);
+            assert!(resolved.expected.is_some(), "{}", file.name);
+            // A host of one CPU has one placement: nothing to compare there.
+            let here = resolved.variants.iter().filter(|v| v.not_available.is_none()).count();
+            assert_eq!(resolved.compare.is_empty(), here < 2, "{}", file.name);
             for variant in &resolved.variants {
                 assert!(!variant.what.is_empty());
             }
