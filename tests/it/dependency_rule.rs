@@ -23,15 +23,20 @@ fn edges() -> BTreeMap<String, BTreeSet<String>> {
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .expect("cargo runs");
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
     let name = |value: &serde_json::Value| value["name"].as_str().map(str::to_owned);
     metadata["packages"]
         .as_array()
         .expect("packages")
         .iter()
         .map(|package| {
-            let used = package["dependencies"].as_array().expect("dependencies").iter().filter_map(name);
-            (name(package).expect("a name"), used.filter(|crate_name| crate_name.starts_with("rxpath")).collect())
+            let used =
+                package["dependencies"].as_array().expect("dependencies").iter().filter_map(name);
+            (
+                name(package).expect("a name"),
+                used.filter(|crate_name| crate_name.starts_with("rxpath")).collect(),
+            )
         })
         .collect()
 }
@@ -45,7 +50,8 @@ fn crates_use_only_what_the_rule_allows() {
     let edges = edges();
     assert_eq!(edges.len(), rule.len(), "crates: {:?}", edges.keys());
     for (name, used) in edges {
-        let allowed = rule.get(name.as_str()).unwrap_or_else(|| panic!("{name} is not in the rule"));
+        let allowed =
+            rule.get(name.as_str()).unwrap_or_else(|| panic!("{name} is not in the rule"));
         let wrong: Vec<_> = used.difference(allowed).collect();
         assert!(wrong.is_empty(), "{name} must not use {wrong:?}");
     }

@@ -3,6 +3,11 @@
 // Helpers beside the test functions may unwrap too: a panic is how a test fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod bed;
+mod cleanup;
+mod filter;
+mod namespace;
 #[path = "../support/skip.rs"]
 mod skip;
+mod sockets;
 mod thread_netns;

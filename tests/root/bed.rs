@@ -1,0 +1,68 @@
+//! What root tests stand on: the lab lock, an owner with a random id, two namespaces with a wire.
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use rand::RngExt;
+use rxpath_host::lock::LabLock;
+use rxpath_host::{Namespace, Owner};
+
+pub const TX_IP: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+pub const RX_IP: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
+const TX_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const RX_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
+
+/// The lab lock, held while the test runs; taken first and dropped last.
+pub struct Bed {
+    pub owner: Owner,
+    _lock: LabLock,
+}
+
+impl Bed {
+    pub fn new() -> Self {
+        let lock = LabLock::take(Duration::from_secs(300)).expect("the lab lock within 5 minutes");
+        Self { owner: Owner::register(&random_id()).expect("root"), _lock: lock }
+    }
+
+    /// Sender and receiver, joined by a veth pair named `veth` at both ends: up, quiet (no IPv6,
+    /// permanent neighbours), with `queues` queues.
+    pub fn pair(&self, queues: u32) -> (Namespace, Namespace) {
+        let tx = Namespace::create(&self.owner, "tx").unwrap();
+        let rx = Namespace::create(&self.owner, "rx").unwrap();
+        tx.disable_ipv6().unwrap();
+        rx.disable_ipv6().unwrap();
+        tx.veth_to("veth", &rx, "veth", queues).unwrap();
+        for (ns, ip, mac) in [(&tx, TX_IP, TX_MAC), (&rx, RX_IP, RX_MAC)] {
+            ns.set_mac("veth", mac).unwrap();
+            ns.add_address("veth", ip.into(), 24).unwrap();
+            ns.set_up("veth", true).unwrap();
+        }
+        tx.add_neighbour("veth", RX_IP.into(), RX_MAC).unwrap();
+        rx.add_neighbour("veth", TX_IP.into(), TX_MAC).unwrap();
+        (tx, rx)
+    }
+}
+
+pub fn random_id() -> String {
+    format!("{:06x}", rand::rng().random_range(0..1u32 << 24))
+}
+
+/// Sends `count` datagrams of 32 bytes from a namespace to the receiver's `port`.
+pub fn send(tx: &Namespace, port: u16, count: u32) {
+    tx.run(move |_| {
+        let socket = UdpSocket::bind((TX_IP, 0)).unwrap();
+        for _ in 0..count {
+            socket.send_to(&[7; 32], (RX_IP, port)).unwrap();
+        }
+    })
+    .unwrap();
+}
+
+/// Waits for a condition; panics with `what` after 20 s.
+pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !condition() {
+        assert!(Instant::now() < deadline, "not within 20 s: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

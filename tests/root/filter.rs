@@ -1,0 +1,40 @@
+//! Packet filter rules of a namespace and their counters.
+
+use rxpath_host::HostError;
+
+use crate::bed::{Bed, send};
+
+const RULES: &str = "table inet t { chain in { type filter hook input priority 0;
+    meta l4proto icmp accept
+    udp dport 9 numgen inc mod 4 == 0 counter drop
+} }";
+
+#[test]
+fn nft_rules_count_by_their_place() {
+    let bed = Bed::new();
+    let (tx, rx) = bed.pair(1);
+    rx.apply_nft(RULES).unwrap();
+    send(&tx, 9, 1000);
+    let counters = rx.nft_counters().unwrap();
+    assert_eq!(counters["nft.inet.t.in.2.packets"], 250);
+    assert_eq!(counters.len(), 2);
+    assert!(tx.nft_counters().unwrap().is_empty(), "the sender's namespace has no rules");
+    let error = rx.apply_nft("table inet t { nonsense }").unwrap_err();
+    assert!(
+        matches!(&error, HostError::Malformed { why, .. } if why.contains("nonsense")),
+        "{error}"
+    );
+}
+
+#[test]
+fn iptables_rules_show_in_the_same_list() {
+    let bed = Bed::new();
+    let (tx, rx) = bed.pair(1);
+    let rule = "-t raw -A PREROUTING -p udp --dport 9 -m statistic --mode nth --every 4 -j DROP";
+    let words: Vec<&str> = rule.split(' ').collect();
+    rx.apply_iptables(&words).unwrap();
+    send(&tx, 9, 1000);
+    let counters = rx.nft_counters().unwrap();
+    assert_eq!(counters["nft.ip.raw.PREROUTING.1.packets"], 250, "{counters:?}");
+    assert!(rx.apply_iptables(&["-A", "NOPE"]).is_err());
+}
