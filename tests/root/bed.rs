@@ -7,6 +7,8 @@ use rand::RngExt;
 use rxpath_host::lock::LabLock;
 use rxpath_host::{Namespace, Owner};
 
+use crate::skip::skip;
+
 pub const TX_IP: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 pub const RX_IP: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 const TX_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -19,9 +21,13 @@ pub struct Bed {
 }
 
 impl Bed {
-    pub fn new() -> Self {
+    /// `None`, and the test is named as skipped, without root.
+    pub fn new() -> Option<Self> {
+        if !may_run() {
+            return None;
+        }
         let lock = LabLock::take(Duration::from_secs(300)).expect("the lab lock within 5 minutes");
-        Self { owner: Owner::register(&random_id()).expect("root"), _lock: lock }
+        Some(Self { owner: Owner::register(&random_id()).expect("root"), _lock: lock })
     }
 
     /// Sender and receiver, joined by a veth pair named `veth` at both ends: up, quiet (no IPv6,
@@ -41,6 +47,15 @@ impl Bed {
         rx.add_neighbour("veth", TX_IP.into(), TX_MAC).unwrap();
         (tx, rx)
     }
+}
+
+/// Whether a lab can be made here; otherwise says that the test is skipped.
+pub fn may_run() -> bool {
+    let can = rxpath_host::caps::lab();
+    if let Err(reason) = can.require("make a lab") {
+        skip("root_lab", &reason.to_string());
+    }
+    can.is_ok()
 }
 
 pub fn random_id() -> String {
