@@ -279,9 +279,12 @@ mod tests {
     #[test]
     fn numbers_are_those_of_the_installed_header() {
         let path = "/usr/include/linux/ethtool_netlink.h";
-        let header = std::fs::read_to_string(path)
-            .unwrap_or_else(|e| panic!("{path}: {e}: install the kernel's headers for programs \
-                (Debian and Ubuntu: linux-libc-dev, which libc6-dev brings)"));
+        let header = std::fs::read_to_string(path).unwrap_or_else(|e| {
+            panic!(
+                "{path}: {e}: install the kernel's headers for programs \
+                (Debian and Ubuntu: linux-libc-dev, which libc6-dev brings)"
+            )
+        });
         let number = |name: &str, first: &str| {
             let body = header.split_once(first).unwrap().1;
             let body = body.split_once('}').unwrap().0;

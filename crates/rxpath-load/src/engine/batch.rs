@@ -37,9 +37,8 @@ impl Memory {
         let base = data.as_mut_ptr();
         // SAFETY: every index stays inside of `data`.
         let at = |i: usize| unsafe { base.add(i * stride) };
-        let mut vectors: Vec<libc::iovec> = (0..batch)
-            .map(|i| libc::iovec { iov_base: at(i).cast(), iov_len: size })
-            .collect();
+        let mut vectors: Vec<libc::iovec> =
+            (0..batch).map(|i| libc::iovec { iov_base: at(i).cast(), iov_len: size }).collect();
         let (iov, ctl) = (vectors.as_mut_ptr(), control.as_mut_ptr());
         let headers = (0..batch)
             .map(|i| {

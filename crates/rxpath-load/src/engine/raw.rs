@@ -101,8 +101,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn ends(v6: bool) -> Ends {
-        let (from, to) =
-            if v6 { ("[::1]:5", "[fe80::1]:6") } else { ("10.0.0.1:5", "10.0.0.2:6") };
+        let (from, to) = if v6 { ("[::1]:5", "[fe80::1]:6") } else { ("10.0.0.1:5", "10.0.0.2:6") };
         Ends { from: from.parse().unwrap(), to: to.parse().unwrap() }
     }
 

@@ -122,10 +122,7 @@ impl Socket {
 
     /// Attaches a classic BPF program that picks the socket of a `SO_REUSEPORT` group.
     pub fn attach_reuseport(&self, program: &mut [libc::sock_filter]) -> io::Result<()> {
-        let program = libc::sock_fprog {
-            len: program.len() as u16,
-            filter: program.as_mut_ptr(),
-        };
+        let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
         self.set_raw(libc::SOL_SOCKET, libc::SO_ATTACH_REUSEPORT_CBPF, &program)
     }
 
@@ -171,9 +168,8 @@ impl Socket {
     /// Sends one datagram without waiting.
     pub fn send(&self, data: &[u8]) -> io::Result<usize> {
         // SAFETY: pointer and length describe `data`.
-        let sent = unsafe {
-            libc::send(self.fd(), data.as_ptr().cast(), data.len(), libc::MSG_DONTWAIT)
-        };
+        let sent =
+            unsafe { libc::send(self.fd(), data.as_ptr().cast(), data.len(), libc::MSG_DONTWAIT) };
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
     }
 }

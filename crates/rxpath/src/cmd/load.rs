@@ -156,10 +156,18 @@ impl Shown for Load {
         let to: Vec<String> = s.to.iter().map(ToString::to_string).collect();
         let mut rows = vec![
             ("threads", placed(s.threads_count, &s.cpus)),
-            ("flows", format!("{}{}", s.flows_count, if s.connected { "" } else { ", not connected" })),
+            (
+                "flows",
+                format!("{}{}", s.flows_count, if s.connected { "" } else { ", not connected" }),
+            ),
             ("payload", format!("{} bytes; header: {}", s.size_bytes, s.header)),
             ("call", format!("{}, batch {}", s.call, s.batch)),
-            ("rate", s.asked_pps.map_or("as fast as possible".into(), |pps| format!("{} datagrams/s", grouped(pps)))),
+            (
+                "rate",
+                s.asked_pps.map_or("as fast as possible".into(), |pps| {
+                    format!("{} datagrams/s", grouped(pps))
+                }),
+            ),
             ("pacing", s.pacing.clone()),
             ("send buffer", format!("{} bytes", s.sndbuf_bytes)),
         ];
@@ -180,11 +188,15 @@ impl Shown for Load {
             ("rate", format!("{} datagrams/s", grouped(r.sent_pps.round() as u64))),
         ];
         if let Some(late) = &r.lateness_us {
-            let text = format!("p50 {:.2} us, p99 {:.2} us, max {:.1} us", late.p50, late.p99, late.max);
+            let text =
+                format!("p50 {:.2} us, p99 {:.2} us, max {:.1} us", late.p50, late.p99, late.max);
             rows.push(("lateness", text));
         }
         rows.push(("blocked", format!("{:.3} s", r.blocked_s)));
-        rows.push(("CPU time", format!("{:.3} s user, {:.3} s system", r.cpu_user_s, r.cpu_system_s)));
+        rows.push((
+            "CPU time",
+            format!("{:.3} s user, {:.3} s system", r.cpu_user_s, r.cpu_system_s),
+        ));
         rows.push(("limit", r.limit.to_string()));
         block("result", &rows)
     }

@@ -113,10 +113,7 @@ pub fn nanoseconds(text: &str) -> Result<u64, String> {
 }
 
 /// Threads and CPUs of `--threads` and `--cpu`, which must agree.
-pub fn threads(
-    threads: Option<usize>,
-    cpu: Option<CpuList>,
-) -> Result<(usize, Vec<u32>), Failure> {
+pub fn threads(threads: Option<usize>, cpu: Option<CpuList>) -> Result<(usize, Vec<u32>), Failure> {
     let cpus = cpu.unwrap_or_default().0;
     match (threads, cpus.len()) {
         (Some(threads), listed) if listed > 0 && listed != threads => Err(Failure::usage(format!(
@@ -223,7 +220,10 @@ impl Shown for Serve {
 
     fn result_text(&self, r: &ServeResult) -> String {
         let mut rows = vec![
-            ("delivered", format!("{} datagrams in {:.3} s", grouped(r.delivered_packets), r.duration_s)),
+            (
+                "delivered",
+                format!("{} datagrams in {:.3} s", grouped(r.delivered_packets), r.duration_s),
+            ),
             ("rate", format!("{} datagrams/s", grouped(r.delivered_pps.round() as u64))),
             ("socket drops", grouped(r.socket_drops_packets)),
         ];
@@ -246,10 +246,16 @@ impl Shown for Serve {
         if let Some(wait) = &r.socket_wait_us {
             rows.push(("stamp to read", quantiles(wait)));
         }
-        rows.push(("CPU time", format!("{:.3} s user, {:.3} s system", r.cpu_user_s, r.cpu_system_s)));
+        rows.push((
+            "CPU time",
+            format!("{:.3} s user, {:.3} s system", r.cpu_user_s, r.cpu_system_s),
+        ));
         for socket in &r.sockets {
             if let (Some(size), Some(capacity)) = (socket.truesize_bytes, socket.capacity_packets) {
-                rows.push(("socket memory", format!("{size} bytes a datagram: socket {} holds {capacity}", socket.index)));
+                rows.push((
+                    "socket memory",
+                    format!("{size} bytes a datagram: socket {} holds {capacity}", socket.index),
+                ));
             }
         }
         rows.push(("limit", r.limit.to_string()));

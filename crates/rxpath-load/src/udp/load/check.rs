@@ -24,7 +24,8 @@ pub(super) fn check(options: &LoadOptions) -> Result<(), LoadError> {
         return bad(format!("{to}: port 0 is no destination"), "give the receiver's port");
     }
     if options.size > MAX_PAYLOAD {
-        let what = format!("--size {}: a UDP datagram holds at most {MAX_PAYLOAD} bytes", options.size);
+        let what =
+            format!("--size {}: a UDP datagram holds at most {MAX_PAYLOAD} bytes", options.size);
         return bad(what, "choose a smaller size");
     }
     if !(1..=MAX_BATCH).contains(&options.batch) {
@@ -35,7 +36,10 @@ pub(super) fn check(options: &LoadOptions) -> Result<(), LoadError> {
         return bad("--threads 0: nobody would send".into(), "give at least 1");
     }
     if options.rate_pps == Some(0) {
-        return bad("--rate 0: nothing would be sent".into(), "leave it out for as fast as possible");
+        return bad(
+            "--rate 0: nothing would be sent".into(),
+            "leave it out for as fast as possible",
+        );
     }
     if options.corrupt_checksum && (options.gso.is_some() || options.batch == 1) {
         return bad("--corrupt checksum builds whole packets and goes neither with --gso nor with --batch 1".into(), "");
@@ -49,7 +53,10 @@ fn check_flows(options: &LoadOptions) -> Result<(), LoadError> {
     let all = flows.saturating_mul(options.to.len());
     if flows == 0 || all < options.threads {
         return Err(LoadError::usage(
-            format!("--flows {flows}: {all} flows do not give each of {} threads one", options.threads),
+            format!(
+                "--flows {flows}: {all} flows do not give each of {} threads one",
+                options.threads
+            ),
             "each thread sends on sockets of its own: raise --flows or lower --threads",
         ));
     }
@@ -72,20 +79,31 @@ fn check_gso(options: &LoadOptions) -> Result<(), LoadError> {
     let bad = |what: String, hint: String| Err(LoadError::usage(what, hint));
     if !(1..=MAX_SEGMENTS).contains(&segments) {
         let what = format!("--gso {segments}: 1 to {MAX_SEGMENTS} datagrams a send");
-        return bad(what, "the kernel's limit is UDP_MAX_SEGMENTS (128; 64 before Linux 6.9)".into());
+        return bad(
+            what,
+            "the kernel's limit is UDP_MAX_SEGMENTS (128; 64 before Linux 6.9)".into(),
+        );
     }
     if options.size == 0 {
-        return bad("--gso needs a payload to cut: --size 0".into(), "give --size 1 or more".into());
+        return bad(
+            "--gso needs a payload to cut: --size 0".into(),
+            "give --size 1 or more".into(),
+        );
     }
     let bytes = segments * options.size;
     if bytes > MAX_PAYLOAD {
-        let what = format!("--gso {segments} --size {}: {bytes} bytes a send, a UDP send holds {MAX_PAYLOAD}", options.size);
+        let what = format!(
+            "--gso {segments} --size {}: {bytes} bytes a send, a UDP send holds {MAX_PAYLOAD}",
+            options.size
+        );
         return bad(what, format!("use --gso {} or fewer", MAX_PAYLOAD / options.size));
     }
     if let Some(count) = options.count
         && count % segments as u64 != 0
     {
-        let what = format!("--count {count} is no multiple of --gso {segments}: every send is a full batch");
+        let what = format!(
+            "--count {count} is no multiple of --gso {segments}: every send is a full batch"
+        );
         let hint = format!("use --count {}", count.div_ceil(segments as u64) * segments as u64);
         return bad(what, hint);
     }
@@ -113,7 +131,10 @@ pub(super) fn mtu(
         if options.gso.is_some() || options.corrupt_checksum {
             let why = if options.gso.is_some() { "--gso" } else { "--corrupt checksum" };
             return Err(LoadError::usage(
-                format!("--size {}: {why} cannot fragment, and the path to {to} has an MTU of {mtu}", options.size),
+                format!(
+                    "--size {}: {why} cannot fragment, and the path to {to} has an MTU of {mtu}",
+                    options.size
+                ),
                 format!("use --size {room} or less"),
             ));
         }
@@ -126,9 +147,14 @@ pub(super) fn mtu(
         warnings.push(
             Warning::new(
                 "fragments",
-                format!("each datagram of {} bytes leaves as {most_fragments} IP fragments", options.size),
+                format!(
+                    "each datagram of {} bytes leaves as {most_fragments} IP fragments",
+                    options.size
+                ),
             )
-            .because(format!("it is larger than the path MTU of {least}; one lost fragment loses it whole"))
+            .because(format!(
+                "it is larger than the path MTU of {least}; one lost fragment loses it whole"
+            ))
             .cure("use a size that fits, or --gso"),
         );
     }

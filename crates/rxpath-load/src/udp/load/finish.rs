@@ -21,9 +21,9 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
     let mut result = LoadResult::default();
     let (mut lateness, mut errors) = (Times::new(), BTreeMap::<i32, u64>::new());
     for worker in load.workers.drain(..) {
-        let report = worker
-            .join()
-            .map_err(|_| LoadError::io("a sending thread", std::io::Error::other("it panicked")))??;
+        let report = worker.join().map_err(|_| {
+            LoadError::io("a sending thread", std::io::Error::other("it panicked"))
+        })??;
         result.asked_packets += report.asked;
         result.refused_count += report.refused;
         result.hidden_errors_count += report.hidden;
@@ -66,18 +66,19 @@ fn limit(result: &LoadResult) -> Limit {
     if result.asked_pps.is_some() {
         let kept = result.offered_packets as f64 / result.asked_packets.max(1) as f64;
         if kept >= KEPT_RATIO {
-            let evidence = format!("{:.2} % of the asked datagrams offered in time, {busy}", 100.0 * kept);
+            let evidence =
+                format!("{:.2} % of the asked datagrams offered in time, {busy}", 100.0 * kept);
             return Limit { who: Who::Schedule, evidence };
         }
     }
     if blocked >= BLOCKED_RATIO {
-        let evidence = format!("blocked {:.0} % of the time on a full send buffer, {busy}", 100.0 * blocked);
+        let evidence =
+            format!("blocked {:.0} % of the time on a full send buffer, {busy}", 100.0 * blocked);
         return Limit { who: Who::Path, evidence };
     }
     if any_busy(&result.threads, result.duration_s) {
-        let evidence = format!(
-            "{busy} (on veth and loopback its system calls contain the receive path, too)"
-        );
+        let evidence =
+            format!("{busy} (on veth and loopback its system calls contain the receive path, too)");
         return Limit { who: Who::Sender, evidence };
     }
     Limit { who: Who::NotHere, evidence: busy }
@@ -92,9 +93,12 @@ fn notice(result: &LoadResult) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if blocked_ratio(result) >= BLOCKED_RATIO {
         warnings.push(
-            Warning::new("closed-loop", format!("the sender was blocked for {:.3} s", result.blocked_s))
-                .because("its send buffer was full, so the path slowed it instead of losing datagrams")
-                .cure("raise --sndbuf, or read the rate as that of a closed loop"),
+            Warning::new(
+                "closed-loop",
+                format!("the sender was blocked for {:.3} s", result.blocked_s),
+            )
+            .because("its send buffer was full, so the path slowed it instead of losing datagrams")
+            .cure("raise --sndbuf, or read the rate as that of a closed loop"),
         );
     }
     if result.send_errors_packets > 0 {

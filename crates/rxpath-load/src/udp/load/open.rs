@@ -87,7 +87,12 @@ fn open_flow(
     Ok(flow)
 }
 
-fn bind(socket: &Socket, options: &LoadOptions, to: SocketAddr, index: u16) -> Result<(), LoadError> {
+fn bind(
+    socket: &Socket,
+    options: &LoadOptions,
+    to: SocketAddr,
+    index: u16,
+) -> Result<(), LoadError> {
     let any: std::net::IpAddr =
         if to.is_ipv4() { [0, 0, 0, 0].into() } else { std::net::Ipv6Addr::UNSPECIFIED.into() };
     let port = options.source_port.map_or(0, |port| port + index);
@@ -100,7 +105,9 @@ fn bind(socket: &Socket, options: &LoadOptions, to: SocketAddr, index: u16) -> R
     }
     socket.bind(from).map_err(|source| {
         let hint = match source.kind() {
-            ErrorKind::AddrInUse => format!("port {port} is taken by another socket; choose another --source-port"),
+            ErrorKind::AddrInUse => {
+                format!("port {port} is taken by another socket; choose another --source-port")
+            }
             ErrorKind::AddrNotAvailable => {
                 format!("{} is not an address of this host; `ip address` lists them", from.ip())
             }
@@ -141,9 +148,12 @@ fn settle(
         flows[0].socket.meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?.sndbuf_bytes;
     if sndbuf_bytes < asked {
         warnings.push(
-            Warning::new("sndbuf-capped", format!("the kernel gave {sndbuf_bytes} of {asked} bytes of send buffer"))
-                .because("net.core.wmem_max caps SO_SNDBUF (the kernel doubles the number it is given)")
-                .cure("run it as root or with CAP_NET_ADMIN, or raise net.core.wmem_max"),
+            Warning::new(
+                "sndbuf-capped",
+                format!("the kernel gave {sndbuf_bytes} of {asked} bytes of send buffer"),
+            )
+            .because("net.core.wmem_max caps SO_SNDBUF (the kernel doubles the number it is given)")
+            .cure("run it as root or with CAP_NET_ADMIN, or raise net.core.wmem_max"),
         );
     }
     let (mtu, fragments) = check::mtu(options, warnings)?;
@@ -214,7 +224,9 @@ fn start_workers(load: &mut Load, flows: Vec<Flow>) -> Result<(), LoadError> {
         load.workers.push(worker);
         match is_ready.recv() {
             Ok(result) => result?,
-            Err(_) => return Err(LoadError::io("start a thread", io::Error::other("it ended at once"))),
+            Err(_) => {
+                return Err(LoadError::io("start a thread", io::Error::other("it ended at once")));
+            }
         }
     }
     Ok(())

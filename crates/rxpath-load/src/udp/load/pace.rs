@@ -111,7 +111,9 @@ pub(super) fn describe(pacing: Pacing, share: Share) -> String {
     if pacing == Pacing::Sleep {
         return format!("sleep ({step_ns} ns between the sends of a thread)");
     }
-    format!("sleep, and spin the last {WAKE_EARLY_NS} ns ({step_ns} ns between the sends of a thread)")
+    format!(
+        "sleep, and spin the last {WAKE_EARLY_NS} ns ({step_ns} ns between the sends of a thread)"
+    )
 }
 
 #[cfg(test)]

@@ -74,7 +74,11 @@ pub(super) fn run(
     let _ = ready.send(Ok(()));
 
     let Some(start_ns) = wait_for_start(&shared) else {
-        return Ok(sender.report(ThreadResult { tid: thread::id(), asked_cpu, ..ThreadResult::default() }));
+        return Ok(sender.report(ThreadResult {
+            tid: thread::id(),
+            asked_cpu,
+            ..ThreadResult::default()
+        }));
     };
     let before = thread::cpu_time();
     sender.send_until_stopped(start_ns)?;
@@ -163,7 +167,8 @@ impl<'a> Sender<'a> {
             if self.plan.shared.is_stopped() {
                 break;
             }
-            let room = (self.plan.messages - self.sent_messages).min(self.plan.options.batch as u64);
+            let room =
+                (self.plan.messages - self.sent_messages).min(self.plan.options.batch as u64);
             let due = match &mut pace {
                 Some(pace) => self.due(pace, room, now_ns.min(end_ns - 1)),
                 None => room,
@@ -288,7 +293,9 @@ impl<'a> Sender<'a> {
             _ => {}
         }
         let number = error.raw_os_error().unwrap_or(0);
-        if [libc::EINVAL, libc::EMSGSIZE, libc::EBADF, libc::EFAULT, libc::EOPNOTSUPP].contains(&number) {
+        if [libc::EINVAL, libc::EMSGSIZE, libc::EBADF, libc::EFAULT, libc::EOPNOTSUPP]
+            .contains(&number)
+        {
             return Err(LoadError::io("send", io::Error::from_raw_os_error(number)));
         }
         *self.errors.entry(number).or_default() += self.plan.layout.segments as u64;

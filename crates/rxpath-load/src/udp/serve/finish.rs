@@ -21,9 +21,9 @@ const IMBALANCE_PACKETS: u64 = 1000;
 pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadError> {
     let mut reports = Vec::new();
     for worker in serve.workers.drain(..) {
-        let ended = worker
-            .join()
-            .map_err(|_| LoadError::io("a receiving thread", std::io::Error::other("it panicked")))?;
+        let ended = worker.join().map_err(|_| {
+            LoadError::io("a receiving thread", std::io::Error::other("it panicked"))
+        })?;
         reports.push(ended?);
     }
     let cpu = thread::process_cpu_time().since(serve.cpu_before);
@@ -118,7 +118,9 @@ fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
                 "truncated",
                 format!("{} datagrams were longer than the buffer", result.truncated_packets),
             )
-            .because("they are counted whole, but only the start was copied, which is cheaper than real")
+            .because(
+                "they are counted whole, but only the start was copied, which is cheaper than real",
+            )
             .cure("give --size the size of the largest datagram"),
         );
     }
@@ -126,7 +128,9 @@ fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
     if serve.options.busy_poll.is_some() && result.delivered_packets > 0 && blind {
         warnings.push(
             Warning::new("busy-poll-idle", "busy polling did not act")
-                .because("SO_INCOMING_NAPI_ID is 0: the datagrams came through a device without NAPI")
+                .because(
+                    "SO_INCOMING_NAPI_ID is 0: the datagrams came through a device without NAPI",
+                )
                 .cure("on a veth, switch GRO on at the receiving end; on loopback there is none"),
         );
     }
@@ -151,7 +155,8 @@ fn imbalance(serve: &Serve, result: &ServeResult) -> Option<Warning> {
         return None;
     }
     let streams = result.sequence.streams_count;
-    let text = format!("one SO_REUSEPORT socket got {most} datagrams, another {least} (mean {mean:.0})");
+    let text =
+        format!("one SO_REUSEPORT socket got {most} datagrams, another {least} (mean {mean:.0})");
     let warning = Warning::new("reuseport-imbalance", text);
     Some(if serve.options.steer == Steer::Cpu {
         warning

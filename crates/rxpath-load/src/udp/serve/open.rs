@@ -47,7 +47,10 @@ fn check(options: &ServeOptions) -> Result<(), LoadError> {
         return bad("--batch: 1 to 1024 messages a call", "the kernel takes at most 1024");
     }
     if options.batch == 1 && (options.gro || options.stamps) {
-        return bad("--batch 1 reads by plain recv, which has no room for --gro or --stamps", "use --batch 2");
+        return bad(
+            "--batch 1 reads by plain recv, which has no room for --gro or --stamps",
+            "use --batch 2",
+        );
     }
     if options.threads == 0 {
         return bad("--threads 0: nobody would read", "give at least 1");
@@ -118,9 +121,14 @@ fn configure(
         let got = socket.meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?.rcvbuf_bytes;
         if got < bytes && !warnings.iter().any(|w| w.code == "rcvbuf-capped") {
             warnings.push(
-                Warning::new("rcvbuf-capped", format!("the kernel gave {got} of {bytes} bytes of receive buffer"))
-                    .because("net.core.rmem_max caps SO_RCVBUF (the kernel doubles the number it is given)")
-                    .cure("run it as root or with CAP_NET_ADMIN, or raise net.core.rmem_max"),
+                Warning::new(
+                    "rcvbuf-capped",
+                    format!("the kernel gave {got} of {bytes} bytes of receive buffer"),
+                )
+                .because(
+                    "net.core.rmem_max caps SO_RCVBUF (the kernel doubles the number it is given)",
+                )
+                .cure("run it as root or with CAP_NET_ADMIN, or raise net.core.rmem_max"),
             );
         }
     }
@@ -171,8 +179,7 @@ fn settle(
                 .cure("use --sockets reuseport for the order within a flow"),
         );
     }
-    let buffer_bytes =
-        if options.gro { GRO_BUFFER_BYTES } else { options.size.max(BUFFER_BYTES) };
+    let buffer_bytes = if options.gro { GRO_BUFFER_BYTES } else { options.size.max(BUFFER_BYTES) };
     Ok(ServeSettings {
         addr: sockets[0].local().map_err(|e| LoadError::io("getsockname", e))?,
         threads_count: options.threads,
@@ -243,7 +250,9 @@ fn start_workers(serve: &mut Serve) -> Result<(), LoadError> {
         serve.workers.push(worker);
         match is_ready.recv() {
             Ok(result) => result?,
-            Err(_) => return Err(LoadError::io("start a thread", io::Error::other("it ended at once"))),
+            Err(_) => {
+                return Err(LoadError::io("start a thread", io::Error::other("it ended at once")));
+            }
         }
     }
     Ok(())

@@ -173,8 +173,11 @@ impl<'a> Reader<'a> {
     #[inline]
     fn take(&mut self, n: usize) {
         let now_ns = clock::now_ns();
-        let (packets, bytes) =
-            if self.ancillary { self.take_aggregates(n, now_ns) } else { self.take_plain(n, now_ns) };
+        let (packets, bytes) = if self.ancillary {
+            self.take_aggregates(n, now_ns)
+        } else {
+            self.take_plain(n, now_ns)
+        };
         self.meter.flush(now_ns);
         self.reads += n as u64;
         let tally = self.tally;
