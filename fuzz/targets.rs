@@ -5,6 +5,8 @@
 
 use rxpath_core::CpuList;
 use rxpath_host::kernel_config;
+use rxpath_host::netlink::{Link, Qdisc, UdpSocket, ethtool, wire};
+use rxpath_host::nft;
 use rxpath_host::procfs::{
     cpuinfo, dev, interrupts, schedstat, snmp, snmp6, sockstat, softirqs, softnet, stat, sysctl,
     task, udp,
@@ -21,9 +23,15 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("cpulist", |bytes| text(bytes, |t| drop(t.parse::<CpuList>()))),
     ("cpumask", |bytes| text(bytes, |t| drop(device::parse_mask(t)))),
     ("dev", |bytes| text(bytes, |t| drop(dev::parse(t)))),
+    ("ethtool_features", |bytes| drop(ethtool::parse_features(bytes))),
     ("interrupts", |bytes| text(bytes, |t| drop(interrupts::parse(t)))),
     ("kernel_config", |bytes| text(bytes, |t| drop(kernel_config::parse(t)))),
     ("kernel_config_gz", |bytes| drop(kernel_config::parse_gz(bytes))),
+    ("netlink_frames", netlink_frames),
+    ("netlink_link", |bytes| drop(Link::parse(bytes))),
+    ("netlink_qdisc", |bytes| drop(Qdisc::parse(bytes))),
+    ("netlink_udp", |bytes| drop(UdpSocket::parse(bytes))),
+    ("nft_list", |bytes| drop(nft::parse_counters(bytes))),
     ("scenario", |bytes| text(bytes, scenario_file)),
     ("scenario_set", |bytes| text(bytes, scenario_set)),
     ("schedstat", |bytes| text(bytes, |t| drop(schedstat::parse(t)))),
@@ -45,6 +53,13 @@ pub fn run(name: &str, bytes: &[u8]) {
         if *target == name {
             call(bytes);
         }
+    }
+}
+
+fn netlink_frames(bytes: &[u8]) {
+    for frame in wire::frames(bytes).unwrap_or_default() {
+        drop(wire::verdict(&frame));
+        drop(wire::Attrs::parse(frame.payload));
     }
 }
 
