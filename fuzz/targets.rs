@@ -13,6 +13,7 @@ use rxpath_host::procfs::{
 };
 use rxpath_host::sysfs::device;
 use rxpath_lab::scenario;
+use rxpath_record::run::{parse_environment, parse_events, parse_manifest};
 
 /// One target: it must return, whatever the bytes are.
 pub type Target = fn(&[u8]);
@@ -23,10 +24,13 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("cpulist", |bytes| text(bytes, |t| drop(t.parse::<CpuList>()))),
     ("cpumask", |bytes| text(bytes, |t| drop(device::parse_mask(t)))),
     ("dev", |bytes| text(bytes, |t| drop(dev::parse(t)))),
+    ("environment", |bytes| text(bytes, |t| drop(parse_environment(t)))),
     ("ethtool_features", |bytes| drop(ethtool::parse_features(bytes))),
+    ("events", |bytes| drop(parse_events(bytes))),
     ("interrupts", |bytes| text(bytes, |t| drop(interrupts::parse(t)))),
     ("kernel_config", |bytes| text(bytes, |t| drop(kernel_config::parse(t)))),
     ("kernel_config_gz", |bytes| drop(kernel_config::parse_gz(bytes))),
+    ("manifest", |bytes| text(bytes, |t| drop(parse_manifest(t)))),
     ("netlink_frames", netlink_frames),
     ("netlink_link", |bytes| drop(Link::parse(bytes))),
     ("netlink_qdisc", |bytes| drop(Qdisc::parse(bytes))),

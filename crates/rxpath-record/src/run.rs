@@ -19,7 +19,7 @@ mod writer;
 
 pub use id::run_id;
 pub use problem::{Problem, RunError};
-pub use reader::RunReader;
+pub use reader::{RunReader, parse_environment, parse_events, parse_manifest};
 pub use writer::RunWriter;
 
 /// File name of the manifest.

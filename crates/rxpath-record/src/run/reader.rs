@@ -60,7 +60,7 @@ impl RunReader {
         let environment = environment(&directory, &mut problems);
         let mut run = Self { directory, manifest, environment, events, problems };
         run.check_files();
-        run.check_sums();
+        run.problems.extend(contradictions(&run.manifest));
         run.check_end();
         Ok(run)
     }
@@ -114,45 +114,65 @@ impl RunReader {
         }
     }
 
-    /// Figures that an edit by hand leaves inconsistent.
-    fn check_sums(&mut self) {
-        let mut found = Vec::new();
-        for trial in &self.manifest.trials {
-            let ledger = &trial.ledger;
-            let out = i128::from(ledger.delivered_packets)
-                + i128::from(ledger.in_flight_packets)
-                + ledger.drops.iter().map(|drop| i128::from(drop.packets)).sum::<i128>();
-            let rest = i128::from(ledger.offered_packets) - out;
-            if rest != i128::from(ledger.unaccounted_packets) {
-                found.push(format!(
-                    "the ledger of trial {} does not add up: {rest} datagrams are unaccounted for, and it \
-                     says {}",
-                    trial.trial, ledger.unaccounted_packets
-                ));
-            }
-        }
-        for variant in &self.manifest.variants {
-            let valid = |t: &&crate::manifest::Trial| t.variant == variant.name && t.void.is_none();
-            let count = self.manifest.trials.iter().filter(valid).count();
-            // Block 0 runs a variant twice and may be left out of its summary.
-            if count < variant.trials_count as usize {
-                found.push(format!(
-                    "variant {} claims {} trials and {count} are there",
-                    variant.name, variant.trials_count
-                ));
-            }
-        }
-        for text in found {
-            self.problem(MANIFEST, text);
-        }
-    }
-
     fn check_end(&mut self) {
         if self.manifest.status == Status::Running {
             let text = self.partial().unwrap_or_default();
             self.problem(MANIFEST, text);
         }
     }
+}
+
+/// Figures that an edit by hand leaves inconsistent.
+fn contradictions(manifest: &Manifest) -> Vec<Problem> {
+    let mut found = Vec::new();
+    for trial in &manifest.trials {
+        let ledger = &trial.ledger;
+        let out = i128::from(ledger.delivered_packets)
+            + i128::from(ledger.in_flight_packets)
+            + ledger.drops.iter().map(|drop| i128::from(drop.packets)).sum::<i128>();
+        let rest = i128::from(ledger.offered_packets) - out;
+        if rest != i128::from(ledger.unaccounted_packets) {
+            found.push(format!(
+                "the ledger of trial {} does not add up: {rest} datagrams are unaccounted for, and it \
+                 says {}",
+                trial.trial, ledger.unaccounted_packets
+            ));
+        }
+    }
+    for variant in &manifest.variants {
+        let valid = |t: &&crate::manifest::Trial| t.variant == variant.name && t.void.is_none();
+        let count = manifest.trials.iter().filter(valid).count();
+        // Block 0 runs a variant twice and may be left out of its summary.
+        if count < variant.trials_count as usize {
+            found.push(format!(
+                "variant {} claims {} trials and {count} are there",
+                variant.name, variant.trials_count
+            ));
+        }
+    }
+    found.into_iter().map(|text| Problem::new(MANIFEST, None, text)).collect()
+}
+
+/// Reads the text of a manifest: what is readable of it, and what is wrong with the rest.
+pub fn parse_manifest(text: &str) -> (Manifest, Vec<Problem>) {
+    let mut problems = Vec::new();
+    let manifest = salvage::manifest(text, &[], &mut problems);
+    problems.extend(contradictions(&manifest));
+    (manifest, problems)
+}
+
+/// Reads the text of `environment.json`; `None` when it is no JSON object.
+pub fn parse_environment(text: &str) -> (Option<Environment>, Vec<Problem>) {
+    let mut problems = Vec::new();
+    let environment = salvage::environment(text, &mut problems);
+    (environment, problems)
+}
+
+/// Reads lines of events; what is no event is left out and named.
+pub fn parse_events(from: impl BufRead) -> (Vec<Event>, Vec<Problem>) {
+    let mut events = Vec::new();
+    let problems = read_lines(from, &mut events);
+    (events, problems)
 }
 
 /// Reads one file whole; a missing one is `None` without a problem.
@@ -235,8 +255,7 @@ fn events(directory: &Path, problems: &mut Vec<Problem>) -> Vec<Event> {
             return Vec::new();
         }
     };
-    let mut lines = Vec::new();
-    let mut found = read_lines(BufReader::new(file), &mut lines);
+    let (lines, mut found) = parse_events(BufReader::new(file));
     let more = found.len().saturating_sub(MAX_LISTED);
     found.truncate(MAX_LISTED);
     problems.append(&mut found);
@@ -249,7 +268,7 @@ fn events(directory: &Path, problems: &mut Vec<Problem>) -> Vec<Event> {
 /// Reads events line by line; what is no event becomes a problem.
 ///
 /// The last line may be cut: a run that was killed while it wrote leaves that behind.
-pub(super) fn read_lines(mut from: impl BufRead, events: &mut Vec<Event>) -> Vec<Problem> {
+fn read_lines(mut from: impl BufRead, events: &mut Vec<Event>) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut line = Vec::new();
     for number in 1.. {
