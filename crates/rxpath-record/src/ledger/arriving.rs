@@ -60,12 +60,15 @@ pub(super) fn lost_before_ip(view: View<'_>, units: &Units) -> Option<i64> {
 /// What an ingress hook took: only where a rule is there, or where rules are not known.
 ///
 /// Without a rule, more packets at the device than at IP are other protocols' (ARP has no counter), not losses.
+/// Unknown rules are derived on a veth only: IP counts all devices of a namespace, and a veth's has no other.
 fn ingress_hook(view: View<'_>, units: &Units) -> Option<Term> {
     let device = view.rx_link_name("rx.packets")?;
-    if super::sending::no_ingress_rules(view) || !view.knows(&device) {
+    let rules = view.input.path.ingress_rules.as_ref();
+    let alone = matches!(view.link(), Link::VethPlain | Link::VethNapi);
+    let possible = rules.map_or(alone, |rules| !rules.is_empty());
+    if !possible || !view.knows(&device) {
         return None;
     }
-    let rules = view.input.path.ingress_rules.as_ref();
     let counted = rules.map(|rules| rules.iter().map(|rule| view.get(rule)).sum::<i64>());
     let mut term = ingress_in_datagrams(view, units, counted).unwrap_or_else(|| {
         let receives = view.ip_name(Side::Rx, "InReceives");
