@@ -173,6 +173,15 @@ pub fn set_nice(tid: i32, nice: i32) -> Result<i32, HostError> {
     }
 }
 
+/// Puts thread `tid` into `SCHED_IDLE`: it runs when nobody else on its CPU wants to (sched(7)).
+pub fn set_idle_policy(tid: i32) -> Result<(), HostError> {
+    let what = format!("set SCHED_IDLE for thread {tid}");
+    let param = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `param` lives across the call, which only reads it.
+    let result = unsafe { libc::sched_setscheduler(tid, libc::SCHED_IDLE, &raw const param) };
+    if result == 0 { Ok(()) } else { Err(HostError::last_os(what)) }
+}
+
 /// The nice value of thread `tid`; 0 is the caller.
 pub fn nice_of(tid: i32) -> Result<i32, HostError> {
     nix::errno::Errno::clear();
