@@ -12,7 +12,7 @@ pub enum LabError {
     Host(#[from] rxpath_host::HostError),
     /// The run directory could not be written.
     #[error(transparent)]
-    Record(#[from] rxpath_record::RecordError),
+    Record(#[from] rxpath_record::run::RunError),
     /// Something needed is not there; nothing was started.
     #[error("{what}")]
     CannotRun {

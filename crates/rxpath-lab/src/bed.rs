@@ -1,0 +1,58 @@
+//! The two sides of a trial and what can be done there, whatever they are made of.
+
+use std::net::IpAddr;
+use std::ops::DerefMut;
+use std::process::{Child, Command};
+
+use rxpath_core::Side;
+use rxpath_record::counters::Snapshot;
+use rxpath_record::evidence::SoftirqPlace;
+use rxpath_record::ledger::PathFacts;
+
+use crate::error::LabError;
+
+pub mod filters;
+pub mod hogs;
+pub mod local;
+pub mod napi;
+pub mod netns;
+
+/// A started program; it dies with this process.
+pub type Started = Box<dyn DerefMut<Target = Child> + Send>;
+
+/// A setting that was changed on one side, with what was read back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The side.
+    pub side: Side,
+    /// Its name: `net.ipv4.conf.all.rp_filter`, `veth rx-gro`.
+    pub setting: String,
+    /// Value before.
+    pub old: String,
+    /// Value read back.
+    pub new: String,
+}
+
+/// Two sides joined by a link, made for one trial.
+pub trait Bed {
+    /// Addresses of the receiving side; the sender spreads over them.
+    fn addresses(&self) -> &[IpAddr];
+
+    /// Every counter of both sides and of the machine.
+    fn snapshot(&self) -> Snapshot;
+
+    /// Starts a program on one side.
+    fn spawn(&self, side: Side, command: Command) -> Result<Started, LabError>;
+
+    /// What was changed to make it.
+    fn changes(&self) -> &[Change];
+
+    /// Where the receive softirq of the link runs.
+    fn softirq(&self) -> SoftirqPlace;
+
+    /// What the ledger must know about the way.
+    fn path(&self) -> PathFacts;
+
+    /// Whether other traffic than the workload's can move these counters.
+    fn shared_with_others(&self) -> bool;
+}

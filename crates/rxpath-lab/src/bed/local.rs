@@ -1,0 +1,141 @@
+//! Loopback of the namespace that the program runs in: no root, no changes, and no lab of one's own.
+//!
+//! Both sides are the same namespace, so its counters stand under both names. Other programs' traffic is in them:
+//! a ledger of this bed can be off by what they did, and says so.
+
+use std::cell::RefCell;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::process::Command;
+
+use rxpath_core::Side;
+use rxpath_host::netlink::Netlink;
+use rxpath_host::snapshot::Reader;
+use rxpath_host::{HostError, Root};
+use rxpath_record::counters::Snapshot;
+use rxpath_record::evidence::SoftirqPlace;
+use rxpath_record::ledger::{Link, PathFacts};
+
+use super::hogs::Hogs;
+use super::{Bed, Change, Started};
+use crate::clock::monotonic_ns;
+use crate::error::LabError;
+use crate::scenario::spec::Lab;
+
+const DEVICE: &str = "lo";
+
+/// The bed.
+pub struct LocalBed {
+    addresses: Vec<IpAddr>,
+    v6: bool,
+    reader: RefCell<Reader>,
+    route: RefCell<Netlink>,
+    _hogs: Hogs,
+}
+
+impl LocalBed {
+    /// Checks that the lab asks for nothing that would change the host.
+    ///
+    /// # Errors
+    /// [`LabError::CannotRun`] for settings of a namespace: here they would be the host's own.
+    pub fn make(lab: &Lab) -> Result<Self, LabError> {
+        if let Some(what) = refused(lab) {
+            return Err(LabError::CannotRun {
+                what: format!("loopback takes no {what}: it would change the host"),
+                hint: "run this variant in the namespace lab: as root, without topology.kind=local"
+                    .into(),
+            });
+        }
+        let addresses: Vec<IpAddr> = if lab.ipv6 {
+            vec![Ipv6Addr::LOCALHOST.into()]
+        } else {
+            // The whole of 127/8 is local.
+            (1..=lab.addresses.clamp(1, 250))
+                .map(|i| Ipv4Addr::new(127, 0, 0, i as u8).into())
+                .collect()
+        };
+        Ok(Self {
+            addresses,
+            v6: lab.ipv6,
+            reader: RefCell::new(Reader::all(&Root::host())),
+            route: RefCell::new(Netlink::route()?),
+            _hogs: Hogs::start(&lab.hogs)?,
+        })
+    }
+
+    fn link_counters(&self) -> Result<Vec<(String, u64)>, HostError> {
+        let links = self.route.borrow_mut().links()?;
+        let lo = links.into_iter().filter(|link| link.name == DEVICE);
+        Ok(lo
+            .flat_map(|link| link.stats)
+            .map(|(name, value)| (format!("link.{DEVICE}.{name}"), value))
+            .collect())
+    }
+}
+
+fn refused(lab: &Lab) -> Option<&'static str> {
+    let asks = [
+        (!lab.rps_cpus.is_empty(), "RPS mask"),
+        (lab.threaded, "threaded NAPI"),
+        (lab.nft_rx.is_some() || lab.nft_tx.is_some(), "nft rules"),
+        (!lab.iptables_rx.is_empty(), "iptables rules"),
+        (!lab.sysctl_rx.is_empty() || !lab.sysctl_tx.is_empty(), "sysctls"),
+        (lab.qdisc_tx.is_some(), "qdisc"),
+    ];
+    asks.iter().find(|(asked, _)| *asked).map(|(_, what)| *what)
+}
+
+impl Bed for LocalBed {
+    fn addresses(&self) -> &[IpAddr] {
+        &self.addresses
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let read = self.reader.borrow_mut().read();
+        let mut snapshot = Snapshot { gaps: read.gaps, ..Snapshot::default() };
+        let link = self.link_counters().unwrap_or_else(|error| {
+            snapshot.gaps.insert("rx/link".into(), error.to_string());
+            Vec::new()
+        });
+        for (name, value) in read.values.into_iter().chain(link) {
+            if name.starts_with("softnet.") {
+                snapshot.values.insert(format!("machine/{name}"), value);
+            } else {
+                snapshot.values.insert(format!("tx/{name}"), value);
+                snapshot.values.insert(format!("rx/{name}"), value);
+            }
+        }
+        snapshot.t_ns = monotonic_ns() as i64;
+        snapshot
+    }
+
+    fn spawn(&self, _side: Side, mut command: Command) -> Result<Started, LabError> {
+        let path = command.get_program().to_owned();
+        let child =
+            command.spawn().map_err(|source| LabError::Start { path: path.into(), source })?;
+        Ok(Box::new(Box::new(child)))
+    }
+
+    fn changes(&self) -> &[Change] {
+        &[]
+    }
+
+    fn softirq(&self) -> SoftirqPlace {
+        SoftirqPlace::SenderCall
+    }
+
+    fn path(&self) -> PathFacts {
+        PathFacts {
+            tx_device: Some(DEVICE.into()),
+            rx_device: Some(DEVICE.into()),
+            v6: self.v6,
+            link: Link::Loopback,
+            egress_rules: None,
+            input_rules: None,
+            ingress_rules: None,
+        }
+    }
+
+    fn shared_with_others(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,39 @@
+//! The kernel threads of threaded NAPI: found by difference, pinned, and made weak on purpose.
+//!
+//! The kernel names them `napi/DEV-ID` and puts them on no list of the namespace; those that appear when threading
+//! is switched on are the bed's. **Source** net/core/dev.c, `napi_kthread_create`.
+
+use std::collections::BTreeSet;
+
+use rxpath_core::CpuList;
+use rxpath_host::procfs::task;
+use rxpath_host::{Root, thread};
+
+use crate::error::LabError;
+
+/// Thread ids of all NAPI threads of devices called `device`, of every namespace.
+pub fn threads_of(device: &str) -> BTreeSet<i32> {
+    let root = Root::host();
+    let prefix = format!("napi/{device}-");
+    let of_device =
+        |pid: &i32| task::read(&root, *pid, None).is_ok_and(|stat| stat.comm.starts_with(&prefix));
+    task::processes(&root).unwrap_or_default().into_iter().filter(of_device).collect()
+}
+
+/// Places the threads that are new since `before`.
+pub fn place(
+    device: &str,
+    before: &BTreeSet<i32>,
+    cpu: Option<u32>,
+    idle: bool,
+) -> Result<(), LabError> {
+    for tid in threads_of(device).difference(before) {
+        if let Some(cpu) = cpu {
+            thread::set_affinity(*tid, &CpuList(vec![cpu]))?;
+        }
+        if idle {
+            thread::set_idle_policy(*tid)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,275 @@
+//! Two network namespaces of this machine, joined by a veth pair whose both ends are called `veth`.
+//!
+//! The links are quiet: IPv6 is off unless it is under test, neighbours are permanent, so that every packet counted
+//! is the workload's. Addresses are the benchmarking ranges of RFC 2544 and RFC 5180, which route nowhere.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::process::Command;
+
+use rxpath_core::Side;
+use rxpath_host::netlink::QdiscSpec;
+use rxpath_host::snapshot::Reader;
+use rxpath_host::{HostError, Namespace, Owner, Root};
+use rxpath_record::counters::Snapshot;
+use rxpath_record::evidence::SoftirqPlace;
+use rxpath_record::ledger::{Link, PathFacts};
+
+use super::hogs::Hogs;
+use super::{Bed, Change, Started, filters, napi};
+use crate::clock::monotonic_ns;
+use crate::error::LabError;
+use crate::scenario::spec::{Lab, Qdisc};
+
+/// Both ends have this name.
+pub const DEVICE: &str = "veth";
+const TX_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const RX_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
+
+/// The bed. Dropping it ends the hogs and deletes both namespaces.
+pub struct NetnsBed {
+    tx: Namespace,
+    rx: Namespace,
+    lab: Lab,
+    addresses: Vec<IpAddr>,
+    changes: Vec<Change>,
+    readers: RefCell<Readers>,
+    _hogs: Hogs,
+}
+
+struct Readers {
+    tx: Reader,
+    rx: Reader,
+    machine: Reader,
+}
+
+impl NetnsBed {
+    /// Makes the namespaces, the link and every setting of `lab`; nothing is left behind when a step fails.
+    pub fn make(owner: &Owner, lab: &Lab) -> Result<Self, LabError> {
+        let tx = Namespace::create(owner, "tx")?;
+        let rx = Namespace::create(owner, "rx")?;
+        let mut changes = Vec::new();
+        if !lab.ipv6 {
+            tx.disable_ipv6()?;
+            rx.disable_ipv6()?;
+        }
+        sysctls(&tx, Side::Tx, lab, &mut changes)?;
+        sysctls(&rx, Side::Rx, lab, &mut changes)?;
+        tx.veth_to(DEVICE, &rx, DEVICE, lab.queues.max(1))?;
+        let addresses = link(&tx, &rx, lab)?;
+        features(&tx, &rx, lab, &mut changes)?;
+        steering(&rx, lab, &mut changes)?;
+        queueing(&tx, lab, &mut changes)?;
+        filters::load(&tx, &rx, lab)?;
+        let reader = |ns: &Namespace| ns.run(|inside| Reader::protocols(&inside.root()));
+        let readers =
+            Readers { tx: reader(&tx)?, rx: reader(&rx)?, machine: Reader::softnet(&Root::host()) };
+        let hogs = Hogs::start(&lab.hogs)?;
+        Ok(Self {
+            tx,
+            rx,
+            lab: lab.clone(),
+            addresses,
+            changes,
+            readers: RefCell::new(readers),
+            _hogs: hogs,
+        })
+    }
+
+    fn has_napi(&self) -> bool {
+        // veth_skb_is_eligible_for_gro (drivers/net/veth.c): GRO at this end, and the other end either cannot
+        // send TSO packets or this end forwards GRO batches.
+        self.lab.gro && (!self.lab.tso || self.lab.udp_gro_forwarding)
+    }
+}
+
+fn link(tx: &Namespace, rx: &Namespace, lab: &Lab) -> Result<Vec<IpAddr>, LabError> {
+    let (tx_ip, rx_ips, prefix) = addresses(lab);
+    for (ns, mac) in [(tx, TX_MAC), (rx, RX_MAC)] {
+        ns.set_mac(DEVICE, mac)?;
+        ns.set_mtu(DEVICE, lab.mtu_bytes)?;
+    }
+    tx.add_address(DEVICE, tx_ip, prefix)?;
+    for ip in &rx_ips {
+        rx.add_address(DEVICE, *ip, prefix)?;
+    }
+    for ns in [tx, rx] {
+        ns.set_up(DEVICE, true)?;
+    }
+    rx.add_neighbour(DEVICE, tx_ip, TX_MAC)?;
+    for ip in &rx_ips {
+        tx.add_neighbour(DEVICE, *ip, RX_MAC)?;
+    }
+    Ok(rx_ips)
+}
+
+/// The sender's address, the receiver's, and the length of the common prefix.
+fn addresses(lab: &Lab) -> (IpAddr, Vec<IpAddr>, u8) {
+    let nth = 1..=lab.addresses.max(1);
+    if lab.ipv6 {
+        let rx = |i: u32| Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 1, i as u16).into();
+        (Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 1).into(), nth.map(rx).collect(), 64)
+    } else {
+        let rx = |i: u32| Ipv4Addr::new(198, 18, 1 + (i / 250) as u8, (i % 250) as u8 + 1).into();
+        (Ipv4Addr::new(198, 18, 0, 1).into(), nth.map(rx).collect(), 16)
+    }
+}
+
+fn sysctls(
+    ns: &Namespace,
+    side: Side,
+    lab: &Lab,
+    changes: &mut Vec<Change>,
+) -> Result<(), LabError> {
+    let wanted = if side == Side::Tx { &lab.sysctl_tx } else { &lab.sysctl_rx };
+    for (key, value) in wanted {
+        note(side, ns.set_sysctl(key, value)?.applied()?, changes);
+    }
+    Ok(())
+}
+
+fn features(
+    tx: &Namespace,
+    rx: &Namespace,
+    lab: &Lab,
+    changes: &mut Vec<Change>,
+) -> Result<(), LabError> {
+    let tx_wanted =
+        [("tx-tcp-segmentation", lab.tso), ("tx-udp-segmentation", lab.udp_segmentation)];
+    let rx_wanted = [("rx-gro", lab.gro), ("rx-udp-gro-forwarding", lab.udp_gro_forwarding)];
+    for (side, ns, wanted) in [(Side::Tx, tx, tx_wanted), (Side::Rx, rx, rx_wanted)] {
+        for change in ns.set_features(DEVICE, &wanted)? {
+            note(side, change.applied()?, changes);
+        }
+    }
+    Ok(())
+}
+
+fn steering(rx: &Namespace, lab: &Lab, changes: &mut Vec<Change>) -> Result<(), LabError> {
+    if !lab.rps_cpus.is_empty() {
+        for queue in 0..lab.queues.max(1) {
+            let change = rx.set_queue_attr(
+                DEVICE,
+                &format!("rx-{queue}/rps_cpus"),
+                &lab.rps_cpus.to_mask(),
+            )?;
+            note(Side::Rx, change.applied()?, changes);
+        }
+    }
+    if lab.threaded {
+        let before = napi::threads_of(DEVICE);
+        note(Side::Rx, rx.set_dev_attr(DEVICE, "threaded", "1")?.applied()?, changes);
+        napi::place(DEVICE, &before, lab.napi_cpu, lab.napi_idle)?;
+    }
+    Ok(())
+}
+
+fn queueing(tx: &Namespace, lab: &Lab, changes: &mut Vec<Change>) -> Result<(), LabError> {
+    let Some(qdisc) = &lab.qdisc_tx else { return Ok(()) };
+    let spec = match *qdisc {
+        Qdisc::Tbf { rate_bps, burst_bytes, limit_bytes } => {
+            QdiscSpec::Tbf { rate_bps, burst_bytes, limit_bytes }
+        }
+        Qdisc::Pfifo { limit_packets } => QdiscSpec::Pfifo { limit_packets },
+        Qdisc::Fq => QdiscSpec::Fq { limit_packets: None, flow_limit_packets: None },
+    };
+    let new = format!("{spec:?}");
+    tx.set_qdisc(DEVICE, Some(spec))?;
+    let setting = format!("{DEVICE} qdisc");
+    changes.push(Change { side: Side::Tx, setting, old: "noqueue".into(), new });
+    Ok(())
+}
+
+fn note(side: Side, change: rxpath_host::Change, changes: &mut Vec<Change>) {
+    let unread = || "not readable".to_owned();
+    let (old, new) = (change.before.unwrap_or_else(unread), change.after.unwrap_or_else(unread));
+    if old != new {
+        changes.push(Change { side, setting: change.target.to_string(), old, new });
+    }
+}
+
+fn put(
+    into: &mut Snapshot,
+    side: Side,
+    what: &str,
+    read: Result<BTreeMap<String, u64>, HostError>,
+) {
+    match read {
+        Ok(counters) => {
+            let named = counters.into_iter().map(|(name, n)| (format!("{side}/{name}"), n));
+            into.values.extend(named);
+        }
+        Err(error) => {
+            into.gaps.insert(format!("{side}/{what}"), error.to_string());
+        }
+    }
+}
+
+fn put_files(into: &mut Snapshot, side: Side, reader: &mut Reader) {
+    let read = reader.read();
+    put(into, side, "", Ok(read.values));
+    into.gaps.extend(read.gaps.into_iter().map(|(source, why)| (format!("{side}/{source}"), why)));
+}
+
+impl Bed for NetnsBed {
+    fn addresses(&self) -> &[IpAddr] {
+        &self.addresses
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let mut snapshot = Snapshot::default();
+        let mut readers = self.readers.borrow_mut();
+        put_files(&mut snapshot, Side::Tx, &mut readers.tx);
+        put_files(&mut snapshot, Side::Rx, &mut readers.rx);
+        put_files(&mut snapshot, Side::Machine, &mut readers.machine);
+        put(&mut snapshot, Side::Tx, "link", self.tx.counters());
+        put(&mut snapshot, Side::Rx, "link", self.rx.counters());
+        if self.lab.nft_tx.is_some() {
+            put(&mut snapshot, Side::Tx, "nft", filters::counters(&self.tx));
+        }
+        if filters::on_receiver(&self.lab) {
+            put(&mut snapshot, Side::Rx, "nft", filters::counters(&self.rx));
+        }
+        snapshot.t_ns = monotonic_ns() as i64;
+        snapshot
+    }
+
+    fn spawn(&self, side: Side, command: Command) -> Result<Started, LabError> {
+        let ns = if side == Side::Tx { &self.tx } else { &self.rx };
+        Ok(Box::new(ns.spawn(command)?))
+    }
+
+    fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    fn softirq(&self) -> SoftirqPlace {
+        match (self.has_napi(), self.lab.threaded, self.lab.rps_cpus.is_empty()) {
+            (_, _, false) => SoftirqPlace::Rps { cpus: self.lab.rps_cpus.0.clone() },
+            (true, true, true) => {
+                SoftirqPlace::NapiThread { cpus: self.lab.napi_cpu.into_iter().collect() }
+            }
+            (true, false, true) => SoftirqPlace::Napi { cpus: Vec::new() },
+            (false, _, true) => SoftirqPlace::SenderCall,
+        }
+    }
+
+    fn path(&self) -> PathFacts {
+        // With rules the derived terms stand on the kernel's counters; without any it is known that none drops.
+        let rules = (!filters::on_receiver(&self.lab)).then(Vec::new);
+        PathFacts {
+            tx_device: Some(DEVICE.into()),
+            rx_device: Some(DEVICE.into()),
+            v6: self.lab.ipv6,
+            link: if self.has_napi() { Link::VethNapi } else { Link::VethPlain },
+            egress_rules: self.lab.nft_tx.is_none().then(Vec::new),
+            input_rules: rules.clone(),
+            ingress_rules: rules,
+        }
+    }
+
+    fn shared_with_others(&self) -> bool {
+        false
+    }
+}
