@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdin, ExitStatus};
+use std::process::{ChildStdin, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +18,7 @@ use rxpath_load::control::Order;
 use rxpath_load::udp::result::Interval;
 use serde_json::Value;
 
+use crate::bed::Started;
 use crate::error::LabError;
 
 /// Lines kept of what a program said on its standard error.
@@ -28,7 +29,10 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// What a program reports once.
 enum Said {
     Settings(Value),
-    Ready { pid: u32, tids: Vec<i32> },
+    Ready {
+        pid: u32,
+        tids: Vec<i32>,
+    },
     Result(Value),
     Warning(Warning),
     /// Its standard output ended.
@@ -38,7 +42,7 @@ enum Said {
 /// A running workload.
 pub struct Program {
     name: &'static str,
-    child: Child,
+    child: Started,
     stdin: Option<ChildStdin>,
     said: Receiver<Said>,
     intervals: Arc<Mutex<Vec<Interval>>>,
@@ -60,8 +64,9 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Program {
     /// Takes over a child that was started with all three streams piped.
-    pub fn adopt(name: &'static str, mut child: Child) -> Result<Self, LabError> {
-        let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    pub fn adopt(name: &'static str, mut child: Started) -> Result<Self, LabError> {
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
             return Err(LabError::Internal { what: format!("{name} was started without pipes") });
         };
@@ -110,7 +115,9 @@ impl Program {
     pub fn wait_result(&mut self, limit: Duration, stop: &AtomicBool) -> Result<Value, LabError> {
         match self.wait("its result", limit, stop, |said| matches!(said, Said::Result(_)))? {
             Said::Result(value) => Ok(value),
-            _ => Err(LabError::Internal { what: "a wait for a result ended with something else".into() }),
+            _ => Err(LabError::Internal {
+                what: "a wait for a result ended with something else".into(),
+            }),
         }
     }
 
@@ -166,7 +173,8 @@ impl Program {
 
     /// Sends an order.
     pub fn order(&mut self, order: Order) -> Result<(), LabError> {
-        let sent = self.stdin.as_mut().map(|pipe| writeln!(pipe, "{order}").and_then(|()| pipe.flush()));
+        let sent =
+            self.stdin.as_mut().map(|pipe| writeln!(pipe, "{order}").and_then(|()| pipe.flush()));
         match sent {
             Some(Ok(())) => Ok(()),
             _ => Err(self.died("an order")),
@@ -293,7 +301,7 @@ mod tests {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        Program::adopt("test", child).unwrap()
+        Program::adopt("test", Box::new(Box::new(child))).unwrap()
     }
 
     const LONG: Duration = Duration::from_secs(10);
@@ -326,7 +334,8 @@ mod tests {
     #[test]
     fn silence_has_a_limit_and_an_interrupt_cuts_it_short() {
         let mut program = shell("read x");
-        let told = program.wait_ready(Duration::from_millis(50), &AtomicBool::new(false)).unwrap_err();
+        let told =
+            program.wait_ready(Duration::from_millis(50), &AtomicBool::new(false)).unwrap_err();
         assert!(matches!(told, LabError::Silent { .. }), "{told}");
         let told = program.wait_ready(LONG, &AtomicBool::new(true)).unwrap_err();
         assert!(matches!(told, LabError::Interrupted), "{told}");

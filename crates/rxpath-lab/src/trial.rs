@@ -1,0 +1,16 @@
+//! One trial: lab at rest, load, ramp, settle, measure, stop, drain, rest, read.
+//!
+//! The ledger spans the whole trial from rest to rest; rates use the measured window inside it.
+
+pub mod compose;
+pub mod conduct;
+pub mod evidence;
+pub mod external;
+pub mod kernel_lines;
+pub mod noise;
+pub mod observe;
+pub mod peer;
+pub mod phase;
+pub mod program;
+mod start;
+pub mod window;

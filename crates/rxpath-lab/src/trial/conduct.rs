@@ -1,0 +1,228 @@
+//! The phases of one trial in their order, and what each leaves for the next.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use rxpath_core::{Nanos, Warning};
+use rxpath_load::udp::result::Interval;
+use rxpath_record::counters::Snapshot;
+use serde_json::Value;
+
+use super::kernel_lines::Watcher;
+use super::observe::{Between, Mark, Ours};
+use super::peer::Peer;
+use super::{phase, start, window};
+use crate::bed::Bed;
+use crate::clock::monotonic_ns;
+use crate::error::LabError;
+use crate::scenario::spec::{Trials, Variant, Workload};
+
+/// Counters must stand still within this time, before and after the load.
+const REST_LIMIT: Duration = Duration::from_secs(10);
+/// A workload must be set up within this time.
+const READY_LIMIT: Duration = Duration::from_secs(10);
+/// A workload must report within this time after it was told to stop.
+const RESULT_LIMIT: Duration = Duration::from_secs(15);
+/// From the order to the common start instant.
+const START_LEAD: Duration = Duration::from_millis(30);
+/// A rate is settled when this much of it was watched and its trend is flat.
+const SETTLE_SPAN_S: f64 = 0.4;
+
+/// What a trial is to be made from.
+pub struct Job<'a> {
+    /// The variant.
+    pub variant: &'a Variant,
+    /// Spans of the phases.
+    pub trials: &'a Trials,
+    /// This program.
+    pub exe: &'a Path,
+    /// Set by a signal.
+    pub stop: &'a AtomicBool,
+}
+
+/// Everything a trial leaves behind; nothing is judged yet.
+pub struct Raw {
+    /// Counters at rest before and after.
+    pub counters: [Snapshot; 2],
+    /// The machine over the window.
+    pub between: Between,
+    /// The sending side.
+    pub load: SideRaw,
+    /// The receiving side.
+    pub serve: SideRaw,
+    /// Notes of the conduct and warnings of the programs.
+    pub warnings: Vec<Warning>,
+}
+
+/// What one program left.
+#[derive(Default)]
+pub struct SideRaw {
+    /// Its interval lines, or the kernel's in its place.
+    pub lines: Vec<Interval>,
+    /// Its result.
+    pub result: Value,
+    /// Its effective settings.
+    pub settings: Value,
+    /// Its process id.
+    pub pid: u32,
+}
+
+/// Both programs of a trial on their bed.
+struct Trial<'a> {
+    job: &'a Job<'a>,
+    bed: &'a dyn Bed,
+    load: Box<dyn Peer + 'a>,
+    serve: Option<Box<dyn Peer + 'a>>,
+    watcher: Watcher<'a>,
+    warnings: Vec<Warning>,
+}
+
+/// Runs one trial from rest to rest; `begin` is told the name of each phase.
+///
+/// # Errors
+/// [`LabError::Died`] and [`LabError::Silent`] when a workload fails, [`LabError::Interrupted`] on a signal;
+/// both programs are gone when this returns.
+pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Result<Raw, LabError> {
+    let watcher = Watcher::new(bed, needs_watcher(job.variant));
+    let (load, serve) = (start::load(job, bed)?, start::serve(job, bed)?);
+    let mut trial = Trial { job, bed, load, serve, watcher, warnings: Vec::new() };
+    trial.wait_ready()?;
+    let before = trial.rest("before the load")?;
+    begin("ramp");
+    let ramp_end = trial.start()?;
+    trial.pass(ramp_end, "ramp")?;
+    begin("settle");
+    trial.settle(ramp_end)?;
+    begin("measure");
+    let between = trial.measure()?;
+    begin("drain");
+    let load = trial.load.stop(RESULT_LIMIT + own_length(job), job.stop)?;
+    trial.rest("after the load")?;
+    let serve = match &mut trial.serve {
+        Some(serve) => serve.stop(RESULT_LIMIT, job.stop)?,
+        None => Value::Null,
+    };
+    begin("read");
+    let after = trial.rest("after draining")?;
+    trial.finish([before, after], between, load, serve)
+}
+
+/// Foreign programs print no lines of ours: the kernel's counters stand in for them. Without a server there are no
+/// lines of a receiver either, and none are needed: nothing is delivered.
+fn needs_watcher(variant: &Variant) -> bool {
+    [&variant.load, &variant.serve].iter().any(|side| matches!(side, Workload::External { .. }))
+}
+
+/// A generator with a duration of its own is waited for that long.
+fn own_length(job: &Job<'_>) -> Duration {
+    match &job.variant.load {
+        Workload::Udp { .. } => Duration::ZERO,
+        Workload::External { .. } => whole(job.trials).as_duration(),
+    }
+}
+
+/// Length of the load of a trial at most.
+pub fn whole(trials: &Trials) -> Nanos {
+    Nanos(trials.ramp.0 + trials.settle.0 + trials.measure.0)
+}
+
+impl Trial<'_> {
+    fn wait_ready(&mut self) -> Result<(), LabError> {
+        if let Some(serve) = &mut self.serve {
+            serve.wait_ready(READY_LIMIT, self.job.stop)?;
+        }
+        self.load.wait_ready(READY_LIMIT, self.job.stop)
+    }
+
+    /// Orders both sides to start and returns the end of the ramp.
+    fn start(&mut self) -> Result<u64, LabError> {
+        let start_ns = monotonic_ns() + START_LEAD.as_nanos() as u64;
+        if let Some(serve) = &mut self.serve {
+            serve.start(start_ns)?;
+        }
+        self.load.start(start_ns)?;
+        Ok(start_ns + self.job.trials.ramp.0)
+    }
+
+    fn look(&mut self, phase: &'static str) -> Result<(), LabError> {
+        if let Some(serve) = &mut self.serve {
+            serve.check_alive(phase)?;
+        }
+        self.load.check_alive(phase)?;
+        self.watcher.look();
+        Ok(())
+    }
+
+    fn pass(&mut self, until_ns: u64, phase: &'static str) -> Result<(), LabError> {
+        let stop = self.job.stop;
+        phase::until(until_ns, stop, || self.look(phase).map(|()| false))
+    }
+
+    fn settle(&mut self, ramp_end: u64) -> Result<(), LabError> {
+        let (stop, limit) = (self.job.stop, ramp_end + self.job.trials.settle.0);
+        phase::until(limit, stop, || {
+            self.look("settle")?;
+            let recent: Vec<Interval> =
+                self.rate_lines().into_iter().filter(|line| line.t_ns >= ramp_end).collect();
+            let rates = window::rates(&recent);
+            let watched = rates.last().map_or(0.0, |(at, _)| *at);
+            Ok(watched >= SETTLE_SPAN_S && rxpath_stats::slope::settled(&rates))
+        })
+    }
+
+    /// The lines whose rate has to settle: the receiver's, or the sender's where nobody receives.
+    fn rate_lines(&self) -> Vec<Interval> {
+        let own = match &self.serve {
+            Some(serve) => serve.intervals(),
+            None => self.load.intervals(),
+        };
+        if own.is_empty() { self.watcher.receiver().to_vec() } else { own }
+    }
+
+    fn measure(&mut self) -> Result<Between, LabError> {
+        let mut pids = vec![std::process::id() as i32, self.load.ids().0 as i32];
+        pids.extend(self.serve.as_ref().map(|serve| serve.ids().0 as i32));
+        let ours = Ours { pids };
+        let from = Mark::take(&ours);
+        self.pass(from.t_ns + self.job.trials.measure.0, "measure")?;
+        Ok(Between::marks(&from, &Mark::take(&ours), &ours))
+    }
+
+    fn rest(&mut self, when: &str) -> Result<Snapshot, LabError> {
+        if let Some(snapshot) = phase::at_rest(self.bed, REST_LIMIT, self.job.stop)? {
+            return Ok(snapshot);
+        }
+        if !self.bed.shared_with_others() {
+            let text = format!("counters still moved {} s {when}", REST_LIMIT.as_secs());
+            let warning = Warning::new("counters-moving", text);
+            self.warnings
+                .push(warning.because("something in the lab went on sending or receiving"));
+        }
+        Ok(self.bed.snapshot())
+    }
+
+    fn finish(
+        mut self,
+        counters: [Snapshot; 2],
+        between: Between,
+        load: Value,
+        serve: Value,
+    ) -> Result<Raw, LabError> {
+        let (kernel_tx, kernel_rx) = self.watcher.into_lines();
+        let load = side(self.load.as_ref(), load, kernel_tx);
+        let serve_side =
+            self.serve.as_deref().map(|peer| side(peer, serve, kernel_rx)).unwrap_or_default();
+        if let Some(serve) = self.serve {
+            self.warnings.extend(serve.close()?);
+        }
+        self.warnings.extend(self.load.close()?);
+        Ok(Raw { counters, between, load, serve: serve_side, warnings: self.warnings })
+    }
+}
+
+fn side(peer: &dyn Peer, result: Value, kernel: Vec<Interval>) -> SideRaw {
+    let own = peer.intervals();
+    let lines = if own.is_empty() { kernel } else { own };
+    SideRaw { lines, result, settings: peer.settings().clone(), pid: peer.ids().0 }
+}

@@ -1,0 +1,229 @@
+//! A program of somebody else's as one side of a trial: started at the order, its output kept and read at the end.
+//!
+//! It knows nothing of our orders. What it delivered or sent is taken from the kernel's counters; what it says
+//! about itself is kept beside that and never mixed in.
+
+use std::io::Read;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::clock::monotonic_ns;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rxpath_core::Warning;
+use rxpath_load::udp::result::Interval;
+use serde_json::{Value, json};
+
+use super::peer::Peer;
+use super::phase;
+use crate::bed::Started;
+use crate::error::LabError;
+use crate::output;
+use crate::scenario::spec::Parser;
+
+/// Output beyond this is counted and not kept.
+const OUTPUT_LIMIT: u64 = 16 << 20;
+/// Time between two signals when a program does not end.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Starts the program; called at the order to start, or at once for a server.
+pub type Starter<'a> = Box<dyn FnMut() -> Result<Started, LabError> + 'a>;
+
+/// A foreign program.
+pub struct External<'a> {
+    name: &'static str,
+    starter: Starter<'a>,
+    /// Servers start before they are asked to be ready, generators at the order.
+    early: bool,
+    /// Text of its output that means ready.
+    ready: Option<String>,
+    parser: Parser,
+    running: Option<Running>,
+}
+
+struct Running {
+    child: Started,
+    stdout: Arc<Mutex<Vec<u8>>>,
+    stderr: Arc<Mutex<Vec<u8>>>,
+    readers: Vec<JoinHandle<()>>,
+    pid: u32,
+}
+
+impl<'a> External<'a> {
+    /// A server: started when it is asked to be ready.
+    pub fn server(
+        name: &'static str,
+        ready: Option<String>,
+        parser: Parser,
+        starter: Starter<'a>,
+    ) -> Self {
+        Self { name, starter, early: true, ready, parser, running: None }
+    }
+
+    /// A generator: started at the order to start.
+    pub fn generator(name: &'static str, parser: Parser, starter: Starter<'a>) -> Self {
+        Self { name, starter, early: false, ready: None, parser, running: None }
+    }
+
+    fn launch(&mut self) -> Result<(), LabError> {
+        let mut child = (self.starter)()?;
+        drop(child.stdin.take());
+        let (stdout, stderr) = (Arc::default(), Arc::default());
+        let mut readers = Vec::new();
+        if let Some(pipe) = child.stdout.take() {
+            readers.push(keep(pipe, &stdout));
+        }
+        if let Some(pipe) = child.stderr.take() {
+            readers.push(keep(pipe, &stderr));
+        }
+        let pid = child.id();
+        self.running = Some(Running { child, stdout, stderr, readers, pid });
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        self.running.as_ref().map_or(String::new(), |running| {
+            format!("{}{}", said(&running.stdout), said(&running.stderr))
+        })
+    }
+
+    fn ended(&mut self) -> bool {
+        self.running.as_mut().is_none_or(|running| !matches!(running.child.try_wait(), Ok(None)))
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(running) = &self.running {
+            // An error means that it is gone, which is what was wanted.
+            let _ = kill(Pid::from_raw(running.pid as i32), signal);
+        }
+    }
+
+    fn wait_end(&mut self, limit: Duration, stop: &AtomicBool) -> Result<bool, LabError> {
+        let mut ended = false;
+        phase::until(monotonic_ns() + limit.as_nanos() as u64, stop, || {
+            ended = self.ended();
+            Ok(ended)
+        })?;
+        Ok(ended)
+    }
+}
+
+fn said(kept: &Mutex<Vec<u8>>) -> String {
+    String::from_utf8_lossy(&kept.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+}
+
+fn keep(mut pipe: impl Read + Send + 'static, kept: &Arc<Mutex<Vec<u8>>>) -> JoinHandle<()> {
+    let kept = Arc::clone(kept);
+    std::thread::spawn(move || {
+        let mut chunk = [0u8; 8192];
+        while let Ok(n @ 1..) = pipe.read(&mut chunk) {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if (kept.len() as u64) < OUTPUT_LIMIT {
+                kept.extend_from_slice(&chunk[..n]);
+            }
+        }
+    })
+}
+
+impl Peer for External<'_> {
+    fn wait_ready(&mut self, limit: Duration, stop: &AtomicBool) -> Result<(), LabError> {
+        if !self.early {
+            return Ok(());
+        }
+        self.launch()?;
+        let Some(wanted) = self.ready.clone() else { return Ok(()) };
+        let mut ready = false;
+        phase::until(monotonic_ns() + limit.as_nanos() as u64, stop, || {
+            ready = self.text().contains(&wanted);
+            Ok(ready || self.ended())
+        })?;
+        if ready {
+            return Ok(());
+        }
+        self.check_alive("set-up")?;
+        Err(LabError::Silent {
+            program: self.name,
+            what: "its ready line",
+            after_s: limit.as_secs_f64(),
+            last_words: self.text(),
+        })
+    }
+
+    fn start(&mut self, at_ns: u64) -> Result<(), LabError> {
+        if self.early {
+            return Ok(());
+        }
+        let wait = at_ns.saturating_sub(monotonic_ns());
+        // why: the common start instant of both sides.
+        std::thread::sleep(Duration::from_nanos(wait));
+        self.launch()
+    }
+
+    fn check_alive(&mut self, phase: &'static str) -> Result<(), LabError> {
+        if !self.ended() {
+            return Ok(());
+        }
+        let how = self.running.as_mut().and_then(|running| running.child.try_wait().ok().flatten());
+        Err(LabError::Died {
+            program: self.name,
+            phase,
+            how: how.map_or("it was not started".into(), |status| status.to_string()),
+            last_words: self.text(),
+        })
+    }
+
+    fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<Value, LabError> {
+        // A generator with a duration of its own ends by itself and prints its summary; the others are asked to.
+        let patience = if self.early { Duration::ZERO } else { limit };
+        if !self.wait_end(patience, stop)? {
+            for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
+                self.signal(signal);
+                if self.wait_end(PATIENCE, stop)? {
+                    break;
+                }
+            }
+        }
+        let Some(running) = self.running.as_mut() else { return Ok(Value::Null) };
+        for reader in running.readers.drain(..) {
+            let _ = reader.join();
+        }
+        let (stdout, stderr) = (said(&running.stdout), said(&running.stderr));
+        let (metrics, problem) = match output::read(&self.parser, &stdout) {
+            Ok(metrics) => (json!(metrics), Value::Null),
+            Err(problem) => (Value::Null, json!(problem.to_string())),
+        };
+        Ok(json!({ "metrics": metrics, "problem": problem, "stdout": stdout, "stderr": stderr }))
+    }
+
+    fn close(self: Box<Self>) -> Result<Vec<Warning>, LabError> {
+        Ok(Vec::new())
+    }
+
+    fn ids(&self) -> (u32, &[i32]) {
+        (self.running.as_ref().map_or(0, |running| running.pid), &[])
+    }
+
+    fn intervals(&self) -> Vec<Interval> {
+        Vec::new()
+    }
+
+    fn settings(&self) -> &Value {
+        &Value::Null
+    }
+}
+
+impl Drop for External<'_> {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.as_mut() {
+            if matches!(running.child.try_wait(), Ok(None)) {
+                let _ = running.child.kill();
+            }
+            let _ = running.child.wait();
+            for reader in running.readers.drain(..) {
+                let _ = reader.join();
+            }
+        }
+    }
+}

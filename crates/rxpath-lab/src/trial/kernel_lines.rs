@@ -1,0 +1,70 @@
+//! Interval lines made from the kernel's counters, for programs that print none of ours.
+//!
+//! A receiver's datagrams are `Udp.InDatagrams`, a sender's `Udp.OutDatagrams + Udp.SndbufErrors` (what the
+//! kernel accepted). **Caveat** both count aggregates for `UDP_GRO` receivers and GSO senders.
+
+use rxpath_load::udp::result::Interval;
+use rxpath_record::counters::Snapshot;
+
+use crate::bed::Bed;
+use crate::clock::monotonic_ns;
+
+/// Time between two readings.
+const EVERY_NS: u64 = 50_000_000;
+
+/// Reads both sides' counters again and again, when a program needs it.
+pub struct Watcher<'a> {
+    bed: &'a dyn Bed,
+    wanted: bool,
+    next_ns: u64,
+    tx: Vec<Interval>,
+    rx: Vec<Interval>,
+}
+
+impl<'a> Watcher<'a> {
+    /// A watcher that reads nothing unless it is wanted: readings cost CPU time on a measured machine.
+    pub fn new(bed: &'a dyn Bed, wanted: bool) -> Self {
+        Self { bed, wanted, next_ns: 0, tx: Vec::new(), rx: Vec::new() }
+    }
+
+    /// Reads the counters when it is time.
+    pub fn look(&mut self) {
+        let now = monotonic_ns();
+        if self.wanted && now >= self.next_ns {
+            self.next_ns = now + EVERY_NS;
+            let snapshot = self.bed.snapshot();
+            self.tx.push(sent(&snapshot));
+            self.rx.push(received(&snapshot));
+        }
+    }
+
+    /// The receiver's lines so far.
+    pub fn receiver(&self) -> &[Interval] {
+        &self.rx
+    }
+
+    /// The sender's lines and the receiver's.
+    pub fn into_lines(self) -> (Vec<Interval>, Vec<Interval>) {
+        (self.tx, self.rx)
+    }
+}
+
+/// The counter of both address families added.
+pub fn both_families(get: impl Fn(&str) -> Option<u64>, side: &str, counter: &str) -> u64 {
+    ["Udp", "Udp6"].iter().filter_map(|group| get(&format!("{side}/{group}.{counter}"))).sum()
+}
+
+fn sent(snapshot: &Snapshot) -> Interval {
+    let get = |name: &str| snapshot.values.get(name).copied();
+    let sent = both_families(get, "tx", "OutDatagrams") + both_families(get, "tx", "SndbufErrors");
+    line(snapshot, sent, Some(sent))
+}
+
+fn received(snapshot: &Snapshot) -> Interval {
+    let get = |name: &str| snapshot.values.get(name).copied();
+    line(snapshot, both_families(get, "rx", "InDatagrams"), None)
+}
+
+fn line(snapshot: &Snapshot, packets: u64, offered_packets: Option<u64>) -> Interval {
+    Interval { t_ns: snapshot.t_ns as u64, packets, offered_packets, ..Interval::default() }
+}

@@ -1,0 +1,171 @@
+//! Reads the machine around a trial: CPU time per CPU, per workload thread and of everybody else.
+//!
+//! Two marks, one at each end of the window, give the shares. A mark costs some microseconds per thread of the
+//! machine; nothing in the workload waits for it.
+
+use std::collections::BTreeMap;
+
+use rxpath_host::Root;
+use rxpath_host::cputime::CpuTimes;
+use rxpath_host::procfs::schedstat::{self, SchedStat};
+use rxpath_host::procfs::task;
+use rxpath_host::thread::usage::{Sample, Usage};
+use rxpath_record::evidence::CpuUse;
+
+use crate::clock::monotonic_ns;
+
+/// Who is part of the trial: their CPU time is not foreign.
+#[derive(Clone, Debug, Default)]
+pub struct Ours {
+    /// This process and the workloads.
+    pub pids: Vec<i32>,
+}
+
+/// One reading of the machine.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    /// `CLOCK_MONOTONIC` of the reading.
+    pub t_ns: u64,
+    cpus: Option<CpuTimes>,
+    everybody: Option<Sample>,
+    threads: BTreeMap<i32, (String, u32, SchedStat)>,
+}
+
+impl Mark {
+    /// Reads the machine now. What cannot be read is missing from the difference, never zero in it.
+    pub fn take(ours: &Ours) -> Self {
+        let root = Root::host();
+        let t_ns = monotonic_ns();
+        let cpus = CpuTimes::read(&root).ok();
+        let mut threads = BTreeMap::new();
+        for pid in &ours.pids {
+            for tid in task::threads(&root, *pid).unwrap_or_default() {
+                if let (Ok(stat), Ok(time)) =
+                    (task::read(&root, *pid, Some(tid)), schedstat::read(&root, *pid, tid))
+                {
+                    threads.insert(tid, (stat.comm, stat.processor, time));
+                }
+            }
+        }
+        Self { t_ns, cpus, everybody: Sample::take(&root).ok(), threads }
+    }
+}
+
+/// CPU time of one workload thread between two marks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThreadTime {
+    /// Thread name.
+    pub name: String,
+    /// CPU that it last ran on.
+    pub last_cpu: u32,
+    /// On a CPU, softirqs on top of it included, in ns.
+    pub run_ns: u64,
+    /// Runnable and waiting for a CPU, in ns.
+    pub wait_ns: u64,
+}
+
+/// What happened between two marks.
+#[derive(Clone, Debug)]
+pub struct Between {
+    /// The window.
+    pub window_ns: [u64; 2],
+    /// Every CPU.
+    pub cpus: Vec<CpuUse>,
+    /// Workload threads by thread id.
+    pub threads: BTreeMap<i32, ThreadTime>,
+    /// Foreign share of wall time per CPU and the name of the thread that took most; `None` = not readable.
+    pub foreign: Option<BTreeMap<u32, (f64, String)>>,
+}
+
+impl Between {
+    /// The difference. `everybody` is read once more, so `to` must be fresh.
+    pub fn marks(from: &Mark, to: &Mark, ours: &Ours) -> Self {
+        let usage = from.everybody.as_ref().and_then(|sample| sample.until_now(&Root::host()).ok());
+        let cpus = from.cpus.as_ref().zip(to.cpus.as_ref()).map(|(from, to)| to.since(from).cpus);
+        let cpus = cpus.unwrap_or_default();
+        let foreign: Option<BTreeMap<u32, (f64, String)>> = usage.map(|(usage, _)| {
+            cpus.iter().map(|cpu| (cpu.cpu, foreign(&usage, cpu.cpu, ours))).collect()
+        });
+        let one = |cpu: rxpath_host::cputime::CpuShares| CpuUse {
+            cpu: cpu.cpu,
+            user_ratio: cpu.user_ratio,
+            system_ratio: cpu.system_ratio,
+            irq_ratio: cpu.irq_ratio,
+            softirq_ratio: cpu.softirq_ratio,
+            steal_ratio: cpu.steal_ratio,
+            idle_ratio: cpu.idle_ratio,
+            foreign_ratio: foreign
+                .as_ref()
+                .and_then(|by_cpu| by_cpu.get(&cpu.cpu))
+                .map(|(ratio, _)| *ratio),
+        };
+        let threads = to
+            .threads
+            .iter()
+            .filter_map(|(tid, now)| Some((*tid, since(from.threads.get(tid)?, now))));
+        Self {
+            window_ns: [from.t_ns, to.t_ns],
+            cpus: cpus.into_iter().map(one).collect(),
+            threads: threads.collect(),
+            foreign,
+        }
+    }
+
+    /// Length of the window.
+    pub fn seconds(&self) -> f64 {
+        self.window_ns[1].saturating_sub(self.window_ns[0]) as f64 / 1e9
+    }
+}
+
+fn since(from: &(String, u32, SchedStat), now: &(String, u32, SchedStat)) -> ThreadTime {
+    ThreadTime {
+        name: now.0.clone(),
+        last_cpu: now.1,
+        run_ns: now.2.run_ns.saturating_sub(from.2.run_ns),
+        wait_ns: now.2.wait_ns.saturating_sub(from.2.wait_ns),
+    }
+}
+
+/// Kernel threads that do the receive path's own work are part of what is measured, not foreign.
+fn is_receive_path(name: &str) -> bool {
+    name.starts_with("ksoftirqd/") || name.starts_with("napi/")
+}
+
+/// Share of the span that others took on `cpu`, and who took most.
+fn foreign(usage: &Usage, cpu: u32, ours: &Ours) -> (f64, String) {
+    let mut all_ns = 0;
+    let mut most = (0, String::new());
+    for thread in usage.foreign_on(cpu, &ours.pids).filter(|thread| !is_receive_path(&thread.comm))
+    {
+        all_ns += thread.run_ns;
+        if thread.run_ns > most.0 {
+            most = (thread.run_ns, thread.comm.clone());
+        }
+    }
+    let share = if usage.span_ns == 0 { 0.0 } else { all_ns as f64 / usage.span_ns as f64 };
+    (share, most.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_work_is_ours_and_not_foreign() {
+        let ours = Ours { pids: vec![std::process::id() as i32] };
+        let from = Mark::take(&ours);
+        let until = monotonic_ns() + 50_000_000;
+        while monotonic_ns() < until {
+            std::hint::spin_loop();
+        }
+        let between = Between::marks(&from, &Mark::take(&ours), &ours);
+        let me = nix::unistd::gettid().as_raw();
+        assert!(between.threads.contains_key(&me));
+        assert!(between.seconds() >= 0.05);
+        let usage = from.everybody.as_ref().unwrap().until_now(&Root::host()).unwrap().0;
+        assert!(usage.threads.iter().any(|thread| thread.tid == me));
+        for cpu in &between.cpus {
+            assert!(!usage.foreign_on(cpu.cpu, &ours.pids).any(|thread| thread.tid == me));
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The two kinds of program on a side of a trial behind one set of orders: ours, steered, and anybody else's.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use rxpath_core::Warning;
+use rxpath_load::control::Order;
+use rxpath_load::udp::result::Interval;
+use serde_json::Value;
+
+use super::program::Program;
+use crate::error::LabError;
+
+/// A program on one side of a trial.
+pub trait Peer {
+    /// Waits until it is set up.
+    fn wait_ready(&mut self, limit: Duration, stop: &AtomicBool) -> Result<(), LabError>;
+
+    /// Makes it start at this instant of the monotonic clock.
+    fn start(&mut self, at_ns: u64) -> Result<(), LabError>;
+
+    /// Fails when it is gone although nobody told it to go.
+    fn check_alive(&mut self, phase: &'static str) -> Result<(), LabError>;
+
+    /// Makes it stop and returns what it says; a receiver drains first.
+    fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<Value, LabError>;
+
+    /// Lets it close its sockets and end.
+    fn close(self: Box<Self>) -> Result<Vec<Warning>, LabError>;
+
+    /// Process and worker threads; no threads when they are not known.
+    fn ids(&self) -> (u32, &[i32]);
+
+    /// Its own interval lines; empty when it prints none of ours.
+    fn intervals(&self) -> Vec<Interval>;
+
+    /// Its effective settings, when it prints them.
+    fn settings(&self) -> &Value;
+}
+
+/// How long a program may take to end after it was told to close.
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+
+impl Peer for Program {
+    fn wait_ready(&mut self, limit: Duration, stop: &AtomicBool) -> Result<(), LabError> {
+        Program::wait_ready(self, limit, stop)
+    }
+
+    fn start(&mut self, at_ns: u64) -> Result<(), LabError> {
+        self.order(Order::Start(at_ns))
+    }
+
+    fn check_alive(&mut self, phase: &'static str) -> Result<(), LabError> {
+        Program::check_alive(self, phase)
+    }
+
+    fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<Value, LabError> {
+        self.order(Order::Stop)?;
+        self.wait_result(limit, stop)
+    }
+
+    fn close(mut self: Box<Self>) -> Result<Vec<Warning>, LabError> {
+        self.order(Order::Close)?;
+        self.finish(CLOSE_LIMIT)
+    }
+
+    fn ids(&self) -> (u32, &[i32]) {
+        (self.pid, &self.tids)
+    }
+
+    fn intervals(&self) -> Vec<Interval> {
+        Program::intervals(self)
+    }
+
+    fn settings(&self) -> &Value {
+        &self.settings
+    }
+}

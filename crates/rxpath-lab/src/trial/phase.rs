@@ -1,0 +1,69 @@
+//! The waits of a trial: for counters to stand still, for a rate to settle, for time to pass, each with a limit.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::clock::monotonic_ns;
+use rxpath_record::counters::Snapshot;
+
+use crate::bed::Bed;
+use crate::error::LabError;
+
+/// Two readings this far apart must be equal for counters to be at rest.
+const REST: Duration = Duration::from_millis(30);
+/// How often a wait looks up.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// Waits until two readings in a row are equal and returns the last; `None` when that did not happen in time.
+///
+/// Only the two sides' counters count: the machine's own may move for reasons that are not the lab's.
+pub fn at_rest(
+    bed: &dyn Bed,
+    limit: Duration,
+    stop: &AtomicBool,
+) -> Result<Option<Snapshot>, LabError> {
+    let deadline = Instant::now() + limit;
+    let mut before = bed.snapshot();
+    loop {
+        pause(REST, stop)?;
+        let now = bed.snapshot();
+        if sides(&before).eq(sides(&now)) {
+            return Ok(Some(now));
+        }
+        if Instant::now() >= deadline {
+            return Ok(None);
+        }
+        before = now;
+    }
+}
+
+fn sides(snapshot: &Snapshot) -> impl Iterator<Item = (&String, &u64)> {
+    snapshot.values.iter().filter(|(name, _)| !name.starts_with("machine/"))
+}
+
+/// Lets time pass until `until_ns` of the monotonic clock, looking at the stop flag and calling `glance`.
+pub fn until(
+    until_ns: u64,
+    stop: &AtomicBool,
+    mut glance: impl FnMut() -> Result<bool, LabError>,
+) -> Result<(), LabError> {
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(LabError::Interrupted);
+        }
+        if glance()? {
+            return Ok(());
+        }
+        let now = monotonic_ns();
+        if now >= until_ns {
+            return Ok(());
+        }
+        // why: the pacing of a phase; it ends at an instant, not after a guess.
+        std::thread::sleep(GLANCE.min(Duration::from_nanos(until_ns - now)));
+    }
+}
+
+/// Lets a span pass unless a signal cuts it short.
+pub fn pause(span: Duration, stop: &AtomicBool) -> Result<(), LabError> {
+    until(monotonic_ns() + span.as_nanos() as u64, stop, || Ok(false))
+}
