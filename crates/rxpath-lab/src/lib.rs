@@ -1,5 +1,12 @@
 //! Experiments: scenario files, the two-namespace lab they run in, trials, and the run directory they leave.
 
+pub mod bed;
+pub mod clock;
+pub mod error;
 pub mod output;
 pub mod plan;
+pub mod run;
 pub mod scenario;
+pub mod trial;
+
+pub use error::LabError;

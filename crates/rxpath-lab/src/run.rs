@@ -1,0 +1,330 @@
+//! A whole run: blocks of trials in random order, their statistics, and the directory that keeps them.
+//!
+//! The question: *does this change make a difference here, how large, and which stage limits?* A run must leave
+//! nothing behind but its directory, however it ends.
+
+pub mod headline;
+pub mod progress;
+pub mod series;
+pub mod summary;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rand::RngExt;
+use rxpath_core::Warning;
+use rxpath_host::{Owner, Root, environment, lock, owner};
+use rxpath_record::environment::Environment;
+use rxpath_record::event::{Event, What};
+use rxpath_record::manifest::{Grade, Manifest, Status, Trial};
+use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA, RunWriter, run_id};
+use rxpath_record::verdict::PairedTrial;
+
+use self::progress::Progress;
+use crate::bed::Bed;
+use crate::bed::local::LocalBed;
+use crate::bed::netns::NetnsBed;
+use crate::clock::{epoch_offset_ns, monotonic_ns};
+use crate::error::LabError;
+use crate::plan;
+use crate::scenario::spec::{Resolved, Topology, Variant};
+use crate::trial::compose::{Number, compose};
+use crate::trial::conduct::{Job, conduct};
+
+/// Trials that replace void ones, at most, for each planned trial.
+const REPLACEMENTS: u32 = 3;
+/// How long to wait for another lab on this machine to end.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What the caller decides.
+pub struct Options<'a> {
+    /// Directory in which the run directory is made.
+    pub base: &'a Path,
+    /// This program, for the workloads.
+    pub exe: &'a Path,
+    /// The command line, for the manifest.
+    pub command: Vec<String>,
+    /// Version of the program.
+    pub version: &'a str,
+    /// Count trials that noise would void; their grade says so.
+    pub keep_noisy: bool,
+    /// Set by a signal.
+    pub stop: &'a AtomicBool,
+}
+
+/// A run that has ended, one way or another, with its directory written.
+#[derive(Debug)]
+pub struct Finished {
+    /// The run directory.
+    pub directory: PathBuf,
+    /// What it holds.
+    pub manifest: Manifest,
+    /// The error that ended it early.
+    pub error: Option<LabError>,
+}
+
+/// Runs an experiment.
+///
+/// # Errors
+/// Only what prevents a run directory from being made or kept; an error in a trial ends the run and is told in
+/// [`Finished::error`] with everything before it kept.
+pub fn run(
+    resolved: &Resolved,
+    options: &Options<'_>,
+    progress: &mut dyn Progress,
+) -> Result<Finished, LabError> {
+    let needs_lab = resolved.variants.iter().any(|variant| variant.lab.topology == Topology::Netns);
+    if needs_lab {
+        can_run()?;
+        // What a killed run left would take names and CPU time.
+        owner::cleanup()?;
+    }
+    let _lock = lock::LabLock::take(LOCK_PATIENCE)?;
+    let random: u32 = rand::rng().random();
+    let started = Timestamp::now();
+    let id = run_id(started, &resolved.name, random);
+    let lab_owner = if needs_lab {
+        Some(Owner::register(&format!("{:06x}", random & 0x00ff_ffff))?)
+    } else {
+        None
+    };
+    let writer = RunWriter::create(options.base, &id)?;
+    let manifest = first_manifest(resolved, options, (id, started));
+    let mut running = Running {
+        resolved,
+        options,
+        owner: lab_owner,
+        writer,
+        manifest,
+        progress,
+        deadline_ns: monotonic_ns().saturating_add(resolved.trials.time_limit.0),
+        next_trial: 0,
+    };
+    let outcome =
+        running.begin().and_then(|()| running.blocks()).and_then(|()| running.paired_trials());
+    running.end(outcome)
+}
+
+fn can_run() -> Result<(), LabError> {
+    let can = rxpath_host::caps::lab();
+    can.require("a lab of two network namespaces").map_err(|error| LabError::CannotRun {
+        what: error.to_string(),
+        hint: "run as root (sudo), or on loopback without it: --set topology.kind=local".into(),
+    })
+}
+
+fn first_manifest(
+    resolved: &Resolved,
+    options: &Options<'_>,
+    (id, started): (String, Timestamp),
+) -> Manifest {
+    Manifest {
+        schema: MANIFEST_SCHEMA.into(),
+        run_id: id,
+        status: Status::Running,
+        command: options.command.clone(),
+        version: options.version.into(),
+        scenario: resolved.name.clone(),
+        question: resolved.question.clone(),
+        expected: resolved.expected.clone(),
+        resolved: serde_json::to_value(resolved).unwrap_or_default(),
+        seed: resolved.trials.seed,
+        started: started.to_string(),
+        ended: None,
+        epoch_offset_ns: epoch_offset_ns(),
+        variants: Vec::new(),
+        trials: Vec::new(),
+        comparisons: Vec::new(),
+        noise_floor: None,
+        headline: String::new(),
+        warnings: resolved.warnings.clone(),
+        files: std::collections::BTreeMap::new(),
+    }
+}
+
+struct Running<'a> {
+    resolved: &'a Resolved,
+    options: &'a Options<'a>,
+    owner: Option<Owner>,
+    writer: RunWriter,
+    manifest: Manifest,
+    progress: &'a mut dyn Progress,
+    deadline_ns: u64,
+    next_trial: u32,
+}
+
+impl Running<'_> {
+    fn tell(&mut self, what: What) -> Result<(), LabError> {
+        Ok(self.writer.event(&Event { t_ns: monotonic_ns() as i64, what })?)
+    }
+
+    fn begin(&mut self) -> Result<(), LabError> {
+        let (run_id, scenario) = (self.manifest.run_id.clone(), self.manifest.scenario.clone());
+        self.tell(What::RunStarted { run_id, scenario })?;
+        let facts = environment::collect(&Root::host());
+        let hosts = [("local".to_owned(), facts)].into();
+        self.writer.environment(&Environment { schema: ENVIRONMENT_SCHEMA.into(), hosts })?;
+        self.writer.manifest(&self.manifest)?;
+        self.progress.planned(&plan::plan(self.resolved), self.writer.directory());
+        Ok(())
+    }
+
+    fn blocks(&mut self) -> Result<(), LabError> {
+        let trials = &self.resolved.trials;
+        for block in 0..=trials.max_blocks.max(trials.blocks) {
+            if block > trials.blocks && summary::precise_enough(self.resolved, &self.manifest) {
+                break;
+            }
+            for index in plan::block_order(self.resolved, block) {
+                if monotonic_ns() >= self.deadline_ns {
+                    let limit = trials.time_limit;
+                    let text = format!("the time limit of {limit} ended the run in block {block}");
+                    self.manifest.warnings.push(Warning::new("time-limit", text));
+                    return Ok(());
+                }
+                self.trial_with_replacements(&self.resolved.variants[index], block)?;
+            }
+            summary::update(self.resolved, &mut self.manifest);
+            self.writer.manifest(&self.manifest)?;
+        }
+        Ok(())
+    }
+
+    /// A void trial is run again, at most [`REPLACEMENTS`] times.
+    fn trial_with_replacements(&mut self, variant: &Variant, block: u32) -> Result<(), LabError> {
+        for _ in 0..=REPLACEMENTS {
+            let mut trial = self.trial(variant, block)?;
+            if self.options.keep_noisy {
+                trial.void = None;
+            }
+            let void = trial.void.clone();
+            self.progress.trial_ended(&trial);
+            self.tell(What::TrialEnded { trial: trial.trial, void: void.clone() })?;
+            self.manifest.trials.push(trial);
+            if void.is_none() || monotonic_ns() >= self.deadline_ns {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn trial(&mut self, variant: &Variant, block: u32) -> Result<Trial, LabError> {
+        if self.options.stop.load(Ordering::Relaxed) {
+            return Err(LabError::Interrupted);
+        }
+        let number = Number { trial: self.next_trial, block };
+        self.next_trial += 1;
+        self.progress.trial_started(number.trial, block, &variant.name);
+        self.tell(What::TrialStarted {
+            trial: number.trial,
+            block,
+            variant: variant.name.clone(),
+        })?;
+        let bed = self.bed(variant)?;
+        for change in bed.changes().to_vec() {
+            let (old, new) = (change.old, change.new);
+            self.tell(What::SettingChanged {
+                side: change.side,
+                setting: change.setting,
+                old,
+                new,
+            })?;
+        }
+        let job = Job {
+            variant,
+            trials: &self.resolved.trials,
+            exe: self.options.exe,
+            stop: self.options.stop,
+        };
+        let mut phases = Vec::new();
+        let progress = &mut *self.progress;
+        let raw = conduct(&job, bed.as_ref(), &mut |phase| {
+            progress.phase(phase);
+            phases.push((monotonic_ns() as i64, phase.to_owned()));
+        })?;
+        for (t_ns, phase) in phases {
+            self.writer.event(&Event { t_ns, what: What::Phase { trial: number.trial, phase } })?;
+        }
+        for event in series::events(number.trial, &raw) {
+            self.writer.event(&event)?;
+        }
+        compose(number, variant, bed.as_ref(), raw)
+    }
+
+    fn bed(&self, variant: &Variant) -> Result<Box<dyn Bed>, LabError> {
+        Ok(match (variant.lab.topology, &self.owner) {
+            (Topology::Netns, Some(owner)) => Box::new(NetnsBed::make(owner, &variant.lab)?),
+            _ => Box::new(LocalBed::make(&variant.lab)?),
+        })
+    }
+
+    /// One more trial for each variant whose verdict says that only a paired one can decide.
+    fn paired_trials(&mut self) -> Result<(), LabError> {
+        summary::update(self.resolved, &mut self.manifest);
+        for variant in &self.resolved.variants {
+            let Some((primary, wanted)) = summary::undecided(&self.manifest, &variant.name) else {
+                continue;
+            };
+            let Some(paired) = paired_variant(variant, wanted) else { continue };
+            if monotonic_ns() >= self.deadline_ns {
+                return Ok(());
+            }
+            let trial = self.trial(&paired, 0)?;
+            self.progress.trial_ended(&trial);
+            self.tell(What::TrialEnded { trial: trial.trial, void: None })?;
+            summary::decide(&mut self.manifest, &variant.name, &primary, &trial);
+            self.manifest.trials.push(trial);
+        }
+        Ok(())
+    }
+
+    fn end(mut self, outcome: Result<(), LabError>) -> Result<Finished, LabError> {
+        let (status, how) = match &outcome {
+            Ok(()) => (Status::Complete, "complete"),
+            Err(LabError::Interrupted) => (Status::Interrupted, "interrupted"),
+            Err(_) => (Status::Failed, "failed"),
+        };
+        if !matches!(outcome, Ok(())) {
+            summary::update(self.resolved, &mut self.manifest);
+        }
+        self.manifest.status = status;
+        self.manifest.ended = Some(Timestamp::now().to_string());
+        self.manifest.headline = headline::of(&self.manifest);
+        if let Err(error) = &outcome {
+            self.manifest.warnings.push(Warning::new(how, error.to_string()));
+        }
+        self.tell(What::RunEnded { how: how.into() })?;
+        let manifest = self.manifest;
+        let directory = self.writer.finish(manifest.clone())?;
+        Ok(Finished { directory, manifest, error: outcome.err() })
+    }
+}
+
+impl Finished {
+    /// Whether a variant has no trial that noise spared.
+    pub fn too_noisy(&self) -> bool {
+        let noisy = |name: &str| {
+            let mut all =
+                self.manifest.trials.iter().filter(|trial| trial.variant == name).peekable();
+            all.peek().is_some() && all.all(|trial| trial.grade == Grade::D)
+        };
+        self.manifest.variants.iter().any(|variant| noisy(&variant.name))
+    }
+}
+
+/// The same variant with the receive softirq moved away from the sender's CPU; `None` when there is no other CPU.
+fn paired_variant(variant: &Variant, wanted: PairedTrial) -> Option<Variant> {
+    let mut paired = variant.clone();
+    paired.name = format!("{} (softirq moved)", variant.name);
+    let away = summary::cpu_beside(variant)?;
+    match wanted {
+        PairedTrial::Rps => paired.lab.rps_cpus = rxpath_core::CpuList(vec![away]),
+        PairedTrial::NapiThread => {
+            (paired.lab.gro, paired.lab.tso, paired.lab.threaded) = (true, false, true);
+            paired.lab.napi_cpu = Some(away);
+        }
+    }
+    Some(paired)
+}

@@ -1,0 +1,32 @@
+//! What a run tells while it works; the binary draws it, tests ignore it.
+
+use std::path::Path;
+
+use rxpath_record::manifest::Trial;
+
+use crate::plan::Plan;
+
+/// A listener of a run's progress.
+pub trait Progress {
+    /// Before the first trial.
+    fn planned(&mut self, plan: &Plan, directory: &Path);
+
+    /// A trial begins.
+    fn trial_started(&mut self, trial: u32, block: u32, variant: &str);
+
+    /// A phase of it begins.
+    fn phase(&mut self, phase: &str);
+
+    /// It has ended.
+    fn trial_ended(&mut self, trial: &Trial);
+}
+
+/// Tells nobody.
+pub struct Silent;
+
+impl Progress for Silent {
+    fn planned(&mut self, _: &Plan, _: &Path) {}
+    fn trial_started(&mut self, _: u32, _: u32, _: &str) {}
+    fn phase(&mut self, _: &str) {}
+    fn trial_ended(&mut self, _: &Trial) {}
+}
