@@ -1,7 +1,10 @@
 //! The commands: one file each, and one line in the list below.
 
+mod cleanup;
 mod conduct;
+mod demo;
 mod load;
+mod run;
 mod serve;
 
 use crate::exit::Outcome;
@@ -27,8 +30,14 @@ macro_rules! commands {
 }
 
 commands! {
+    /// The tutorial: a lab with a planted bottleneck, found, explained, fixed, measured again, reported
+    Demo(demo::DemoCommand),
+    /// Run an experiment, in a lab of two network namespaces by default
+    Run(run::RunCommand),
     /// Receive: count every datagram that arrives and say where the receiver's limit is
     Serve(serve::ServeCommand),
     /// Send: offer load by schedule or as fast as possible and say where the sender's limit is
     Load(load::LoadCommand),
+    /// Remove what a killed run left behind, and nothing else
+    Cleanup(cleanup::CleanupCommand),
 }

@@ -1,6 +1,8 @@
 //! How results are printed: data on stdout, progress and errors on stderr.
 
+pub mod bars;
 pub mod color;
+pub mod experiment;
 pub mod format;
 pub mod rates;
 

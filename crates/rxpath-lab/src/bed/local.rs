@@ -126,6 +126,7 @@ impl Bed for LocalBed {
     fn path(&self) -> PathFacts {
         PathFacts {
             tx_device: Some(DEVICE.into()),
+            tx_qdisc: None,
             rx_device: Some(DEVICE.into()),
             v6: self.v6,
             link: Link::Loopback,

@@ -260,6 +260,7 @@ impl Bed for NetnsBed {
         let rules = (!filters::on_receiver(&self.lab)).then(Vec::new);
         PathFacts {
             tx_device: Some(DEVICE.into()),
+            tx_qdisc: None,
             rx_device: Some(DEVICE.into()),
             v6: self.lab.ipv6,
             link: if self.has_napi() { Link::VethNapi } else { Link::VethPlain },

@@ -1,0 +1,57 @@
+//! `rxpath cleanup`: removes what killed runs left, and nothing else.
+
+use clap::Args;
+use rxpath_core::{Envelope, Warning};
+use rxpath_host::owner::{Removed, cleanup};
+use serde_json::json;
+
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::format::FormatArgs;
+use crate::output::{self, line};
+
+/// Options of `rxpath cleanup`.
+#[derive(Debug, Args)]
+pub struct CleanupCommand {
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+impl CleanupCommand {
+    /// Removes and reports.
+    pub fn run(self) -> Outcome {
+        let removed = cleanup().map_err(|error| {
+            Failure::new(Exit::Cannot, error).hint("namespaces belong to root: run it as root")
+        })?;
+        if self.format.is_json() {
+            self.print_json(&removed)?;
+        } else {
+            print_text(&removed)?;
+        }
+        Ok(if removed.failed.is_empty() { Exit::Done } else { Exit::Partial })
+    }
+
+    fn print_json(&self, removed: &Removed) -> anyhow::Result<()> {
+        let warning = |(what, error): &(String, rxpath_host::HostError)| {
+            Warning::new("not-removed", format!("{what}: {error}"))
+        };
+        let result = json!({ "runs": removed.runs, "removed": removed.things, "alive": removed.alive });
+        let warnings = removed.failed.iter().map(warning).collect();
+        output::json(&Envelope::new("cleanup", json!({}), result, warnings))
+    }
+}
+
+fn print_text(removed: &Removed) -> anyhow::Result<()> {
+    for thing in &removed.things {
+        line(&format!("removed {thing}"))?;
+    }
+    for run in &removed.alive {
+        line(&format!("left alone: run {run} is still going on"))?;
+    }
+    for (what, error) in &removed.failed {
+        eprintln!("rxpath: {what}: {error}");
+    }
+    if removed.things.is_empty() && removed.failed.is_empty() {
+        line("nothing to remove")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! `rxpath run`: an experiment, in the two-namespace lab by default.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
+use clap::Args;
+use rxpath_core::Envelope;
+use rxpath_host::topology;
+use rxpath_host::{Root, thread};
+use rxpath_lab::plan::plan;
+use rxpath_lab::run::progress::Progress;
+use rxpath_lab::run::{Finished, Options, run};
+use rxpath_lab::scenario::spec::Resolved;
+use rxpath_lab::scenario::{HostShape, ScenarioError, load, resolve};
+use rxpath_lab::LabError;
+use rxpath_record::run::{REPORT, RunReader};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use crate::exit::{Exit, Failure, Outcome};
+use crate::interrupt::Interrupt;
+use crate::output::bars::Bars;
+use crate::output::experiment;
+use crate::output::format::FormatArgs;
+use crate::output::{self, json};
+
+/// Where run directories are made unless told otherwise.
+pub const BASE: &str = "rxpath-runs";
+
+/// Options of `rxpath run`.
+#[derive(Debug, Args)]
+pub struct RunCommand {
+    /// A bundled experiment (see `rxpath list`) or a scenario file
+    scenario: String,
+    /// Set a key of the scenario, for example `load.rate=100k` or `variant.gso.load.gso=32`; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Blocks of trials: each variant runs once per block (the same as `--set trials.blocks=N`)
+    #[arg(long, value_name = "N")]
+    trials: Option<u32>,
+    /// Directory in which the run directory is made
+    #[arg(long, value_name = "DIR", default_value = BASE)]
+    out: PathBuf,
+    /// Print what would be done, in which order and for how long, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Count trials that other load on the machine disturbed; their grade says so
+    #[arg(long)]
+    keep_noisy: bool,
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+impl RunCommand {
+    /// Plans, runs, reports.
+    pub fn run(self) -> Outcome {
+        let mut sets = self.sets.clone();
+        sets.extend(self.trials.map(|blocks| format!("trials.blocks={blocks}")));
+        let resolved = resolved(&self.scenario, &sets)?;
+        if self.dry_run {
+            return self.show_plan(&resolved);
+        }
+        for warning in &resolved.warnings {
+            output::warning(warning);
+        }
+        let finished = conduct(&resolved, &self.out, self.keep_noisy, &mut Bars::new())?;
+        let report = write_report(&finished.directory)?;
+        if self.format.is_json() {
+            let settings = serde_json::json!({
+                "scenario": resolved.name, "run": finished.directory, "report": report,
+            });
+            let warnings = finished.manifest.warnings.clone();
+            json(&Envelope::new("run-result", settings, &finished.manifest, warnings))?;
+        } else {
+            output::text(&experiment::summary(&finished.manifest))?;
+            output::line(&format!("report: {}", report.display()))?;
+        }
+        ending(&finished)
+    }
+
+    fn show_plan(&self, resolved: &Resolved) -> Outcome {
+        let plan = plan(resolved);
+        if self.format.is_json() {
+            json(&Envelope::new("plan", resolved, &plan, resolved.warnings.clone()))?;
+        } else {
+            output::text(&plan.to_text(resolved))?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// The scenario of that name or file, with `sets`, for this host.
+pub fn resolved(scenario: &str, sets: &[String]) -> Result<Resolved, Failure> {
+    let usage = |error: ScenarioError| Failure::new(Exit::Usage, error);
+    let file = load(scenario).map_err(usage)?;
+    let shape = HostShape::of(&topology::read(&Root::host())?, &thread::allowed_cpus()?);
+    resolve(&file, sets, &shape).map_err(usage)
+}
+
+/// Runs it, with SIGINT and SIGTERM ending it in order.
+pub fn conduct(
+    resolved: &Resolved,
+    base: &Path,
+    keep_noisy: bool,
+    progress: &mut dyn Progress,
+) -> Result<Ended, Failure> {
+    let interrupt = Interrupt::catch()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register(signal, Arc::clone(&stop))?;
+    }
+    let exe = std::env::current_exe()?;
+    let options = Options {
+        base,
+        exe: &exe,
+        command: std::env::args().collect(),
+        version: env!("CARGO_PKG_VERSION"),
+        keep_noisy,
+        stop: &stop,
+    };
+    let finished = run(resolved, &options, progress).map_err(failure)?;
+    Ok(Ended { finished, signal: interrupt.caught() })
+}
+
+/// A run that has ended and the signal that ended it, if one did.
+pub struct Ended {
+    finished: Finished,
+    signal: Option<i32>,
+}
+
+impl std::ops::Deref for Ended {
+    type Target = Finished;
+
+    fn deref(&self) -> &Finished {
+        &self.finished
+    }
+}
+
+/// The exit status of an error of the lab, with its way out.
+pub fn failure(error: LabError) -> Failure {
+    let (exit, hint) = match &error {
+        LabError::CannotRun { hint, .. } => (Exit::Cannot, Some(hint.clone())),
+        LabError::Host(_) | LabError::Start { .. } => (Exit::Cannot, None),
+        LabError::Died { .. } | LabError::Silent { .. } => (Exit::Partial, None),
+        _ => (Exit::Partial, None),
+    };
+    let failure = Failure::new(exit, error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// Says why a run ended early and turns its end into an exit status.
+pub fn ending(ended: &Ended) -> Outcome {
+    if let Some(signal) = ended.signal {
+        eprintln!("rxpath: interrupted; the run is kept up to here in {}", ended.directory.display());
+        return Ok(Exit::Signal(signal));
+    }
+    if let Some(error) = &ended.error {
+        return Err(Failure::new(Exit::Partial, anyhow::anyhow!("{error}"))
+            .hint(format!("what was measured before is kept in {}", ended.directory.display())));
+    }
+    if ended.too_noisy() {
+        eprintln!("rxpath: too noisy to conclude: other load disturbed every trial of a variant");
+        eprintln!("hint: stop the other load, or count such trials with --keep-noisy");
+        return Ok(Exit::Inconclusive);
+    }
+    Ok(Exit::Done)
+}
+
+/// Writes the report of a run into its directory.
+pub fn write_report(directory: &Path) -> Result<PathBuf, Failure> {
+    let reader = RunReader::open(directory)?;
+    let path = directory.join(REPORT);
+    std::fs::write(&path, rxpath_report::html(&reader.into()))
+        .with_context(|| format!("{}: cannot write the report", path.display()))?;
+    Ok(path)
+}

@@ -1,0 +1,81 @@
+//! Progress of a run on stderr: a bar on a terminal, plain lines otherwise.
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use rxpath_core::units::si;
+use rxpath_lab::plan::Plan;
+use rxpath_lab::run::progress::Progress;
+use rxpath_record::manifest::Trial;
+
+/// Draws, or prints.
+pub struct Bars {
+    bar: Option<ProgressBar>,
+    planned: usize,
+    variant: String,
+}
+
+impl Bars {
+    /// Decides by what stderr is.
+    pub fn new() -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed} {msg}");
+            ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        });
+        Self { bar, planned: 0, variant: String::new() }
+    }
+
+    fn say(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(text),
+            None => eprintln!("{text}"),
+        }
+    }
+}
+
+impl Progress for Bars {
+    fn planned(&mut self, plan: &Plan, directory: &Path) {
+        self.planned = plan.trials.len();
+        if let Some(bar) = &self.bar {
+            bar.set_length(self.planned as u64);
+        }
+        let (trials, expected) = (self.planned, plan.expected);
+        self.say(&format!("{trials} trials, about {expected}; run directory: {}", directory.display()));
+    }
+
+    fn trial_started(&mut self, trial: u32, block: u32, variant: &str) {
+        self.variant = variant.into();
+        if let Some(bar) = &self.bar {
+            bar.set_position(u64::from(trial));
+            bar.set_message(format!("block {block}: {variant}"));
+        }
+    }
+
+    fn phase(&mut self, phase: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(format!("{}: {phase}", self.variant));
+        }
+    }
+
+    fn trial_ended(&mut self, trial: &Trial) {
+        let rate = trial.metrics.get("delivered_pps").copied().unwrap_or(0.0);
+        let end = match &trial.void {
+            Some(why) => format!("void, to be repeated: {why}"),
+            None => format!("{} datagrams/s delivered, grade {:?}", si(rate), trial.grade),
+        };
+        let of = self.planned.max(trial.trial as usize + 1);
+        self.say(&format!("trial {}/{of} block {} {}: {end}", trial.trial + 1, trial.block, trial.variant));
+        if let Some(bar) = &self.bar {
+            bar.set_position(u64::from(trial.trial) + 1);
+        }
+    }
+}
+
+impl Drop for Bars {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
