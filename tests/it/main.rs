@@ -6,5 +6,6 @@
 mod corpus;
 mod dependency_rule;
 mod report_browser;
+mod schemas;
 #[path = "../support/skip.rs"]
 mod skip;

@@ -1,10 +1,12 @@
 //! The commands: one file each, and one line in the list below.
 
 mod cleanup;
+mod completions;
 mod conduct;
 mod demo;
 mod load;
 mod run;
+mod schema;
 mod serve;
 
 use crate::exit::Outcome;
@@ -40,4 +42,10 @@ commands! {
     Load(load::LoadCommand),
     /// Remove what a killed run left behind, and nothing else
     Cleanup(cleanup::CleanupCommand),
+    /// Print the JSON Schemas of what is written and printed
+    Schema(schema::SchemaCommand),
+    /// Print a shell's completion script
+    Completions(completions::CompletionsCommand),
+    /// Print or write the man pages
+    Man(completions::ManCommand),
 }

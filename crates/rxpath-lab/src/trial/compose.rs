@@ -122,8 +122,7 @@ fn ledger_input(variant: &Variant, path: PathFacts, said: &Said, moved: &Moved) 
             queued_packets: 0,
         }
     } else {
-        let sent = kernel("tx", "OutDatagrams") + kernel("tx", "SndbufErrors");
-        SenderSaid { offered_packets: sent, sent_packets: sent, ..SenderSaid::default() }
+        foreign_sender(kernel("tx", "OutDatagrams") + kernel("tx", "SndbufErrors"), &path, moved)
     };
     let payload_bytes = match &variant.load {
         Workload::Udp { size_bytes, .. } => Some(*size_bytes),
@@ -147,6 +146,17 @@ fn ledger_input(variant: &Variant, path: PathFacts, said: &Said, moved: &Moved) 
         (None, Workload::Udp { .. }) => ReceiverSaid { payload_bytes, ..ReceiverSaid::default() },
     };
     LedgerInput { sender, receiver, path }
+}
+
+/// What a foreign program sent: its UDP datagrams, or the device's frames when it goes around UDP.
+fn foreign_sender(udp: u64, path: &PathFacts, moved: &Moved) -> SenderSaid {
+    let device = |counter: &str| {
+        let name = path.tx_device.as_ref().map(|device| format!("tx/link.{device}.{counter}"));
+        name.and_then(|name| moved.values.get(&name)).map_or(0, |n| (*n).max(0) as u64)
+    };
+    let raw = udp == 0;
+    let sent = if raw { device("tx.packets") + device("tx.dropped") } else { udp };
+    SenderSaid { offered_packets: sent, sent_packets: sent, raw, ..SenderSaid::default() }
 }
 
 /// Datagrams that draining left in a socket: their memory over one datagram's.

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::clock::monotonic_ns;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use rxpath_core::Warning;
 use rxpath_load::udp::result::Interval;
@@ -40,6 +40,8 @@ pub struct External<'a> {
     /// Text of its output that means ready.
     ready: Option<String>,
     parser: Parser,
+    /// It ends by itself; the others are asked to.
+    bounded: bool,
     running: Option<Running>,
 }
 
@@ -59,12 +61,12 @@ impl<'a> External<'a> {
         parser: Parser,
         starter: Starter<'a>,
     ) -> Self {
-        Self { name, starter, early: true, ready, parser, running: None }
+        Self { name, starter, early: true, ready, parser, bounded: false, running: None }
     }
 
-    /// A generator: started at the order to start.
-    pub fn generator(name: &'static str, parser: Parser, starter: Starter<'a>) -> Self {
-        Self { name, starter, early: false, ready: None, parser, running: None }
+    /// A generator: started at the order to start. A `bounded` one was told a duration and ends by itself.
+    pub fn generator(name: &'static str, parser: Parser, bounded: bool, starter: Starter<'a>) -> Self {
+        Self { name, starter, early: false, ready: None, parser, bounded, running: None }
     }
 
     fn launch(&mut self) -> Result<(), LabError> {
@@ -93,10 +95,11 @@ impl<'a> External<'a> {
         self.running.as_mut().is_none_or(|running| !matches!(running.child.try_wait(), Ok(None)))
     }
 
+    /// Signals the program and all that it forked: it leads a process group of its own.
     fn signal(&self, signal: Signal) {
         if let Some(running) = &self.running {
             // An error means that it is gone, which is what was wanted.
-            let _ = kill(Pid::from_raw(running.pid as i32), signal);
+            let _ = killpg(Pid::from_raw(running.pid as i32), signal);
         }
     }
 
@@ -176,7 +179,7 @@ impl Peer for External<'_> {
 
     fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<Value, LabError> {
         // A generator with a duration of its own ends by itself and prints its summary; the others are asked to.
-        let patience = if self.early { Duration::ZERO } else { limit };
+        let patience = if self.bounded { limit } else { Duration::ZERO };
         if !self.wait_end(patience, stop)? {
             for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
                 self.signal(signal);
@@ -185,6 +188,8 @@ impl Peer for External<'_> {
                 }
             }
         }
+        // Forked processes outlive their parent and hold its pipes: the readers below would wait for them.
+        self.signal(Signal::SIGKILL);
         let Some(running) = self.running.as_mut() else { return Ok(Value::Null) };
         for reader in running.readers.drain(..) {
             let _ = reader.join();
@@ -216,6 +221,7 @@ impl Peer for External<'_> {
 
 impl Drop for External<'_> {
     fn drop(&mut self) {
+        self.signal(Signal::SIGKILL);
         if let Some(running) = self.running.as_mut() {
             if matches!(running.child.try_wait(), Ok(None)) {
                 let _ = running.child.kill();

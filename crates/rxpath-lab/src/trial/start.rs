@@ -18,6 +18,9 @@ use crate::scenario::spec::Workload;
 /// Interval lines of our workloads: twenty a second is enough for a settle test of half a second.
 const INTERVAL: &str = "50ms";
 
+/// Stands for the seconds that a foreign generator is to send.
+const DURATION: &str = "{duration_s}";
+
 /// Starts the sending side. A foreign generator only starts at the order to start.
 pub fn load<'a>(job: &'a Job<'a>, bed: &'a dyn Bed) -> Result<Box<dyn Peer + 'a>, LabError> {
     match &job.variant.load {
@@ -29,8 +32,10 @@ pub fn load<'a>(job: &'a Job<'a>, bed: &'a dyn Bed) -> Result<Box<dyn Peer + 'a>
             words.extend(options.iter().cloned());
             Ok(Box::new(steered("load", job.exe, &words, (bed, Side::Tx))?))
         }
-        Workload::External { parser, .. } => {
-            Ok(Box::new(External::generator("load", parser.clone(), foreign(job, bed, Side::Tx))))
+        Workload::External { parser, command, .. } => {
+            let bounded = command.iter().any(|word| word.contains(DURATION));
+            let starter = foreign(job, bed, Side::Tx);
+            Ok(Box::new(External::generator("load", parser.clone(), bounded, starter)))
         }
     }
 }
@@ -82,7 +87,7 @@ fn foreign<'a>(job: &'a Job<'a>, bed: &'a dyn Bed, side: Side) -> Starter<'a> {
         let fill = |word: &String| {
             word.replace("{addr}", &addr)
                 .replace("{port}", &port.to_string())
-                .replace("{duration_s}", &seconds)
+                .replace(DURATION, &seconds)
         };
         let mut words: Vec<String> = words.iter().map(fill).collect();
         if !cpus.is_empty() {

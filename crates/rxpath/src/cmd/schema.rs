@@ -1,0 +1,64 @@
+//! `rxpath schema`: the JSON Schemas of everything that is written or printed.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use rxpath_core::{Envelope, Warning};
+use rxpath_load::udp::result::{LoadResult, ServeResult};
+use schemars::{Schema, schema_for};
+use serde_json::Value;
+
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::{json, line};
+
+/// Name and schema; a new kind of output is one line.
+fn all() -> Vec<(&'static str, Schema)> {
+    let mut all = rxpath_record::schema::schemas().to_vec();
+    all.extend([
+        ("serve-udp", schema_for!(Envelope<Value, ServeResult>)),
+        ("load-udp", schema_for!(Envelope<Value, LoadResult>)),
+        ("warning", schema_for!(Warning)),
+    ]);
+    all
+}
+
+/// Options of `rxpath schema`.
+#[derive(Debug, Args)]
+pub struct SchemaCommand {
+    /// Which one; without it their names are listed
+    name: Option<String>,
+    /// Write all of them as NAME.schema.json into this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "name")]
+    write: Option<PathBuf>,
+}
+
+impl SchemaCommand {
+    /// Lists, prints or writes.
+    pub fn run(self) -> Outcome {
+        let all = all();
+        if let Some(directory) = self.write {
+            for (name, schema) in &all {
+                let path = directory.join(format!("{name}.schema.json"));
+                let text = serde_json::to_string_pretty(schema)? + "\n";
+                std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            }
+            return Ok(Exit::Done);
+        }
+        let Some(wanted) = self.name else {
+            for (name, _) in &all {
+                line(name)?;
+            }
+            return Ok(Exit::Done);
+        };
+        let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+        match all.iter().find(|(name, _)| *name == wanted) {
+            Some((_, schema)) => json(schema)?,
+            None => {
+                return Err(Failure::usage(format!("no schema is called `{wanted}`"))
+                    .hint(format!("one of {}", names.join(", "))));
+            }
+        }
+        Ok(Exit::Done)
+    }
+}
