@@ -5,6 +5,7 @@ mod completions;
 mod conduct;
 mod demo;
 mod load;
+mod report;
 mod run;
 mod schema;
 mod serve;
@@ -48,4 +49,6 @@ commands! {
     Completions(completions::CompletionsCommand),
     /// Print or write the man pages
     Man(completions::ManCommand),
+    /// Write a page that a person reads from a run directory
+    Report(report::ReportCommand),
 }

@@ -1,4 +1,4 @@
-//! A headless Chromium, steered through the DevTools protocol over a pipe (messages end with a zero byte).
+//! A headless Chromium, steered through its debugging protocol over a pipe (messages end with a zero byte).
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

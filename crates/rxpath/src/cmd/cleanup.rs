@@ -34,7 +34,8 @@ impl CleanupCommand {
         let warning = |(what, error): &(String, rxpath_host::HostError)| {
             Warning::new("not-removed", format!("{what}: {error}"))
         };
-        let result = json!({ "runs": removed.runs, "removed": removed.things, "alive": removed.alive });
+        let result =
+            json!({ "runs": removed.runs, "removed": removed.things, "alive": removed.alive });
         let warnings = removed.failed.iter().map(warning).collect();
         output::json(&Envelope::new("cleanup", json!({}), result, warnings))
     }

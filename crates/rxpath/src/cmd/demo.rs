@@ -28,7 +28,9 @@ impl DemoCommand {
         let scenario = resolved(SCENARIO, &[])?;
         line(&heading("The question"))?;
         line(&scenario.question)?;
-        line("A lab of two network namespaces is built on this machine, a sender in one and a receiver in the other.\n")?;
+        line(
+            "A lab of two network namespaces is built on this machine, a sender in one and a receiver in the other.\n",
+        )?;
         // A stranger's machine is rarely quiet: disturbed trials count, and their grade is shown.
         let ended = conduct(&scenario, &self.out, true, &mut Bars::new())?;
         let manifest = &ended.manifest;
@@ -76,7 +78,9 @@ fn gain(manifest: &Manifest) -> String {
 
 fn sentence(found: &Comparison) -> String {
     let interval = match found.interval {
-        Some([low, high]) => format!("95 % interval {low:.2} to {high:.2} over {} blocks", found.pairs_count),
+        Some([low, high]) => {
+            format!("95 % interval {low:.2} to {high:.2} over {} blocks", found.pairs_count)
+        }
         None => format!(
             "inconclusive: only {} blocks in the time, range {:.2} to {:.2}",
             found.pairs_count, found.range[0], found.range[1]
@@ -88,6 +92,7 @@ fn sentence(found: &Comparison) -> String {
         Word::Same => "the same",
         Word::Inconclusive => "inconclusive",
     };
-    let metric = rxpath_stats::metric::metric(&found.metric).map_or(found.metric.as_str(), |known| known.what);
+    let metric = rxpath_stats::metric::metric(&found.metric)
+        .map_or(found.metric.as_str(), |known| known.what);
     format!("{:.2} times the {metric} ({interval}): {word}\n", found.ratio)
 }

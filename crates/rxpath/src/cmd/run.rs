@@ -9,12 +9,12 @@ use clap::Args;
 use rxpath_core::Envelope;
 use rxpath_host::topology;
 use rxpath_host::{Root, thread};
+use rxpath_lab::LabError;
 use rxpath_lab::plan::plan;
 use rxpath_lab::run::progress::Progress;
 use rxpath_lab::run::{Finished, Options, run};
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_lab::scenario::{HostShape, ScenarioError, load, resolve};
-use rxpath_lab::LabError;
 use rxpath_record::run::{REPORT, RunReader};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -156,7 +156,10 @@ pub fn failure(error: LabError) -> Failure {
 /// Says why a run ended early and turns its end into an exit status.
 pub fn ending(ended: &Ended) -> Outcome {
     if let Some(signal) = ended.signal {
-        eprintln!("rxpath: interrupted; the run is kept up to here in {}", ended.directory.display());
+        eprintln!(
+            "rxpath: interrupted; the run is kept up to here in {}",
+            ended.directory.display()
+        );
         return Ok(Exit::Signal(signal));
     }
     if let Some(error) = &ended.error {

@@ -41,7 +41,8 @@ impl SchemaCommand {
             for (name, schema) in &all {
                 let path = directory.join(format!("{name}.schema.json"));
                 let text = serde_json::to_string_pretty(schema)? + "\n";
-                std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+                std::fs::write(&path, text)
+                    .with_context(|| format!("cannot write {}", path.display()))?;
             }
             return Ok(Exit::Done);
         }

@@ -41,7 +41,10 @@ impl Progress for Bars {
             bar.set_length(self.planned as u64);
         }
         let (trials, expected) = (self.planned, plan.expected);
-        self.say(&format!("{trials} trials, about {expected}; run directory: {}", directory.display()));
+        self.say(&format!(
+            "{trials} trials, about {expected}; run directory: {}",
+            directory.display()
+        ));
     }
 
     fn trial_started(&mut self, trial: u32, block: u32, variant: &str) {
@@ -65,7 +68,12 @@ impl Progress for Bars {
             None => format!("{} datagrams/s delivered, grade {:?}", si(rate), trial.grade),
         };
         let of = self.planned.max(trial.trial as usize + 1);
-        self.say(&format!("trial {}/{of} block {} {}: {end}", trial.trial + 1, trial.block, trial.variant));
+        self.say(&format!(
+            "trial {}/{of} block {} {}: {end}",
+            trial.trial + 1,
+            trial.block,
+            trial.variant
+        ));
         if let Some(bar) = &self.bar {
             bar.set_position(u64::from(trial.trial) + 1);
         }

@@ -1,0 +1,131 @@
+//! `rxpath report`: from run directories to pages; reads files only.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::ValueEnum;
+use rxpath_core::{Envelope, Warning};
+use rxpath_record::run::{REPORT, RunReader};
+use rxpath_report::Run;
+use serde::Serialize;
+
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output;
+
+/// Options of `rxpath report`.
+#[derive(Debug, clap::Args)]
+pub struct ReportCommand {
+    /// Run directories
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    /// File to write [default: report.html in the run; Markdown goes to standard output]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// What to write
+    #[arg(long, value_enum, default_value_t = Format::Html)]
+    format: Format,
+    /// Say what was written as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Format {
+    /// One self-contained page
+    Html,
+    /// Headline and tables as Markdown
+    Md,
+}
+
+#[derive(Serialize)]
+struct Settings {
+    format: Format,
+}
+
+#[derive(Serialize)]
+struct Written {
+    run: PathBuf,
+    /// `None` when the text went to standard output.
+    path: Option<PathBuf>,
+    problems: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Reports {
+    reports: Vec<Written>,
+}
+
+impl ReportCommand {
+    /// Writes the reports. A run that is none stops it; a run that is not whole is reported and warned about.
+    pub fn run(self) -> Outcome {
+        if self.out.is_some() && self.runs.len() > 1 {
+            return Err(Failure::usage("--out names one file and there are several runs")
+                .hint("leave --out away: each report is written into its run directory"));
+        }
+        if self.json && self.format == Format::Md && self.out.is_none() {
+            return Err(Failure::usage("--json and --format md both print to standard output")
+                .hint("give the Markdown a file with --out FILE"));
+        }
+        let mut reports = Vec::new();
+        for path in &self.runs {
+            let reader = RunReader::open(path).map_err(|error| Failure::new(Exit::Usage, error))?;
+            reports.push(self.write(path, reader)?);
+        }
+        if self.json {
+            let warnings = reports.iter().flat_map(warnings).collect();
+            let settings = Settings { format: self.format };
+            output::json(&Envelope::new("report", settings, Reports { reports }, warnings))?;
+        }
+        Ok(Exit::Done)
+    }
+
+    fn write(&self, path: &Path, reader: RunReader) -> Result<Written, Failure> {
+        let problems = reader.problems.iter().map(ToString::to_string).collect();
+        let place = match (&self.out, self.format) {
+            (Some(out), _) => Some(out.clone()),
+            (None, Format::Html) => Some(reader.directory.join(REPORT)),
+            (None, Format::Md) => None,
+        };
+        let run = Run::from(reader);
+        let text = match self.format {
+            Format::Html => rxpath_report::html(&run),
+            Format::Md => rxpath_report::markdown(&run),
+        };
+        match &place {
+            Some(place) => {
+                replace(place, &text)
+                    .with_context(|| format!("{}: cannot write", place.display()))?;
+                if !self.json {
+                    output::line(&place.display().to_string())?;
+                }
+            }
+            None => output::text(&text)?,
+        }
+        let written = Written { run: path.to_owned(), path: place, problems };
+        if !self.json {
+            warnings(&written).iter().for_each(output::warning);
+        }
+        Ok(written)
+    }
+}
+
+fn warnings(written: &Written) -> Vec<Warning> {
+    let warn = |problem: &String| Warning::new("run-not-whole", problem.clone());
+    written.problems.iter().map(warn).collect()
+}
+
+/// Writes beside and renames, so that a full disk leaves the older report whole.
+fn replace(place: &Path, text: &str) -> io::Result<()> {
+    let mut beside = place.as_os_str().to_owned();
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    let done = fs::write(&beside, text).and_then(|()| fs::rename(&beside, place));
+    if done.is_err() {
+        // What is left of the attempt is of no use; the first error is the one to tell.
+        let _ = fs::remove_file(&beside);
+    }
+    done
+}

@@ -1,0 +1,87 @@
+//! `rxpath report` from outside: where the report goes, what is printed, how it ends.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn report() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    command.arg("report");
+    command
+}
+
+/// A copy of a run that may be written into.
+fn run(name: &str, dir: &Path) -> PathBuf {
+    let copy = dir.join(name);
+    fs::create_dir(&copy).unwrap();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/runs").join(name);
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, copy.join(path.file_name().unwrap())).unwrap();
+    }
+    copy
+}
+
+fn stdout(command: &mut Command) -> String {
+    String::from_utf8(command.assert().code(0).get_output().stdout.clone()).unwrap()
+}
+
+#[test]
+fn the_page_is_written_into_the_run_and_its_path_printed() {
+    let dir = tempfile::tempdir().unwrap();
+    let runs = [run("million-pps", dir.path()), run("one-variant", dir.path())];
+    let printed = stdout(report().args(&runs));
+    let expected: Vec<PathBuf> = runs.iter().map(|run| run.join("report.html")).collect();
+    assert_eq!(printed.lines().map(PathBuf::from).collect::<Vec<_>>(), expected);
+    let first = fs::read(&expected[0]).unwrap();
+    assert!(first.starts_with(b"<!DOCTYPE html>"));
+    // Made again beside its own report: the same bytes, and nothing else left behind.
+    stdout(report().arg(&runs[0]));
+    assert_eq!(fs::read(&expected[0]).unwrap(), first);
+    assert_eq!(fs::read_dir(&runs[0]).unwrap().count(), 4);
+}
+
+#[test]
+fn markdown_goes_to_standard_output() {
+    let dir = tempfile::tempdir().unwrap();
+    let printed = stdout(report().args(["--format", "md"]).arg(run("one-variant", dir.path())));
+    assert!(printed.starts_with("# udp-batching"), "{printed}");
+}
+
+#[test]
+fn a_run_that_is_not_whole_is_reported_and_said_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = run("partial", dir.path());
+    let out = dir.path().join("here.html");
+    let mut command = report();
+    let asserted = command.arg(&run).arg("--out").arg(&out).assert().code(0);
+    let stderr = String::from_utf8_lossy(&asserted.get_output().stderr).into_owned();
+    assert!(stderr.contains("the last line is cut"), "{stderr}");
+    assert!(out.is_file() && !run.join("report.html").exists());
+    let printed: Value = serde_json::from_str(&stdout(report().arg("--json").arg(&run))).unwrap();
+    assert_eq!(printed["schema"], "rxpath/report/1.0");
+    assert_eq!(printed["warnings"][0]["code"], "run-not-whole");
+    assert!(printed["result"]["reports"][0]["path"].as_str().unwrap().ends_with("report.html"));
+}
+
+#[test]
+fn bad_calls_are_refused_in_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, two) = (run("one-variant", dir.path()), run("partial", dir.path()));
+    let nothing = dir.path().join("nothing");
+    let nowhere = dir.path().join("no/such/dir.html");
+    for (arguments, code, sign) in [
+        (vec![nothing.as_path()], 2, "no such directory"),
+        (vec![dir.path()], 2, "no manifest.json"),
+        (vec![&one, &two, Path::new("--out"), &nowhere], 2, "several runs"),
+        (vec![&one, Path::new("--json"), Path::new("--format=md")], 2, "--out FILE"),
+        (vec![&one, Path::new("--out"), &nowhere], 3, "cannot write"),
+    ] {
+        let mut command = report();
+        let asserted = command.args(&arguments).assert().code(code);
+        let stderr = String::from_utf8_lossy(&asserted.get_output().stderr).into_owned();
+        assert!(stderr.starts_with("rxpath: ") && stderr.contains(sign), "{arguments:?}: {stderr}");
+    }
+}
