@@ -65,7 +65,12 @@ impl<'a> External<'a> {
     }
 
     /// A generator: started at the order to start. A `bounded` one was told a duration and ends by itself.
-    pub fn generator(name: &'static str, parser: Parser, bounded: bool, starter: Starter<'a>) -> Self {
+    pub fn generator(
+        name: &'static str,
+        parser: Parser,
+        bounded: bool,
+        starter: Starter<'a>,
+    ) -> Self {
         Self { name, starter, early: false, ready: None, parser, bounded, running: None }
     }
 
