@@ -3,9 +3,12 @@
 // Helpers beside the test functions may unwrap too: a panic is how a test fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod arena;
 mod bed;
 mod cleanup;
+mod faults;
 mod filter;
+mod kills;
 mod namespace;
 #[path = "../support/skip.rs"]
 mod skip;

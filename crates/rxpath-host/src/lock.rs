@@ -48,13 +48,7 @@ impl LabLock {
     pub fn take_at(path: &Path, patience: Duration) -> Result<Self, HostError> {
         let io = |op| move |e| HostError::from_io(op, path, e);
         // The file is never removed: a lock on a name that others can replace is none.
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(io("open"))?;
+        let file = open(path).map_err(io("open"))?;
         let deadline = Instant::now() + patience;
         loop {
             match file.try_lock() {
@@ -68,15 +62,20 @@ impl LabLock {
             }
         }
         let mut lock = Self { file };
-        lock.sign().map_err(io("write"))?;
+        match lock.sign() {
+            // Opened for reading only, because the file is another user's: held, but not signed.
+            Err(error) if error.raw_os_error() == Some(libc::EBADF) => {}
+            signed => signed.map_err(io("write"))?,
+        }
         Ok(lock)
     }
 
     fn sign(&mut self) -> std::io::Result<()> {
         let command: Vec<String> = std::env::args().collect();
-        self.file.set_len(0)?;
+        let text = format!("{} {}\n", std::process::id(), command.join(" ").replace('\n', " "));
         self.file.seek(SeekFrom::Start(0))?;
-        writeln!(self.file, "{} {}", std::process::id(), command.join(" ").replace('\n', " "))
+        self.file.write_all(text.as_bytes())?;
+        self.file.set_len(text.len() as u64)
     }
 }
 
@@ -84,6 +83,15 @@ impl Drop for LabLock {
     fn drop(&mut self) {
         // Closing frees the lock too; the name in it would then be of one who is gone.
         let _ = self.file.set_len(0);
+    }
+}
+
+/// For writing, or for reading where only that is allowed: a lock needs no more.
+fn open(path: &Path) -> std::io::Result<File> {
+    let signed = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    match signed {
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => File::open(path),
+        signed => signed,
     }
 }
 

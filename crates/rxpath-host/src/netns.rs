@@ -18,7 +18,7 @@ mod child;
 mod inside;
 mod thread;
 
-pub use child::NsChild;
+pub use child::{NsChild, die_with_parent};
 pub use inside::Inside;
 pub use thread::NsThread;
 

@@ -28,8 +28,10 @@ pub enum LabError {
         program: &'static str,
         /// Phase of the trial.
         phase: &'static str,
-        /// Exit code or signal.
+        /// Exit code or signal, in words.
         how: String,
+        /// Its exit code, when it ended by itself.
+        code: Option<i32>,
         /// What it last printed.
         last_words: String,
     },

@@ -13,9 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use nix::errno::Errno;
 use rand::RngExt;
 use rxpath_core::Warning;
-use rxpath_host::{Owner, Root, environment, lock, owner};
+use rxpath_host::lock::LabLock;
+use rxpath_host::{HostError, Owner, Root, environment, owner};
 use rxpath_record::environment::Environment;
 use rxpath_record::event::{Event, What};
 use rxpath_record::manifest::{Grade, Manifest, Status, Trial};
@@ -81,7 +83,7 @@ pub fn run(
         // What a killed run left would take names and CPU time.
         owner::cleanup()?;
     }
-    let _lock = lock::LabLock::take(LOCK_PATIENCE)?;
+    let (_lock, unlocked) = lock(needs_lab, options.stop)?;
     let random: u32 = rand::rng().random();
     let started = Timestamp::now();
     let id = run_id(started, &resolved.name, random);
@@ -91,7 +93,9 @@ pub fn run(
         None
     };
     let writer = RunWriter::create(options.base, &id)?;
-    let manifest = first_manifest(resolved, options, (id, started));
+    let mut manifest = first_manifest(resolved, options, (id, started));
+    manifest.warnings.extend(unlocked);
+    manifest.warnings.extend(shared_counters(resolved));
     let mut running = Running {
         resolved,
         options,
@@ -105,6 +109,47 @@ pub fn run(
     let outcome =
         running.begin().and_then(|()| running.blocks()).and_then(|()| running.paired_trials());
     running.end(outcome)
+}
+
+/// The machine's lab lock. Loopback goes without where it may not be opened, and says so.
+fn lock(
+    needs_lab: bool,
+    stop: &AtomicBool,
+) -> Result<(Option<LabLock>, Option<Warning>), LabError> {
+    let deadline_ns = monotonic_ns() + LOCK_PATIENCE.as_nanos() as u64;
+    loop {
+        // In slices, so that a signal ends the waiting.
+        match LabLock::take(Duration::from_millis(100)) {
+            Ok(lock) => return Ok((Some(lock), None)),
+            Err(error @ HostError::Denied { .. }) if !needs_lab => {
+                let text = format!("{error}: another experiment may run at the same time");
+                return Ok((None, Some(Warning::new("no-lab-lock", text))));
+            }
+            Err(error) if !is_busy(&error) => return Err(error.into()),
+            Err(_) if stop.load(Ordering::Relaxed) => return Err(LabError::Interrupted),
+            Err(error) if monotonic_ns() >= deadline_ns => {
+                return Err(LabError::CannotRun {
+                    what: error.to_string(),
+                    hint: "let it end, or end it, and run this again".into(),
+                });
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Loopback's counters are everybody's: the reader of the figures must know.
+fn shared_counters(resolved: &Resolved) -> Option<Warning> {
+    let local = |variant: &Variant| variant.lab.topology == Topology::Local;
+    resolved.variants.iter().any(local).then(|| {
+        let text = "on loopback the counters hold other programs' traffic too: what is lost or not accounted for \
+                    may be theirs";
+        Warning::new("shared-counters", text).because("topology.kind=local makes no lab of its own")
+    })
+}
+
+fn is_busy(error: &HostError) -> bool {
+    matches!(error, HostError::Kernel { errno, .. } if *errno == Errno::EBUSY as i32)
 }
 
 fn can_run() -> Result<(), LabError> {
@@ -238,14 +283,18 @@ impl Running<'_> {
             exe: self.options.exe,
             stop: self.options.stop,
         };
-        let mut phases = Vec::new();
-        let progress = &mut *self.progress;
+        let (progress, writer) = (&mut *self.progress, &mut self.writer);
+        let mut unwritten = None;
+        // Told as they begin, so that a killed run says how far it came.
         let raw = conduct(&job, bed.as_ref(), &mut |phase| {
             progress.phase(phase);
-            phases.push((monotonic_ns() as i64, phase.to_owned()));
+            let what = What::Phase { trial: number.trial, phase: phase.to_owned() };
+            if let Err(error) = writer.event(&Event { t_ns: monotonic_ns() as i64, what }) {
+                unwritten.get_or_insert(error);
+            }
         })?;
-        for (t_ns, phase) in phases {
-            self.writer.event(&Event { t_ns, what: What::Phase { trial: number.trial, phase } })?;
+        if let Some(error) = unwritten {
+            return Err(error.into());
         }
         for event in series::events(number.trial, &raw) {
             self.writer.event(&event)?;

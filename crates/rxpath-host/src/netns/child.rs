@@ -26,15 +26,7 @@ impl NsChild {
     /// look, `PR_SET_PDEATHSIG` kills it when the **thread** that calls this ends.
     pub(super) fn spawn(mut command: Command, owner: &Owner) -> Result<Self, HostError> {
         command.stdin(Stdio::piped());
-        let parent = Pid::this();
-        let die_with_parent = move || {
-            prctl::set_pdeathsig(Signal::SIGKILL)?;
-            // The parent may have died before the line above: then no signal comes any more.
-            if getppid() == parent { Ok(()) } else { Err(nix::errno::Errno::ESRCH.into()) }
-        };
-        // SAFETY: between fork and exec the closure makes two system calls, which are
-        // async-signal-safe, and allocates nothing (an Errno converts without allocation).
-        unsafe { command.pre_exec(die_with_parent) };
+        die_with_parent(&mut command);
         let program = command.get_program().to_string_lossy().into_owned();
         let mut child = command.spawn().map_err(|e| match e.raw_os_error() {
             Some(libc::ENOENT) => HostError::Missing { path: program.clone().into() },
@@ -51,6 +43,19 @@ impl NsChild {
             }
         }
     }
+}
+
+/// Makes the process that `command` starts die by SIGKILL when the **thread** that starts it ends.
+pub fn die_with_parent(command: &mut Command) {
+    let parent = Pid::this();
+    let ask = move || {
+        prctl::set_pdeathsig(Signal::SIGKILL)?;
+        // The parent may have died before the line above: then no signal comes any more.
+        if getppid() == parent { Ok(()) } else { Err(nix::errno::Errno::ESRCH.into()) }
+    };
+    // SAFETY: between fork and exec the closure makes two system calls, which are
+    // async-signal-safe, and allocates nothing (an Errno converts without allocation).
+    unsafe { command.pre_exec(ask) };
 }
 
 impl Deref for NsChild {

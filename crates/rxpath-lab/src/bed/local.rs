@@ -10,7 +10,7 @@ use std::process::Command;
 use rxpath_core::Side;
 use rxpath_host::netlink::Netlink;
 use rxpath_host::snapshot::Reader;
-use rxpath_host::{HostError, Root};
+use rxpath_host::{HostError, Root, netns};
 use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::{Link, PathFacts};
@@ -110,6 +110,7 @@ impl Bed for LocalBed {
 
     fn spawn(&self, _side: Side, mut command: Command) -> Result<Started, LabError> {
         let path = command.get_program().to_owned();
+        netns::die_with_parent(&mut command);
         let child =
             command.spawn().map_err(|source| LabError::Start { path: path.into(), source })?;
         Ok(Box::new(Box::new(child)))

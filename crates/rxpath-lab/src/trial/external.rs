@@ -177,6 +177,7 @@ impl Peer for External<'_> {
         Err(LabError::Died {
             program: self.name,
             phase,
+            code: how.and_then(|status| status.code()),
             how: how.map_or("it was not started".into(), |status| status.to_string()),
             last_words: self.text(),
         })

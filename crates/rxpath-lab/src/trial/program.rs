@@ -216,16 +216,16 @@ impl Program {
     fn died(&mut self, phase: &'static str) -> LabError {
         // The streams are at their end, so the exit is near; the short wait gets its status.
         let deadline = Instant::now() + Duration::from_millis(500);
-        let mut how = "it closed its output and went on".to_owned();
+        let (mut how, mut code) = ("it closed its output and went on".to_owned(), None);
         while Instant::now() < deadline {
             if let Ok(Some(status)) = self.child.try_wait() {
-                how = describe(status);
+                (how, code) = (describe(status), status.code());
                 break;
             }
             // why: polls for the exit of a child, bounded by the deadline above.
             std::thread::sleep(Duration::from_millis(2));
         }
-        LabError::Died { program: self.name, phase, how, last_words: self.last_words() }
+        LabError::Died { program: self.name, phase, how, code, last_words: self.last_words() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use clap::Args;
@@ -15,7 +15,7 @@ use rxpath_lab::run::progress::Progress;
 use rxpath_lab::run::{Finished, Options, run};
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_lab::scenario::{HostShape, ScenarioError, load, resolve};
-use rxpath_record::run::{REPORT, RunReader};
+use rxpath_record::run::{REPORT, RunError, RunReader};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -111,6 +111,10 @@ pub fn conduct(
     for signal in [SIGINT, SIGTERM] {
         flag::register(signal, Arc::clone(&stop))?;
     }
+    if interrupt.caught().is_some() {
+        // It came between the two registrations.
+        stop.store(true, Ordering::Relaxed);
+    }
     let exe = std::env::current_exe()?;
     let options = Options {
         base,
@@ -120,14 +124,20 @@ pub fn conduct(
         keep_noisy,
         stop: &stop,
     };
-    let finished = run(resolved, &options, progress).map_err(failure)?;
-    Ok(Ended { finished, signal: interrupt.caught() })
+    let finished = run(resolved, &options, progress).map_err(|error| match interrupt.caught() {
+        Some(signal) if matches!(error, LabError::Interrupted) => {
+            Failure::new(Exit::Signal(signal), error)
+        }
+        _ => failure(error),
+    })?;
+    Ok(Ended { finished, signal: interrupt.caught(), keep_noisy })
 }
 
 /// A run that has ended and the signal that ended it, if one did.
 pub struct Ended {
     finished: Finished,
     signal: Option<i32>,
+    keep_noisy: bool,
 }
 
 impl std::ops::Deref for Ended {
@@ -138,15 +148,25 @@ impl std::ops::Deref for Ended {
     }
 }
 
-/// The exit status of an error of the lab, with its way out.
-pub fn failure(error: LabError) -> Failure {
-    let (exit, hint) = match &error {
-        LabError::CannotRun { hint, .. } => (Exit::Cannot, Some(hint.clone())),
-        LabError::Host(_) | LabError::Start { .. } => (Exit::Cannot, None),
-        LabError::Died { .. } | LabError::Silent { .. } => (Exit::Partial, None),
-        _ => (Exit::Partial, None),
+/// The exit status of an error of the lab.
+fn status(error: &LabError) -> Exit {
+    match error {
+        LabError::CannotRun { .. } | LabError::Host(_) | LabError::Start { .. } => Exit::Cannot,
+        LabError::Record(RunError::ReadOnly { .. } | RunError::Exists { .. }) => Exit::Usage,
+        // Our own workloads refuse what they can't set up with the statuses of the command line.
+        LabError::Died { phase: "set-up", code: Some(2), .. } => Exit::Usage,
+        LabError::Died { phase: "set-up", code: Some(3), .. } => Exit::Cannot,
+        _ => Exit::Partial,
+    }
+}
+
+/// An error that no run directory tells about, with its way out.
+fn failure(error: LabError) -> Failure {
+    let hint = match &error {
+        LabError::CannotRun { hint, .. } => Some(hint.clone()),
+        _ => None,
     };
-    let failure = Failure::new(exit, error);
+    let failure = Failure::new(status(&error), error);
     match hint {
         Some(hint) => failure.hint(hint),
         None => failure,
@@ -155,18 +175,24 @@ pub fn failure(error: LabError) -> Failure {
 
 /// Says why a run ended early and turns its end into an exit status.
 pub fn ending(ended: &Ended) -> Outcome {
-    if let Some(signal) = ended.signal {
-        eprintln!(
-            "rxpath: interrupted; the run is kept up to here in {}",
-            ended.directory.display()
-        );
+    let directory = ended.directory.display();
+    if let (Some(signal), None | Some(LabError::Interrupted)) = (ended.signal, &ended.error) {
+        let what = match ended.error {
+            Some(_) => "the run is kept up to here in",
+            None => "the run was at its end and is whole in",
+        };
+        eprintln!("rxpath: interrupted; {what} {directory}");
         return Ok(Exit::Signal(signal));
     }
     if let Some(error) = &ended.error {
-        return Err(Failure::new(Exit::Partial, anyhow::anyhow!("{error}"))
-            .hint(format!("what was measured before is kept in {}", ended.directory.display())));
+        let kept = format!("what was measured before is kept in {directory}");
+        let hint = match error {
+            LabError::CannotRun { hint, .. } => format!("{hint}; {kept}"),
+            _ => kept,
+        };
+        return Err(Failure::new(status(error), anyhow::anyhow!("{error}")).hint(hint));
     }
-    if ended.too_noisy() {
+    if ended.too_noisy() && !ended.keep_noisy {
         eprintln!("rxpath: too noisy to conclude: other load disturbed every trial of a variant");
         eprintln!("hint: stop the other load, or count such trials with --keep-noisy");
         return Ok(Exit::Inconclusive);
@@ -179,6 +205,7 @@ pub fn write_report(directory: &Path) -> Result<PathBuf, Failure> {
     let reader = RunReader::open(directory)?;
     let path = directory.join(REPORT);
     std::fs::write(&path, rxpath_report::html(&reader.into()))
-        .with_context(|| format!("{}: cannot write the report", path.display()))?;
+        .with_context(|| format!("{}: cannot write the report", path.display()))
+        .map_err(|error| Failure::new(Exit::Partial, error))?;
     Ok(path)
 }

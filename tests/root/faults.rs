@@ -1,0 +1,200 @@
+//! Faults in the middle of a run: one clear line, the right exit status, what was measured kept, nothing left.
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use nix::sys::signal::{Signal, kill};
+use rxpath_host::HostError;
+use rxpath_host::Namespace;
+use rxpath_record::manifest::Status;
+use rxpath_record::run::RunReader;
+
+use crate::arena::{Arena, Ended, Run};
+use crate::bed::{Bed, may_run};
+
+/// The line that says what went wrong.
+fn said(ended: &Ended) -> String {
+    let lines: Vec<&str> =
+        ended.stderr.lines().filter(|line| line.starts_with("rxpath: ")).collect();
+    assert_eq!(lines.len(), 1, "one clear line:\n{}", ended.stderr);
+    lines[0].to_owned()
+}
+
+#[test]
+fn a_signal_in_each_phase_keeps_the_run_and_leaves_nothing() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    let phases = ["trial-started", "ramp", "settle", "measure", "drain", "read", "trial-ended"];
+    for (number, phase) in phases.into_iter().enumerate() {
+        let (signal, code) =
+            if number % 2 == 0 { (Signal::SIGINT, 130) } else { (Signal::SIGTERM, 143) };
+        let mut run = arena.run(phase, &["trials.blocks=20", "trials.max_blocks=20"]);
+        run.wait_event(&format!("\"{phase}\""));
+        let directory = run.directory().unwrap();
+        run.signal(signal);
+        let ended = run.wait();
+        assert_eq!(ended.status.code(), Some(code), "{phase}: {}", ended.stderr);
+        let line = said(&ended);
+        assert!(line.contains("interrupted; the run is kept up to here in "), "{phase}: {line}");
+        let read = RunReader::open(&directory).unwrap();
+        assert_eq!(read.manifest.status, Status::Interrupted, "{phase}");
+        assert!(read.partial().unwrap().contains("was interrupted"), "{phase}");
+        assert!(read.problems.is_empty(), "{phase}: {:?}", read.problems);
+        arena.assert_clean(&format!("after {signal} in {phase}"));
+    }
+}
+
+#[test]
+fn a_workload_that_dies_is_told_with_how_and_ends_the_run() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    for verb in ["serve", "load"] {
+        let mut run = arena.run(verb, &["trials.measure=20s"]);
+        run.wait_event("\"measure\"");
+        let directory = run.directory().unwrap();
+        kill(run.workload(verb), Signal::SIGKILL).unwrap();
+        let ended = run.wait();
+        assert_eq!(ended.status.code(), Some(5), "{}", ended.stderr);
+        let wanted = format!("rxpath: {verb} died during measure: it was ended by signal 9");
+        assert_eq!(said(&ended), wanted);
+        assert!(ended.stderr.contains("hint: what was measured before is kept in "));
+        assert_eq!(RunReader::open(&directory).unwrap().manifest.status, Status::Failed);
+        arena.assert_clean(&format!("after the death of {verb}"));
+    }
+}
+
+#[test]
+fn a_full_disk_keeps_the_trials_before_it() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    let mut run = arena.run("small/runs", &["trials.blocks=20", "trials.max_blocks=20"]);
+    run.wait_event("\"trial-ended\"");
+    let directory = run.directory().unwrap();
+    let mut filler = std::fs::File::create(arena.path("small/filler")).unwrap();
+    while filler.write_all(&[0; 4096]).is_ok() {}
+    let ended = run.wait();
+    assert_eq!(ended.status.code(), Some(5), "{}", ended.stderr);
+    let line = said(&ended);
+    assert!(
+        line.contains("the disk is full: ") && line.contains("whole trials are kept"),
+        "{line}"
+    );
+    arena.assert_clean("after a full disk");
+    let read = RunReader::open(&directory).unwrap();
+    assert!(read.partial().is_some());
+    let ends = read.events.iter().filter(|event| format!("{event:?}").contains("TrialEnded"));
+    assert!(ends.count() >= 1, "{:?}", read.problems);
+}
+
+#[test]
+fn a_directory_that_takes_no_writes_is_refused_before_anything_is_made() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    let ended = arena.run("read-only", &[]).wait();
+    assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
+    assert!(said(&ended).contains("not writable; give a directory of your own with --out"));
+    arena.assert_clean("after a read-only directory");
+}
+
+#[test]
+fn a_second_lab_is_refused_and_told_who_is_first() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    let mut first = arena.run("first", &["trials.measure=30s"]);
+    first.wait_event("\"measure\"");
+    let ended = arena.run("second", &[]).wait();
+    assert_eq!(ended.status.code(), Some(3), "{}", ended.stderr);
+    let line = said(&ended);
+    let holder = format!("process {} (", first.child.id());
+    assert!(line.contains("one lab at a time; ") && line.contains(&holder), "{line}");
+    assert!(ended.stderr.contains("hint: "), "{}", ended.stderr);
+    first.signal(Signal::SIGINT);
+    assert_eq!(first.wait().status.code(), Some(130));
+    arena.assert_clean("after both");
+}
+
+/// The program as somebody without any privilege.
+fn nobody(arena: &Arena, sets: &[&str]) -> Ended {
+    let dir = arena.dir.path();
+    let program = dir.join("rxpath");
+    if !program.exists() {
+        std::fs::copy(env!("CARGO_BIN_EXE_rxpath"), &program).unwrap();
+    }
+    let out = dir.join("nobody");
+    std::fs::create_dir_all(&out).unwrap();
+    for path in [dir, program.as_path()] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    std::fs::set_permissions(&out, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let mut command = arena.inside("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"]);
+    command.arg(&program).args(["run", "udp-pinning", "--keep-noisy", "--out"]).arg(&out);
+    let quick =
+        ["load.rate=2k", "trials.ramp=100ms", "trials.settle=100ms", "trials.measure=200ms"];
+    for set in quick.iter().chain(["trials.blocks=1", "trials.max_blocks=1"].iter()).chain(sets) {
+        command.args(["--set", set]);
+    }
+    Run::start(command, out).wait()
+}
+
+#[test]
+fn without_root_a_lab_is_refused_and_loopback_works() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    let ended = nobody(&arena, &[]);
+    assert_eq!(ended.status.code(), Some(3), "{}", ended.stderr);
+    let line = said(&ended);
+    assert!(line.contains("needs CAP_NET_ADMIN"), "{line}");
+    assert!(ended.stderr.contains(
+        "hint: run as root (sudo), or on loopback without it: --set topology.kind=local"
+    ));
+    let ended = nobody(&arena, &["topology.kind=local"]);
+    assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.contains("report: "), "{}", ended.stdout);
+    arena.assert_clean("after runs without root");
+}
+
+#[test]
+fn a_port_in_use_on_loopback_is_a_usage_error_that_names_it() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    let _taken = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+    let port = _taken.local_addr().unwrap().port();
+    let port = [format!("serve.port={port}"), format!("load.port={port}")];
+    let ended = arena.run("port", &["topology.kind=local", port[0].as_str()]).wait();
+    assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
+    let line = said(&ended);
+    assert!(line.contains("serve died during set-up") && line.contains("in use"), "{line}");
+    arena.assert_clean("after a port in use");
+}
+
+#[test]
+fn a_namespace_name_that_is_taken_is_refused_and_left_alone() {
+    let Some(bed) = Bed::new() else { return };
+    let name = bed.owner.name("taken");
+    assert!(Command::new("ip").args(["netns", "add", &name]).status().unwrap().success());
+    let error = Namespace::create(&bed.owner, "taken").unwrap_err();
+    assert!(
+        matches!(&error, HostError::Kernel { errno, .. } if *errno == nix::errno::Errno::EEXIST as i32),
+        "{error:?}"
+    );
+    assert!(error.to_string().contains(&name), "{error}");
+    assert!(Path::new("/run/netns").join(&name).exists(), "it is somebody else's");
+    assert!(Command::new("ip").args(["netns", "del", &name]).status().unwrap().success());
+}
