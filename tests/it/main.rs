@@ -5,6 +5,7 @@
 
 mod corpus;
 mod dependency_rule;
+mod refusals;
 mod report_browser;
 mod report_command;
 mod schemas;

@@ -165,6 +165,7 @@ fn without_root_a_lab_is_refused_and_loopback_works() {
     let ended = nobody(&arena, &["topology.kind=local"]);
     assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
     assert!(ended.stdout.contains("report: "), "{}", ended.stdout);
+    assert!(said_warning(&arena), "other programs' traffic is said");
     arena.assert_clean("after runs without root");
 }
 
@@ -174,8 +175,8 @@ fn a_port_in_use_on_loopback_is_a_usage_error_that_names_it() {
         return;
     }
     let arena = Arena::new();
-    let _taken = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
-    let port = _taken.local_addr().unwrap().port();
+    let taken = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
     let port = [format!("serve.port={port}"), format!("load.port={port}")];
     let ended = arena.run("port", &["topology.kind=local", port[0].as_str()]).wait();
     assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
@@ -185,7 +186,7 @@ fn a_port_in_use_on_loopback_is_a_usage_error_that_names_it() {
 }
 
 #[test]
-fn a_namespace_name_that_is_taken_is_refused_and_left_alone() {
+fn a_namespace_name_that_istaken_is_refused_and_left_alone() {
     let Some(bed) = Bed::new() else { return };
     let name = bed.owner.name("taken");
     assert!(Command::new("ip").args(["netns", "add", &name]).status().unwrap().success());
@@ -197,4 +198,11 @@ fn a_namespace_name_that_is_taken_is_refused_and_left_alone() {
     assert!(error.to_string().contains(&name), "{error}");
     assert!(Path::new("/run/netns").join(&name).exists(), "it is somebody else's");
     assert!(Command::new("ip").args(["netns", "del", &name]).status().unwrap().success());
+}
+
+/// Whether the run of nobody says whose packets its counters hold.
+fn said_warning(arena: &Arena) -> bool {
+    let entries = std::fs::read_dir(arena.dir.path().join("nobody")).unwrap();
+    let mut runs = entries.map(|entry| RunReader::open(&entry.unwrap().path()).unwrap());
+    runs.any(|run| run.manifest.warnings.iter().any(|warning| warning.code == "shared-counters"))
 }
