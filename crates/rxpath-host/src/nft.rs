@@ -9,6 +9,10 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+mod droppers;
+
+pub use droppers::{Droppers, parse_droppers};
+
 use crate::HostError;
 use crate::netns::{Inside, Namespace};
 
@@ -70,13 +74,24 @@ impl Inside {
     ///
     /// **Cost** starts a process, some milliseconds.
     pub fn nft_counters(&mut self) -> Result<BTreeMap<String, u64>, HostError> {
-        let output = Command::new("nft")
-            .args(["-j", "list", "ruleset"])
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|e| start_error("nft", "nftables", &e))?;
-        parse_counters(&succeed("nft -j list ruleset", output)?)
+        parse_counters(&list_ruleset()?)
     }
+
+    /// The counters of the rules that drop, by the hook they hang on.
+    ///
+    /// **Cost** as [`Inside::nft_counters`].
+    pub fn nft_droppers(&mut self) -> Result<Droppers, HostError> {
+        parse_droppers(&list_ruleset()?)
+    }
+}
+
+fn list_ruleset() -> Result<Vec<u8>, HostError> {
+    let output = Command::new("nft")
+        .args(["-j", "list", "ruleset"])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| start_error("nft", "nftables", &e))?;
+    succeed(LIST_SOURCE, output)
 }
 
 impl Namespace {
@@ -98,35 +113,70 @@ impl Namespace {
     pub fn nft_counters(&self) -> Result<BTreeMap<String, u64>, HostError> {
         self.run(Inside::nft_counters)?
     }
+
+    /// As [`Inside::nft_droppers`].
+    pub fn nft_droppers(&self) -> Result<Droppers, HostError> {
+        self.run(Inside::nft_droppers)?
+    }
 }
 
 /// Reads the counters out of `nft -j list ruleset` (libnftables-json(5)).
 pub fn parse_counters(json: &[u8]) -> Result<BTreeMap<String, u64>, HostError> {
-    let source = "nft -j list ruleset";
-    let root: Value =
-        serde_json::from_slice(json).map_err(|e| HostError::malformed(source, 0, e.to_string()))?;
-    let objects = root
-        .get("nftables")
-        .and_then(Value::as_array)
-        .ok_or_else(|| HostError::malformed(source, 0, "no list `nftables`"))?;
-    let mut places = BTreeMap::<String, u32>::new();
     let mut found = BTreeMap::new();
-    for rule in objects.iter().filter_map(|object| object.get("rule")) {
-        let part = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or("?");
-        let chain = format!("nft.{}.{}.{}", part("family"), part("table"), part("chain"));
-        let place = places.entry(chain.clone()).or_default();
-        *place += 1;
-        let parts = rule.get("expr").and_then(Value::as_array).into_iter().flatten();
+    for rule in rules(&objects(json)?) {
         // A named counter is a text here and an object of its own; rules share it, so it has no place.
-        for counter in parts.filter_map(|part| part.get("counter")?.as_object()) {
+        for counter in rule.parts.iter().filter_map(|part| part.get("counter")?.as_object()) {
             for unit in ["packets", "bytes"] {
                 if let Some(value) = counter.get(unit).and_then(Value::as_u64) {
-                    *found.entry(format!("{chain}.{place}.{unit}")).or_default() += value;
+                    *found.entry(format!("{}.{unit}", rule.name())).or_default() += value;
                 }
             }
         }
     }
     Ok(found)
+}
+
+const LIST_SOURCE: &str = "nft -j list ruleset";
+
+fn objects(json: &[u8]) -> Result<Vec<Value>, HostError> {
+    let mut root: Value = serde_json::from_slice(json)
+        .map_err(|e| HostError::malformed(LIST_SOURCE, 0, e.to_string()))?;
+    match root.get_mut("nftables").map(Value::take) {
+        Some(Value::Array(objects)) => Ok(objects),
+        _ => Err(HostError::malformed(LIST_SOURCE, 0, "no list `nftables`")),
+    }
+}
+
+/// A rule of the list with its place in its chain, from 1.
+struct Rule<'a> {
+    chain: String,
+    place: u32,
+    parts: &'a [Value],
+}
+
+impl Rule<'_> {
+    /// What its counters' names begin with.
+    fn name(&self) -> String {
+        format!("{}.{}", self.chain, self.place)
+    }
+}
+
+fn rules(objects: &[Value]) -> Vec<Rule<'_>> {
+    let mut places = BTreeMap::<String, u32>::new();
+    let of = |rule| {
+        let chain = chain_name(rule, "chain");
+        let place = places.entry(chain.clone()).or_default();
+        *place += 1;
+        let parts = Value::as_array(rule.get("expr").unwrap_or(&Value::Null));
+        Rule { chain, place: *place, parts: parts.map_or(&[], Vec::as_slice) }
+    };
+    objects.iter().filter_map(|object| object.get("rule")).map(of).collect()
+}
+
+/// `nft.inet.t.in`; a chain has its own name under `name`, a rule its chain's under `chain`.
+fn chain_name(object: &Value, key: &str) -> String {
+    let part = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or("?");
+    format!("nft.{}.{}.{}", part("family"), part("table"), part(key))
 }
 
 #[cfg(test)]

@@ -175,11 +175,23 @@ pub fn set_nice(tid: i32, nice: i32) -> Result<i32, HostError> {
 
 /// Puts thread `tid` into `SCHED_IDLE`: it runs when nobody else on its CPU wants to (sched(7)).
 pub fn set_idle_policy(tid: i32) -> Result<(), HostError> {
-    let what = format!("set SCHED_IDLE for thread {tid}");
+    set_policy(tid, libc::SCHED_IDLE, "SCHED_IDLE")
+}
+
+/// Puts thread `tid` back into `SCHED_OTHER`, the policy that every thread has unless told otherwise.
+pub fn set_normal_policy(tid: i32) -> Result<(), HostError> {
+    set_policy(tid, libc::SCHED_OTHER, "SCHED_OTHER")
+}
+
+fn set_policy(tid: i32, policy: i32, name: &str) -> Result<(), HostError> {
     let param = libc::sched_param { sched_priority: 0 };
     // SAFETY: `param` lives across the call, which only reads it.
-    let result = unsafe { libc::sched_setscheduler(tid, libc::SCHED_IDLE, &raw const param) };
-    if result == 0 { Ok(()) } else { Err(HostError::last_os(what)) }
+    let result = unsafe { libc::sched_setscheduler(tid, policy, &raw const param) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(HostError::last_os(format!("set {name} for thread {tid}")))
+    }
 }
 
 /// The nice value of thread `tid`; 0 is the caller.

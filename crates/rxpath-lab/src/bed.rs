@@ -44,6 +44,16 @@ pub trait Bed {
     /// Starts a program on one side.
     fn spawn(&self, side: Side, command: Command) -> Result<Started, LabError>;
 
+    /// Ends what starves queues on purpose, so that they run empty once the load is over.
+    fn calm(&self) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    /// Bytes that wait in the queueing discipline of the sender's end, with their Ethernet headers.
+    fn queued_bytes(&self) -> Result<u64, LabError> {
+        Ok(0)
+    }
+
     /// What was changed to make it.
     fn changes(&self) -> &[Change];
 

@@ -13,4 +13,5 @@ pub mod peer;
 pub mod phase;
 pub mod program;
 mod start;
+mod waiting;
 pub mod window;

@@ -13,6 +13,7 @@ mod udp;
 mod units;
 mod view;
 
+pub use flow::waiting_packets;
 pub use input::{LedgerInput, Link, PathFacts, ReceiverSaid, SenderSaid};
 
 use schemars::JsonSchema;

@@ -92,6 +92,7 @@ pub fn feature_names(name: &str) -> Vec<&str> {
             "tx-tcp-ecn-segmentation",
             "tx-tcp-mangleid-segmentation",
             "tx-tcp6-segmentation",
+            "tx-tcp-accecn-segmentation",
         ],
         "lro" => vec!["rx-lro"],
         "rx" => vec!["rx-checksum"],

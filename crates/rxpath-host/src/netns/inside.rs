@@ -101,6 +101,15 @@ impl Inside {
         Ok(found)
     }
 
+    /// Bytes that wait in a device's root queueing disciplines now.
+    pub fn queued_bytes(&mut self, dev: &str) -> Result<u64, HostError> {
+        let links = self.route()?.links()?;
+        let Some(link) = links.iter().find(|link| link.name == dev) else { return Ok(0) };
+        let qdiscs = self.route()?.qdiscs()?;
+        let roots = qdiscs.iter().filter(|q| q.index == link.index && q.parent == u32::MAX);
+        Ok(roots.map(|qdisc| u64::from(qdisc.backlog_bytes)).sum())
+    }
+
     /// UDP sockets of the namespace, with their memory.
     pub fn udp_sockets(&mut self, port: Option<u16>) -> Result<Vec<UdpSocket>, HostError> {
         opened(&mut self.diag, Netlink::sock_diag)?.udp_sockets(port)

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_host::nft::Droppers;
 use rxpath_host::{HostError, Namespace};
 
 use crate::error::LabError;
 use crate::scenario::spec::Lab;
 
-/// Loads every rule of `lab`.
-pub fn load(tx: &Namespace, rx: &Namespace, lab: &Lab) -> Result<(), LabError> {
+/// Loads every rule of `lab` and says which drop, on each side.
+pub fn load(tx: &Namespace, rx: &Namespace, lab: &Lab) -> Result<[Droppers; 2], LabError> {
     for (ns, rules) in [(tx, &lab.nft_tx), (rx, &lab.nft_rx)] {
         if let Some(rules) = rules {
             ns.apply_nft(rules)?;
@@ -17,7 +18,8 @@ pub fn load(tx: &Namespace, rx: &Namespace, lab: &Lab) -> Result<(), LabError> {
     for line in &lab.iptables_rx {
         rx.apply_iptables(&line.split_whitespace().collect::<Vec<_>>())?;
     }
-    Ok(())
+    let of = |ns: &Namespace, any| if any { ns.nft_droppers() } else { Ok(Droppers::none()) };
+    Ok([of(tx, lab.nft_tx.is_some())?, of(rx, on_receiver(lab))?])
 }
 
 /// Whether the receiver's side has rules.

@@ -20,14 +20,15 @@ pub fn threads_of(device: &str) -> BTreeSet<i32> {
     task::processes(&root).unwrap_or_default().into_iter().filter(of_device).collect()
 }
 
-/// Places the threads that are new since `before`.
+/// Places the threads that are new since `before`, and returns them.
 pub fn place(
     device: &str,
     before: &BTreeSet<i32>,
     cpu: Option<u32>,
     idle: bool,
-) -> Result<(), LabError> {
-    for tid in threads_of(device).difference(before) {
+) -> Result<BTreeSet<i32>, LabError> {
+    let new: BTreeSet<i32> = threads_of(device).difference(before).copied().collect();
+    for tid in &new {
         if let Some(cpu) = cpu {
             thread::set_affinity(*tid, &CpuList(vec![cpu]))?;
         }
@@ -35,5 +36,5 @@ pub fn place(
             thread::set_idle_policy(*tid)?;
         }
     }
-    Ok(())
+    Ok(new)
 }

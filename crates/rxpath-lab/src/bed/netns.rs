@@ -4,14 +4,15 @@
 //! is the workload's. Addresses are the benchmarking ranges of RFC 2544 and RFC 5180, which route nowhere.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;
 
 use rxpath_core::Side;
 use rxpath_host::netlink::QdiscSpec;
+use rxpath_host::nft::Droppers;
 use rxpath_host::snapshot::Reader;
-use rxpath_host::{HostError, Namespace, Owner, Root};
+use rxpath_host::{HostError, Namespace, Owner, Root, thread};
 use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::{Link, PathFacts};
@@ -26,6 +27,16 @@ use crate::scenario::spec::{Lab, Qdisc};
 pub const DEVICE: &str = "veth";
 const TX_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const RX_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
+/// IPv6 of a link that is silent once it is up: no duplicate address detection, no router solicitations, and the
+/// repeated multicast listener reports within 10 ms, not over seconds. They enter IP and reach nobody, as if lost.
+const QUIET_IPV6: [(&str, &str); 6] = [
+    ("accept_dad", "0"),
+    ("dad_transmits", "0"),
+    ("router_solicitations", "0"),
+    ("accept_ra", "0"),
+    ("mldv1_unsolicited_report_interval", "10"),
+    ("mldv2_unsolicited_report_interval", "10"),
+];
 
 /// The bed. Dropping it ends the hogs and deletes both namespaces.
 pub struct NetnsBed {
@@ -35,7 +46,9 @@ pub struct NetnsBed {
     addresses: Vec<IpAddr>,
     changes: Vec<Change>,
     readers: RefCell<Readers>,
-    _hogs: Hogs,
+    droppers: [Droppers; 2],
+    napi_threads: BTreeSet<i32>,
+    hogs: RefCell<Hogs>,
 }
 
 struct Readers {
@@ -50,18 +63,24 @@ impl NetnsBed {
         let tx = Namespace::create(owner, "tx")?;
         let rx = Namespace::create(owner, "rx")?;
         let mut changes = Vec::new();
-        if !lab.ipv6 {
-            tx.disable_ipv6()?;
-            rx.disable_ipv6()?;
+        for ns in [&tx, &rx] {
+            if lab.ipv6 {
+                for (setting, value) in QUIET_IPV6 {
+                    // Not checked: the kernel rounds times to its clock ticks, and all of it only saves waiting.
+                    ns.set_sysctl(&format!("net.ipv6.conf.default.{setting}"), value)?;
+                }
+            } else {
+                ns.disable_ipv6()?;
+            }
         }
         sysctls(&tx, Side::Tx, lab, &mut changes)?;
         sysctls(&rx, Side::Rx, lab, &mut changes)?;
         tx.veth_to(DEVICE, &rx, DEVICE, lab.queues.max(1))?;
         let addresses = link(&tx, &rx, lab)?;
         features(&tx, &rx, lab, &mut changes)?;
-        steering(&rx, lab, &mut changes)?;
+        let napi_threads = steering(&rx, lab, &mut changes)?;
         queueing(&tx, lab, &mut changes)?;
-        filters::load(&tx, &rx, lab)?;
+        let droppers = filters::load(&tx, &rx, lab)?;
         let reader = |ns: &Namespace| ns.run(|inside| Reader::protocols(&inside.root()));
         let readers =
             Readers { tx: reader(&tx)?, rx: reader(&rx)?, machine: Reader::softnet(&Root::host()) };
@@ -73,7 +92,9 @@ impl NetnsBed {
             addresses,
             changes,
             readers: RefCell::new(readers),
-            _hogs: hogs,
+            droppers,
+            napi_threads,
+            hogs: RefCell::new(hogs),
         })
     }
 
@@ -135,8 +156,8 @@ fn features(
     lab: &Lab,
     changes: &mut Vec<Change>,
 ) -> Result<(), LabError> {
-    let tx_wanted =
-        [("tx-tcp-segmentation", lab.tso), ("tx-udp-segmentation", lab.udp_segmentation)];
+    // Every kind of TSO: a veth feeds its peer's NAPI only when all are off (`NETIF_F_ALL_TSO`).
+    let tx_wanted = [("tso", lab.tso), ("tx-udp-segmentation", lab.udp_segmentation)];
     let rx_wanted = [("rx-gro", lab.gro), ("rx-udp-gro-forwarding", lab.udp_gro_forwarding)];
     for (side, ns, wanted) in [(Side::Tx, tx, tx_wanted), (Side::Rx, rx, rx_wanted)] {
         for change in ns.set_features(DEVICE, &wanted)? {
@@ -146,7 +167,12 @@ fn features(
     Ok(())
 }
 
-fn steering(rx: &Namespace, lab: &Lab, changes: &mut Vec<Change>) -> Result<(), LabError> {
+/// Returns the link's NAPI threads, which there are when NAPI is threaded.
+fn steering(
+    rx: &Namespace,
+    lab: &Lab,
+    changes: &mut Vec<Change>,
+) -> Result<BTreeSet<i32>, LabError> {
     if !lab.rps_cpus.is_empty() {
         for queue in 0..lab.queues.max(1) {
             let change = rx.set_queue_attr(
@@ -160,9 +186,9 @@ fn steering(rx: &Namespace, lab: &Lab, changes: &mut Vec<Change>) -> Result<(), 
     if lab.threaded {
         let before = napi::threads_of(DEVICE);
         note(Side::Rx, rx.set_dev_attr(DEVICE, "threaded", "1")?.applied()?, changes);
-        napi::place(DEVICE, &before, lab.napi_cpu, lab.napi_idle)?;
+        return napi::place(DEVICE, &before, lab.napi_cpu, lab.napi_idle);
     }
-    Ok(())
+    Ok(BTreeSet::new())
 }
 
 fn queueing(tx: &Namespace, lab: &Lab, changes: &mut Vec<Change>) -> Result<(), LabError> {
@@ -240,6 +266,24 @@ impl Bed for NetnsBed {
         Ok(Box::new(ns.spawn(command)?))
     }
 
+    fn calm(&self) -> Result<(), LabError> {
+        self.hogs.replace(Hogs::default());
+        if self.lab.napi_idle {
+            // Others on the machine may keep its CPU busy as well.
+            for tid in &self.napi_threads {
+                thread::set_normal_policy(*tid)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn queued_bytes(&self) -> Result<u64, LabError> {
+        if self.lab.qdisc_tx.is_none() {
+            return Ok(0);
+        }
+        Ok(self.tx.run(|inside| inside.queued_bytes(DEVICE))??)
+    }
+
     fn changes(&self) -> &[Change] {
         &self.changes
     }
@@ -256,17 +300,20 @@ impl Bed for NetnsBed {
     }
 
     fn path(&self) -> PathFacts {
-        // With rules the derived terms stand on the kernel's counters; without any it is known that none drops.
-        let rules = (!filters::on_receiver(&self.lab)).then(Vec::new);
+        let named = |side: Side, rules: &Option<Vec<String>>| {
+            let rules = rules.as_ref()?.iter();
+            Some(rules.map(|rule| format!("{side}/{rule}")).collect())
+        };
+        let [tx, rx] = &self.droppers;
         PathFacts {
             tx_device: Some(DEVICE.into()),
             tx_qdisc: None,
             rx_device: Some(DEVICE.into()),
             v6: self.lab.ipv6,
             link: if self.has_napi() { Link::VethNapi } else { Link::VethPlain },
-            egress_rules: self.lab.nft_tx.is_none().then(Vec::new),
-            input_rules: rules.clone(),
-            ingress_rules: rules,
+            egress_rules: named(Side::Tx, &tx.egress),
+            input_rules: named(Side::Rx, &rx.input),
+            ingress_rules: named(Side::Rx, &rx.ingress),
         }
     }
 

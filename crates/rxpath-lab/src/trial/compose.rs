@@ -14,7 +14,7 @@ use super::conduct::{Raw, SideRaw};
 use super::evidence::{Seen, SideSeen, gather};
 use super::noise::{self, Disturbance};
 use super::observe::Between;
-use super::{kernel_lines, window};
+use super::{kernel_lines, waiting, window};
 use crate::bed::Bed;
 use crate::error::LabError;
 use crate::scenario::spec::{Variant, Workload};
@@ -44,7 +44,8 @@ pub fn compose(
     let said =
         Said { load: ours(&variant.load, &raw.load)?, serve: ours(&variant.serve, &raw.serve)? };
     let moved = raw.counters[1].since(&raw.counters[0]);
-    let input = ledger_input(variant, bed.path(), &said, &moved);
+    let mut input = ledger_input(variant, bed.path(), &said, &moved);
+    input.sender.queued_packets = waiting::datagrams(raw.queued_bytes, variant);
     let ledger = Ledger::from_counters(&input, &moved);
     let [from, to] = raw.between.window_ns;
     let load_span = window::span(&raw.load.lines, from, to).unwrap_or_default();
@@ -112,15 +113,7 @@ fn ledger_input(variant: &Variant, path: PathFacts, said: &Said, moved: &Moved) 
         )
     };
     let sender = if let Some(load) = &said.load {
-        SenderSaid {
-            offered_packets: load.offered_packets,
-            sent_packets: load.sent_packets,
-            send_errors: load.send_errors.clone(),
-            segments_per_send: load.segments_per_send.max(1),
-            full_batches: true,
-            raw: is_raw(&variant.load),
-            queued_packets: 0,
-        }
+        sender_said(variant, load)
     } else {
         foreign_sender(kernel("tx", "OutDatagrams") + kernel("tx", "SndbufErrors"), &path, moved)
     };
@@ -157,6 +150,19 @@ fn foreign_sender(udp: u64, path: &PathFacts, moved: &Moved) -> SenderSaid {
     let raw = udp == 0;
     let sent = if raw { device("tx.packets") + device("tx.dropped") } else { udp };
     SenderSaid { offered_packets: sent, sent_packets: sent, raw, ..SenderSaid::default() }
+}
+
+/// What our own sender says.
+pub(super) fn sender_said(variant: &Variant, load: &LoadResult) -> SenderSaid {
+    SenderSaid {
+        offered_packets: load.offered_packets,
+        sent_packets: load.sent_packets,
+        send_errors: load.send_errors.clone(),
+        segments_per_send: load.segments_per_send.max(1),
+        full_batches: true,
+        raw: is_raw(&variant.load),
+        queued_packets: 0,
+    }
 }
 
 /// Datagrams that draining left in a socket: their memory over one datagram's.

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::kernel_lines::Watcher;
 use super::observe::{Between, Mark, Ours};
 use super::peer::Peer;
-use super::{phase, start, window};
+use super::{phase, start, waiting, window};
 use crate::bed::Bed;
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
@@ -47,6 +47,8 @@ pub struct Raw {
     pub counters: [Snapshot; 2],
     /// The machine over the window.
     pub between: Between,
+    /// What still waited in the sender's queueing discipline then.
+    pub queued_bytes: u64,
     /// The sending side.
     pub load: SideRaw,
     /// The receiving side.
@@ -88,7 +90,7 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     let (load, serve) = (start::load(job, bed)?, start::serve(job, bed)?);
     let mut trial = Trial { job, bed, load, serve, watcher, warnings: Vec::new() };
     trial.wait_ready()?;
-    let before = trial.rest("before the load")?;
+    let before = trial.rest("before the load", &|_| true)?;
     begin("ramp");
     let ramp_end = trial.start()?;
     trial.pass(ramp_end, "ramp")?;
@@ -98,14 +100,17 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     let between = trial.measure()?;
     begin("drain");
     let load = trial.load.stop(RESULT_LIMIT + own_length(job), job.stop)?;
-    trial.rest("after the load")?;
+    trial.bed.calm()?;
+    let empty = |now: &Snapshot| waiting::nothing(job.variant, bed, &load, [&before, now]);
+    trial.rest("after the load", &empty)?;
     let serve = match &mut trial.serve {
         Some(serve) => serve.stop(RESULT_LIMIT, job.stop)?,
         None => Value::Null,
     };
     begin("read");
-    let after = trial.rest("after draining")?;
-    trial.finish([before, after], between, load, serve)
+    let after = trial.rest("after draining", &|_| true)?;
+    let queued_bytes = bed.queued_bytes()?;
+    Ok(Raw { queued_bytes, ..trial.finish([before, after], between, load, serve)? })
 }
 
 /// Foreign programs print no lines of ours: the kernel's counters stand in for them. Without a server there are no
@@ -189,15 +194,23 @@ impl Trial<'_> {
         Ok(Between::marks(&from, &Mark::take(&ours), &ours))
     }
 
-    fn rest(&mut self, when: &str) -> Result<Snapshot, LabError> {
-        if let Some(snapshot) = phase::at_rest(self.bed, REST_LIMIT, self.job.stop)? {
+    fn rest(
+        &mut self,
+        when: &str,
+        empty: &dyn Fn(&Snapshot) -> bool,
+    ) -> Result<Snapshot, LabError> {
+        if let Some(snapshot) = phase::at_rest(self.bed, REST_LIMIT, self.job.stop, empty)? {
             return Ok(snapshot);
         }
         if !self.bed.shared_with_others() {
-            let text = format!("counters still moved {} s {when}", REST_LIMIT.as_secs());
+            let text = format!(
+                "counters still moved or packets still waited {} s {when}",
+                REST_LIMIT.as_secs()
+            );
             let warning = Warning::new("counters-moving", text);
-            self.warnings
-                .push(warning.because("something in the lab went on sending or receiving"));
+            self.warnings.push(
+                warning.because("a queue did not run empty, or something in the lab went on"),
+            );
         }
         Ok(self.bed.snapshot())
     }
@@ -217,7 +230,8 @@ impl Trial<'_> {
             self.warnings.extend(serve.close()?);
         }
         self.warnings.extend(self.load.close()?);
-        Ok(Raw { counters, between, load, serve: serve_side, warnings: self.warnings })
+        let (queued_bytes, warnings) = (0, self.warnings);
+        Ok(Raw { counters, between, queued_bytes, load, serve: serve_side, warnings })
     }
 }
 

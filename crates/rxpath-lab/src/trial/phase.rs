@@ -14,20 +14,23 @@ const REST: Duration = Duration::from_millis(30);
 /// How often a wait looks up.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// Waits until two readings in a row are equal and returns the last; `None` when that did not happen in time.
+/// Waits until two readings in a row are equal and `empty` says that no queue between the two sides holds a packet;
+/// returns the last reading. `None` when that did not happen in time.
 ///
-/// Only the two sides' counters count: the machine's own may move for reasons that are not the lab's.
+/// Only the two sides' counters count: the machine's own may move for reasons that are not the lab's. They alone are
+/// not enough: a ring whose NAPI thread gets no CPU time is full and moves nothing.
 pub fn at_rest(
     bed: &dyn Bed,
     limit: Duration,
     stop: &AtomicBool,
+    empty: &dyn Fn(&Snapshot) -> bool,
 ) -> Result<Option<Snapshot>, LabError> {
     let deadline = Instant::now() + limit;
     let mut before = bed.snapshot();
     loop {
         pause(REST, stop)?;
         let now = bed.snapshot();
-        if sides(&before).eq(sides(&now)) {
+        if sides(&before).eq(sides(&now)) && empty(&now) {
             return Ok(Some(now));
         }
         if Instant::now() >= deadline {

@@ -105,7 +105,7 @@ fn ingress_in_datagrams(view: View<'_>, units: &Units, counted: Option<i64>) -> 
 }
 
 /// Backlog drops among the packets that a device counted: a NAPI device counts before its backlog drops.
-fn backlog_behind_device(view: View<'_>) -> i64 {
+pub(super) fn backlog_behind_device(view: View<'_>) -> i64 {
     let behind = matches!(view.link(), Link::VethNapi | Link::Nic);
     if behind { view.rx_link("rx.dropped") } else { 0 }
 }
@@ -155,6 +155,7 @@ fn netfilter(view: View<'_>, units: &Units) -> Option<Term> {
             formula.push_str(&counter);
         }
     }
+    packets -= view.unheard_multicast(Side::Rx);
     let fragments = view.ip(Side::Rx, "ReasmReqds");
     if fragments != 0 {
         packets -= fragments - view.ip(Side::Rx, "ReasmOKs");

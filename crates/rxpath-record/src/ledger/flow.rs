@@ -1,12 +1,13 @@
 //! Where a gap lies: what left each stage against what reached the next.
 //!
-//! Only for a ledger that does not close. Nothing here is a term.
+//! For a ledger that does not close, and for the wait until it can. Nothing here is a term.
 
 use rxpath_core::Side;
 
-use super::input::Link;
+use super::input::{LedgerInput, Link};
 use super::units::{Unit, Units};
 use super::view::View;
+use crate::counters::Moved;
 
 /// Notes on each pair of neighbouring counters that differ.
 pub(super) fn gaps(view: View<'_>, units: &Units) -> Vec<String> {
@@ -17,15 +18,48 @@ pub(super) fn gaps(view: View<'_>, units: &Units) -> Vec<String> {
     notes
 }
 
-fn to_device(view: View<'_>, units: &Units) -> Option<String> {
+/// Datagrams that were sent and that neither a counter of the link nor one of a loss has seen: they wait in the
+/// queueing discipline, in the ring of a NAPI device or in a CPU's backlog.
+///
+/// Never below zero; zero also where the counters cannot tell. The counters of a loss need not be at rest.
+pub fn waiting_packets(input: &LedgerInput, moved: &Moved) -> u64 {
+    let view = View { input, moved };
+    let units = Units::of(view);
+    let before_link = gap_to_device(view, &units).unwrap_or(0);
+    let behind = gap_to_ip(view, &units).unwrap_or(0);
+    (before_link.max(0) + behind.max(0)).unsigned_abs()
+}
+
+/// Datagrams between the link and IP: in a backlog, unless an ingress hook that nothing counts took them.
+fn gap_to_ip(view: View<'_>, units: &Units) -> Option<i64> {
+    let rules = view.input.path.ingress_rules.as_ref()?;
+    let hook: i64 = rules.iter().map(|rule| view.get(rule)).sum();
+    let backlog = super::arriving::backlog_behind_device(view);
+    let (Unit::Each(device), lost) = (units.device, super::arriving::lost_before_ip(view, units)?)
+    else {
+        return None;
+    };
+    match (backlog, units.ip) {
+        (0, _) => Some(lost - hook * device),
+        (_, Unit::Each(ip)) => Some(lost - hook * device - backlog * ip),
+        (_, Unit::Mixed { .. }) => None,
+    }
+}
+
+fn gap_to_device(view: View<'_>, units: &Units) -> Option<i64> {
     let (Unit::Each(queue), Unit::Each(device)) = (units.qdisc, units.device) else { return None };
-    let name = view.tx_link_name("tx.packets")?;
+    view.input.path.tx_device.as_ref()?;
     let sender = &view.input.sender;
     let entered = (sender.sent_packets + super::sending::full_queue(sender)) as i64;
     let packets =
         view.tx_link("tx.packets") + view.tx_link("tx.dropped") - view.foreign_out(Side::Tx);
     let drops = view.qdisc().map_or(0, |(_, drops)| drops) + super::sending::egress_packets(view);
-    let gap = entered - drops * queue - packets * device - sender.queued_packets as i64;
+    Some(entered - drops * queue - packets * device - sender.queued_packets as i64)
+}
+
+fn to_device(view: View<'_>, units: &Units) -> Option<String> {
+    let name = view.tx_link_name("tx.packets")?;
+    let gap = gap_to_device(view, units)?;
     if gap == 0 {
         return None;
     }
@@ -48,6 +82,7 @@ fn through_udp(view: View<'_>, units: &Units) -> Option<String> {
     let name = view.ip_name(Side::Rx, "InDelivers");
     let entered = (view.get(&name) - view.foreign_at_ip(Side::Rx)
         + view.ip(Side::Rx, "InUnknownProtos")
+        + view.unheard_multicast(Side::Rx)
         - view.udp(Side::Rx, "NoPorts"))
         * unit;
     let of_errors = if view.input.receiver.gro { unit } else { 1 };

@@ -90,6 +90,19 @@ impl<'a> View<'a> {
         self.get(&name::snmp(side, icmp, "InMsgs"))
             + self.get(&name::snmp(side, "Tcp", "InSegs"))
             + self.ip(side, "InUnknownProtos")
+            + self.unheard_multicast(side)
+    }
+
+    /// IPv6 multicasts that entered IP and that nobody on this side listens to: listener reports of the other end,
+    /// most of all. The workload is unicast. At least this many: what ICMPv6 took may have been multicast, too.
+    ///
+    /// **Source** net/ipv6/ip6_input.c `ip6_mc_input`: counts `InMcastPkts`, and drops without a counter.
+    pub fn unheard_multicast(self, side: Side) -> i64 {
+        if !self.input.path.v6 {
+            return 0;
+        }
+        let icmp = self.get(&name::snmp(side, "Icmp6", "InMsgs"));
+        (self.ip(side, "InMcastPkts") - icmp).max(0)
     }
 
     /// Packets of the other family, which the device counts and IP of this family does not.

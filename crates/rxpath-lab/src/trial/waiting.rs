@@ -1,0 +1,41 @@
+//! Packets that wait in queues between the two sides, where no counter moves while they do.
+
+use rxpath_load::udp::result::LoadResult;
+use rxpath_record::counters::Snapshot;
+use rxpath_record::ledger::{LedgerInput, ReceiverSaid, waiting_packets};
+use serde_json::Value;
+
+use super::compose::sender_said;
+use crate::bed::Bed;
+use crate::scenario::spec::{Variant, Workload};
+
+/// Ethernet header.
+const ETHERNET_BYTES: u64 = 14;
+/// UDP header.
+const UDP_BYTES: u64 = 8;
+
+/// Whether every datagram of the load has left the queues, by the counters at both of their ends.
+///
+/// Only known for our own sender, who knows what it sent, and where nobody else's packets are counted with its.
+pub fn nothing(variant: &Variant, bed: &dyn Bed, load: &Value, around: [&Snapshot; 2]) -> bool {
+    if bed.shared_with_others() || !matches!(variant.load, Workload::Udp { .. }) {
+        return true;
+    }
+    let Ok(load) = serde_json::from_value::<LoadResult>(load.clone()) else { return true };
+    let input = LedgerInput {
+        sender: sender_said(variant, &load),
+        receiver: ReceiverSaid::default(),
+        path: bed.path(),
+    };
+    waiting_packets(&input, &around[1].since(around[0])) == 0
+}
+
+/// Datagrams in this many bytes of a queueing discipline.
+///
+/// **Source** net/core/dev.c `qdisc_pkt_len_init`: the length of an aggregate is that of its segments, each with
+/// headers.
+pub fn datagrams(queued_bytes: u64, variant: &Variant) -> u64 {
+    let Workload::Udp { size_bytes, .. } = &variant.load else { return 0 };
+    let ip = if variant.lab.ipv6 { 40 } else { 20 };
+    queued_bytes / (ETHERNET_BYTES + ip + UDP_BYTES + u64::from(*size_bytes))
+}
