@@ -6,9 +6,11 @@
 mod arena;
 mod bed;
 mod cleanup;
+mod experiment;
 mod faults;
 mod filter;
 mod kills;
+mod losses;
 mod namespace;
 #[path = "../support/skip.rs"]
 mod skip;

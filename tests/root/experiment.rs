@@ -1,0 +1,43 @@
+//! Runs the built program on a scenario file, as a user does, and reads what it prints.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use rxpath_record::manifest::{Manifest, Trial};
+
+/// A trial that has ended.
+pub type Ended = Trial;
+
+/// Waits for the machine's other labs this long.
+const LOCK_PATIENCE: Duration = Duration::from_secs(300);
+
+/// The trials of `tests/data/scenarios/NAME.toml`, each variant once, with `--set` for each of `sets`.
+pub fn run(name: &str, sets: &[&str]) -> Vec<Ended> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/data/scenarios")
+        .join(format!("{name}.toml"));
+    let out = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    command.arg("run").arg(file).args(["--trials", "1", "--keep-noisy", "--json", "--out"]);
+    command.arg(out.path()).args(sets.iter().flat_map(|set| ["--set", set]));
+    let output = in_turn(&mut command);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    // Whether the machine was quiet is nothing to this test: counts are counts.
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}: {errors}", output.status);
+    let mut envelope: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let manifest: Manifest = serde_json::from_value(envelope["result"].take()).unwrap();
+    manifest.trials
+}
+
+/// One lab at a time: tries again while another has the lock.
+fn in_turn(command: &mut Command) -> Output {
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        let output = command.output().unwrap();
+        let busy = String::from_utf8_lossy(&output.stderr).contains("one lab at a time");
+        if !busy || Instant::now() >= deadline {
+            return output;
+        }
+    }
+}
