@@ -114,7 +114,7 @@ fn the_report_stays_at_home_and_fits() {
     };
     let dir = tempfile::tempdir().unwrap();
     let mut browser = Browser::start(program);
-    for name in ["million-pps", "one-variant", "partial"] {
+    for name in ["million-pps", "one-variant", "partial", "recorded-demo"] {
         let page = report(&fixture(name), dir.path());
         let seen = hold(&mut browser, &page);
         assert_ne!(seen[0], seen[1], "{name}: light and dark look the same");

@@ -44,14 +44,14 @@ fn outline(page: &str) -> String {
 
 #[test]
 fn the_order_of_the_page_is_the_documented_one() {
-    for name in ["million-pps", "one-variant", "partial"] {
+    for name in ["million-pps", "one-variant", "partial", "recorded-demo"] {
         insta::assert_snapshot!(format!("outline-{name}"), outline(&html(&open(&fixture(name)))));
     }
 }
 
 #[test]
 fn markdown_is_short_and_whole() {
-    for name in ["million-pps", "one-variant", "partial"] {
+    for name in ["million-pps", "one-variant", "partial", "recorded-demo"] {
         insta::assert_snapshot!(format!("markdown-{name}"), markdown(&open(&fixture(name))));
     }
 }

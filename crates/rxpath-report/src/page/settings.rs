@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use maud::html;
 use rxpath_record::event::What;
+use serde_json::Value;
 
 use super::Section;
 use super::part::{Table, fold, table};
@@ -41,10 +42,15 @@ pub(super) fn section(run: &Run) -> Option<Section> {
     })
 }
 
-/// A JSON value as a person writes it: strings without quotes.
-pub(super) fn plain(value: &serde_json::Value) -> String {
+/// A JSON value as a person writes it: strings without quotes, lists with commas, objects as `key value`.
+pub(super) fn plain(value: &Value) -> String {
     match value {
-        serde_json::Value::String(text) => text.clone(),
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(", "),
+        Value::Object(fields) => {
+            let pair = |(key, value): (&String, &Value)| format!("{key} {}", plain(value));
+            fields.iter().map(pair).collect::<Vec<_>>().join(", ")
+        }
         other => other.to_string(),
     }
 }
@@ -57,4 +63,15 @@ fn changed(run: &Run) -> Table {
         }
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_words() {
+        let value = serde_json::json!({"a": [1, "x"], "b": null});
+        assert_eq!(plain(&value), "a 1, x, b null");
+    }
 }
