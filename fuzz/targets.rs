@@ -13,6 +13,8 @@ use rxpath_host::procfs::{
 };
 use rxpath_host::sysfs::device;
 use rxpath_lab::scenario;
+use rxpath_load::control::Order;
+use rxpath_load::udp::header::Header;
 use rxpath_record::run::{parse_environment, parse_events, parse_manifest};
 
 /// One target: it must return, whatever the bytes are.
@@ -30,6 +32,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("interrupts", |bytes| text(bytes, |t| drop(interrupts::parse(t)))),
     ("kernel_config", |bytes| text(bytes, |t| drop(kernel_config::parse(t)))),
     ("kernel_config_gz", |bytes| drop(kernel_config::parse_gz(bytes))),
+    ("load_header", |bytes| drop(Header::read(bytes))),
+    ("load_order", |bytes| text(bytes, |t| drop(t.parse::<Order>()))),
     ("manifest", |bytes| text(bytes, |t| drop(parse_manifest(t)))),
     ("netlink_frames", netlink_frames),
     ("netlink_link", |bytes| drop(Link::parse(bytes))),

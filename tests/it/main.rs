@@ -11,3 +11,4 @@ mod report_command;
 mod schemas;
 #[path = "../support/skip.rs"]
 mod skip;
+mod udp;

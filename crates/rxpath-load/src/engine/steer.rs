@@ -15,7 +15,7 @@ const RETURN_A: u16 = 0x16;
 /// Steers to the socket of the thread that is pinned to the CPU on which the softirq runs, and by CPU
 /// number modulo sockets where there is none.
 ///
-/// **Source** `run_bpf_filter`, net/core/sock_reuseport.c: the program's result is the index of the socket.
+/// **Source** `run_bpf_filter`, `net/core/sock_reuseport.c`: the program's result is the index of the socket.
 pub fn by_cpu(first: &Socket, cpus: &[u32], sockets: usize) -> std::io::Result<()> {
     let op = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     let cpu = (libc::SKF_AD_OFF + libc::SKF_AD_CPU) as u32;

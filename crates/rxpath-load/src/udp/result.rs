@@ -28,6 +28,9 @@ pub struct ServeResult {
     /// One-way delay from the sender's stamp to the read, when both run on one clock.
     pub one_way_delay_us: Option<Quantiles>,
     /// Kernel receive stamp to read, with `--stamps`.
+    ///
+    /// **Caveat** the first datagrams may carry no stamp: the kernel switches stamping on by a work item
+    /// (`net_enable_timestamp`, net/core/dev.c).
     pub socket_wait_us: Option<Quantiles>,
     /// User CPU time of the process.
     pub cpu_user_s: f64,

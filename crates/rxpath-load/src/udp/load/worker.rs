@@ -314,10 +314,11 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    fn report(self, thread: ThreadResult) -> Report {
+    fn report(self, mut thread: ThreadResult) -> Report {
+        thread.seen_cpus = self.seen_cpus;
         let segments = self.plan.layout.segments as u64;
         Report {
-            thread: ThreadResult { seen_cpus: self.seen_cpus, ..thread },
+            thread,
             asked: self
                 .asked_messages
                 .map_or(self.tally.offered.get(), |messages| messages * segments),

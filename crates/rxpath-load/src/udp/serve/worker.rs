@@ -250,9 +250,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn report(self, thread: ThreadResult) -> Report {
+    fn report(self, mut thread: ThreadResult) -> Report {
+        thread.seen_cpus = self.seen_cpus;
         Report {
-            thread: ThreadResult { seen_cpus: self.seen_cpus, ..thread },
+            thread,
             meter: self.meter,
             truncated: self.truncated,
             reads: self.reads,

@@ -1,0 +1,264 @@
+//! Sender and receiver over loopback, without root: every datagram is accounted for.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use rxpath_load::engine::clock;
+use rxpath_load::udp::load::Load;
+use rxpath_load::udp::load::options::LoadOptions;
+use rxpath_load::udp::result::{LoadResult, ServeResult};
+use rxpath_load::udp::serve::Serve;
+use rxpath_load::udp::serve::options::{ServeOptions, Sockets, Stall};
+use rxpath_load::udp::workload::Workload;
+
+const V4: &str = "127.0.0.1:0";
+const V6: &str = "[::1]:0";
+
+fn addr(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+fn until(what: &str, mut is_there: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_there() {
+        assert!(Instant::now() < deadline, "no {what} within a minute");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Runs a sender into a receiver until the sender is through.
+fn run(serve: ServeOptions, load: impl FnOnce(&mut LoadOptions)) -> (LoadResult, ServeResult) {
+    let mut serve = Serve::open(serve).unwrap();
+    let mut options = LoadOptions::new(vec![serve.local()]);
+    load(&mut options);
+    let mut load = Load::open(options).unwrap();
+    load.start(clock::now_ns());
+    until("end of the sender", || load.is_done());
+    let sent = load.finish().unwrap().result;
+    // Loopback delivers inside of the send call: what was sent is queued, read or dropped by now.
+    let delivered = serve.finish().unwrap().result;
+    (sent, delivered)
+}
+
+fn conserved(sent: &LoadResult, got: &ServeResult) {
+    assert_eq!(sent.offered_packets, sent.sent_packets + sent.send_errors_packets);
+    assert_eq!(got.in_flight_bytes, 0);
+    assert_eq!(sent.sent_packets, got.delivered_packets + got.socket_drops_packets);
+}
+
+#[test]
+fn a_paced_count_arrives_whole() {
+    let (sent, got) = run(ServeOptions::new(addr(V4)), |load| {
+        load.count = Some(2000);
+        load.rate_pps = Some(20_000);
+    });
+    conserved(&sent, &got);
+    assert_eq!((sent.asked_packets, sent.offered_packets), (2000, 2000));
+    let late = sent.lateness_us.unwrap();
+    assert!(late.p50 <= late.p99 && late.p99 <= late.max);
+    assert!(got.sequence.checked);
+    assert_eq!(got.sequence.streams_count, 1);
+    assert_eq!(got.delivered_bytes, got.delivered_packets * 32);
+    let delay = got.one_way_delay_us.expect("one clock");
+    assert_eq!(delay.samples_count, got.delivered_packets);
+}
+
+#[test]
+fn both_families_and_one_call_per_datagram() {
+    for family in [V4, V6] {
+        let mut serve = ServeOptions::new(addr(family));
+        serve.batch = 1;
+        let (sent, got) = run(serve, |load| {
+            load.count = Some(5000);
+            load.batch = 1;
+        });
+        conserved(&sent, &got);
+        assert_eq!(sent.sent_packets, 5000);
+        assert_eq!(sent.threads[0].calls_count, 5000);
+        assert_eq!(got.threads[0].calls_count, got.delivered_packets);
+    }
+}
+
+#[test]
+fn gso_is_counted_by_datagram_with_and_without_gro() {
+    for gro in [false, true] {
+        let mut serve = ServeOptions::new(addr(V4));
+        serve.gro = gro;
+        serve.rcvbuf = Some(4 << 20);
+        let (sent, got) = run(serve, |load| {
+            load.gso = Some(20);
+            load.count = Some(2000);
+            load.rate_pps = Some(20_000);
+        });
+        assert_eq!((sent.sent_packets, sent.segments_per_send), (2000, 20));
+        assert_eq!((got.delivered_packets, got.socket_drops_packets), (2000, 0), "gro {gro}");
+        assert_eq!(got.delivered_bytes, 64_000);
+        assert_eq!((got.sequence.lost_packets, got.sequence.reordered_packets), (0, 0));
+        assert_eq!(got.sockets[0].reads_count, if gro { 100 } else { 2000 });
+    }
+}
+
+#[test]
+fn a_small_buffer_drops_and_every_drop_is_counted() {
+    let mut serve = ServeOptions::new(addr(V4));
+    serve.rcvbuf = Some(8192);
+    serve.work_ns = 20_000;
+    let (sent, got) = run(serve, |load| load.count = Some(20_000));
+    conserved(&sent, &got);
+    assert!(got.socket_drops_packets > 0);
+    // Numbers that never came, except those behind the last one delivered.
+    assert!(got.sequence.lost_packets <= got.socket_drops_packets);
+    assert_eq!(got.sockets[0].drops_packets, got.socket_drops_packets);
+}
+
+#[test]
+fn reuseport_splits_flows_and_loses_none() {
+    let mut serve = ServeOptions::new(addr(V4));
+    serve.threads = 2;
+    serve.sockets = Sockets::Reuseport;
+    let (sent, got) = run(serve, |load| {
+        load.flows = Some(32);
+        load.threads = 2;
+        load.count = Some(6400);
+        load.rate_pps = Some(64_000);
+    });
+    conserved(&sent, &got);
+    assert_eq!((got.sockets.len(), got.threads.len(), sent.threads.len()), (2, 2, 2));
+    assert_eq!(got.sequence.streams_count, 32);
+    assert_eq!(got.sequence.reordered_packets, 0);
+    let split: u64 = got.sockets.iter().map(|socket| socket.delivered_packets).sum();
+    assert_eq!(split, got.delivered_packets);
+}
+
+#[test]
+fn threads_on_one_socket_lose_nothing_in_the_sum() {
+    let mut serve = ServeOptions::new(addr(V4));
+    serve.threads = 2;
+    serve.rcvbuf = Some(4 << 20);
+    let (sent, got) = run(serve, |load| {
+        load.count = Some(4000);
+        load.rate_pps = Some(20_000);
+    });
+    conserved(&sent, &got);
+    assert_eq!(got.sequence.lost_packets, got.socket_drops_packets);
+}
+
+#[test]
+fn a_stalling_reader_with_stamps_still_counts_all() {
+    let mut serve = ServeOptions::new(addr(V4));
+    serve.stamps = true;
+    serve.stall = Some(Stall { sleep_ns: 20_000_000, every_ns: 50_000_000 });
+    let (sent, got) = run(serve, |load| {
+        load.duration_ns = Some(200_000_000);
+        load.rate_pps = Some(1000);
+    });
+    conserved(&sent, &got);
+    assert_eq!(sent.asked_packets, 200);
+    // The kernel switches stamping on by a work item a moment after the first socket asks for it.
+    let stamped = got.socket_wait_us.unwrap().samples_count;
+    assert!(stamped > 0 && stamped <= got.delivered_packets, "{stamped}");
+}
+
+#[test]
+fn unconnected_flows_to_two_destinations() {
+    let second = Serve::open(ServeOptions::new(addr(V4))).unwrap();
+    let mut second = second;
+    let other = second.local();
+    let (sent, got) = run(ServeOptions::new(addr(V4)), |load| {
+        load.to.push(other);
+        load.unconnected = true;
+        load.flows = Some(4);
+        load.count = Some(800);
+        load.rate_pps = Some(8000);
+    });
+    let there = second.finish().unwrap().result;
+    let delivered = got.delivered_packets + there.delivered_packets;
+    assert_eq!(
+        sent.sent_packets,
+        delivered + got.socket_drops_packets + there.socket_drops_packets
+    );
+    assert_eq!((got.sequence.streams_count, there.sequence.streams_count), (4, 4));
+    assert!(there.delivered_packets > 0);
+}
+
+#[test]
+fn small_payloads_carry_no_numbers_and_say_so() {
+    let (sent, got) = run(ServeOptions::new(addr(V4)), |load| {
+        load.size = 8;
+        load.count = Some(100);
+        load.rate_pps = Some(10_000);
+    });
+    conserved(&sent, &got);
+    assert!(!got.sequence.checked);
+    assert_eq!(got.sequence.unnumbered_packets, got.delivered_packets);
+}
+
+#[test]
+fn nobody_listening_is_retried_and_never_counted_as_offered() {
+    let port = {
+        let free = std::net::UdpSocket::bind(V4).unwrap();
+        free.local_addr().unwrap()
+    };
+    let mut options = LoadOptions::new(vec![port]);
+    options.count = Some(200);
+    options.rate_pps = Some(20_000);
+    let mut load = Load::open(options).unwrap();
+    load.start(clock::now_ns());
+    until("end of the sender", || load.is_done());
+    let finished = load.finish().unwrap();
+    let result = &finished.result;
+    assert_eq!(
+        (result.offered_packets, result.sent_packets, result.send_errors_packets),
+        (200, 200, 0)
+    );
+    assert!(result.refused_count > 0);
+    assert!(finished.warnings.iter().any(|warning| warning.code == "refused"));
+}
+
+#[test]
+fn truesize_is_learned_from_the_queue() {
+    let (_, got) = run(ServeOptions::new(addr(V4)), |load| {
+        load.count = Some(500);
+        load.rate_pps = Some(5000);
+    });
+    let socket = &got.sockets[0];
+    let truesize = socket.truesize_bytes.expect("learned");
+    // A datagram takes its payload, an sk_buff and its head: more than the payload, far less than a page.
+    assert!((256..4096).contains(&truesize), "{truesize}");
+    assert_eq!(socket.capacity_packets, Some(socket.rcvbuf_bytes / truesize));
+}
+
+#[test]
+fn what_cannot_work_is_refused_with_what_would() {
+    let to = vec![addr("127.0.0.1:9")];
+    let refused = |change: fn(&mut LoadOptions)| {
+        let mut options = LoadOptions::new(to.clone());
+        change(&mut options);
+        let error = Load::open(options).unwrap_err();
+        assert!(error.is_usage(), "{error}");
+        format!("{error} / {}", error.hint().unwrap_or_default())
+    };
+    assert!(refused(|o| o.size = 70_000).contains("65507"));
+    assert!(refused(|o| o.gso = Some(500)).contains("UDP_MAX_SEGMENTS"));
+    assert!(refused(|o| (o.gso, o.size) = (Some(100), 1472)).contains("use --gso 44"));
+    assert!(refused(|o| (o.gso, o.count) = (Some(20), Some(30))).contains("use --count 40"));
+    assert!(refused(|o| (o.flows, o.threads) = (Some(1), 2)).contains("raise --flows"));
+    assert!(refused(|o| o.cpus = vec![16_000]).contains("not online"));
+    assert!(refused(|o| o.to = vec!["127.0.0.1:0".parse().unwrap()]).contains("port 0"));
+    assert!(refused(|o| (o.source_port, o.flows) = (Some(65_530), Some(10))).contains("65535"));
+    assert!(
+        refused(|o| o.source = Some("9.9.9.9".parse().unwrap()))
+            .contains("not an address of this host")
+    );
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let first = Serve::open(ServeOptions::new(addr(V4))).unwrap();
+    let error = Serve::open(ServeOptions::new(first.local())).unwrap_err();
+    assert!(error.is_usage());
+    let port = first.local().port().to_string();
+    assert!(error.to_string().contains(&port) && error.hint().unwrap().contains(&port));
+}

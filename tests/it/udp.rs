@@ -1,0 +1,248 @@
+//! `serve udp` and `load udp` as programs: results, refusals, signals, orders.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+
+use serde_json::Value;
+
+const RXPATH: &str = env!("CARGO_BIN_EXE_rxpath");
+
+fn rxpath(args: &[&str]) -> Output {
+    Command::new(RXPATH).args(args).output().unwrap()
+}
+
+/// A workload under `--control`.
+struct Steered {
+    child: Child,
+    orders: ChildStdin,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Steered {
+    fn start(args: &[&str]) -> Self {
+        let mut child = Command::new(RXPATH)
+            .args(args)
+            .arg("--control")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let orders = child.stdin.take().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Self { child, orders, lines }
+    }
+
+    fn order(&mut self, order: &str) {
+        writeln!(self.orders, "{order}").unwrap();
+    }
+
+    /// Reads on to the next line of this type.
+    fn next(&mut self, kind: &str) -> Value {
+        loop {
+            let mut line = String::new();
+            assert!(self.lines.read_line(&mut line).unwrap() > 0, "no line of type {kind}");
+            let value: Value = serde_json::from_str(&line).unwrap();
+            if value["type"] == kind {
+                return value;
+            }
+        }
+    }
+
+    fn signal(&self, signal: nix::sys::signal::Signal) {
+        let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
+        nix::sys::signal::kill(pid, signal).unwrap();
+    }
+}
+
+/// A steered receiver on loopback with its address.
+fn receiver(extra: &[&str]) -> (Steered, String) {
+    let mut serve = Steered::start(&[&["serve", "udp", "127.0.0.1:0"], extra].concat());
+    let addr = serve.next("settings")["addr"].as_str().unwrap().to_owned();
+    serve.next("ready");
+    (serve, addr)
+}
+
+#[test]
+fn orders_run_a_whole_trial() {
+    let (mut serve, addr) = receiver(&["--interval", "20ms"]);
+    let count = ["--count", "3000", "--rate", "30k"];
+    let mut load = Steered::start(&[&["load", "udp", &addr], &count[..]].concat());
+    let settings = load.next("settings");
+    assert_eq!(settings["schema"], "rxpath/load-udp/1.0");
+    assert_eq!(settings["size_bytes"], 32);
+    let ready = load.next("ready");
+    assert_eq!(ready["tids"].as_array().unwrap().len(), 1);
+    load.order("start 1");
+    let sent = load.next("result");
+    assert_eq!(sent["sent_packets"], 3000);
+    assert!(serve.next("interval")["t_ns"].as_u64().unwrap() > 0);
+    serve.order("stop");
+    let got = serve.next("result");
+    let number = |key: &str| got[key].as_u64().unwrap();
+    assert_eq!(number("delivered_packets") + number("socket_drops_packets"), 3000);
+    assert!(got["cpu_system_s"].is_number() && got["sockets"][0]["rcvbuf_bytes"].is_number());
+    for mut workload in [serve, load] {
+        workload.order("close");
+        assert_eq!(workload.child.wait().unwrap().code(), Some(0));
+    }
+}
+
+#[test]
+fn end_of_input_ends_the_workload() {
+    let (serve, _) = receiver(&[]);
+    let Steered { mut child, orders, lines } = serve;
+    drop(orders);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    drop(lines);
+}
+
+#[test]
+fn a_line_that_is_no_order_is_refused() {
+    let (mut serve, _) = receiver(&[]);
+    serve.order("begin");
+    let output = serve.child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.starts_with("rxpath: `begin` is not an order"), "{text}");
+}
+
+#[test]
+fn signals_end_with_the_summary_so_far() {
+    use nix::sys::signal::Signal::{SIGINT, SIGTERM};
+    for (signal, code) in [(SIGINT, 130), (SIGTERM, 143)] {
+        let (mut serve, _) = receiver(&[]);
+        serve.signal(signal);
+        assert_eq!(serve.next("result")["delivered_packets"], 0);
+        assert_eq!(serve.child.wait().unwrap().code(), Some(code));
+    }
+}
+
+#[test]
+fn json_is_one_object_with_settings_first() {
+    let (_serve, addr) = receiver(&[]);
+    let output = rxpath(&["load", "udp", &addr, "--count", "10", "--json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let keys: Vec<&String> = value.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["schema", "settings", "result", "warnings"]);
+    let result = &value["result"];
+    for key in ["asked_packets", "offered_packets", "sent_packets"] {
+        assert_eq!(result[key], 10, "{key}");
+    }
+    for key in ["sent_pps", "duration_s", "cpu_user_s", "cpu_system_s", "blocked_s"] {
+        assert!(result[key].is_number(), "{key}");
+    }
+    assert!(result["threads"][0]["tid"].is_number() && result["limit"]["evidence"].is_string());
+}
+
+#[test]
+fn text_says_who_was_the_limit_and_intervals_are_json_lines() {
+    let (_serve, addr) = receiver(&[]);
+    let output = rxpath(&["load", "udp", &addr, "--count", "10"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("load udp 127.0.0.1:") && text.contains("limit"), "{text}");
+    let args =
+        ["load", "udp", &addr, "--count", "30", "--rate", "100", "--interval", "50ms", "--json"];
+    let lines = String::from_utf8(rxpath(&args).stdout).unwrap();
+    let types: Vec<String> = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["type"].as_str().unwrap().into())
+        .collect();
+    assert_eq!((types[0].as_str(), types[1].as_str()), ("settings", "ready"));
+    assert!(types.iter().any(|kind| kind == "interval"), "{types:?}");
+    assert_eq!(types.last().unwrap(), "result");
+}
+
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    let (_serve, addr) = receiver(&[]);
+    let mut child = Command::new(RXPATH)
+        .args(["load", "udp", &addr, "--rate", "100", "--interval", "20ms", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn an_idle_receiver_ends_by_itself() {
+    let output = rxpath(&["serve", "udp", "127.0.0.1:0", "--idle-exit", "50ms", "--json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["schema"], "rxpath/serve-udp/1.0");
+    assert_eq!(value["result"]["delivered_packets"], 0);
+    assert_eq!(value["result"]["limit"]["evidence"], "nothing came");
+}
+
+#[test]
+fn a_duration_counts_from_the_first_datagram() {
+    let mut serve = Steered::start(&["serve", "udp", "127.0.0.1:0", "--duration", "100ms"]);
+    let addr = serve.next("settings")["addr"].as_str().unwrap().to_owned();
+    serve.next("ready");
+    assert_eq!(
+        rxpath(&["load", "udp", &addr, "--rate", "1k", "--duration", "300ms"]).status.code(),
+        Some(0)
+    );
+    let got = serve.next("result")["delivered_packets"].as_u64().unwrap();
+    assert!(got > 0 && got < 300, "{got}");
+}
+
+#[test]
+fn bad_input_has_one_clear_line_a_hint_and_exit_2() {
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().to_string();
+    let cases: [(&[&str], &str); 14] = [
+        (&["load", "udp", "127.0.0.1:9", "--sise", "3"], "unexpected argument '--sise'"),
+        (&["load", "tdp", "127.0.0.1:9"], "unrecognized subcommand 'tdp'"),
+        (&["load", "udp", "127.0.0.1"], "invalid socket address"),
+        (&["load", "udp", "127.0.0.1:9", "--size", "70000"], "65507"),
+        (&["load", "udp", "127.0.0.1:9", "--duration", "10"], "unit is missing"),
+        (&["load", "udp", "127.0.0.1:9", "--rate", "0"], "--rate 0"),
+        (&["load", "udp", "127.0.0.1:9", "--batch", "2000"], "1 to 1024"),
+        (
+            &["load", "udp", "127.0.0.1:9", "--cpu", "0", "--threads", "2"],
+            "differs from the 1 entries",
+        ),
+        (&["load", "udp", "127.0.0.1:9", "--cpu", "9999"], "not online"),
+        (&["serve", "udp", "127.0.0.1:0", "--cpu", "0-99999999"], "no kernel has that many"),
+        (&["serve", "udp", "9.9.9.9:0"], "bind 9.9.9.9:0"),
+        (&["serve", "udp", &port], &port),
+        (&["serve", "udp", "127.0.0.1:0", "--steer", "cpu"], "one socket"),
+        (&["serve", "udp", "127.0.0.1:0", "--sleep", "1ms"], "--every"),
+    ];
+    for (args, says) in cases {
+        let output = rxpath(args);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
+        assert!(
+            text.starts_with("rxpath: ") && text.lines().next().unwrap().contains(says),
+            "{args:?}: {text}"
+        );
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_size_over_the_mtu_says_that_it_is_fragmented() {
+    // Loopback's MTU is larger than any datagram: the question is put to the refusal of GSO instead.
+    let output = rxpath(&["load", "udp", "127.0.0.1:9", "--gso", "2", "--size", "40000"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text.contains("80000 bytes a send") && text.contains("hint: use --gso 1"), "{text}");
+}
+
+#[test]
+fn colour_is_off_in_a_pipe_and_on_by_order() {
+    let (_serve, addr) = receiver(&[]);
+    let run = |when: &str| {
+        let args = ["load", "udp", &addr, "--count", "1", "--color", when];
+        let output = rxpath(&args);
+        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(!run("auto").contains('\x1b'));
+}
