@@ -6,6 +6,7 @@
 mod corpus;
 mod dependency_rule;
 mod refusals;
+mod list;
 mod report_browser;
 mod report_command;
 mod schemas;

@@ -4,6 +4,7 @@ mod cleanup;
 mod completions;
 mod conduct;
 mod demo;
+mod list;
 mod load;
 mod report;
 mod run;
@@ -37,6 +38,8 @@ commands! {
     Demo(demo::DemoCommand),
     /// Run an experiment, in a lab of two network namespaces by default
     Run(run::RunCommand),
+    /// The bundled experiments, each with its question
+    List(list::ListCommand),
     /// Receive: count every datagram that arrives and say where the receiver's limit is
     Serve(serve::ServeCommand),
     /// Send: offer load by schedule or as fast as possible and say where the sender's limit is

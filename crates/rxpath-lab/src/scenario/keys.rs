@@ -143,10 +143,11 @@ pub(super) const MAX_TEXT: usize = MIB as usize;
 pub const METRICS: &[&str] = &[
     "delivered_pps",
     "offered_pps",
-    "sent_pps",
     "loss_ratio",
     "receiver_cpu_ns_per_packet",
     "sender_cpu_ns_per_packet",
+    "achieved_ratio",
+    "blocked_ratio",
 ];
 
 /// The key of that name.

@@ -68,7 +68,7 @@ pub(super) fn parse_file(text: &str) -> Result<Vec<Entry>, Flaw> {
         let before = text.as_bytes().get(..offset.min(text.len())).unwrap_or_default();
         At::Line(before.iter().filter(|byte| **byte == b'\n').count() + 1)
     };
-    parse(text, &line, "see `rxpath run --help` for the form of a scenario file")
+    parse(text, &line, "`rxpath list --keys` shows what a scenario file takes")
 }
 
 /// Parses the right side of a `--set`: TOML, or a bare text.

@@ -191,7 +191,7 @@ fn each_error_names_its_line_and_what_would_be_right() {
         ("x = 1979-05-27", "t.toml:2: a date is no value here; write texts in quotes"),
         (
             "[serve\n",
-            "t.toml:2: not TOML: unclosed table, expected `]`; see `rxpath run --help` for the form of a scenario file",
+            "t.toml:2: not TOML: unclosed table, expected `]`; `rxpath list --keys` shows what a scenario file takes",
         ),
         ("lab = 3", "t.toml:2: `lab` is a whole number; it is a table: [lab]"),
         (

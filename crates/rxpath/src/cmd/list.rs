@@ -1,0 +1,112 @@
+//! `rxpath list`: the bundled experiments, each with its question.
+
+use rxpath_core::Envelope;
+use rxpath_lab::scenario::{self, ScenarioFile};
+use serde::Serialize;
+
+use crate::exit::{Exit, Outcome};
+use crate::output;
+use crate::output::color::{Paint, Stream, paint};
+use crate::output::format::FormatArgs;
+
+/// `rxpath list`
+#[derive(Debug, clap::Args)]
+pub struct ListCommand {
+    /// List those for tutorials too
+    #[arg(long)]
+    all: bool,
+    /// List every key that a scenario file or `run --set` takes, with its values
+    #[arg(long, conflicts_with = "all")]
+    keys: bool,
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+/// What was listed.
+#[derive(Debug, Serialize)]
+struct Settings {
+    all: bool,
+    keys: bool,
+}
+
+/// One bundled scenario.
+#[derive(Debug, Serialize)]
+struct Listed {
+    name: String,
+    question: String,
+    expected: Option<String>,
+    variants: Vec<String>,
+}
+
+/// One key of a scenario file.
+#[derive(Debug, Serialize)]
+struct Key {
+    key: String,
+    takes: String,
+    meaning: String,
+}
+
+/// The `result` object.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer {
+    Scenarios(Vec<Listed>),
+    Keys(Vec<Key>),
+}
+
+impl ListCommand {
+    /// Runs it.
+    pub fn run(self) -> Outcome {
+        let answer =
+            if self.keys { Answer::Keys(keys()) } else { Answer::Scenarios(self.scenarios()?) };
+        if self.format.is_json() {
+            let settings = Settings { all: self.all, keys: self.keys };
+            output::json(&Envelope::new("list", settings, answer, Vec::new()))?;
+        } else {
+            output::text(&answer.to_text())?;
+        }
+        Ok(Exit::Done)
+    }
+
+    fn scenarios(&self) -> anyhow::Result<Vec<Listed>> {
+        let shown = |file: &ScenarioFile| self.all || !file.hidden;
+        let listed = |file: ScenarioFile| Listed {
+            variants: file.names(),
+            name: file.name,
+            question: file.question,
+            expected: file.expected,
+        };
+        Ok(scenario::bundled()?.into_iter().filter(shown).map(listed).collect())
+    }
+}
+
+fn keys() -> Vec<Key> {
+    let key = |[key, takes, meaning]: [String; 3]| Key { key, takes, meaning };
+    scenario::reference().into_iter().map(key).collect()
+}
+
+impl Answer {
+    fn to_text(&self) -> String {
+        let bold = |text: &str| paint(Paint::Bold, Stream::Out, text);
+        let mut lines = Vec::new();
+        match self {
+            Self::Scenarios(all) => {
+                let width = all.iter().map(|one| one.name.len()).max().unwrap_or(0);
+                for one in all {
+                    let name = bold(&format!("{:width$}", one.name));
+                    lines.push(format!("{name}  {}", one.question));
+                }
+                lines.push(String::new());
+                lines
+                    .push("Run one: rxpath run NAME (--dry-run shows the whole plan first)".into());
+            }
+            Self::Keys(all) => {
+                for one in all {
+                    lines.push(bold(&one.key));
+                    lines.push(format!("    {}; {}", one.meaning, one.takes));
+                }
+            }
+        }
+        lines.join("\n") + "\n"
+    }
+}

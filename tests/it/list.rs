@@ -1,0 +1,34 @@
+//! `rxpath list`: what a stranger sees first.
+
+use assert_cmd::Command;
+
+fn rxpath(args: &[&str]) -> String {
+    let done = Command::cargo_bin("rxpath").unwrap().args(args).assert().success();
+    String::from_utf8(done.get_output().stdout.clone()).unwrap()
+}
+
+#[test]
+fn every_experiment_is_listed_with_its_question() {
+    let text = rxpath(&["list"]);
+    assert!(text.lines().next().unwrap().starts_with("million-pps"), "{text}");
+    for line in text.lines().take_while(|line| !line.is_empty()) {
+        assert!(line.ends_with('?'), "{line}");
+    }
+    assert!(!text.contains("\ndemo "), "the tutorial's scenario is hidden:\n{text}");
+    assert!(rxpath(&["list", "--all"]).contains("\ndemo "));
+}
+
+#[test]
+fn the_json_form_has_the_variants() {
+    let value: serde_json::Value = serde_json::from_str(&rxpath(&["list", "--json"])).unwrap();
+    assert_eq!(value["schema"], "rxpath/list/1.0");
+    let all = value["result"]["scenarios"].as_array().unwrap();
+    let livelock = all.iter().find(|one| one["name"] == "udp-livelock").unwrap();
+    assert_eq!(livelock["variants"], serde_json::json!(["rps-off", "rps-to-reader"]));
+}
+
+#[test]
+fn every_key_says_what_it_takes() {
+    let text = rxpath(&["list", "--keys"]);
+    assert!(text.contains("serve.batch\n    datagrams per recvmmsg"), "{text}");
+}
