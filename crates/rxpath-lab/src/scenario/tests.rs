@@ -250,7 +250,7 @@ fn set_changes_the_base_or_one_variant() {
     let resolved = resolved(text, &sets, 2).unwrap();
     assert_eq!(options(&resolved.variants[0].load), "--cpu 0 --rate 10000 --size 32");
     assert_eq!(options(&resolved.variants[1].load), "--cpu 0 --rate 5000 --size 32");
-    assert_eq!(options(&resolved.variants[1].serve), "--work 3000ns --size 32");
+    assert_eq!(options(&resolved.variants[1].serve), "--work 3us --size 32");
     assert_eq!(resolved.trials.blocks, 7);
     assert_eq!(
         resolved.warnings[0].to_string(),
@@ -494,4 +494,13 @@ mod properties {
             }
         }
     }
+}
+
+#[test]
+fn the_example_of_the_guide_is_a_scenario() {
+    let guide = include_str!("../../../../docs/scenarios.md");
+    let example = guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let file = parse(example, "docs/scenarios.md", "guide").unwrap();
+    let resolved = resolve(&file, &[], &HostShape::flat(2)).unwrap();
+    assert_eq!(options(&resolved.variants[2].serve), "--cpu 1 --gro --sleep 8ms --every 10ms --size 32");
 }

@@ -17,6 +17,15 @@ const SIZE: u64 = 32;
 /// Keys of `[serve]` and `[load]` that are no command-line options.
 const NOT_OPTIONS: [&str; 5] = ["absent", "command", "parser", "ready", "port"];
 
+/// A duration in the largest unit that loses nothing.
+fn exact(ns: u64) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us")];
+    match units.into_iter().find(|(size, _)| ns > 0 && ns.is_multiple_of(*size)) {
+        Some((size, unit)) => format!("{}{unit}", ns / size),
+        None => format!("{ns}ns"),
+    }
+}
+
 /// Reads one variant's merged settings.
 pub(super) struct Reader<'a> {
     pub merged: &'a Overlay,
@@ -163,7 +172,7 @@ impl Reader<'_> {
                 Value::Number(number) => Some(match key.kind {
                     // The one duration that the command line takes as a bare number, of microseconds.
                     _ if key.name == "serve.busy_poll" => (number / 1000).to_string(),
-                    super::keys::Kind::Nanos(..) => format!("{number}ns"),
+                    super::keys::Kind::Nanos(..) => exact(*number),
                     _ => number.to_string(),
                 }),
                 Value::Text(text) => Some(text.clone()),
