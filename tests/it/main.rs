@@ -5,8 +5,8 @@
 
 mod corpus;
 mod dependency_rule;
-mod refusals;
 mod list;
+mod refusals;
 mod report_browser;
 mod report_command;
 mod schemas;

@@ -101,7 +101,7 @@ fn chain(error: &anyhow::Error) -> String {
 }
 
 fn is_closed_stdout(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| cause.is::<crate::output::Closed>())
+    error.chain().any(<dyn std::error::Error + 'static>::is::<crate::output::Closed>)
 }
 
 #[cfg(test)]

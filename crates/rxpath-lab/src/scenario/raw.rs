@@ -66,7 +66,7 @@ type Locate<'a> = &'a dyn Fn(usize) -> At;
 pub(super) fn parse_file(text: &str) -> Result<Vec<Entry>, Flaw> {
     let line = |offset: usize| {
         let before = text.as_bytes().get(..offset.min(text.len())).unwrap_or_default();
-        At::Line(before.iter().filter(|byte| **byte == b'\n').count() + 1)
+        At::Line(before.split(|byte| *byte == b'\n').count())
     };
     parse(text, &line, "`rxpath list --keys` shows what a scenario file takes")
 }

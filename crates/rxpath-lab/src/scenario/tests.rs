@@ -26,6 +26,7 @@ fn options(workload: &Workload) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of bad files")]
 fn each_error_names_its_line_and_what_would_be_right() {
     let cases = [
         ("serv = 1", "t.toml:2: a scenario has no key `serv`; did you mean `serve`?"),
@@ -499,8 +500,12 @@ mod properties {
 #[test]
 fn the_example_of_the_guide_is_a_scenario() {
     let guide = include_str!("../../../../docs/scenarios.md");
-    let example = guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let example =
+        guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let file = parse(example, "docs/scenarios.md", "guide").unwrap();
     let resolved = resolve(&file, &[], &HostShape::flat(2)).unwrap();
-    assert_eq!(options(&resolved.variants[2].serve), "--cpu 1 --gro --sleep 8ms --every 10ms --size 32");
+    assert_eq!(
+        options(&resolved.variants[2].serve),
+        "--cpu 1 --gro --sleep 8ms --every 10ms --size 32"
+    );
 }

@@ -142,15 +142,15 @@ impl Reader<'_> {
             let ready = self.text(&format!("{side}.ready")).map(str::to_owned);
             return Ok(Workload::External { command, cpus, parser, ready, port });
         }
-        let size = self.number("load.size").unwrap_or(SIZE);
+        let payload_bytes = self.number("load.size").unwrap_or(SIZE);
         let mut options = self.options(side, &cpus);
         if side == "serve" || self.number("load.size").is_none() {
-            options.extend(["--size".into(), size.to_string()]);
+            options.extend(["--size".into(), payload_bytes.to_string()]);
         }
         Ok(Workload::Udp {
             options,
             cpus,
-            size_bytes: size as u32,
+            size_bytes: payload_bytes as u32,
             segments: self.number("load.gso").unwrap_or(1) as u32,
             gro: self.truth("serve.gro", false),
             port,

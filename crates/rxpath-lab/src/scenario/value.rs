@@ -105,6 +105,7 @@ enum Why {
     Told(String, String),
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm per kind of value, nothing shared between them")]
 fn of_kind(kind: Kind, node: &Node) -> Result<Value, Why> {
     Ok(match kind {
         Kind::Bool => match node.raw {
@@ -289,9 +290,8 @@ fn qdisc(node: &Node) -> Result<Qdisc, Why> {
         Some(_) => Err(Why::Told(format!("`{name}` is not a number of at least 1"), String::new())),
         None => Err(Why::Told(format!("`{name}` is missing"), String::new())),
     };
-    let kind = match get("kind").map(text) {
-        Some(Ok(kind)) => kind,
-        _ => return Err(Why::Told("`kind` is missing".into(), Kind::Qdisc.wanted())),
+    let Some(Ok(kind)) = get("kind").map(text) else {
+        return Err(Why::Told("`kind` is missing".into(), Kind::Qdisc.wanted()));
     };
     let known: &[&str] = match kind {
         "tbf" => &["kind", "rate", "burst", "limit"],

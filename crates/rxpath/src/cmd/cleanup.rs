@@ -23,22 +23,21 @@ impl CleanupCommand {
             Failure::new(Exit::Cannot, error).hint("namespaces belong to root: run it as root")
         })?;
         if self.format.is_json() {
-            self.print_json(&removed)?;
+            print_json(&removed)?;
         } else {
             print_text(&removed)?;
         }
         Ok(if removed.failed.is_empty() { Exit::Done } else { Exit::Partial })
     }
+}
 
-    fn print_json(&self, removed: &Removed) -> anyhow::Result<()> {
-        let warning = |(what, error): &(String, rxpath_host::HostError)| {
-            Warning::new("not-removed", format!("{what}: {error}"))
-        };
-        let result =
-            json!({ "runs": removed.runs, "removed": removed.things, "alive": removed.alive });
-        let warnings = removed.failed.iter().map(warning).collect();
-        output::json(&Envelope::new("cleanup", json!({}), result, warnings))
-    }
+fn print_json(removed: &Removed) -> anyhow::Result<()> {
+    let warning = |(what, error): &(String, rxpath_host::HostError)| {
+        Warning::new("not-removed", format!("{what}: {error}"))
+    };
+    let result = json!({ "runs": removed.runs, "removed": removed.things, "alive": removed.alive });
+    let warnings = removed.failed.iter().map(warning).collect();
+    output::json(&Envelope::new("cleanup", json!({}), result, warnings))
 }
 
 fn print_text(removed: &Removed) -> anyhow::Result<()> {

@@ -132,14 +132,14 @@ impl<'a, W: Shown> Conductor<'a, W> {
 
     fn say_settings(&mut self) -> anyhow::Result<()> {
         if self.lines {
-            self.line(&Line::Settings {
+            Self::line(&Line::Settings {
                 schema: schema_id(W::NAME),
                 settings: self.workload.settings(),
             })?;
             for warning in self.workload.warnings() {
-                self.line(&Line::Warning(warning.clone()))?;
+                Self::line(&Line::Warning(warning.clone()))?;
             }
-            self.line(&Line::Ready { pid: std::process::id(), tids: self.workload.tids() })?;
+            Self::line(&Line::Ready { pid: std::process::id(), tids: self.workload.tids() })?;
         } else if !self.args.format.is_json() {
             output::text(&self.workload.settings_text())?;
         }
@@ -149,7 +149,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
         Ok(())
     }
 
-    fn line(&self, line: &Line<&W::Settings, &Interval, &W::Result>) -> anyhow::Result<()> {
+    fn line(line: &Line<&W::Settings, &Interval, &W::Result>) -> anyhow::Result<()> {
         output::json_line(line)
     }
 
@@ -233,7 +233,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
         if self.lines {
             // Without --interval a parent gets no lines that it did not ask for.
             if self.args.interval.is_some() {
-                self.line(&Line::Interval(&counters))?;
+                Self::line(&Line::Interval(&counters))?;
             }
         } else if !self.args.format.is_json()
             && let Some(text) = self.rates.row(&counters)
@@ -265,9 +265,9 @@ impl<'a, W: Shown> Conductor<'a, W> {
         let new = finished.warnings.iter().filter(|warning| !before.contains(warning));
         if self.lines {
             for warning in new {
-                self.line(&Line::Warning(warning.clone()))?;
+                Self::line(&Line::Warning(warning.clone()))?;
             }
-            return self.line(&Line::Result(&finished.result));
+            return Self::line(&Line::Result(&finished.result));
         }
         if self.args.format.is_json() {
             return output::json(&Envelope::new(
