@@ -110,7 +110,9 @@ mod tests {
         #[test]
         fn quantiles_are_within_a_thousandth(values in proptest::collection::vec(1u64..60_000_000_000, 1..200)) {
             let mut histogram = Histogram::up_to(60_000_000_000).unwrap();
-            values.iter().for_each(|v| histogram.record(*v));
+            for v in &values {
+                histogram.record(*v);
+            }
             let mut sorted = values.clone();
             sorted.sort_unstable();
             for q in [0.5, 0.9, 0.99] {
@@ -126,7 +128,9 @@ mod tests {
         ) {
             let of = |values: &[u64]| {
                 let mut histogram = Histogram::up_to(1_000_000).unwrap();
-                values.iter().for_each(|v| histogram.record(*v));
+                for v in values {
+                histogram.record(*v);
+            }
                 histogram
             };
             let mut merged = of(&a);
