@@ -57,10 +57,9 @@ pub fn gather(seen: &Seen<'_>) -> Evidence {
         softirq: seen.softirq.clone(),
         backlog_limit_packets: backlog.ok(),
         segments_per_send: seen.segments_per_send,
-        reader_stall_s: seen.served.and_then(|(_, lines)| {
-            let [from, to] = seen.between.window_ns;
-            window::longest_stall_s(lines, from, to)
-        }),
+        reader_stall_s: seen
+            .served
+            .and_then(|(result, lines)| stall_s(seen.between, result, lines)),
         ledger: seen.ledger.clone(),
     }
 }
@@ -88,6 +87,15 @@ pub fn threads(between: &Between, side: &SideSeen<'_>) -> Vec<ThreadUse> {
     let packets = |i: usize| side.span.thread_packets.get(i).copied().unwrap_or(0);
     let each = side.threads.iter().enumerate();
     each.filter_map(|(i, thread)| one(thread.tid, thread.asked_cpu, cpus(i), packets(i))).collect()
+}
+
+/// The longest stall that the reader itself or the samples show: the reader's own clock sees stalls that end
+/// between two samples.
+fn stall_s(between: &Between, result: &ServeResult, lines: &[Interval]) -> Option<f64> {
+    let [from, to] = between.window_ns;
+    let own = result.threads.iter().map(|thread| thread.longest_away_us / 1e6).fold(0.0, f64::max);
+    let sampled = window::longest_stall_s(lines, from, to).unwrap_or(0.0);
+    Some(own.max(sampled)).filter(|stall| *stall > 0.0)
 }
 
 fn sockets(between: &Between, result: &ServeResult, lines: &[Interval]) -> Vec<SocketUse> {

@@ -107,6 +107,9 @@ pub struct ThreadResult {
     pub cpu_system_s: f64,
     /// Time blocked on the socket (sender: no send buffer; receiver: waiting for a datagram).
     pub blocked_s: f64,
+    /// Longest pause that a receiver made between two reads on its own account (`--sleep`); 0 for none.
+    #[serde(default)]
+    pub longest_away_us: f64,
 }
 
 /// One receiving socket.

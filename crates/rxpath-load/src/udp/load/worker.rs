@@ -91,6 +91,7 @@ pub(super) fn run(
         cpu_user_s: used.user_ns as f64 / 1e9,
         cpu_system_s: used.system_ns as f64 / 1e9,
         blocked_s: tally.blocked_ns.get() as f64 / 1e9,
+        longest_away_us: 0.0,
         ..ThreadResult::default()
     }))
 }

@@ -76,6 +76,7 @@ pub(super) fn run(
         cpu_user_s: used.user_ns as f64 / 1e9,
         cpu_system_s: used.system_ns as f64 / 1e9,
         blocked_s: idle_ns as f64 / 1e9,
+        longest_away_us: 0.0,
         ..ThreadResult::default()
     }))
 }
@@ -93,6 +94,7 @@ struct Reader<'a> {
     learning: u32,
     truesize: u64,
     next_stall_ns: u64,
+    longest_away_ns: u64,
 }
 
 impl<'a> Reader<'a> {
@@ -111,6 +113,7 @@ impl<'a> Reader<'a> {
             learning: if plan.alone { LEARNING_CALLS } else { 0 },
             truesize: 0,
             next_stall_ns: 0,
+            longest_away_ns: 0,
         }
     }
 
@@ -246,12 +249,15 @@ impl<'a> Reader<'a> {
             while clock::now_ns() < until && !self.plan.shared.is_stopped() {
                 clock::sleep_until(until);
             }
-            self.next_stall_ns = clock::now_ns() + stall.every_ns.saturating_sub(stall.sleep_ns);
+            let back = clock::now_ns();
+            self.longest_away_ns = self.longest_away_ns.max(back - now);
+            self.next_stall_ns = back + stall.every_ns.saturating_sub(stall.sleep_ns);
         }
     }
 
     fn report(self, mut thread: ThreadResult) -> Report {
         thread.seen_cpus = self.seen_cpus;
+        thread.longest_away_us = self.longest_away_ns as f64 / 1e3;
         Report {
             thread,
             meter: self.meter,
