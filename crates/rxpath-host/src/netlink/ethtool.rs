@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn short_names_are_those_of_the_ethtool_program() {
         assert_eq!(feature_names("gro"), ["rx-gro"]);
-        assert_eq!(feature_names("tso").len(), 4);
+        assert!(feature_names("tso").contains(&"tx-tcp6-segmentation"));
         assert_eq!(feature_names("rx-udp-gro-forwarding"), ["rx-udp-gro-forwarding"]);
     }
 
