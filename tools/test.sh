@@ -8,8 +8,6 @@ mkdir -p target
 : >"$RXPATH_SKIP_LOG"
 
 cargo test --profile ci --workspace --lib --bins --no-fail-fast
-cargo test --profile ci -p rxpath-load --test loopback --test no_alloc --no-fail-fast
-cargo test --profile ci -p rxpath-record --test schemas --no-fail-fast
 cargo test --profile ci -p rxpath --test it --no-fail-fast
 # One lab at a time: the tests share the machine's CPUs, counters and lab lock.
 cargo test --profile ci -p rxpath --test root --no-fail-fast -- --test-threads=1
