@@ -57,4 +57,11 @@ pub enum Line<S, I, R> {
     Result(R),
     /// A warning, at the moment it was noticed.
     Warning(Warning),
+    /// The times behind the quantiles of the result, told to a parent that merges trials.
+    Histogram {
+        /// What was timed, with its two ends: `one-way-delay`, `service-time`.
+        name: String,
+        /// HdrHistogram V2 encoding of the values in ns, in base64 (RFC 4648).
+        hdr_v2_base64: String,
+    },
 }

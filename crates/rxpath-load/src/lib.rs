@@ -1,10 +1,17 @@
-//! The measured workloads. UDP senders and receivers that count every datagram.
+//! The measured workloads: senders and receivers that count what they move.
+//!
+//! A protocol is a module of its own; what all have in common is the contract of [`workload`], the counters of
+//! [`tally`] and the words of [`limit`].
 //!
 //! Threads and blocking system calls only; nothing is allocated per packet inside a loop.
 
 pub mod control;
 pub mod engine;
 pub mod error;
+pub mod limit;
+pub mod quantiles;
+pub mod tally;
 pub mod udp;
+pub mod workload;
 
 pub use error::LoadError;

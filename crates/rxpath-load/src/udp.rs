@@ -1,12 +1,8 @@
 //! UDP: senders and receivers that count every datagram.
 
 pub mod header;
-pub mod histogram;
-pub mod limit;
 pub mod load;
 pub mod result;
 pub mod serve;
-pub mod tally;
 pub mod tracker;
 pub mod wire;
-pub mod workload;

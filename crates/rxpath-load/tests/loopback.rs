@@ -11,7 +11,7 @@ use rxpath_load::udp::load::options::LoadOptions;
 use rxpath_load::udp::result::{LoadResult, ServeResult};
 use rxpath_load::udp::serve::Serve;
 use rxpath_load::udp::serve::options::{ServeOptions, Sockets, Stall};
-use rxpath_load::udp::workload::Workload;
+use rxpath_load::workload::Workload;
 
 const V4: &str = "127.0.0.1:0";
 const V6: &str = "[::1]:0";

@@ -12,7 +12,7 @@ use rxpath_load::udp::load::Load;
 use rxpath_load::udp::load::options::LoadOptions;
 use rxpath_load::udp::serve::Serve;
 use rxpath_load::udp::serve::options::ServeOptions;
-use rxpath_load::udp::workload::Workload;
+use rxpath_load::workload::Workload;
 
 struct Counting;
 

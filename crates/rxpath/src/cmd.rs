@@ -10,6 +10,7 @@ mod report;
 mod run;
 mod schema;
 mod serve;
+mod values;
 
 use crate::exit::Outcome;
 

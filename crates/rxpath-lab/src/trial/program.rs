@@ -35,6 +35,8 @@ enum Said {
     },
     Result(Value),
     Warning(Warning),
+    /// Name and HdrHistogram V2 in base64.
+    Histogram(String, String),
     /// Its standard output ended.
     End,
 }
@@ -52,6 +54,8 @@ pub struct Program {
     pub pid: u32,
     /// Worker thread ids in the order of `--cpu`.
     pub tids: Vec<i32>,
+    /// Times behind its quantiles: name and HdrHistogram V2 in base64.
+    pub histograms: Vec<(String, String)>,
     /// Effective settings, as the program printed them.
     pub settings: Value,
     /// Warnings so far.
@@ -101,6 +105,7 @@ impl Program {
             readers,
             pid,
             tids: Vec::new(),
+            histograms: Vec::new(),
             settings: Value::Null,
             warnings: Vec::new(),
         })
@@ -159,6 +164,7 @@ impl Program {
             Said::Settings(value) => self.settings = value.clone(),
             Said::Ready { pid, tids } => (self.pid, self.tids) = (*pid, tids.clone()),
             Said::Warning(warning) => self.warnings.push(warning.clone()),
+            Said::Histogram(name, v2) => self.histograms.push((name.clone(), v2.clone())),
             Said::Result(_) | Said::End => {}
         }
     }
@@ -259,6 +265,7 @@ fn read_lines(
             Ok(Line::Ready { pid, tids }) => Said::Ready { pid, tids },
             Ok(Line::Result(value)) => Said::Result(value),
             Ok(Line::Warning(warning)) => Said::Warning(warning),
+            Ok(Line::Histogram { name, hdr_v2_base64 }) => Said::Histogram(name, hdr_v2_base64),
             Err(_) => {
                 remember(last_words, line);
                 continue;

@@ -17,10 +17,10 @@ use rxpath_core::Warning;
 use crate::LoadError;
 use crate::engine::clock;
 use crate::engine::thread::CpuTime;
+use crate::tally::Shared;
 use crate::udp::load::options::{LoadOptions, LoadSettings};
 use crate::udp::result::{Interval, LoadResult};
-use crate::udp::tally::Shared;
-use crate::udp::workload::{Finished, Workload, wake_until_done};
+use crate::workload::{Finished, Workload, wake_until_done};
 
 pub use fill::dry_loop_ns;
 
@@ -45,8 +45,8 @@ impl Load {
 impl Workload for Load {
     type Settings = LoadSettings;
     type Result = LoadResult;
+    type Interval = Interval;
     const NAME: &'static str = "load-udp";
-    const VERB: &'static str = "sent";
 
     fn settings(&self) -> &LoadSettings {
         &self.settings

@@ -1,9 +1,12 @@
 //! The results of `serve udp` and `load udp`, as `--json` prints them and the lab reads them.
 
+use rxpath_stats::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::udp::limit::Limit;
+use crate::limit::{Limit, Ran};
+use crate::quantiles::Quantiles;
+use crate::workload::Progress;
 
 /// `result` of `serve udp`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -69,25 +72,6 @@ pub struct Sequence {
     pub unnumbered_packets: u64,
 }
 
-/// Quantiles of a histogram, with its ends named by the field that holds it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Quantiles {
-    /// Values recorded.
-    pub samples_count: u64,
-    /// Mean.
-    pub mean: f64,
-    /// Median.
-    pub p50: f64,
-    /// 90th percentile.
-    pub p90: f64,
-    /// 99th percentile.
-    pub p99: f64,
-    /// 99.9th percentile.
-    pub p999: f64,
-    /// Largest.
-    pub max: f64,
-}
-
 /// One worker thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadResult {
@@ -110,6 +94,20 @@ pub struct ThreadResult {
     /// Longest pause that a receiver made between two reads on its own account (`--sleep`); 0 for none.
     #[serde(default)]
     pub longest_away_us: f64,
+}
+
+impl Ran for ThreadResult {
+    fn tid(&self) -> i32 {
+        self.tid
+    }
+
+    fn seen_cpus(&self) -> &[u32] {
+        &self.seen_cpus
+    }
+
+    fn cpu_s(&self) -> f64 {
+        self.cpu_user_s + self.cpu_system_s
+    }
 }
 
 /// One receiving socket.
@@ -187,6 +185,13 @@ pub struct Lateness {
     pub max: f64,
 }
 
+impl Lateness {
+    /// Of a histogram; `None` when nothing was recorded.
+    pub fn of(histogram: &Histogram) -> Option<Self> {
+        Quantiles::of(histogram).map(|all| Self { p50: all.p50, p99: all.p99, max: all.max })
+    }
+}
+
 /// One line of `--interval`: cumulative, so that any two lines give a rate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
@@ -215,4 +220,14 @@ pub struct Interval {
     pub blocked_s: Option<f64>,
     /// CPU each thread is on now.
     pub thread_cpus: Vec<u32>,
+}
+
+impl Progress for Interval {
+    fn t_ns(&self) -> u64 {
+        self.t_ns
+    }
+
+    fn done(&self) -> u64 {
+        self.packets
+    }
 }

@@ -15,10 +15,10 @@ use rxpath_core::Warning;
 use crate::LoadError;
 use crate::engine::socket::Socket;
 use crate::engine::thread::CpuTime;
+use crate::tally::Shared;
 use crate::udp::result::{Interval, ServeResult};
 use crate::udp::serve::options::{ServeOptions, ServeSettings};
-use crate::udp::tally::Shared;
-use crate::udp::workload::{Finished, Workload};
+use crate::workload::{Finished, Workload};
 
 pub use meter::dry_loop_ns;
 
@@ -54,8 +54,8 @@ impl Serve {
 impl Workload for Serve {
     type Settings = ServeSettings;
     type Result = ServeResult;
+    type Interval = Interval;
     const NAME: &'static str = "serve-udp";
-    const VERB: &'static str = "delivered";
 
     fn settings(&self) -> &ServeSettings {
         &self.settings
@@ -107,7 +107,7 @@ impl Workload for Serve {
 
     fn finish(&mut self) -> Result<Finished<ServeResult>, LoadError> {
         self.stop();
-        crate::udp::workload::wake_until_done(&self.shared);
+        crate::workload::wake_until_done(&self.shared);
         finish::finish(self)
     }
 }
@@ -115,7 +115,7 @@ impl Workload for Serve {
 impl Drop for Serve {
     fn drop(&mut self) {
         self.stop();
-        crate::udp::workload::wake_until_done(&self.shared);
+        crate::workload::wake_until_done(&self.shared);
         for worker in self.workers.drain(..) {
             let _ = worker.join();
         }

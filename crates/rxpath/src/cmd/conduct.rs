@@ -3,14 +3,15 @@
 use std::os::fd::AsFd;
 
 use anyhow::Context;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as BASE64;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rxpath_core::envelope::{Envelope, Line, schema_id};
 use rxpath_core::{Nanos, Warning};
 use rxpath_load::LoadError;
 use rxpath_load::control::Order;
 use rxpath_load::engine::clock;
-use rxpath_load::udp::result::Interval;
-use rxpath_load::udp::workload::{Finished, Workload};
+use rxpath_load::workload::{Finished, Progress, Workload};
 
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
@@ -48,9 +49,12 @@ pub trait Shown: Workload {
     fn result_text(&self, result: &Self::Result) -> String;
     /// Replaces the rate by that of the time behind the warm-up.
     fn set_rate(result: &mut Self::Result, pps: f64);
-    /// The receiver's or the destination's address, for what a packet takes on Ethernet.
-    fn addr(&self) -> std::net::SocketAddr;
+    /// What makes the line per second of the counters; with `split` per thread and socket, too.
+    fn rows(&self, split: bool) -> Rows<Self::Interval>;
 }
+
+/// Turns counters into the line per second; `None` while there is nothing to tell.
+pub type Rows<I> = Box<dyn FnMut(&I) -> Option<String>>;
 
 /// When a workload ends by itself, beside its own end.
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,13 +101,13 @@ enum Why {
     Orphaned,
 }
 
-struct Conductor<'a, W> {
+struct Conductor<'a, W: Workload> {
     workload: W,
     args: &'a ConductArgs,
     ends: Ends,
     lines: bool,
     orders: Orders,
-    rates: output::rates::Rates,
+    rows: Rows<W::Interval>,
     next_tick_ns: u64,
     tick_ns: u64,
     last: (u64, u64),
@@ -117,7 +121,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
         let tick_ns = args.interval.map_or(1_000_000_000, |interval| interval.0.max(1_000_000));
         let now = clock::now_ns();
         Self {
-            rates: output::rates::Rates::new(W::VERB, workload.addr(), args.split),
+            rows: workload.rows(args.split),
             workload,
             args,
             ends,
@@ -149,7 +153,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
         Ok(())
     }
 
-    fn line(line: &Line<&W::Settings, &Interval, &W::Result>) -> anyhow::Result<()> {
+    fn line(line: &Line<&W::Settings, &W::Interval, &W::Result>) -> anyhow::Result<()> {
         output::json_line(line)
     }
 
@@ -209,7 +213,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
             && now >= first + warmup.0
         {
             let counters = self.workload.interval();
-            self.warm = Some((counters.t_ns, counters.packets));
+            self.warm = Some((counters.t_ns(), counters.done()));
         }
         if let Some((first, span)) = first.zip(self.ends.after_first_ns)
             && now >= first.saturating_add(span)
@@ -217,9 +221,9 @@ impl<'a, W: Shown> Conductor<'a, W> {
             return true;
         }
         let Some(idle_ns) = self.ends.idle_ns else { return false };
-        let packets = self.workload.interval().packets;
-        if packets != self.last.1 {
-            self.last = (now, packets);
+        let done = self.workload.interval().done();
+        if done != self.last.1 {
+            self.last = (now, done);
         }
         now - self.last.0 >= idle_ns
     }
@@ -227,7 +231,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
     fn tick(&mut self) -> anyhow::Result<()> {
         let counters = self.workload.interval();
         // Ticks that were missed are left out: each line carries its own time.
-        while self.next_tick_ns <= counters.t_ns {
+        while self.next_tick_ns <= counters.t_ns() {
             self.next_tick_ns += self.tick_ns;
         }
         if self.lines {
@@ -236,7 +240,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
                 Self::line(&Line::Interval(&counters))?;
             }
         } else if !self.args.format.is_json()
-            && let Some(text) = self.rates.row(&counters)
+            && let Some(text) = (self.rows)(&counters)
         {
             output::text(&text)?;
         }
@@ -245,11 +249,11 @@ impl<'a, W: Shown> Conductor<'a, W> {
 
     fn finish(&mut self) -> Result<Done<W>, Failure> {
         let mut finished = self.workload.finish().map_err(refuse)?;
-        if let Some((t_ns, packets)) = self.warm {
+        if let Some((t_ns, done)) = self.warm {
             let end = self.workload.interval();
-            let span_s = end.t_ns.saturating_sub(t_ns) as f64 / 1e9;
+            let span_s = end.t_ns().saturating_sub(t_ns) as f64 / 1e9;
             if span_s > 0.0 {
-                W::set_rate(&mut finished.result, (end.packets - packets) as f64 / span_s);
+                W::set_rate(&mut finished.result, (end.done() - done) as f64 / span_s);
             }
         } else if let Some(warmup) = self.args.warmup {
             finished.warnings.push(Warning::new(
@@ -267,6 +271,9 @@ impl<'a, W: Shown> Conductor<'a, W> {
             for warning in new {
                 Self::line(&Line::Warning(warning.clone()))?;
             }
+            if self.args.control {
+                Self::histograms(finished)?;
+            }
             return Self::line(&Line::Result(&finished.result));
         }
         if self.args.format.is_json() {
@@ -279,6 +286,15 @@ impl<'a, W: Shown> Conductor<'a, W> {
         }
         output::text(&self.workload.result_text(&finished.result))?;
         finished.warnings.iter().for_each(output::warning);
+        Ok(())
+    }
+
+    /// A parent merges trials, and quantiles cannot be merged: it gets the times themselves.
+    fn histograms(finished: &Done<W>) -> anyhow::Result<()> {
+        for (name, histogram) in &finished.histograms {
+            let (name, v2) = ((*name).to_owned(), histogram.to_v2()?);
+            Self::line(&Line::Histogram { name, hdr_v2_base64: BASE64.encode(v2) })?;
+        }
         Ok(())
     }
 

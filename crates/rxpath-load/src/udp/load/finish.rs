@@ -6,11 +6,11 @@ use rxpath_core::Warning;
 
 use crate::LoadError;
 use crate::engine::thread;
-use crate::udp::histogram::Times;
-use crate::udp::limit::{Limit, Who, any_busy, busy_text};
+use crate::limit::{Limit, Who, any_busy, busy_text};
 use crate::udp::load::Load;
-use crate::udp::result::LoadResult;
-use crate::udp::workload::Finished;
+use crate::udp::result::{Lateness, LoadResult};
+use crate::workload::Finished;
+use rxpath_stats::Histogram;
 
 /// A sender that offers this share of what was asked has kept its schedule.
 const KEPT_RATIO: f64 = 0.995;
@@ -19,7 +19,7 @@ const BLOCKED_RATIO: f64 = 0.01;
 
 pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError> {
     let mut result = LoadResult::default();
-    let (mut lateness, mut errors) = (Times::new(), BTreeMap::<i32, u64>::new());
+    let (mut lateness, mut errors) = (Histogram::of_times(), BTreeMap::<i32, u64>::new());
     for worker in load.workers.drain(..) {
         let report = worker.join().map_err(|_| {
             LoadError::io("a sending thread", std::io::Error::other("it panicked"))
@@ -29,7 +29,8 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
         result.hidden_errors_count += report.hidden;
         result.blocked_s += report.thread.blocked_s;
         result.threads.push(report.thread);
-        lateness.merge(&report.lateness);
+        // Equal bounds always fit.
+        let _ = lateness.merge(&report.lateness);
         for (number, count) in report.errors {
             *errors.entry(number).or_default() += count;
         }
@@ -47,14 +48,15 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
         .map(|(number, count)| (format!("{:?}", nix::errno::Errno::from_raw(number)), count))
         .collect();
     result.asked_pps = load.options.rate_pps.map(|rate| rate as f64);
-    result.lateness_us = lateness.lateness_us();
+    result.lateness_us = Lateness::of(&lateness);
     result.segments_per_send = load.options.segments() as u32;
     result.cpu_user_s = cpu.user_ns as f64 / 1e9;
     result.cpu_system_s = cpu.system_ns as f64 / 1e9;
     result.limit = limit(&result);
     let mut warnings = load.warnings.clone();
     warnings.extend(notice(&result));
-    Ok(Finished { result, warnings })
+    let histograms = vec![("lateness", lateness)];
+    Ok(Finished { result, warnings, histograms }.with_samples())
 }
 
 fn limit(result: &LoadResult) -> Limit {

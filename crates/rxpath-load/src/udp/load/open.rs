@@ -11,12 +11,12 @@ use crate::LoadError;
 use crate::engine::raw::Ends;
 use crate::engine::socket::{Buffer, KernelAddr, Socket};
 use crate::engine::thread;
+use crate::tally::Shared;
 use crate::udp::header::HEADER_BYTES;
 use crate::udp::load::fill::Layout;
 use crate::udp::load::options::{LoadOptions, LoadSettings};
 use crate::udp::load::worker::{Flow, Plan};
 use crate::udp::load::{Load, check, pace, worker};
-use crate::udp::tally::Shared;
 
 /// Messages that the default send buffer holds.
 const SNDBUF_MESSAGES: u64 = 2000;
@@ -25,7 +25,7 @@ const SNDBUF_LEAST: u64 = 4 << 20;
 
 pub(super) fn open(mut options: LoadOptions) -> Result<Load, LoadError> {
     check::check(&options)?;
-    crate::udp::workload::check_cpus(&options.cpus)?;
+    crate::workload::check_cpus(&options.cpus)?;
     let targets = options.to.len();
     let flows_each = options.flows.unwrap_or_else(|| options.threads.div_ceil(targets));
     options.flows = Some(flows_each);

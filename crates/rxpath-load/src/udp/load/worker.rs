@@ -11,14 +11,14 @@ use crate::engine::batch::SendBatch;
 use crate::engine::raw::Ends;
 use crate::engine::socket::{KernelAddr, Socket};
 use crate::engine::{clock, thread};
+use crate::tally::{Shared, Tally};
 use crate::udp::header::Stamp;
-use crate::udp::histogram::Times;
 use crate::udp::load::fill::Layout;
 use crate::udp::load::options::LoadOptions;
 use crate::udp::load::pace::{Pace, Share};
 use crate::udp::result::ThreadResult;
-use crate::udp::tally::{Shared, Tally};
-use crate::udp::workload::{DoneGuard, place};
+use crate::workload::{DoneGuard, place};
+use rxpath_stats::Histogram;
 
 /// One source port to one destination.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub(super) struct Report {
     pub(super) refused: u64,
     pub(super) hidden: u64,
     pub(super) errors: BTreeMap<i32, u64>,
-    pub(super) lateness: Times,
+    pub(super) lateness: Histogram,
 }
 
 /// Runs until the count, the time or an order ends it.
@@ -127,7 +127,7 @@ struct Sender<'a> {
     refused: u64,
     hidden: u64,
     errors: BTreeMap<i32, u64>,
-    lateness: Times,
+    lateness: Histogram,
 }
 
 impl<'a> Sender<'a> {
@@ -148,7 +148,7 @@ impl<'a> Sender<'a> {
             refused: 0,
             hidden: 0,
             errors: BTreeMap::new(),
-            lateness: Times::new(),
+            lateness: Histogram::of_times(),
         }
     }
 
@@ -198,7 +198,7 @@ impl<'a> Sender<'a> {
     fn due(&mut self, pace: &mut Pace, room: u64, now_ns: u64) -> u64 {
         let mut due = 0;
         while due < room && pace.next_ns() <= now_ns {
-            self.lateness.add(now_ns - pace.next_ns(), self.plan.layout.segments as u64);
+            self.lateness.record_n(now_ns - pace.next_ns(), self.plan.layout.segments as u64);
             pace.advance();
             due += 1;
         }

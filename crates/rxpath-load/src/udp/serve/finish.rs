@@ -4,14 +4,14 @@ use rxpath_core::Warning;
 
 use crate::LoadError;
 use crate::engine::thread;
-use crate::udp::histogram::Times;
-use crate::udp::limit::{Limit, Who, any_busy, busy_text};
+use crate::limit::{Limit, Who, any_busy, busy_text};
+use crate::quantiles::{Quantiles, merged};
 use crate::udp::result::{ServeResult, SocketResult};
 use crate::udp::serve::Serve;
 use crate::udp::serve::options::Steer;
 use crate::udp::serve::worker::Report;
 use crate::udp::tracker;
-use crate::udp::workload::Finished;
+use crate::workload::Finished;
 
 /// A socket with this many times the mean is an imbalance.
 const IMBALANCE_RATIO: f64 = 1.5;
@@ -32,6 +32,8 @@ pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadErr
     let delivered = serve.shared.sum(|tally| &tally.packets);
     let mut sequence = tracker::summarize(reports.iter().map(|report| &report.meter.tracker));
     sequence.unnumbered_packets = reports.iter().map(|report| report.meter.unnumbered).sum();
+    let delay = merged(reports.iter().map(|report| &report.meter.delay));
+    let wait = merged(reports.iter().map(|report| &report.meter.wait));
     let mut result = ServeResult {
         duration_s,
         delivered_packets: delivered,
@@ -41,8 +43,8 @@ pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadErr
         in_flight_bytes: sockets.iter().map(|socket| socket.rmem_bytes).sum(),
         truncated_packets: reports.iter().map(|report| report.truncated).sum(),
         sequence,
-        one_way_delay_us: merged(&reports, |report| &report.meter.delay).quantiles_us(),
-        socket_wait_us: merged(&reports, |report| &report.meter.wait).quantiles_us(),
+        one_way_delay_us: Quantiles::of(&delay),
+        socket_wait_us: Quantiles::of(&wait),
         cpu_user_s: cpu.user_ns as f64 / 1e9,
         cpu_system_s: cpu.system_ns as f64 / 1e9,
         limit: Limit::default(),
@@ -52,15 +54,8 @@ pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadErr
     result.limit = limit(&result);
     let mut warnings = serve.warnings.clone();
     warnings.extend(notice(serve, &result));
-    Ok(Finished { result, warnings })
-}
-
-fn merged(reports: &[Report], of: impl Fn(&Report) -> &Times) -> Times {
-    let mut all = Times::new();
-    for report in reports {
-        all.merge(of(report));
-    }
-    all
+    let histograms = vec![("one-way-delay", delay), ("socket-wait", wait)];
+    Ok(Finished { result, warnings, histograms }.with_samples())
 }
 
 fn sockets(serve: &Serve, reports: &[Report]) -> Result<Vec<SocketResult>, LoadError> {

@@ -3,15 +3,15 @@
 use crate::engine::clock;
 use crate::engine::spin::Spinner;
 use crate::udp::header::{HEADER_BYTES, Header, MAGIC, Stamp};
-use crate::udp::histogram::Times;
 use crate::udp::tracker::Tracker;
+use rxpath_stats::Histogram;
 
 /// Counts, checks and times the datagrams of one thread.
 #[derive(Debug)]
 pub(super) struct Meter {
     pub(super) tracker: Tracker,
-    pub(super) delay: Times,
-    pub(super) wait: Times,
+    pub(super) delay: Histogram,
+    pub(super) wait: Histogram,
     pub(super) unnumbered: u64,
     clock: u16,
     work_steps: u64,
@@ -25,8 +25,8 @@ impl Meter {
         let work_steps = if work_ns > 0 { Spinner::calibrate().steps(work_ns) } else { 0 };
         Self {
             tracker: Tracker::default(),
-            delay: Times::new(),
-            wait: Times::new(),
+            delay: Histogram::of_times(),
+            wait: Histogram::of_times(),
             unnumbered: 0,
             clock: clock::identity(),
             work_steps,
@@ -62,7 +62,7 @@ impl Meter {
         if count > 0 {
             let header = Header { stream: 0, clock: 0, sequence: 0, time_ns };
             if let Some(delay) = header.delay_ns(now_ns) {
-                self.delay.add(delay, count);
+                self.delay.record_n(delay, count);
             }
         }
     }

@@ -10,9 +10,9 @@ use crate::LoadError;
 use crate::engine::batch::MAX_BATCH;
 use crate::engine::socket::{Buffer, Socket, UDP_GRO};
 use crate::engine::{clock, steer, thread};
+use crate::tally::Shared;
 use crate::udp::serve::options::{BusyPoll, ServeOptions, ServeSettings, Sockets, Steer};
 use crate::udp::serve::{Serve, worker};
-use crate::udp::tally::Shared;
 
 /// Buffers of plain datagrams: an Ethernet frame and some.
 const BUFFER_BYTES: usize = 2048;
@@ -21,7 +21,7 @@ const GRO_BUFFER_BYTES: usize = 65_535;
 
 pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     check(&options)?;
-    crate::udp::workload::check_cpus(&options.cpus)?;
+    crate::workload::check_cpus(&options.cpus)?;
     let mut warnings = Vec::new();
     let sockets = open_sockets(&options, &mut warnings)?;
     let settings = settle(&options, &sockets, &mut warnings)?;

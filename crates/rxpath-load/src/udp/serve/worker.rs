@@ -9,11 +9,11 @@ use crate::LoadError;
 use crate::engine::batch::RecvBatch;
 use crate::engine::socket::Socket;
 use crate::engine::{clock, thread};
+use crate::tally::{Shared, Tally};
 use crate::udp::result::ThreadResult;
 use crate::udp::serve::meter::Meter;
 use crate::udp::serve::options::ServeOptions;
-use crate::udp::tally::{Shared, Tally};
-use crate::udp::workload::{DoneGuard, place};
+use crate::workload::{DoneGuard, place};
 
 /// Draining ends here even when datagrams keep coming: senders that do not stop must not hold us.
 const DRAIN_LIMIT_NS: u64 = 2_000_000_000;
@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
             }
             packets += segments;
             if found.stamp_ns > 0 {
-                self.meter.wait.add(realtime_ns.saturating_sub(found.stamp_ns), segments);
+                self.meter.wait.record_n(realtime_ns.saturating_sub(found.stamp_ns), segments);
             }
         }
         (packets, bytes)

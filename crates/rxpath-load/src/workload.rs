@@ -1,12 +1,12 @@
-//! What a conductor (a command, a test, the lab) can do with a running workload, sender or receiver.
+//! What a conductor (a command, a test, the lab) can do with a running workload of any protocol, either side.
 
 use rxpath_core::{CpuList, Warning};
+use rxpath_stats::Histogram;
 use serde::Serialize;
 
 use crate::LoadError;
 use crate::engine::thread;
-use crate::udp::result::Interval;
-use crate::udp::tally::{Shared, Tally};
+use crate::tally::{Shared, Tally};
 
 /// A workload whose sockets are open and whose threads wait for the start.
 pub trait Workload {
@@ -14,11 +14,11 @@ pub trait Workload {
     type Settings: Serialize;
     /// What comes out.
     type Result: Serialize;
+    /// Counters of a moment, cumulative: any two of them give a rate.
+    type Interval: Progress + Serialize + Clone;
 
-    /// Name in the schema id: `serve-udp` or `load-udp`.
+    /// Name in the schema id: `serve-udp`, `load-http`.
     const NAME: &'static str;
-    /// The word for what `packets` counts: `delivered` or `sent`.
-    const VERB: &'static str;
 
     /// The effective settings.
     fn settings(&self) -> &Self::Settings;
@@ -29,8 +29,8 @@ pub trait Workload {
     /// Starts the workers at this instant of `CLOCK_MONOTONIC`; a past one means now.
     fn start(&mut self, t_ns: u64);
     /// Counters of this moment.
-    fn interval(&self) -> Interval;
-    /// The instant of the first datagram, when there was one.
+    fn interval(&self) -> Self::Interval;
+    /// The instant of the first datagram, request or byte, when there was one.
     fn first_ns(&self) -> Option<u64>;
     /// Tells the workers to stop; returns at once.
     fn stop(&self);
@@ -42,6 +42,14 @@ pub trait Workload {
     fn finish(&mut self) -> Result<Finished<Self::Result>, LoadError>;
 }
 
+/// A reading of a workload's cumulative counters.
+pub trait Progress {
+    /// `CLOCK_MONOTONIC` at the reading.
+    fn t_ns(&self) -> u64;
+    /// Datagrams, requests, transactions or bytes so far: what the protocol counts first.
+    fn done(&self) -> u64;
+}
+
 /// A workload's end.
 #[derive(Clone, Debug)]
 pub struct Finished<R> {
@@ -49,6 +57,17 @@ pub struct Finished<R> {
     pub result: R,
     /// What to know before trusting it.
     pub warnings: Vec<Warning>,
+    /// Times behind the quantiles of the result, by name, so that trials can be merged instead of averaged.
+    pub histograms: Vec<(&'static str, Histogram)>,
+}
+
+impl<R> Finished<R> {
+    /// Without the histograms that nothing was recorded in.
+    #[must_use]
+    pub fn with_samples(mut self) -> Self {
+        self.histograms.retain(|(_, histogram)| histogram.count() > 0);
+        self
+    }
 }
 
 /// Interrupts the workers' blocking calls until all have left their loops.

@@ -1,0 +1,192 @@
+//! `rxpath load udp`: the options, and the result for people.
+
+use std::net::{IpAddr, SocketAddr};
+
+use rxpath_core::{Bytes, Count, CpuList};
+use rxpath_load::udp::load::options::{LoadOptions, Pacing};
+use rxpath_load::udp::load::{Load, dry_loop_ns};
+use rxpath_load::udp::result::{Interval, LoadResult};
+use rxpath_load::workload::Workload;
+
+use crate::cmd::conduct::{ConductArgs, Ends, Rows, Shown, block, conduct, refuse};
+use crate::cmd::values::{placed, threads};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output;
+use crate::output::rates::{Rates, grouped};
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum PacingArg {
+    /// Spin under 100 us between sends, sleep above
+    Auto,
+    /// Spin: exact, takes the CPU
+    Spin,
+    /// Sleep: cheap, less exact
+    Sleep,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Corrupt {
+    /// A wrong UDP checksum, verified by the receiving kernel
+    Checksum,
+}
+
+/// `rxpath load udp …`
+#[derive(Debug, clap::Args)]
+pub struct LoadUdp {
+    /// Destinations: IP:PORT or [v6]:PORT
+    #[arg(required = true)]
+    to: Vec<SocketAddr>,
+    /// Threads (default 1)
+    #[arg(short, long, value_name = "N")]
+    threads: Option<usize>,
+    /// CPU of each thread, one thread per entry: 1 or 0,2-3
+    #[arg(long, value_name = "LIST")]
+    cpu: Option<CpuList>,
+    /// Nice value of the threads
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
+    nice: Option<i32>,
+    /// Payload of a datagram
+    #[arg(long, value_name = "BYTES", default_value = "32")]
+    size: Bytes,
+    /// Datagrams per second over all threads, by an absolute schedule; as fast as possible without
+    #[arg(long, value_name = "N")]
+    rate: Option<Count>,
+    /// How to wait for the schedule
+    #[arg(long, value_enum, default_value = "auto", requires = "rate")]
+    pacing: PacingArg,
+    /// Stop after exactly this many datagrams
+    #[arg(long, value_name = "N")]
+    count: Option<Count>,
+    /// Datagrams (with --gso: sends) per system call; 1 = plain send
+    #[arg(long, value_name = "N", default_value = "64")]
+    batch: usize,
+    /// Let the kernel cut each send into N datagrams (UDP_SEGMENT); every send is a full one
+    #[arg(long, value_name = "N")]
+    gso: Option<usize>,
+    /// Source ports per destination (default: one per thread)
+    #[arg(long, value_name = "N")]
+    flows: Option<usize>,
+    /// Local address to send from
+    #[arg(long, value_name = "IP")]
+    source: Option<IpAddr>,
+    /// First source port
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    source_port: Option<u16>,
+    /// Send buffer as the kernel accounts it (default: 2000 messages), forced with CAP_NET_ADMIN
+    #[arg(long, value_name = "BYTES")]
+    sndbuf: Option<Bytes>,
+    /// Do not connect the sockets
+    #[arg(long)]
+    unconnected: bool,
+    /// Send damaged datagrams through a raw socket
+    #[arg(long, value_enum, value_name = "WHAT")]
+    corrupt: Option<Corrupt>,
+    /// Print the loop's own cost per datagram without system calls, and end
+    #[arg(long, hide = true)]
+    dry_loop: bool,
+    #[command(flatten)]
+    conduct: ConductArgs,
+}
+
+impl LoadUdp {
+    /// Sends to the end.
+    pub fn run(self) -> Outcome {
+        if self.dry_loop {
+            let ns = dry_loop_ns(self.batch, self.gso.unwrap_or(1), 20);
+            output::line(&format!("{ns:.2} ns per datagram"))?;
+            return Ok(Exit::Done);
+        }
+        let args = self.conduct.clone();
+        let load = Load::open(self.options()?).map_err(refuse)?;
+        // A sender ends by itself, exactly at its time.
+        conduct(load, &args, Ends::default())
+    }
+
+    fn options(self) -> Result<LoadOptions, Failure> {
+        let (threads, cpus) = threads(self.threads, self.cpu)?;
+        Ok(LoadOptions {
+            to: self.to,
+            source: self.source,
+            source_port: self.source_port,
+            size: self.size.0 as usize,
+            threads,
+            cpus,
+            flows: self.flows,
+            rate_pps: self.rate.map(|rate| rate.0),
+            pacing: match self.pacing {
+                PacingArg::Auto => Pacing::Auto,
+                PacingArg::Spin => Pacing::Spin,
+                PacingArg::Sleep => Pacing::Sleep,
+            },
+            gso: self.gso,
+            batch: self.batch,
+            sndbuf: self.sndbuf.map(|bytes| bytes.0),
+            unconnected: self.unconnected,
+            corrupt_checksum: matches!(self.corrupt, Some(Corrupt::Checksum)),
+            count: self.count.map(|count| count.0),
+            duration_ns: self.conduct.duration.map(|duration| duration.0),
+            nice: self.nice,
+        })
+    }
+}
+
+impl Shown for Load {
+    fn settings_text(&self) -> String {
+        let s = self.settings();
+        let to: Vec<String> = s.to.iter().map(ToString::to_string).collect();
+        let mut rows = vec![
+            ("threads", placed(s.threads_count, &s.cpus)),
+            (
+                "flows",
+                format!("{}{}", s.flows_count, if s.connected { "" } else { ", not connected" }),
+            ),
+            ("payload", format!("{} bytes; header: {}", s.size_bytes, s.header)),
+            ("call", format!("{}, batch {}", s.call, s.batch)),
+            (
+                "rate",
+                s.asked_pps.map_or("as fast as possible".into(), |pps| {
+                    format!("{} datagrams/s", grouped(pps))
+                }),
+            ),
+            ("pacing", s.pacing.clone()),
+            ("send buffer", format!("{} bytes", s.sndbuf_bytes)),
+        ];
+        if let Some(segments) = s.gso_segments {
+            rows.push(("UDP_SEGMENT", format!("{segments} datagrams a send")));
+        }
+        if s.corrupt_checksum {
+            rows.push(("damaged", "UDP checksum".into()));
+        }
+        block(&format!("load udp {}", to.join(" ")), &rows)
+    }
+
+    fn result_text(&self, r: &LoadResult) -> String {
+        let mut rows = vec![
+            ("asked", format!("{} datagrams", grouped(r.asked_packets))),
+            ("offered", format!("{} datagrams", grouped(r.offered_packets))),
+            ("sent", format!("{} datagrams in {:.3} s", grouped(r.sent_packets), r.duration_s)),
+            ("rate", format!("{} datagrams/s", grouped(r.sent_pps.round() as u64))),
+        ];
+        if let Some(late) = &r.lateness_us {
+            let text =
+                format!("p50 {:.2} us, p99 {:.2} us, max {:.1} us", late.p50, late.p99, late.max);
+            rows.push(("lateness", text));
+        }
+        rows.push(("blocked", format!("{:.3} s", r.blocked_s)));
+        rows.push((
+            "CPU time",
+            format!("{:.3} s user, {:.3} s system", r.cpu_user_s, r.cpu_system_s),
+        ));
+        rows.push(("limit", r.limit.to_string()));
+        block("result", &rows)
+    }
+
+    fn set_rate(result: &mut LoadResult, pps: f64) {
+        result.sent_pps = pps;
+    }
+
+    fn rows(&self, split: bool) -> Rows<Interval> {
+        let mut rates = Rates::new("sent", self.settings().to[0], split);
+        Box::new(move |counters| rates.row(counters))
+    }
+}

@@ -1,0 +1,233 @@
+//! `rxpath serve udp`: the options, and the result for people.
+
+use std::net::SocketAddr;
+
+use rxpath_core::{Bytes, CpuList, Nanos};
+use rxpath_load::udp::result::{Interval, ServeResult};
+use rxpath_load::udp::serve::options::{BusyPoll, ServeOptions, Sockets, Stall, Steer};
+use rxpath_load::udp::serve::{Serve, dry_loop_ns};
+use rxpath_load::workload::Workload;
+
+use crate::cmd::conduct::{ConductArgs, Ends, Rows, Shown, block, conduct, refuse};
+use crate::cmd::values::{nanoseconds, placed, quantiles, threads};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output;
+use crate::output::rates::{Rates, grouped};
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum SocketsArg {
+    /// All threads read one socket
+    Shared,
+    /// A socket per thread in one SO_REUSEPORT group
+    Reuseport,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum SteerArg {
+    /// By the hash of addresses and ports
+    Hash,
+    /// By the CPU on which the softirq runs
+    Cpu,
+}
+
+/// `rxpath serve udp …`
+#[derive(Debug, clap::Args)]
+pub struct ServeUdp {
+    /// Address to bind: IP:PORT or [v6]:PORT; port 0 lets the kernel choose
+    addr: SocketAddr,
+    /// Threads (default 1)
+    #[arg(short, long, value_name = "N")]
+    threads: Option<usize>,
+    /// CPU of each thread, one thread per entry: 1 or 0,2-3
+    #[arg(long, value_name = "LIST")]
+    cpu: Option<CpuList>,
+    /// Nice value of the threads
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
+    nice: Option<i32>,
+    /// Datagrams per system call; 1 = plain recv
+    #[arg(long, value_name = "N", default_value = "64")]
+    batch: usize,
+    /// Largest expected payload; buffers hold at least 2 KiB
+    #[arg(long, value_name = "BYTES", default_value = "32")]
+    size: Bytes,
+    /// How threads share sockets
+    #[arg(long, value_enum, default_value = "shared")]
+    sockets: SocketsArg,
+    /// How the kernel picks a socket of the group
+    #[arg(long, value_enum, default_value = "hash")]
+    steer: SteerArg,
+    /// Read aggregates (UDP_GRO); their datagrams are counted one by one
+    #[arg(long)]
+    gro: bool,
+    /// Poll the device for this many microseconds before sleeping (SO_BUSY_POLL)
+    #[arg(long, value_name = "US")]
+    busy_poll: Option<u32>,
+    /// Keep the interrupts off while polling (SO_PREFER_BUSY_POLL)
+    #[arg(long, requires = "busy_poll")]
+    prefer_busy_poll: bool,
+    /// Packets per poll (SO_BUSY_POLL_BUDGET)
+    #[arg(long, value_name = "N", requires = "busy_poll")]
+    busy_poll_budget: Option<u32>,
+    /// Receive buffer as the kernel accounts it; forced past rmem_max with CAP_NET_ADMIN
+    #[arg(long, value_name = "BYTES")]
+    rcvbuf: Option<Bytes>,
+    /// Simulated CPU work per datagram in nanoseconds (or with a unit: 2us)
+    #[arg(long, value_name = "NS", value_parser = nanoseconds)]
+    work: Option<u64>,
+    /// Stall: sleep this long …
+    #[arg(long, value_name = "TIME", requires = "every")]
+    sleep: Option<Nanos>,
+    /// … once in this time
+    #[arg(long, value_name = "TIME", requires = "sleep")]
+    every: Option<Nanos>,
+    /// Time from the kernel's receive stamp to the read (SO_TIMESTAMPING), as quantiles
+    #[arg(long)]
+    stamps: bool,
+    /// End after this long without a datagram
+    #[arg(long, value_name = "TIME")]
+    idle_exit: Option<Nanos>,
+    /// Print the loop's own cost per datagram without system calls, and end
+    #[arg(long, hide = true)]
+    dry_loop: bool,
+    #[command(flatten)]
+    conduct: ConductArgs,
+}
+
+impl ServeUdp {
+    /// Receives to the end.
+    pub fn run(self) -> Outcome {
+        if self.dry_loop {
+            output::line(&format!("{:.2} ns per datagram", dry_loop_ns(self.batch, 20)))?;
+            return Ok(Exit::Done);
+        }
+        let ends = Ends {
+            after_first_ns: self.conduct.duration.map(|duration| duration.0),
+            idle_ns: self.idle_exit.map(|idle| idle.0),
+        };
+        let args = self.conduct.clone();
+        let serve = Serve::open(self.options()?).map_err(refuse)?;
+        conduct(serve, &args, ends)
+    }
+
+    fn options(self) -> Result<ServeOptions, Failure> {
+        let (threads, cpus) = threads(self.threads, self.cpu)?;
+        Ok(ServeOptions {
+            addr: self.addr,
+            threads,
+            cpus,
+            batch: self.batch,
+            size: self.size.0 as usize,
+            sockets: match self.sockets {
+                SocketsArg::Shared => Sockets::Shared,
+                SocketsArg::Reuseport => Sockets::Reuseport,
+            },
+            steer: match self.steer {
+                SteerArg::Hash => Steer::Hash,
+                SteerArg::Cpu => Steer::Cpu,
+            },
+            gro: self.gro,
+            busy_poll: self.busy_poll.map(|poll_us| BusyPoll {
+                poll_us,
+                prefer: self.prefer_busy_poll,
+                budget_packets: self.busy_poll_budget,
+            }),
+            rcvbuf: self.rcvbuf.map(|bytes| bytes.0),
+            work_ns: self.work.unwrap_or(0),
+            stall: self
+                .sleep
+                .zip(self.every)
+                .map(|(sleep, every)| Stall { sleep_ns: sleep.0, every_ns: every.0 }),
+            stamps: self.stamps,
+            nice: self.nice,
+        })
+    }
+}
+
+impl Shown for Serve {
+    fn settings_text(&self) -> String {
+        let s = self.settings();
+        let capacity = match (s.capacity_packets, s.truesize_probe_bytes) {
+            (Some(packets), Some(truesize)) => format!(
+                "{} bytes, holds {packets} datagrams of {} bytes ({truesize} bytes of memory each, by a probe over loopback)",
+                s.rcvbuf_bytes, s.size_bytes
+            ),
+            _ => format!("{} bytes", s.rcvbuf_bytes),
+        };
+        let mut rows = vec![
+            ("threads", placed(s.threads_count, &s.cpus)),
+            ("sockets", format!("{:?}", s.sockets).to_lowercase()),
+            ("call", format!("{}, batch {}", s.call, s.batch)),
+            ("receive buffer", capacity),
+        ];
+        if let Some(steer) = s.steer {
+            rows.push(("steer", format!("{steer:?}").to_lowercase()));
+        }
+        if s.gro {
+            rows.push(("UDP_GRO", "on; datagrams counted by segment".into()));
+        }
+        if let Some(poll) = s.busy_poll {
+            rows.push(("busy poll", format!("{} us, prefer {}", poll.poll_us, poll.prefer)));
+        }
+        if s.work_ns > 0 {
+            rows.push(("work", format!("{} ns a datagram", s.work_ns)));
+        }
+        if let Some(stall) = s.stall {
+            let text = format!("sleeps {} every {}", Nanos(stall.sleep_ns), Nanos(stall.every_ns));
+            rows.push(("stall", text));
+        }
+        block(&format!("serve udp {}", s.addr), &rows)
+    }
+
+    fn result_text(&self, r: &ServeResult) -> String {
+        let mut rows = vec![
+            (
+                "delivered",
+                format!("{} datagrams in {:.3} s", grouped(r.delivered_packets), r.duration_s),
+            ),
+            ("rate", format!("{} datagrams/s", grouped(r.delivered_pps.round() as u64))),
+            ("socket drops", grouped(r.socket_drops_packets)),
+        ];
+        if r.sequence.checked {
+            let s = &r.sequence;
+            rows.push((
+                "sequence",
+                format!(
+                    "{} lost, {} duplicate, {} reordered in {} streams",
+                    grouped(s.lost_packets),
+                    grouped(s.duplicate_packets),
+                    grouped(s.reordered_packets),
+                    s.streams_count
+                ),
+            ));
+        }
+        if let Some(delay) = &r.one_way_delay_us {
+            rows.push(("send to read", quantiles(delay)));
+        }
+        if let Some(wait) = &r.socket_wait_us {
+            rows.push(("stamp to read", quantiles(wait)));
+        }
+        rows.push((
+            "CPU time",
+            format!("{:.3} s user, {:.3} s system", r.cpu_user_s, r.cpu_system_s),
+        ));
+        for socket in &r.sockets {
+            if let (Some(size), Some(capacity)) = (socket.truesize_bytes, socket.capacity_packets) {
+                rows.push((
+                    "socket memory",
+                    format!("{size} bytes a datagram: socket {} holds {capacity}", socket.index),
+                ));
+            }
+        }
+        rows.push(("limit", r.limit.to_string()));
+        block("result", &rows)
+    }
+
+    fn set_rate(result: &mut ServeResult, pps: f64) {
+        result.delivered_pps = pps;
+    }
+
+    fn rows(&self, split: bool) -> Rows<Interval> {
+        let mut rates = Rates::new("delivered", self.local(), split);
+        Box::new(move |counters| rates.row(counters))
+    }
+}
