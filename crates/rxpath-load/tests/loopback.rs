@@ -162,6 +162,27 @@ fn a_stalling_reader_with_stamps_still_counts_all() {
 }
 
 #[test]
+fn a_napping_reader_reads_in_batches_and_loses_nothing() {
+    let reader = |nap_ns| {
+        let mut serve = ServeOptions::new(addr(V4));
+        serve.rcvbuf = Some(4 << 20);
+        serve.nap_ns = nap_ns;
+        let (sent, got) = run(serve, |load| {
+            // Past the calls that learn the truesize.
+            load.count = Some(20_000);
+            load.rate_pps = Some(50_000);
+            load.batch = 1;
+        });
+        conserved(&sent, &got);
+        assert_eq!(got.socket_drops_packets, 0);
+        got.threads[0].calls_count
+    };
+    let (woken, napping) = (reader(None), reader(Some(2_000_000)));
+    // 2 ms at 50,000/s are 100 datagrams, more than one batch of 64: about 400 calls instead of thousands.
+    assert!(napping < 1_500 && napping < woken, "{napping} calls with naps, {woken} without");
+}
+
+#[test]
 fn unconnected_flows_to_two_destinations() {
     let second = Serve::open(ServeOptions::new(addr(V4))).unwrap();
     let mut second = second;

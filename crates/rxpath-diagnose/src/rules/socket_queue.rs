@@ -105,13 +105,12 @@ pub fn judge(view: &View) -> Option<Claim> {
     .next(next_loss(view, lost, Place::SocketBuffer));
     if let Some(queue) = queue(view) {
         let need = need(view, &queue);
-        // The kernel doubles what SO_RCVBUF asks for.
-        let option = size_option(need.packets * queue.truesize_bytes / 2.0);
+        let option = size_option(need.packets * queue.truesize_bytes);
         claim = claim.because(buffer_lines(&queue, &need)).cure(format!(
-            "a buffer that survives it: `serve udp --rcvbuf {option}` (the kernel doubles it; without CAP_NET_ADMIN net.core.rmem_max must be at least that)"
+            "a buffer that survives it: `serve udp --rcvbuf {option}` (the buffer as the kernel accounts it; a program of your own asks SO_RCVBUF for half of it; without CAP_NET_ADMIN net.core.rmem_max must be at least that half)"
         ));
     } else {
-        claim = claim.cure("a larger buffer: `serve udp --rcvbuf` (the kernel doubles it; without CAP_NET_ADMIN net.core.rmem_max must be at least that)");
+        claim = claim.cure("a larger buffer: `serve udp --rcvbuf` (the buffer as the kernel accounts it; a program of your own asks SO_RCVBUF for half of it; without CAP_NET_ADMIN net.core.rmem_max must be at least that half)");
     }
     Some(
         claim

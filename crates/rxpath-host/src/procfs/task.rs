@@ -85,6 +85,27 @@ pub fn processes(root: &Root) -> Result<Vec<i32>, HostError> {
     Ok(pids)
 }
 
+/// The process and everything that it forked and that has not been adopted by another, in order.
+///
+/// **Caveat** a process that appears or ends while this reads may be missing.
+pub fn family(root: &Root, pid: i32) -> Vec<i32> {
+    let all: Vec<TaskStat> = processes(root)
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|pid| read(root, pid, None).ok())
+        .collect();
+    let mut family = vec![pid];
+    let mut next = 0;
+    while let Some(parent) = family.get(next).copied() {
+        let children = all.iter().filter(|task| task.ppid == parent).map(|task| task.id);
+        let new: Vec<i32> = children.filter(|child| !family.contains(child)).collect();
+        family.extend(new);
+        next += 1;
+    }
+    family.sort_unstable();
+    family
+}
+
 /// Thread ids of a process, in order.
 ///
 /// **Errors** [`HostError::Missing`] when the process is gone.
@@ -119,6 +140,25 @@ mod tests {
             assert_eq!((task.nice, task.threads, task.start_time), (-5, 3, 161_101));
             assert_eq!((task.processor, task.policy), (1, 0));
         }
+    }
+
+    #[test]
+    fn a_forked_process_is_family() {
+        let mut shell = std::process::Command::new("sh")
+            .args(["-c", "sleep 60 & echo started; read line; kill $!"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let out = shell.stdout.take().unwrap();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).unwrap();
+        let pid = shell.id() as i32;
+        let family = family(&Root::host(), pid);
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
+        assert_eq!(family.len(), 2, "{family:?}");
+        assert!(family.contains(&pid));
     }
 
     #[test]

@@ -100,6 +100,7 @@ pub(super) const KEYS: &[Key] = &[
     key("serve.work", Kind::Nanos(0, S), "simulated work per datagram"),
     key("serve.sleep", Kind::Nanos(0, 60 * S), "length of a stall"),
     key("serve.every", Kind::Nanos(1_000, 600 * S), "time from stall to stall"),
+    key("serve.nap", Kind::Nanos(1_000, S), "sleep after emptying the socket instead of being woken by each datagram"),
     key("serve.stamps", Kind::Bool, "kernel receive stamps: time in the socket's queue"),
 
     key("load.command", Kind::Command, "another program as sender (not an option)"),

@@ -39,7 +39,7 @@ pub fn compose(
     number: Number,
     variant: &Variant,
     bed: &dyn Bed,
-    raw: Raw,
+    mut raw: Raw,
 ) -> Result<Trial, LabError> {
     let said =
         Said { load: ours(&variant.load, &raw.load)?, serve: ours(&variant.serve, &raw.serve)? };
@@ -69,6 +69,8 @@ pub fn compose(
         ledger: &ledger,
     });
     let (grade, noise) = noise::grade(&disturbance(variant, &raw.between));
+    let mut warnings = warnings(std::mem::take(&mut raw.warnings), &said, variant);
+    warnings.extend(unread_at_close(variant, &ledger));
     let blocked = said.load.as_ref().is_some_and(|load| load.blocked_s > 0.0);
     Ok(Trial {
         trial: number.trial,
@@ -84,7 +86,7 @@ pub fn compose(
         evidence,
         ledger,
         moved,
-        warnings: warnings(raw.warnings, &said, variant),
+        warnings,
         workloads: BTreeMap::from([
             ("load".to_owned(), with_settings(&raw.load)),
             ("serve".to_owned(), with_settings(&raw.serve)),
@@ -232,6 +234,23 @@ fn metrics(evidence: &Evidence, raw: &Raw) -> BTreeMap<String, f64> {
         );
     }
     all
+}
+
+/// What a foreign receiver leaves unread when it closes its socket is in no counter of the kernel.
+fn unread_at_close(variant: &Variant, ledger: &Ledger) -> Option<Warning> {
+    let foreign = matches!(variant.serve, Workload::External { .. });
+    (foreign && ledger.unaccounted_packets > 0).then(|| {
+        let text = format!(
+            "{} datagrams of {} are not accounted for",
+            ledger.unaccounted_packets, variant.name
+        );
+        Warning::new("unread-at-close", text)
+            .because(
+                "the receiver is a foreign program that closed its socket with datagrams still in it, and \
+                 udp_destroy_sock counts those nowhere",
+            )
+            .cure("receive with `rxpath serve udp`, which drains first")
+    })
 }
 
 fn warnings(mut all: Vec<Warning>, said: &Said, variant: &Variant) -> Vec<Warning> {

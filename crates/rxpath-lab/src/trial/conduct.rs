@@ -5,6 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rxpath_core::{Nanos, Warning};
+use rxpath_host::Root;
+use rxpath_host::procfs::task::family;
 use rxpath_load::udp::result::Interval;
 use rxpath_record::counters::Snapshot;
 use serde_json::Value;
@@ -186,8 +188,12 @@ impl Trial<'_> {
     }
 
     fn measure(&mut self) -> Result<Between, LabError> {
-        let mut pids = vec![std::process::id() as i32, self.load.ids().0 as i32];
-        pids.extend(self.serve.as_ref().map(|serve| serve.ids().0 as i32));
+        let mut pids = vec![std::process::id() as i32];
+        let workloads = [Some(self.load.ids().0), self.serve.as_ref().map(|serve| serve.ids().0)];
+        for pid in workloads.into_iter().flatten() {
+            // A foreign program may have forked its workers.
+            pids.extend(family(&Root::host(), pid as i32));
+        }
         let ours = Ours { pids };
         let from = Mark::take(&ours);
         self.pass(from.t_ns + self.job.trials.measure.0, "measure")?;

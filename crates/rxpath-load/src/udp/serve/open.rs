@@ -199,6 +199,7 @@ fn settle(
         capacity_packets: truesize.map(|size| memory.rcvbuf_bytes / size),
         buffer_bytes,
         work_ns: options.work_ns,
+        nap_ns: options.nap_ns,
         stall: options.stall,
         stamps: options.stamps,
         one_way_delay: if clock::identity() == 0 {

@@ -74,6 +74,8 @@ pub struct ServeOptions {
     pub work_ns: u64,
     /// A stalling reader.
     pub stall: Option<Stall>,
+    /// After a read that emptied the socket: sleep this long instead of being woken by the next datagram.
+    pub nap_ns: Option<u64>,
     /// Kernel receive stamps.
     pub stamps: bool,
     /// Nice value of the threads.
@@ -96,6 +98,7 @@ impl ServeOptions {
             rcvbuf: None,
             work_ns: 0,
             stall: None,
+            nap_ns: None,
             stamps: false,
             nice: None,
         }
@@ -141,6 +144,9 @@ pub struct ServeSettings {
     pub buffer_bytes: usize,
     /// Simulated work per datagram.
     pub work_ns: u64,
+    /// Sleep after a read that emptied the socket.
+    #[serde(default)]
+    pub nap_ns: Option<u64>,
     /// A stalling reader.
     pub stall: Option<Stall>,
     /// Kernel receive stamps.

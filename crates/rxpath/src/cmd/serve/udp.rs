@@ -80,6 +80,9 @@ pub struct ServeUdp {
     /// … once in this time
     #[arg(long, value_name = "TIME", requires = "sleep")]
     every: Option<Nanos>,
+    /// Sleep this long after emptying the socket, instead of being woken by each datagram
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["busy_poll", "sleep"])]
+    nap: Option<Nanos>,
     /// Time from the kernel's receive stamp to the read (SO_TIMESTAMPING), as quantiles
     #[arg(long)]
     stamps: bool,
@@ -137,6 +140,7 @@ impl ServeUdp {
                 .sleep
                 .zip(self.every)
                 .map(|(sleep, every)| Stall { sleep_ns: sleep.0, every_ns: every.0 }),
+            nap_ns: self.nap.map(|nap| nap.0),
             stamps: self.stamps,
             nice: self.nice,
         })
@@ -170,6 +174,9 @@ impl Shown for Serve {
         }
         if s.work_ns > 0 {
             rows.push(("work", format!("{} ns a datagram", s.work_ns)));
+        }
+        if let Some(nap_ns) = s.nap_ns {
+            rows.push(("nap", format!("{} after emptying the socket", Nanos(nap_ns))));
         }
         if let Some(stall) = s.stall {
             let text = format!("sleeps {} every {}", Nanos(stall.sleep_ns), Nanos(stall.every_ns));
