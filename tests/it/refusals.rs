@@ -34,6 +34,26 @@ fn bad_scenarios_and_options_say_what_would_be_right() {
 }
 
 #[test]
+fn addresses_and_cpus_that_cannot_be_had_are_named() {
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let cases: [(&[&str], &str); 5] = [
+        (&["serve", "udp", &taken], "in use"),
+        // TEST-NET-3 (RFC 5737) is nobody's address.
+        (&["serve", "udp", "203.0.113.7:4321"], "203.0.113.7:4321"),
+        (&["serve", "udp", "127.0.0.1:0", "--cpu", "7777"], "--cpu 7777"),
+        (&["load", "udp", &taken, "--cpu", "7777"], "--cpu 7777"),
+        (&["serve", "udp", "127.0.0.1:0", "--cpu", "0", "--threads", "2"], "--threads 2"),
+    ];
+    for (words, wanted) in cases {
+        let (code, stderr) = refused(words);
+        assert_eq!(code, Some(2), "{words:?}: {stderr}");
+        assert!(stderr.starts_with("rxpath: ") && stderr.contains(wanted), "{words:?}: {stderr}");
+        assert_eq!(stderr.lines().filter(|line| line.starts_with("rxpath: ")).count(), 1);
+    }
+}
+
+#[test]
 fn datagrams_over_the_mtu_are_told_before_the_run() {
     let words = ["run", "udp-pinning", "--set", "load.size=4000", "--dry-run", "--json"];
     let done = Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output().unwrap();

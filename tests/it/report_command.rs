@@ -66,6 +66,54 @@ fn a_run_that_is_not_whole_is_reported_and_said_so() {
     assert!(printed["result"]["reports"][0]["path"].as_str().unwrap().ends_with("report.html"));
 }
 
+/// The warnings of a report on a run that `damage` changed; the page is written all the same.
+fn damaged(damage: impl Fn(&Path)) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let run = run("one-variant", dir.path());
+    damage(&run);
+    let mut command = report();
+    let asserted = command.arg(&run).assert().code(0);
+    let page = fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(page.contains("</html>"));
+    String::from_utf8_lossy(&asserted.get_output().stderr).into_owned()
+}
+
+fn edit(path: &Path, from: &str, to: &str) {
+    let text = fs::read_to_string(path).unwrap();
+    assert!(text.contains(from), "{}: {from}", path.display());
+    fs::write(path, text.replacen(from, to, 1)).unwrap();
+}
+
+#[test]
+fn a_run_of_a_newer_version_shows_what_is_known() {
+    let told = damaged(|run| {
+        edit(&run.join("manifest.json"), "rxpath/run/1.0", "rxpath/run/2.0");
+    });
+    assert!(told.contains("newer"), "{told}");
+}
+
+#[test]
+fn events_that_end_in_the_middle_are_told_with_their_line() {
+    let told = damaged(|run| {
+        let path = run.join("events.jsonl");
+        let bytes = fs::read(&path).unwrap();
+        fs::write(&path, &bytes[..bytes.len() - 7]).unwrap();
+    });
+    assert!(told.contains("events.jsonl") && told.contains("the last line is cut"), "{told}");
+}
+
+#[test]
+fn a_manifest_edited_by_hand_is_noticed() {
+    let told = damaged(|run| {
+        edit(
+            &run.join("manifest.json"),
+            "\"delivered_packets\":1599883",
+            "\"delivered_packets\":1675601",
+        );
+    });
+    assert!(told.contains("the ledger of trial 0 does not add up"), "{told}");
+}
+
 #[test]
 fn bad_calls_are_refused_in_one_line() {
     let dir = tempfile::tempdir().unwrap();

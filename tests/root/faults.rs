@@ -35,6 +35,8 @@ fn a_signal_in_each_phase_keeps_the_run_and_leaves_nothing() {
         let mut run = arena.run(phase, &["trials.blocks=20", "trials.max_blocks=20"]);
         run.wait_event(&format!("\"{phase}\""));
         let directory = run.directory().unwrap();
+        // Twice, as timeout(1) does: to its child, then to the child's group.
+        run.signal(signal);
         run.signal(signal);
         let ended = run.wait();
         assert_eq!(ended.status.code(), Some(code), "{phase}: {}", ended.stderr);
@@ -167,6 +169,54 @@ fn without_root_a_lab_is_refused_and_loopback_works() {
     assert!(ended.stdout.contains("report: "), "{}", ended.stdout);
     assert!(said_warning(&arena), "other programs' traffic is said");
     arena.assert_clean("after runs without root");
+}
+
+/// A cpuset of CPU 0 alone, in whichever cgroup hierarchy this host has; removed when dropped.
+struct Cpuset(std::path::PathBuf);
+
+impl Cpuset {
+    fn make() -> Self {
+        let base = ["/sys/fs/cgroup/cpuset", "/sys/fs/cgroup"]
+            .map(Path::new)
+            .into_iter()
+            .find(|base| {
+                base.join("cpuset.cpus.effective").exists() || base.join("cpuset.cpus").exists()
+            })
+            .unwrap();
+        let group = base.join(format!("rxpath-test-{}", std::process::id()));
+        std::fs::create_dir(&group).unwrap();
+        let made = Self(group);
+        std::fs::write(made.0.join("cpuset.cpus"), "0").unwrap();
+        std::fs::write(made.0.join("cpuset.mems"), "0").unwrap();
+        made
+    }
+}
+
+impl Drop for Cpuset {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_cpu_outside_the_cpuset_is_refused_with_those_inside() {
+    if !may_run() {
+        return;
+    }
+    let group = Cpuset::make();
+    let procs = group.0.join("cgroup.procs");
+    let script = format!(
+        "echo $$ > {} && exec {} serve udp 127.0.0.1:0 --cpu 1 --duration 1s --idle-exit 1s",
+        procs.display(),
+        env!("CARGO_BIN_EXE_rxpath")
+    );
+    let done = Command::new("sh").args(["-c", &script]).output().unwrap();
+    let stderr = String::from_utf8(done.stderr).unwrap();
+    assert_eq!(done.status.code(), Some(2), "{stderr}");
+    assert!(
+        stderr.contains("--cpu 1") && stderr.contains("cpuset") && stderr.contains("allowed: 0"),
+        "{stderr}"
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What a conductor (a command, a test, the lab) can do with a running workload of any protocol, either side.
 
-use rxpath_core::{CpuList, Warning};
+use rxpath_core::Warning;
+use rxpath_host::{HostError, thread as host_thread};
 use rxpath_stats::Histogram;
 use serde::Serialize;
 
@@ -95,37 +96,39 @@ impl Drop for DoneGuard<'_> {
 
 /// Refuses CPUs that are offline or outside of the cpuset.
 pub(crate) fn check_cpus(cpus: &[u32]) -> Result<(), LoadError> {
-    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    let known: CpuList = online.parse().unwrap_or_default();
-    for cpu in cpus {
-        if !known.is_empty() && !known.as_slice().contains(cpu) {
-            return Err(LoadError::usage(
-                format!("--cpu {cpu}: that CPU is not online (online: {known})"),
-                "choose among the online CPUs",
-            ));
-        }
+    if cpus.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let allowed = host_thread::allowed_cpus().map_err(|error| refused("--cpu", error))?;
+    match cpus.iter().find(|cpu| !allowed.as_slice().contains(cpu)) {
+        None => Ok(()),
+        Some(cpu) => Err(LoadError::usage(
+            format!(
+                "--cpu {cpu}: not online or outside of this process' cpuset (allowed: {allowed})"
+            ),
+            "choose an allowed CPU, or change the cpuset of the cgroup",
+        )),
+    }
 }
 
 /// Binds the calling worker to its CPU and sets its nice value.
 pub(crate) fn place(cpu: Option<u32>, nice: Option<i32>) -> Result<(), LoadError> {
     if let Some(cpu) = cpu {
-        thread::pin(cpu).map_err(|_| {
-            let allowed = CpuList(thread::allowed_cpus().unwrap_or_default());
-            LoadError::usage(
-                format!("--cpu {cpu}: outside of this process' cpuset (allowed: {allowed})"),
-                "choose an allowed CPU, or change the cpuset of the cgroup",
-            )
-        })?;
+        host_thread::pin(cpu).map_err(|error| refused(&format!("--cpu {cpu}"), error))?;
     }
     if let Some(nice) = nice {
-        thread::set_nice(nice).map_err(|source| match source.kind() {
-            std::io::ErrorKind::PermissionDenied => {
-                LoadError::Denied { what: format!("--nice {nice}"), needs: "CAP_SYS_NICE" }
-            }
-            _ => LoadError::io("setpriority", source),
-        })?;
+        host_thread::set_nice(0, nice)
+            .map_err(|error| refused(&format!("--nice {nice}"), error))?;
     }
     Ok(())
+}
+
+/// A refusal of the host layer in this crate's words.
+fn refused(option: &str, error: HostError) -> LoadError {
+    match error {
+        HostError::Denied { .. } => {
+            LoadError::Denied { what: option.into(), needs: "CAP_SYS_NICE" }
+        }
+        other => LoadError::usage(format!("{option}: {other}"), ""),
+    }
 }

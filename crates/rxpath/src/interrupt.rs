@@ -4,12 +4,19 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 use signal_hook::{flag, low_level};
 
-/// Catches SIGINT and SIGTERM from its creation on; a second signal of the same kind ends the process at once.
+/// Signals this close together are one wish: timeout(1) signals its child and then the child's whole group, and a
+/// terminal and a service manager may both pass one on.
+const ONE_WISH: Duration = Duration::from_secs(1);
+
+/// Catches SIGINT and SIGTERM from its creation on; one that comes later than a second after the first ends the
+/// process at once.
 #[derive(Debug)]
 pub struct Interrupt {
     wake: UnixStream,
@@ -21,11 +28,9 @@ impl Interrupt {
     pub fn catch() -> io::Result<Self> {
         let (wake, write) = UnixStream::pair()?;
         let number = Arc::new(AtomicUsize::new(0));
+        let signals = Signals::new([SIGINT, SIGTERM])?;
+        std::thread::Builder::new().name("rxpath-signals".into()).spawn(|| end_at_once(signals))?;
         for signal in [SIGINT, SIGTERM] {
-            let armed = Arc::new(AtomicBool::new(false));
-            // In this order: the first signal finds `armed` false, the second ends the process.
-            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&armed))?;
-            flag::register(signal, armed)?;
             flag::register_usize(signal, Arc::clone(&number), signal as usize)?;
             low_level::pipe::register(signal, write.try_clone()?)?;
         }
@@ -37,6 +42,17 @@ impl Interrupt {
         match self.number.load(Ordering::SeqCst) {
             0 => None,
             number => Some(number as i32),
+        }
+    }
+}
+
+/// Ends the process at a signal that comes when ending in order takes too long for whoever sent the first.
+fn end_at_once(mut signals: Signals) {
+    let mut first: Option<Instant> = None;
+    for signal in &mut signals {
+        let since = first.get_or_insert_with(Instant::now).elapsed();
+        if since > ONE_WISH {
+            low_level::exit(128 + signal);
         }
     }
 }

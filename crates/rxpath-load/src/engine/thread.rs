@@ -1,6 +1,7 @@
-//! The calling thread: where it runs, what CPU time it used, how it is woken.
+//! The calling thread in a measured loop: where it runs, what CPU time it used, how it is woken.
+//!
+//! Placing a thread is the host layer's (`rxpath_host::thread`).
 
-use std::io;
 use std::mem::MaybeUninit;
 
 /// CPU time. **Unit** ns.
@@ -40,32 +41,6 @@ pub fn cpu() -> u32 {
     // SAFETY: sched_getcpu has no arguments.
     let cpu = unsafe { libc::sched_getcpu() };
     u32::try_from(cpu).unwrap_or(u32::MAX)
-}
-
-/// Binds this thread to one CPU.
-///
-/// **Errors** `EINVAL`: the CPU is offline or outside of the cpuset.
-pub fn pin(cpu: u32) -> io::Result<()> {
-    let mut set = nix::sched::CpuSet::new();
-    set.set(cpu as usize).map_err(io::Error::from)?;
-    nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set).map_err(io::Error::from)
-}
-
-/// CPUs that this thread may run on.
-pub fn allowed_cpus() -> io::Result<Vec<u32>> {
-    let set = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0))?;
-    Ok((0..nix::sched::CpuSet::count() as u32)
-        .filter(|cpu| set.is_set(*cpu as usize).unwrap_or(false))
-        .collect())
-}
-
-/// Sets this thread's nice value.
-///
-/// **Errors** `EACCES`: lowering it needs `CAP_SYS_NICE`.
-pub fn set_nice(nice: i32) -> io::Result<()> {
-    // SAFETY: plain integers; on Linux PRIO_PROCESS with a thread id acts on that thread alone.
-    let done = unsafe { libc::setpriority(libc::PRIO_PROCESS, id() as libc::id_t, nice) };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Lets timers of this thread fire when they are due, instead of up to 50 us later.
@@ -129,24 +104,6 @@ pub fn wake(tid: i32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_pinned_thread_runs_there() {
-        let allowed = allowed_cpus().unwrap();
-        let last = *allowed.last().unwrap();
-        std::thread::spawn(move || {
-            pin(last).unwrap();
-            assert_eq!(cpu(), last);
-            assert_eq!(allowed_cpus().unwrap(), [last]);
-        })
-        .join()
-        .unwrap();
-    }
-
-    #[test]
-    fn a_cpu_that_does_not_exist_is_refused() {
-        assert!(pin(1000).is_err());
-    }
 
     #[test]
     fn waking_interrupts_a_sleep() {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use rxpath_record::manifest::{Comparison, Manifest, Outcome as Word, VariantSummary};
 
-use super::run::{BASE, conduct, ending, resolved, write_report};
+use super::report::write_report;
+use super::run::{BASE, conduct, ending, resolved};
 use crate::exit::Outcome;
 use crate::output::bars::Bars;
 use crate::output::color::{Paint, Stream, paint};

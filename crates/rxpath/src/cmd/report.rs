@@ -117,6 +117,16 @@ fn warnings(written: &Written) -> Vec<Warning> {
     written.problems.iter().map(warn).collect()
 }
 
+/// Writes the page of a run into its directory and gives its path.
+pub fn write_report(directory: &Path) -> Result<PathBuf, Failure> {
+    let reader = RunReader::open(directory)?;
+    let path = directory.join(REPORT);
+    replace(&path, &rxpath_report::html(&reader.into()))
+        .with_context(|| format!("{}: cannot write the report", path.display()))
+        .map_err(|error| Failure::new(Exit::Partial, error))?;
+    Ok(path)
+}
+
 /// Writes beside and renames, so that a full disk leaves the older report whole.
 fn replace(place: &Path, text: &str) -> io::Result<()> {
     let mut beside = place.as_os_str().to_owned();

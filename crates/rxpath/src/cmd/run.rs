@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Context;
 use clap::Args;
 use rxpath_core::Envelope;
 use rxpath_host::topology;
@@ -15,10 +14,11 @@ use rxpath_lab::run::progress::Progress;
 use rxpath_lab::run::{Finished, Options, run};
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_lab::scenario::{HostShape, ScenarioError, load, resolve};
-use rxpath_record::run::{REPORT, RunError, RunReader};
+use rxpath_record::run::RunError;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
+use crate::cmd::report::write_report;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output::bars::Bars;
@@ -198,14 +198,4 @@ pub fn ending(ended: &Ended) -> Outcome {
         return Ok(Exit::Inconclusive);
     }
     Ok(Exit::Done)
-}
-
-/// Writes the report of a run into its directory.
-pub fn write_report(directory: &Path) -> Result<PathBuf, Failure> {
-    let reader = RunReader::open(directory)?;
-    let path = directory.join(REPORT);
-    std::fs::write(&path, rxpath_report::html(&reader.into()))
-        .with_context(|| format!("{}: cannot write the report", path.display()))
-        .map_err(|error| Failure::new(Exit::Partial, error))?;
-    Ok(path)
 }
