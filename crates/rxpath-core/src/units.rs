@@ -197,6 +197,19 @@ impl fmt::Display for Bytes {
     }
 }
 
+/// A number with a comma after each three digits: `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// A number in at most four digits with k, M or G.
 pub fn si(value: f64) -> String {
     for (unit, factor) in [("G", 1e9), ("M", 1e6), ("k", 1e3)] {
@@ -268,5 +281,11 @@ mod tests {
         fn whole_numbers_are_exact(n in any::<u64>()) {
             prop_assert_eq!(n.to_string().parse::<Count>().unwrap().0, n);
         }
+    }
+
+    #[test]
+    fn numbers_are_grouped_by_three() {
+        let shown = [0, 999, 1_000, 1_234_567].map(grouped);
+        assert_eq!(shown, ["0", "999", "1,000", "1,234,567"]);
     }
 }

@@ -1,5 +1,6 @@
 //! Numbers as text: always finite, always with the unit.
 
+pub use rxpath_core::units::grouped as count;
 use rxpath_core::units::si;
 use rxpath_core::{Bytes, CpuList, Nanos};
 
@@ -27,19 +28,6 @@ pub fn change(from: f64, to: f64) -> String {
         return "from nothing".into();
     }
     if percent.abs() < 0.5 { "0 %".into() } else { format!("{percent:+.0} %") }
-}
-
-/// A whole number in groups of three: `15,004`.
-pub fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// `1 datagram`, `1,200 datagrams`.

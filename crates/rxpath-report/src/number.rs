@@ -1,5 +1,7 @@
 //! Numbers as a reader of a report wants them: few digits, a unit, and a base for every percentage.
 
+use rxpath_core::units::grouped;
+
 /// A rate in packets per second with at most four digits: `1.15 Mpps`, `350 kpps`, `12 pps`.
 pub(crate) fn pps(value: f64) -> String {
     scaled(value, &[("Mpps", 1e6), ("kpps", 1e3), ("pps", 1.0)])
@@ -22,12 +24,12 @@ pub(crate) fn seconds(value: f64) -> String {
 
 /// A whole number in groups of three: `1,034,212`.
 pub(crate) fn count(value: u64) -> String {
-    grouped(&value.to_string())
+    grouped(value)
 }
 
 /// The same with a sign (a true minus) where it is negative.
 pub(crate) fn signed(value: i64) -> String {
-    let digits = grouped(&value.unsigned_abs().to_string());
+    let digits = grouped(value.unsigned_abs());
     if value < 0 { format!("\u{2212}{digits}") } else { digits }
 }
 
@@ -119,17 +121,6 @@ fn scaled(value: f64, units: &[(&str, f64)]) -> String {
         Some((unit, factor)) => format!("{} {unit}", plain(value / factor)),
         None => plain(value),
     }
-}
-
-fn grouped(digits: &str) -> String {
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+pub use rxpath_core::units::grouped;
 use rxpath_core::units::si;
 use rxpath_load::udp::result::Interval;
 use rxpath_load::udp::wire::{frame_bytes, line_bytes};
@@ -93,29 +94,9 @@ fn parts(name: &str, now: &[u64], before: &[u64], span_s: f64) -> String {
     text
 }
 
-/// 1,234,567.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_grouped() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1_234_567), "1,234,567");
-    }
 
     #[test]
     fn a_row_is_the_difference_of_two_readings() {
