@@ -9,6 +9,7 @@ pub mod control;
 pub mod engine;
 pub mod error;
 pub mod limit;
+pub mod pace;
 pub mod quantiles;
 pub mod tally;
 pub mod udp;

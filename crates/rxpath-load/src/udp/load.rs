@@ -5,7 +5,6 @@ mod fill;
 mod finish;
 mod open;
 pub mod options;
-mod pace;
 mod worker;
 
 use std::sync::Arc;

@@ -11,12 +11,13 @@ use crate::LoadError;
 use crate::engine::raw::Ends;
 use crate::engine::socket::{Buffer, KernelAddr, Socket};
 use crate::engine::thread;
+use crate::pace;
 use crate::tally::Shared;
 use crate::udp::header::HEADER_BYTES;
 use crate::udp::load::fill::Layout;
 use crate::udp::load::options::{LoadOptions, LoadSettings};
 use crate::udp::load::worker::{Flow, Plan};
-use crate::udp::load::{Load, check, pace, worker};
+use crate::udp::load::{Load, check, worker};
 
 /// Messages that the default send buffer holds.
 const SNDBUF_MESSAGES: u64 = 2000;

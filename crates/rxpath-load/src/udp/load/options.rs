@@ -5,18 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a sender waits for the next instant of its schedule.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pacing {
-    /// Spins where sends are less than 100 us apart, otherwise sleeps and spins the last 60 us.
-    #[default]
-    Auto,
-    /// Spins: exact, and takes the whole CPU.
-    Spin,
-    /// Sleeps: cheap, and late by what the kernel's timers and wake-ups take.
-    Sleep,
-}
+pub use crate::pace::Pacing;
 
 /// What is asked for.
 #[derive(Clone, Debug)]

@@ -11,11 +11,11 @@ use crate::engine::batch::SendBatch;
 use crate::engine::raw::Ends;
 use crate::engine::socket::{KernelAddr, Socket};
 use crate::engine::{clock, thread};
+use crate::pace::{Pace, Share, wait_for_start};
 use crate::tally::{Shared, Tally};
 use crate::udp::header::Stamp;
 use crate::udp::load::fill::Layout;
 use crate::udp::load::options::LoadOptions;
-use crate::udp::load::pace::{Pace, Share};
 use crate::udp::result::ThreadResult;
 use crate::workload::{DoneGuard, place};
 use rxpath_stats::Histogram;
@@ -94,25 +94,6 @@ pub(super) fn run(
         longest_away_us: 0.0,
         ..ThreadResult::default()
     }))
-}
-
-/// Waits until the start is known and there; `None` when the stop comes first.
-fn wait_for_start(shared: &Shared) -> Option<u64> {
-    while !shared.is_stopped() {
-        let start = shared.start_ns.load(Relaxed);
-        let now = clock::now_ns();
-        if start == 0 {
-            clock::sleep_until(now + 200_000);
-        } else if start > now + 100_000 {
-            clock::sleep_until(start - 80_000);
-        } else if start > now {
-            std::hint::spin_loop();
-        } else {
-            // An instant that is long gone means now: the schedule must not begin with a burst.
-            return Some(if now - start > 1_000_000 { now } else { start });
-        }
-    }
-    None
 }
 
 /// The loop's state.

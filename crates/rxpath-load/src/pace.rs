@@ -3,8 +3,13 @@
 //! Send k of thread i of T is due at `start + (k T + i) N / rate` (N datagrams a send). The step is kept as
 //! whole nanoseconds and a remainder, so that rounding never adds up.
 
+use std::sync::atomic::Ordering::Relaxed;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::engine::clock;
-use crate::udp::load::options::Pacing;
+use crate::tally::Shared;
 
 /// Sends closer together than this are waited for by spinning: sleeping and waking takes tens of us.
 const SPIN_BELOW_NS: u64 = 100_000;
@@ -12,18 +17,31 @@ const SPIN_BELOW_NS: u64 = 100_000;
 const WAKE_EARLY_NS: u64 = 60_000;
 const SECOND_NS: u128 = 1_000_000_000;
 
+/// How a sender waits for the next instant of its schedule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pacing {
+    /// Spins where sends are less than 100 us apart, otherwise sleeps and spins the last 60 us.
+    #[default]
+    Auto,
+    /// Spins: exact, and takes the whole CPU.
+    Spin,
+    /// Sleeps: cheap, and late by what the kernel's timers and wake-ups take.
+    Sleep,
+}
+
 /// Which sends belong to this thread.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Share {
-    pub(super) rate_pps: u64,
-    pub(super) segments: u64,
-    pub(super) thread: u64,
-    pub(super) threads: u64,
+pub(crate) struct Share {
+    pub(crate) rate_pps: u64,
+    pub(crate) segments: u64,
+    pub(crate) thread: u64,
+    pub(crate) threads: u64,
 }
 
 /// The schedule of one thread.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     start_ns: u64,
     share: Share,
     next_ns: u64,
@@ -36,7 +54,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub(super) fn new(start_ns: u64, share: Share, pacing: Pacing) -> Self {
+    pub(crate) fn new(start_ns: u64, share: Share, pacing: Pacing) -> Self {
         let rate = u128::from(share.rate_pps.max(1));
         let step = SECOND_NS * u128::from(share.segments * share.threads);
         let first = SECOND_NS * u128::from(share.segments * share.thread);
@@ -55,13 +73,13 @@ impl Pace {
 
     /// When the next send is due.
     #[inline]
-    pub(super) fn next_ns(&self) -> u64 {
+    pub(crate) fn next_ns(&self) -> u64 {
         self.next_ns
     }
 
     /// Moves on by one send.
     #[inline]
-    pub(super) fn advance(&mut self) {
+    pub(crate) fn advance(&mut self) {
         self.next_ns += self.step_ns;
         self.fraction += self.step_fraction;
         if self.fraction >= self.share.rate_pps {
@@ -72,17 +90,27 @@ impl Pace {
 
     /// Waits towards the next send; it may return early.
     #[inline]
-    pub(super) fn wait(&self, now_ns: u64, end_ns: u64) {
-        let until = self.next_ns.min(end_ns);
-        if !self.spin_only && until.saturating_sub(now_ns) > self.wake_early_ns {
-            clock::sleep_until(until - self.wake_early_ns);
-        } else {
-            std::hint::spin_loop();
+    pub(crate) fn wait(&self, now_ns: u64, end_ns: u64) {
+        match self.nap_until(now_ns, end_ns) {
+            Some(until) => clock::sleep_until(until),
+            None => std::hint::spin_loop(),
         }
     }
 
+    /// Until when it may sleep; `None`: the next send is so near that only spinning meets it.
+    #[inline]
+    pub(crate) fn nap_until(&self, now_ns: u64, end_ns: u64) -> Option<u64> {
+        let until = self.next_ns.min(end_ns).saturating_sub(self.wake_early_ns);
+        (!self.spin_only && until > now_ns).then_some(until)
+    }
+
+    /// Whether it never sleeps.
+    pub(crate) fn is_spinning(&self) -> bool {
+        self.spin_only
+    }
+
     /// Sends of this thread that are due before `t_ns`.
-    pub(super) fn due_before(&self, t_ns: u64) -> u64 {
+    pub(crate) fn due_before(&self, t_ns: u64) -> u64 {
         let span = u128::from(t_ns.saturating_sub(self.start_ns));
         let Share { rate_pps, segments, thread, threads } = self.share;
         let first = SECOND_NS * u128::from(segments * thread);
@@ -102,7 +130,7 @@ fn spins(pacing: Pacing, step_ns: u64) -> bool {
 }
 
 /// What the settings say about it.
-pub(super) fn describe(pacing: Pacing, share: Share) -> String {
+pub(crate) fn describe(pacing: Pacing, share: Share) -> String {
     let step_ns = (SECOND_NS * u128::from(share.segments * share.threads)
         / u128::from(share.rate_pps.max(1))) as u64;
     if spins(pacing, step_ns) {
@@ -114,6 +142,25 @@ pub(super) fn describe(pacing: Pacing, share: Share) -> String {
     format!(
         "sleep, and spin the last {WAKE_EARLY_NS} ns ({step_ns} ns between the sends of a thread)"
     )
+}
+
+/// Waits until the start is known and there; `None` when the stop comes first.
+pub(crate) fn wait_for_start(shared: &Shared) -> Option<u64> {
+    while !shared.is_stopped() {
+        let start = shared.start_ns.load(Relaxed);
+        let now = clock::now_ns();
+        if start == 0 {
+            clock::sleep_until(now + 200_000);
+        } else if start > now + 100_000 {
+            clock::sleep_until(start - 80_000);
+        } else if start > now {
+            std::hint::spin_loop();
+        } else {
+            // An instant that is long gone means now: the schedule must not begin with a burst.
+            return Some(if now - start > 1_000_000 { now } else { start });
+        }
+    }
+    None
 }
 
 #[cfg(test)]
