@@ -14,6 +14,8 @@ use rxpath_host::procfs::{
 use rxpath_host::sysfs::device;
 use rxpath_lab::scenario;
 use rxpath_load::control::Order;
+use rxpath_load::http::load::url::Url;
+use rxpath_load::http::response::{Fed, Known, Reader};
 use rxpath_load::udp::header::Header;
 use rxpath_record::run::{parse_environment, parse_events, parse_manifest};
 
@@ -29,6 +31,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("environment", |bytes| text(bytes, |t| drop(parse_environment(t)))),
     ("ethtool_features", |bytes| drop(ethtool::parse_features(bytes))),
     ("events", |bytes| drop(parse_events(bytes))),
+    ("http_response", http_response),
+    ("http_url", |bytes| text(bytes, |t| drop(t.parse::<Url>()))),
     ("interrupts", |bytes| text(bytes, |t| drop(interrupts::parse(t)))),
     ("kernel_config", |bytes| text(bytes, |t| drop(kernel_config::parse(t)))),
     ("kernel_config_gz", |bytes| drop(kernel_config::parse_gz(bytes))),
@@ -71,6 +75,32 @@ fn netlink_frames(bytes: &[u8]) {
         drop(wire::verdict(&frame));
         drop(wire::Attrs::parse(frame.payload));
     }
+}
+
+/// Reads a connection's replies at once and byte by byte: both must tell the same.
+fn http_response(bytes: &[u8]) {
+    let read = |pieces: &mut dyn Iterator<Item = &[u8]>| {
+        let (mut reader, mut known) = (Reader::new(false), Known::new());
+        let mut replies = Vec::new();
+        for piece in pieces {
+            let mut rest = piece;
+            while !rest.is_empty() {
+                match reader.feed(rest, &mut known) {
+                    Ok(Fed::More) => break,
+                    Ok(Fed::Whole { used, reply }) => {
+                        replies.push(reply);
+                        rest = &rest[used..];
+                    }
+                    Err(_) => return (replies, None),
+                }
+            }
+        }
+        (replies, Some(reader.eof()))
+    };
+    let at_once = read(&mut [bytes].into_iter());
+    let slowly = read(&mut bytes.chunks(1));
+    // A head that breaks off may be refused early or late, but never taken.
+    assert_eq!(at_once.0, slowly.0, "replies");
 }
 
 fn text(bytes: &[u8], parse: impl FnOnce(&str)) {

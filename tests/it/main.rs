@@ -5,6 +5,7 @@
 
 mod corpus;
 mod dependency_rule;
+mod http;
 mod list;
 mod refusals;
 mod report_browser;

@@ -2,6 +2,8 @@
 
 pub mod batch;
 pub mod clock;
+pub mod dial;
+pub mod nap;
 pub mod raw;
 pub mod socket;
 pub mod spin;

@@ -8,7 +8,9 @@
 pub mod control;
 pub mod engine;
 pub mod error;
+pub mod http;
 pub mod limit;
+pub mod live;
 pub mod pace;
 pub mod quantiles;
 pub mod tally;

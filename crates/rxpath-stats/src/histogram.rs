@@ -92,6 +92,11 @@ impl Histogram {
         self.hdr.max()
     }
 
+    /// Values from `low_ns` to `high_ns`, both included, as exact as the histogram tells values apart.
+    pub fn count_within(&self, low_ns: u64, high_ns: u64) -> u64 {
+        self.hdr.count_between(low_ns, high_ns)
+    }
+
     /// The V2 encoding of the HdrHistogram project.
     pub fn to_v2(&self) -> Result<Vec<u8>, HistogramError> {
         let mut bytes = Vec::new();
@@ -123,6 +128,7 @@ mod tests {
         histogram.record_n(u64::MAX, 3);
         assert_eq!((histogram.count(), histogram.clipped()), (5, 4));
         assert_eq!(Histogram::of_times().count(), 0);
+        assert_eq!((histogram.count_within(0, 10), histogram.count_within(6, 10)), (1, 0));
     }
 
     #[test]

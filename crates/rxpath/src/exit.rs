@@ -59,6 +59,11 @@ impl Failure {
         Self::new(Exit::Usage, anyhow::anyhow!("{what}"))
     }
 
+    /// A usage error with its causes.
+    pub fn usage_of(error: anyhow::Error) -> Self {
+        Self::new(Exit::Usage, error)
+    }
+
     /// Adds the line that says what to do.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -1,5 +1,6 @@
 //! `rxpath load`: the sending side. A protocol is one file and one line in the list below.
 
+mod http;
 mod udp;
 
 use crate::exit::Outcome;
@@ -15,6 +16,8 @@ pub struct LoadCommand {
 enum Protocol {
     /// Send UDP datagrams
     Udp(Box<udp::LoadUdp>),
+    /// Ask a web server again and again, in a closed loop or by schedule
+    Http(Box<http::LoadHttp>),
 }
 
 impl LoadCommand {
@@ -22,6 +25,7 @@ impl LoadCommand {
     pub fn run(self) -> Outcome {
         match self.protocol {
             Protocol::Udp(args) => args.run(),
+            Protocol::Http(args) => args.run(),
         }
     }
 }

@@ -18,6 +18,7 @@ fn all() -> Vec<(&'static str, Schema)> {
     all.extend([
         ("serve-udp", schema_for!(Envelope<Value, ServeResult>)),
         ("load-udp", schema_for!(Envelope<Value, LoadResult>)),
+        ("load-http", schema_for!(Envelope<Value, rxpath_load::http::load::result::LoadResult>)),
         ("warning", schema_for!(Warning)),
     ]);
     all

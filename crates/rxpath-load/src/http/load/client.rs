@@ -1,0 +1,490 @@
+//! One thread's connections: which request leaves when, and what its reply means. Engines move the bytes.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+
+use nix::errno::Errno;
+
+use crate::engine::{clock, dial, thread};
+use crate::http::load::conn::{Conn, Phase};
+use crate::http::load::message::Message;
+use crate::http::load::meter::{Kind, Meter, SAMPLE_NS, Stamp};
+use crate::http::response::{Eof, Fed, Known, Reply};
+use crate::pace::Pace;
+use crate::tally::Shared;
+
+/// Connections of a thread that may be on their way at once: more would only fill the server's queue of
+/// connections (nginx: 511, net.core.somaxconn: 4096), and what overflows it waits a second for its next try.
+const MAX_CONNECTING: usize = 128;
+
+/// What became of bytes handed to an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// This many were taken.
+    Bytes(usize),
+    /// The send buffer is full; the engine will tell when it is not.
+    Full,
+    /// The connection is broken.
+    Failed(Errno),
+}
+
+/// How bytes get to the kernel and back.
+pub(super) trait Wire {
+    /// System calls so far.
+    fn calls(&mut self) -> &mut u64;
+    /// Watches a socket that connects; its events carry `slot` and `generation`.
+    fn watch(&mut self, fd: &OwnedFd, slot: usize, generation: u32) -> Result<(), Errno>;
+    /// Sends.
+    fn send(&mut self, fd: &OwnedFd, slot: usize, generation: u32, bytes: &[u8]) -> Sent;
+    /// Closes.
+    fn close(&mut self, fd: OwnedFd);
+}
+
+/// What the threads are told.
+#[derive(Clone, Debug)]
+pub(super) struct Orders<'a> {
+    pub(super) message: &'a Message,
+    pub(super) shared: &'a Shared,
+    pub(super) connections: usize,
+    pub(super) to: SocketAddr,
+    pub(super) source: Option<IpAddr>,
+    pub(super) pipeline: usize,
+    pub(super) keepalive: bool,
+    pub(super) timeout_ns: u64,
+    pub(super) end_ns: u64,
+    /// Requests to start, at most.
+    pub(super) requests: u64,
+}
+
+/// A connection that could take a request.
+#[derive(Clone, Copy, Debug)]
+struct Idle {
+    slot: usize,
+    since_ns: u64,
+}
+
+/// One thread's connections.
+pub(super) struct Client<'a, W> {
+    pub(super) wire: W,
+    pub(super) meter: Meter<'a>,
+    pub(super) conns: Vec<Conn>,
+    pub(super) now_ns: u64,
+    orders: Orders<'a>,
+    /// A ring of `pipeline` stamps for each connection.
+    stamps: Vec<Stamp>,
+    idle: VecDeque<Idle>,
+    to_connect: VecDeque<usize>,
+    connecting: usize,
+    pace: Option<Pace>,
+    known: Known,
+    next_timer_ns: u64,
+    on_their_way: u64,
+    left: u64,
+    seen_cpus: Vec<u32>,
+}
+
+/// What is left when a thread ends.
+#[derive(Debug, Default)]
+pub(super) struct Remains {
+    /// Requests by the schedule; equal to those begun without one.
+    pub(super) asked: u64,
+    /// Requests that were given to a connection.
+    pub(super) begun: u64,
+    /// Requests sent whose reply had not come.
+    pub(super) in_flight: u64,
+    pub(super) seen_cpus: Vec<u32>,
+    /// Sockets, open until the results were read.
+    pub(super) sockets: Vec<OwnedFd>,
+}
+
+impl<'a, W: Wire> Client<'a, W> {
+    pub(super) fn new(wire: W, meter: Meter<'a>, orders: Orders<'a>) -> Self {
+        let connections = orders.connections;
+        let pipeline = orders.pipeline;
+        let left = orders.requests;
+        Self {
+            wire,
+            meter,
+            conns: (0..connections).map(|_| Conn::new(orders.message.bodiless)).collect(),
+            now_ns: 0,
+            orders,
+            stamps: vec![Stamp::default(); connections * pipeline],
+            idle: VecDeque::with_capacity(connections * pipeline),
+            to_connect: VecDeque::with_capacity(connections),
+            connecting: 0,
+            pace: None,
+            known: Known::new(),
+            next_timer_ns: 0,
+            on_their_way: 0,
+            left,
+            seen_cpus: Vec::with_capacity(64),
+        }
+    }
+
+    /// Begins at this instant; with a schedule in an open loop.
+    pub(super) fn start(&mut self, start_ns: u64, end_ns: u64, pace: Option<Pace>) {
+        self.orders.end_ns = end_ns;
+        self.now_ns = start_ns.max(clock::now_ns());
+        self.pace = pace;
+        for slot in 0..self.conns.len() {
+            self.make_ready(slot);
+        }
+    }
+
+    /// Whether the loop is to end.
+    pub(super) fn is_over(&self) -> bool {
+        self.orders.shared.is_stopped()
+            || self.now_ns >= self.orders.end_ns
+            || (self.left == 0 && self.on_their_way == 0)
+    }
+
+    /// What is due: timers, connections, requests. Returns for how long the engine may wait; 0 = look and come back.
+    pub(super) fn turn(&mut self) -> u64 {
+        if self.now_ns >= self.next_timer_ns {
+            self.timers();
+        }
+        self.connect_more();
+        self.dispatch();
+        let until = self.next_timer_ns.min(self.orders.end_ns);
+        let until = match &self.pace {
+            Some(pace) if self.left > 0 => {
+                if !self.idle.is_empty() || pace.is_spinning() {
+                    pace.nap_until(self.now_ns, self.orders.end_ns).unwrap_or(0).min(until)
+                } else {
+                    until
+                }
+            }
+            _ => until,
+        };
+        until.saturating_sub(self.now_ns)
+    }
+
+    /// Whether nothing can come from the kernel, so that looking is in vain.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.on_their_way == 0 && self.connecting == 0
+    }
+
+    /// Puts a closed connection where it will be used next.
+    fn make_ready(&mut self, slot: usize) {
+        self.conns[slot].since_ns = u64::MAX;
+        if self.orders.keepalive || self.pace.is_none() {
+            self.to_connect.push_back(slot);
+        } else {
+            self.wait_for_request(slot);
+        }
+    }
+
+    fn wait_for_request(&mut self, slot: usize) {
+        self.conns[slot].idle += 1;
+        self.idle.push_back(Idle { slot, since_ns: self.now_ns });
+    }
+
+    fn connect_more(&mut self) {
+        while self.connecting < MAX_CONNECTING && !self.is_over() {
+            let Some(slot) = self.to_connect.pop_front() else { return };
+            let has_request = self.conns[slot].outstanding > 0;
+            if !has_request && self.left == 0 {
+                continue;
+            }
+            if !has_request && !self.orders.keepalive && self.pace.is_none() {
+                // The request begins with its connection.
+                self.push(slot, self.now_ns);
+            }
+            self.connect(slot);
+        }
+    }
+
+    fn connect(&mut self, slot: usize) {
+        let conn = &mut self.conns[slot];
+        conn.generation = conn.generation.wrapping_add(1);
+        conn.phase = Phase::Connecting;
+        conn.since_ns = self.now_ns;
+        self.connecting += 1;
+        *self.wire.calls() += dial::CALLS + 2;
+        let begun = dial::socket_to(self.orders.to, self.orders.source).and_then(|fd| {
+            let connected = dial::begin(&fd, self.orders.to)?;
+            self.wire.watch(&fd, slot, conn.generation)?;
+            conn.fd = Some(fd);
+            Ok(connected)
+        });
+        match begun {
+            // Writability tells, also where it was connected at once.
+            Ok(_) => {}
+            Err(errno) => self.fail(slot, Kind::Connect, Some(errno)),
+        }
+    }
+
+    /// The socket of a connecting slot has become writable, or broke.
+    pub(super) fn connected(&mut self, slot: usize) {
+        *self.wire.calls() += 1;
+        let conn = &mut self.conns[slot];
+        let outcome = conn.fd.as_ref().map_or(Err(Errno::EBADF), dial::outcome);
+        if let Err(errno) = outcome {
+            return self.fail(slot, Kind::Connect, Some(errno));
+        }
+        self.now_ns = clock::now_ns();
+        self.connecting -= 1;
+        conn.phase = Phase::Open;
+        self.meter.connect.record(self.now_ns - conn.since_ns);
+        self.meter.board.opened.add(1);
+        conn.unsent = conn.outstanding * self.orders.message.len;
+        if conn.again {
+            self.meter.board.resent.add(conn.outstanding as u64);
+        } else if conn.outstanding > 0 {
+            self.meter.sent(conn.outstanding as u64, self.now_ns);
+        }
+        conn.again = false;
+        for nth in 0..conn.outstanding {
+            let at = slot * self.orders.pipeline + (conn.oldest + nth) % self.orders.pipeline;
+            self.stamps[at].sent_ns = self.now_ns;
+        }
+        if self.orders.keepalive {
+            self.free(slot, self.orders.pipeline - self.conns[slot].outstanding);
+        }
+        self.flush(slot);
+    }
+
+    /// A connection can take this many more requests.
+    fn free(&mut self, slot: usize, requests: usize) {
+        for _ in 0..requests {
+            if self.pace.is_some() {
+                self.wait_for_request(slot);
+            } else if self.left > 0 && self.now_ns < self.orders.end_ns {
+                self.add(slot, self.now_ns);
+            }
+        }
+    }
+
+    /// One more request for an open connection.
+    #[inline]
+    fn add(&mut self, slot: usize, intended_ns: u64) {
+        self.push(slot, intended_ns);
+        self.conns[slot].unsent += self.orders.message.len;
+        self.meter.sent(1, self.now_ns);
+    }
+
+    #[inline]
+    fn push(&mut self, slot: usize, intended_ns: u64) {
+        let conn = &mut self.conns[slot];
+        let at =
+            slot * self.orders.pipeline + (conn.oldest + conn.outstanding) % self.orders.pipeline;
+        self.stamps[at] = Stamp { intended_ns, sent_ns: self.now_ns };
+        conn.outstanding += 1;
+        self.on_their_way += 1;
+        self.left -= 1;
+    }
+
+    /// Requests that are due go to connections that are free.
+    fn dispatch(&mut self) {
+        while let Some(pace) = &mut self.pace
+            && self.left > 0
+            && pace.next_ns() <= self.now_ns.min(self.orders.end_ns - 1)
+            && let Some(idle) = self.idle.pop_front()
+        {
+            let intended_ns = pace.next_ns();
+            pace.advance();
+            self.conns[idle.slot].idle -= 1;
+            self.meter.lateness.record(self.now_ns.saturating_sub(intended_ns.max(idle.since_ns)));
+            if self.orders.keepalive {
+                self.add(idle.slot, intended_ns);
+                self.flush(idle.slot);
+            } else {
+                self.push(idle.slot, intended_ns);
+                self.connect(idle.slot);
+            }
+            self.now_ns = clock::now_ns();
+        }
+    }
+
+    /// Hands unsent bytes to the kernel.
+    #[inline]
+    pub(super) fn flush(&mut self, slot: usize) {
+        loop {
+            let conn = &mut self.conns[slot];
+            let Some(fd) = &conn.fd else { return };
+            if conn.unsent == 0 {
+                return;
+            }
+            let bytes = &self.orders.message.bytes[conn.at..conn.at + conn.unsent];
+            match self.wire.send(fd, slot, conn.generation, bytes) {
+                Sent::Bytes(bytes) => self.sent(slot, bytes),
+                Sent::Full => return,
+                Sent::Failed(errno) => return self.fail(slot, Kind::Write, Some(errno)),
+            }
+        }
+    }
+
+    /// The kernel took this many bytes.
+    #[inline]
+    pub(super) fn sent(&mut self, slot: usize, bytes: usize) {
+        let conn = &mut self.conns[slot];
+        conn.unsent -= bytes;
+        conn.at = if conn.unsent == 0 { 0 } else { (conn.at + bytes) % self.orders.message.len };
+        self.meter.board.sent_bytes.add(bytes as u64);
+    }
+
+    /// Bytes came.
+    #[inline]
+    pub(super) fn received(&mut self, slot: usize, bytes: &[u8]) {
+        self.now_ns = clock::now_ns();
+        self.meter.tally.bytes.add(bytes.len() as u64);
+        let mut rest = bytes;
+        let mut replies = 0;
+        while !rest.is_empty() {
+            let conn = &mut self.conns[slot];
+            if conn.outstanding == 0 {
+                return self.fail(slot, Kind::Malformed, None);
+            }
+            match conn.reader.feed(rest, &mut self.known) {
+                Ok(Fed::More) => break,
+                Ok(Fed::Whole { used, reply }) => {
+                    rest = &rest[used..];
+                    replies += 1;
+                    self.reply(slot, reply);
+                    if reply.close || !self.orders.keepalive {
+                        return self.renew(slot);
+                    }
+                }
+                Err(_) => return self.fail(slot, Kind::Malformed, None),
+            }
+        }
+        if replies > 0 {
+            self.free(slot, replies);
+            if self.pace.is_some() {
+                self.dispatch();
+            } else {
+                self.flush(slot);
+            }
+        }
+    }
+
+    #[inline]
+    fn reply(&mut self, slot: usize, reply: Reply) {
+        let conn = &mut self.conns[slot];
+        let stamp = self.stamps[slot * self.orders.pipeline + conn.oldest];
+        conn.oldest = if conn.oldest + 1 < self.orders.pipeline { conn.oldest + 1 } else { 0 };
+        conn.outstanding -= 1;
+        conn.is_well();
+        self.on_their_way -= 1;
+        self.meter.reply(stamp, reply, self.now_ns);
+        self.meter.tally.last_ns.set(self.now_ns);
+    }
+
+    /// The server ended the connection.
+    pub(super) fn ended(&mut self, slot: usize) {
+        self.now_ns = clock::now_ns();
+        let conn = &mut self.conns[slot];
+        match conn.reader.eof() {
+            Eof::Whole(reply) if conn.outstanding > 0 => {
+                self.reply(slot, reply);
+                self.renew(slot);
+            }
+            Eof::Between if conn.outstanding == 0 => {
+                let pause = conn.pause_ns();
+                self.drop_socket(slot);
+                self.later(slot, pause);
+            }
+            _ => self.fail(slot, Kind::Read, None),
+        }
+    }
+
+    /// Closes a connection that has done its work, and opens the next; unanswered requests go along.
+    fn renew(&mut self, slot: usize) {
+        self.drop_socket(slot);
+        self.conns[slot].again = self.conns[slot].outstanding > 0;
+        self.later(slot, 0);
+    }
+
+    /// The connection is lost, and with it what was on its way there.
+    #[cold]
+    pub(super) fn fail(&mut self, slot: usize, kind: Kind, errno: Option<Errno>) {
+        let conn = &mut self.conns[slot];
+        let lost = std::mem::take(&mut conn.outstanding);
+        conn.again = false;
+        self.on_their_way -= lost as u64;
+        let least = usize::from(matches!(kind, Kind::Connect | Kind::Malformed));
+        let mut pause = conn.pause_ns();
+        if kind == Kind::Connect {
+            pause = pause.max(conn.pause_ns());
+        }
+        self.meter.board.lost.add(lost as u64);
+        self.meter.error(kind, lost.max(least) as u64, errno);
+        self.drop_socket(slot);
+        self.later(slot, pause);
+    }
+
+    fn drop_socket(&mut self, slot: usize) {
+        let conn = &mut self.conns[slot];
+        if conn.phase == Phase::Connecting {
+            self.connecting -= 1;
+        }
+        let fd = conn.close();
+        if std::mem::take(&mut conn.idle) > 0 {
+            self.idle.retain(|idle| idle.slot != slot);
+        }
+        if let Some(fd) = fd {
+            self.wire.close(fd);
+        }
+    }
+
+    fn later(&mut self, slot: usize, pause_ns: u64) {
+        if pause_ns == 0 {
+            self.make_ready(slot);
+        } else {
+            let at = self.now_ns + pause_ns;
+            self.conns[slot].since_ns = at;
+            self.next_timer_ns = self.next_timer_ns.min(at);
+        }
+    }
+
+    /// Timeouts, ends of pauses, samples.
+    #[cold]
+    fn timers(&mut self) {
+        let now_ns = self.now_ns;
+        let timeout_ns = self.orders.timeout_ns;
+        self.next_timer_ns = now_ns + (timeout_ns / 4).clamp(1_000_000, SAMPLE_NS);
+        for slot in 0..self.conns.len() {
+            let conn = &self.conns[slot];
+            match conn.phase {
+                Phase::Closed if conn.since_ns <= now_ns => self.make_ready(slot),
+                Phase::Closed => self.next_timer_ns = self.next_timer_ns.min(conn.since_ns),
+                Phase::Connecting if now_ns - conn.since_ns.min(now_ns) >= timeout_ns => {
+                    self.fail(slot, Kind::Connect, Some(Errno::ETIMEDOUT));
+                }
+                Phase::Open if conn.outstanding > 0 => {
+                    let stamp = self.stamps[slot * self.orders.pipeline + conn.oldest];
+                    if now_ns.saturating_sub(stamp.sent_ns) >= timeout_ns {
+                        self.fail(slot, Kind::Timeout, None);
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.meter.sample(now_ns);
+        let cpu = thread::cpu();
+        if self.meter.tally.saw_cpu(cpu)
+            && self.seen_cpus.len() < 64
+            && !self.seen_cpus.contains(&cpu)
+        {
+            self.seen_cpus.push(cpu);
+        }
+        self.meter.tally.calls.set(*self.wire.calls());
+    }
+
+    /// Ends: what was asked for and not answered.
+    pub(super) fn remains(&mut self) -> Remains {
+        self.meter.tally.calls.set(*self.wire.calls());
+        let begun = self.orders.requests - self.left;
+        let asked = self.pace.map_or(begun, |pace| {
+            pace.due_before(self.now_ns.min(self.orders.end_ns)).min(self.orders.requests)
+        });
+        Remains {
+            asked,
+            begun,
+            in_flight: self.on_their_way,
+            seen_cpus: std::mem::take(&mut self.seen_cpus),
+            sockets: self.conns.iter_mut().filter_map(Conn::close).collect(),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Adding up what the threads saw.
+
+use std::collections::BTreeMap;
+
+use nix::errno::Errno;
+use rxpath_stats::Histogram;
+
+use crate::LoadError;
+use crate::engine::thread;
+use crate::http::load::meter::Kind;
+use crate::http::load::result::{LoadResult, Spread, Summary};
+use crate::http::load::worker::Report;
+use crate::http::load::{Load, signs};
+use crate::quantiles::{Quantiles, merged};
+use crate::udp::result::Lateness;
+use crate::workload::Finished;
+
+/// The histograms of all threads.
+struct Times {
+    service: Histogram,
+    response: Histogram,
+    connect: Histogram,
+    lateness: Histogram,
+    rates: Histogram,
+}
+
+pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError> {
+    let mut reports = Vec::new();
+    for worker in load.workers.drain(..) {
+        let report = worker
+            .join()
+            .map_err(|_| LoadError::io("a thread", std::io::Error::other("it panicked")))??;
+        reports.push(report);
+    }
+    let cpu = thread::process_cpu_time().since(load.cpu_before);
+    let times = times(load, &reports);
+    let mut result = counted(load, &reports);
+    result.cpu_user_s = cpu.user_ns as f64 / 1e9;
+    result.cpu_system_s = cpu.system_ns as f64 / 1e9;
+    result.service_time_us = Quantiles::of(&times.service);
+    result.response_time_us = Quantiles::of(&times.response);
+    result.connect_time_us = Quantiles::of(&times.connect);
+    result.lateness_us = Lateness::of(&times.lateness);
+    result.summary = Summary {
+        response_time_us: spread(&times.response, 1000.0),
+        thread_rps: spread(&times.rates, 1.0),
+    };
+    for report in reports {
+        load.sockets.extend(report.remains.sockets);
+        result.threads.push(report.thread);
+    }
+    result.limit = signs::limit(&result, &load.settings);
+    let mut warnings = load.warnings.clone();
+    warnings.extend(signs::notice(&result, &load.settings));
+    warnings.extend(signs::clipped(&times.response));
+    let histograms = vec![
+        ("service_time", times.service),
+        ("response_time", times.response),
+        ("connect_time", times.connect),
+        ("lateness", times.lateness),
+    ];
+    Ok(Finished { result, warnings, histograms }.with_samples())
+}
+
+fn times(load: &Load, reports: &[Report]) -> Times {
+    let responses: Vec<Histogram> =
+        load.desk.boards.iter().map(|board| board.response.histogram()).collect();
+    let response = merged(&responses);
+    // Where the two cannot differ they are recorded once.
+    let services: Vec<&Histogram> = reports.iter().filter_map(|r| r.service.as_ref()).collect();
+    let service = if services.is_empty() { response.clone() } else { merged(services) };
+    Times {
+        service,
+        response,
+        connect: merged(reports.iter().map(|r| &r.connect)),
+        lateness: merged(reports.iter().map(|r| &r.lateness)),
+        rates: merged(reports.iter().map(|r| &r.rates)),
+    }
+}
+
+fn counted(load: &Load, reports: &[Report]) -> LoadResult {
+    let desk = &load.desk;
+    let shared = &desk.shared;
+    let begun: u64 = reports.iter().map(|r| r.remains.begun).sum();
+    let asked: u64 = reports.iter().map(|r| r.remains.asked).sum();
+    let duration_s = reports.iter().map(|r| r.span_ns).max().unwrap_or(0) as f64 / 1e9;
+    let per_s = |n: u64| if duration_s > 0.0 { n as f64 / duration_s } else { 0.0 };
+    let (replies, bytes) = (shared.sum(|t| &t.packets), shared.sum(|t| &t.bytes));
+    let boards = &desk.boards;
+    LoadResult {
+        duration_s,
+        asked_requests_total: asked,
+        sent_requests_total: shared.sum(|t| &t.offered),
+        requests_total: replies,
+        in_flight_requests_total: reports.iter().map(|r| r.remains.in_flight).sum(),
+        lost_requests_total: boards.iter().map(|b| b.lost.get()).sum(),
+        unsent_requests_total: asked.saturating_sub(begun),
+        resent_requests_total: boards.iter().map(|b| b.resent.get()).sum(),
+        achieved_rps: per_s(replies),
+        asked_rps: load.options.rate_rps.map(|rate| rate as f64),
+        errors_total: Kind::ALL
+            .iter()
+            .map(|kind| (kind.name().to_owned(), desk.errors(*kind)))
+            .collect(),
+        error_causes_total: causes(reports),
+        sent_bytes: boards.iter().map(|b| b.sent_bytes.get()).sum(),
+        received_bytes: bytes,
+        received_bps: per_s(bytes) * 8.0,
+        connections_opened_total: boards.iter().map(|b| b.opened.get()).sum(),
+        system_calls_total: shared.sum(|t| &t.calls),
+        ..LoadResult::default()
+    }
+}
+
+fn causes(reports: &[Report]) -> BTreeMap<String, u64> {
+    let mut causes = BTreeMap::new();
+    for (kind, number, count) in reports.iter().flat_map(|report| &report.causes) {
+        let name = format!("{} {:?}", kind.name(), Errno::from_raw(*number));
+        *causes.entry(name).or_default() += count;
+    }
+    causes
+}
+
+/// In units of `unit` of the histogram's.
+fn spread(histogram: &Histogram, unit: f64) -> Spread {
+    let (mean, stdev) = (histogram.mean_ns(), histogram.stdev_ns());
+    let (low, high) = ((mean - stdev).max(0.0).ceil(), (mean + stdev).floor());
+    let within = if high >= low { histogram.count_within(low as u64, high as u64) } else { 0 };
+    Spread {
+        mean: mean / unit,
+        stdev: stdev / unit,
+        max: histogram.max_ns() as f64 / unit,
+        within_stdev_ratio: within as f64 / histogram.count().max(1) as f64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spread_is_that_of_the_values() {
+        let mut histogram = Histogram::of_times();
+        for ns in [1000, 1000, 1000, 9000] {
+            histogram.record(ns);
+        }
+        let spread = spread(&histogram, 1000.0);
+        assert!(
+            (spread.mean - 3.0).abs() < 0.01 && (spread.stdev - 3.46).abs() < 0.02,
+            "{spread:?}"
+        );
+        assert!((spread.within_stdev_ratio - 0.75).abs() < 1e-9, "{spread:?}");
+        assert!((spread.max - 9.0).abs() < 0.01);
+        assert_eq!(super::spread(&Histogram::of_times(), 1.0), Spread::default());
+    }
+}

@@ -1,0 +1,146 @@
+//! The request, written once and sent again and again.
+
+use crate::LoadError;
+use crate::http::load::options::LoadOptions;
+
+/// Memory that the copies of a request may take: pipelined requests leave in one call.
+const MAX_COPIES_BYTES: usize = 256 << 20;
+
+/// The bytes of a request, as many times in a row as a connection may have on its way.
+#[derive(Clone, Debug)]
+pub(super) struct Message {
+    pub(super) bytes: Vec<u8>,
+    /// Bytes of one.
+    pub(super) len: usize,
+    /// Its head.
+    pub(super) head: String,
+    /// Replies have no body (`HEAD`).
+    pub(super) bodiless: bool,
+}
+
+pub(super) fn write(options: &LoadOptions) -> Result<Message, LoadError> {
+    let method = &options.method;
+    if method.is_empty() || !method.bytes().all(is_token) {
+        let hint = "a method is a word such as GET, HEAD or POST";
+        return Err(LoadError::usage(format!("--method `{method}`: not a method"), hint));
+    }
+    if method == "CONNECT" {
+        return Err(LoadError::usage("--method CONNECT makes a tunnel, not a reply", ""));
+    }
+    let mut head = format!("{method} {} HTTP/1.1\r\n", options.url.target);
+    let has = |name: &str| {
+        let is = |header: &String| {
+            header.split(':').next().is_some_and(|n| n.trim().eq_ignore_ascii_case(name))
+        };
+        options.headers.iter().any(is)
+    };
+    if !has("host") {
+        head += &format!("Host: {}\r\n", options.url.authority());
+    }
+    for header in &options.headers {
+        head += &checked(header)?;
+    }
+    if !has("connection") && !options.keepalive {
+        head += "Connection: close\r\n";
+    }
+    if !options.body.is_empty() || matches!(method.as_str(), "POST" | "PUT" | "PATCH") {
+        head += &format!("Content-Length: {}\r\n", options.body.len());
+    }
+    head += "\r\n";
+    let one = [head.as_bytes(), &options.body].concat();
+    let len = one.len();
+    if len.saturating_mul(options.pipeline) > MAX_COPIES_BYTES {
+        return Err(LoadError::usage(
+            format!(
+                "--pipeline {} of {len} bytes each: over 256 MiB in one send",
+                options.pipeline
+            ),
+            "use a smaller body or a shallower pipeline",
+        ));
+    }
+    let bytes = one.repeat(options.pipeline);
+    Ok(Message { bytes, len, head, bodiless: method == "HEAD" })
+}
+
+/// One header's line.
+fn checked(header: &str) -> Result<String, LoadError> {
+    let bad = |why: &str| {
+        Err(LoadError::usage(format!("-H `{header}`: {why}"), "for example -H 'Accept: text/html'"))
+    };
+    let Some((name, value)) = header.split_once(':') else { return bad("no colon") };
+    let (name, value) = (name.trim(), value.trim());
+    if name.is_empty() || !name.bytes().all(is_token) {
+        return bad("the name is no token");
+    }
+    if value.bytes().any(|byte| byte < b' ' && byte != b'\t' || byte == 0x7f) {
+        return bad("the value holds a control character");
+    }
+    if name.eq_ignore_ascii_case("content-length") || name.eq_ignore_ascii_case("transfer-encoding")
+    {
+        return bad("the length of the body is told by the program itself (--body, --body-file)");
+    }
+    Ok(format!("{name}: {value}\r\n"))
+}
+
+/// **Source** RFC 9110, section 5.6.2.
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(url: &str) -> LoadOptions {
+        LoadOptions::new(url.parse().unwrap())
+    }
+
+    #[test]
+    fn the_plain_request_is_the_published_one() {
+        // 44 bytes with a host of these many letters: `GET / HTTP/1.1` and `Host`, nothing else.
+        let message = write(&options("http://192.168.11.3:60000/")).unwrap();
+        assert_eq!(message.head, "GET / HTTP/1.1\r\nHost: 192.168.11.3:60000\r\n\r\n");
+        assert_eq!(message.bytes, message.head.as_bytes());
+    }
+
+    #[test]
+    fn bodies_headers_and_copies() {
+        let mut options = options("http://h/x?y");
+        options.method = "POST".into();
+        options.body = b"abc".to_vec();
+        options.headers = vec!["host:  other".into(), "X-A:b".into()];
+        (options.pipeline, options.keepalive) = (2, false);
+        let message = write(&options).unwrap();
+        let one = "POST /x?y HTTP/1.1\r\nhost: other\r\nX-A: b\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc";
+        assert_eq!((message.len, message.bytes.as_slice()), (one.len(), one.repeat(2).as_bytes()));
+        options.body.clear();
+        assert!(write(&options).unwrap().head.contains("Content-Length: 0\r\n"));
+        options.method = "HEAD".into();
+        assert!(write(&options).unwrap().bodiless);
+    }
+
+    #[test]
+    fn what_would_break_the_request_is_refused() {
+        for (header, wanted) in [
+            ("no colon here", "no colon"),
+            ("a b: c", "no token"),
+            (": c", "no token"),
+            ("A: b\r\nC: d", "control character"),
+            ("Content-Length: 3", "--body"),
+        ] {
+            let mut options = options("http://h/");
+            options.headers = vec![header.into()];
+            let told = write(&options).unwrap_err().to_string();
+            assert!(told.contains(wanted), "{header}: {told}");
+        }
+        let mut options = options("http://h/");
+        for method in ["", "GET /x", "G\r\nT", "CONNECT"] {
+            options.method = method.into();
+            assert!(write(&options).is_err(), "{method:?}");
+        }
+        options.method = "PUT".into();
+        options.body = vec![0; 1 << 20];
+        options.pipeline = 1000;
+        assert!(write(&options).unwrap_err().to_string().contains("256 MiB"));
+    }
+}

@@ -1,0 +1,159 @@
+//! Opening a load: checks, the address, threads.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use crate::LoadError;
+use crate::engine::thread;
+use crate::engine::thread::CpuTime;
+use crate::http::load::message::Message;
+use crate::http::load::meter::Desk;
+use crate::http::load::options::{LoadOptions, LoadSettings, Loop};
+use crate::http::load::{Load, message, ports, signs, target, worker};
+use crate::pace;
+
+/// The deepest pipeline.
+const MAX_PIPELINE: usize = 1024;
+
+pub(super) fn open(options: LoadOptions) -> Result<Load, LoadError> {
+    check(&options)?;
+    crate::workload::check_cpus(&options.cpus)?;
+    let message = Arc::new(message::write(&options)?);
+    let descriptors = ports::make_room(options.connections, options.threads)?;
+    let resolved = target::resolve(&options.url)?;
+    let to = target::reach(&resolved, options.source)?;
+    thread::allow_wake();
+    let settings = settle(&options, &message, (to, resolved), descriptors);
+    let mut load = Load {
+        desk: Arc::new(Desk::new(options.threads)),
+        options: Arc::new(options),
+        settings,
+        warnings: Vec::new(),
+        workers: Vec::new(),
+        cpu_before: CpuTime::default(),
+        read_before: Mutex::default(),
+        sockets: Vec::new(),
+    };
+    start_workers(&mut load, &message, to)?;
+    Ok(load)
+}
+
+fn check(options: &LoadOptions) -> Result<(), LoadError> {
+    let bad = |what: String, hint: &str| Err(LoadError::usage(what, hint));
+    let (connections, threads) = (options.connections, options.threads);
+    if threads == 0 {
+        return bad("--threads 0: nobody would ask".into(), "give at least 1");
+    }
+    if connections < threads {
+        let what = format!("-c {connections}: fewer connections than threads ({threads})");
+        return bad(what, "each thread has connections of its own: raise -c or lower -t");
+    }
+    if !(1..=MAX_PIPELINE).contains(&options.pipeline) {
+        let what = format!("--pipeline {}: 1 to {MAX_PIPELINE}", options.pipeline);
+        return bad(what, "1 is no pipelining");
+    }
+    if options.pipeline > 1 && !options.keepalive {
+        let what = "--pipeline needs connections that stay: not with --no-keepalive".into();
+        return bad(what, "leave one of the two out");
+    }
+    if options.rate_rps == Some(0) {
+        return bad("--rate 0: nothing would be asked".into(), "leave it out for a closed loop");
+    }
+    if options.requests == Some(0) {
+        return bad("--requests 0: nothing would be asked".into(), "give at least 1");
+    }
+    if options.timeout_ns < 1_000_000 {
+        return bad("--timeout: under 1 ms".into(), "give at least 1ms");
+    }
+    if options.duration_ns == Some(0) {
+        return bad("--duration 0: nothing would be asked".into(), "give for example 10s");
+    }
+    Ok(())
+}
+
+fn settle(
+    options: &LoadOptions,
+    message: &Message,
+    (to, resolved): (SocketAddr, Vec<SocketAddr>),
+    descriptors_limit: u64,
+) -> LoadSettings {
+    let share = pace::Share {
+        rate_pps: options.rate_rps.unwrap_or(1),
+        segments: 1,
+        thread: 0,
+        threads: options.threads as u64,
+    };
+    LoadSettings {
+        url: options.url.to_string(),
+        to,
+        resolved,
+        source: options.source,
+        connections_count: options.connections,
+        threads_count: options.threads,
+        cpus: options.cpus.clone(),
+        nice: options.nice,
+        r#loop: if options.rate_rps.is_some() { Loop::Open } else { Loop::Closed },
+        asked_rps: options.rate_rps,
+        pacing: options.rate_rps.map(|_| pace::describe(options.pacing, share)),
+        pipeline: options.pipeline,
+        keepalive: options.keepalive,
+        request: message.head.clone(),
+        request_bytes: message.len,
+        timeout_s: options.timeout_ns as f64 / 1e9,
+        duration_s: options.duration_ns.map(|ns| ns as f64 / 1e9),
+        requests: options.requests,
+        engine: options.engine,
+        descriptors_limit,
+        tick_hz: signs::tick_hz(),
+    }
+}
+
+fn start_workers(load: &mut Load, message: &Arc<Message>, to: SocketAddr) -> Result<(), LoadError> {
+    let (threads, connections) = (load.options.threads, load.options.connections);
+    for index in 0..threads {
+        let plan = worker::Plan {
+            index,
+            connections: share_of(connections as u64, index, threads) as usize,
+            requests: load.options.requests.map_or(u64::MAX, |n| share_of(n, index, threads)),
+            to,
+            options: Arc::clone(&load.options),
+            message: Arc::clone(message),
+            desk: Arc::clone(&load.desk),
+        };
+        let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
+        let worker = std::thread::Builder::new()
+            .name(format!("rx-http-{index}"))
+            .spawn(move || worker::run(&plan, &ready))
+            .map_err(|e| LoadError::io("start a thread", e))?;
+        load.workers.push(worker);
+        match is_ready.recv() {
+            Ok(result) => result?,
+            Err(_) => {
+                return Err(LoadError::io("start a thread", io::Error::other("it ended at once")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// This thread's part; the first threads take what does not divide.
+fn share_of(all: u64, index: usize, threads: usize) -> u64 {
+    let (index, threads) = (index as u64, threads as u64);
+    all / threads + u64::from(index < all % threads)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_add_up() {
+        for (all, threads) in [(10, 3), (3, 3), (100, 7)] {
+            let shares: Vec<u64> =
+                (0..threads).map(|index| share_of(all, index, threads)).collect();
+            assert_eq!(shares.iter().sum::<u64>(), all);
+            assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What an HTTP load is asked for and what it got.
+
+use std::net::{IpAddr, SocketAddr};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::http::load::url::Url;
+pub use crate::pace::Pacing;
+
+/// How the threads talk to the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Engine {
+    /// epoll, edge-triggered: one receive and one send call a request.
+    #[default]
+    Epoll,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    /// What to load.
+    pub url: Url,
+    /// Connections over all threads, kept open throughout.
+    pub connections: usize,
+    /// Threads; with `cpus`, one per entry.
+    pub threads: usize,
+    /// CPU of each thread; empty = not pinned.
+    pub cpus: Vec<u32>,
+    /// Nice value of the threads.
+    pub nice: Option<i32>,
+    /// Stop after this long.
+    pub duration_ns: Option<u64>,
+    /// Stop after this many requests.
+    pub requests: Option<u64>,
+    /// Requests per second over all threads by schedule (open loop); `None` = each reply brings the next (closed loop).
+    pub rate_rps: Option<u64>,
+    /// How to wait for the schedule.
+    pub pacing: Pacing,
+    /// Requests on their way at once on a connection.
+    pub pipeline: usize,
+    /// Method.
+    pub method: String,
+    /// Headers, each `Name: value`.
+    pub headers: Vec<String>,
+    /// Body of each request.
+    pub body: Vec<u8>,
+    /// Requests without a reply after this long are given up, with their connection.
+    pub timeout_ns: u64,
+    /// Keep connections open; otherwise each request has one of its own.
+    pub keepalive: bool,
+    /// Local address to connect from.
+    pub source: Option<IpAddr>,
+    /// How the threads talk to the kernel.
+    pub engine: Engine,
+}
+
+impl LoadOptions {
+    /// wrk's defaults: 10 connections, one thread here, GET, timeout 2 s; without end.
+    pub fn new(url: Url) -> Self {
+        Self {
+            url,
+            connections: 10,
+            threads: 1,
+            cpus: Vec::new(),
+            nice: None,
+            duration_ns: None,
+            requests: None,
+            rate_rps: None,
+            pacing: Pacing::Auto,
+            pipeline: 1,
+            method: "GET".into(),
+            headers: Vec::new(),
+            body: Vec::new(),
+            timeout_ns: 2_000_000_000,
+            keepalive: true,
+            source: None,
+            engine: Engine::Epoll,
+        }
+    }
+}
+
+/// What is in force.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadSettings {
+    /// What is loaded.
+    pub url: String,
+    /// The address behind it: the first of its addresses that took a connection.
+    pub to: SocketAddr,
+    /// All addresses of its name.
+    pub resolved: Vec<SocketAddr>,
+    /// Local address that was asked for.
+    pub source: Option<IpAddr>,
+    /// Connections over all threads.
+    pub connections_count: usize,
+    /// Threads.
+    pub threads_count: usize,
+    /// CPU of each thread; empty = not pinned.
+    pub cpus: Vec<u32>,
+    /// Nice value of the threads, when set.
+    pub nice: Option<i32>,
+    /// `open` (requests leave by schedule) or `closed` (each reply brings the next request).
+    pub r#loop: Loop,
+    /// Requests per second by schedule; `None` = closed loop.
+    pub asked_rps: Option<u64>,
+    /// How the schedule is waited for.
+    pub pacing: Option<String>,
+    /// Requests on their way at once on a connection.
+    pub pipeline: usize,
+    /// Whether connections are kept.
+    pub keepalive: bool,
+    /// The request's head, as it is sent.
+    pub request: String,
+    /// Bytes of a request with its body.
+    pub request_bytes: usize,
+    /// Requests are given up after this long.
+    pub timeout_s: f64,
+    /// Stop after this long.
+    pub duration_s: Option<f64>,
+    /// Stop after this many requests.
+    pub requests: Option<u64>,
+    /// How the threads talk to the kernel.
+    pub engine: Engine,
+    /// Descriptors that this process may have (`RLIMIT_NOFILE`, raised towards its hard limit when that was needed).
+    pub descriptors_limit: u64,
+    /// The kernel's tick (`CONFIG_HZ`), to recognise times that are its doing; `None` where it cannot be read.
+    pub tick_hz: Option<u32>,
+}
+
+/// Who decides when a request leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loop {
+    /// The schedule: late replies do not slow it.
+    Open,
+    /// The replies: a slow server is asked less.
+    #[default]
+    Closed,
+}

@@ -1,0 +1,160 @@
+//! The result of `load http`, as `--json` prints it and the lab reads it.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::limit::{Limit, Ran};
+use crate::quantiles::Quantiles;
+use crate::udp::result::Lateness;
+use crate::workload::Progress;
+
+/// `result` of `load http`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadResult {
+    /// Start to the end of the last thread.
+    pub duration_s: f64,
+    /// Requests by the schedule of `--rate`; without one, those begun.
+    pub asked_requests_total: u64,
+    /// Requests that were sent (each counted once).
+    pub sent_requests_total: u64,
+    /// Whole replies, of any status.
+    pub requests_total: u64,
+    /// Requests on their way, or waiting for their connection, at the end.
+    pub in_flight_requests_total: u64,
+    /// Requests lost with their connection (connect, read, write, timeout or malformed).
+    pub lost_requests_total: u64,
+    /// Requests that were due and never got a free connection; they are in no percentile.
+    pub unsent_requests_total: u64,
+    /// Requests that were sent once more, because the server closed the connection before their turn (pipelining).
+    pub resent_requests_total: u64,
+    /// Whole replies per second of `duration_s`.
+    pub achieved_rps: f64,
+    /// `--rate`, or `None` in a closed loop.
+    pub asked_rps: Option<f64>,
+    /// Errors by kind: `connect`, `read`, `write`, `timeout`, `status` (400 and above; these are also whole
+    /// replies), `malformed`.
+    pub errors_total: BTreeMap<String, u64>,
+    /// Their causes, where the kernel gave one: `connect ECONNREFUSED`.
+    pub error_causes_total: BTreeMap<String, u64>,
+    /// First byte of the request handed to the kernel, to the last byte of the reply read.
+    pub service_time_us: Option<Quantiles>,
+    /// Instant at which the request was meant to leave, to the last byte of the reply read. In a closed loop a
+    /// request is meant to leave when the reply before it is there (without keep-alive: when its connection is begun).
+    pub response_time_us: Option<Quantiles>,
+    /// Start of the connection to its being usable.
+    pub connect_time_us: Option<Quantiles>,
+    /// Intended instant (or, when all connections were busy then, the moment at which one became free) to the send.
+    pub lateness_us: Option<Lateness>,
+    /// Bytes of requests accepted by the kernel.
+    pub sent_bytes: u64,
+    /// Bytes of replies read, heads included.
+    pub received_bytes: u64,
+    /// Received bits per second.
+    pub received_bps: f64,
+    /// Connections that were opened.
+    pub connections_opened_total: u64,
+    /// User CPU time of the process.
+    pub cpu_user_s: f64,
+    /// System CPU time of the process; on a default veth and on loopback the server's receive path is in it.
+    pub cpu_system_s: f64,
+    /// System calls of the threads' loops.
+    pub system_calls_total: u64,
+    /// The columns of wrk's summary.
+    pub summary: Summary,
+    /// Which side was the limit, as far as this side can tell.
+    pub limit: Limit,
+    /// One entry per thread.
+    pub threads: Vec<ThreadResult>,
+}
+
+/// What wrk calls thread statistics.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    /// Of the response time of every request. **Unit** us.
+    pub response_time_us: Spread,
+    /// Of each thread's replies per second, taken every 100 ms.
+    pub thread_rps: Spread,
+}
+
+/// Mean, deviation, largest, and the share of values within one deviation of the mean.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Spread {
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation.
+    pub stdev: f64,
+    /// Largest.
+    pub max: f64,
+    /// Share of values within one standard deviation of the mean.
+    pub within_stdev_ratio: f64,
+}
+
+/// One worker thread.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThreadResult {
+    /// Thread id.
+    pub tid: i32,
+    /// CPU asked for.
+    pub asked_cpu: Option<u32>,
+    /// CPUs it was seen on, ten times a second.
+    pub seen_cpus: Vec<u32>,
+    /// Its connections.
+    pub connections_count: usize,
+    /// Whole replies.
+    pub requests_total: u64,
+    /// System calls of its loop.
+    pub system_calls_total: u64,
+    /// User CPU time. **Caveat** by the kernel's tick where it has no `CONFIG_VIRT_CPU_ACCOUNTING_GEN`.
+    pub cpu_user_s: f64,
+    /// System CPU time. **Caveat** as above.
+    pub cpu_system_s: f64,
+    /// Time that it was runnable and waited for a CPU (schedstat); `None` where the kernel does not keep it.
+    pub runnable_wait_s: Option<f64>,
+}
+
+impl Ran for ThreadResult {
+    fn tid(&self) -> i32 {
+        self.tid
+    }
+
+    fn seen_cpus(&self) -> &[u32] {
+        &self.seen_cpus
+    }
+
+    fn cpu_s(&self) -> f64 {
+        self.cpu_user_s + self.cpu_system_s
+    }
+}
+
+/// One line of `--interval`: cumulative counters, and the percentiles since the line before.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interval {
+    /// `CLOCK_MONOTONIC` at the reading of the counters.
+    pub t_ns: u64,
+    /// Whole replies so far.
+    pub requests_total: u64,
+    /// Requests sent so far.
+    pub sent_requests_total: u64,
+    /// Errors so far, of all kinds.
+    pub errors_total: u64,
+    /// Bytes of replies so far.
+    pub received_bytes: u64,
+    /// Whole replies so far, per thread.
+    pub thread_requests_total: Vec<u64>,
+    /// CPU each thread is on now.
+    pub thread_cpus: Vec<u32>,
+    /// Response time since the line before; `None` when no reply came.
+    pub response_time_us: Option<Quantiles>,
+}
+
+impl Progress for Interval {
+    fn t_ns(&self) -> u64 {
+        self.t_ns
+    }
+
+    fn done(&self) -> u64 {
+        self.requests_total
+    }
+}

@@ -1,0 +1,283 @@
+//! What the numbers say about themselves: who was the limit, and whether something else than the stack was measured.
+
+use rxpath_core::Warning;
+use rxpath_host::{Root, kernel_config};
+use rxpath_stats::Histogram;
+
+use crate::http::load::options::LoadSettings;
+use crate::http::load::ports;
+use crate::http::load::result::LoadResult;
+use crate::limit::{Limit, Who, any_busy, busy_text};
+
+/// A schedule of which this share was kept is kept.
+const KEPT_RATIO: f64 = 0.995;
+/// A time this near to another is taken for it.
+const NEAR_RATIO: f64 = 0.05;
+/// A thread that waited for a CPU for this share of the time was measured by the scheduler.
+const WAITED_RATIO: f64 = 0.05;
+/// Sends of an idle connection later than this are the client's own doing.
+const LATE_US: f64 = 1000.0;
+/// Shortest delayed acknowledgement. **Source** `TCP_DELACK_MIN` (HZ/25), include/net/tcp.h.
+const DELAYED_ACK_US: f64 = 40_000.0;
+
+/// The kernel's tick.
+pub(super) fn tick_hz() -> Option<u32> {
+    kernel_config::read(&Root::host()).ok()?.hz()
+}
+
+fn is_near(value: f64, to: f64) -> bool {
+    (value - to).abs() <= to * NEAR_RATIO
+}
+
+pub(super) fn limit(result: &LoadResult, settings: &LoadSettings) -> Limit {
+    let busy = busy_text(&result.threads, result.duration_s);
+    let told = |who, evidence| Limit { who, evidence };
+    if result.requests_total == 0 {
+        return told(Who::NotHere, format!("no reply came; {busy}"));
+    }
+    let Some(asked_rps) = settings.asked_rps else {
+        return if any_busy(&result.threads, result.duration_s) {
+            told(
+                Who::Sender,
+                format!(
+                    "{busy} (on veth and loopback its system calls contain the server's receive path, too)"
+                ),
+            )
+        } else {
+            told(
+                Who::NotHere,
+                format!(
+                    "{busy}; each of {} connections waited for its reply",
+                    settings.connections_count
+                ),
+            )
+        };
+    };
+    let kept = result.requests_total as f64 / result.asked_requests_total.max(1) as f64;
+    if kept >= KEPT_RATIO {
+        return told(
+            Who::Schedule,
+            format!("{:.2} % of {asked_rps} requests/s answered", 100.0 * kept),
+        );
+    }
+    let late = result.lateness_us.as_ref().map_or(0.0, |late| late.p99);
+    if late > LATE_US {
+        let what = format!(
+            "{:.2} % of the schedule kept; free connections were used up to {late:.0} us late (p99), {busy}",
+            100.0 * kept
+        );
+        return told(Who::Sender, what);
+    }
+    told(
+        Who::NotHere,
+        format!(
+            "{:.2} % of the schedule kept: all {} connections were busy; {busy}",
+            100.0 * kept,
+            settings.connections_count
+        ),
+    )
+}
+
+/// What to know before trusting the result.
+pub(super) fn notice(result: &LoadResult, settings: &LoadSettings) -> Vec<Warning> {
+    [
+        nothing(result),
+        own_limit(result, settings),
+        unkept(result, settings),
+        tick(result, settings),
+        delayed_ack(result),
+        waited(result),
+        errors(result),
+        ports_exhausted(result),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn nothing(result: &LoadResult) -> Option<Warning> {
+    (result.requests_total == 0)
+        .then(|| Warning::new("no-replies", "no whole reply came: there is nothing to measure"))
+}
+
+fn own_limit(result: &LoadResult, settings: &LoadSettings) -> Option<Warning> {
+    (result.limit.who == Who::Sender).then(|| {
+        Warning::new(
+            "client-limit",
+            format!("the load generator itself was the limit: {}", result.limit.evidence),
+        )
+        .because("its threads had no CPU time left, so the server could do more than this shows")
+        .cure(format!(
+            "give it more threads and CPUs of their own (-t {} --cpu LIST), or a second host",
+            2 * settings.threads_count
+        ))
+    })
+}
+
+fn unkept(result: &LoadResult, settings: &LoadSettings) -> Option<Warning> {
+    let asked_rps = settings.asked_rps?;
+    let kept = result.requests_total as f64 / result.asked_requests_total.max(1) as f64;
+    (kept < KEPT_RATIO).then(|| {
+        Warning::new(
+            "schedule-not-kept",
+            format!(
+                "{:.0} of {asked_rps} requests/s were answered; {} requests never got a free connection and are in no percentile",
+                result.achieved_rps, result.unsent_requests_total
+            ),
+        )
+        .because("response times of a schedule that runs behind grow for as long as it runs")
+        .cure("ask for less, or give more connections (-c)")
+    })
+}
+
+fn tick(result: &LoadResult, settings: &LoadSettings) -> Option<Warning> {
+    let (hz, times) = (settings.tick_hz?, result.service_time_us.as_ref()?);
+    let tick_us = 1e6 / f64::from(hz.max(1));
+    is_near(times.p50, tick_us).then(|| {
+        Warning::new(
+            "tick-artefact",
+            format!("the median service time of {:.0} us is one tick of the kernel ({tick_us:.0} us at HZ={hz})", times.p50),
+        )
+        .because("a thread ran until the tick took its CPU away: the scheduler was measured, not the network stack")
+        .cure("give client and server CPUs of their own")
+    })
+}
+
+fn delayed_ack(result: &LoadResult) -> Option<Warning> {
+    let times = result.service_time_us.as_ref()?;
+    is_near(times.p50, DELAYED_ACK_US).then(|| {
+        Warning::new(
+            "delayed-ack",
+            format!("the median service time of {:.1} ms is that of a delayed acknowledgement", times.p50 / 1000.0),
+        )
+        .because("a side sends in several small pieces without TCP_NODELAY, and waits for the other's acknowledgement")
+        .cure("let the server write a reply in one call or set TCP_NODELAY")
+    })
+}
+
+fn waited(result: &LoadResult) -> Option<Warning> {
+    let ratio =
+        |wait_s: f64| if result.duration_s > 0.0 { wait_s / result.duration_s } else { 0.0 };
+    let most =
+        result.threads.iter().filter_map(|t| t.runnable_wait_s).map(ratio).fold(0.0, f64::max);
+    (most >= WAITED_RATIO).then(|| {
+        Warning::new(
+            "runnable-wait",
+            format!("a thread of the load was ready to run and waited for a CPU {:.0} % of the time", 100.0 * most),
+        )
+        .because("something else ran on its CPU: the times contain the scheduler's, not only the network's")
+        .cure("pin it to a CPU that nobody else uses (--cpu), away from the server")
+    })
+}
+
+fn errors(result: &LoadResult) -> Option<Warning> {
+    let kinds: Vec<String> = result
+        .errors_total
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(kind, count)| format!("{count} {kind}"))
+        .collect();
+    let causes: Vec<String> =
+        result.error_causes_total.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
+    (!kinds.is_empty()).then(|| {
+        let warning = Warning::new("errors", format!("errors: {}", kinds.join(", ")));
+        if causes.is_empty() { warning } else { warning.because(causes.join(", ")) }
+    })
+}
+
+fn ports_exhausted(result: &LoadResult) -> Option<Warning> {
+    let count = result.error_causes_total.get("connect EADDRNOTAVAIL")?;
+    Some(
+        Warning::new(
+            "ports-exhausted",
+            format!("{count} connections found no free local port (EADDRNOTAVAIL)"),
+        )
+        .because(ports::why())
+        .cure(ports::hint()),
+    )
+}
+
+/// Times over the histogram's range.
+pub(super) fn clipped(response: &Histogram) -> Option<Warning> {
+    (response.clipped() > 0).then(|| {
+        Warning::new(
+            "clipped",
+            format!("{} response times were over a minute and count as one", response.clipped()),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::load::result::ThreadResult;
+    use crate::quantiles::Quantiles;
+    use crate::udp::result::Lateness;
+
+    fn settings(asked_rps: Option<u64>) -> LoadSettings {
+        serde_json::from_value(serde_json::json!({
+            "url": "http://h/", "to": "127.0.0.1:80", "resolved": [], "source": null,
+            "connections_count": 10, "threads_count": 1, "cpus": [], "nice": null, "loop": "closed",
+            "asked_rps": asked_rps, "pacing": null, "pipeline": 1, "keepalive": true, "request": "",
+            "request_bytes": 44, "timeout_s": 2.0, "duration_s": null, "requests": null, "engine": "epoll",
+            "descriptors_limit": 1024, "tick_hz": 250,
+        }))
+        .unwrap()
+    }
+
+    fn result(p50_us: f64, cpu_s: f64, wait_s: f64) -> LoadResult {
+        LoadResult {
+            duration_s: 10.0,
+            asked_requests_total: 1000,
+            requests_total: 1000,
+            service_time_us: Some(Quantiles { p50: p50_us, ..Quantiles::default() }),
+            threads: vec![ThreadResult {
+                cpu_system_s: cpu_s,
+                runnable_wait_s: Some(wait_s),
+                ..ThreadResult::default()
+            }],
+            ..LoadResult::default()
+        }
+    }
+
+    fn codes(mut result: LoadResult, settings: &LoadSettings) -> Vec<String> {
+        result.limit = limit(&result, settings);
+        notice(&result, settings).into_iter().map(|warning| warning.code).collect()
+    }
+
+    #[test]
+    fn the_tick_and_the_scheduler_are_recognised() {
+        let closed = settings(None);
+        assert_eq!(codes(result(4010.0, 1.0, 0.0), &closed), ["tick-artefact"]);
+        assert_eq!(codes(result(3700.0, 1.0, 0.0), &closed), [""; 0]);
+        assert_eq!(codes(result(41_000.0, 1.0, 0.0), &closed), ["delayed-ack"]);
+        assert_eq!(codes(result(100.0, 1.0, 2.0), &closed), ["runnable-wait"]);
+        assert_eq!(codes(result(100.0, 9.9, 0.0), &closed), ["client-limit"]);
+        let unknown = LoadSettings { tick_hz: None, ..closed };
+        assert_eq!(codes(result(4000.0, 1.0, 0.0), &unknown), [""; 0]);
+    }
+
+    #[test]
+    fn a_schedule_is_kept_or_somebody_is_named() {
+        let open = settings(Some(100));
+        assert_eq!(limit(&result(10.0, 10.0, 0.0), &open).who, Who::Schedule);
+        let mut late = result(10.0, 1.0, 0.0);
+        late.requests_total = 900;
+        assert_eq!(limit(&late, &open).who, Who::NotHere);
+        assert_eq!(codes(late.clone(), &open), ["schedule-not-kept"]);
+        late.lateness_us = Some(Lateness { p50: 0.0, p99: 5000.0, max: 9000.0 });
+        assert_eq!(limit(&late, &open).who, Who::Sender);
+        assert_eq!(codes(late, &open), ["client-limit", "schedule-not-kept"]);
+    }
+
+    #[test]
+    fn exhausted_ports_are_told_with_the_range() {
+        let mut bad = result(10.0, 1.0, 0.0);
+        bad.errors_total.insert("connect".into(), 3);
+        bad.error_causes_total.insert("connect EADDRNOTAVAIL".into(), 3);
+        let told = notice(&bad, &settings(None));
+        assert_eq!(told.len(), 2);
+        assert!(told[1].to_string().contains("ip_local_port_range is "), "{}", told[1]);
+        assert!(told[0].to_string().contains("3 connect"), "{}", told[0]);
+    }
+}

@@ -1,0 +1,87 @@
+//! From the URL to an address that takes connections.
+
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+
+use crate::LoadError;
+use crate::engine::dial;
+use crate::http::load::url::Url;
+
+/// How long the first connection may take.
+const REACH_MS: u16 = 5_000;
+
+/// All addresses of the host, in the resolver's order.
+pub(super) fn resolve(url: &Url) -> Result<Vec<SocketAddr>, LoadError> {
+    let refused = |source: io::Error| LoadError::Address {
+        op: "resolve",
+        addr: url.host.clone(),
+        source,
+        hint: format!("`getent ahosts {}` asks the same resolver", url.host),
+    };
+    let mut addrs: Vec<SocketAddr> =
+        (url.host.as_str(), url.port).to_socket_addrs().map_err(refused)?.collect();
+    addrs.dedup();
+    if addrs.is_empty() {
+        return Err(refused(io::Error::new(ErrorKind::NotFound, "the name has no address")));
+    }
+    Ok(addrs)
+}
+
+/// The first of the addresses that takes a connection.
+pub(super) fn reach(addrs: &[SocketAddr], source: Option<IpAddr>) -> Result<SocketAddr, LoadError> {
+    let mut first = None;
+    for addr in addrs {
+        if source.is_some_and(|source| source.is_ipv4() != addr.is_ipv4()) {
+            continue;
+        }
+        match dial::reach(*addr, source, REACH_MS) {
+            Ok(()) => return Ok(*addr),
+            Err(error) => first = first.or(Some((*addr, error))),
+        }
+    }
+    let Some((addr, error)) = first else {
+        return Err(LoadError::usage(
+            format!("--source {}: no address of the host is of its family", said(source)),
+            format!(
+                "the host has {}",
+                addrs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+            ),
+        ));
+    };
+    Err(refusal(addr, source, error, addrs.len()))
+}
+
+fn said(source: Option<IpAddr>) -> String {
+    source.map_or_else(String::new, |source| source.to_string())
+}
+
+fn refusal(addr: SocketAddr, source: Option<IpAddr>, error: io::Error, addrs: usize) -> LoadError {
+    let hint = match error.raw_os_error() {
+        Some(libc::ECONNREFUSED) => {
+            format!("nothing listens on port {} there: start the server first", addr.port())
+        }
+        Some(libc::ENETUNREACH | libc::EHOSTUNREACH) => {
+            format!(
+                "there is no way to it: `ip route get {}` shows what the kernel thinks",
+                addr.ip()
+            )
+        }
+        Some(libc::ETIMEDOUT) => {
+            "no answer within 5 s: a firewall that drops, or a host that is down".into()
+        }
+        Some(libc::EADDRNOTAVAIL) if source.is_some() => {
+            format!("{} is no address of this host: `ip address` lists them", said(source))
+        }
+        Some(libc::EADDRNOTAVAIL) => crate::http::load::ports::hint(),
+        Some(libc::EINVAL) if addr.is_ipv6() => {
+            "link-local addresses need their interface: http://[fe80::1%eth0]/".into()
+        }
+        Some(libc::EACCES | libc::EPERM) => "a firewall of this host refuses it".into(),
+        _ => String::new(),
+    };
+    let addr = match addrs {
+        1 => addr.to_string(),
+        n => format!("{addr} (the first of {n} addresses, none took a connection)"),
+    };
+    LoadError::Address { op: "connect", addr, source: error, hint }
+}

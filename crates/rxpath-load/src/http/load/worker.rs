@@ -1,0 +1,147 @@
+//! One thread of a load, from its start to its report.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::SyncSender;
+
+use rxpath_stats::Histogram;
+
+use crate::LoadError;
+use crate::engine::{clock, thread};
+use crate::http::load::client::{Client, Orders, Remains, Wire};
+use crate::http::load::epoll::Epoll;
+use crate::http::load::message::Message;
+use crate::http::load::meter::{Desk, Kind, Meter};
+use crate::http::load::options::{Engine, LoadOptions};
+use crate::http::load::result::ThreadResult;
+use crate::pace::{Pace, Share, wait_for_start};
+use crate::workload::{DoneGuard, place};
+
+/// What a worker needs.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) index: usize,
+    pub(super) connections: usize,
+    /// Requests to start, at most.
+    pub(super) requests: u64,
+    pub(super) to: std::net::SocketAddr,
+    pub(super) options: Arc<LoadOptions>,
+    pub(super) message: Arc<Message>,
+    pub(super) desk: Arc<Desk>,
+}
+
+/// What a worker saw.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) thread: ThreadResult,
+    /// Start of the schedule to the end of the loop.
+    pub(super) span_ns: u64,
+    pub(super) remains: Remains,
+    pub(super) service: Option<Histogram>,
+    pub(super) connect: Histogram,
+    pub(super) lateness: Histogram,
+    pub(super) rates: Histogram,
+    pub(super) causes: Vec<(Kind, i32, u64)>,
+}
+
+/// Runs until the time, the count or an order ends it.
+pub(super) fn run(
+    plan: &Plan,
+    ready: &SyncSender<Result<(), LoadError>>,
+) -> Result<Report, LoadError> {
+    let tally = &plan.desk.shared.tallies[plan.index];
+    let _done = DoneGuard(tally);
+    let cpu = plan.options.cpus.get(plan.index).copied();
+    let placed = place(cpu, plan.options.nice);
+    thread::set_exact_timers();
+    tally.tid.store(thread::id(), Relaxed);
+    let engine = placed.and_then(|()| match plan.options.engine {
+        Engine::Epoll => Epoll::new(),
+    });
+    match engine {
+        Ok(epoll) => {
+            let mut client = client(plan, epoll);
+            let _ = ready.send(Ok(()));
+            drive(plan, &mut client, Client::run)
+        }
+        Err(error) => {
+            let _ = ready.send(Err(error));
+            Err(LoadError::io("start a thread", io::Error::other("refused")))
+        }
+    }
+}
+
+fn client<W: Wire>(plan: &Plan, wire: W) -> Client<'_, W> {
+    let options = &plan.options;
+    let two_times = options.rate_rps.is_some() || !options.keepalive;
+    let orders = Orders {
+        message: &plan.message,
+        shared: &plan.desk.shared,
+        connections: plan.connections,
+        to: plan.to,
+        source: options.source,
+        pipeline: options.pipeline,
+        keepalive: options.keepalive,
+        timeout_ns: options.timeout_ns,
+        end_ns: u64::MAX,
+        requests: plan.requests,
+    };
+    let meter = Meter::new(&plan.desk, plan.index, two_times);
+    Client::new(wire, meter, orders)
+}
+
+/// Waits for the start, runs the engine, adds up.
+fn drive<'a, W: Wire>(
+    plan: &'a Plan,
+    client: &mut Client<'a, W>,
+    engine: impl FnOnce(&mut Client<'a, W>) -> Result<(), LoadError>,
+) -> Result<Report, LoadError> {
+    let options = &plan.options;
+    let mut report_of = (thread::cpu_time(), None, 0);
+    if let Some(start_ns) = wait_for_start(&plan.desk.shared) {
+        let share = Share {
+            rate_pps: options.rate_rps.unwrap_or(0),
+            segments: 1,
+            thread: plan.index as u64,
+            threads: options.threads as u64,
+        };
+        let pace = options.rate_rps.map(|_| Pace::new(start_ns, share, options.pacing));
+        let end_ns = options.duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
+        report_of = (thread::cpu_time(), thread::run_and_wait_ns(), start_ns);
+        client.start(start_ns, end_ns, pace);
+        engine(client)?;
+    }
+    let (cpu_before, sched_before, start_ns) = report_of;
+    let used = thread::cpu_time().since(cpu_before);
+    let waited = sched_before.zip(thread::run_and_wait_ns()).map(|(a, b)| b.1.saturating_sub(a.1));
+    let remains = client.remains();
+    let tally = client.meter.tally;
+    let thread = ThreadResult {
+        tid: thread::id(),
+        asked_cpu: options.cpus.get(plan.index).copied(),
+        seen_cpus: remains.seen_cpus.clone(),
+        connections_count: plan.connections,
+        requests_total: tally.packets.get(),
+        system_calls_total: tally.calls.get(),
+        cpu_user_s: used.user_ns as f64 / 1e9,
+        cpu_system_s: used.system_ns as f64 / 1e9,
+        runnable_wait_s: waited.map(|ns| ns as f64 / 1e9),
+    };
+    let span_ns = if start_ns > 0 { clock::now_ns().saturating_sub(start_ns) } else { 0 };
+    let meter = &client.meter;
+    Ok(Report {
+        thread,
+        span_ns,
+        remains,
+        service: meter.service.clone(),
+        connect: meter.connect.clone(),
+        lateness: meter.lateness.clone(),
+        rates: meter.rates.clone(),
+        causes: meter.causes().to_vec(),
+    })
+}
+
+/// The sockets of all workers, open until the results were read.
+pub(super) type Sockets = Vec<OwnedFd>;

@@ -1,0 +1,249 @@
+//! Where a reply ends: the framing of HTTP/1.1 replies, fed in pieces of any size.
+//!
+//! The question is only how long a reply is, which status it has and whether its connection lives on. Bodies are
+//! counted and thrown away, so that a reply of any size takes no memory.
+//!
+//! **Source** RFC 9112, section 6.3 (message body length) and section 7.1 (chunked).
+
+mod chunks;
+mod head;
+mod known;
+
+use thiserror::Error;
+
+use chunks::Chunks;
+use head::{Body, Head};
+pub use known::Known;
+
+/// The longest head that is taken. **Source** ours; nginx sends at most 32 KiB by default, Apache 64 KiB.
+pub const MAX_HEAD_BYTES: usize = 64 << 10;
+
+/// A reply that was read to its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// Status code.
+    pub status: u16,
+    /// Whether the server will close the connection behind it.
+    pub close: bool,
+}
+
+/// What was read is no HTTP/1 reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Malformed {
+    /// The head does not parse.
+    #[error("the head is no HTTP/1 reply ({0})")]
+    Head(&'static str),
+    /// The head does not end.
+    #[error("the head is longer than {MAX_HEAD_BYTES} bytes")]
+    HeadTooLong,
+    /// `Content-Length` is no number, or says two things.
+    #[error("Content-Length is not one number")]
+    ContentLength,
+    /// The body is not chunked as the head says.
+    #[error("the chunked body is broken ({0})")]
+    Chunk(&'static str),
+    /// `101 Switching Protocols` without having been asked.
+    #[error("the server switched protocols, which nobody asked for")]
+    Switched,
+}
+
+/// What became of the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fed {
+    /// All were taken; the reply goes on.
+    More,
+    /// The reply ended after this many of them.
+    Whole {
+        /// Bytes that belong to it.
+        used: usize,
+        /// What it was.
+        reply: Reply,
+    },
+}
+
+/// What the end of the connection means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eof {
+    /// It came between replies.
+    Between,
+    /// It ends a reply that had no length.
+    Whole(Reply),
+    /// It cut a reply.
+    Cut,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Head,
+    Counted(u64),
+    Chunked(Chunks),
+    UntilClose,
+}
+
+/// Reads the replies of one connection.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    state: State,
+    reply: Reply,
+    /// Whether replies have no body whatever their head says (`HEAD`).
+    bodiless: bool,
+    /// An interim reply (1xx) came before the one that is awaited.
+    interim: bool,
+    /// A head that came in pieces.
+    head: Vec<u8>,
+}
+
+impl Reader {
+    /// For replies to `HEAD` (`bodiless`) or to any other method.
+    pub fn new(bodiless: bool) -> Self {
+        Self {
+            state: State::Head,
+            reply: Reply::default(),
+            bodiless,
+            interim: false,
+            head: Vec::new(),
+        }
+    }
+
+    /// Forgets what was read: a new connection.
+    pub fn reset(&mut self) {
+        self.state = State::Head;
+        self.interim = false;
+        self.head.clear();
+    }
+
+    /// Whether the next byte is the first of a reply.
+    #[inline]
+    pub fn is_between(&self) -> bool {
+        self.state == State::Head && self.head.is_empty() && !self.interim
+    }
+
+    /// Takes bytes of the connection, up to the end of one reply.
+    ///
+    /// `known` makes a head that equals the last one cost a comparison instead of a parse.
+    /// **Errors** the bytes are no reply; the connection is lost.
+    #[inline]
+    pub fn feed(&mut self, bytes: &[u8], known: &mut Known) -> Result<Fed, Malformed> {
+        if self.state == State::Head
+            && self.head.is_empty()
+            && let Some((len, reply)) = known.find(bytes)
+        {
+            self.interim = false;
+            if bytes.len() as u64 >= len {
+                return Ok(Fed::Whole { used: len as usize, reply });
+            }
+            self.reply = reply;
+            self.state = State::Counted(len - bytes.len() as u64);
+            return Ok(Fed::More);
+        }
+        self.feed_slowly(bytes, known)
+    }
+
+    fn feed_slowly(&mut self, bytes: &[u8], known: &mut Known) -> Result<Fed, Malformed> {
+        let (mut at, mut start) = (0, None);
+        loop {
+            let rest = &bytes[at..];
+            let used = match &mut self.state {
+                State::Head => {
+                    let whole = self.head.is_empty();
+                    let Some((len, head)) = self.take_head(rest)? else { return Ok(Fed::More) };
+                    start = whole.then_some(at);
+                    if let (true, Some(Body::Counted(body))) = (whole, head.body) {
+                        known.learn_counted(&rest[..len], body, head.reply());
+                    }
+                    self.begin(head);
+                    at += len;
+                    if self.state == State::Head || self.state == State::Counted(0) {
+                        0
+                    } else {
+                        continue;
+                    }
+                }
+                State::Counted(left) => {
+                    let taken = (*left).min(rest.len() as u64);
+                    *left -= taken;
+                    if *left > 0 {
+                        return Ok(Fed::More);
+                    }
+                    taken as usize
+                }
+                State::Chunked(chunks) => match chunks.feed(rest)? {
+                    None => return Ok(Fed::More),
+                    Some(used) => {
+                        if let Some(start) = start {
+                            known.learn_whole(&bytes[start..at + used], self.reply);
+                        }
+                        used
+                    }
+                },
+                State::UntilClose => return Ok(Fed::More),
+            };
+            at += used;
+            if self.state == State::Head {
+                // An interim reply: the one that is awaited follows.
+                if at == bytes.len() {
+                    return Ok(Fed::More);
+                }
+                continue;
+            }
+            self.state = State::Head;
+            self.interim = false;
+            return Ok(Fed::Whole { used: at, reply: self.reply });
+        }
+    }
+
+    /// The head at the front of `rest` and its length there; `None` when it is not whole yet.
+    fn take_head(&mut self, rest: &[u8]) -> Result<Option<(usize, Head)>, Malformed> {
+        if self.head.is_empty() {
+            if let Some((len, head)) = head::parse(rest, self.bodiless)? {
+                return Ok(Some((len, head)));
+            }
+            if rest.len() > MAX_HEAD_BYTES {
+                return Err(Malformed::HeadTooLong);
+            }
+            self.head.extend_from_slice(rest);
+            return Ok(None);
+        }
+        let before = self.head.len();
+        let taken = rest.len().min(MAX_HEAD_BYTES + 1 - before);
+        self.head.extend_from_slice(&rest[..taken]);
+        let Some(end) = head::find_end(&self.head, before.saturating_sub(3)) else {
+            return if self.head.len() > MAX_HEAD_BYTES {
+                Err(Malformed::HeadTooLong)
+            } else {
+                Ok(None)
+            };
+        };
+        let parsed = head::parse(&self.head[..end], self.bodiless)?;
+        self.head.clear();
+        match parsed {
+            Some((len, head)) if len == end => Ok(Some((end - before, head))),
+            _ => Err(Malformed::Head("an empty line inside of it")),
+        }
+    }
+
+    fn begin(&mut self, head: Head) {
+        self.reply = head.reply();
+        self.interim = head.body.is_none();
+        self.state = match head.body {
+            None => State::Head,
+            Some(Body::Counted(len)) => State::Counted(len),
+            Some(Body::Chunked) => State::Chunked(Chunks::default()),
+            Some(Body::UntilClose) => State::UntilClose,
+        };
+    }
+
+    /// The connection ended.
+    pub fn eof(&mut self) -> Eof {
+        let end = match self.state {
+            State::Head if self.is_between() => Eof::Between,
+            State::UntilClose => Eof::Whole(self.reply),
+            _ => Eof::Cut,
+        };
+        self.reset();
+        end
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! One reply's head: status, length of the body, whether the connection lives on.
+
+use std::mem::MaybeUninit;
+
+use super::{MAX_HEAD_BYTES, Malformed, Reply};
+
+/// The most headers of a reply.
+const MAX_HEADERS: usize = 128;
+
+/// How the body ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Body {
+    Counted(u64),
+    Chunked,
+    UntilClose,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    status: u16,
+    close: bool,
+    /// `None`: an interim reply, after which another head follows.
+    pub(super) body: Option<Body>,
+}
+
+impl Head {
+    pub(super) fn reply(self) -> Reply {
+        Reply { status: self.status, close: self.close }
+    }
+}
+
+/// What the headers say.
+#[derive(Clone, Copy, Debug, Default)]
+struct Said {
+    length: Option<u64>,
+    coded: bool,
+    chunked: bool,
+    close: bool,
+    keep: bool,
+}
+
+/// The head at the front of `bytes` and its length; `None` while its end is not there.
+pub(super) fn parse(bytes: &[u8], bodiless: bool) -> Result<Option<(usize, Head)>, Malformed> {
+    if bytes.first().is_some_and(|first| *first != b'H') {
+        return Err(Malformed::Head("it does not begin with HTTP/1"));
+    }
+    let mut headers = [MaybeUninit::<httparse::Header>::uninit(); MAX_HEADERS];
+    let mut response = httparse::Response::new(&mut []);
+    let config = httparse::ParserConfig::default();
+    let parsed = config.parse_response_with_uninit_headers(&mut response, bytes, &mut headers);
+    let len = match parsed {
+        Ok(httparse::Status::Complete(len)) if len > MAX_HEAD_BYTES => {
+            return Err(Malformed::HeadTooLong);
+        }
+        Ok(httparse::Status::Complete(len)) => len,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(error) => return Err(Malformed::Head(why(error))),
+    };
+    let status = response.code.unwrap_or(0);
+    let mut said = Said::default();
+    for header in response.headers.iter() {
+        said.hear(header)?;
+    }
+    let close = said.close || (response.version == Some(0) && !said.keep);
+    let body = match status {
+        101 => return Err(Malformed::Switched),
+        100..200 => None,
+        _ => Some(said.body(bodiless || status == 204 || status == 304)),
+    };
+    let close = close || body == Some(Body::UntilClose);
+    Ok(Some((len, Head { status, close, body })))
+}
+
+impl Said {
+    fn hear(&mut self, header: &httparse::Header) -> Result<(), Malformed> {
+        let is = |name: &str| header.name.eq_ignore_ascii_case(name);
+        match header.name.len() {
+            14 if is("content-length") => self.hear_length(header.value),
+            17 if is("transfer-encoding") => {
+                self.coded = true;
+                // Only the last coding frames the body.
+                self.chunked = words(header.value)
+                    .next_back()
+                    .is_some_and(|word| word.eq_ignore_ascii_case(b"chunked"));
+                Ok(())
+            }
+            10 if is("connection") => {
+                for word in words(header.value) {
+                    self.close |= word.eq_ignore_ascii_case(b"close");
+                    self.keep |= word.eq_ignore_ascii_case(b"keep-alive");
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A number; the same number several times counts once (RFC 9110, section 8.6).
+    fn hear_length(&mut self, value: &[u8]) -> Result<(), Malformed> {
+        for word in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            let length = number(word).ok_or(Malformed::ContentLength)?;
+            if self.length.is_some_and(|before| before != length) {
+                return Err(Malformed::ContentLength);
+            }
+            self.length = Some(length);
+        }
+        Ok(())
+    }
+
+    fn body(self, none: bool) -> Body {
+        match self.length {
+            _ if none => Body::Counted(0),
+            _ if self.chunked => Body::Chunked,
+            _ if self.coded => Body::UntilClose,
+            Some(length) => Body::Counted(length),
+            None => Body::UntilClose,
+        }
+    }
+}
+
+fn words(value: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|word| !word.is_empty())
+}
+
+/// Digits and nothing else.
+fn number(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |number, digit| {
+        let digit = char::from(*digit).to_digit(10)?;
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+fn why(error: httparse::Error) -> &'static str {
+    match error {
+        httparse::Error::HeaderName => "a header's name",
+        httparse::Error::HeaderValue => "a header's value",
+        httparse::Error::NewLine => "a line's end",
+        httparse::Error::Status => "the status",
+        httparse::Error::Token => "a token",
+        httparse::Error::TooManyHeaders => "more than 128 headers",
+        httparse::Error::Version => "the version",
+    }
+}
+
+/// The end of the head, searched from `from` on: behind the first empty line.
+pub(super) fn find_end(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    while let Some(newline) = bytes[at..].iter().position(|byte| *byte == b'\n') {
+        at += newline + 1;
+        match &bytes[at..] {
+            [b'\n', ..] => return Some(at + 1),
+            [b'\r', b'\n', ..] => return Some(at + 2),
+            _ => {}
+        }
+    }
+    None
+}

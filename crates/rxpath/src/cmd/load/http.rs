@@ -1,0 +1,211 @@
+//! `rxpath load http`: the options, and the result for people.
+
+mod summary;
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use rxpath_core::{Count, CpuList, Nanos};
+use rxpath_load::http::load::Load;
+use rxpath_load::http::load::options::{Engine, LoadOptions, Loop, Pacing};
+use rxpath_load::http::load::result::{Interval, LoadResult};
+use rxpath_load::http::load::url::Url;
+use rxpath_load::workload::Workload;
+
+use crate::cmd::conduct::{ConductArgs, Ends, Rows, Shown, block, conduct, refuse};
+use crate::cmd::values::{placed, threads};
+use crate::exit::{Failure, Outcome};
+use crate::output::rates::grouped;
+
+/// How long a load runs when nobody says so. **Source** wrk.
+const DEFAULT_DURATION: Nanos = Nanos::from_secs(10);
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum PacingArg {
+    /// Spin under 100 us between requests, sleep above
+    Auto,
+    /// Spin: exact, takes the CPU
+    Spin,
+    /// Sleep: cheap, less exact
+    Sleep,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum EngineArg {
+    /// epoll, edge-triggered: one receive and one send call a request
+    Epoll,
+}
+
+/// `rxpath load http …`
+#[derive(Debug, clap::Args)]
+pub struct LoadHttp {
+    /// What to load: http://HOST[:PORT][/PATH]
+    url: String,
+    /// Connections over all threads, kept open
+    #[arg(short, long, value_name = "N", default_value_t = 10)]
+    connections: usize,
+    /// Threads (default 1); at most as many as connections
+    #[arg(short, long, value_name = "N")]
+    threads: Option<usize>,
+    /// CPU of each thread, one thread per entry: 1 or 0,2-3
+    #[arg(long, value_name = "LIST")]
+    cpu: Option<CpuList>,
+    /// Nice value of the threads
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
+    nice: Option<i32>,
+    /// Requests per second over all threads, by an absolute schedule (open loop); without it each reply
+    /// brings the next request (closed loop)
+    #[arg(long, value_name = "N")]
+    rate: Option<Count>,
+    /// How to wait for the schedule
+    #[arg(long, value_enum, default_value = "auto", requires = "rate")]
+    pacing: PacingArg,
+    /// Stop after exactly this many requests
+    #[arg(short = 'n', long, value_name = "N")]
+    requests: Option<Count>,
+    /// Requests on their way at once on each connection
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pipeline: usize,
+    /// Method (default GET; POST with a body)
+    #[arg(short = 'X', long, value_name = "METHOD")]
+    method: Option<String>,
+    /// A header of the request, `Name: value`; may be repeated
+    #[arg(short = 'H', long = "header", value_name = "HEADER")]
+    headers: Vec<String>,
+    /// Body of the request
+    #[arg(long, value_name = "TEXT", conflicts_with = "body_file")]
+    body: Option<String>,
+    /// Body of the request, from a file
+    #[arg(long, value_name = "FILE")]
+    body_file: Option<PathBuf>,
+    /// Give a request and its connection up after this long
+    #[arg(long, value_name = "TIME", default_value = "2s")]
+    timeout: Nanos,
+    /// A connection for each request
+    #[arg(long)]
+    no_keepalive: bool,
+    /// Local address to connect from
+    #[arg(long, value_name = "IP")]
+    source: Option<IpAddr>,
+    /// How the threads talk to the kernel
+    #[arg(long, value_enum, default_value = "epoll")]
+    engine: EngineArg,
+    #[command(flatten)]
+    conduct: ConductArgs,
+}
+
+impl LoadHttp {
+    /// Loads to the end.
+    pub fn run(self) -> Outcome {
+        let args = self.conduct.clone();
+        let load = Load::open(self.options()?).map_err(refuse)?;
+        // It ends by itself, exactly at its time.
+        conduct(load, &args, Ends::default())
+    }
+
+    fn options(self) -> Result<LoadOptions, Failure> {
+        let url: Url = self.url.parse().map_err(|bad: rxpath_load::http::load::url::BadUrl| {
+            let hint = bad.hint;
+            Failure::usage(bad).hint(hint)
+        })?;
+        let body = match (self.body, self.body_file) {
+            (Some(text), _) => Some(text.into_bytes()),
+            (None, Some(path)) => Some(
+                std::fs::read(&path)
+                    .with_context(|| format!("--body-file {}", path.display()))
+                    .map_err(Failure::usage_of)?,
+            ),
+            (None, None) => None,
+        };
+        let (threads, cpus) = threads(self.threads, self.cpu)?;
+        let method = if body.is_some() { "POST" } else { "GET" };
+        // A parent, or a count, ends it; otherwise time does.
+        let ends_otherwise = self.conduct.control || self.requests.is_some();
+        let default = (!ends_otherwise).then_some(DEFAULT_DURATION);
+        Ok(LoadOptions {
+            connections: self.connections,
+            threads,
+            cpus,
+            nice: self.nice,
+            duration_ns: self.conduct.duration.or(default).map(|duration| duration.0),
+            requests: self.requests.map(|requests| requests.0),
+            rate_rps: self.rate.map(|rate| rate.0),
+            pacing: match self.pacing {
+                PacingArg::Auto => Pacing::Auto,
+                PacingArg::Spin => Pacing::Spin,
+                PacingArg::Sleep => Pacing::Sleep,
+            },
+            pipeline: self.pipeline,
+            method: self.method.unwrap_or_else(|| method.into()),
+            headers: self.headers,
+            body: body.unwrap_or_default(),
+            timeout_ns: self.timeout.0,
+            keepalive: !self.no_keepalive,
+            source: self.source,
+            engine: match self.engine {
+                EngineArg::Epoll => Engine::Epoll,
+            },
+            ..LoadOptions::new(url)
+        })
+    }
+}
+
+impl Shown for Load {
+    fn settings_text(&self) -> String {
+        let s = self.settings();
+        let mut rows = vec![
+            ("address", address(s)),
+            ("threads", placed(s.threads_count, &s.cpus)),
+            (
+                "connections",
+                format!(
+                    "{}{}{}",
+                    s.connections_count,
+                    if s.keepalive { "" } else { ", one for each request" },
+                    if s.pipeline > 1 {
+                        format!(", pipeline {}", s.pipeline)
+                    } else {
+                        String::new()
+                    }
+                ),
+            ),
+            (
+                "loop",
+                match (s.r#loop, s.asked_rps) {
+                    (Loop::Open, Some(rps)) => {
+                        format!("open: {} requests/s by schedule", grouped(rps))
+                    }
+                    _ => "closed: each reply brings the next request".into(),
+                },
+            ),
+        ];
+        if let Some(pacing) = &s.pacing {
+            rows.push(("pacing", pacing.clone()));
+        }
+        let first = s.request.lines().next().unwrap_or_default();
+        rows.push(("request", format!("{first}, {} bytes", s.request_bytes)));
+        rows.push(("engine", format!("{:?}", s.engine).to_lowercase()));
+        block(&format!("load http {}", s.url), &rows)
+    }
+
+    fn result_text(&self, r: &LoadResult) -> String {
+        summary::summary(r, self.settings())
+    }
+
+    fn set_rate(result: &mut LoadResult, rps: f64) {
+        result.achieved_rps = rps;
+    }
+
+    fn rows(&self, split: bool) -> Rows<Interval> {
+        let mut lines = summary::Lines::new(split);
+        Box::new(move |counters| lines.row(counters))
+    }
+}
+
+fn address(s: &rxpath_load::http::load::options::LoadSettings) -> String {
+    match s.resolved.len() {
+        0 | 1 => s.to.to_string(),
+        n => format!("{} (of {n} addresses)", s.to),
+    }
+}

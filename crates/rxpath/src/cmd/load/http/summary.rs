@@ -1,0 +1,265 @@
+//! The summary of an HTTP load in wrk's well-known form, and what wrk leaves out.
+
+use rxpath_load::engine::clock;
+use rxpath_load::http::load::options::{LoadSettings, Loop};
+use rxpath_load::http::load::result::{Interval, LoadResult, Spread};
+use rxpath_load::quantiles::Quantiles;
+
+use crate::cmd::conduct::block;
+use crate::output::rates::grouped;
+
+/// Rows between two headings.
+const PAGE: u32 = 20;
+
+/// A number in three digits with the largest unit that fits, as wrk prints it.
+fn scaled(value: f64, units: &[&str], base: f64) -> String {
+    let mut value = value;
+    let last = units.len().saturating_sub(1);
+    for (at, unit) in units.iter().enumerate() {
+        if value < base || at == last {
+            return format!("{value:.2}{unit}");
+        }
+        value /= base;
+    }
+    String::new()
+}
+
+/// `612.40us`, `1.25ms`, `2.00s`.
+fn time(us: f64) -> String {
+    if us >= 60e6 { format!("{:.2}m", us / 60e6) } else { scaled(us, &["us", "ms", "s"], 1000.0) }
+}
+
+/// `14.52k`.
+fn count(value: f64) -> String {
+    scaled(value, &["", "k", "M", "G"], 1000.0)
+}
+
+/// `3.20MB`: binary, as in wrk.
+fn bytes(value: f64) -> String {
+    scaled(value, &["B", "KB", "MB", "GB", "TB"], 1024.0)
+}
+
+fn spread(name: &str, spread: &Spread, show: fn(f64) -> String) -> String {
+    format!(
+        "    {name:<10}{:>9} {:>9} {:>9} {:>8.2}%\n",
+        show(spread.mean),
+        show(spread.stdev),
+        show(spread.max),
+        100.0 * spread.within_stdev_ratio,
+    )
+}
+
+/// The whole summary.
+pub fn summary(r: &LoadResult, s: &LoadSettings) -> String {
+    let mut text = format!(
+        "Running {:.2}s test @ {}\n  {} threads and {} connections\n",
+        r.duration_s, s.url, s.threads_count, s.connections_count
+    );
+    text += "  Thread Stats   Avg      Stdev     Max   +/- Stdev\n";
+    text += &spread("Latency", &r.summary.response_time_us, time);
+    text += &spread("Req/Sec", &r.summary.thread_rps, count);
+    text += &format!(
+        "  {} requests in {:.2}s, {} read\n",
+        r.requests_total,
+        r.duration_s,
+        bytes(r.received_bytes as f64)
+    );
+    text += &errors(r);
+    text += &format!("Requests/sec: {:>10.2}\n", r.achieved_rps);
+    text += &format!("Transfer/sec: {:>10}\n\n", bytes(r.received_bps / 8.0));
+    text += &times(r, s);
+    text + "\n" + &block("more", &rest(r))
+}
+
+/// wrk's two lines about errors, where there are any.
+fn errors(r: &LoadResult) -> String {
+    let of = |kind: &str| r.errors_total.get(kind).copied().unwrap_or(0);
+    let mut text = String::new();
+    let sockets = ["connect", "read", "write", "timeout"];
+    if sockets.iter().any(|kind| of(kind) > 0) || of("malformed") > 0 {
+        text += &format!(
+            "  Socket errors: connect {}, read {}, write {}, timeout {}\n",
+            of("connect"),
+            of("read"),
+            of("write"),
+            of("timeout")
+        );
+    }
+    if of("malformed") > 0 {
+        text += &format!("  Malformed replies: {}\n", of("malformed"));
+    }
+    if of("status") > 0 {
+        text += &format!("  Replies with status 400 and above: {}\n", of("status"));
+    }
+    text
+}
+
+/// Percentiles with their two ends.
+fn times(r: &LoadResult, s: &LoadSettings) -> String {
+    let head = ["mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
+    let mut text = format!("{:<16}", "time");
+    text += &head.map(|name| format!("{name:>10}")).concat();
+    text.push('\n');
+    let mut row = |name: &str, q: &Option<Quantiles>| {
+        let Some(q) = q else { return };
+        let values = [q.mean, q.p50, q.p90, q.p99, q.p999, q.p9999, q.max];
+        text += &format!("{name:<16}{}\n", values.map(|us| format!("{:>10}", time(us))).concat());
+    };
+    row("service", &r.service_time_us);
+    if s.r#loop == Loop::Open || !s.keepalive {
+        row("response", &r.response_time_us);
+    }
+    row("connect", &r.connect_time_us);
+    text += "  service: request handed to the kernel, to the last byte of its reply\n";
+    if s.r#loop == Loop::Open {
+        text += "  response: instant at which the schedule wanted it sent, to the last byte of its reply\n";
+    } else if !s.keepalive {
+        text += "  response: its connection begun, to the last byte of its reply\n";
+    } else {
+        text += "  Latency above: the same (a closed loop has no schedule to be late for)\n";
+    }
+    text + "  connect: connection begun, to its being usable\n"
+}
+
+fn rest(r: &LoadResult) -> Vec<(&'static str, String)> {
+    let per_request = |n: f64| n / r.requests_total.max(1) as f64;
+    let mut rows = vec![(
+        "sent",
+        format!(
+            "{} requests: {} answered, {} lost, {} on their way at the end",
+            grouped(r.sent_requests_total),
+            grouped(r.requests_total),
+            grouped(r.lost_requests_total),
+            grouped(r.in_flight_requests_total)
+        ),
+    )];
+    if let Some(asked) = r.asked_rps {
+        rows.push((
+            "schedule",
+            format!(
+                "{} requests at {asked}/s, {} never sent",
+                grouped(r.asked_requests_total),
+                grouped(r.unsent_requests_total)
+            ),
+        ));
+    }
+    if let Some(late) = &r.lateness_us {
+        let text =
+            format!("p50 {:.2} us, p99 {:.2} us, max {:.1} us", late.p50, late.p99, late.max);
+        rows.push(("lateness", text));
+    }
+    rows.push(("opened", format!("{} connections", grouped(r.connections_opened_total))));
+    rows.push((
+        "CPU time",
+        format!(
+            "{:.3} s user, {:.3} s system: {:.2} us a request",
+            r.cpu_user_s,
+            r.cpu_system_s,
+            per_request((r.cpu_user_s + r.cpu_system_s) * 1e6)
+        ),
+    ));
+    rows.push((
+        "system calls",
+        format!(
+            "{}, {:.2} a request",
+            grouped(r.system_calls_total),
+            per_request(r.system_calls_total as f64)
+        ),
+    ));
+    rows.push(("limit", r.limit.to_string()));
+    rows
+}
+
+/// The line per second.
+#[derive(Debug)]
+pub struct Lines {
+    split: bool,
+    start_ns: u64,
+    before: Interval,
+    rows: u32,
+}
+
+impl Lines {
+    /// From now on; with `split` each thread has a line of its own, too.
+    pub fn new(split: bool) -> Self {
+        let start_ns = clock::now_ns();
+        let before = Interval { t_ns: start_ns, ..Interval::default() };
+        Self { split, start_ns, before, rows: 0 }
+    }
+
+    /// What came between the reading before and this one; `None` when no time passed.
+    pub fn row(&mut self, now: &Interval) -> Option<String> {
+        let before = std::mem::replace(&mut self.before, now.clone());
+        let span_s = now.t_ns.saturating_sub(before.t_ns) as f64 / 1e9;
+        if span_s <= 0.0 {
+            return None;
+        }
+        let mut text = String::new();
+        if self.rows.is_multiple_of(PAGE) {
+            text += &format!(
+                "{:>8}  {:>13}  {:>9}  {:>10}  {:>10}  {:>8}\n",
+                "s", "requests/s", "MiB/s", "p50", "p99", "errors"
+            );
+        }
+        self.rows += 1;
+        let quantile = |of: fn(&Quantiles) -> f64| {
+            now.response_time_us.as_ref().map_or_else(|| "-".into(), |q| time(of(q)))
+        };
+        text += &format!(
+            "{:>8.1}  {:>13}  {:>9.2}  {:>10}  {:>10}  {:>8}\n",
+            now.t_ns.saturating_sub(self.start_ns) as f64 / 1e9,
+            grouped(((now.requests_total - before.requests_total) as f64 / span_s).round() as u64),
+            (now.received_bytes - before.received_bytes) as f64 / span_s / 1_048_576.0,
+            quantile(|q| q.p50),
+            quantile(|q| q.p99),
+            now.errors_total - before.errors_total,
+        );
+        if self.split {
+            for (index, requests) in now.thread_requests_total.iter().enumerate() {
+                let before = before.thread_requests_total.get(index).copied().unwrap_or(0);
+                let rate = (requests - before) as f64 / span_s;
+                text +=
+                    &format!("{:>14} {index}: {:>9}/s\n", "thread", grouped(rate.round() as u64));
+            }
+        }
+        Some(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_look_like_wrks() {
+        assert_eq!(
+            (time(612.4), time(1250.0), time(2e6)),
+            ("612.40us".into(), "1.25ms".into(), "2.00s".into())
+        );
+        assert_eq!(time(90e6), "1.50m");
+        assert_eq!((count(14_520.0), count(7.0)), ("14.52k".into(), "7.00".into()));
+        assert_eq!((bytes(512.0), bytes(3_355_443.2)), ("512.00B".into(), "3.20MB".into()));
+    }
+
+    #[test]
+    fn a_row_is_the_difference_of_two_readings() {
+        let mut lines = Lines::new(true);
+        let start = lines.start_ns;
+        let at = |s: u64, requests: u64| Interval {
+            t_ns: start + s * 1_000_000_000,
+            requests_total: requests,
+            received_bytes: requests << 20,
+            errors_total: requests / 100,
+            thread_requests_total: vec![requests],
+            response_time_us: Some(Quantiles { p50: 61.0, p99: 2500.0, ..Quantiles::default() }),
+            ..Interval::default()
+        };
+        let first = lines.row(&at(1, 1000)).unwrap();
+        assert!(first.contains("requests/s") && first.contains(" 1,000 "), "{first}");
+        let second = lines.row(&at(3, 5000)).unwrap();
+        for wanted in [" 2,000 ", "2000.00", "61.00us", "2.50ms", "40\n", "thread 0:     2,000/s"] {
+            assert!(second.contains(wanted), "{wanted}: {second}");
+        }
+        assert!(lines.row(&at(3, 5000)).is_none());
+    }
+}

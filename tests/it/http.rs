@@ -1,0 +1,557 @@
+//! `load http` as a program, against servers that behave well and badly.
+
+mod server;
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use server::Server;
+
+const RXPATH: &str = env!("CARGO_BIN_EXE_rxpath");
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+
+fn rxpath(args: &[&str]) -> Output {
+    Command::new(RXPATH).args(["load", "http"]).args(args).output().unwrap()
+}
+
+/// The whole answer of a load that ends by itself.
+fn answer(url: &str, args: &[&str]) -> Value {
+    let output = rxpath(&[&[url, "--json"], args].concat());
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {stderr}");
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    conserved(&value["result"]);
+    value
+}
+
+fn result(url: &str, args: &[&str]) -> Value {
+    answer(url, args)["result"].take()
+}
+
+fn number(result: &Value, key: &str) -> u64 {
+    result[key].as_u64().unwrap_or_else(|| panic!("{key}: {result}"))
+}
+
+fn errors(result: &Value, kind: &str) -> u64 {
+    number(&result["errors_total"], kind)
+}
+
+/// Every request that was sent is answered, lost or on its way.
+fn conserved(result: &Value) {
+    let all = number(result, "requests_total")
+        + number(result, "lost_requests_total")
+        + number(result, "in_flight_requests_total");
+    let sent = number(result, "sent_requests_total");
+    // Requests whose connection never came about were begun and not sent.
+    assert!(
+        sent <= all
+            && all <= sent + errors(result, "connect") + number(result, "in_flight_requests_total"),
+        "{result}"
+    );
+}
+
+fn codes(answer: &Value) -> Vec<&str> {
+    let warnings = answer["warnings"].as_array().unwrap();
+    warnings.iter().map(|warning| warning["code"].as_str().unwrap()).collect()
+}
+
+fn until(what: &str, mut is_there: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_there() {
+        assert!(Instant::now() < deadline, "no {what} within a minute");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_count_of_requests_is_answered_and_counted_on_both_sides() {
+    let server = Server::always(OK);
+    let answer = answer(&server.url(), &["-n", "2000", "-c", "8", "-t", "2"]);
+    assert_eq!(answer["schema"], "rxpath/load-http/1.0");
+    let result = &answer["result"];
+    assert_eq!(number(result, "requests_total"), 2000);
+    assert_eq!(server.requests(), 2000);
+    assert_eq!(number(result, "connections_opened_total"), 8);
+    assert_eq!(number(result, "received_bytes"), 2000 * OK.len() as u64);
+    assert_eq!(number(result, "sent_bytes"), 2000 * number(&answer["settings"], "request_bytes"));
+    for times in ["service_time_us", "response_time_us"] {
+        let of = |key: &str| result[times][key].as_f64().unwrap();
+        assert_eq!(of("samples_count") as u64, 2000);
+        let steps = ["p50", "p90", "p99", "p999", "p9999", "max"].map(of);
+        assert!(steps.is_sorted() && of("mean") > 0.0 && of("stdev") >= 0.0, "{times}: {steps:?}");
+    }
+    for key in ["achieved_rps", "duration_s", "cpu_user_s", "cpu_system_s"] {
+        assert!(result[key].is_number(), "{key}");
+    }
+    assert!(result["asked_rps"].is_null() && answer["settings"]["loop"] == "closed");
+    assert_eq!(result["threads"].as_array().unwrap().len(), 2);
+    assert!(number(result, "system_calls_total") > 4000);
+    assert!(result["limit"]["evidence"].is_string());
+}
+
+#[test]
+fn every_framing_is_counted_also_when_replies_change_in_mid_stream() {
+    let bodies = [
+        OK.to_owned(),
+        OK.to_owned(),
+        OK.replace("hello", "HELLO"),
+        OK.replace(": 5", ": 7").replace("hello", "goodbye"),
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1;x=y\r\nd\r\n0\r\nT: u\r\n\r\n".into(),
+        "HTTP/1.1 204 No Content\r\n\r\n".into(),
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".into(),
+        "HTTP/1.1 304 Not Modified\r\nContent-Length: 10\r\n\r\n".into(),
+    ];
+    let bytes: usize = bodies.iter().map(String::len).sum();
+    let server = Server::start(move |mut peer| {
+        while let Some((n, _)) = peer.request() {
+            let reply = bodies[n as usize % bodies.len()].as_bytes();
+            // Whole, and cut at a place that moves.
+            let (head, tail) = reply.split_at(n as usize / 8 % reply.len());
+            if !peer.say(head) || !peer.say(tail) {
+                return;
+            }
+        }
+    });
+    let result = result(&server.url(), &["-n", "1600", "-c", "1"]);
+    assert_eq!(number(&result, "requests_total"), 1600);
+    assert_eq!(number(&result, "received_bytes"), 200 * bytes as u64);
+    assert_eq!(number(&result, "connections_opened_total"), 1);
+    assert_eq!(number(&result, "lost_requests_total"), 0);
+}
+
+#[test]
+fn chunked_replies_are_read_when_every_byte_comes_alone() {
+    let reply = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+    let server = Server::start(move |mut peer| {
+        while peer.request().is_some() {
+            for byte in reply {
+                if !peer.say([*byte]) {
+                    return;
+                }
+            }
+        }
+    });
+    let result = result(&server.url(), &["-n", "50", "-c", "2"]);
+    assert_eq!(number(&result, "requests_total"), 50);
+    assert_eq!(number(&result, "received_bytes"), 50 * reply.len() as u64);
+}
+
+#[test]
+fn replies_without_length_end_with_their_connection() {
+    let server = Server::start(|mut peer| {
+        if peer.request().is_some() {
+            peer.say("HTTP/1.0 200 OK\r\n\r\nuntil the end");
+        }
+    });
+    let result = result(&server.url(), &["-n", "100", "-c", "4"]);
+    assert_eq!(number(&result, "requests_total"), 100);
+    assert_eq!(number(&result, "connections_opened_total"), 100);
+    assert_eq!(number(&result, "lost_requests_total"), 0);
+}
+
+#[test]
+fn without_keepalive_each_request_has_its_connection() {
+    let server = Server::start(|mut peer| {
+        if let Some((_, head)) = peer.request() {
+            assert!(head.contains("\r\nConnection: close\r\n"), "{head}");
+            peer.say(OK);
+        }
+    });
+    for rate in [None, Some("500")] {
+        let rate: Vec<&str> = rate.map_or(vec![], |rate| vec!["--rate", rate]);
+        let args = [&["-n", "200", "-c", "4", "--no-keepalive"][..], &rate].concat();
+        let result = result(&server.url(), &args);
+        assert_eq!(number(&result, "requests_total"), 200, "{args:?}");
+        assert_eq!(number(&result, "connections_opened_total"), 200);
+        let of = |times: &str| result[times]["mean"].as_f64().unwrap();
+        assert!(of("response_time_us") > of("service_time_us"), "the connection is in it");
+    }
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order_and_asked_again_after_a_close() {
+    let server = Server::start(|mut peer| {
+        for _ in 0..10 {
+            if peer.request().is_none() || !peer.say(OK) {
+                return;
+            }
+        }
+        if peer.request().is_some() {
+            peer.say(OK.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"));
+            // A socket that is closed with requests unread resets the connection, and the replies are gone.
+            peer.stream.shutdown(std::net::Shutdown::Write).unwrap();
+            while peer.request().is_some() {}
+        }
+    });
+    let result = result(&server.url(), &["-n", "1100", "-c", "1", "--pipeline", "8"]);
+    assert_eq!(number(&result, "requests_total"), 1100);
+    assert_eq!(number(&result, "sent_requests_total"), 1100);
+    assert_eq!(number(&result, "lost_requests_total"), 0);
+    // 11 replies a connection; what was on its way behind the last of them is sent once more.
+    assert_eq!(number(&result, "connections_opened_total"), 100);
+    assert!(number(&result, "resent_requests_total") > 0);
+}
+
+#[test]
+fn method_headers_and_body_arrive_as_they_were_asked_for() {
+    let server = Server::start(|mut peer| {
+        while let Some((_, head)) = peer.request() {
+            let wanted = head.starts_with("PUT /path?x=y HTTP/1.1\r\n")
+                && head.contains("\r\nHost: example.org\r\n")
+                && head.contains("\r\nX-Test: a:b\r\n")
+                && head.contains("\r\nContent-Length: 3\r\n");
+            let status = if wanted { "200 OK" } else { "400 Bad" };
+            if !peer.say(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n")) {
+                return;
+            }
+        }
+    });
+    let url = format!("{}path?x=y", server.url());
+    let headers = ["-H", "Host: example.org", "--header", "X-Test: a:b"];
+    let args = [&["-n", "5", "-c", "1", "-X", "PUT", "--body", "abc"][..], &headers].concat();
+    let good = result(&url, &args);
+    assert_eq!((number(&good, "requests_total"), errors(&good, "status")), (5, 0));
+    // The same request without them is refused by the server, and counted so.
+    let bad = answer(&url, &["-n", "5", "-c", "1"]);
+    assert_eq!(number(&bad["result"], "requests_total"), 5);
+    assert_eq!(errors(&bad["result"], "status"), 5);
+    assert!(codes(&bad).contains(&"errors"), "{bad}");
+}
+
+#[test]
+fn replies_to_head_have_no_body() {
+    let server = Server::always("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
+    let result = result(&server.url(), &["-n", "50", "-c", "2", "--method", "HEAD"]);
+    assert_eq!(number(&result, "requests_total"), 50);
+}
+
+#[test]
+fn malformed_replies_are_counted_and_the_connection_is_given_up() {
+    for reply in [
+        "SSH-2.0-OpenSSH_9.2\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: five\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello",
+        "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+    ] {
+        let server = Server::always(reply);
+        let result = result(&server.url(), &["-n", "10", "-c", "2"]);
+        assert_eq!(errors(&result, "malformed"), 10, "{reply:?}: {result}");
+        assert_eq!(number(&result, "requests_total"), 0);
+        assert_eq!(number(&result, "lost_requests_total"), 10);
+    }
+    // Bytes that nobody asked for.
+    let server =
+        Server::always("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\n\r\n");
+    let result = result(&server.url(), &["-n", "10", "-c", "1"]);
+    assert!(errors(&result, "malformed") > 0, "{result}");
+}
+
+#[test]
+fn a_reply_of_a_gibibyte_takes_no_memory() {
+    const PIECES: u64 = 16_384;
+    let server = Server::start(|mut peer| {
+        let piece = vec![b'x'; 65_536];
+        if peer.request().is_some() {
+            peer.say(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", PIECES * 65_536));
+            for _ in 0..PIECES {
+                if !peer.say(&piece) {
+                    return;
+                }
+            }
+        }
+    });
+    let mut child = started(&server.url(), &["-n", "1", "-c", "1", "--timeout", "60s", "--json"]);
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak_kib = 0;
+    until("end", || {
+        let status = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        if let Some(kib) = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()) {
+            peak_kib = kib;
+        }
+        child.try_wait().unwrap().is_some()
+    });
+    let output = child.wait_with_output().unwrap();
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(number(&value["result"], "requests_total"), 1);
+    assert!(number(&value["result"], "received_bytes") > PIECES * 65_536);
+    assert!(peak_kib > 0 && peak_kib < 64 * 1024u64, "{peak_kib} KiB at most");
+}
+
+fn started(url: &str, args: &[&str]) -> Child {
+    Command::new(RXPATH)
+        .args(["load", "http", url])
+        .args(args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn an_interrupt_prints_the_summary_so_far() {
+    let server = Server::always(OK);
+    for json in [true, false] {
+        let before = server.requests();
+        let child =
+            started(&server.url(), if json { &["--json", "-d", "60s"] } else { &["-d", "60s"] });
+        until("requests", || server.requests() > before + 100);
+        let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130));
+        let text = String::from_utf8(output.stdout).unwrap();
+        if json {
+            let value: Value = serde_json::from_str(&text).unwrap();
+            assert!(number(&value["result"], "requests_total") >= 100);
+            conserved(&value["result"]);
+        } else {
+            for wanted in [
+                "Thread Stats   Avg      Stdev     Max   +/- Stdev",
+                "Requests/sec:",
+                "Transfer/sec:",
+                "p99.99",
+            ] {
+                assert!(text.contains(wanted), "{wanted}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_server_that_dies_in_mid_run_is_told_and_not_waited_for() {
+    let server = Server::start(|mut peer| {
+        for _ in 0..50 {
+            if peer.request().is_none() || !peer.say(OK) {
+                return;
+            }
+        }
+        peer.request();
+        peer.reset();
+    });
+    let child = started(&server.url(), &["-c", "4", "-d", "1500ms", "--json"]);
+    until("requests", || server.requests() > 60);
+    server.stop_listening();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let result = &value["result"];
+    conserved(result);
+    assert!(number(result, "requests_total") >= 50);
+    assert!(errors(result, "read") > 0 && errors(result, "connect") > 0, "{result}");
+    assert!(number(&result["error_causes_total"], "read ECONNRESET") > 0, "{result}");
+    assert!(number(&result["error_causes_total"], "connect ECONNREFUSED") > 0, "{result}");
+    // The pauses between attempts grow: 4 connections would try a million times otherwise.
+    assert!(errors(result, "connect") < 2000, "{result}");
+    assert!(codes(&value).contains(&"errors"));
+}
+
+#[test]
+fn half_closed_connections_are_finished_or_counted() {
+    use std::net::Shutdown;
+    // The reply is whole, and its sender says nothing more: the connection is renewed.
+    let polite = Server::start(|mut peer| {
+        if peer.request().is_some() {
+            peer.say(OK);
+            peer.stream.shutdown(Shutdown::Write).unwrap();
+            peer.request();
+        }
+    });
+    let result_polite = result(&polite.url(), &["-n", "40", "-c", "2"]);
+    assert_eq!(
+        number(&result_polite, "requests_total")
+            + errors(&result_polite, "read")
+            + errors(&result_polite, "write"),
+        40
+    );
+    assert!(number(&result_polite, "requests_total") > 0);
+    // The reply is cut.
+    let rude = Server::start(|mut peer| {
+        if peer.request().is_some() {
+            peer.say(&OK[..OK.len() - 2]);
+            peer.stream.shutdown(Shutdown::Write).unwrap();
+            peer.request();
+        }
+    });
+    let result = result(&rude.url(), &["-n", "10", "-c", "2"]);
+    assert_eq!((errors(&result, "read"), number(&result, "requests_total")), (10, 0));
+}
+
+#[test]
+fn requests_without_a_reply_time_out() {
+    let server = Server::start(|mut peer| {
+        // One reply in two.
+        while let Some((n, _)) = peer.request() {
+            if n % 2 == 0 && !peer.say(OK) {
+                return;
+            }
+        }
+    });
+    let result = result(&server.url(), &["-n", "20", "-c", "2", "--timeout", "50ms"]);
+    assert_eq!(number(&result, "requests_total") + errors(&result, "timeout"), 20, "{result}");
+    assert!(errors(&result, "timeout") > 0);
+}
+
+#[test]
+fn an_open_loop_asks_by_schedule_and_times_from_it() {
+    let server = Server::always(OK);
+    let answer = answer(&server.url(), &["-n", "400", "-c", "4", "--rate", "2k"]);
+    let result = &answer["result"];
+    assert_eq!(
+        (number(result, "requests_total"), number(result, "asked_requests_total")),
+        (400, 400)
+    );
+    assert_eq!(result["asked_rps"], 2000.0);
+    assert_eq!(number(result, "unsent_requests_total"), 0);
+    assert_eq!(answer["settings"]["loop"], "open");
+    assert!(result["duration_s"].as_f64().unwrap() > 0.19, "{result}");
+    let at = |times: &str, key: &str| result[times][key].as_f64().unwrap();
+    assert!(at("response_time_us", "mean") >= at("service_time_us", "mean"));
+    assert!(result["lateness_us"]["p99"].is_number());
+}
+
+#[test]
+fn waiting_for_a_free_connection_is_in_the_response_time_and_not_in_the_service_time() {
+    // One connection, 20 ms a reply, a request every millisecond: the last of 30 waits for the 29 before it.
+    let server = Server::start(|mut peer| {
+        while peer.request().is_some() {
+            std::thread::sleep(Duration::from_millis(20));
+            if !peer.say(OK) {
+                return;
+            }
+        }
+    });
+    let result =
+        result(&server.url(), &["-n", "30", "-c", "1", "--rate", "1k", "--timeout", "30s"]);
+    let at = |times: &str, key: &str| result[times][key].as_f64().unwrap();
+    assert!(at("response_time_us", "max") > 29.0 * 19_000.0, "{result}");
+    // By the arithmetic request k waits 19 k ms: half of them at least 270 ms.
+    assert!(at("response_time_us", "p50") > 13.0 * 19_000.0, "{result}");
+    assert!(at("service_time_us", "p50") < at("response_time_us", "p50") / 2.0, "{result}");
+}
+
+#[test]
+fn what_runs_behind_its_schedule_is_named() {
+    let server = Server::start(|mut peer| {
+        while peer.request().is_some() {
+            std::thread::sleep(Duration::from_millis(20));
+            if !peer.say(OK) {
+                return;
+            }
+        }
+    });
+    let answer = answer(&server.url(), &["-d", "300ms", "-c", "1", "--rate", "1k"]);
+    assert!(number(&answer["result"], "unsent_requests_total") > 100, "{answer}");
+    assert!(codes(&answer).contains(&"schedule-not-kept"), "{answer}");
+}
+
+#[test]
+fn what_cannot_be_loaded_has_one_clear_line_a_hint_and_exit_2() {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let closed = format!("http://{closed}/");
+    let server = Server::always(OK);
+    let url = server.url();
+    let url = url.as_str();
+    let cases: [(&[&str], &str); 16] = [
+        (&["https://127.0.0.1/"], "TLS is not supported"),
+        (&["127.0.0.1:80"], "no scheme"),
+        (&["http://127.0.0.1:99999/"], "malformed"),
+        (&[&closed], "Connection refused"),
+        (&["http://no-such-host.invalid/"], "resolve no-such-host.invalid"),
+        (&["http://255.255.255.255/"], "connect 255.255.255.255:80"),
+        (&[url, "-c", "1", "-t", "2"], "fewer connections than threads"),
+        (&[url, "-c", "100000000"], "descriptors, and the hard limit"),
+        (&[url, "-d", "10"], "unit is missing"),
+        (&[url, "--rate", "0"], "--rate 0"),
+        (&[url, "--pipeline", "0"], "1 to 1024"),
+        (&[url, "--pipeline", "2", "--no-keepalive"], "not with --no-keepalive"),
+        (&[url, "-H", "nonsense"], "no colon"),
+        (&[url, "--body-file", "/no/such/file"], "/no/such/file"),
+        (&[url, "--source", "192.0.2.99"], "Cannot assign requested address"),
+        (&[url, "--source", "::1"], "of its family"),
+    ];
+    for (args, says) in cases {
+        let output = rxpath(args);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
+        let first = text.lines().next().unwrap();
+        assert!(first.starts_with("rxpath: ") && first.contains(says), "{args:?}: {text}");
+        assert!(text.lines().skip(1).all(|line| line.starts_with("hint: ")), "{text}");
+        assert!(output.stdout.is_empty());
+    }
+    assert_eq!(server.requests(), 0);
+}
+
+#[test]
+fn names_and_both_families_are_resolved() {
+    let six = Server::at("[::1]:0", |mut peer| while peer.request().is_some() && peer.say(OK) {});
+    assert_eq!(number(&result(&six.url(), &["-n", "10", "-c", "1"]), "requests_total"), 10);
+    let four = Server::always(OK);
+    let url = format!("http://localhost:{}/", four.addr.port());
+    let answer = answer(&url, &["-n", "10", "-c", "1", "--source", "127.0.0.9"]);
+    assert_eq!(answer["settings"]["to"], four.addr.to_string());
+    assert_eq!(number(&answer["result"], "requests_total"), 10);
+}
+
+#[test]
+fn the_limit_of_descriptors_is_raised_to_the_hard_one() {
+    let server = Server::always(OK);
+    let script =
+        format!("ulimit -Sn 40; exec {RXPATH} load http {} -c 60 -n 120 --json", server.url());
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    let value: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    assert_eq!(number(&value["result"], "requests_total"), 120);
+    assert!(number(&value["settings"], "descriptors_limit") > 60);
+}
+
+#[test]
+fn intervals_are_lines_with_the_percentiles_of_their_time() {
+    let server = Server::always(OK);
+    let output = rxpath(&[&server.url(), "-d", "300ms", "-c", "2", "--interval", "50ms", "--json"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |kind: &str| lines.iter().filter(|line| line["type"] == kind).collect::<Vec<_>>();
+    assert_eq!((of("settings").len(), of("ready").len(), of("result").len()), (1, 1, 1));
+    let intervals = of("interval");
+    assert!(!intervals.is_empty(), "{text}");
+    let (mut samples, mut before) = (0, 0);
+    for line in intervals {
+        let requests = number(line, "requests_total");
+        assert!(requests >= before);
+        before = requests;
+        samples += line["response_time_us"]["samples_count"].as_u64().unwrap_or(0);
+    }
+    // A reply may be counted between the two readings of a line.
+    assert!(samples.abs_diff(before) <= 16, "{samples} {before}");
+}
+
+#[test]
+fn a_parent_gets_the_histograms() {
+    use std::io::Write;
+    let server = Server::always(OK);
+    let mut child = Command::new(RXPATH)
+        .args(["load", "http", &server.url(), "-n", "100", "--control"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut orders = child.stdin.take().unwrap();
+    writeln!(orders, "start 1").unwrap();
+    let text = std::thread::spawn(move || {
+        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+    });
+    until("requests", || server.requests() == 100);
+    writeln!(orders, "close").unwrap();
+    drop(orders);
+    let text = text.join().unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<&str> = lines
+        .iter()
+        .filter(|line| line["type"] == "histogram")
+        .map(|line| line["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["service_time", "response_time", "connect_time"]);
+}
