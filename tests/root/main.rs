@@ -9,6 +9,7 @@ mod cleanup;
 mod experiment;
 mod faults;
 mod filter;
+mod flows;
 mod kills;
 mod losses;
 mod namespace;

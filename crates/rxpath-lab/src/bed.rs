@@ -8,10 +8,12 @@ use rxpath_core::Side;
 use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::PathFacts;
+use rxpath_record::manifest::FlowCpu;
 
 use crate::error::LabError;
 
 pub mod filters;
+pub mod flows;
 pub mod hogs;
 pub mod local;
 pub mod napi;
@@ -52,6 +54,17 @@ pub trait Bed {
     /// Bytes that wait in the queueing discipline of the sender's end, with their Ethernet headers.
     fn queued_bytes(&self) -> Result<u64, LabError> {
         Ok(0)
+    }
+
+    /// The CPU that the receive softirq of each flow runs on: `flows` source ports from `source_port` on, each to
+    /// every address at `port`. Empty where it cannot be found out.
+    fn flow_cpus(
+        &self,
+        _source_port: u16,
+        _flows: u16,
+        _port: u16,
+    ) -> Result<Vec<FlowCpu>, LabError> {
+        Ok(Vec::new())
     }
 
     /// What was changed to make it.

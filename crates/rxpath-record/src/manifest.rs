@@ -1,6 +1,7 @@
 //! `manifest.json`: what was asked, what was run, what came out, and the checksums of the data files.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use rxpath_core::Warning;
 use schemars::JsonSchema;
@@ -135,8 +136,22 @@ pub struct Trial {
     pub metrics: BTreeMap<String, f64>,
     /// The result objects of the workloads, as they printed them: `serve`, `load`, or an external command's.
     pub workloads: BTreeMap<String, serde_json::Value>,
+    /// CPU of each flow's receive softirq, where that can be found out: with RPS and unconnected senders.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flow_cpus: Vec<FlowCpu>,
     /// Warnings of the workloads and of the trial.
     pub warnings: Vec<Warning>,
+}
+
+/// Where the receive softirq of one flow runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowCpu {
+    /// The sender's address and port.
+    pub from: SocketAddr,
+    /// The receiver's.
+    pub to: SocketAddr,
+    /// The CPU (`SO_INCOMING_CPU` of a connected receiver); `None` when the probe did not arrive.
+    pub cpu: Option<u32>,
 }
 
 /// Whether the sender's schedule was its own.

@@ -212,6 +212,7 @@ fn trial_of(kind: &Kind, (trial, block): (u32, u32), start: i64, scatter: &mut S
         verdict: Some(verdict_of(kind)),
         metrics: metrics.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         workloads: BTreeMap::new(),
+        flow_cpus: vec![],
         warnings: vec![],
     }
 }

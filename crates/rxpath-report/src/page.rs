@@ -1,6 +1,7 @@
 //! The HTML page: frame, order of the sections, style.
 
 mod environment;
+mod flows;
 mod ledger;
 mod method;
 pub(crate) mod part;
@@ -76,6 +77,7 @@ fn sections(run: &Run) -> Vec<Section> {
         verdict::section(run),
         ledger::section(run),
         evidence(run),
+        flows::section(run),
         settings::section(run),
         environment::section(run),
         method::section(run),

@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::Command;
 
 use rxpath_core::Side;
@@ -16,15 +16,18 @@ use rxpath_host::{HostError, Namespace, Owner, Root, thread};
 use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::{Link, PathFacts};
+use rxpath_record::manifest::FlowCpu;
 
 use super::hogs::Hogs;
-use super::{Bed, Change, Started, filters, napi};
+use super::{Bed, Change, Started, filters, flows, napi};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::scenario::spec::{Lab, Qdisc};
 
 /// Both ends have this name.
 pub const DEVICE: &str = "veth";
+/// Flows that are probed for their CPU before a trial, at most: some 20 us each.
+const MOST_FLOWS: usize = 1024;
 const TX_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const RX_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 /// IPv6 of a link that is silent once it is up: no duplicate address detection, no router solicitations, and the
@@ -264,6 +267,17 @@ impl Bed for NetnsBed {
     fn spawn(&self, side: Side, command: Command) -> Result<Started, LabError> {
         let ns = if side == Side::Tx { &self.tx } else { &self.rx };
         Ok(Box::new(ns.spawn(command)?))
+    }
+
+    fn flow_cpus(&self, source_port: u16, flows: u16, port: u16) -> Result<Vec<FlowCpu>, LabError> {
+        let (source, _, _) = addresses(&self.lab);
+        let ports = (0..flows).map(|index| source_port.saturating_add(index));
+        let pairs: Vec<_> = ports
+            .flat_map(|from| self.addresses.iter().map(move |to| (from, *to)))
+            .map(|(from, to)| (SocketAddr::new(source, from), SocketAddr::new(to, port)))
+            .take(MOST_FLOWS)
+            .collect();
+        flows::landing(&self.tx, &self.rx, &pairs)
     }
 
     fn calm(&self) -> Result<(), LabError> {

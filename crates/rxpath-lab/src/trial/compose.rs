@@ -86,6 +86,7 @@ pub fn compose(
         evidence,
         ledger,
         moved,
+        flow_cpus: std::mem::take(&mut raw.flow_cpus),
         warnings,
         workloads: BTreeMap::from([
             ("load".to_owned(), with_settings(&raw.load)),

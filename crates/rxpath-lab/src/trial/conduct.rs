@@ -9,6 +9,7 @@ use rxpath_host::Root;
 use rxpath_host::procfs::task::family;
 use rxpath_load::udp::result::Interval;
 use rxpath_record::counters::Snapshot;
+use rxpath_record::manifest::FlowCpu;
 use serde_json::Value;
 
 use super::kernel_lines::Watcher;
@@ -51,6 +52,8 @@ pub struct Raw {
     pub between: Between,
     /// What still waited in the sender's queueing discipline then.
     pub queued_bytes: u64,
+    /// CPU of each flow's receive softirq, where it can be found out.
+    pub flow_cpus: Vec<FlowCpu>,
     /// The sending side.
     pub load: SideRaw,
     /// The receiving side.
@@ -89,6 +92,8 @@ struct Trial<'a> {
 /// both programs are gone when this returns.
 pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Result<Raw, LabError> {
     let watcher = Watcher::new(bed, needs_watcher(job.variant));
+    // Before the receiver takes the port.
+    let flow_cpus = flow_cpus(job.variant, bed)?;
     let (load, serve) = (start::load(job, bed)?, start::serve(job, bed)?);
     let mut trial = Trial { job, bed, load, serve, watcher, warnings: Vec::new() };
     trial.wait_ready()?;
@@ -112,7 +117,20 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     begin("read");
     let after = trial.rest("after draining", &|_| true)?;
     let queued_bytes = bed.queued_bytes()?;
-    Ok(Raw { queued_bytes, ..trial.finish([before, after], between, load, serve)? })
+    Ok(Raw { queued_bytes, flow_cpus, ..trial.finish([before, after], between, load, serve)? })
+}
+
+/// Only of unconnected senders with known source ports: what another socket sees holds for no other.
+fn flow_cpus(variant: &Variant, bed: &dyn Bed) -> Result<Vec<FlowCpu>, LabError> {
+    let Workload::Udp { options, port, .. } = &variant.load else { return Ok(Vec::new()) };
+    let number = |name: &str| {
+        let at = options.iter().position(|word| word == name)?;
+        options.get(at + 1)?.parse::<u16>().ok()
+    };
+    match (options.iter().any(|word| word == "--unconnected"), number("--source-port")) {
+        (true, Some(first)) => bed.flow_cpus(first, number("--flows").unwrap_or(1), *port),
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// Foreign programs print no lines of ours: the kernel's counters stand in for them. Without a server there are no
@@ -236,8 +254,8 @@ impl Trial<'_> {
             self.warnings.extend(serve.close()?);
         }
         self.warnings.extend(self.load.close()?);
-        let (queued_bytes, warnings) = (0, self.warnings);
-        Ok(Raw { counters, between, queued_bytes, load, serve: serve_side, warnings })
+        let (queued_bytes, warnings, flow_cpus) = (0, self.warnings, Vec::new());
+        Ok(Raw { counters, between, queued_bytes, flow_cpus, load, serve: serve_side, warnings })
     }
 }
 

@@ -87,6 +87,7 @@ pub fn trial(number: u32) -> Trial {
         verdict: Some(verdict()),
         metrics: BTreeMap::from([("delivered_pps".into(), 900.0)]),
         workloads: BTreeMap::from([("serve".into(), json!({"delivered_packets": 900}))]),
+        flow_cpus: Vec::new(),
         warnings: vec![Warning::new("closed-loop", "the sender blocked").because("small buffer")],
     }
 }
