@@ -16,6 +16,7 @@ use rxpath_lab::scenario;
 use rxpath_load::control::Order;
 use rxpath_load::http::load::url::Url;
 use rxpath_load::http::response::{Fed, Known, Reader};
+use rxpath_load::http::serve::dialogue;
 use rxpath_load::udp::header::Header;
 use rxpath_record::run::{parse_environment, parse_events, parse_manifest};
 
@@ -33,6 +34,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("events", |bytes| drop(parse_events(bytes))),
     ("http_response", http_response),
     ("http_url", |bytes| text(bytes, |t| drop(t.parse::<Url>()))),
+    ("http_request", |bytes| assert!(dialogue::fuzz(bytes), "pieces make no difference")),
     ("interrupts", |bytes| text(bytes, |t| drop(interrupts::parse(t)))),
     ("kernel_config", |bytes| text(bytes, |t| drop(kernel_config::parse(t)))),
     ("kernel_config_gz", |bytes| drop(kernel_config::parse_gz(bytes))),

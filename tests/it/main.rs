@@ -11,6 +11,7 @@ mod refusals;
 mod report_browser;
 mod report_command;
 mod schemas;
+mod serve_http;
 #[path = "../support/skip.rs"]
 mod skip;
 mod udp;

@@ -1,4 +1,7 @@
-//! HTTP/1.1 over TCP: a load generator whose numbers are its own, not its client library's.
+//! HTTP/1.1 over TCP: a server and a load generator whose numbers are their own, not a library's, and that spend little
+//! outside the kernel.
 
 pub mod load;
+pub mod request;
 pub mod response;
+pub mod serve;

@@ -23,6 +23,8 @@ pub enum Who {
     Sender,
     /// The receiving threads had no CPU time left.
     Receiver,
+    /// The serving threads had no CPU time left.
+    Server,
     /// The send buffer was full: what lies behind it (qdisc, device, a receive path charged to the sender).
     Path,
     /// The sender kept its schedule.
@@ -37,6 +39,7 @@ impl std::fmt::Display for Limit {
         let who = match self.who {
             Who::Sender => "the sender was the limit",
             Who::Receiver => "the receiver was the limit",
+            Who::Server => "the server was the limit",
             Who::Path => "the path behind the send buffer was the limit",
             Who::Schedule => "the schedule was the limit",
             Who::NotHere => "the limit was not on this side",

@@ -1,9 +1,9 @@
-//! One UDP or raw socket and its options.
+//! One socket (UDP, TCP or raw) and its options.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::sys::socket::{SockaddrLike, SockaddrStorage};
 
@@ -33,6 +33,11 @@ impl Socket {
     /// A UDP socket of the address' family.
     pub fn udp(like: SocketAddr) -> io::Result<Self> {
         Self::open(like, libc::SOCK_DGRAM, libc::IPPROTO_UDP)
+    }
+
+    /// A TCP socket of the address' family, non-blocking.
+    pub fn tcp(like: SocketAddr) -> io::Result<Self> {
+        Self::open(like, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, libc::IPPROTO_TCP)
     }
 
     /// A raw socket that takes whole IP packets (`IPPROTO_RAW`). **Errors** `EPERM`: needs `CAP_NET_RAW`.
@@ -183,6 +188,18 @@ impl Socket {
         let sent =
             unsafe { libc::send(self.fd(), data.as_ptr().cast(), data.len(), libc::MSG_DONTWAIT) };
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    }
+}
+
+impl From<OwnedFd> for Socket {
+    fn from(fd: OwnedFd) -> Self {
+        Self(fd)
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 

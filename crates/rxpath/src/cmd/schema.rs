@@ -16,6 +16,7 @@ use crate::output::{json, line};
 fn all() -> Vec<(&'static str, Schema)> {
     let mut all = rxpath_record::schema::schemas().to_vec();
     all.extend([
+        ("serve-http", schema_for!(Envelope<Value, rxpath_load::http::serve::result::ServeResult>)),
         ("serve-udp", schema_for!(Envelope<Value, ServeResult>)),
         ("load-udp", schema_for!(Envelope<Value, LoadResult>)),
         ("load-http", schema_for!(Envelope<Value, rxpath_load::http::load::result::LoadResult>)),

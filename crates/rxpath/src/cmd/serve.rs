@@ -1,5 +1,6 @@
 //! `rxpath serve`: the receiving side. A protocol is one file and one line in the list below.
 
+mod http;
 mod udp;
 
 use crate::exit::Outcome;
@@ -13,6 +14,8 @@ pub struct ServeCommand {
 
 #[derive(Debug, clap::Subcommand)]
 enum Protocol {
+    /// Answer HTTP requests with a prepared reply
+    Http(Box<http::ServeHttp>),
     /// Receive UDP datagrams and count them
     Udp(Box<udp::ServeUdp>),
 }
@@ -21,6 +24,7 @@ impl ServeCommand {
     /// Runs it.
     pub fn run(self) -> Outcome {
         match self.protocol {
+            Protocol::Http(args) => args.run(),
             Protocol::Udp(args) => args.run(),
         }
     }

@@ -1,0 +1,120 @@
+//! An epoll set, and its own busy polling.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use nix::sys::epoll::{Epoll as Set, EpollCreateFlags, EpollTimeout};
+
+pub use nix::sys::epoll::{EpollEvent as Event, EpollFlags as Flags};
+
+/// An epoll set.
+#[derive(Debug)]
+pub struct Epoll(Set);
+
+/// How an epoll set polls its devices. **Source** `struct epoll_params`, include/uapi/linux/eventpoll.h (6.9).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct BusyParams {
+    /// How long a wait polls before it sleeps. **Unit** us; 0 = not at all.
+    pub usecs: u32,
+    /// Packets per poll; above 64 it needs `CAP_NET_ADMIN`.
+    pub budget: u16,
+    /// Keep interrupts off while polling.
+    pub prefer: u8,
+    pad: u8,
+}
+
+impl BusyParams {
+    /// The parameters for `EPIOCSPARAMS`.
+    pub fn new(usecs: u32, budget: u16, prefer: bool) -> Self {
+        Self { usecs, budget, prefer: u8::from(prefer), pad: 0 }
+    }
+}
+
+mod ioctl {
+    use super::BusyParams;
+    nix::ioctl_write_ptr!(set_params, 0x8A, 1, BusyParams);
+    nix::ioctl_read!(get_params, 0x8A, 2, BusyParams);
+}
+
+impl Epoll {
+    /// An empty set.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self(Set::new(EpollCreateFlags::EPOLL_CLOEXEC)?))
+    }
+
+    /// Watches a descriptor; `token` comes back with its events.
+    pub fn add(&self, fd: impl AsFd, flags: Flags, token: u64) -> io::Result<()> {
+        Ok(self.0.add(fd, Event::new(flags, token))?)
+    }
+
+    /// Changes what is watched.
+    pub fn change(&self, fd: impl AsFd, flags: Flags, token: u64) -> io::Result<()> {
+        Ok(self.0.modify(fd, &mut Event::new(flags, token))?)
+    }
+
+    /// Watches a descriptor no longer.
+    pub fn remove(&self, fd: impl AsFd) -> io::Result<()> {
+        Ok(self.0.delete(fd)?)
+    }
+
+    /// Waits for events; 0 ms returns at once.
+    ///
+    /// **Errors** `EINTR`: a signal came first.
+    #[inline]
+    pub fn wait(&self, events: &mut [Event], timeout_ms: u16) -> io::Result<usize> {
+        Ok(self.0.wait(events, EpollTimeout::from(timeout_ms))?)
+    }
+
+    /// Sets the busy polling of this set and reads it back.
+    ///
+    /// **Source** `ep_eventpoll_bp_ioctl`, fs/eventpoll.c. **Errors** `ENOTTY`: before 6.9; `EOPNOTSUPP`: built
+    /// without `CONFIG_NET_RX_BUSY_POLL`; `EPERM`: a budget above 64 without `CAP_NET_ADMIN`.
+    pub fn set_busy(&self, params: BusyParams) -> io::Result<BusyParams> {
+        let mut got = BusyParams::default();
+        // SAFETY: both pointers are to a whole `struct epoll_params`, and the descriptor is an epoll set.
+        unsafe {
+            ioctl::set_params(self.0.0.as_raw_fd(), &raw const params)?;
+            ioctl::get_params(self.0.0.as_raw_fd(), &raw mut got)?;
+        }
+        Ok(got)
+    }
+}
+
+impl AsFd for Epoll {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn the_token_comes_back() {
+        let set = Epoll::new().unwrap();
+        let (one, mut other) = UnixStream::pair().unwrap();
+        set.add(&one, Flags::EPOLLIN, 17).unwrap();
+        let mut events = [Event::empty(); 4];
+        assert_eq!(set.wait(&mut events, 0).unwrap(), 0);
+        other.write_all(b"x").unwrap();
+        assert_eq!(set.wait(&mut events, 10_000).unwrap(), 1);
+        assert_eq!(events[0].data(), 17);
+        set.remove(&one).unwrap();
+        assert_eq!(set.wait(&mut events, 0).unwrap(), 0);
+    }
+
+    #[test]
+    fn busy_polling_is_read_back_or_refused() {
+        match Epoll::new().unwrap().set_busy(BusyParams::new(50, 16, false)) {
+            Ok(got) => assert_eq!(got, BusyParams::new(50, 16, false)),
+            Err(error) => assert!(
+                matches!(error.raw_os_error(), Some(libc::ENOTTY | libc::EOPNOTSUPP)),
+                "{error}"
+            ),
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! An io_uring for sockets: multishot accept and receive into provided buffers, sends from memory it owns.
+//!
+//! Everything that the kernel reads or writes belongs to the [`Uring`], so that its interface is safe: receives go
+//! into its buffers, sends come from blocks that it was given.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use io_uring::types::{self, BufRingEntry, CancelBuilder, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue};
+
+use crate::LoadError;
+use crate::engine::socket::Socket;
+
+/// The one group of provided buffers.
+const GROUP: u16 = 0;
+/// Completions that fit before the kernel has to keep them aside.
+const COMPLETIONS: u32 = 8192;
+
+/// What is asked of a ring.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Submissions that fit.
+    pub entries: u32,
+    /// Provided buffers; a power of two, at most 32,768.
+    pub buffers: u16,
+    /// Bytes of each.
+    pub buffer_bytes: usize,
+}
+
+/// A ring of the calling thread.
+pub struct Uring {
+    // Dropped first: afterwards the kernel knows nothing of the memory below.
+    ring: IoUring,
+    buffers: Buffers,
+    blocks: Vec<Arc<[u8]>>,
+}
+
+/// Bytes to send: a part of one of the blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Index of the block.
+    pub block: usize,
+    /// Which of its bytes.
+    pub range: Range<usize>,
+}
+
+/// What the kernel did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// As given with the order.
+    pub data: u64,
+    /// Bytes, a descriptor, or a negative errno.
+    pub result: i32,
+    /// The buffer that was filled.
+    pub buffer: Option<u16>,
+    /// The order stands: more will come of it.
+    pub has_more: bool,
+}
+
+impl std::fmt::Debug for Uring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Uring").field("buffers", &self.buffers).finish_non_exhaustive()
+    }
+}
+
+impl Uring {
+    /// A ring for the calling thread, with the memory that it may send.
+    ///
+    /// **Source** `IORING_SETUP_DEFER_TASKRUN`, io_uring/io_uring.c (6.1): completions are done in the waits of
+    /// this thread, not in interrupts of whatever it does.
+    pub fn new(shape: Shape, blocks: Vec<Arc<[u8]>>) -> Result<Self, LoadError> {
+        let refused = |what: &str| {
+            let what = format!("--engine uring ({what})");
+            move |source| LoadError::Unsupported { what, source }
+        };
+        let ring = IoUring::builder()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_taskrun_flag()
+            .setup_submit_all()
+            .setup_cqsize(COMPLETIONS)
+            .build(shape.entries)
+            .map_err(refused(
+                "io_uring with deferred task work, Linux 6.1; kernel.io_uring_disabled must allow it",
+            ))?;
+        let buffers = Buffers::new(shape.buffers, shape.buffer_bytes);
+        // SAFETY: the entries are aligned to a page and live until after the ring is gone (the order of the fields).
+        unsafe {
+            let at = buffers.entries.as_ptr() as u64;
+            ring.submitter().register_buf_ring_with_flags(at, shape.buffers, GROUP, 0)
+        }
+        .map_err(refused("provided buffers, Linux 5.19"))?;
+        let mut uring = Self { ring, buffers, blocks };
+        for id in 0..shape.buffers {
+            uring.buffers.put(id);
+        }
+        uring.buffers.show();
+        Ok(uring)
+    }
+
+    /// Lets waits poll the devices of the sockets.
+    ///
+    /// **Source** `IORING_REGISTER_NAPI`, io_uring/napi.c (6.9).
+    pub fn set_busy(&self, usecs: u32, prefer: bool) -> io::Result<()> {
+        let mut napi =
+            types::Napi::new().set_busy_poll_timeout(usecs).set_prefer_busy_poll(prefer);
+        self.ring.submitter().register_napi(&mut napi)
+    }
+
+    fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
+        loop {
+            // SAFETY: what the entry points to belongs to `self` (see the callers) or is no pointer.
+            if unsafe { self.ring.submission().push(entry) }.is_ok() {
+                return Ok(());
+            }
+            self.ring.submit()?;
+        }
+    }
+
+    /// Orders to accept every connection.
+    pub fn accept(&mut self, listener: &Socket, data: u64) -> io::Result<()> {
+        let order = opcode::AcceptMulti::new(types::Fd(listener.fd())).flags(libc::SOCK_CLOEXEC);
+        self.push(&order.build().user_data(data))
+    }
+
+    /// The connection that an accept gave.
+    pub fn accepted(done: &Done) -> Option<Socket> {
+        // SAFETY: a result of an accept that is no error is a descriptor that nobody else owns.
+        (done.result >= 0).then(|| Socket::from(unsafe { OwnedFd::from_raw_fd(done.result) }))
+    }
+
+    /// Orders to receive everything that comes.
+    pub fn receive(&mut self, fd: RawFd, data: u64) -> io::Result<()> {
+        self.push(&opcode::RecvMulti::new(types::Fd(fd), GROUP).build().user_data(data))
+    }
+
+    /// Orders to send these bytes, all of them, unless an error stops it. Only one at a time per socket.
+    pub fn send(&mut self, fd: RawFd, region: Region, data: u64) -> io::Result<()> {
+        let bytes = self
+            .blocks
+            .get(region.block)
+            .and_then(|block| block.get(region.range))
+            .ok_or_else(|| io::Error::other("no such bytes to send"))?;
+        let order = opcode::Send::new(types::Fd(fd), bytes.as_ptr(), bytes.len() as u32)
+            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL);
+        self.push(&order.build().user_data(data))
+    }
+
+    /// Takes an order back; its last completion comes with `ECANCELED`.
+    pub fn cancel(&mut self, order: u64, data: u64) -> io::Result<()> {
+        self.push(&opcode::AsyncCancel::new(order).build().user_data(data))
+    }
+
+    /// Submits, and waits until `want` completions are there or the time is up.
+    ///
+    /// **Errors** none for a signal or for the end of the time.
+    pub fn wait(&mut self, want: usize, timeout: Duration) -> io::Result<()> {
+        let time = Timespec::from(timeout);
+        let args = SubmitArgs::new().timespec(&time);
+        match self.ring.submitter().submit_with_args(want, &args) {
+            Ok(_) => Ok(()),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Moves the completions into `into`; returns how many there were.
+    pub fn reap(&mut self, into: &mut Vec<Done>) -> usize {
+        let before = into.len();
+        for entry in self.ring.completion() {
+            into.push(Done {
+                data: entry.user_data(),
+                result: entry.result(),
+                buffer: cqueue::buffer_select(entry.flags()),
+                has_more: cqueue::more(entry.flags()),
+            });
+        }
+        into.len() - before
+    }
+
+    /// What was received into a buffer.
+    pub fn received(&self, buffer: u16, len: usize) -> &[u8] {
+        self.buffers.bytes(buffer, len)
+    }
+
+    /// Gives a buffer back; seen by the kernel after [`Uring::show_buffers`].
+    pub fn give_back(&mut self, buffer: u16) {
+        self.buffers.put(buffer);
+    }
+
+    /// Shows the kernel the buffers that were given back.
+    pub fn show_buffers(&mut self) {
+        self.buffers.show();
+    }
+
+    /// Takes all orders back and waits until none is left.
+    pub fn cancel_all(&mut self) {
+        // Nothing to cancel is an error for the kernel and none for us.
+        let _ = self.ring.submitter().register_sync_cancel(None, CancelBuilder::any());
+    }
+}
+
+impl AsRawFd for Uring {
+    fn as_raw_fd(&self) -> RawFd {
+        self.ring.as_raw_fd()
+    }
+}
+
+/// A ring of provided buffers. **Source** `struct io_uring_buf_ring`, include/uapi/linux/io_uring.h.
+#[derive(Debug)]
+struct Buffers {
+    entries: NonNull<BufRingEntry>,
+    layout: Layout,
+    data: NonNull<u8>,
+    data_layout: Layout,
+    count: u16,
+    size: usize,
+    tail: u16,
+}
+
+// SAFETY: the memory belongs to this struct alone.
+unsafe impl Send for Buffers {}
+
+/// Alignment of the entries: the kernel pins whole pages.
+const PAGE: usize = 4096;
+
+fn memory(layout: Layout) -> NonNull<u8> {
+    // SAFETY: no layout here has a size of zero.
+    let memory = unsafe { alloc_zeroed(layout) };
+    NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
+}
+
+impl Buffers {
+    fn new(count: u16, size: usize) -> Self {
+        let count = count.clamp(1, 1 << 15).next_power_of_two();
+        let size = size.clamp(64, 1 << 20);
+        let of = |bytes| {
+            Layout::from_size_align(bytes, PAGE).unwrap_or_else(|_| Layout::new::<[u8; PAGE]>())
+        };
+        let layout = of(usize::from(count) * size_of::<BufRingEntry>());
+        let data_layout = of(usize::from(count) * size);
+        Self {
+            entries: memory(layout).cast(),
+            layout,
+            data: memory(data_layout),
+            data_layout,
+            count,
+            size,
+            tail: 0,
+        }
+    }
+
+    fn bytes(&self, id: u16, len: usize) -> &[u8] {
+        let at = usize::from(id % self.count) * self.size;
+        // SAFETY: the buffer lies within `data`, and the kernel does not write to it until it is given back,
+        // which takes `&mut self`.
+        unsafe { std::slice::from_raw_parts(self.data.as_ptr().add(at), len.min(self.size)) }
+    }
+
+    fn put(&mut self, id: u16) {
+        let id = id % self.count;
+        let slot = usize::from(self.tail & (self.count - 1));
+        // SAFETY: slot and buffer lie within their memory; the kernel reads an entry only behind the tail, which
+        // `show` moves. Only address, length and id are written: the tail shares the first entry's last field.
+        unsafe {
+            let entry = &mut *self.entries.as_ptr().add(slot);
+            entry.set_addr(self.data.as_ptr().add(usize::from(id) * self.size) as u64);
+            entry.set_len(self.size as u32);
+            entry.set_bid(id);
+        }
+        self.tail = self.tail.wrapping_add(1);
+    }
+
+    fn show(&mut self) {
+        // SAFETY: the tail lies in the first entry; the kernel reads it concurrently, hence the atomic store.
+        unsafe {
+            let tail = BufRingEntry::tail(self.entries.as_ptr()).cast::<AtomicU16>();
+            (*tail).store(self.tail, Ordering::Release);
+        }
+    }
+}
+
+impl Drop for Buffers {
+    fn drop(&mut self) {
+        // SAFETY: allocated by `memory` with these layouts, and dropped once.
+        unsafe {
+            dealloc(self.entries.as_ptr().cast(), self.layout);
+            dealloc(self.data.as_ptr(), self.data_layout);
+        }
+    }
+}

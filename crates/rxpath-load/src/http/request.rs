@@ -1,0 +1,319 @@
+//! The head of a request: is it whole, and what does it ask for?
+//!
+//! Reads heads only. Bodies are the matter of [`crate::http::serve`], which skips them.
+
+use std::mem::MaybeUninit;
+
+/// Most header fields of a request; more are refused with 431.
+pub const MAX_FIELDS: usize = 64;
+
+/// A request's head, whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Bytes of the head, the empty line included.
+    pub bytes: usize,
+    /// The method.
+    pub method: Method,
+    /// Spoken in HTTP/1.0.
+    pub is_old: bool,
+    /// The connection stays open after the reply (RFC 9112 section 9.3).
+    pub keep_alive: bool,
+    /// What follows the head.
+    pub body: Body,
+    /// The client waits for `100 Continue` before it sends the body (RFC 9110 section 10.1.1).
+    pub expects_continue: bool,
+}
+
+/// Methods that are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// `GET`.
+    Get,
+    /// `HEAD`: a reply without its body.
+    Head,
+    /// `POST`.
+    Post,
+}
+
+/// What follows a head (RFC 9112 section 6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// Nothing.
+    None,
+    /// This many bytes.
+    Length(u64),
+    /// Chunks.
+    Chunked,
+}
+
+/// Why a request is refused; the connection is closed after the reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reject {
+    /// 400: not HTTP, or its framing is ambiguous.
+    BadRequest,
+    /// 405: a known method that a measuring server has no use for.
+    MethodNotAllowed,
+    /// 413: the body is longer than allowed.
+    ContentTooLarge,
+    /// 417: an expectation other than `100-continue`.
+    ExpectationFailed,
+    /// 431: the head is longer than allowed or has too many fields.
+    HeadTooLarge,
+    /// 501: an unknown method or transfer coding.
+    NotImplemented,
+    /// 505: neither HTTP/1.0 nor HTTP/1.1.
+    VersionNotSupported,
+}
+
+/// Reads a head; `Ok(None)` when it is not whole yet.
+///
+/// Empty lines before it are skipped (RFC 9112 section 2.2) and count as part of it.
+pub fn parse(bytes: &[u8]) -> Result<Option<Head>, Reject> {
+    let mut fields = [const { MaybeUninit::<httparse::Header<'_>>::uninit() }; MAX_FIELDS];
+    let mut request = httparse::Request::new(&mut []);
+    let len = match request.parse_with_uninit_headers(bytes, &mut fields) {
+        Ok(httparse::Status::Complete(len)) => len,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(httparse::Error::TooManyHeaders) => return Err(Reject::HeadTooLarge),
+        Err(httparse::Error::Version) if names_a_version(bytes) => {
+            return Err(Reject::VersionNotSupported);
+        }
+        Err(_) => return Err(Reject::BadRequest),
+    };
+    let is_old = request.version == Some(0);
+    let asked = Asked::read(request.headers, is_old)?;
+    let method = method(request.method.unwrap_or_default())?;
+    Ok(Some(Head {
+        bytes: len,
+        method,
+        is_old,
+        keep_alive: asked.keep_alive,
+        body: asked.body(is_old)?,
+        expects_continue: asked.expects_continue && !is_old,
+    }))
+}
+
+fn method(name: &str) -> Result<Method, Reject> {
+    match name {
+        "GET" => Ok(Method::Get),
+        "HEAD" => Ok(Method::Head),
+        "POST" => Ok(Method::Post),
+        "PUT" | "DELETE" | "CONNECT" | "OPTIONS" | "TRACE" | "PATCH" => {
+            Err(Reject::MethodNotAllowed)
+        }
+        _ => Err(Reject::NotImplemented),
+    }
+}
+
+/// Whether the request line goes on with `HTTP/` and a digit: the byte that was refused is there or behind it.
+fn names_a_version(bytes: &[u8]) -> bool {
+    let start = bytes.iter().position(|b| !matches!(b, b'\r' | b'\n')).unwrap_or(0);
+    let word = bytes[start..].split(|b| *b == b' ').nth(2).unwrap_or_default();
+    word.strip_prefix(b"HTTP/").and_then(<[u8]>::first).is_some_and(u8::is_ascii_digit)
+}
+
+/// What the header fields ask for.
+#[derive(Debug)]
+struct Asked {
+    keep_alive: bool,
+    length: Option<u64>,
+    is_chunked: bool,
+    expects_continue: bool,
+}
+
+impl Asked {
+    fn read(fields: &[httparse::Header<'_>], is_old: bool) -> Result<Self, Reject> {
+        let mut asked =
+            Self { keep_alive: !is_old, length: None, is_chunked: false, expects_continue: false };
+        let mut hosts = 0;
+        let mut has_close = false;
+        for field in fields {
+            if field.name.eq_ignore_ascii_case("connection") {
+                has_close |= asked.connection(field.value);
+            } else {
+                asked.take(field, &mut hosts)?;
+            }
+        }
+        asked.keep_alive &= !has_close;
+        // RFC 9112 section 3.2: exactly one Host in HTTP/1.1, at most one before.
+        if hosts > 1 || (hosts == 0 && !is_old) {
+            return Err(Reject::BadRequest);
+        }
+        Ok(asked)
+    }
+
+    fn take(&mut self, field: &httparse::Header<'_>, hosts: &mut u32) -> Result<(), Reject> {
+        let is = |name: &str| field.name.eq_ignore_ascii_case(name);
+        match field.name.len() {
+            4 if is("host") => *hosts += 1,
+            6 if is("expect") => {
+                if !field.value.trim_ascii().eq_ignore_ascii_case(b"100-continue") {
+                    return Err(Reject::ExpectationFailed);
+                }
+                self.expects_continue = true;
+            }
+            14 if is("content-length") => {
+                // RFC 9112 section 6.3: a second, differing length is an attack or an error.
+                let length = number(field.value).ok_or(Reject::BadRequest)?;
+                if self.length.is_some_and(|before| before != length) {
+                    return Err(Reject::BadRequest);
+                }
+                self.length = Some(length);
+            }
+            17 if is("transfer-encoding") => {
+                if self.is_chunked {
+                    return Err(Reject::BadRequest);
+                }
+                if !field.value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+                    return Err(Reject::NotImplemented);
+                }
+                self.is_chunked = true;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Reads `Connection`; true when it holds `close`, which wins (RFC 9112 section 9.3).
+    fn connection(&mut self, value: &[u8]) -> bool {
+        let mut has_close = false;
+        for option in value.split(|b| *b == b',').map(<[u8]>::trim_ascii) {
+            has_close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+        }
+        has_close
+    }
+
+    fn body(&self, is_old: bool) -> Result<Body, Reject> {
+        match (self.is_chunked, self.length) {
+            // Both, or chunks in a version without them: two readers could see two requests
+            // (RFC 9112 section 6.1).
+            (true, Some(_)) => Err(Reject::BadRequest),
+            (true, None) if is_old => Err(Reject::BadRequest),
+            (true, None) => Ok(Body::Chunked),
+            (false, None | Some(0)) => Ok(Body::None),
+            (false, Some(length)) => Ok(Body::Length(length)),
+        }
+    }
+}
+
+/// Digits only, at most 19: `+5`, `5, 5` and what overflows are no lengths.
+fn number(value: &[u8]) -> Option<u64> {
+    let digits = value.trim_ascii();
+    if digits.is_empty() || digits.len() > 19 || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    Some(digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PLAIN: &[u8] = b"GET / HTTP/1.1\r\nHost: 192.168.111.222:80\r\n\r\n";
+
+    fn head(text: &str) -> Head {
+        parse(text.as_bytes()).unwrap().unwrap()
+    }
+
+    fn refused(text: &str) -> Reject {
+        parse(text.as_bytes()).unwrap_err()
+    }
+
+    #[test]
+    fn a_plain_request() {
+        let head = parse(PLAIN).unwrap().unwrap();
+        assert_eq!(
+            head,
+            Head {
+                bytes: PLAIN.len(),
+                method: Method::Get,
+                is_old: false,
+                keep_alive: true,
+                body: Body::None,
+                expects_continue: false,
+            }
+        );
+    }
+
+    #[test]
+    fn keep_alive_follows_version_and_connection() {
+        assert!(!head("GET / HTTP/1.0\r\n\r\n").keep_alive);
+        assert!(head("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n").keep_alive);
+        for close in ["upgrade, CLOSE", "close, keep-alive", "close\r\nConnection: keep-alive"] {
+            let text = format!("GET / HTTP/1.1\r\nHost: a\r\nConnection: {close}\r\n\r\n");
+            assert!(!head(&text).keep_alive, "{close}");
+        }
+    }
+
+    #[test]
+    fn bodies_are_framed_by_their_fields() {
+        let post = |fields: &str| format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n");
+        assert_eq!(head(&post("content-LENGTH: 12")).body, Body::Length(12));
+        assert_eq!(head(&post("Content-Length: 0")).body, Body::None);
+        assert_eq!(head(&post("Content-Length: 5\r\nContent-Length: 5")).body, Body::Length(5));
+        assert_eq!(head(&post("Transfer-Encoding: Chunked")).body, Body::Chunked);
+        assert!(head(&post("Content-Length: 1\r\nExpect: 100-continue")).expects_continue);
+        for bad in [
+            "Content-Length: 5\r\nContent-Length: 6",
+            "Content-Length: 5, 5",
+            "Content-Length: +5",
+            "Content-Length: -1",
+            "Content-Length: ",
+            "Content-Length: 99999999999999999999",
+            "Content-Length: 5\r\nTransfer-Encoding: chunked",
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+        ] {
+            assert_eq!(refused(&post(bad)), Reject::BadRequest, "{bad}");
+        }
+        assert_eq!(refused(&post("Transfer-Encoding: gzip, chunked")), Reject::NotImplemented);
+        assert_eq!(refused(&post("Expect: the-unexpected")), Reject::ExpectationFailed);
+        let old = "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
+        assert_eq!(refused(old), Reject::BadRequest);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_apart() {
+        assert_eq!(refused("DELETE / HTTP/1.1\r\nHost: a\r\n\r\n"), Reject::MethodNotAllowed);
+        assert_eq!(refused("BREW / HTTP/1.1\r\nHost: a\r\n\r\n"), Reject::NotImplemented);
+        assert_eq!(refused("GET / HTTP/2.0\r\nHost: a\r\n\r\n"), Reject::VersionNotSupported);
+        assert_eq!(refused("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), Reject::VersionNotSupported);
+        assert_eq!(refused("GET / HTTP/9\r\n\r\n"), Reject::VersionNotSupported);
+        for bad in [
+            "GET / HTTP/1.1\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
+            "GET /\r\n\r\n",
+            "\x16\x03\x01\x02\x00\x01\x00",
+            "GET / HTTP/1.1\r\nHo st: a\r\n\r\n",
+            "GET / HTTQ/1.1\r\n\r\n",
+        ] {
+            assert_eq!(refused(bad), Reject::BadRequest, "{bad:?}");
+        }
+        let many = "a: b\r\n".repeat(MAX_FIELDS + 1);
+        assert_eq!(refused(&format!("GET / HTTP/1.1\r\n{many}\r\n")), Reject::HeadTooLarge);
+    }
+
+    #[test]
+    fn empty_lines_before_a_request_are_skipped() {
+        let text = "\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        assert_eq!(head(text).bytes, text.len());
+        assert_eq!(parse(b"\r\n").unwrap(), None);
+    }
+
+    #[test]
+    fn no_prefix_is_whole() {
+        for end in 0..PLAIN.len() {
+            assert_eq!(parse(&PLAIN[..end]).unwrap(), None, "{end}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_end_in_a_decision(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            if let Ok(Some(head)) = parse(&bytes) {
+                prop_assert!(head.bytes <= bytes.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! The loop over an io_uring: one system call submits all replies and waits for the next requests.
+//!
+//! Requests come by one order per connection (multishot receive) into buffers that the thread provides, so that
+//! 10,000 idle connections hold none.
+
+use std::time::Duration;
+
+use nix::sys::socket::{Shutdown, shutdown};
+
+use crate::LoadError;
+use crate::engine::uring::{Done, Region, Shape, Uring};
+use crate::engine::{clock, listen};
+use crate::http::serve::by_epoll::errno_name;
+use crate::http::serve::count::Why;
+use crate::http::serve::dialogue::Next;
+use crate::http::serve::reply::Kind;
+use crate::http::serve::table::{Conn, End, Pending, Token};
+use crate::http::serve::worker::{House, Overdue};
+
+/// Submissions, buffers and their bytes: a request fits one buffer, and a burst of 1000 fits all of them.
+const SHAPE: Shape = Shape { entries: 2048, buffers: 1024, buffer_bytes: 4096 };
+/// The orders' own byte of the token.
+const ACCEPT: u64 = 1 << 56;
+const RECEIVE: u64 = 2 << 56;
+const SEND: u64 = 3 << 56;
+const CANCEL: u64 = 4 << 56;
+const ORDER: u64 = 0xff << 56;
+/// Runs or requests that may wait behind one send before the connection is read no further.
+const MAX_PENDING: u64 = 4096;
+/// Spare memory for replies on their way.
+const MAX_SPARE: usize = 1024;
+/// Longest wait that counts on the sends to be done at once.
+const SHORT: Duration = Duration::from_millis(1);
+
+/// A thread that serves by io_uring.
+#[derive(Debug)]
+pub(super) struct UringLoop {
+    ring: Uring,
+    house: House,
+    done: Vec<Done>,
+    // They move between here and the connections as they are.
+    #[expect(clippy::vec_box)]
+    spare: Vec<Box<Pending>>,
+    overdue: Vec<(Token, Overdue)>,
+    /// Sends since the last wait.
+    sends: usize,
+    is_accepting: bool,
+}
+
+impl UringLoop {
+    pub(super) fn new(house: House) -> Result<Self, LoadError> {
+        let ring = Uring::new(SHAPE, house.plan.book.blocks())?;
+        if let Some(poll) = house.plan.options.busy_poll {
+            ring.set_busy(poll.poll_us, poll.prefer).map_err(|source| LoadError::Unsupported {
+                what: "--busy-poll with --engine uring (IORING_REGISTER_NAPI, Linux 6.9)".into(),
+                source,
+            })?;
+        }
+        let mut engine = Self {
+            ring,
+            done: Vec::with_capacity(8192),
+            spare: Vec::with_capacity(MAX_SPARE),
+            overdue: Vec::new(),
+            sends: 0,
+            is_accepting: false,
+            house,
+        };
+        engine.order_accept().map_err(|e| LoadError::io("io_uring_enter", e))?;
+        Ok(engine)
+    }
+
+    pub(super) fn run(mut self) -> Result<House, LoadError> {
+        let mut ended = Ok(());
+        while ended.is_ok() && !self.house.is_stopped() {
+            ended = self.turn();
+        }
+        self.ring.cancel_all();
+        ended.map_err(|e| LoadError::io("io_uring_enter", e))?;
+        Ok(self.house)
+    }
+
+    /// One wait and all that it gave.
+    fn turn(&mut self) -> std::io::Result<()> {
+        let timeout = Duration::from_millis(self.house.timeout_ms().into());
+        let sends = std::mem::take(&mut self.sends);
+        let before_ns = self.house.now_ns;
+        // Sends are nearly always done within the call. Waiting for one completion more than these saves a second
+        // call; should one have to wait for room, the short time bounds what it holds up.
+        match (timeout.is_zero(), sends) {
+            (true, _) => self.ring.wait(0, timeout)?,
+            (false, 0) => self.ring.wait(1, timeout)?,
+            (false, sends) => self.ring.wait(sends + 1, timeout.min(SHORT))?,
+        }
+        self.house.now_ns = clock::now_ns();
+        let mut done = std::mem::take(&mut self.done);
+        self.ring.reap(&mut done);
+        let events = done.iter().filter(|done| done.data & ORDER != SEND).count();
+        self.house.counts.waited(before_ns, self.house.now_ns, events);
+        for one in &done {
+            self.completed(one)?;
+        }
+        done.clear();
+        self.done = done;
+        self.ring.show_buffers();
+        self.house.overdue(&mut self.overdue);
+        if !self.overdue.is_empty() {
+            self.end_overdue()?;
+        }
+        if self.house.pause_is_over() && !self.is_accepting {
+            self.house.paused_until_ns = None;
+            self.order_accept()?;
+        }
+        self.house.publish();
+        Ok(())
+    }
+
+    #[inline]
+    fn completed(&mut self, done: &Done) -> std::io::Result<()> {
+        match done.data & ORDER {
+            RECEIVE => self.received(done),
+            SEND => self.sent(done),
+            ACCEPT => self.accepted(done),
+            _ => Ok(()),
+        }
+    }
+
+    fn order_accept(&mut self) -> std::io::Result<()> {
+        self.is_accepting = true;
+        self.ring.accept(&self.house.plan.listener, ACCEPT)
+    }
+
+    fn order_receive(&mut self, token: Token) -> std::io::Result<()> {
+        let Some(conn) = self.house.table.get(token) else { return Ok(()) };
+        conn.is_receiving = true;
+        self.ring.receive(conn.raw(), RECEIVE | token)
+    }
+
+    fn accepted(&mut self, done: &Done) -> std::io::Result<()> {
+        if !done.has_more {
+            self.is_accepting = false;
+        }
+        if let Some(socket) = Uring::accepted(done) {
+            let token = self.house.welcome(Conn::new(socket, self.house.now_ns));
+            self.order_receive(token)?;
+            if !self.house.has_room() && self.house.paused_until_ns.is_none() {
+                self.house.pause("max-connections");
+                self.ring.cancel(ACCEPT, CANCEL)?;
+            }
+        } else {
+            let error = std::io::Error::from_raw_os_error(-done.result);
+            if listen::is_exhaustion(&error) {
+                self.house.pause(&errno_name(&error));
+            } else if done.result != -libc::ECANCELED {
+                *self.house.counts.accept_errors.entry(errno_name(&error)).or_default() += 1;
+            }
+        }
+        if !self.is_accepting && self.house.paused_until_ns.is_none() {
+            self.order_accept()?;
+        }
+        Ok(())
+    }
+
+    fn received(&mut self, done: &Done) -> std::io::Result<()> {
+        let token = done.data & !ORDER;
+        let next = self.take(token, done);
+        if let Some(buffer) = done.buffer {
+            self.ring.give_back(buffer);
+        }
+        let Some(conn) = self.house.table.get(token) else { return Ok(()) };
+        if !done.has_more {
+            conn.is_receiving = false;
+        }
+        if done.result <= 0 {
+            return self.not_received(token, done.result);
+        }
+        if next != Next::Open {
+            conn.end = House::end(next, self.house.desk.queue.has_refusal());
+        }
+        if !self.house.desk.queue.is_empty() {
+            self.answer(token)?;
+        }
+        self.go_on_receiving(token)
+    }
+
+    /// Lets the dialogue have what was received.
+    #[inline]
+    fn take(&mut self, token: Token, done: &Done) -> Next {
+        let (Some(conn), Some(buffer)) = (self.house.table.get(token), done.buffer) else {
+            return Next::Open;
+        };
+        let Ok(len) = usize::try_from(done.result) else { return Next::Open };
+        self.house.counts.received_bytes += len as u64;
+        if conn.end != End::Open {
+            return Next::Open;
+        }
+        let next = conn.dialogue.feed(&mut self.house.desk, self.ring.received(buffer, len));
+        if conn.dialogue.is_within_body() {
+            conn.since_ns = self.house.now_ns;
+        }
+        next
+    }
+
+    /// The end of the stream, or why nothing came.
+    #[cold]
+    fn not_received(&mut self, token: Token, result: i32) -> std::io::Result<()> {
+        let Some(conn) = self.house.table.get(token) else { return Ok(()) };
+        match -result {
+            0 => {
+                let why = match conn.end {
+                    End::Close(why) | End::Linger(why) | End::Lingering(why) => why,
+                    // The replies to what came before the end are still owed.
+                    End::Open if conn.pending.is_some() => {
+                        conn.end = End::Close(Why::Peer);
+                        return Ok(());
+                    }
+                    End::Open if conn.dialogue.is_within_request() => Why::Cut,
+                    End::Open => Why::Peer,
+                };
+                if conn.pending.is_none() {
+                    self.dismiss(token, why);
+                }
+                Ok(())
+            }
+            // No buffer was free, or we took the order back: it is given again when there is room.
+            libc::ENOBUFS | libc::ECANCELED => self.go_on_receiving(token),
+            _ => {
+                self.dismiss(token, Why::Error);
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives the order to receive again when it ended, or takes it back when too much waits to be sent.
+    #[inline]
+    fn go_on_receiving(&mut self, token: Token) -> std::io::Result<()> {
+        let Some(conn) = self.house.table.get(token) else { return Ok(()) };
+        let waiting = conn
+            .pending
+            .as_ref()
+            .map_or(0, |pending| pending.queue.requests().max(pending.queue.runs() as u64));
+        match (conn.is_receiving, waiting > MAX_PENDING) {
+            (false, false) => self.order_receive(token),
+            (true, true) => self.ring.cancel(RECEIVE | token, CANCEL),
+            _ => Ok(()),
+        }
+    }
+
+    /// Queues the desk's replies behind those on their way, or sends them.
+    #[inline]
+    fn answer(&mut self, token: Token) -> std::io::Result<()> {
+        let read_ns = self.house.now_ns;
+        let Some(conn) = self.house.table.get(token) else {
+            self.house.desk.queue.clear();
+            return Ok(());
+        };
+        if let Some(pending) = &mut conn.pending {
+            pending.queue.append(&mut self.house.desk.queue);
+            return Ok(());
+        }
+        let mut pending = self.spare.pop().unwrap_or_default();
+        pending.read_ns = read_ns;
+        std::mem::swap(&mut pending.queue, &mut self.house.desk.queue);
+        conn.pending = Some(pending);
+        self.order_send(token)
+    }
+
+    #[inline]
+    fn order_send(&mut self, token: Token) -> std::io::Result<()> {
+        let Some(conn) = self.house.table.get(token) else { return Ok(()) };
+        let Some(pending) = &conn.pending else { return Ok(()) };
+        let Some((block, range)) = pending.queue.part(&self.house.plan.book) else { return Ok(()) };
+        self.sends += 1;
+        self.ring.send(conn.raw(), Region { block, range }, SEND | token)
+    }
+
+    #[inline]
+    fn sent(&mut self, done: &Done) -> std::io::Result<()> {
+        let token = done.data & !ORDER;
+        let house = &mut self.house;
+        let Some(conn) = house.table.get(token) else { return Ok(()) };
+        let Some(mut pending) = conn.pending.take() else { return Ok(()) };
+        let Ok(sent) = u64::try_from(done.result) else {
+            self.dismiss(token, Why::Error);
+            return Ok(());
+        };
+        conn.since_ns = house.now_ns;
+        house.counts.sent_bytes += sent;
+        let requests = pending.queue.requests();
+        pending.queue.advance(&house.plan.book, sent, &mut house.counts.done);
+        if !pending.queue.is_empty() {
+            conn.pending = Some(pending);
+            return self.order_send(token);
+        }
+        house.counts.answered(requests, pending.read_ns, house.now_ns);
+        if self.spare.len() < MAX_SPARE {
+            self.spare.push(pending);
+        }
+        if conn.end == End::Open {
+            return if conn.is_receiving { Ok(()) } else { self.order_receive(token) };
+        }
+        self.finish(token)
+    }
+
+    /// All replies are out and the connection is to end.
+    #[cold]
+    fn finish(&mut self, token: Token) -> std::io::Result<()> {
+        let Some(conn) = self.house.table.get(token) else { return Ok(()) };
+        match conn.end {
+            End::Close(why) => self.dismiss(token, why),
+            End::Linger(why) => {
+                conn.end = End::Lingering(why);
+                let _ = shutdown(conn.raw(), Shutdown::Write);
+                self.house.counts.calls += 1;
+                if !conn.is_receiving {
+                    return self.order_receive(token);
+                }
+            }
+            End::Open | End::Lingering(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Closes a connection. An order to receive would keep it open: shutting down ends the order.
+    fn dismiss(&mut self, token: Token, why: Why) {
+        let Some(conn) = self.house.table.get(token) else { return };
+        if conn.is_receiving || conn.pending.is_some() {
+            let _ = shutdown(conn.raw(), Shutdown::Both);
+            self.house.counts.calls += 1;
+        }
+        self.house.dismiss(token, why);
+    }
+
+    #[cold]
+    fn end_overdue(&mut self) -> std::io::Result<()> {
+        while let Some((token, overdue)) = self.overdue.pop() {
+            match overdue {
+                Overdue::Close(why) => self.dismiss(token, why),
+                Overdue::Tell => {
+                    self.house.desk.queue.push(Kind::Timeout);
+                    if let Some(conn) = self.house.table.get(token) {
+                        conn.end = End::Linger(Why::Slow);
+                    }
+                    self.answer(token)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,222 @@
+//! What a thread counts.
+
+use std::collections::BTreeMap;
+
+use rxpath_stats::Histogram;
+
+use crate::engine::thread;
+use crate::http::serve::reply::{ALL, KINDS};
+use crate::http::serve::result::Events;
+use crate::tally::{Counter, Tally};
+
+/// Why a connection was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Why {
+    /// The client closed it between two requests.
+    Peer,
+    /// The client closed it within a request.
+    Cut,
+    /// The client asked for it (`Connection: close`, HTTP/1.0).
+    Asked,
+    /// A request was refused.
+    Refused,
+    /// Idle for too long.
+    Idle,
+    /// The rest of a request did not come in time (408).
+    Slow,
+    /// The client did not read its replies in time.
+    NotReading,
+    /// An error of the socket: reset, timed out.
+    Error,
+}
+
+/// Most events of a wait that are told apart.
+pub const MOST_EVENTS: u64 = 65_536;
+
+/// All reasons, each at its number.
+const REASONS: [&str; 8] =
+    ["peer", "cut", "asked", "refused", "idle", "slow", "not-reading", "error"];
+
+/// Counters that others may read while the thread runs, beside those of [`Tally`].
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Live {
+    pub(super) received_bytes: Counter,
+    pub(super) accepted: Counter,
+    pub(super) open: Counter,
+    pub(super) refused: Counter,
+}
+
+/// Counters of one thread.
+#[derive(Debug)]
+pub struct Counts {
+    /// Replies written whole, by kind.
+    pub done: [u64; KINDS],
+    pub received_bytes: u64,
+    pub sent_bytes: u64,
+    pub accepted: u64,
+    pub open_max: u64,
+    closed: [u64; REASONS.len()],
+    pub pauses: BTreeMap<String, u64>,
+    pub accept_errors: BTreeMap<String, u64>,
+    pub calls: u64,
+    pub waits: u64,
+    pub empty_waits: u64,
+    pub wait_ns: u64,
+    pub empty_wait_ns: u64,
+    /// Both wait times at the last reply: what comes later is not part of the work.
+    pub at_last: (u64, u64),
+    pub events: Histogram,
+    pub latency: Histogram,
+    pub seen_cpus: Vec<u32>,
+    /// Connections whose NAPI id was read, and those that have one.
+    pub napi: (u64, u64),
+    first_ns: u64,
+    last_ns: u64,
+}
+
+impl Counts {
+    pub fn new() -> Self {
+        Self {
+            done: [0; KINDS],
+            received_bytes: 0,
+            sent_bytes: 0,
+            accepted: 0,
+            open_max: 0,
+            closed: [0; REASONS.len()],
+            pauses: BTreeMap::new(),
+            accept_errors: BTreeMap::new(),
+            calls: 0,
+            waits: 0,
+            empty_waits: 0,
+            wait_ns: 0,
+            empty_wait_ns: 0,
+            at_last: (0, 0),
+            events: Histogram::up_to(MOST_EVENTS).unwrap_or_else(|_| Histogram::of_times()),
+            latency: Histogram::of_times(),
+            // Room for more CPUs than a thread visits; further ones are not noted.
+            seen_cpus: Vec::with_capacity(64),
+            napi: (0, 0),
+            first_ns: 0,
+            last_ns: 0,
+        }
+    }
+
+    /// A wait that began at `before_ns` and ended now.
+    #[inline]
+    pub fn waited(&mut self, before_ns: u64, now_ns: u64, events: usize) {
+        let spent = now_ns.saturating_sub(before_ns);
+        self.calls += 1;
+        self.waits += 1;
+        self.wait_ns += spent;
+        if events == 0 {
+            self.empty_waits += 1;
+            self.empty_wait_ns += spent;
+        } else {
+            self.events.record(events as u64);
+        }
+    }
+
+    /// Replies to `requests` requests were written now; the first was read at `read_ns`.
+    #[inline]
+    pub fn answered(&mut self, requests: u64, read_ns: u64, now_ns: u64) {
+        if requests == 0 {
+            return;
+        }
+        if self.first_ns == 0 {
+            // What was waited before the first request is not part of the work.
+            self.first_ns = read_ns;
+            (self.wait_ns, self.empty_wait_ns) = (0, 0);
+        }
+        self.last_ns = now_ns;
+        self.latency.record_n(now_ns.saturating_sub(read_ns), requests);
+    }
+
+    pub fn closed(&mut self, why: Why) {
+        self.closed[why as usize] += 1;
+    }
+
+    /// Requests answered.
+    pub fn requests(&self) -> u64 {
+        ALL.iter().zip(self.done).filter(|(kind, _)| kind.is_final()).map(|(_, n)| n).sum()
+    }
+
+    fn refused(&self) -> u64 {
+        ALL.iter().zip(self.done).filter(|(kind, _)| kind.status() >= 400).map(|(_, n)| n).sum()
+    }
+
+    /// Shows the counters to others; once per wait.
+    #[inline]
+    pub fn publish(&mut self, tally: &Tally, live: &Live, open: usize) {
+        if tally.last_ns.get() != self.last_ns {
+            self.at_last = (self.wait_ns, self.empty_wait_ns);
+            tally.first_ns.set(self.first_ns);
+            tally.last_ns.set(self.last_ns);
+        }
+        tally.packets.set(self.requests());
+        tally.bytes.set(self.sent_bytes);
+        tally.calls.set(self.calls);
+        live.received_bytes.set(self.received_bytes);
+        live.accepted.set(self.accepted);
+        live.open.set(open as u64);
+        live.refused.set(self.refused());
+        self.open_max = self.open_max.max(open as u64);
+        let cpu = thread::cpu();
+        if tally.saw_cpu(cpu)
+            && self.seen_cpus.len() < self.seen_cpus.capacity()
+            && !self.seen_cpus.contains(&cpu)
+        {
+            self.seen_cpus.push(cpu);
+        }
+    }
+
+    /// Connections closed, by reason.
+    pub fn closed_by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        REASONS.into_iter().zip(self.closed).filter(|(_, n)| *n > 0)
+    }
+
+    /// How many events a wait gave.
+    pub fn events_per_wait(&self) -> Option<Events> {
+        let at = |q| self.events.quantile_ns(q);
+        (self.events.count() > 0).then(|| Events {
+            mean: self.events.mean_ns(),
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            max: self.events.max_ns(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_before_the_first_request_are_no_work() {
+        let mut counts = Counts::new();
+        counts.waited(0, 1_000_000, 1);
+        counts.answered(1, 1_000_000, 1_005_000);
+        counts.waited(1_005_000, 1_006_000, 0);
+        let (tally, live) = (Tally::default(), Live::default());
+        counts.publish(&tally, &live, 3);
+        assert_eq!((counts.wait_ns, counts.empty_wait_ns), (1_000, 1_000));
+        assert_eq!((tally.first_ns.get(), tally.last_ns.get()), (1_000_000, 1_005_000));
+        // The end of the work is behind the reply: a later wait does not move it.
+        let at_last = counts.at_last;
+        counts.waited(1_006_000, 9_000_000, 0);
+        counts.publish(&tally, &live, 3);
+        assert_eq!(counts.at_last, at_last);
+        assert_eq!((counts.open_max, live.open.get()), (3, 3));
+        assert_eq!(counts.latency.max_ns() / 100, 50);
+    }
+
+    #[test]
+    fn every_reason_has_a_name() {
+        let mut counts = Counts::new();
+        counts.closed(Why::Error);
+        counts.closed(Why::Peer);
+        assert_eq!(counts.closed_by_reason().collect::<Vec<_>>(), [("peer", 1), ("error", 1)]);
+    }
+}

@@ -1,0 +1,399 @@
+//! What a connection says, byte by byte, and what is answered: no socket, no clock, no thread.
+
+use crate::engine::spin::Spinner;
+use crate::http::request::{self, Body, Head, Method, Reject};
+use crate::http::serve::chunks::Chunks;
+use crate::http::serve::reply::{Kind, Queue};
+
+/// Longest head that is remembered.
+const MAX_KNOWN_BYTES: usize = 2048;
+/// Buffers kept for the next request that comes in pieces.
+const MAX_SPARE: usize = 64;
+
+/// What requests may be, the same for all connections.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Longest head.
+    pub max_head: usize,
+    /// Longest body.
+    pub max_body: u64,
+    /// Simulated work per request, in steps of the spinner.
+    pub work_steps: u64,
+}
+
+/// What the connections of one thread share.
+#[derive(Debug)]
+pub struct Desk {
+    rules: Rules,
+    /// The last request without a body: clients repeat themselves, and equal bytes mean the same.
+    known: Vec<u8>,
+    known_kind: Kind,
+    spare: Vec<Vec<u8>>,
+    /// Replies of the connection at hand.
+    pub queue: Queue,
+}
+
+impl Desk {
+    /// For these rules.
+    pub fn new(rules: Rules) -> Self {
+        Self {
+            rules,
+            known: Vec::with_capacity(MAX_KNOWN_BYTES),
+            known_kind: Kind::Ok,
+            spare: Vec::with_capacity(MAX_SPARE),
+            queue: Queue::default(),
+        }
+    }
+
+    #[inline]
+    fn is_known(&self, bytes: &[u8]) -> bool {
+        !self.known.is_empty() && bytes.starts_with(&self.known)
+    }
+
+    fn remember(&mut self, head: &[u8], kind: Kind) {
+        if head.len() <= MAX_KNOWN_BYTES {
+            self.known.clear();
+            self.known.extend_from_slice(head);
+            self.known_kind = kind;
+        }
+    }
+
+    #[inline]
+    fn answer(&mut self, kind: Kind) {
+        if self.rules.work_steps > 0 {
+            Spinner::run(self.rules.work_steps);
+        }
+        self.queue.push(kind);
+    }
+
+    fn keep(&mut self, mut buffer: Vec<u8>) {
+        if self.spare.len() < MAX_SPARE && buffer.capacity() <= 2 * self.rules.max_head {
+            buffer.clear();
+            self.spare.push(buffer);
+        }
+    }
+}
+
+/// Where a connection stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// Before or within a head.
+    #[default]
+    Head,
+    /// This many bytes of a body are to come.
+    Length(u64),
+    /// Within a chunked body.
+    Chunked(Chunks),
+    /// The last reply is said.
+    Over,
+}
+
+/// What is to happen with the connection when the replies are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Stay open.
+    Open,
+    /// Close: it was asked for, and nothing came behind the request.
+    Close,
+    /// Close in order, reading on for a while: the client may still be sending, and a close with unread data
+    /// would reset the connection before it has read the reply (RFC 9112 section 9.6).
+    Linger,
+}
+
+/// One connection's side of the talk.
+#[derive(Debug, Default)]
+pub struct Dialogue {
+    phase: Phase,
+    /// Reply to the request whose body is being skipped.
+    kind: Option<Kind>,
+    /// The start of a head whose rest has not come.
+    held: Option<Vec<u8>>,
+}
+
+impl Dialogue {
+    /// Whether a request has begun and is not whole.
+    pub fn is_within_request(&self) -> bool {
+        self.held.is_some() || matches!(self.phase, Phase::Length(_) | Phase::Chunked(_))
+    }
+
+    /// Whether the wait is for a body: each piece of it is progress, pieces of a head are not.
+    pub fn is_within_body(&self) -> bool {
+        matches!(self.phase, Phase::Length(_) | Phase::Chunked(_))
+    }
+
+    /// Takes what was read; replies go to the desk's queue.
+    #[inline]
+    pub fn feed(&mut self, desk: &mut Desk, input: &[u8]) -> Next {
+        if self.held.is_some() {
+            return self.feed_held(desk, input);
+        }
+        let (used, next) = self.walk(desk, input);
+        if used < input.len() && next == Next::Open {
+            let mut held = desk.spare.pop().unwrap_or_default();
+            held.extend_from_slice(&input[used..]);
+            self.held = Some(held);
+        }
+        next
+    }
+
+    /// The same behind the start of a head.
+    #[cold]
+    fn feed_held(&mut self, desk: &mut Desk, input: &[u8]) -> Next {
+        let Some(mut held) = self.held.take() else { return Next::Open };
+        held.extend_from_slice(input);
+        // A head ends with a line feed: without one there is nothing new to find, so that a head which comes
+        // byte by byte is not parsed anew for each byte.
+        if !input.contains(&b'\n') && held.len() <= desk.rules.max_head {
+            self.held = Some(held);
+            return Next::Open;
+        }
+        let (used, next) = self.walk(desk, &held);
+        if next == Next::Open && used < held.len() {
+            let mut rest = desk.spare.pop().unwrap_or_default();
+            rest.extend_from_slice(&held[used..]);
+            self.held = Some(rest);
+        }
+        desk.keep(held);
+        next
+    }
+
+    /// Answers all requests that are whole; returns the bytes that are dealt with.
+    #[inline]
+    fn walk(&mut self, desk: &mut Desk, input: &[u8]) -> (usize, Next) {
+        let mut at = 0;
+        while at < input.len() {
+            let rest = &input[at..];
+            if self.phase == Phase::Head && desk.is_known(rest) {
+                at += desk.known.len();
+                desk.answer(desk.known_kind);
+                continue;
+            }
+            match self.step(desk, rest) {
+                Ok(0) => break,
+                Ok(used) => at += used,
+                Err(reject) => {
+                    desk.queue.push(reject.into());
+                    self.phase = Phase::Over;
+                    return (input.len(), Next::Linger);
+                }
+            }
+            if self.phase == Phase::Over {
+                let next = if at < input.len() { Next::Linger } else { Next::Close };
+                return (input.len(), next);
+            }
+        }
+        (at, Next::Open)
+    }
+
+    /// One head or one piece of a body; `Ok(0)` when more must come.
+    fn step(&mut self, desk: &mut Desk, rest: &[u8]) -> Result<usize, Reject> {
+        match &mut self.phase {
+            Phase::Head => self.head(desk, rest),
+            Phase::Length(left) => {
+                let used = (*left).min(rest.len() as u64);
+                *left -= used;
+                if *left == 0 {
+                    self.end_body(desk);
+                }
+                Ok(used as usize)
+            }
+            Phase::Chunked(chunks) => {
+                let skipped = chunks.skip(rest, desk.rules.max_body)?;
+                if skipped.is_end {
+                    self.end_body(desk);
+                }
+                Ok(skipped.bytes)
+            }
+            Phase::Over => Ok(rest.len()),
+        }
+    }
+
+    fn head(&mut self, desk: &mut Desk, rest: &[u8]) -> Result<usize, Reject> {
+        // Never more than the limit, so that the verdict does not depend on how much came at once.
+        let window = &rest[..rest.len().min(desk.rules.max_head)];
+        let Some(head) = request::parse(window)? else {
+            let is_full = window.len() == desk.rules.max_head;
+            return if is_full { Err(Reject::HeadTooLarge) } else { Ok(0) };
+        };
+        let kind = kind(head);
+        match head.body {
+            Body::None => {
+                desk.answer(kind);
+                if head.keep_alive {
+                    desk.remember(&rest[..head.bytes], kind);
+                } else {
+                    self.phase = Phase::Over;
+                }
+                return Ok(head.bytes);
+            }
+            Body::Length(length) if length > desk.rules.max_body => {
+                return Err(Reject::ContentTooLarge);
+            }
+            Body::Length(length) => self.phase = Phase::Length(length),
+            Body::Chunked => self.phase = Phase::Chunked(Chunks::default()),
+        }
+        self.kind = Some(kind);
+        if head.expects_continue && rest.len() == head.bytes {
+            desk.queue.push(Kind::Continue);
+        }
+        Ok(head.bytes)
+    }
+
+    fn end_body(&mut self, desk: &mut Desk) {
+        let kind = self.kind.take().unwrap_or(Kind::OkClose);
+        desk.answer(kind);
+        let is_last = matches!(kind, Kind::OkClose | Kind::OkHeadClose);
+        self.phase = if is_last { Phase::Over } else { Phase::Head };
+    }
+}
+
+fn kind(head: Head) -> Kind {
+    match (head.method == Method::Head, head.keep_alive, head.is_old) {
+        (false, true, false) => Kind::Ok,
+        (true, true, false) => Kind::OkHead,
+        (false, false, _) => Kind::OkClose,
+        (true, false, _) => Kind::OkHeadClose,
+        (false, true, true) => Kind::OkOld,
+        (true, true, true) => Kind::OkHeadOld,
+    }
+}
+
+/// What a fuzzer holds: any bytes, in any pieces, get the same replies and never hold more than the limits allow.
+///
+/// The first byte is the size of the pieces; returns whether all that is so.
+pub fn fuzz(bytes: &[u8]) -> bool {
+    let Some((size, bytes)) = bytes.split_first() else { return true };
+    // A head in pieces is looked at when a line ends: so that both runs see the end of what was said.
+    let bytes = [bytes, b"\n\r\n"].concat();
+    let rules = Rules { max_head: 256, max_body: 4096, work_steps: 0 };
+    let talk = |size: usize| {
+        let (mut desk, mut dialogue) = (Desk::new(rules), Dialogue::default());
+        for piece in bytes.chunks(size.max(1)) {
+            let next = dialogue.feed(&mut desk, piece);
+            if dialogue.held.as_ref().is_some_and(|held| held.len() > rules.max_head) {
+                return None;
+            }
+            if next != Next::Open {
+                break;
+            }
+        }
+        let replies = |kind: &Kind| *kind != Kind::Continue;
+        Some(desk.queue.kinds().filter(replies).collect::<Vec<_>>())
+    };
+    let whole = talk(bytes.len());
+    whole.is_some() && talk(usize::from(*size)) == whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const RULES: Rules = Rules { max_head: 256, max_body: 4096, work_steps: 0 };
+    const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+    /// Feeds the pieces; gives the statuses and what comes after.
+    fn talk(pieces: &[&str]) -> (Vec<Kind>, Next) {
+        let (mut desk, mut dialogue) = (Desk::new(RULES), Dialogue::default());
+        let mut next = Next::Open;
+        for piece in pieces {
+            assert_eq!(next, Next::Open, "nothing is fed to a closed connection");
+            next = dialogue.feed(&mut desk, piece.as_bytes());
+        }
+        (desk.queue.kinds().collect(), next)
+    }
+
+    fn request(line: &str, fields: &str) -> String {
+        format!("{line}\r\nHost: a\r\n{fields}\r\n")
+    }
+
+    #[test]
+    fn pipelined_requests_are_all_answered() {
+        assert_eq!(talk(&[&GET.repeat(50)]), (vec![Kind::Ok; 50], Next::Open));
+        let mixed = format!("{GET}{}{GET}", request("HEAD /x HTTP/1.1", ""));
+        assert_eq!(talk(&[&mixed]), (vec![Kind::Ok, Kind::OkHead, Kind::Ok], Next::Open));
+    }
+
+    #[test]
+    fn a_request_in_pieces_is_one_request() {
+        let pieces: Vec<String> = GET.repeat(2).chars().map(String::from).collect();
+        let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+        assert_eq!(talk(&pieces), (vec![Kind::Ok; 2], Next::Open));
+    }
+
+    #[test]
+    fn bodies_are_skipped() {
+        let sized = request("POST / HTTP/1.1", "Content-Length: 5\r\n");
+        let chunked = request("POST / HTTP/1.1", "Transfer-Encoding: chunked\r\n");
+        let text = format!("{sized}hello{GET}{chunked}3\r\nabc\r\n0\r\n\r\n{GET}");
+        assert_eq!(talk(&[&text]), (vec![Kind::Ok; 4], Next::Open));
+        // A request that a body holds is no request.
+        let nested = format!("{}{GET}", request("POST / HTTP/1.1", "Content-Length: 27\r\n"));
+        assert_eq!(talk(&[&nested]).0.len(), 1);
+    }
+
+    #[test]
+    fn closing_is_honoured() {
+        let close = request("GET / HTTP/1.1", "Connection: close\r\n");
+        assert_eq!(talk(&[&close]), (vec![Kind::OkClose], Next::Close));
+        assert_eq!(talk(&[&(close + GET)]), (vec![Kind::OkClose], Next::Linger));
+        assert_eq!(talk(&["GET / HTTP/1.0\r\n\r\n"]), (vec![Kind::OkClose], Next::Close));
+        let post = request("POST / HTTP/1.1", "Connection: close\r\nContent-Length: 2\r\n");
+        assert_eq!(talk(&[&post, "a", "b"]), (vec![Kind::OkClose], Next::Close));
+    }
+
+    #[test]
+    fn refusals_close_after_what_came_before() {
+        let bad = format!("{GET}DELETE / HTTP/1.1\r\nHost: a\r\n\r\n{GET}");
+        assert_eq!(talk(&[&bad]), (vec![Kind::Ok, Kind::MethodNotAllowed], Next::Linger));
+        let long = format!("GET /{} HTTP/1.1\r\n", "a".repeat(300));
+        assert_eq!(talk(&[&long]), (vec![Kind::HeadTooLarge], Next::Linger));
+        let whole = request("GET / HTTP/1.1", &format!("A: {}\r\n", "a".repeat(300)));
+        assert_eq!(talk(&[&whole]), (vec![Kind::HeadTooLarge], Next::Linger));
+        let big = request("POST / HTTP/1.1", "Content-Length: 5000\r\n");
+        assert_eq!(talk(&[&big]), (vec![Kind::ContentTooLarge], Next::Linger));
+    }
+
+    #[test]
+    fn a_client_that_waits_is_told_to_go_on() {
+        let head =
+            request("POST / HTTP/1.1", "Content-Length: 2\r\nExpect: 100-continue\r\n");
+        assert_eq!(talk(&[&head, "ab"]).0, [Kind::Continue, Kind::Ok]);
+        // One that did not wait is not.
+        assert_eq!(talk(&[&(head + "ab")]).0, [Kind::Ok]);
+    }
+
+    #[test]
+    fn another_request_is_not_taken_for_the_known_one() {
+        let head = request("HEAD / HTTP/1.1", "");
+        let post = request("POST / HTTP/1.1", "Content-Length: 1\r\n");
+        let text = format!("{GET}{head}{GET}{post}x{GET}");
+        let want = vec![Kind::Ok, Kind::OkHead, Kind::Ok, Kind::Ok, Kind::Ok];
+        assert_eq!(talk(&[&text]), (want, Next::Open));
+    }
+
+    fn part() -> impl Strategy<Value = Vec<u8>> {
+        let texts = [
+            GET.to_owned(),
+            request("HEAD / HTTP/1.1", "Connection: keep-alive\r\n"),
+            request("POST / HTTP/1.1", "Content-Length: 3\r\n") + "abc",
+            request("POST / HTTP/1.1", "Transfer-Encoding: chunked\r\n") + "2\r\nab\r\n0\r\n\r\n",
+            "GET / HTTP/1.0\r\n\r\n".to_owned(),
+            "\r\n".to_owned(),
+            "PUT".to_owned(),
+        ];
+        prop_oneof![
+            4 => proptest::sample::select(texts.to_vec()).prop_map(String::into_bytes),
+            1 => proptest::collection::vec(any::<u8>(), 0..20),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_make_no_difference(parts in proptest::collection::vec(part(), 0..8), size in 1u8..) {
+            let mut bytes = vec![size];
+            bytes.extend(parts.concat());
+            prop_assert!(fuzz(&bytes));
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Opening a server: checks, listeners, options, threads.
+
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use rxpath_core::{Fact, Warning};
+
+use crate::LoadError;
+use crate::engine::epoll::{BusyParams, Epoll};
+use crate::engine::socket::{Buffer, Socket};
+use crate::engine::{listen, thread};
+use crate::http::serve::count::{Live, MOST_EVENTS};
+use crate::http::serve::options::{
+    BusyPoll, BusyPollSettings, Engine, ServeOptions, ServeSettings, Sockets,
+};
+use crate::http::serve::reply::{Book, Kind};
+use crate::http::serve::{Serve, finish, worker};
+use crate::tally::Shared;
+use crate::workload::check_cpus;
+
+/// Descriptors that are not connections: standard streams, listeners, epoll sets, what is read meanwhile.
+const RESERVED: u64 = 32;
+/// Connections that may be open when nothing else is asked: their memory in the kernel is what bounds a host.
+const MOST_CONNECTIONS: u64 = 1_000_000;
+/// Shortest and longest `--max-request`.
+const REQUEST_BYTES: std::ops::RangeInclusive<usize> = 64..=1024 * 1024;
+/// Packets per poll above which the kernel wants `CAP_NET_ADMIN`. **Source** `NAPI_POLL_WEIGHT`.
+const POLL_WEIGHT: u32 = 64;
+
+pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
+    check(&options)?;
+    check_cpus(&options.cpus)?;
+    let mut warnings = Vec::new();
+    let limit =
+        listen::raise_descriptor_limit().map_err(|e| LoadError::io("RLIMIT_NOFILE", e))?;
+    let listeners = open_listeners(&options, &mut warnings)?;
+    let (epolls, busy_waits) = open_epolls(&options, &mut warnings)?;
+    let book = Book::new(options.body_bytes);
+    let settings = settle(&options, &listeners, &book, (limit, busy_waits), &mut warnings)?;
+    thread::allow_wake();
+    let mut serve = Serve {
+        shared: Arc::new(Shared::new(options.threads)),
+        live: Arc::new((0..options.threads).map(|_| Live::default()).collect()),
+        settings,
+        warnings,
+        listeners: listeners.into_iter().map(Arc::new).collect(),
+        workers: Vec::new(),
+        kept: Vec::new(),
+        cpu_before: thread::process_cpu_time(),
+        polled_before: finish::busy_poll_rx_packets(),
+        options: Arc::new(options),
+    };
+    start_workers(&mut serve, &Arc::new(book), epolls)?;
+    serve.cpu_before = thread::process_cpu_time();
+    Ok(serve)
+}
+
+fn check(options: &ServeOptions) -> Result<(), LoadError> {
+    let bad = |what: String, hint: &str| Err(LoadError::usage(what, hint));
+    if options.threads == 0 {
+        return bad("--threads 0: nobody would serve".into(), "give at least 1");
+    }
+    if !(1..=MOST_EVENTS as usize).contains(&options.events) {
+        return bad(
+            format!("--events {}: 1 to {MOST_EVENTS} a wait", options.events),
+            "1000 suits most",
+        );
+    }
+    if !REQUEST_BYTES.contains(&options.max_request_bytes) {
+        return bad(
+            format!("--max-request {}: 64 bytes to 1 MiB", options.max_request_bytes),
+            "requests of 16 KiB are more than browsers send",
+        );
+    }
+    if options.max_connections == Some(0) {
+        return bad("--max-connections 0: nobody could connect".into(), "give at least 1");
+    }
+    Ok(())
+}
+
+fn open_listeners(
+    options: &ServeOptions,
+    warnings: &mut Vec<Warning>,
+) -> Result<Vec<Socket>, LoadError> {
+    let count = if options.sockets == Sockets::Reuseport { options.threads } else { 1 };
+    let mut sockets: Vec<Socket> = Vec::with_capacity(count);
+    let mut addr = options.addr;
+    for _ in 0..count {
+        let socket = Socket::tcp(addr).map_err(|e| LoadError::io("socket", e))?;
+        configure(&socket, options, warnings)?;
+        socket.bind(addr).map_err(|e| listen::refusal("bind", addr, e))?;
+        // With port 0 the first socket's port is that of the group.
+        addr = socket.local().map_err(|e| LoadError::io("getsockname", e))?;
+        sockets.push(socket);
+    }
+    for socket in &sockets {
+        listen::listen(socket, options.backlog)
+            .map_err(|e| listen::refusal("listen", addr, e))?;
+    }
+    Ok(sockets)
+}
+
+/// Options of a listener; its connections inherit them (`inet_csk_clone_lock`), at no call per connection.
+fn configure(
+    socket: &Socket,
+    options: &ServeOptions,
+    warnings: &mut Vec<Warning>,
+) -> Result<(), LoadError> {
+    let set = |level, name, value, what: &str| {
+        socket.set(level, name, value).map_err(|source| match source.kind() {
+            ErrorKind::PermissionDenied => {
+                LoadError::Denied { what: what.into(), needs: "CAP_NET_ADMIN" }
+            }
+            _ => LoadError::Unsupported { what: what.into(), source },
+        })
+    };
+    let level = libc::SOL_SOCKET;
+    set(level, libc::SO_REUSEADDR, 1, "SO_REUSEADDR")?;
+    // A reply that follows an unacknowledged one must not wait for its acknowledgement.
+    set(libc::IPPROTO_TCP, libc::TCP_NODELAY, 1, "TCP_NODELAY")?;
+    if options.sockets == Sockets::Reuseport {
+        set(level, libc::SO_REUSEPORT, 1, "--sockets reuseport (SO_REUSEPORT)")?;
+    }
+    if let Some(poll) = options.busy_poll {
+        set(level, libc::SO_BUSY_POLL, poll.poll_us as i32, "--busy-poll (SO_BUSY_POLL)")?;
+        if poll.prefer {
+            let what = "--prefer-busy-poll (SO_PREFER_BUSY_POLL)";
+            set(level, libc::SO_PREFER_BUSY_POLL, 1, what)?;
+        }
+        if let Some(budget) = poll.budget_packets {
+            let what = "--busy-poll-budget (SO_BUSY_POLL_BUDGET)";
+            set(level, libc::SO_BUSY_POLL_BUDGET, budget as i32, what)?;
+        }
+    }
+    let sides = [
+        (Buffer::Receive, options.rcvbuf, "rcvbuf", "SO_RCVBUF", "net.core.rmem_max"),
+        (Buffer::Send, options.sndbuf, "sndbuf", "SO_SNDBUF", "net.core.wmem_max"),
+    ];
+    for (side, asked, code, name, cap) in sides {
+        let Some(asked) = asked else { continue };
+        socket.set_buffer(side, asked).map_err(|e| LoadError::io(name, e))?;
+        let got = buffers(socket)?;
+        let got = if side == Buffer::Receive { got.0 } else { got.1 };
+        let code = format!("{code}-capped");
+        if got < asked / 2 * 2 && !warnings.iter().any(|warning| warning.code == code) {
+            warnings.push(
+                Warning::new(&code, format!("--{}: the kernel gave {got} of {asked} bytes", &code[..6]))
+                    .because(format!("{cap} caps {name} (the kernel doubles the number it is given)"))
+                    .cure(format!("run it as root or with CAP_NET_ADMIN, or raise {cap}")),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// `sk_rcvbuf` and `sk_sndbuf`.
+fn buffers(socket: &Socket) -> Result<(u64, u64), LoadError> {
+    let memory = socket.meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?;
+    Ok((memory.rcvbuf_bytes, memory.sndbuf_bytes))
+}
+
+/// The epoll sets of the threads, and what became of their busy polling.
+fn open_epolls(
+    options: &ServeOptions,
+    warnings: &mut Vec<Warning>,
+) -> Result<(Vec<Option<Epoll>>, Fact<BusyPoll>), LoadError> {
+    if options.engine == Engine::Uring {
+        // A ring that cannot poll is refused where its thread makes it.
+        let none = (0..options.threads).map(|_| None).collect();
+        let busy = options.busy_poll.map_or_else(
+            || Fact::absent("--busy-poll is not given"),
+            |poll| Fact::ok(BusyPoll { budget_packets: None, ..poll }),
+        );
+        return Ok((none, busy));
+    }
+    let mut epolls = Vec::new();
+    let mut busy = Fact::absent("--busy-poll is not given");
+    for _ in 0..options.threads {
+        let epoll = Epoll::new().map_err(|e| LoadError::io("epoll_create1", e))?;
+        if let Some(poll) = options.busy_poll {
+            busy = busy_epoll(&epoll, poll);
+        }
+        epolls.push(Some(epoll));
+    }
+    if let (Some(_), Some(gap)) = (options.busy_poll, busy.gap()) {
+        warnings.push(
+            Warning::new("epoll-busy-poll", format!("the epoll sets do not poll: {gap}"))
+                .because("waits in epoll poll a device only by EPIOCSPARAMS or by net.core.busy_poll")
+                .cure("Linux 6.9 has it; before, set the sysctl net.core.busy_poll"),
+        );
+    }
+    Ok((epolls, busy))
+}
+
+fn busy_epoll(epoll: &Epoll, poll: BusyPoll) -> Fact<BusyPoll> {
+    let budget = u16::try_from(poll.budget_packets.unwrap_or(0)).unwrap_or(u16::MAX);
+    match epoll.set_busy(BusyParams::new(poll.poll_us, budget, poll.prefer)) {
+        Ok(got) => Fact::ok(BusyPoll {
+            poll_us: got.usecs,
+            prefer: got.prefer != 0,
+            budget_packets: (got.budget > 0).then_some(got.budget.into()),
+        }),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            Fact::denied(format!("CAP_NET_ADMIN (a budget above {POLL_WEIGHT})"))
+        }
+        Err(error) => Fact::absent(format!("this kernel has no EPIOCSPARAMS ({error})")),
+    }
+}
+
+fn settle(
+    options: &ServeOptions,
+    listeners: &[Socket],
+    book: &Book,
+    (limit, busy_waits): (u64, Fact<BusyPoll>),
+    warnings: &mut Vec<Warning>,
+) -> Result<ServeSettings, LoadError> {
+    let (rcvbuf_bytes, sndbuf_bytes) = buffers(&listeners[0])?;
+    let room = limit.saturating_sub(RESERVED).max(1);
+    let wanted = options.max_connections.unwrap_or(MOST_CONNECTIONS);
+    if options.max_connections.is_some_and(|wanted| wanted > room) {
+        warnings.push(
+            Warning::new(
+                "descriptor-limit",
+                format!("--max-connections {wanted}: descriptors suffice for about {room}"),
+            )
+            .because(format!("RLIMIT_NOFILE is {limit}, its hard limit"))
+            .cure("raise the hard limit: ulimit -Hn, LimitNOFILE= of a systemd unit"),
+        );
+    }
+    Ok(ServeSettings {
+        addr: listeners[0].local().map_err(|e| LoadError::io("getsockname", e))?,
+        threads_count: options.threads,
+        cpus: options.cpus.clone(),
+        nice: options.nice,
+        engine: options.engine,
+        events: options.events,
+        trigger: (options.engine == Engine::Epoll).then_some(options.trigger),
+        sockets: options.sockets,
+        timeout_ms: options.timeout_ms,
+        busy_poll: options
+            .busy_poll
+            .map(|socket| BusyPollSettings { socket, waits: busy_waits }),
+        rcvbuf_asked_bytes: options.rcvbuf,
+        rcvbuf_bytes,
+        sndbuf_asked_bytes: options.sndbuf,
+        sndbuf_bytes,
+        work_ns: options.work_ns,
+        body_bytes: options.body_bytes,
+        reply_bytes: book.len(Kind::Ok),
+        max_request_bytes: options.max_request_bytes,
+        max_body_bytes: options.max_body_bytes,
+        max_connections_count: wanted,
+        descriptors_limit_count: limit,
+        idle_timeout_ns: options.idle_timeout_ns,
+        backlog: options.backlog,
+    })
+}
+
+fn start_workers(
+    serve: &mut Serve,
+    book: &Arc<Book>,
+    epolls: Vec<Option<Epoll>>,
+) -> Result<(), LoadError> {
+    let open = Arc::new(AtomicU64::new(0));
+    for (index, epoll) in epolls.into_iter().enumerate() {
+        let plan = worker::Plan {
+            index,
+            listener: Arc::clone(&serve.listeners[index % serve.listeners.len()]),
+            epoll,
+            shared: Arc::clone(&serve.shared),
+            live: Arc::clone(&serve.live),
+            book: Arc::clone(book),
+            open: Arc::clone(&open),
+            max_connections: serve.settings.max_connections_count,
+            options: Arc::clone(&serve.options),
+        };
+        let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
+        let worker = std::thread::Builder::new()
+            .name(format!("rx-http-{index}"))
+            .spawn(move || worker::run(plan, &ready))
+            .map_err(|e| LoadError::io("start a thread", e))?;
+        serve.workers.push(worker);
+        match is_ready.recv() {
+            Ok(result) => result?,
+            Err(_) => {
+                return Err(LoadError::io("start a thread", io::Error::other("it ended at once")));
+            }
+        }
+    }
+    Ok(())
+}

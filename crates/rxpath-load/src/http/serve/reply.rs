@@ -1,0 +1,441 @@
+//! The replies, written once at the start, and queues of them.
+//!
+//! A queue holds no bytes: equal replies that follow each other are a run, and the bytes of a run are pieces of
+//! memory that all connections share. So a connection that pipelines requests or does not read costs some words.
+
+use std::io::IoSlice;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::http::request::Reject;
+
+/// Bytes of one piece of repeated replies or of a long body.
+const BLOCK_BYTES: usize = 64 * 1024;
+/// Copies of a reply in its block: as many replies of the usual size go into one write.
+const MAX_COPIES: usize = 128;
+/// Slices of one gathering write.
+pub const MAX_SLICES: usize = 64;
+
+/// A reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// 200 with the body.
+    Ok,
+    /// 200 to `HEAD`.
+    OkHead,
+    /// 200 with the body, then close.
+    OkClose,
+    /// 200 to `HEAD`, then close.
+    OkHeadClose,
+    /// 200 with the body to HTTP/1.0, kept alive.
+    OkOld,
+    /// 200 to `HEAD` of HTTP/1.0, kept alive.
+    OkHeadOld,
+    /// 100: send the body.
+    Continue,
+    /// 400.
+    BadRequest,
+    /// 405.
+    MethodNotAllowed,
+    /// 408: the rest of a request did not come in time.
+    Timeout,
+    /// 413.
+    ContentTooLarge,
+    /// 417.
+    ExpectationFailed,
+    /// 431.
+    HeadTooLarge,
+    /// 501.
+    NotImplemented,
+    /// 505.
+    VersionNotSupported,
+}
+
+/// How many kinds there are.
+pub const KINDS: usize = 15;
+
+/// All of them, each at its number.
+pub const ALL: [Kind; KINDS] = [
+    Kind::Ok,
+    Kind::OkHead,
+    Kind::OkClose,
+    Kind::OkHeadClose,
+    Kind::OkOld,
+    Kind::OkHeadOld,
+    Kind::Continue,
+    Kind::BadRequest,
+    Kind::MethodNotAllowed,
+    Kind::Timeout,
+    Kind::ContentTooLarge,
+    Kind::ExpectationFailed,
+    Kind::HeadTooLarge,
+    Kind::NotImplemented,
+    Kind::VersionNotSupported,
+];
+
+impl From<Reject> for Kind {
+    fn from(reject: Reject) -> Self {
+        match reject {
+            Reject::BadRequest => Self::BadRequest,
+            Reject::MethodNotAllowed => Self::MethodNotAllowed,
+            Reject::ContentTooLarge => Self::ContentTooLarge,
+            Reject::ExpectationFailed => Self::ExpectationFailed,
+            Reject::HeadTooLarge => Self::HeadTooLarge,
+            Reject::NotImplemented => Self::NotImplemented,
+            Reject::VersionNotSupported => Self::VersionNotSupported,
+        }
+    }
+}
+
+impl Kind {
+    /// Status code.
+    pub fn status(self) -> u16 {
+        match self {
+            Self::Ok
+            | Self::OkHead
+            | Self::OkClose
+            | Self::OkHeadClose
+            | Self::OkOld
+            | Self::OkHeadOld => 200,
+            Self::Continue => 100,
+            Self::BadRequest => 400,
+            Self::MethodNotAllowed => 405,
+            Self::Timeout => 408,
+            Self::ContentTooLarge => 413,
+            Self::ExpectationFailed => 417,
+            Self::HeadTooLarge => 431,
+            Self::NotImplemented => 501,
+            Self::VersionNotSupported => 505,
+        }
+    }
+
+    /// Whether it answers a whole request (100 and 408 do not).
+    pub fn is_final(self) -> bool {
+        !matches!(self, Self::Continue | Self::Timeout)
+    }
+
+    fn line(self) -> &'static str {
+        match self.status() {
+            200 => "200 OK",
+            100 => "100 Continue",
+            400 => "400 Bad Request",
+            405 => "405 Method Not Allowed",
+            408 => "408 Request Timeout",
+            413 => "413 Content Too Large",
+            417 => "417 Expectation Failed",
+            431 => "431 Request Header Fields Too Large",
+            501 => "501 Not Implemented",
+            _ => "505 HTTP Version Not Supported",
+        }
+    }
+
+    fn has_body(self) -> bool {
+        matches!(self, Self::Ok | Self::OkClose | Self::OkOld)
+    }
+
+    fn head(self, body_bytes: u64) -> String {
+        let line = self.line();
+        if self == Self::Continue {
+            return format!("HTTP/1.1 {line}\r\n\r\n");
+        }
+        let length = if self.status() == 200 { body_bytes } else { 0 };
+        let more = match self {
+            Self::Ok | Self::OkHead => "",
+            Self::OkOld | Self::OkHeadOld => "Connection: keep-alive\r\n",
+            Self::MethodNotAllowed => "Allow: GET, HEAD, POST\r\nConnection: close\r\n",
+            _ => "Connection: close\r\n",
+        };
+        let kind = if self.status() == 200 { "Content-Type: text/plain\r\n" } else { "" };
+        format!("HTTP/1.1 {line}\r\nServer: rxpath\r\n{kind}Content-Length: {length}\r\n{more}\r\n")
+    }
+}
+
+/// Bytes of all the kinds of replies.
+#[derive(Debug)]
+pub struct Book {
+    pages: Vec<Page>,
+    filler: Arc<[u8]>,
+}
+
+/// The bytes of one kind.
+#[derive(Debug)]
+struct Page {
+    /// The reply some times over, or the start of one that is longer than a block.
+    block: Arc<[u8]>,
+    /// Bytes of one reply.
+    len: u64,
+    /// Replies in the block; 1 for a longer one.
+    copies: u32,
+}
+
+impl Page {
+    fn new(kind: Kind, body_bytes: u64) -> Self {
+        let mut one = kind.head(body_bytes).into_bytes();
+        let body = if kind.has_body() { body_bytes } else { 0 };
+        let len = one.len() as u64 + body;
+        let first = usize::try_from(body).unwrap_or(usize::MAX).min(BLOCK_BYTES);
+        one.resize(one.len() + first, b'x');
+        let copies = (BLOCK_BYTES / one.len()).clamp(1, MAX_COPIES);
+        Self { block: one.repeat(copies).into(), len, copies: copies as u32 }
+    }
+}
+
+impl Book {
+    /// Replies whose body has this many bytes.
+    pub fn new(body_bytes: u64) -> Self {
+        let pages = ALL.iter().map(|kind| Page::new(*kind, body_bytes)).collect();
+        Self { pages, filler: vec![b'x'; BLOCK_BYTES].into() }
+    }
+
+    /// Bytes of one reply.
+    pub fn len(&self, kind: Kind) -> u64 {
+        self.pages[kind as usize].len
+    }
+
+    /// The memory behind all pieces; the filler of long bodies is last.
+    pub fn blocks(&self) -> Vec<Arc<[u8]>> {
+        let pages = self.pages.iter().map(|page| &page.block);
+        pages.chain([&self.filler]).map(Arc::clone).collect()
+    }
+
+    /// What to write next of a run, from this offset in its first reply on: a part of a block, never empty.
+    #[inline]
+    fn part(&self, run: Run, offset: u64) -> (usize, Range<usize>) {
+        let page = &self.pages[run.kind as usize];
+        if offset < page.block.len() as u64 {
+            let copies = run.count.min(page.copies) as usize;
+            let end = page.block.len() / page.copies as usize * copies;
+            return (run.kind as usize, offset as usize..end);
+        }
+        let left = usize::try_from(page.len - offset).unwrap_or(usize::MAX);
+        (KINDS, 0..left.min(self.filler.len()))
+    }
+
+    #[inline]
+    fn piece(&self, run: Run, offset: u64) -> &[u8] {
+        let (block, range) = self.part(run, offset);
+        let block = self.pages.get(block).map_or(&self.filler, |page| &page.block);
+        &block[range]
+    }
+}
+
+/// Equal replies in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    kind: Kind,
+    count: u32,
+}
+
+/// Replies that are to be written, in their order.
+#[derive(Clone, Debug, Default)]
+pub struct Queue {
+    runs: Vec<Run>,
+    /// Index of the first run that is not wholly written.
+    first: usize,
+    /// Bytes of its first reply that are written.
+    offset: u64,
+    /// Requests that these replies end.
+    requests: u64,
+}
+
+impl Queue {
+    /// Adds a reply.
+    #[inline]
+    pub fn push(&mut self, kind: Kind) {
+        self.requests += u64::from(kind.is_final());
+        match self.runs[self.first..].last_mut() {
+            Some(last) if last.kind == kind => last.count += 1,
+            _ => self.runs.push(Run { kind, count: 1 }),
+        }
+    }
+
+    /// Whether all is written.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Requests whose replies were in the queue since it was last empty.
+    #[inline]
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// Runs that are not wholly written.
+    pub fn runs(&self) -> usize {
+        self.runs.len() - self.first
+    }
+
+    /// The replies that are not wholly written, one by one.
+    pub fn kinds(&self) -> impl Iterator<Item = Kind> {
+        self.runs[self.first..].iter().flat_map(|run| (0..run.count).map(|_| run.kind))
+    }
+
+    /// Whether a request is refused by one of them.
+    pub fn has_refusal(&self) -> bool {
+        self.runs[self.first..].iter().any(|run| run.kind.status() >= 400)
+    }
+
+    /// Forgets everything.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.runs.clear();
+        (self.first, self.offset, self.requests) = (0, 0, 0);
+    }
+
+    /// The next piece to write, and whether nothing follows it.
+    #[inline]
+    pub fn piece<'b>(&self, book: &'b Book) -> Option<(&'b [u8], bool)> {
+        let run = *self.runs.get(self.first)?;
+        let piece = book.piece(run, self.offset);
+        let is_all = self.first + 1 == self.runs.len()
+            && self.offset + piece.len() as u64 == book.len(run.kind) * u64::from(run.count);
+        Some((piece, is_all))
+    }
+
+    /// The next piece as a part of one of the book's blocks.
+    pub fn part(&self, book: &Book) -> Option<(usize, Range<usize>)> {
+        let run = *self.runs.get(self.first)?;
+        Some(book.part(run, self.offset))
+    }
+
+    /// Adds the replies of another queue, which is empty afterwards.
+    pub fn append(&mut self, other: &mut Self) {
+        for run in &other.runs[other.first..] {
+            match self.runs[self.first..].last_mut() {
+                Some(last) if last.kind == run.kind => last.count += run.count,
+                _ => self.runs.push(*run),
+            }
+        }
+        self.requests += other.requests;
+        other.clear();
+    }
+
+    /// Several pieces for one gathering write; returns how many.
+    pub fn pieces<'b>(&self, book: &'b Book, slices: &mut [IoSlice<'b>; MAX_SLICES]) -> usize {
+        let (mut used, mut offset) = (0, self.offset);
+        for run in &self.runs[self.first..] {
+            let (mut left, len) = (*run, book.len(run.kind));
+            while left.count > 0 && used < slices.len() {
+                let piece = book.piece(left, offset);
+                slices[used] = IoSlice::new(piece);
+                used += 1;
+                let end = offset + piece.len() as u64;
+                left.count -= (end / len) as u32;
+                offset = end % len;
+            }
+        }
+        used
+    }
+
+    /// Notes that this many bytes were written, and counts the replies that are whole by kind.
+    #[inline]
+    pub fn advance(&mut self, book: &Book, mut bytes: u64, done: &mut [u64; KINDS]) {
+        while let Some(run) = self.runs.get_mut(self.first) {
+            let len = book.len(run.kind);
+            let end = self.offset + bytes;
+            let whole = (end / len).min(u64::from(run.count));
+            done[run.kind as usize] += whole;
+            run.count -= whole as u32;
+            if run.count > 0 {
+                self.offset = end - whole * len;
+                return;
+            }
+            bytes = end - whole * len;
+            self.offset = 0;
+            self.first += 1;
+        }
+        self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The bytes that a queue stands for, by pieces of one write after the other.
+    fn written(mut queue: Queue, book: &Book, step: usize) -> (Vec<u8>, [u64; KINDS]) {
+        let (mut bytes, mut done) = (Vec::new(), [0; KINDS]);
+        while let Some((piece, is_all)) = queue.piece(book) {
+            let taken = piece.len().min(step);
+            bytes.extend_from_slice(&piece[..taken]);
+            queue.advance(book, taken as u64, &mut done);
+            assert_eq!(queue.is_empty(), is_all && taken == piece.len());
+        }
+        (bytes, done)
+    }
+
+    /// The same by gathering writes.
+    fn gathered(mut queue: Queue, book: &Book) -> Vec<u8> {
+        let (mut bytes, mut done) = (Vec::new(), [0; KINDS]);
+        while !queue.is_empty() {
+            let mut slices = [IoSlice::new(&[]); MAX_SLICES];
+            let used = queue.pieces(book, &mut slices);
+            let before = bytes.len();
+            slices[..used].iter().for_each(|slice| bytes.extend_from_slice(slice));
+            queue.advance(book, (bytes.len() - before) as u64, &mut done);
+        }
+        bytes
+    }
+
+    fn queue(kinds: &[Kind]) -> Queue {
+        let mut queue = Queue::default();
+        kinds.iter().for_each(|kind| queue.push(*kind));
+        queue
+    }
+
+    /// The reply as it is on the wire.
+    fn plain(kind: Kind, body: u64) -> Vec<u8> {
+        let mut bytes = kind.head(body).into_bytes();
+        if kind.has_body() {
+            bytes.resize(bytes.len() + body as usize, b'x');
+        }
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn a_queue_is_its_replies_in_order(
+            kinds in proptest::collection::vec(proptest::sample::select(ALL.to_vec()), 1..40),
+            repeat in 1usize..200, step in 1usize..100_000, body in 0u64..300,
+        ) {
+            let kinds: Vec<Kind> = kinds.iter().flat_map(|kind| vec![*kind; 1 + repeat % 7 * 20]).collect();
+            let book = Book::new(body);
+            let want: Vec<u8> = kinds.iter().flat_map(|kind| plain(*kind, body)).collect();
+            let (got, done) = written(queue(&kinds), &book, step);
+            prop_assert!(got == want);
+            prop_assert_eq!(done.iter().sum::<u64>(), kinds.len() as u64);
+            prop_assert!(gathered(queue(&kinds), &book) == want);
+        }
+    }
+
+    #[test]
+    fn a_body_longer_than_a_block_is_whole() {
+        const BODY: u64 = 200_001;
+        let book = Book::new(BODY);
+        let kinds = [Kind::Ok, Kind::OkHead, Kind::Ok];
+        let want: Vec<u8> = kinds.iter().flat_map(|kind| plain(*kind, BODY)).collect();
+        assert!(written(queue(&kinds), &book, 70_000).0 == want);
+        assert!(gathered(queue(&kinds), &book) == want);
+        assert!(book.filler.len() < BODY as usize, "no copy of the body is kept");
+    }
+
+    #[test]
+    fn pipelined_replies_are_one_piece() {
+        let book = Book::new(70);
+        let (piece, is_all) = queue(&[Kind::Ok; 100]).piece(&book).unwrap();
+        assert_eq!((piece.len() as u64, is_all), (100 * book.len(Kind::Ok), true));
+    }
+
+    #[test]
+    fn every_kind_is_at_its_number() {
+        for (number, kind) in ALL.iter().enumerate() {
+            assert_eq!(*kind as usize, number);
+            let head = kind.head(5);
+            assert!(head.starts_with(&format!("HTTP/1.1 {} ", kind.status())), "{head}");
+            assert!(head.ends_with("\r\n\r\n"));
+        }
+    }
+}

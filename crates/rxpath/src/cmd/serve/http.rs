@@ -1,0 +1,354 @@
+//! `rxpath serve http`: the options, and the result for people.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use rxpath_core::{Bytes, CpuList, Fact, Nanos};
+use rxpath_load::http::serve::Serve;
+use rxpath_load::http::serve::options::{BusyPoll, Engine, ServeOptions, Sockets, Trigger};
+use rxpath_load::http::serve::result::{BusyPollResult, Interval, ServeResult, ThreadResult};
+use rxpath_load::workload::Workload;
+
+use crate::cmd::conduct::{ConductArgs, Ends, Rows, Shown, block, conduct, refuse};
+use crate::cmd::values::{nanoseconds, placed, quantiles, threads};
+use crate::exit::{Failure, Outcome};
+use crate::output::rates::grouped;
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum EngineArg {
+    /// epoll_wait, recv, send
+    Epoll,
+    /// io_uring: multishot accept and receive, provided buffers
+    Uring,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum TriggerArg {
+    /// A connection is reported once for new data
+    Edge,
+    /// A connection is reported as long as it has data
+    Level,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum SocketsArg {
+    /// All threads accept from one listener; each connection wakes one of them
+    Shared,
+    /// A listener per thread in one SO_REUSEPORT group
+    Reuseport,
+}
+
+/// `rxpath serve http …`
+#[derive(Debug, clap::Args)]
+pub struct ServeHttp {
+    /// Address to listen on: IP:PORT or [v6]:PORT; port 0 lets the kernel choose
+    addr: SocketAddr,
+    /// Threads, each with a loop of its own (default 1)
+    #[arg(short, long, value_name = "N")]
+    threads: Option<usize>,
+    /// CPU of each thread, one thread per entry: 1 or 0,2-3
+    #[arg(long, value_name = "LIST")]
+    cpu: Option<CpuList>,
+    /// Nice value of the threads
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
+    nice: Option<i32>,
+    /// How events are waited for and bytes are moved
+    #[arg(long, value_enum, default_value = "epoll")]
+    engine: EngineArg,
+    /// Most events of one wait
+    #[arg(long, value_name = "N", default_value = "1000")]
+    events: usize,
+    /// When epoll reports a connection
+    #[arg(long, value_enum, default_value = "edge")]
+    trigger: TriggerArg,
+    /// How threads share listeners
+    #[arg(long, value_enum, default_value = "shared")]
+    sockets: SocketsArg,
+    /// Longest wait in milliseconds; 0 = busy: the threads never sleep
+    #[arg(long, value_name = "MS", default_value = "1000", value_parser = clap::value_parser!(u16).range(0..=60_000))]
+    epoll_timeout: u16,
+    /// Poll the device for this many microseconds before sleeping: sockets and epoll sets
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u32).range(0..=0x7fff_ffff))]
+    busy_poll: Option<u32>,
+    /// Keep the interrupts off while polling: sockets and epoll sets
+    #[arg(long, requires = "busy_poll")]
+    prefer_busy_poll: bool,
+    /// Packets per poll; above 64 it needs CAP_NET_ADMIN
+    #[arg(long, value_name = "N", requires = "busy_poll", value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    busy_poll_budget: Option<u32>,
+    /// Receive buffer of a connection as the kernel accounts it (default: the kernel tunes it)
+    #[arg(long, value_name = "BYTES")]
+    rcvbuf: Option<Bytes>,
+    /// Send buffer of a connection as the kernel accounts it (default: the kernel tunes it)
+    #[arg(long, value_name = "BYTES")]
+    sndbuf: Option<Bytes>,
+    /// Simulated CPU work per request in nanoseconds (or with a unit: 2us)
+    #[arg(long, value_name = "NS", value_parser = nanoseconds)]
+    work: Option<u64>,
+    /// Body of the reply; the default makes a reply of 151 bytes in all
+    #[arg(long, value_name = "BYTES", default_value = "70")]
+    body: Bytes,
+    /// Longest head of a request; a longer one gets 431
+    #[arg(long, value_name = "BYTES", default_value = "16KiB")]
+    max_request: Bytes,
+    /// Longest body of a request; a longer one gets 413
+    #[arg(long, value_name = "BYTES", default_value = "1GiB")]
+    max_body: Bytes,
+    /// Most connections at a time (default: as many as there are descriptors, up to a million)
+    #[arg(long, value_name = "N")]
+    max_connections: Option<u64>,
+    /// Close a connection after this long without a request, or with one that does not come to its end; 0s = never
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    idle_timeout: Nanos,
+    /// End after this long without a request
+    #[arg(long, value_name = "TIME")]
+    idle_exit: Option<Nanos>,
+    /// Connections that may wait to be accepted (net.core.somaxconn caps it)
+    #[arg(long, value_name = "N", default_value = "4096")]
+    backlog: u32,
+    #[command(flatten)]
+    conduct: ConductArgs,
+}
+
+impl ServeHttp {
+    /// Serves to the end.
+    pub fn run(self) -> Outcome {
+        let ends = Ends {
+            after_first_ns: self.conduct.duration.map(|duration| duration.0),
+            idle_ns: self.idle_exit.map(|idle| idle.0),
+        };
+        let args = self.conduct.clone();
+        let serve = Serve::open(self.options()?).map_err(refuse)?;
+        conduct(serve, &args, ends)
+    }
+
+    fn options(self) -> Result<ServeOptions, Failure> {
+        let (threads, cpus) = threads(self.threads, self.cpu)?;
+        Ok(ServeOptions {
+            addr: self.addr,
+            threads,
+            cpus,
+            nice: self.nice,
+            engine: match self.engine {
+                EngineArg::Epoll => Engine::Epoll,
+                EngineArg::Uring => Engine::Uring,
+            },
+            events: self.events,
+            trigger: match self.trigger {
+                TriggerArg::Edge => Trigger::Edge,
+                TriggerArg::Level => Trigger::Level,
+            },
+            sockets: match self.sockets {
+                SocketsArg::Shared => Sockets::Shared,
+                SocketsArg::Reuseport => Sockets::Reuseport,
+            },
+            timeout_ms: self.epoll_timeout,
+            busy_poll: self.busy_poll.map(|poll_us| BusyPoll {
+                poll_us,
+                prefer: self.prefer_busy_poll,
+                budget_packets: self.busy_poll_budget,
+            }),
+            rcvbuf: self.rcvbuf.map(|bytes| bytes.0),
+            sndbuf: self.sndbuf.map(|bytes| bytes.0),
+            work_ns: self.work.unwrap_or(0),
+            body_bytes: self.body.0,
+            max_request_bytes: usize::try_from(self.max_request.0).unwrap_or(usize::MAX),
+            max_body_bytes: self.max_body.0,
+            max_connections: self.max_connections,
+            idle_timeout_ns: self.idle_timeout.0,
+            backlog: self.backlog,
+        })
+    }
+}
+
+impl Shown for Serve {
+    fn settings_text(&self) -> String {
+        let s = Workload::settings(self);
+        let word = |debug: String| debug.to_lowercase();
+        let wait = match s.timeout_ms {
+            0 => "never sleeps".to_owned(),
+            ms => format!("sleeps up to {ms} ms"),
+        };
+        let engine = match s.trigger {
+            Some(trigger) => format!("epoll, {} triggered", word(format!("{trigger:?}"))),
+            None => "io_uring, multishot accept and receive".into(),
+        };
+        let mut rows = vec![
+            ("threads", placed(s.threads_count, &s.cpus)),
+            ("engine", format!("{engine}, up to {} events a wait, {wait}", s.events)),
+            ("listeners", word(format!("{:?}", s.sockets))),
+            ("reply", format!("{} bytes of TCP payload, body {}", s.reply_bytes, s.body_bytes)),
+            (
+                "requests",
+                format!(
+                    "head up to {}, body up to {}",
+                    Bytes(s.max_request_bytes as u64),
+                    Bytes(s.max_body_bytes)
+                ),
+            ),
+            (
+                "connections",
+                format!(
+                    "up to {} ({} descriptors); {}",
+                    grouped(s.max_connections_count),
+                    grouped(s.descriptors_limit_count),
+                    match s.idle_timeout_ns {
+                        0 => "idle ones stay".into(),
+                        ns => format!("closed after {} idle", Nanos(ns)),
+                    }
+                ),
+            ),
+        ];
+        if let Some(poll) = &s.busy_poll {
+            let waits = match &poll.waits {
+                Fact::Ok { value } => format!("{} us", value.poll_us),
+                gap => gap.gap().unwrap_or_default(),
+            };
+            let text = format!(
+                "sockets {} us, prefer {}; waits {waits}",
+                poll.socket.poll_us, poll.socket.prefer
+            );
+            rows.push(("busy poll", text));
+        }
+        if s.work_ns > 0 {
+            rows.push(("work", format!("{} ns a request", s.work_ns)));
+        }
+        block(&format!("serve http {}", s.addr), &rows)
+    }
+
+    fn result_text(&self, r: &ServeResult) -> String {
+        let mut rows = vec![
+            ("requests", format!("{} in {:.3} s", grouped(r.requests_total), r.duration_s)),
+            ("rate", format!("{} requests/s", grouped(r.achieved_rps.round() as u64))),
+            ("replies", counts(&r.replies_total)),
+            (
+                "bytes",
+                format!("{} read, {} written", grouped(r.received_bytes), grouped(r.sent_bytes)),
+            ),
+            (
+                "connections",
+                format!(
+                    "{} accepted, at most {} at a time, {} open; closed: {}",
+                    grouped(r.connections.accepted_total),
+                    grouped(r.connections.open_max_count),
+                    grouped(r.connections.open_count),
+                    counts(&r.connections.closed_total)
+                ),
+            ),
+        ];
+        if let Some(times) = &r.read_to_reply_us {
+            rows.push(("read to reply", quantiles(times)));
+        }
+        for thread in &r.threads {
+            rows.push(("waits", waits(thread)));
+        }
+        let per_request = |count: f64| count / (r.requests_total.max(1) as f64);
+        rows.push((
+            "system calls",
+            format!(
+                "{} ({:.2} a request)",
+                grouped(r.calls_total),
+                per_request(r.calls_total as f64)
+            ),
+        ));
+        let cpu_us = per_request((r.cpu_user_s + r.cpu_system_s) * 1e6);
+        rows.push((
+            "CPU time",
+            format!(
+                "{:.3} s user, {:.3} s system ({cpu_us:.2} us a request)",
+                r.cpu_user_s, r.cpu_system_s
+            ),
+        ));
+        if let Some(poll) = &r.busy_poll {
+            rows.push(("busy poll", polled(poll)));
+        }
+        rows.push(("limit", r.limit.to_string()));
+        block("result", &rows)
+    }
+
+    fn set_rate(result: &mut ServeResult, rps: f64) {
+        result.achieved_rps = rps;
+    }
+
+    fn rows(&self, split: bool) -> Rows<Interval> {
+        let mut before = Interval { t_ns: rxpath_load::engine::clock::now_ns(), ..Interval::default() };
+        let (start_ns, mut printed) = (before.t_ns, 0u32);
+        Box::new(move |now| {
+            let span_s = now.t_ns.saturating_sub(before.t_ns) as f64 / 1e9;
+            if span_s <= 0.0 {
+                return None;
+            }
+            let mut text = String::new();
+            if printed.is_multiple_of(20) {
+                text += &heading();
+            }
+            printed += 1;
+            text += &row(start_ns, &before, now, span_s, split);
+            before = now.clone();
+            Some(text)
+        })
+    }
+}
+
+fn heading() -> String {
+    format!(
+        "{:>8}  {:>11}  {:>9}  {:>9}  {:>10}  {:>8}  {:>9}\n",
+        "s", "requests/s", "MiB/s in", "MiB/s out", "accepted/s", "open", "refused/s"
+    )
+}
+
+fn row(start_ns: u64, before: &Interval, now: &Interval, span_s: f64, split: bool) -> String {
+    let rate = |now: u64, before: u64| grouped(((now - before) as f64 / span_s).round() as u64);
+    let mib = |now: u64, before: u64| (now - before) as f64 / span_s / 1_048_576.0;
+    let mut text = format!(
+        "{:>8.1}  {:>11}  {:>9.2}  {:>9.2}  {:>10}  {:>8}  {:>9}\n",
+        (now.t_ns - start_ns) as f64 / 1e9,
+        rate(now.requests_total, before.requests_total),
+        mib(now.received_bytes, before.received_bytes),
+        mib(now.sent_bytes, before.sent_bytes),
+        rate(now.accepted_total, before.accepted_total),
+        grouped(now.open_count),
+        rate(now.refused_total, before.refused_total),
+    );
+    if split {
+        for (index, requests) in now.thread_requests_total.iter().enumerate() {
+            let earlier = before.thread_requests_total.get(index).copied().unwrap_or(0);
+            text += &format!("{:>14} {index}: {:>9}/s\n", "thread", rate(*requests, earlier));
+        }
+    }
+    text
+}
+
+/// `200: 5, 400: 1`, or `none`.
+fn counts(counts: &BTreeMap<String, u64>) -> String {
+    if counts.is_empty() {
+        return "none".into();
+    }
+    let parts: Vec<String> =
+        counts.iter().map(|(name, count)| format!("{name}: {}", grouped(*count))).collect();
+    parts.join(", ")
+}
+
+fn waits(thread: &ThreadResult) -> String {
+    let events = thread.events_per_wait.as_ref().map_or("no events".into(), |events| {
+        format!("{:.1} events each (p99 {}, max {})", events.mean, events.p99, events.max)
+    });
+    let asleep = thread.blocked_s.map_or(String::new(), |s| format!(", asleep {s:.3} s"));
+    let cpus = CpuList(thread.seen_cpus.clone());
+    format!(
+        "CPU {cpus}: {} ({} empty), {events}{asleep}",
+        grouped(thread.waits_total),
+        grouped(thread.empty_waits_total)
+    )
+}
+
+fn polled(poll: &BusyPollResult) -> String {
+    let packets = match &poll.busy_poll_rx_packets {
+        Fact::Ok { value } => format!("{} packets polled", grouped(*value)),
+        gap => gap.gap().unwrap_or_default(),
+    };
+    format!(
+        "{packets}; {} of {} connections came through NAPI",
+        poll.with_napi_count, poll.looked_at_count
+    )
+}
