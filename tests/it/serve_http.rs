@@ -78,9 +78,8 @@ fn replies_keep_the_order_of_their_requests() {
         let head = request("HEAD / HTTP/1.1", "");
         let post = request("POST / HTTP/1.1", "Content-Length: 3\r\n") + "abc";
         client.send(&format!("{GET}{head}{post}{head}{GET}"));
-        let heads: Vec<bool> = (0..5)
-            .map(|index| client.reply_to(index == 1 || index == 3).bytes < 151)
-            .collect();
+        let heads: Vec<bool> =
+            (0..5).map(|index| client.reply_to(index == 1 || index == 3).bytes < 151).collect();
         assert_eq!(heads, [false, true, false, true, false], "{engine:?}");
     }
 }
@@ -117,7 +116,10 @@ fn a_client_that_waits_for_100_gets_it() {
     client.send("ab");
     assert_eq!(client.reply().status, 200);
     let result = server.stop();
-    assert_eq!((&result["replies_total"]["100"], &result["requests_total"]), (&1.into(), &1.into()));
+    assert_eq!(
+        (&result["replies_total"]["100"], &result["requests_total"]),
+        (&1.into(), &1.into())
+    );
 }
 
 #[test]
@@ -201,9 +203,10 @@ fn a_thread_that_never_sleeps_says_so() {
 fn work_takes_its_time_and_shows_as_the_limit() {
     let server = Server::start(&["--work", "200us"]);
     let mut client = server.connect();
-    for _ in 0..50 {
-        client.send(&GET.repeat(20));
-        (0..20).for_each(|_| assert_eq!(client.reply().status, 200));
+    // All at once: between the first and the last it has nothing to wait for.
+    client.send(&GET.repeat(1000));
+    for _ in 0..1000 {
+        assert_eq!(client.reply().status, 200);
     }
     let result = server.stop();
     assert!(result["cpu_user_s"].as_f64() > Some(0.15), "{result}");
@@ -212,8 +215,7 @@ fn work_takes_its_time_and_shows_as_the_limit() {
 
 #[test]
 fn the_answer_has_its_schema() {
-    let schema: Value =
-        serde_json::from_slice(&rxpath(&["schema", "serve-http"]).stdout).unwrap();
+    let schema: Value = serde_json::from_slice(&rxpath(&["schema", "serve-http"]).stdout).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let mut child = std::process::Command::new(RXPATH)
         .args(["serve", "http", "127.0.0.1:0", "--json", "--idle-exit", "100ms"])
@@ -239,7 +241,8 @@ fn times_come_as_a_histogram_under_control() {
     assert!(server.next("interval")["open_count"].is_number());
     server.order("stop");
     let histogram = server.next("histogram");
-    assert_eq!((&histogram["name"], &histogram["unit"]), (&"read-to-reply".into(), &"ns".into()));
+    assert_eq!(histogram["name"], "read-to-reply");
+    assert!(histogram["hdr_v2_base64"].as_str().unwrap().len() > 20);
 }
 
 #[test]
@@ -266,7 +269,8 @@ fn what_cannot_be_is_refused_in_one_line() {
 /// Without the privilege the kernel refuses; with it, loopback has nothing to poll and the result says so.
 #[test]
 fn busy_polling_that_cannot_act_is_told() {
-    let probe = rxpath(&["serve", "http", "127.0.0.1:0", "--busy-poll", "50", "--idle-exit", "1ms"]);
+    let probe =
+        rxpath(&["serve", "http", "127.0.0.1:0", "--busy-poll", "50", "--idle-exit", "1ms"]);
     if !nix::unistd::geteuid().is_root() {
         let text = String::from_utf8_lossy(&probe.stderr).into_owned();
         assert_eq!(probe.status.code(), Some(3), "{text}");
@@ -275,7 +279,10 @@ fn busy_polling_that_cannot_act_is_told() {
     }
     let mut server = Server::start(&["--busy-poll", "50", "--busy-poll-budget", "16"]);
     let poll = &server.settings["busy_poll"];
-    assert_eq!((&poll["socket"]["poll_us"], &poll["socket"]["budget_packets"]), (&50.into(), &16.into()));
+    assert_eq!(
+        (&poll["socket"]["poll_us"], &poll["socket"]["budget_packets"]),
+        (&50.into(), &16.into())
+    );
     assert!(matches!(poll["waits"]["state"].as_str(), Some("ok" | "absent")), "{poll}");
     let mut client = server.connect();
     client.send(GET);

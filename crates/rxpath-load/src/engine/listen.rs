@@ -23,10 +23,7 @@ pub fn accept(listener: &Socket) -> io::Result<Socket> {
 
 /// Whether the process or the host ran out of descriptors or memory: waiting helps, trying again does not.
 pub fn is_exhaustion(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error(),
-        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
-    )
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
 }
 
 /// Starts to listen with this backlog (the kernel caps it at net.core.somaxconn).

@@ -109,8 +109,7 @@ impl Uring {
     ///
     /// **Source** `IORING_REGISTER_NAPI`, io_uring/napi.c (6.9).
     pub fn set_busy(&self, usecs: u32, prefer: bool) -> io::Result<()> {
-        let mut napi =
-            types::Napi::new().set_busy_poll_timeout(usecs).set_prefer_busy_poll(prefer);
+        let mut napi = types::Napi::new().set_busy_poll_timeout(usecs).set_prefer_busy_poll(prefer);
         self.ring.submitter().register_napi(&mut napi)
     }
 

@@ -375,12 +375,7 @@ impl EpollLoop {
 
 /// Writes as much of the queue as the socket takes.
 #[inline]
-fn write(
-    queue: &mut Queue,
-    conn: &Conn,
-    book: &Book,
-    counts: &mut Counts,
-) -> Result<Wrote, Errno> {
+fn write(queue: &mut Queue, conn: &Conn, book: &Book, counts: &mut Counts) -> Result<Wrote, Errno> {
     for _ in 0..MAX_WRITES {
         let Some((piece, is_all)) = queue.piece(book) else { return Ok(Wrote::All) };
         counts.calls += 1;
@@ -406,5 +401,7 @@ fn write(
 
 /// `EMFILE`, `ECONNABORTED`, ...
 pub(super) fn errno_name(error: &io::Error) -> String {
-    error.raw_os_error().map_or_else(|| error.to_string(), |raw| format!("{:?}", Errno::from_raw(raw)))
+    error
+        .raw_os_error()
+        .map_or_else(|| error.to_string(), |raw| format!("{:?}", Errno::from_raw(raw)))
 }

@@ -181,7 +181,8 @@ mod tests {
 
     #[test]
     fn what_is_no_chunk_is_refused() {
-        for bad in ["\r\n", "x\r\n", "5\nhello", "5\r\nhelloX\r\n", "-1\r\n", "0\r\n\r\r", "1;a\nb"] {
+        for bad in ["\r\n", "x\r\n", "5\nhello", "5\r\nhelloX\r\n", "-1\r\n", "0\r\n\r\r", "1;a\nb"]
+        {
             assert_eq!(skip(bad.as_bytes()), Err(Reject::BadRequest), "{bad:?}");
         }
     }

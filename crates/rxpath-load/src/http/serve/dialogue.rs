@@ -356,8 +356,7 @@ mod tests {
 
     #[test]
     fn a_client_that_waits_is_told_to_go_on() {
-        let head =
-            request("POST / HTTP/1.1", "Content-Length: 2\r\nExpect: 100-continue\r\n");
+        let head = request("POST / HTTP/1.1", "Content-Length: 2\r\nExpect: 100-continue\r\n");
         assert_eq!(talk(&[&head, "ab"]).0, [Kind::Continue, Kind::Ok]);
         // One that did not wait is not.
         assert_eq!(talk(&[&(head + "ab")]).0, [Kind::Ok]);

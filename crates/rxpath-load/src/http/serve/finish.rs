@@ -13,7 +13,7 @@ use crate::http::serve::options::Engine;
 use crate::http::serve::reply::ALL;
 use crate::http::serve::result::{BusyPollResult, Connections, ServeResult};
 use crate::http::serve::worker::Report;
-use crate::limit::{Limit, Who, any_busy, busy_text};
+use crate::limit::{BUSY_RATIO, Limit, Ran, Who, busy_text};
 use crate::quantiles::{Quantiles, merged};
 use crate::workload::Finished;
 
@@ -141,7 +141,10 @@ fn limit(serve: &Serve, reports: &[Report], result: &ServeResult) -> Limit {
         );
         return Limit { who, evidence };
     }
-    let is_busy = any_busy(&result.threads, result.duration_s) || share > 0.5;
+    let is_busy = result.threads.iter().any(|thread| {
+        let awake_s = thread.cpu_s() + thread.runqueue_s.unwrap_or(0.0);
+        awake_s >= BUSY_RATIO * result.duration_s
+    });
     let who = if is_busy { Who::Server } else { Who::NotHere };
     Limit { who, evidence: format!("{busy}{lost}") }
 }

@@ -32,8 +32,7 @@ pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     check(&options)?;
     check_cpus(&options.cpus)?;
     let mut warnings = Vec::new();
-    let limit =
-        listen::raise_descriptor_limit().map_err(|e| LoadError::io("RLIMIT_NOFILE", e))?;
+    let limit = listen::raise_descriptor_limit().map_err(|e| LoadError::io("RLIMIT_NOFILE", e))?;
     let listeners = open_listeners(&options, &mut warnings)?;
     let (epolls, busy_waits) = open_epolls(&options, &mut warnings)?;
     let book = Book::new(options.body_bytes);
@@ -95,8 +94,7 @@ fn open_listeners(
         sockets.push(socket);
     }
     for socket in &sockets {
-        listen::listen(socket, options.backlog)
-            .map_err(|e| listen::refusal("listen", addr, e))?;
+        listen::listen(socket, options.backlog).map_err(|e| listen::refusal("listen", addr, e))?;
     }
     Ok(sockets)
 }
@@ -145,9 +143,12 @@ fn configure(
         let code = format!("{code}-capped");
         if got < asked / 2 * 2 && !warnings.iter().any(|warning| warning.code == code) {
             warnings.push(
-                Warning::new(&code, format!("--{}: the kernel gave {got} of {asked} bytes", &code[..6]))
-                    .because(format!("{cap} caps {name} (the kernel doubles the number it is given)"))
-                    .cure(format!("run it as root or with CAP_NET_ADMIN, or raise {cap}")),
+                Warning::new(
+                    &code,
+                    format!("--{}: the kernel gave {got} of {asked} bytes", &code[..6]),
+                )
+                .because(format!("{cap} caps {name} (the kernel doubles the number it is given)"))
+                .cure(format!("run it as root or with CAP_NET_ADMIN, or raise {cap}")),
             );
         }
     }
@@ -186,7 +187,9 @@ fn open_epolls(
     if let (Some(_), Some(gap)) = (options.busy_poll, busy.gap()) {
         warnings.push(
             Warning::new("epoll-busy-poll", format!("the epoll sets do not poll: {gap}"))
-                .because("waits in epoll poll a device only by EPIOCSPARAMS or by net.core.busy_poll")
+                .because(
+                    "waits in epoll poll a device only by EPIOCSPARAMS or by net.core.busy_poll",
+                )
                 .cure("Linux 6.9 has it; before, set the sysctl net.core.busy_poll"),
         );
     }
@@ -238,9 +241,7 @@ fn settle(
         trigger: (options.engine == Engine::Epoll).then_some(options.trigger),
         sockets: options.sockets,
         timeout_ms: options.timeout_ms,
-        busy_poll: options
-            .busy_poll
-            .map(|socket| BusyPollSettings { socket, waits: busy_waits }),
+        busy_poll: options.busy_poll.map(|socket| BusyPollSettings { socket, waits: busy_waits }),
         rcvbuf_asked_bytes: options.rcvbuf,
         rcvbuf_bytes,
         sndbuf_asked_bytes: options.sndbuf,

@@ -374,7 +374,9 @@ mod tests {
             let mut slices = [IoSlice::new(&[]); MAX_SLICES];
             let used = queue.pieces(book, &mut slices);
             let before = bytes.len();
-            slices[..used].iter().for_each(|slice| bytes.extend_from_slice(slice));
+            for slice in &slices[..used] {
+                bytes.extend_from_slice(slice);
+            }
             queue.advance(book, (bytes.len() - before) as u64, &mut done);
         }
         bytes
@@ -382,7 +384,9 @@ mod tests {
 
     fn queue(kinds: &[Kind]) -> Queue {
         let mut queue = Queue::default();
-        kinds.iter().for_each(|kind| queue.push(*kind));
+        for kind in kinds {
+            queue.push(*kind);
+        }
         queue
     }
 

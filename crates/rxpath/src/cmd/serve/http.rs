@@ -271,7 +271,8 @@ impl Shown for Serve {
     }
 
     fn rows(&self, split: bool) -> Rows<Interval> {
-        let mut before = Interval { t_ns: rxpath_load::engine::clock::now_ns(), ..Interval::default() };
+        let mut before =
+            Interval { t_ns: rxpath_load::engine::clock::now_ns(), ..Interval::default() };
         let (start_ns, mut printed) = (before.t_ns, 0u32);
         Box::new(move |now| {
             let span_s = now.t_ns.saturating_sub(before.t_ns) as f64 / 1e9;
