@@ -3,9 +3,9 @@
 pub mod batch;
 pub mod clock;
 pub mod dial;
-pub mod nap;
 pub mod epoll;
 pub mod listen;
+pub mod nap;
 pub mod raw;
 pub mod socket;
 pub mod spin;
