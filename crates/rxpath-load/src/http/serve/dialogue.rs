@@ -7,6 +7,10 @@ use crate::http::serve::reply::{Kind, Queue};
 
 /// Longest head that is remembered.
 const MAX_KNOWN_BYTES: usize = 2048;
+/// First size of a buffer for the start of a head: most heads fit.
+const HELD_BYTES: usize = 512;
+/// Buffers made at the start.
+const FIRST_SPARE: usize = 4;
 /// Buffers kept for the next request that comes in pieces.
 const MAX_SPARE: usize = 64;
 
@@ -40,7 +44,7 @@ impl Desk {
             rules,
             known: Vec::with_capacity(MAX_KNOWN_BYTES),
             known_kind: Kind::Ok,
-            spare: Vec::with_capacity(MAX_SPARE),
+            spare: spare(),
             queue: Queue::default(),
         }
     }
@@ -66,12 +70,25 @@ impl Desk {
         self.queue.push(kind);
     }
 
+    fn buffer(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_else(|| Vec::with_capacity(HELD_BYTES))
+    }
+
     fn keep(&mut self, mut buffer: Vec<u8>) {
-        if self.spare.len() < MAX_SPARE && buffer.capacity() <= 2 * self.rules.max_head {
+        if self.spare.len() < MAX_SPARE
+            && buffer.capacity() <= HELD_BYTES.max(2 * self.rules.max_head)
+        {
             buffer.clear();
             self.spare.push(buffer);
         }
     }
+}
+
+/// A few buffers from the start, so that the first request in pieces costs no more than the others.
+fn spare() -> Vec<Vec<u8>> {
+    let mut spare = Vec::with_capacity(MAX_SPARE);
+    spare.resize_with(FIRST_SPARE, || Vec::with_capacity(HELD_BYTES));
+    spare
 }
 
 /// Where a connection stands.
@@ -129,7 +146,7 @@ impl Dialogue {
         }
         let (used, next) = self.walk(desk, input);
         if used < input.len() && next == Next::Open {
-            let mut held = desk.spare.pop().unwrap_or_default();
+            let mut held = desk.buffer();
             held.extend_from_slice(&input[used..]);
             self.held = Some(held);
         }
@@ -149,7 +166,7 @@ impl Dialogue {
         }
         let (used, next) = self.walk(desk, &held);
         if next == Next::Open && used < held.len() {
-            let mut rest = desk.spare.pop().unwrap_or_default();
+            let mut rest = desk.buffer();
             rest.extend_from_slice(&held[used..]);
             self.held = Some(rest);
         }

@@ -1,0 +1,97 @@
+//! The server's loops allocate nothing per request: a counting allocator watches its threads.
+
+#![allow(clippy::unwrap_used)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use rxpath_load::http::serve::Serve;
+use rxpath_load::http::serve::options::{Engine, ServeOptions, Trigger};
+
+struct Counting;
+
+static WORKERS_ALLOCATED: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static IS_CLIENT: Cell<bool> = const { Cell::new(false) };
+}
+
+fn note() {
+    if !IS_CLIENT.try_with(Cell::get).unwrap_or(true) {
+        WORKERS_ALLOCATED.fetch_add(1, SeqCst);
+    }
+}
+
+// SAFETY: every call goes to the system's allocator unchanged; counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        note();
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What clients say: alone, pipelined, another one, with bodies.
+const TALK: [&str; 4] = [
+    "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello",
+    "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+];
+const REPLY_BYTES: usize = 151;
+
+fn talk(streams: &mut [TcpStream], rounds: usize) {
+    let mut buffer = [0; 4096];
+    for round in 0..rounds {
+        for stream in streams.iter_mut() {
+            let text = TALK[round % TALK.len()];
+            // In two pieces: the server has to hold the start of a head.
+            let cut = if round % 3 == 0 { 10 } else { text.len() };
+            stream.write_all(&text.as_bytes()[..cut]).unwrap();
+            stream.write_all(&text.as_bytes()[cut..]).unwrap();
+            let mut left = REPLY_BYTES * text.matches("HTTP/1.1").count();
+            while left > 0 {
+                let got = stream.read(&mut buffer).unwrap();
+                assert!(got > 0, "closed");
+                left -= got;
+            }
+        }
+    }
+}
+
+fn allocations(change: impl FnOnce(&mut ServeOptions)) -> u64 {
+    let mut options = ServeOptions::new("127.0.0.1:0".parse().unwrap());
+    change(&mut options);
+    let serve = Serve::open(options).unwrap();
+    let mut streams: Vec<TcpStream> =
+        (0..8).map(|_| TcpStream::connect(serve.local()).unwrap()).collect();
+    for stream in &streams {
+        stream.set_nodelay(true).unwrap();
+    }
+    // The first requests make the buffers that are used again and again.
+    talk(&mut streams, 60);
+    let before = WORKERS_ALLOCATED.load(SeqCst);
+    talk(&mut streams, 600);
+    WORKERS_ALLOCATED.load(SeqCst) - before
+}
+
+// One test: the other threads of a test binary would count as workers.
+#[test]
+fn the_loops_allocate_nothing() {
+    IS_CLIENT.with(|client| client.set(true));
+    assert_eq!(allocations(|_| {}), 0, "epoll, edge");
+    assert_eq!(allocations(|options| options.trigger = Trigger::Level), 0, "epoll, level");
+    assert_eq!(allocations(|options| options.engine = Engine::Uring), 0, "io_uring");
+    assert!(WORKERS_ALLOCATED.load(SeqCst) > 0, "the allocator counts");
+}
