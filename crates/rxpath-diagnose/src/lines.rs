@@ -55,6 +55,12 @@ pub fn place(place: Place) -> &'static str {
         Place::UdpMemory => "the machine-wide UDP memory limit",
         Place::UdpMemoryUncounted => "the UDP memory limit (seen in the sockets only)",
         Place::UdpOther => "UDP, for another reason",
+        Place::ListenQueue => "the listen queue",
+        Place::SocketBacklog => "the socket's backlog",
+        Place::TcpReceiveQueue => "the TCP receive queue",
+        Place::TcpOutOfOrder => "the TCP out-of-order queue",
+        Place::TcpSequence => "TCP's timestamp check (PAWS)",
+        Place::TcpOther => "TCP, for another reason",
     }
 }
 

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use rxpath_core::Nanos;
 use serde::Serialize;
 
-use crate::scenario::spec::{Resolved, Variant, Workload};
+use crate::scenario::spec::{Protocol, Resolved, Variant, Workload};
 
 /// Time a trial takes beside its load: starting and draining both programs and reading counters.
 /// **Unit** ns. An estimate; the plan is a forecast, the run keeps to `time_limit`.
@@ -161,18 +161,29 @@ fn describe(variant: &Variant) -> Vec<String> {
 }
 
 /// The command of one side as it could be typed; ADDR stands for the lab's address.
-pub fn command_line(side: &str, workload: &Workload) -> String {
+pub fn command_line(side: &'static str, workload: &Workload) -> String {
     match workload {
-        Workload::Udp { absent: true, .. } => "# nothing listens".into(),
-        Workload::Udp { options, port, .. } => {
-            let words = ["rxpath".into(), side.into(), "udp".into(), format!("ADDR:{port}")];
-            words.into_iter().chain(options.iter().cloned()).collect::<Vec<_>>().join(" ")
+        Workload::Own(own) if own.absent => "# nothing listens".into(),
+        Workload::Own(own) => {
+            let words = program_words(side, own.protocol).into_iter().map(str::to_owned);
+            let addr = match (side, own.protocol) {
+                ("load", Protocol::Http) => format!("http://ADDR:{}/", own.port),
+                _ => format!("ADDR:{}", own.port),
+            };
+            let words = words.chain([addr]).chain(own.options.iter().cloned());
+            format!("rxpath {}", words.collect::<Vec<_>>().join(" "))
         }
-        Workload::External { command, cpus, .. } if cpus.is_empty() => command.join(" "),
-        Workload::External { command, cpus, .. } => {
-            format!("taskset -c {cpus} {}", command.join(" "))
+        Workload::External(external) if external.cpus.is_empty() => external.command.join(" "),
+        Workload::External(external) => {
+            format!("taskset -c {} {}", external.cpus, external.command.join(" "))
         }
     }
+}
+
+/// The subcommand of one side: `serve udp`, `load tcp rr`.
+pub fn program_words(side: &'static str, protocol: Protocol) -> Vec<&'static str> {
+    let words = if side == "serve" { protocol.serve_words() } else { protocol.load_words() };
+    std::iter::once(side).chain(words.iter().copied()).collect()
 }
 
 #[cfg(test)]

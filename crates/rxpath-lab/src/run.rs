@@ -4,6 +4,7 @@
 //! nothing behind but its directory, however it ends.
 
 pub mod headline;
+mod hlog;
 pub mod progress;
 pub mod series;
 pub mod summary;
@@ -33,7 +34,7 @@ use crate::error::LabError;
 use crate::plan;
 use crate::scenario::spec::{Resolved, Topology, Variant};
 use crate::trial::compose::{Number, compose};
-use crate::trial::conduct::{Job, conduct};
+use crate::trial::conduct::{Job, Raw, conduct};
 
 /// Trials that replace void ones, at most, for each planned trial.
 const REPLACEMENTS: u32 = 3;
@@ -179,6 +180,7 @@ fn first_manifest(
         started: started.to_string(),
         ended: None,
         epoch_offset_ns: epoch_offset_ns(),
+        main_metric: main_metric(resolved),
         variants: Vec::new(),
         trials: Vec::new(),
         comparisons: Vec::new(),
@@ -187,6 +189,13 @@ fn first_manifest(
         warnings: resolved.warnings.clone(),
         files: std::collections::BTreeMap::new(),
     }
+}
+
+/// The metric that a scenario is about: that of its first comparison's protocol.
+fn main_metric(resolved: &Resolved) -> String {
+    let here = |variant: &&Variant| variant.not_available.is_none();
+    let first = resolved.variants.iter().find(here).or(resolved.variants.first());
+    first.map_or("delivered_pps", |variant| variant.protocol().main_metric()).to_owned()
 }
 
 struct Running<'a> {
@@ -277,8 +286,10 @@ impl Running<'_> {
                 new,
             })?;
         }
+        let files = self.writer.directory().join("programs").join(format!("trial{}", number.trial));
         let job = Job {
             variant,
+            files: &files,
             trials: &self.resolved.trials,
             exe: self.options.exe,
             stop: self.options.stop,
@@ -296,10 +307,23 @@ impl Running<'_> {
         if let Some(error) = unwritten {
             return Err(error.into());
         }
-        for event in series::events(number.trial, &raw) {
+        for event in series::events(number.trial, variant.protocol(), &raw) {
             self.writer.event(&event)?;
         }
+        self.histograms(number.trial, &raw)?;
         compose(number, variant, bed.as_ref(), raw)
+    }
+
+    /// Keeps the times behind the programs' quantiles: quantiles of trials can't be merged, histograms can.
+    fn histograms(&mut self, trial: u32, raw: &Raw) -> Result<(), LabError> {
+        for (side, program) in [("load", &raw.load), ("serve", &raw.serve)] {
+            for (name, hdr_v2_base64) in &program.histograms {
+                let file = format!("trial{trial}-{side}-{name}");
+                let log = hlog::text(&file, raw.between.window_ns, hdr_v2_base64);
+                self.writer.histogram(&file, |out| out.write_all(log.as_bytes()))?;
+            }
+        }
+        Ok(())
     }
 
     fn bed(&self, variant: &Variant) -> Result<Box<dyn Bed>, LabError> {

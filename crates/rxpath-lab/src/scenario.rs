@@ -13,6 +13,7 @@ mod host_shape;
 mod keys;
 mod merge;
 mod place;
+mod protocol;
 mod raw;
 mod resolve;
 mod set;
@@ -24,7 +25,7 @@ pub use bundled::{bundled, load};
 pub use error::ScenarioError;
 pub use file::{ScenarioFile, parse};
 pub use host_shape::{CpuShape, HostShape};
-pub use keys::{METRICS, reference};
+pub use keys::reference;
 pub use resolve::resolve;
 
 #[cfg(test)]

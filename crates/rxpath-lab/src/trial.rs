@@ -7,6 +7,7 @@ pub mod conduct;
 pub mod evidence;
 pub mod external;
 pub mod kernel_lines;
+pub mod line;
 pub mod noise;
 pub mod observe;
 pub mod peer;

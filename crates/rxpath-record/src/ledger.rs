@@ -7,6 +7,7 @@ mod arriving;
 mod close;
 mod flow;
 pub mod input;
+mod segments;
 mod sending;
 mod term;
 mod udp;
@@ -15,6 +16,7 @@ mod view;
 
 pub use flow::waiting_packets;
 pub use input::{LedgerInput, Link, PathFacts, ReceiverSaid, SenderSaid};
+pub use segments::{SegmentInput, segments_between};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,7 +49,7 @@ pub enum Place {
     Netfilter,
     /// No socket on the port.
     NoListener,
-    /// Wrong UDP checksum.
+    /// Wrong checksum of UDP or TCP.
     Checksum,
     /// The socket's receive buffer was full.
     SocketBuffer,
@@ -57,6 +59,39 @@ pub enum Place {
     UdpMemoryUncounted,
     /// Any other UDP error (`InErrors` less its named parts).
     UdpOther,
+    /// The queue of connections that wait to be accepted, or of those that are being set up.
+    ListenQueue,
+    /// The backlog of a TCP socket that its owner held (`tcp_add_backlog`).
+    SocketBacklog,
+    /// The receive queue of a TCP socket: no memory, or no window.
+    TcpReceiveQueue,
+    /// The out-of-order queue of a TCP socket.
+    TcpOutOfOrder,
+    /// TCP refused the timestamps (PAWS).
+    TcpSequence,
+    /// TCP refused it for another reason.
+    TcpOther,
+}
+
+/// What a ledger counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LedgerUnit {
+    /// UDP datagrams, one direction.
+    #[default]
+    Datagram,
+    /// TCP segments, both directions.
+    Segment,
+}
+
+impl LedgerUnit {
+    /// The plural for people.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Datagram => "datagrams",
+            Self::Segment => "segments",
+        }
+    }
 }
 
 /// A second counter that moves with a drop. Shown beside it, never added.
@@ -87,16 +122,19 @@ pub struct Drop {
     pub cross_checks: Vec<CrossCheck>,
 }
 
-/// Where every datagram of a trial went.
+/// Where every datagram or segment of a trial went.
 ///
-/// **Unit** datagrams. **Source** counters named in each term.
+/// **Unit** the ledger's own. **Source** counters named in each term.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ledger {
-    /// Attempted by the sender.
+    /// What is counted.
+    #[serde(default)]
+    pub unit: LedgerUnit,
+    /// Attempted by the sender; of TCP: sent by either TCP, retransmissions among them.
     pub offered_packets: u64,
     /// Accepted by the sender's kernel.
     pub sent_packets: u64,
-    /// Read by the application.
+    /// Read by the application; of TCP: taken by the receiving TCP.
     pub delivered_packets: u64,
     /// Losses, in the order of the way.
     pub drops: Vec<Drop>,

@@ -41,6 +41,9 @@ pub struct Manifest {
     pub ended: Option<String>,
     /// Unix time minus `CLOCK_MONOTONIC`.
     pub epoch_offset_ns: i64,
+    /// The metric that the scenario is about.
+    #[serde(default = "delivered_pps")]
+    pub main_metric: String,
     /// The variants in the scenario's order.
     pub variants: Vec<VariantSummary>,
     /// Every trial in the order of running, void ones too.
@@ -55,6 +58,11 @@ pub struct Manifest {
     pub warnings: Vec<Warning>,
     /// Data files, relative to the run directory, with their SHA-256. `report.html` is not listed.
     pub files: BTreeMap<String, String>,
+}
+
+/// The main metric of runs that were written before there was another.
+fn delivered_pps() -> String {
+    "delivered_pps".into()
 }
 
 /// How a run ended.

@@ -477,6 +477,7 @@ fn manifest(id: &str, scenario: &str, kinds: &[Kind], trials: Vec<Trial>) -> Man
             .because("the scenario asks for up to 4")
             .cure("run it on a host with more CPUs")],
         files: BTreeMap::new(),
+        main_metric: "delivered_pps".into(),
         variants,
         trials,
         comparisons,

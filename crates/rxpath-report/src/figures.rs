@@ -36,10 +36,13 @@ fn roof(values: impl Iterator<Item = f64>) -> f64 {
     if top > 0.0 { top * 1.08 } else { 1.0 }
 }
 
-/// The interval of a median delivered rate in words, or why there is none.
-pub(crate) fn interval_text(interval: Option<[f64; 2]>) -> String {
+/// The interval of a median in words, or why there is none.
+pub(crate) fn interval_text(metric: &str, interval: Option<[f64; 2]>) -> String {
     match interval {
-        Some(_) => format!("95 % interval {}", per_variant::interval(interval, crate::number::pps)),
+        Some([low, high]) => {
+            let words = |value| crate::number::metric(metric, value);
+            format!("95 % interval {} … {}", words(low), words(high))
+        }
         None => "too few trials for an interval".into(),
     }
 }

@@ -51,27 +51,31 @@ fn variants(manifest: &Manifest, out: &mut String) {
     if manifest.variants.is_empty() {
         return;
     }
-    row(
-        out,
-        &["variant", "delivered, median", "95 % interval", "loss, of offered", "trials", "limit"],
-    );
+    let main = manifest.main_metric.as_str();
+    let heading = match main {
+        "delivered_pps" => "delivered, median".to_owned(),
+        other => format!("{}, median", words::metric(other)),
+    };
+    row(out, &["variant", &heading, "95 % interval", "loss, of offered", "trials", "limit"]);
     row(out, &["---", "---:", "---:", "---:", "---:", "---"]);
     for variant in &manifest.variants {
         let metric = |name: &str| {
             variant.metrics.get(name).map_or("–".into(), |m| number::metric(name, m.median))
         };
-        let interval = variant.metrics.get("delivered_pps").and_then(|m| m.interval);
+        let interval = variant.metrics.get(main).and_then(|m| m.interval);
         let limit = match (&variant.not_available, &variant.verdict) {
             (Some(why), _) => format!("not available: {why}"),
             (None, Some(verdict)) => words::stage(verdict.stage, verdict.cpu),
             (None, None) => "–".into(),
         };
         let interval = match interval {
-            Some([low, high]) => format!("{} … {}", number::pps(low), number::pps(high)),
+            Some([low, high]) => {
+                format!("{} … {}", number::metric(main, low), number::metric(main, high))
+            }
             None => "–".into(),
         };
         let trials = variant.trials_count.to_string();
-        let (delivered, loss) = (metric("delivered_pps"), metric("loss_ratio"));
+        let (delivered, loss) = (metric(main), metric("loss_ratio"));
         row(out, &[&variant.name, &delivered, &interval, &loss, &trials, &limit]);
     }
 }
@@ -108,7 +112,7 @@ fn ledger(run: &Run, out: &mut String) {
         return;
     }
     out.push('\n');
-    row(out, &["variant (median trial)", "place", "datagrams", "of offered"]);
+    row(out, &["variant (median trial)", "place", run.unit(), "of offered"]);
     row(out, &["---", "---", "---:", "---:"]);
     for (variant, trial) in shown {
         let ledger = &trial.ledger;

@@ -73,8 +73,16 @@ pub(crate) fn metric(name: &str, value: f64) -> String {
         return "–".into();
     }
     let ends = |suffix: &str| name.ends_with(suffix);
-    if ends("_pps") || ends("_rps") {
-        pps(value).replace("pps", if ends("_rps") { "rps" } else { "pps" })
+    if ends("_pps") {
+        pps(value)
+    } else if ends("_rps") {
+        scaled(value, &[("Mreq/s", 1e6), ("kreq/s", 1e3), ("req/s", 1.0)])
+    } else if ends("_tps") {
+        scaled(value, &[("M/s", 1e6), ("k/s", 1e3), ("/s", 1.0)])
+    } else if ends("_us_per_request") || ends("_us_per_transaction") {
+        format!("{} µs", plain(value))
+    } else if ends("_ns_per_kib") {
+        format!("{} ns", plain(value))
     } else if ends("_ns_per_packet") {
         format!("{} ns", plain(value))
     } else if ends("_ratio") {

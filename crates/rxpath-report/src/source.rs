@@ -44,6 +44,16 @@ impl Run {
         if self.manifest.scenario.is_empty() { &self.name } else { &self.manifest.scenario }
     }
 
+    /// The metric that the run is about.
+    pub(crate) fn main_metric(&self) -> &str {
+        &self.manifest.main_metric
+    }
+
+    /// What its ledgers count, in the plural.
+    pub(crate) fn unit(&self) -> &'static str {
+        self.manifest.trials.first().map_or("datagrams", |trial| trial.ledger.unit.word())
+    }
+
     /// Trials that count, of one variant, in the order of running.
     pub(crate) fn valid_trials<'a>(&'a self, variant: &'a str) -> impl Iterator<Item = &'a Trial> {
         self.manifest
@@ -52,9 +62,10 @@ impl Run {
             .filter(move |trial| trial.variant == variant && trial.void.is_none())
     }
 
-    /// The variant's trial whose delivered rate is nearest to the median: the one that is shown in pictures.
+    /// The variant's trial whose main metric is nearest to its median: the one that is shown in pictures.
     pub(crate) fn typical_trial<'a>(&'a self, variant: &'a str) -> Option<&'a Trial> {
-        let of = |trial: &Trial| trial.evidence.delivered_pps;
+        let main = self.main_metric();
+        let of = |trial: &Trial| trial.metrics.get(main).copied().unwrap_or(0.0);
         let mut rates: Vec<f64> = self.valid_trials(variant).map(of).collect();
         rates.sort_by(f64::total_cmp);
         let (low, high) = (rates.len().checked_sub(1)? / 2, rates.len() / 2);

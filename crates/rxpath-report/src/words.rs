@@ -17,11 +17,17 @@ pub(crate) fn place(place: Place) -> &'static str {
         Place::ReversePath => "reverse path filter",
         Place::Netfilter => "netfilter",
         Place::NoListener => "no listener",
-        Place::Checksum => "UDP checksum",
+        Place::Checksum => "checksum",
         Place::SocketBuffer => "socket receive buffer",
         Place::UdpMemory => "UDP memory limit",
         Place::UdpMemoryUncounted => "UDP memory, not counted by this kernel",
         Place::UdpOther => "other UDP errors",
+        Place::ListenQueue => "listen queue",
+        Place::SocketBacklog => "socket backlog",
+        Place::TcpReceiveQueue => "TCP receive queue",
+        Place::TcpOutOfOrder => "TCP out-of-order queue",
+        Place::TcpSequence => "TCP timestamps (PAWS)",
+        Place::TcpOther => "other TCP refusals",
     }
 }
 
@@ -36,7 +42,13 @@ pub(crate) fn stretch(place: Place) -> &'static str {
         | Place::SocketBuffer
         | Place::UdpMemory
         | Place::UdpMemoryUncounted
-        | Place::UdpOther => "socket",
+        | Place::UdpOther
+        | Place::ListenQueue
+        | Place::SocketBacklog
+        | Place::TcpReceiveQueue
+        | Place::TcpOutOfOrder
+        | Place::TcpSequence
+        | Place::TcpOther => "socket",
     }
 }
 
@@ -110,6 +122,15 @@ pub(crate) fn metric(name: &str) -> String {
         "loss_ratio" => "loss (of offered)".into(),
         "receiver_cpu_ns_per_packet" => "receiver CPU time per delivered datagram".into(),
         "sender_cpu_ns_per_packet" => "sender CPU time per sent datagram".into(),
+        "delivered_bps" => "delivered rate".into(),
+        "achieved_rps" => "answered requests".into(),
+        "achieved_tps" => "transactions".into(),
+        "server_cpu_us_per_request" => "server CPU time per request".into(),
+        "client_cpu_us_per_request" => "client CPU time per request".into(),
+        "server_cpu_us_per_transaction" => "server CPU time per transaction".into(),
+        "client_cpu_us_per_transaction" => "client CPU time per transaction".into(),
+        "receiver_cpu_ns_per_kib" => "receiver CPU time per KiB".into(),
+        "sender_cpu_ns_per_kib" => "sender CPU time per KiB".into(),
         other => other.replace('_', " "),
     }
 }

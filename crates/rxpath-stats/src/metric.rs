@@ -66,6 +66,108 @@ pub const METRICS: &[Metric] = &[
         good: Good::Up,
         what: "offered rate as a share of the asked rate",
     },
+    Metric {
+        name: "delivered_bps",
+        unit: "b/s",
+        good: Good::Up,
+        what: "payload bits that the receiving application read, per second of the window",
+    },
+    Metric {
+        name: "achieved_tps",
+        unit: "transactions/s",
+        good: Good::Up,
+        what: "requests that were answered over TCP, per second of the window",
+    },
+    Metric {
+        name: "achieved_rps",
+        unit: "requests/s",
+        good: Good::Up,
+        what: "HTTP requests that were answered, per second of the window",
+    },
+    Metric {
+        name: "service_time_p50_us",
+        unit: "us",
+        good: Good::Down,
+        what: "from sending a request to the end of its reply, median of the whole trial",
+    },
+    Metric {
+        name: "service_time_p99_us",
+        unit: "us",
+        good: Good::Down,
+        what: "from sending a request to the end of its reply, 99th percentile of the whole trial",
+    },
+    Metric {
+        name: "service_time_p999_us",
+        unit: "us",
+        good: Good::Down,
+        what: "from sending a request to the end of its reply, 99.9th percentile of the whole trial",
+    },
+    Metric {
+        name: "response_time_p50_us",
+        unit: "us",
+        good: Good::Down,
+        what: "from the intended time of a request to the end of its reply, median of the whole trial",
+    },
+    Metric {
+        name: "response_time_p99_us",
+        unit: "us",
+        good: Good::Down,
+        what: "from the intended time of a request to the end of its reply, 99th percentile of the whole trial",
+    },
+    Metric {
+        name: "response_time_p999_us",
+        unit: "us",
+        good: Good::Down,
+        what: "from the intended time of a request to the end of its reply, 99.9th percentile of the whole trial",
+    },
+    Metric {
+        name: "server_cpu_us_per_request",
+        unit: "us/request",
+        good: Good::Down,
+        what: "time of the server's threads on a CPU per request, softirqs on top of them included",
+    },
+    Metric {
+        name: "client_cpu_us_per_request",
+        unit: "us/request",
+        good: Good::Down,
+        what: "time of the client's threads on a CPU per request, softirqs on top of them included",
+    },
+    Metric {
+        name: "server_cpu_us_per_transaction",
+        unit: "us/transaction",
+        good: Good::Down,
+        what: "time of the server's threads on a CPU per transaction, softirqs on top of them included",
+    },
+    Metric {
+        name: "client_cpu_us_per_transaction",
+        unit: "us/transaction",
+        good: Good::Down,
+        what: "time of the client's threads on a CPU per transaction, softirqs on top of them included",
+    },
+    Metric {
+        name: "receiver_cpu_ns_per_kib",
+        unit: "ns/KiB",
+        good: Good::Down,
+        what: "time of the receiving threads on a CPU per KiB read, softirqs on top of them included",
+    },
+    Metric {
+        name: "sender_cpu_ns_per_kib",
+        unit: "ns/KiB",
+        good: Good::Down,
+        what: "time of the sending threads on a CPU per KiB delivered, softirqs inside their calls included",
+    },
+    Metric {
+        name: "retransmitted_ratio",
+        unit: "of sent first",
+        good: Good::Down,
+        what: "TCP segments sent again in the window, as a share of those sent for the first time",
+    },
+    Metric {
+        name: "errors_count",
+        unit: "errors",
+        good: Good::Down,
+        what: "requests of the whole trial that failed, of every kind",
+    },
 ];
 
 /// The metric of this name.
@@ -73,7 +175,33 @@ pub fn metric(name: &str) -> Option<&'static Metric> {
     METRICS.iter().find(|metric| metric.name == name)
 }
 
-/// The good direction of a metric by name; up for names that are not known.
+/// The good direction of a metric by name. Of names that are not known, times are better short and the rest large.
 pub fn good(name: &str) -> Good {
-    metric(name).map_or(Good::Up, |metric| metric.good)
+    let is_time = || ["_us", "_ms", "_ns"].iter().any(|unit| name.ends_with(unit));
+    let unknown = || if is_time() { Good::Down } else { Good::Up };
+    metric(name).map_or_else(unknown, |metric| metric.good)
+}
+
+/// The unit of a metric by name, as shown to people; empty for names that are not known.
+pub fn unit(name: &str) -> &'static str {
+    metric(name).map_or("", |metric| metric.unit)
+}
+
+/// What happened to that which a main metric counts: `delivered` or `answered`.
+pub fn verb(name: &str) -> &'static str {
+    if name.starts_with("achieved") { "answered" } else { "delivered" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_strangers_are_better_short() {
+        assert_eq!(good("load.latency_p99_us"), Good::Down);
+        assert_eq!(good("load.mean_rps"), Good::Up);
+        assert_eq!(good("loss_ratio"), Good::Down);
+        assert_eq!((unit("achieved_rps"), verb("achieved_rps")), ("requests/s", "answered"));
+        assert_eq!(unit("load.mean_rps"), "");
+    }
 }

@@ -62,8 +62,8 @@ pub(super) fn read(text: &str) -> Result<Metrics, OutputError> {
     }
     let errors =
         captures(text, r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)");
-    let errors = errors.iter().filter_map(|count| count.parse::<f64>().ok()).sum();
-    metrics.insert("socket_errors_count".into(), errors);
+    let errors: f64 = errors.iter().filter_map(|count| count.parse::<f64>().ok()).sum();
+    metrics.insert("socket_errors_count".into(), errors.max(0.0));
     let refused = captures(text, r"Non-2xx or 3xx responses: (\d+)");
     let refused = refused.first().and_then(|count| count.parse().ok()).unwrap_or(0.0);
     metrics.insert("non_2xx_count".into(), refused);

@@ -2,6 +2,7 @@
 
 use rxpath_core::units::si;
 use rxpath_record::manifest::{Comparison, Manifest, Outcome, Status};
+use rxpath_stats::metric;
 
 /// The headline: the largest decided difference and the limit of the variant it leads to.
 pub fn of(manifest: &Manifest) -> String {
@@ -12,18 +13,21 @@ pub fn of(manifest: &Manifest) -> String {
     match manifest.comparisons.iter().max_by(|a, b| weight(a).total_cmp(&weight(b))) {
         Some(largest) => said.push(difference(largest, manifest)),
         None => said.extend(manifest.variants.iter().find_map(|variant| {
-            let rate = variant.metrics.get("delivered_pps")?;
-            Some(format!("{}: {} datagrams/s delivered.", variant.name, si(rate.median)))
+            let main = &manifest.main_metric;
+            let rate = variant.metrics.get(main)?;
+            let (unit, verb) = (metric::unit(main), metric::verb(main));
+            Some(format!("{}: {} {unit} {verb}.", variant.name, si(rate.median)))
         })),
     }
     let lost: i64 =
         manifest.trials.iter().map(|trial| trial.ledger.unaccounted_packets.abs()).sum();
-    let datagrams: u64 = manifest.trials.iter().map(|trial| trial.ledger.offered_packets).sum();
-    if datagrams > 0 {
+    let unit = manifest.trials.first().map_or("datagrams", |trial| trial.ledger.unit.word());
+    let all_packets: u64 = manifest.trials.iter().map(|trial| trial.ledger.offered_packets).sum();
+    if all_packets > 0 {
         let all = if lost == 0 {
-            format!("All {datagrams} datagrams of all trials are accounted for.")
+            format!("All {all_packets} {unit} of all trials are accounted for.")
         } else {
-            format!("{lost} of {datagrams} datagrams are not accounted for.")
+            format!("{lost} of {all_packets} {unit} are not accounted for.")
         };
         said.push(all);
     }

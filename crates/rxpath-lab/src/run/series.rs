@@ -3,16 +3,26 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::Side;
-use rxpath_load::udp::result::Interval;
 use rxpath_record::event::{Event, What};
 
+use crate::scenario::spec::Protocol;
 use crate::trial::conduct::Raw;
+use crate::trial::line::Line;
 
 /// The samples of a trial, in the order of time per side.
-pub fn events(trial: u32, raw: &Raw) -> Vec<Event> {
+///
+/// Named after what the protocol counts: `offered_packets` and `delivered_packets`, `answered_requests_total` and
+/// `served_requests_total`.
+pub fn events(trial: u32, protocol: Protocol, raw: &Raw) -> Vec<Event> {
+    let counted = protocol.counted();
+    let (load, serve) = match protocol {
+        Protocol::Udp => ("offered", "delivered"),
+        Protocol::TcpStream => ("sent", "delivered"),
+        _ => ("answered", "served"),
+    };
     let sides = [
-        (Side::Tx, "offered_packets", &raw.load.lines),
-        (Side::Rx, "delivered_packets", &raw.serve.lines),
+        (Side::Tx, format!("{load}_{counted}"), &raw.load.lines),
+        (Side::Rx, format!("{serve}_{counted}"), &raw.serve.lines),
     ];
     sides
         .iter()
@@ -20,17 +30,16 @@ pub fn events(trial: u32, raw: &Raw) -> Vec<Event> {
         .collect()
 }
 
-fn event(trial: u32, (side, name): (Side, &str), line: &Interval) -> Event {
-    let packets =
-        if side == Side::Tx { line.offered_packets.unwrap_or(line.packets) } else { line.packets };
-    let mut values = BTreeMap::from([(name.to_owned(), packets as f64)]);
+fn event(trial: u32, (side, name): (Side, &str), line: &Line) -> Event {
+    let done = if side == Side::Tx { line.attempted.unwrap_or(line.done) } else { line.done };
+    let mut values = BTreeMap::from([(name.to_owned(), done as f64)]);
     let mut each = |metric: &str, entity: &str, list: &[u64]| {
         values.extend(
             list.iter().enumerate().map(|(i, n)| (format!("{metric}/{entity}{i}"), *n as f64)),
         );
     };
-    each(name, "thread", &line.thread_packets);
-    each(name, "socket", &line.socket_packets);
+    each(name, "thread", &line.thread_done);
+    each(name, "socket", &line.socket_done);
     each("rmem_bytes", "socket", &line.socket_rmem_bytes);
     each("drops_packets", "socket", &line.socket_drops_packets);
     if let Some(blocked) = line.blocked_s {

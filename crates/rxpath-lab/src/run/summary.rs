@@ -10,10 +10,7 @@ use rxpath_record::verdict::{PairedTrial, Verdict};
 use rxpath_stats::difference::{Word, difference};
 use rxpath_stats::{bootstrap, metric, quantile};
 
-use crate::scenario::spec::{Compare, Resolved, Variant, Workload};
-
-/// The metric of the noise floor and of the stop rule where a scenario names none.
-const MAIN: &str = "delivered_pps";
+use crate::scenario::spec::{Compare, Resolved, Variant};
 
 /// Recomputes everything that follows from the trials so far.
 pub fn update(resolved: &Resolved, manifest: &mut Manifest) {
@@ -36,7 +33,7 @@ pub fn update(resolved: &Resolved, manifest: &mut Manifest) {
         .iter()
         .filter_map(|compare| comparison(compare, resolved, &manifest.trials))
         .collect();
-    manifest.noise_floor = noise_floor(resolved, &manifest.trials);
+    manifest.noise_floor = noise_floor(resolved, manifest);
 }
 
 /// Valid trials of a variant in the counted blocks, in the order of running.
@@ -57,7 +54,8 @@ fn summary(variant: &Variant, manifest: &Manifest, resolved: &Resolved) -> Varia
         not_available: variant.not_available.clone(),
         trials_count: trials.len() as u32,
         metrics: metrics.collect(),
-        verdict: median_trial(&trials).and_then(|trial| trial.verdict.clone()),
+        verdict: median_trial(&trials, &manifest.main_metric)
+            .and_then(|trial| trial.verdict.clone()),
     }
 }
 
@@ -75,9 +73,9 @@ fn summarised(name: &str, trials: &[&Trial], seed: u64) -> Option<Metric> {
     })
 }
 
-/// The trial whose delivered rate is nearest to the median: the one whose verdict speaks for the variant.
-fn median_trial<'a>(trials: &[&'a Trial]) -> Option<&'a Trial> {
-    let rate = |trial: &Trial| trial.metrics.get(MAIN).copied().unwrap_or(0.0);
+/// The trial whose main metric is nearest to the median: the one whose verdict speaks for the variant.
+fn median_trial<'a>(trials: &[&'a Trial], main: &str) -> Option<&'a Trial> {
+    let rate = |trial: &Trial| trial.metrics.get(main).copied().unwrap_or(0.0);
     let middle = quantile::median(&trials.iter().map(|trial| rate(trial)).collect::<Vec<_>>())?;
     let distance = |trial: &Trial| (rate(trial) - middle).abs();
     trials.iter().copied().min_by(|a, b| distance(a).total_cmp(&distance(b)))
@@ -116,10 +114,15 @@ fn comparison(compare: &Compare, resolved: &Resolved, trials: &[Trial]) -> Optio
     })
 }
 
-fn noise_floor(resolved: &Resolved, trials: &[Trial]) -> Option<NoiseFloor> {
-    let metric = resolved.compare.first().map_or(MAIN, |compare| &compare.metric);
-    let twice: Vec<&Trial> =
-        trials.iter().filter(|trial| trial.block == 0 && trial.void.is_none()).take(2).collect();
+fn noise_floor(resolved: &Resolved, manifest: &Manifest) -> Option<NoiseFloor> {
+    let main = &manifest.main_metric;
+    let metric = resolved.compare.first().map_or(main, |compare| &compare.metric);
+    let twice: Vec<&Trial> = manifest
+        .trials
+        .iter()
+        .filter(|trial| trial.block == 0 && trial.void.is_none())
+        .take(2)
+        .collect();
     let [first, second] = twice.as_slice() else { return None };
     let (one, two) = (first.metrics.get(metric)?, second.metrics.get(metric)?);
     let same = first.variant == second.variant && *one > 0.0;
@@ -150,7 +153,8 @@ pub fn undecided(manifest: &Manifest, variant: &str) -> Option<(Verdict, PairedT
 /// Replaces a variant's verdict by the one that its paired trial decides.
 pub fn decide(manifest: &mut Manifest, variant: &str, primary: &Verdict, paired: &Trial) {
     let trials: Vec<&Trial> = valid(&manifest.trials, variant).collect();
-    let Some(evidence) = median_trial(&trials).map(|trial| trial.evidence.clone()) else { return };
+    let median = median_trial(&trials, &manifest.main_metric);
+    let Some(evidence) = median.map(|trial| trial.evidence.clone()) else { return };
     let decided = combine(primary, &evidence, &paired.evidence);
     if let Some(summary) = manifest.variants.iter_mut().find(|summary| summary.name == variant) {
         summary.verdict = Some(decided);
@@ -159,13 +163,9 @@ pub fn decide(manifest: &mut Manifest, variant: &str, primary: &Verdict, paired:
 
 /// A CPU of the variant's workloads that is not the sender's; the receiver's, when they differ.
 pub fn cpu_beside(variant: &Variant) -> Option<u32> {
-    let cpus = |side: &Workload| {
-        let (Workload::Udp { cpus, .. } | Workload::External { cpus, .. }) = side;
-        cpus.0.clone()
-    };
-    let sender = cpus(&variant.load);
+    let sender = &variant.load.cpus().0;
     let online =
         rxpath_host::Root::host().cpus("/sys/devices/system/cpu/online").unwrap_or_default();
-    let candidates = cpus(&variant.serve).into_iter().chain(online.0);
+    let candidates = variant.serve.cpus().0.iter().copied().chain(online.0);
     candidates.into_iter().find(|cpu| !sender.contains(cpu))
 }

@@ -2,9 +2,9 @@
 
 use rxpath_core::Warning;
 
-use super::error::Flaw;
-use super::keys::MAX_UDP_PAYLOAD;
-use super::spec::{Lab, Topology, Trials, Workload};
+use super::error::{Flaw, nearest};
+use super::keys::{MAX_UDP_PAYLOAD, find, names_in};
+use super::spec::{Lab, Protocol, Topology, Trials, Workload};
 use super::typed::Reader;
 
 /// Ethernet's own payload is the MTU; these are the headers inside it (RFC 791, RFC 8200, RFC 768).
@@ -26,6 +26,7 @@ pub(super) fn variant(
     lab: &Lab,
     sides: [&Workload; 2],
 ) -> Result<(), Flaw> {
+    protocol(reader)?;
     topology(reader, lab)?;
     napi(reader, lab)?;
     receiver(reader)?;
@@ -41,6 +42,38 @@ pub(super) fn variant(
 fn flaw(reader: &Reader<'_>, key: &str, wrong: String, right: impl Into<String>) -> Flaw {
     let at = reader.get(key).map_or(super::error::At::Line(1), |setting| setting.at.clone());
     Flaw::new(&at, wrong, right)
+}
+
+/// Both sides speak one protocol, and each option is one of it.
+fn protocol(reader: &Reader<'_>) -> Result<(), Flaw> {
+    if let (Some(serve), Some(load)) = (reader.text("serve.protocol"), reader.text("load.protocol"))
+        && serve != load
+    {
+        let wrong = format!("`load.protocol` is {load} and `serve.protocol` is {serve}");
+        return Err(flaw(reader, "load.protocol", wrong, "set one of them"));
+    }
+    let spoken = reader.protocol();
+    for name in reader.merged.keys() {
+        let Some(key) = find(name).filter(|key| !key.fits(spoken)) else { continue };
+        let words: Vec<&str> = key.protocols.iter().map(|protocol| protocol.word()).collect();
+        let wrong =
+            format!("`{name}` is an option of {}, not of {}", words.join(" and "), spoken.word());
+        return Err(flaw(reader, name, wrong, instead_for(name, spoken, &words)));
+    }
+    Ok(())
+}
+
+fn instead_for(name: &str, spoken: Protocol, words: &[&str]) -> String {
+    let (section, own) = name.split_once('.').unwrap_or(("", name));
+    let known = names_in(section)
+        .into_iter()
+        .filter(|known| find(&format!("{section}.{known}")).is_some_and(|key| key.fits(spoken)));
+    match nearest(own, known) {
+        Some(near) => format!("did you mean `{section}.{near}`?"),
+        None => {
+            format!("leave it out, or set serve.protocol = \"{}\"", words.first().unwrap_or(&"udp"))
+        }
+    }
 }
 
 fn topology(reader: &Reader<'_>, lab: &Lab) -> Result<(), Flaw> {
@@ -102,7 +135,7 @@ fn receiver(reader: &Reader<'_>) -> Result<(), Flaw> {
 
 fn program(reader: &Reader<'_>, side: &str) -> Result<(), Flaw> {
     let command = format!("{side}.command");
-    for name in ["parser", "ready"] {
+    for name in ["parser", "files", "ready"] {
         let key = format!("{side}.{name}");
         if reader.get(&key).is_some() && reader.get(&command).is_none() {
             let wrong = format!("`{key}` is about another program and `{command}` names none");
@@ -114,10 +147,10 @@ fn program(reader: &Reader<'_>, side: &str) -> Result<(), Flaw> {
 
 fn threads(reader: &Reader<'_>, side: &str, workload: &Workload) -> Result<(), Flaw> {
     let key = format!("{side}.threads");
-    let (Some(threads), Workload::Udp { cpus, .. }) = (reader.number(&key), workload) else {
+    let (Some(threads), Workload::Own(own)) = (reader.number(&key), workload) else {
         return Ok(());
     };
-    let pinned = cpus.as_slice().len() as u64;
+    let pinned = own.cpus.as_slice().len() as u64;
     if pinned != 0 && pinned != threads {
         let wrong = format!("`{key}` is {threads} and `{side}.cpu` names {pinned}");
         return Err(flaw(reader, &key, wrong, "leave threads out: it is one thread per CPU"));
@@ -143,6 +176,9 @@ fn sender(reader: &Reader<'_>) -> Result<(), Flaw> {
 
 fn size(reader: &mut Reader<'_>, lab: &Lab) -> Result<(), Flaw> {
     let Some(size) = reader.number("load.size") else { return Ok(()) };
+    if reader.protocol() != Protocol::Udp {
+        return Ok(());
+    }
     let headers = if lab.ipv6 { IPV6_UDP } else { IPV4_UDP };
     let fits = u64::from(lab.mtu_bytes).saturating_sub(headers);
     if lab.topology == Topology::Local {

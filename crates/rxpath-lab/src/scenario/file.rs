@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use rxpath_stats::metric::METRICS;
+
 use super::error::{At, Flaw, ScenarioError, suggestion};
-use super::keys::{Key, METRICS, find, instead_of};
+use super::keys::{Key, find, instead_of};
 use super::merge::{Overlay, SECTIONS, read_key, read_section, tables_of, text_of, unknown};
 use super::raw::{Entry, Raw, parse_file};
 use super::spec::Parser;
@@ -48,7 +50,8 @@ pub(super) struct Axis {
 /// One `[[compare]]`.
 #[derive(Clone, Debug)]
 pub(super) struct CompareFile {
-    pub metric: String,
+    /// Without one it is the main metric of what the variants speak.
+    pub metric: Option<String>,
     pub base: String,
     pub variant: String,
     pub expected: Option<String>,
@@ -252,8 +255,7 @@ fn read_compare(entry: &Entry, file: &mut ScenarioFile) -> Result<(), Flaw> {
             return Err(Flaw::new(&at, wrong, "name another base; trials.aa measures the noise"));
         }
         let expected = one_of("expected", "direction", &["up", "down", "same"])?;
-        let metric =
-            metric.unwrap_or_else(|| METRICS.first().map_or_else(String::new, |m| (*m).into()));
+        let metric = metric.map(|name| with_side(name, &metrics));
         file.compare.push(CompareFile { metric, base, variant, expected });
     }
     Ok(())
@@ -269,13 +271,14 @@ impl ScenarioFile {
     fn metrics(&self) -> Vec<String> {
         let overlays = std::iter::once(&self.base).chain(self.variants.iter().map(|v| &v.own));
         let parsers = overlays.flat_map(|overlay| {
-            ["serve.parser", "load.parser"].into_iter().filter_map(|key| overlay.get(key))
+            let of = |side| Some((side, overlay.get(format!("{side}.parser").as_str())?));
+            ["serve", "load"].into_iter().filter_map(of)
         });
-        let own = parsers.flat_map(|setting| match &setting.value {
-            Value::Parser(parser) => parser_metrics(parser),
+        let own = parsers.flat_map(|(side, setting)| match &setting.value {
+            Value::Parser(parser) => parser_metrics(side, parser),
             _ => Vec::new(),
         });
-        METRICS.iter().map(|name| (*name).to_owned()).chain(own).collect()
+        METRICS.iter().map(|metric| metric.name.to_owned()).chain(own).collect()
     }
 
     /// Adds `key = value` of a `--set` to the base or to one variant.
@@ -293,6 +296,17 @@ impl ScenarioFile {
     }
 }
 
-fn parser_metrics(parser: &Parser) -> Vec<String> {
-    crate::output::metric_names(parser)
+/// A parser's metrics by their full names and, so that a file can leave the side out, by their own.
+fn parser_metrics(side: &str, parser: &Parser) -> Vec<String> {
+    let names = crate::output::metric_names(parser);
+    names.into_iter().flat_map(|name| [format!("{side}.{name}"), name]).collect()
+}
+
+/// The full name of a parser's metric that was named without its side; the load's comes first.
+fn with_side(name: String, known: &[&str]) -> String {
+    if METRICS.iter().any(|metric| metric.name == name) {
+        return name;
+    }
+    let full = ["load", "serve"].map(|side| format!("{side}.{name}"));
+    full.into_iter().find(|full| known.contains(&full.as_str())).unwrap_or(name)
 }

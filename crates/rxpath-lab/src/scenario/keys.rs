@@ -1,8 +1,10 @@
 //! Every key that a scenario can set, with its type and range. A new setting is one line here and,
 //! for a lab setting, one line in `typed`.
 //!
-//! Keys of `[serve]` and `[load]` are the long options of `rxpath serve udp` and `rxpath load udp`
-//! with `_` for `-`, except those marked as not an option.
+//! Keys of `[serve]` and `[load]` are the long options of `rxpath serve` and `rxpath load` of the scenario's
+//! protocol with `_` for `-`, except those marked as not an option.
+
+use super::protocol::Protocol;
 
 /// One key.
 #[derive(Clone, Copy, Debug)]
@@ -10,8 +12,17 @@ pub(super) struct Key {
     /// Dotted name: `serve.batch`.
     pub name: &'static str,
     pub kind: Kind,
+    /// The protocols that have it; none named = all.
+    pub protocols: &'static [Protocol],
     /// One line for the reference.
     pub doc: &'static str,
+}
+
+impl Key {
+    /// Whether a workload of this protocol has it.
+    pub fn fits(&self, protocol: Protocol) -> bool {
+        self.protocols.is_empty() || self.protocols.contains(&protocol)
+    }
 }
 
 /// The type of a value.
@@ -52,8 +63,30 @@ const MAX_SEGMENTS: u64 = 128;
 /// `UIO_MAXIOV` (include/uapi/linux/uio.h): most messages that one sendmmsg or recvmmsg takes.
 const MAX_BATCH: u64 = 1024;
 
+const UDP: &[Protocol] = &[Protocol::Udp];
+const HTTP: &[Protocol] = &[Protocol::Http];
+const STREAM: &[Protocol] = &[Protocol::TcpStream];
+const TCP: &[Protocol] = &[Protocol::TcpStream, Protocol::TcpRr, Protocol::TcpCrr];
+const UDP_TCP: &[Protocol] =
+    &[Protocol::Udp, Protocol::TcpStream, Protocol::TcpRr, Protocol::TcpCrr];
+const OVER_TCP: &[Protocol] =
+    &[Protocol::TcpStream, Protocol::TcpRr, Protocol::TcpCrr, Protocol::Http];
+const UDP_HTTP: &[Protocol] = &[Protocol::Udp, Protocol::Http];
+/// All but streams, whose rate is in bits.
+const COUNTED: &[Protocol] = &[Protocol::Udp, Protocol::TcpRr, Protocol::TcpCrr, Protocol::Http];
+
 const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
-    Key { name, kind, doc }
+    of(&[], name, kind, doc)
+}
+
+/// A key that only some protocols have.
+const fn of(
+    protocols: &'static [Protocol],
+    name: &'static str,
+    kind: Kind,
+    doc: &'static str,
+) -> Key {
+    Key { name, kind, protocols, doc }
 }
 
 /// All keys, in the order in which options are put on a command line.
@@ -81,46 +114,69 @@ pub(super) const KEYS: &[Key] = &[
     key("lab.iptables_rx", Kind::Lines, "iptables command lines (without the word) of the receiver's namespace"),
     key("lab.qdisc_tx", Kind::Qdisc, "queueing discipline of the sender's end"),
 
+    key("serve.protocol", Kind::Choice(Protocol::WORDS), "what both sides speak (not an option)"),
     key("serve.absent", Kind::Bool, "nothing listens (not an option)"),
     key("serve.command", Kind::Command, "another program as receiver (not an option)"),
     key("serve.parser", Kind::Parser, "how that program's output becomes numbers (not an option)"),
-    key("serve.ready", Kind::Text, "its line that says that it is ready (not an option)"),
-    key("serve.port", Kind::Int(1, 65_535), "UDP port (not an option)"),
+    key("serve.files", Kind::Names, "files for that program: name to text, written into {dir} (not an option)"),
+    key("serve.ready", Kind::Text, "its line that says that it is ready; default: its port is bound (not an option)"),
+    key("serve.port", Kind::Int(1, 65_535), "port (not an option)"),
     key("serve.cpu", Kind::Cpus, "one thread per CPU of the list"),
     key("serve.threads", Kind::Int(1, 256), "threads"),
-    key("serve.batch", Kind::Int(1, MAX_BATCH), "datagrams per recvmmsg; 1 = one call per datagram"),
+    of(UDP, "serve.batch", Kind::Int(1, MAX_BATCH), "datagrams per recvmmsg; 1 = one call per datagram"),
     key("serve.sockets", Kind::Choice(&["shared", "reuseport"]), "one socket for all threads, or one each"),
-    key("serve.steer", Kind::Choice(&["hash", "cpu"]), "how SO_REUSEPORT chooses a socket"),
-    key("serve.gro", Kind::Bool, "read aggregates (UDP_GRO)"),
-    key("serve.busy_poll", Kind::Nanos(1_000, S), "busy polling time (SO_BUSY_POLL)"),
-    key("serve.prefer_busy_poll", Kind::Bool, "keep interrupts off while polling (SO_PREFER_BUSY_POLL)"),
-    key("serve.busy_poll_budget", Kind::Int(1, 65_535), "packets per poll (SO_BUSY_POLL_BUDGET)"),
+    of(UDP, "serve.steer", Kind::Choice(&["hash", "cpu"]), "how SO_REUSEPORT chooses a socket"),
+    of(UDP, "serve.gro", Kind::Bool, "read aggregates (UDP_GRO)"),
+    of(UDP_HTTP, "serve.busy_poll", Kind::Nanos(1_000, S), "busy polling time (SO_BUSY_POLL)"),
+    of(UDP_HTTP, "serve.prefer_busy_poll", Kind::Bool, "keep interrupts off while polling (SO_PREFER_BUSY_POLL)"),
+    of(UDP_HTTP, "serve.busy_poll_budget", Kind::Int(1, 65_535), "packets per poll (SO_BUSY_POLL_BUDGET)"),
     key("serve.nice", Kind::Signed(-20, 19), "nice value of the threads"),
     key("serve.rcvbuf", Kind::Bytes(1, INT_MAX), "receive buffer to get (sk_rcvbuf, what SO_RCVBUF doubles)"),
-    key("serve.work", Kind::Nanos(0, S), "simulated work per datagram"),
-    key("serve.sleep", Kind::Nanos(0, 60 * S), "length of a stall"),
-    key("serve.every", Kind::Nanos(1_000, 600 * S), "time from stall to stall"),
-    key("serve.nap", Kind::Nanos(1_000, S), "sleep after emptying the socket instead of being woken by each datagram"),
-    key("serve.stamps", Kind::Bool, "kernel receive stamps: time in the socket's queue"),
+    key("serve.work", Kind::Nanos(0, S), "simulated work per datagram, read, transaction or request"),
+    of(UDP_TCP, "serve.sleep", Kind::Nanos(0, 60 * S), "length of a stall"),
+    of(UDP_TCP, "serve.every", Kind::Nanos(1_000, 600 * S), "time from stall to stall"),
+    of(UDP, "serve.nap", Kind::Nanos(1_000, S), "sleep after emptying the socket instead of being woken by each datagram"),
+    of(UDP, "serve.stamps", Kind::Bool, "kernel receive stamps: time in the socket's queue"),
+    of(OVER_TCP, "serve.sndbuf", Kind::Bytes(1, INT_MAX), "send buffer of each connection"),
+    of(HTTP, "serve.engine", Kind::Choice(&["epoll", "uring"]), "how the server waits and moves data"),
+    of(HTTP, "serve.events", Kind::Int(1, 65_536), "events taken per wait"),
+    of(HTTP, "serve.trigger", Kind::Choice(&["edge", "level"]), "when epoll tells of a socket"),
+    of(HTTP, "serve.epoll_timeout", Kind::Int(0, 60_000), "longest wait in ms; 0 = never block"),
+    of(HTTP, "serve.body", Kind::Bytes(0, 1 << 30), "bytes of the reply's body"),
+    of(HTTP, "serve.backlog", Kind::Int(1, 65_535), "accept queue of the listener"),
+    of(HTTP, "serve.max_connections", Kind::Int(1, 10_000_000), "connections at once"),
 
+    key("load.protocol", Kind::Choice(Protocol::WORDS), "the same as serve.protocol, which of them is set is one (not an option)"),
     key("load.command", Kind::Command, "another program as sender (not an option)"),
     key("load.parser", Kind::Parser, "how that program's output becomes numbers (not an option)"),
+    key("load.files", Kind::Names, "files for that program: name to text, written into {dir} (not an option)"),
     key("load.ready", Kind::Text, "its line that says that it is ready (not an option)"),
-    key("load.port", Kind::Int(1, 65_535), "UDP port (not an option)"),
+    key("load.port", Kind::Int(1, 65_535), "port (not an option)"),
     key("load.cpu", Kind::Cpus, "one thread per CPU of the list"),
     key("load.threads", Kind::Int(1, 256), "threads"),
-    key("load.size", Kind::Bytes(0, 65_507), "payload bytes of a datagram"),
-    key("load.rate", Kind::Count(1, 1_000_000_000), "datagrams per second, all threads; default = as fast as possible"),
-    key("load.pacing", Kind::Choice(&["auto", "spin", "sleep"]), "how the schedule of load.rate is waited for"),
+    of(UDP, "load.size", Kind::Bytes(0, 65_507), "payload bytes of a datagram"),
+    of(COUNTED, "load.rate", Kind::Count(1, 1_000_000_000), "datagrams, transactions or requests per second, all threads; default = as fast as possible"),
+    of(STREAM, "load.bitrate", Kind::Count(1, 1_000_000_000_000), "bits per second, all connections; default = as fast as possible"),
+    of(UDP_HTTP, "load.pacing", Kind::Choice(&["auto", "spin", "sleep"]), "how the schedule of load.rate is waited for"),
     key("load.nice", Kind::Signed(-20, 19), "nice value of the threads"),
-    key("load.batch", Kind::Int(1, MAX_BATCH), "messages per sendmmsg; 1 = one call per datagram"),
-    key("load.gso", Kind::Int(1, MAX_SEGMENTS), "datagrams per GSO send (UDP_SEGMENT)"),
-    key("load.flows", Kind::Int(1, 65_535), "source ports"),
-    key("load.source_port", Kind::Int(1, 65_535), "first source port"),
-    key("load.unconnected", Kind::Bool, "sockets without a connected peer, so that hashes follow addresses"),
-    key("load.corrupt", Kind::Choice(&["checksum"]), "send damaged datagrams"),
-    key("load.sndbuf", Kind::Bytes(1, INT_MAX), "send buffer to get instead of the large one that keeps the loop open"),
-    key("load.count", Kind::Count(1, u64::MAX), "datagrams in all, then stop"),
+    of(UDP, "load.batch", Kind::Int(1, MAX_BATCH), "messages per sendmmsg; 1 = one call per datagram"),
+    of(UDP, "load.gso", Kind::Int(1, MAX_SEGMENTS), "datagrams per GSO send (UDP_SEGMENT)"),
+    of(UDP, "load.flows", Kind::Int(1, 65_535), "source ports"),
+    of(UDP, "load.source_port", Kind::Int(1, 65_535), "first source port"),
+    of(UDP, "load.unconnected", Kind::Bool, "sockets without a connected peer, so that hashes follow addresses"),
+    of(UDP, "load.corrupt", Kind::Choice(&["checksum"]), "send damaged datagrams"),
+    of(UDP_TCP, "load.sndbuf", Kind::Bytes(1, INT_MAX), "send buffer to get (with UDP instead of the large one that keeps the loop open)"),
+    of(TCP, "load.rcvbuf", Kind::Bytes(1, INT_MAX), "receive buffer of each connection"),
+    of(UDP, "load.count", Kind::Count(1, u64::MAX), "datagrams in all, then stop"),
+    of(OVER_TCP, "load.connections", Kind::Int(1, 1_000_000), "connections, all threads"),
+    of(HTTP, "load.pipeline", Kind::Int(1, 1024), "requests in flight per connection"),
+    of(HTTP, "load.requests", Kind::Count(1, u64::MAX), "requests in all, then stop"),
+    of(HTTP, "load.method", Kind::Text, "method of the request"),
+    of(HTTP, "load.header", Kind::Lines, "further header lines"),
+    of(HTTP, "load.body", Kind::Text, "body of the request"),
+    of(HTTP, "load.timeout", Kind::Nanos(1_000_000, 600 * S), "longest wait for a reply"),
+    of(HTTP, "load.no_keepalive", Kind::Bool, "a new connection for each request"),
+    of(HTTP, "load.engine", Kind::Choice(&["epoll", "uring"]), "how the client waits and moves data"),
 
     key("trials.blocks", Kind::Int(1, 1000), "blocks at least, the A/A block not counted"),
     key("trials.max_blocks", Kind::Int(1, 1000), "blocks at most"),
@@ -139,17 +195,6 @@ pub(super) const MAX_UDP_PAYLOAD: u64 = 65_507;
 
 /// Rulesets and commands longer than this are refused: they belong in a file of their own.
 pub(super) const MAX_TEXT: usize = MIB as usize;
-
-/// Metrics that the built-in workloads have, as `[[compare]]` names them.
-pub const METRICS: &[&str] = &[
-    "delivered_pps",
-    "offered_pps",
-    "loss_ratio",
-    "receiver_cpu_ns_per_packet",
-    "sender_cpu_ns_per_packet",
-    "achieved_ratio",
-    "blocked_ratio",
-];
 
 /// The key of that name.
 pub(super) fn find(name: &str) -> Option<&'static Key> {

@@ -9,11 +9,10 @@ use super::check;
 use super::error::{Flaw, ScenarioError};
 use super::file::{Axis, ScenarioFile};
 use super::host_shape::HostShape;
-use super::keys::METRICS;
 use super::merge::{Overlay, lay};
 use super::place::Places;
 use super::set;
-use super::spec::{Compare, Resolved, Variant, Workload};
+use super::spec::{Compare, Resolved, Variant};
 use super::typed::Reader;
 use super::value::{Setting, Value};
 
@@ -83,7 +82,7 @@ fn resolve_variant(
     }
     let mut settings = differences(base, &merged, &made.over);
     for (key, workload) in [("serve.cpu", &serve), ("load.cpu", &load)] {
-        let (Workload::Udp { cpus, .. } | Workload::External { cpus, .. }) = workload;
+        let cpus = workload.cpus();
         if let (Some(value), false) = (settings.get_mut(key), cpus.is_empty()) {
             *value = cpus.to_string().into();
         }
@@ -173,13 +172,14 @@ fn compare(file: &ScenarioFile, variants: &[Variant]) -> Vec<Compare> {
         .filter(|variant| variant.not_available.is_none())
         .map(|variant| variant.name.as_str())
         .collect();
+    let first = variants.iter().find(|variant| variant.not_available.is_none());
+    let main = first.map_or("delivered_pps", |variant| variant.protocol().main_metric());
     if file.compare.is_empty() {
         let Some((base, others)) = here.split_first() else { return Vec::new() };
-        let metric = METRICS.first().copied().unwrap_or_default();
         return others
             .iter()
             .map(|variant| Compare {
-                metric: metric.into(),
+                metric: main.into(),
                 base: (*base).into(),
                 variant: (*variant).into(),
                 expected: None,
@@ -190,7 +190,7 @@ fn compare(file: &ScenarioFile, variants: &[Variant]) -> Vec<Compare> {
         .iter()
         .filter(|pair| here.contains(&pair.base.as_str()) && here.contains(&pair.variant.as_str()))
         .map(|pair| Compare {
-            metric: pair.metric.clone(),
+            metric: pair.metric.clone().unwrap_or_else(|| main.into()),
             base: pair.base.clone(),
             variant: pair.variant.clone(),
             expected: pair.expected.clone(),

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use rxpath_core::{CpuList, Nanos, Warning};
 use serde::Serialize;
 
+pub use super::protocol::Protocol;
+
 /// A scenario ready to run on this host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Resolved {
@@ -44,6 +46,13 @@ pub struct Variant {
     pub serve: Workload,
     /// The sending side.
     pub load: Workload,
+}
+
+impl Variant {
+    /// What the two sides speak.
+    pub fn protocol(&self) -> Protocol {
+        self.load.protocol()
+    }
 }
 
 /// Where the two sides live.
@@ -128,36 +137,96 @@ pub enum Qdisc {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Workload {
-    /// `rxpath serve udp` or `rxpath load udp` with these options; addresses are added by the runner.
-    Udp {
-        /// Command-line options in their final form, `--cpu 1 --batch 64`; without ADDR, `--control`, `--interval`.
-        options: Vec<String>,
-        /// CPUs of its threads, when pinned.
-        cpus: CpuList,
-        /// Payload bytes of a datagram (load) or expected (serve: same value).
-        size_bytes: u32,
-        /// Datagrams per send (load with GSO), else 1.
-        segments: u32,
-        /// Whether the receiver reads GRO aggregates.
-        gro: bool,
-        /// UDP port.
-        port: u16,
-        /// Nothing listens (the server is not started).
-        absent: bool,
-    },
+    /// `rxpath serve` or `rxpath load`; addresses are added by the runner.
+    Own(Own),
     /// Any other program.
-    External {
-        /// The command, word by word; `{addr}`, `{port}`, `{duration_s}` are replaced.
-        command: Vec<String>,
-        /// CPUs it is bound to.
-        cpus: CpuList,
-        /// How its output becomes numbers.
-        parser: Parser,
-        /// Line on its output that says that it is ready; `None` = ready when its port is bound or at once.
-        ready: Option<String>,
-        /// UDP port that it uses.
-        port: u16,
-    },
+    External(External),
+}
+
+/// A workload of this program.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Own {
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// Command-line options in their final form, `--cpu 1 --batch 64`; without ADDR, `--control`, `--interval`.
+    pub options: Vec<String>,
+    /// CPUs of its threads, when pinned.
+    pub cpus: CpuList,
+    /// Port.
+    pub port: u16,
+    /// Nothing listens (the server is not started).
+    pub absent: bool,
+    /// The form of its datagrams, with UDP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub datagrams: Option<Datagrams>,
+}
+
+/// The form of a UDP workload's datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Datagrams {
+    /// Payload bytes of a datagram (load) or expected (serve: same value).
+    pub size_bytes: u32,
+    /// Datagrams per send (load with GSO), else 1.
+    pub segments: u32,
+    /// Whether the receiver reads GRO aggregates.
+    pub gro: bool,
+}
+
+/// A program of somebody else's.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct External {
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// The command, word by word; `{addr}`, `{port}`, `{duration_s}`, `{dir}` are replaced.
+    pub command: Vec<String>,
+    /// Files that are written into a directory of the trial (`{dir}`) before it starts, name to text; the same words
+    /// are replaced in them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
+    /// CPUs it is bound to.
+    pub cpus: CpuList,
+    /// How its output becomes numbers.
+    pub parser: Parser,
+    /// Line on its output that says that it is ready; `None` = ready when its port is bound.
+    pub ready: Option<String>,
+    /// Port that it uses.
+    pub port: u16,
+}
+
+impl Workload {
+    /// What it speaks.
+    pub fn protocol(&self) -> Protocol {
+        match self {
+            Self::Own(own) => own.protocol,
+            Self::External(external) => external.protocol,
+        }
+    }
+
+    /// CPUs that it is bound to; empty = not bound.
+    pub fn cpus(&self) -> &CpuList {
+        match self {
+            Self::Own(own) => &own.cpus,
+            Self::External(external) => &external.cpus,
+        }
+    }
+
+    /// Our own program, when it is one.
+    pub fn own(&self) -> Option<&Own> {
+        match self {
+            Self::Own(own) => Some(own),
+            Self::External(_) => None,
+        }
+    }
+
+    /// The form of our own program's datagrams.
+    pub fn datagrams(&self) -> Option<&Datagrams> {
+        self.own().and_then(|own| own.datagrams.as_ref())
+    }
+
+    /// Whether it is a program of somebody else's.
+    pub fn is_external(&self) -> bool {
+        matches!(self, Self::External(_))
+    }
 }
 
 /// How the output of an external program becomes numbers.

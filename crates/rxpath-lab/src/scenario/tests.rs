@@ -20,8 +20,8 @@ fn error(text: &str) -> String {
 
 fn options(workload: &Workload) -> String {
     match workload {
-        Workload::Udp { options, .. } => options.join(" "),
-        Workload::External { .. } => panic!("not built in"),
+        Workload::Own(own) => own.options.join(" "),
+        Workload::External(_) => panic!("not built in"),
     }
 }
 
@@ -317,11 +317,10 @@ fn another_program_takes_the_place_of_a_workload() {
                 [load]\ncommand = [\"iperf3\", \"-c\", \"{addr}\"]\ncpu = 0\nparser = { json = { sent_packets = \"/end/x\" } }\n\
                 [[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n[[compare]]\nvariant = \"b\"\nmetric = \"jitter_us\"\n";
     let resolved = resolved(text, &[], 2).unwrap();
-    let Workload::External { command, ready, port, .. } = &resolved.variants[0].serve else {
-        panic!()
-    };
-    assert_eq!((command.len(), ready.as_deref(), *port), (6, Some("Server listening"), 4321));
-    assert_eq!(resolved.compare[0].metric, "jitter_us");
+    let Workload::External(serve) = &resolved.variants[0].serve else { panic!() };
+    let ready = serve.ready.as_deref();
+    assert_eq!((serve.command.len(), ready, serve.port), (6, Some("Server listening"), 4321));
+    assert_eq!(resolved.compare[0].metric, "serve.jitter_us");
 }
 
 /// Two nodes, each with two caches of four cores, two threads a core: 32 CPUs, siblings 16 apart.

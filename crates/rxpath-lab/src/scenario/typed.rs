@@ -1,12 +1,14 @@
 //! From merged settings to the typed lab and workloads of the resolved form.
 
+use std::collections::BTreeMap;
+
 use rxpath_core::{CpuList, Nanos, Warning};
 
 use super::error::Flaw;
 use super::keys::KEYS;
 use super::merge::Overlay;
 use super::place::{Misplaced, Places};
-use super::spec::{Lab, Parser, Topology, Trials, Workload};
+use super::spec::{Datagrams, External, Lab, Own, Parser, Protocol, Topology, Trials, Workload};
 use super::value::{Setting, Value};
 
 /// Port of the published experiments.
@@ -15,7 +17,8 @@ const PORT: u16 = 4321;
 const SIZE: u64 = 32;
 
 /// Keys of `[serve]` and `[load]` that are no command-line options.
-const NOT_OPTIONS: [&str; 5] = ["absent", "command", "parser", "ready", "port"];
+const NOT_OPTIONS: [&str; 7] =
+    ["protocol", "absent", "command", "parser", "files", "ready", "port"];
 
 /// A duration in the largest unit that loses nothing.
 fn exact(ns: u64) -> String {
@@ -61,6 +64,13 @@ impl Reader<'_> {
         }
     }
 
+    fn names(&self, key: &str) -> BTreeMap<String, String> {
+        match self.get(key).map(|setting| &setting.value) {
+            Some(Value::Names(names)) => names.clone(),
+            _ => BTreeMap::new(),
+        }
+    }
+
     fn lines(&self, key: &str) -> Vec<String> {
         match self.get(key).map(|setting| &setting.value) {
             Some(Value::Lines(lines)) => lines.clone(),
@@ -86,10 +96,6 @@ impl Reader<'_> {
     }
 
     pub fn lab(&mut self) -> Result<Lab, Flaw> {
-        let names = |reader: &Self, key: &str| match reader.get(key).map(|setting| &setting.value) {
-            Some(Value::Names(names)) => names.clone(),
-            _ => std::collections::BTreeMap::new(),
-        };
         Ok(Lab {
             topology: match self.text("topology.kind") {
                 Some("local") => Topology::Local,
@@ -108,8 +114,8 @@ impl Reader<'_> {
             napi_cpu: self.cpus("lab.napi_cpu")?.as_slice().first().copied(),
             napi_idle: self.truth("lab.napi_idle", false),
             hogs: self.cpus("lab.hogs")?,
-            sysctl_rx: names(self, "lab.sysctl_rx"),
-            sysctl_tx: names(self, "lab.sysctl_tx"),
+            sysctl_rx: self.names("lab.sysctl_rx"),
+            sysctl_tx: self.names("lab.sysctl_tx"),
             nft_rx: self.text("lab.nft_rx").map(str::to_owned),
             nft_tx: self.text("lab.nft_tx").map(str::to_owned),
             iptables_rx: self.lines("lab.iptables_rx"),
@@ -130,7 +136,14 @@ impl Reader<'_> {
         self.workload("load", self.number("load.port").or_else(|| self.number("serve.port")))
     }
 
+    /// What both sides speak: what either side's `protocol` says.
+    pub fn protocol(&self) -> Protocol {
+        let word = self.text("serve.protocol").or_else(|| self.text("load.protocol"));
+        word.and_then(Protocol::of).unwrap_or_default()
+    }
+
     fn workload(&mut self, side: &str, port: Option<u64>) -> Result<Workload, Flaw> {
+        let protocol = self.protocol();
         let cpus = self.cpus(&format!("{side}.cpu"))?;
         let port = port.map_or(PORT, |port| port as u16);
         let command = self.lines(&format!("{side}.command"));
@@ -140,33 +153,39 @@ impl Reader<'_> {
                 _ => Parser::None,
             };
             let ready = self.text(&format!("{side}.ready")).map(str::to_owned);
-            return Ok(Workload::External { command, cpus, parser, ready, port });
+            let files = self.names(&format!("{side}.files"));
+            let external = External { protocol, command, files, cpus, parser, ready, port };
+            return Ok(Workload::External(external));
         }
-        let payload_bytes = self.number("load.size").unwrap_or(SIZE);
-        let mut options = self.options(side, &cpus);
-        if side == "serve" || self.number("load.size").is_none() {
-            options.extend(["--size".into(), payload_bytes.to_string()]);
-        }
-        Ok(Workload::Udp {
-            options,
-            cpus,
-            size_bytes: payload_bytes as u32,
+        let mut options = self.options(side, protocol, &cpus);
+        let datagrams = (protocol == Protocol::Udp).then(|| Datagrams {
+            size_bytes: self.number("load.size").unwrap_or(SIZE) as u32,
             segments: self.number("load.gso").unwrap_or(1) as u32,
             gro: self.truth("serve.gro", false),
-            port,
-            absent: side == "serve" && self.truth("serve.absent", false),
-        })
+        });
+        if let Some(datagrams) = datagrams
+            && (side == "serve" || self.number("load.size").is_none())
+        {
+            options.extend(["--size".into(), datagrams.size_bytes.to_string()]);
+        }
+        let absent = side == "serve" && self.truth("serve.absent", false);
+        Ok(Workload::Own(Own { protocol, options, cpus, port, absent, datagrams }))
     }
 
     /// The options of one side in the order of the key table.
-    fn options(&self, side: &str, cpus: &CpuList) -> Vec<String> {
+    fn options(&self, side: &str, protocol: Protocol, cpus: &CpuList) -> Vec<String> {
         let mut words = Vec::new();
         for key in KEYS {
             let Some((section, name)) = key.name.split_once('.') else { continue };
-            if section != side || NOT_OPTIONS.contains(&name) {
+            if section != side || NOT_OPTIONS.contains(&name) || !key.fits(protocol) {
                 continue;
             }
             let Some(setting) = self.get(key.name) else { continue };
+            let option = format!("--{}", name.replace('_', "-"));
+            if let Value::Lines(lines) = &setting.value {
+                words.extend(lines.iter().flat_map(|line| [option.clone(), line.clone()]));
+                continue;
+            }
             let value = match &setting.value {
                 Value::Bool(true) => None,
                 Value::Number(number) => Some(match key.kind {
@@ -180,7 +199,7 @@ impl Reader<'_> {
                 Value::Cpus(_) => Some(cpus.to_string()),
                 _ => continue,
             };
-            words.push(format!("--{}", name.replace('_', "-")));
+            words.push(option);
             words.extend(value);
         }
         words

@@ -5,21 +5,19 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rxpath_core::{Nanos, Warning};
-use rxpath_host::Root;
-use rxpath_host::procfs::task::family;
-use rxpath_load::udp::result::Interval;
-use rxpath_record::counters::Snapshot;
+use rxpath_record::counters::{Moved, Snapshot};
 use rxpath_record::manifest::FlowCpu;
 use serde_json::Value;
 
 use super::kernel_lines::Watcher;
+use super::line::Line;
 use super::observe::{Between, Mark, Ours};
 use super::peer::Peer;
 use super::{phase, start, waiting, window};
 use crate::bed::Bed;
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
-use crate::scenario::spec::{Trials, Variant, Workload};
+use crate::scenario::spec::{Protocol, Trials, Variant};
 
 /// Counters must stand still within this time, before and after the load.
 const REST_LIMIT: Duration = Duration::from_secs(10);
@@ -40,6 +38,8 @@ pub struct Job<'a> {
     pub trials: &'a Trials,
     /// This program.
     pub exe: &'a Path,
+    /// Directory for files that belong to this trial's programs; made when one needs it.
+    pub files: &'a Path,
     /// Set by a signal.
     pub stop: &'a AtomicBool,
 }
@@ -50,6 +50,8 @@ pub struct Raw {
     pub counters: [Snapshot; 2],
     /// The machine over the window.
     pub between: Between,
+    /// Both sides' counters over the window.
+    pub window_moved: Moved,
     /// What still waited in the sender's queueing discipline then.
     pub queued_bytes: u64,
     /// CPU of each flow's receive softirq, where it can be found out.
@@ -66,13 +68,19 @@ pub struct Raw {
 #[derive(Default)]
 pub struct SideRaw {
     /// Its interval lines, or the kernel's in its place.
-    pub lines: Vec<Interval>,
+    pub lines: Vec<Line>,
+    /// Whether the lines are its own.
+    pub own_lines: bool,
     /// Its result.
     pub result: Value,
     /// Its effective settings.
     pub settings: Value,
     /// Its process id.
     pub pid: u32,
+    /// Its worker threads, as it named them.
+    pub tids: Vec<i32>,
+    /// Times behind its quantiles: name and HdrHistogram V2 in base64.
+    pub histograms: Vec<(String, String)>,
 }
 
 /// Both programs of a trial on their bed.
@@ -94,9 +102,14 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     let watcher = Watcher::new(bed, needs_watcher(job.variant));
     // Before the receiver takes the port.
     let flow_cpus = flow_cpus(job.variant, bed)?;
-    let (load, serve) = (start::load(job, bed)?, start::serve(job, bed)?);
+    // The server first: a load may connect while it sets up.
+    let mut serve = start::serve(job, bed)?;
+    if let Some(serve) = &mut serve {
+        serve.wait_ready(READY_LIMIT, job.stop)?;
+    }
+    let mut load = start::load(job, bed)?;
+    load.wait_ready(READY_LIMIT, job.stop)?;
     let mut trial = Trial { job, bed, load, serve, watcher, warnings: Vec::new() };
-    trial.wait_ready()?;
     let before = trial.rest("before the load", &|_| true)?;
     begin("ramp");
     let ramp_end = trial.start()?;
@@ -104,7 +117,7 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     begin("settle");
     trial.settle(ramp_end)?;
     begin("measure");
-    let between = trial.measure()?;
+    let (between, window_moved) = trial.measure()?;
     begin("drain");
     let load = trial.load.stop(RESULT_LIMIT + own_length(job), job.stop)?;
     trial.bed.calm()?;
@@ -117,18 +130,21 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     begin("read");
     let after = trial.rest("after draining", &|_| true)?;
     let queued_bytes = bed.queued_bytes()?;
-    Ok(Raw { queued_bytes, flow_cpus, ..trial.finish([before, after], between, load, serve)? })
+    let raw = trial.finish([before, after], between, load, serve)?;
+    Ok(Raw { queued_bytes, window_moved, flow_cpus, ..raw })
 }
 
 /// Only of unconnected senders with known source ports: what another socket sees holds for no other.
 fn flow_cpus(variant: &Variant, bed: &dyn Bed) -> Result<Vec<FlowCpu>, LabError> {
-    let Workload::Udp { options, port, .. } = &variant.load else { return Ok(Vec::new()) };
-    let number = |name: &str| {
-        let at = options.iter().position(|word| word == name)?;
-        options.get(at + 1)?.parse::<u16>().ok()
+    let Some(own) = variant.load.own().filter(|own| own.datagrams.is_some()) else {
+        return Ok(Vec::new());
     };
-    match (options.iter().any(|word| word == "--unconnected"), number("--source-port")) {
-        (true, Some(first)) => bed.flow_cpus(first, number("--flows").unwrap_or(1), *port),
+    let number = |name: &str| {
+        let at = own.options.iter().position(|word| word == name)?;
+        own.options.get(at + 1)?.parse::<u16>().ok()
+    };
+    match (own.options.iter().any(|word| word == "--unconnected"), number("--source-port")) {
+        (true, Some(first)) => bed.flow_cpus(first, number("--flows").unwrap_or(1), own.port),
         _ => Ok(Vec::new()),
     }
 }
@@ -136,15 +152,12 @@ fn flow_cpus(variant: &Variant, bed: &dyn Bed) -> Result<Vec<FlowCpu>, LabError>
 /// Foreign programs print no lines of ours: the kernel's counters stand in for them. Without a server there are no
 /// lines of a receiver either, and none are needed: nothing is delivered.
 fn needs_watcher(variant: &Variant) -> bool {
-    [&variant.load, &variant.serve].iter().any(|side| matches!(side, Workload::External { .. }))
+    [&variant.load, &variant.serve].iter().any(|side| side.is_external())
 }
 
 /// A generator with a duration of its own is waited for that long.
 fn own_length(job: &Job<'_>) -> Duration {
-    match &job.variant.load {
-        Workload::Udp { .. } => Duration::ZERO,
-        Workload::External { .. } => whole(job.trials).as_duration(),
-    }
+    if job.variant.load.is_external() { whole(job.trials).as_duration() } else { Duration::ZERO }
 }
 
 /// Length of the load of a trial at most.
@@ -153,13 +166,6 @@ pub fn whole(trials: &Trials) -> Nanos {
 }
 
 impl Trial<'_> {
-    fn wait_ready(&mut self) -> Result<(), LabError> {
-        if let Some(serve) = &mut self.serve {
-            serve.wait_ready(READY_LIMIT, self.job.stop)?;
-        }
-        self.load.wait_ready(READY_LIMIT, self.job.stop)
-    }
-
     /// Orders both sides to start and returns the end of the ramp.
     fn start(&mut self) -> Result<u64, LabError> {
         let start_ns = monotonic_ns() + START_LEAD.as_nanos() as u64;
@@ -188,7 +194,7 @@ impl Trial<'_> {
         let (stop, limit) = (self.job.stop, ramp_end + self.job.trials.settle.0);
         phase::until(limit, stop, || {
             self.look("settle")?;
-            let recent: Vec<Interval> =
+            let recent: Vec<Line> =
                 self.rate_lines().into_iter().filter(|line| line.t_ns >= ramp_end).collect();
             let rates = window::rates(&recent);
             let watched = rates.last().map_or(0.0, |(at, _)| *at);
@@ -197,25 +203,28 @@ impl Trial<'_> {
     }
 
     /// The lines whose rate has to settle: the receiver's, or the sender's where nobody receives.
-    fn rate_lines(&self) -> Vec<Interval> {
+    ///
+    /// Whoever asks and gets answers counts both, so either side's lines do there.
+    fn rate_lines(&self) -> Vec<Line> {
+        let load = || self.load.intervals();
         let own = match &self.serve {
             Some(serve) => serve.intervals(),
-            None => self.load.intervals(),
+            None => load(),
         };
+        let answered = !matches!(self.job.variant.protocol(), Protocol::Udp | Protocol::TcpStream);
+        let own = if own.is_empty() && answered { load() } else { own };
         if own.is_empty() { self.watcher.receiver().to_vec() } else { own }
     }
 
-    fn measure(&mut self) -> Result<Between, LabError> {
-        let mut pids = vec![std::process::id() as i32];
-        let workloads = [Some(self.load.ids().0), self.serve.as_ref().map(|serve| serve.ids().0)];
-        for pid in workloads.into_iter().flatten() {
-            // A foreign program may have forked its workers.
-            pids.extend(family(&Root::host(), pid as i32));
-        }
-        let ours = Ours { pids };
+    fn measure(&mut self) -> Result<(Between, Moved), LabError> {
+        let mut leaders = vec![self.load.ids().0 as i32];
+        leaders.extend(self.serve.as_ref().map(|serve| serve.ids().0 as i32));
+        let ours = Ours::with_children(std::process::id() as i32, &leaders);
         let from = Mark::take(&ours);
+        let first = self.bed.snapshot();
         self.pass(from.t_ns + self.job.trials.measure.0, "measure")?;
-        Ok(Between::marks(&from, &Mark::take(&ours), &ours))
+        let last = self.bed.snapshot();
+        Ok((Between::marks(&from, &Mark::take(&ours), &ours), last.since(&first)))
     }
 
     fn rest(
@@ -254,13 +263,32 @@ impl Trial<'_> {
             self.warnings.extend(serve.close()?);
         }
         self.warnings.extend(self.load.close()?);
-        let (queued_bytes, warnings, flow_cpus) = (0, self.warnings, Vec::new());
-        Ok(Raw { counters, between, queued_bytes, flow_cpus, load, serve: serve_side, warnings })
+        let (queued_bytes, flow_cpus, window_moved) = (0, Vec::new(), Moved::default());
+        let warnings = self.warnings;
+        Ok(Raw {
+            counters,
+            between,
+            window_moved,
+            queued_bytes,
+            flow_cpus,
+            load,
+            serve: serve_side,
+            warnings,
+        })
     }
 }
 
-fn side(peer: &dyn Peer, result: Value, kernel: Vec<Interval>) -> SideRaw {
+fn side(peer: &dyn Peer, result: Value, kernel: Vec<Line>) -> SideRaw {
     let own = peer.intervals();
-    let lines = if own.is_empty() { kernel } else { own };
-    SideRaw { lines, result, settings: peer.settings().clone(), pid: peer.ids().0 }
+    let own_lines = !own.is_empty();
+    let (pid, tids) = peer.ids();
+    SideRaw {
+        lines: if own_lines { own } else { kernel },
+        own_lines,
+        result,
+        settings: peer.settings().clone(),
+        pid,
+        tids: tids.to_vec(),
+        histograms: peer.histograms().to_vec(),
+    }
 }

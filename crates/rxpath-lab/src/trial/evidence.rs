@@ -2,10 +2,11 @@
 //!
 //! Facts only: no scenario name, no variant name.
 
-use rxpath_load::udp::result::{Interval, ServeResult, ThreadResult};
+use rxpath_load::udp::result::ServeResult;
 use rxpath_record::evidence::{Evidence, SocketUse, SoftirqPlace, ThreadUse};
 use rxpath_record::ledger::Ledger;
 
+use super::line::Line;
 use super::observe::Between;
 use super::window::{self, Span};
 
@@ -14,9 +15,29 @@ pub struct SideSeen<'a> {
     /// Its span of the window.
     pub span: &'a Span,
     /// Its threads, as its result lists them; empty for foreign programs.
-    pub threads: &'a [ThreadResult],
+    pub threads: &'a [Worker],
     /// Its process, for programs that list no threads.
     pub pid: u32,
+}
+
+/// A worker thread, as a workload names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Worker {
+    /// Thread id.
+    pub tid: i32,
+    /// CPU that it was asked onto.
+    pub asked_cpu: Option<u32>,
+}
+
+/// The workers that a result lists.
+pub fn workers(result: &serde_json::Value) -> Vec<Worker> {
+    let threads = result.get("threads").and_then(serde_json::Value::as_array);
+    let worker = |thread: &serde_json::Value| {
+        let tid = thread.get("tid")?.as_i64()? as i32;
+        let asked_cpu = thread.get("asked_cpu").and_then(serde_json::Value::as_u64);
+        Some(Worker { tid, asked_cpu: asked_cpu.map(|cpu| cpu as u32) })
+    };
+    threads.into_iter().flatten().filter_map(worker).collect()
 }
 
 /// All that evidence is made of.
@@ -28,11 +49,13 @@ pub struct Seen<'a> {
     /// The receiving side.
     pub serve: SideSeen<'a>,
     /// The receiver's result and its interval lines, when it is ours.
-    pub served: Option<(&'a ServeResult, &'a [Interval])>,
+    pub served: Option<(&'a ServeResult, &'a [Line])>,
     /// Asked rate.
     pub asked_pps: Option<f64>,
     /// Datagrams per send, when the sender tells.
     pub segments_per_send: Option<u32>,
+    /// Offered and delivered packets per second of the window.
+    pub pps: [f64; 2],
     /// Where the receive softirq runs.
     pub softirq: SoftirqPlace,
     /// The trial's ledger.
@@ -45,8 +68,8 @@ pub fn gather(seen: &Seen<'_>) -> Evidence {
     Evidence {
         window_s: seen.between.seconds(),
         asked_pps: seen.asked_pps,
-        offered_pps: seen.load.span.per_second(seen.load.span.offered_packets),
-        delivered_pps: seen.serve.span.per_second(seen.serve.span.packets),
+        offered_pps: seen.pps[0],
+        delivered_pps: seen.pps[1],
         sender_blocked_s: seen.load.span.blocked_s,
         sender_threads: threads(seen.between, &seen.load),
         receiver_threads: threads(seen.between, &seen.serve),
@@ -81,24 +104,28 @@ pub fn threads(between: &Between, side: &SideSeen<'_>) -> Vec<ThreadUse> {
         })
     };
     if side.threads.is_empty() {
-        return one(side.pid as i32, None, Vec::new(), side.span.packets).into_iter().collect();
+        let leader = side.pid as i32;
+        let all = between.threads.iter().filter(|(_, time)| time.leader == leader);
+        // Who of them did how much is not known: the process's own thread stands for all.
+        let done = |tid: i32| if tid == leader { side.span.done } else { 0 };
+        return all.filter_map(|(tid, _)| one(*tid, None, Vec::new(), done(*tid))).collect();
     }
     let cpus = |i: usize| side.span.thread_cpus.get(i).cloned().unwrap_or_default();
-    let packets = |i: usize| side.span.thread_packets.get(i).copied().unwrap_or(0);
+    let packets = |i: usize| side.span.thread_done.get(i).copied().unwrap_or(0);
     let each = side.threads.iter().enumerate();
     each.filter_map(|(i, thread)| one(thread.tid, thread.asked_cpu, cpus(i), packets(i))).collect()
 }
 
 /// The longest stall that the reader itself or the samples show: the reader's own clock sees stalls that end
 /// between two samples.
-fn stall_s(between: &Between, result: &ServeResult, lines: &[Interval]) -> Option<f64> {
+fn stall_s(between: &Between, result: &ServeResult, lines: &[Line]) -> Option<f64> {
     let [from, to] = between.window_ns;
     let own = result.threads.iter().map(|thread| thread.longest_away_us / 1e6).fold(0.0, f64::max);
     let sampled = window::longest_stall_s(lines, from, to).unwrap_or(0.0);
     Some(own.max(sampled)).filter(|stall| *stall > 0.0)
 }
 
-fn sockets(between: &Between, result: &ServeResult, lines: &[Interval]) -> Vec<SocketUse> {
+fn sockets(between: &Between, result: &ServeResult, lines: &[Line]) -> Vec<SocketUse> {
     let [from, to] = between.window_ns;
     let one = |(i, socket): (usize, &rxpath_load::udp::result::SocketResult)| {
         let (queue_mean_bytes, queue_max_bytes, samples) = window::queue(lines, i, from, to);

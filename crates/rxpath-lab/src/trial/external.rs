@@ -13,15 +13,17 @@ use crate::clock::monotonic_ns;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use rxpath_core::Warning;
-use rxpath_load::udp::result::Interval;
+use rxpath_host::Root;
+use rxpath_host::procfs::listeners;
 use serde_json::{Value, json};
 
+use super::line::Line;
 use super::peer::Peer;
 use super::phase;
 use crate::bed::Started;
 use crate::error::LabError;
 use crate::output;
-use crate::scenario::spec::Parser;
+use crate::scenario::spec::{Parser, Protocol};
 
 /// Output beyond this is counted and not kept.
 const OUTPUT_LIMIT: u64 = 16 << 20;
@@ -31,14 +33,29 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Starts the program; called at the order to start, or at once for a server.
 pub type Starter<'a> = Box<dyn FnMut() -> Result<Started, LabError> + 'a>;
 
+/// How a server is known to be ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// At once.
+    AtOnce,
+    /// Its output contains this text.
+    Line(String),
+    /// A socket of its network namespace is bound to the port.
+    Bound {
+        /// Which kind of socket.
+        protocol: Protocol,
+        /// The port.
+        port: u16,
+    },
+}
+
 /// A foreign program.
 pub struct External<'a> {
     name: &'static str,
     starter: Starter<'a>,
     /// Servers start before they are asked to be ready, generators at the order.
     early: bool,
-    /// Text of its output that means ready.
-    ready: Option<String>,
+    ready: Ready,
     parser: Parser,
     /// It ends by itself; the others are asked to.
     bounded: bool,
@@ -55,12 +72,7 @@ struct Running {
 
 impl<'a> External<'a> {
     /// A server: started when it is asked to be ready.
-    pub fn server(
-        name: &'static str,
-        ready: Option<String>,
-        parser: Parser,
-        starter: Starter<'a>,
-    ) -> Self {
+    pub fn server(name: &'static str, ready: Ready, parser: Parser, starter: Starter<'a>) -> Self {
         Self { name, starter, early: true, ready, parser, bounded: false, running: None }
     }
 
@@ -71,7 +83,7 @@ impl<'a> External<'a> {
         bounded: bool,
         starter: Starter<'a>,
     ) -> Self {
-        Self { name, starter, early: false, ready: None, parser, bounded, running: None }
+        Self { name, starter, early: false, ready: Ready::AtOnce, parser, bounded, running: None }
     }
 
     fn launch(&mut self) -> Result<(), LabError> {
@@ -96,6 +108,16 @@ impl<'a> External<'a> {
         })
     }
 
+    fn is_ready(&self) -> bool {
+        match &self.ready {
+            Ready::AtOnce => true,
+            Ready::Line(wanted) => self.text().contains(wanted),
+            Ready::Bound { protocol, port } => {
+                self.running.as_ref().is_some_and(|running| bound(running.pid, *protocol, *port))
+            }
+        }
+    }
+
     fn ended(&mut self) -> bool {
         self.running.as_mut().is_none_or(|running| !matches!(running.child.try_wait(), Ok(None)))
     }
@@ -116,6 +138,14 @@ impl<'a> External<'a> {
         })?;
         Ok(ended)
     }
+}
+
+/// Whether a socket is bound to `port` in the network namespace of `pid`.
+fn bound(pid: u32, protocol: Protocol, port: u16) -> bool {
+    let root = Root::host();
+    let files = if protocol.over_tcp() { ["tcp", "tcp6"] } else { ["udp", "udp6"] };
+    let tables = files.iter().filter_map(|file| root.text(&format!("/proc/{pid}/net/{file}")).ok());
+    tables.into_iter().any(|table| listeners::has_port(&table, port))
 }
 
 fn said(kept: &Mutex<Vec<u8>>) -> String {
@@ -141,10 +171,9 @@ impl Peer for External<'_> {
             return Ok(());
         }
         self.launch()?;
-        let Some(wanted) = self.ready.clone() else { return Ok(()) };
         let mut ready = false;
         phase::until(monotonic_ns() + limit.as_nanos() as u64, stop, || {
-            ready = self.text().contains(&wanted);
+            ready = self.is_ready();
             Ok(ready || self.ended())
         })?;
         if ready {
@@ -153,7 +182,12 @@ impl Peer for External<'_> {
         self.check_alive("set-up")?;
         Err(LabError::Silent {
             program: self.name,
-            what: "its ready line",
+            what: match self.ready {
+                Ready::Bound { .. } => {
+                    "a socket on its port (serve.ready names a line to wait for)"
+                }
+                _ => "its ready line",
+            },
             after_s: limit.as_secs_f64(),
             last_words: self.text(),
         })
@@ -216,7 +250,7 @@ impl Peer for External<'_> {
         (self.running.as_ref().map_or(0, |running| running.pid), &[])
     }
 
-    fn intervals(&self) -> Vec<Interval> {
+    fn intervals(&self) -> Vec<Line> {
         Vec::new()
     }
 

@@ -3,9 +3,9 @@
 //! A receiver's datagrams are `Udp.InDatagrams`, a sender's `Udp.OutDatagrams + Udp.SndbufErrors` (what the
 //! kernel accepted). **Caveat** both count aggregates for `UDP_GRO` receivers and GSO senders.
 
-use rxpath_load::udp::result::Interval;
 use rxpath_record::counters::Snapshot;
 
+use super::line::Line;
 use crate::bed::Bed;
 use crate::clock::monotonic_ns;
 
@@ -17,8 +17,8 @@ pub struct Watcher<'a> {
     bed: &'a dyn Bed,
     wanted: bool,
     next_ns: u64,
-    tx: Vec<Interval>,
-    rx: Vec<Interval>,
+    tx: Vec<Line>,
+    rx: Vec<Line>,
 }
 
 impl<'a> Watcher<'a> {
@@ -39,12 +39,12 @@ impl<'a> Watcher<'a> {
     }
 
     /// The receiver's lines so far.
-    pub fn receiver(&self) -> &[Interval] {
+    pub fn receiver(&self) -> &[Line] {
         &self.rx
     }
 
     /// The sender's lines and the receiver's.
-    pub fn into_lines(self) -> (Vec<Interval>, Vec<Interval>) {
+    pub fn into_lines(self) -> (Vec<Line>, Vec<Line>) {
         (self.tx, self.rx)
     }
 }
@@ -54,17 +54,17 @@ pub fn both_families(get: impl Fn(&str) -> Option<u64>, side: &str, counter: &st
     ["Udp", "Udp6"].iter().filter_map(|group| get(&format!("{side}/{group}.{counter}"))).sum()
 }
 
-fn sent(snapshot: &Snapshot) -> Interval {
+fn sent(snapshot: &Snapshot) -> Line {
     let get = |name: &str| snapshot.values.get(name).copied();
     let sent = both_families(get, "tx", "OutDatagrams") + both_families(get, "tx", "SndbufErrors");
     line(snapshot, sent, Some(sent))
 }
 
-fn received(snapshot: &Snapshot) -> Interval {
+fn received(snapshot: &Snapshot) -> Line {
     let get = |name: &str| snapshot.values.get(name).copied();
     line(snapshot, both_families(get, "rx", "InDatagrams"), None)
 }
 
-fn line(snapshot: &Snapshot, packets: u64, offered_packets: Option<u64>) -> Interval {
-    Interval { t_ns: snapshot.t_ns as u64, packets, offered_packets, ..Interval::default() }
+fn line(snapshot: &Snapshot, done: u64, attempted: Option<u64>) -> Line {
+    Line { t_ns: snapshot.t_ns as u64, done, attempted, ..Line::default() }
 }

@@ -19,6 +19,31 @@ use crate::clock::monotonic_ns;
 pub struct Ours {
     /// This process and the workloads.
     pub pids: Vec<i32>,
+    /// Processes that a workload started, each with the workload's own pid.
+    pub children: BTreeMap<i32, i32>,
+}
+
+impl Ours {
+    /// This process and the workloads `leaders`, each with what it started: a foreign program may have forked its
+    /// workers.
+    pub fn with_children(own: i32, leaders: &[i32]) -> Self {
+        let root = Root::host();
+        let families = leaders
+            .iter()
+            .filter(|pid| **pid > 0)
+            .map(|leader| (*leader, task::family(&root, *leader)));
+        let children: BTreeMap<i32, i32> = families
+            .flat_map(|(leader, pids)| pids.into_iter().map(move |pid| (pid, leader)))
+            .collect();
+        let mut pids = vec![own];
+        pids.extend(leaders.iter().filter(|leader| !children.contains_key(leader)));
+        pids.extend(children.keys().copied());
+        Self { pids, children }
+    }
+
+    fn leader(&self, pid: i32) -> i32 {
+        self.children.get(&pid).copied().unwrap_or(pid)
+    }
 }
 
 /// One reading of the machine.
@@ -28,7 +53,16 @@ pub struct Mark {
     pub t_ns: u64,
     cpus: Option<CpuTimes>,
     everybody: Option<Sample>,
-    threads: BTreeMap<i32, (String, u32, SchedStat)>,
+    threads: BTreeMap<i32, Seen>,
+}
+
+/// One thread at a mark.
+#[derive(Clone, Debug)]
+struct Seen {
+    name: String,
+    cpu: u32,
+    time: SchedStat,
+    leader: i32,
 }
 
 impl Mark {
@@ -43,7 +77,9 @@ impl Mark {
                 if let (Ok(stat), Ok(time)) =
                     (task::read(&root, *pid, Some(tid)), schedstat::read(&root, *pid, tid))
                 {
-                    threads.insert(tid, (stat.comm, stat.processor, time));
+                    let leader = ours.leader(*pid);
+                    threads
+                        .insert(tid, Seen { name: stat.comm, cpu: stat.processor, time, leader });
                 }
             }
         }
@@ -62,6 +98,8 @@ pub struct ThreadTime {
     pub run_ns: u64,
     /// Runnable and waiting for a CPU, in ns.
     pub wait_ns: u64,
+    /// Process id of the workload that it belongs to.
+    pub leader: i32,
 }
 
 /// What happened between two marks.
@@ -117,12 +155,13 @@ impl Between {
     }
 }
 
-fn since(from: &(String, u32, SchedStat), now: &(String, u32, SchedStat)) -> ThreadTime {
+fn since(from: &Seen, now: &Seen) -> ThreadTime {
     ThreadTime {
-        name: now.0.clone(),
-        last_cpu: now.1,
-        run_ns: now.2.run_ns.saturating_sub(from.2.run_ns),
-        wait_ns: now.2.wait_ns.saturating_sub(from.2.wait_ns),
+        name: now.name.clone(),
+        last_cpu: now.cpu,
+        run_ns: now.time.run_ns.saturating_sub(from.time.run_ns),
+        wait_ns: now.time.wait_ns.saturating_sub(from.time.wait_ns),
+        leader: now.leader,
     }
 }
 
@@ -151,8 +190,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_a_workload_starts_is_ours_too() {
+        let mut shell = std::process::Command::new("sh")
+            .args(["-c", "sleep 1000 & echo $!; wait"])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut out = std::io::BufReader::new(shell.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+        let (leader, child): (i32, i32) = (shell.id() as i32, line.trim().parse().unwrap());
+        let ours = Ours::with_children(std::process::id() as i32, &[leader]);
+        let mark = Mark::take(&ours);
+        nix::sys::signal::kill(
+            nix::unistd::Pid::from_raw(child),
+            nix::sys::signal::Signal::SIGKILL,
+        )
+        .unwrap();
+        shell.wait().unwrap();
+        assert_eq!(ours.children.get(&child), Some(&leader));
+        assert_eq!(mark.threads[&child].leader, leader);
+    }
+
+    #[test]
     fn our_own_work_is_ours_and_not_foreign() {
-        let ours = Ours { pids: vec![std::process::id() as i32] };
+        let ours = Ours::with_children(std::process::id() as i32, &[]);
         let from = Mark::take(&ours);
         let until = monotonic_ns() + 50_000_000;
         while monotonic_ns() < until {

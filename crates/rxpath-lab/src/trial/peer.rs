@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use rxpath_core::Warning;
 use rxpath_load::control::Order;
-use rxpath_load::udp::result::Interval;
 use serde_json::Value;
 
+use super::line::Line;
 use super::program::Program;
 use crate::error::LabError;
 
@@ -32,10 +32,15 @@ pub trait Peer {
     fn ids(&self) -> (u32, &[i32]);
 
     /// Its own interval lines; empty when it prints none of ours.
-    fn intervals(&self) -> Vec<Interval>;
+    fn intervals(&self) -> Vec<Line>;
 
     /// Its effective settings, when it prints them.
     fn settings(&self) -> &Value;
+
+    /// Times behind its quantiles, when it tells them: name and HdrHistogram V2 in base64.
+    fn histograms(&self) -> &[(String, String)] {
+        &[]
+    }
 }
 
 /// How long a program may take to end after it was told to close.
@@ -68,11 +73,15 @@ impl Peer for Program {
         (self.pid, &self.tids)
     }
 
-    fn intervals(&self) -> Vec<Interval> {
+    fn intervals(&self) -> Vec<Line> {
         Program::intervals(self)
     }
 
     fn settings(&self) -> &Value {
         &self.settings
+    }
+
+    fn histograms(&self) -> &[(String, String)] {
+        &self.histograms
     }
 }

@@ -11,6 +11,8 @@ use crate::error::LabError;
 
 /// Two readings this far apart must be equal for counters to be at rest.
 const REST: Duration = Duration::from_millis(30);
+/// Counters that timers move long after the last packet: connections leave TIME-WAIT a minute later.
+const TIMERS: [&str; 3] = ["/TcpExt.TW", "/TcpExt.TWRecycled", "/TcpExt.TWKilled"];
 /// How often a wait looks up.
 const GLANCE: Duration = Duration::from_millis(20);
 
@@ -41,7 +43,9 @@ pub fn at_rest(
 }
 
 fn sides(snapshot: &Snapshot) -> impl Iterator<Item = (&String, &u64)> {
-    snapshot.values.iter().filter(|(name, _)| !name.starts_with("machine/"))
+    let counts =
+        |name: &str| !name.starts_with("machine/") && !TIMERS.iter().any(|t| name.ends_with(t));
+    snapshot.values.iter().filter(move |(name, _)| counts(name))
 }
 
 /// Lets time pass until `until_ns` of the monotonic clock, looking at the stop flag and calling `glance`.

@@ -15,11 +15,12 @@ use std::time::{Duration, Instant};
 use rxpath_core::Warning;
 use rxpath_core::envelope::Line;
 use rxpath_load::control::Order;
-use rxpath_load::udp::result::Interval;
 use serde_json::Value;
 
+use super::line;
 use crate::bed::Started;
 use crate::error::LabError;
+use crate::scenario::spec::Protocol;
 
 /// Lines kept of what a program said on its standard error.
 const LAST_WORDS: usize = 20;
@@ -47,7 +48,7 @@ pub struct Program {
     child: Started,
     stdin: Option<ChildStdin>,
     said: Receiver<Said>,
-    intervals: Arc<Mutex<Vec<Interval>>>,
+    intervals: Arc<Mutex<Vec<line::Line>>>,
     last_words: Arc<Mutex<VecDeque<String>>>,
     readers: Vec<JoinHandle<()>>,
     /// Process id and worker thread ids, from `ready`.
@@ -68,7 +69,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Program {
     /// Takes over a child that was started with all three streams piped.
-    pub fn adopt(name: &'static str, mut child: Started) -> Result<Self, LabError> {
+    pub fn adopt(
+        name: &'static str,
+        protocol: Protocol,
+        mut child: Started,
+    ) -> Result<Self, LabError> {
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -82,7 +87,11 @@ impl Program {
                 let intervals = Arc::clone(&intervals);
                 let last_words = Arc::clone(&last_words);
                 move || {
-                    read_lines(stdout, &intervals, &last_words, |word| tell.send(word).is_ok());
+                    let keep = |interval: &Value| match line::Line::read(protocol, interval) {
+                        Some(line) => locked(&intervals).push(line),
+                        None => remember(&last_words, interval.to_string()),
+                    };
+                    read_lines(stdout, keep, &last_words, |word| tell.send(word).is_ok());
                 }
             }),
             std::thread::spawn({
@@ -187,14 +196,9 @@ impl Program {
         }
     }
 
-    /// The interval lines from number `from` on.
-    pub fn intervals_from(&self, from: usize) -> Vec<Interval> {
-        locked(&self.intervals).get(from..).unwrap_or_default().to_vec()
-    }
-
     /// Every interval line so far.
-    pub fn intervals(&self) -> Vec<Interval> {
-        self.intervals_from(0)
+    pub fn intervals(&self) -> Vec<line::Line> {
+        locked(&self.intervals).clone()
     }
 
     /// Lets the program end by itself: closes its input and waits; kills it after `limit`.
@@ -226,7 +230,10 @@ impl Program {
         while Instant::now() < deadline {
             if let Ok(Some(status)) = self.child.try_wait() {
                 (how, code) = (describe(status), status.code());
-                break;
+                // Its last words may still be on their way from the pipe.
+                if self.readers.iter().all(JoinHandle::is_finished) {
+                    break;
+                }
             }
             // why: polls for the exit of a child, bounded by the deadline above.
             std::thread::sleep(Duration::from_millis(2));
@@ -251,14 +258,14 @@ impl Drop for Program {
 
 fn read_lines(
     stdout: impl Read,
-    intervals: &Mutex<Vec<Interval>>,
+    keep: impl Fn(&Value),
     last_words: &Mutex<VecDeque<String>>,
     tell: impl Fn(Said) -> bool,
 ) {
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-        let said = match serde_json::from_str::<Line<Value, Interval, Value>>(&line) {
+        let said = match serde_json::from_str::<Line<Value, Value, Value>>(&line) {
             Ok(Line::Interval(interval)) => {
-                locked(intervals).push(interval);
+                keep(&interval);
                 continue;
             }
             Ok(Line::Settings { settings, .. }) => Said::Settings(settings),
@@ -308,7 +315,7 @@ mod tests {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        Program::adopt("test", Box::new(Box::new(child))).unwrap()
+        Program::adopt("test", Protocol::Udp, Box::new(Box::new(child))).unwrap()
     }
 
     const LONG: Duration = Duration::from_secs(10);

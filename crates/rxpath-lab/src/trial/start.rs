@@ -8,12 +8,13 @@ use std::process::{Command, Stdio};
 use rxpath_core::Side;
 
 use super::conduct::{Job, whole};
-use super::external::{External, Starter};
+use super::external::{External, Ready, Starter};
 use super::peer::Peer;
 use super::program::Program;
 use crate::bed::Bed;
 use crate::error::LabError;
-use crate::scenario::spec::Workload;
+use crate::plan::program_words;
+use crate::scenario::spec::{External as Foreign, Own, Protocol, Workload};
 
 /// Interval lines of our workloads: twenty a second is enough for a settle test of half a second.
 const INTERVAL: &str = "50ms";
@@ -24,18 +25,16 @@ const DURATION: &str = "{duration_s}";
 /// Starts the sending side. A foreign generator only starts at the order to start.
 pub fn load<'a>(job: &'a Job<'a>, bed: &'a dyn Bed) -> Result<Box<dyn Peer + 'a>, LabError> {
     match &job.variant.load {
-        Workload::Udp { options, port, .. } => {
-            let mut words = vec!["load".to_owned(), "udp".into()];
-            words.extend(
-                bed.addresses().iter().map(|addr| SocketAddr::new(*addr, *port).to_string()),
-            );
-            words.extend(options.iter().cloned());
-            Ok(Box::new(steered("load", job.exe, &words, (bed, Side::Tx))?))
+        Workload::Own(own) => {
+            let mut words = destinations(own, bed);
+            words.extend(own.options.iter().cloned());
+            Ok(Box::new(steered("load", job.exe, own, &words, (bed, Side::Tx))?))
         }
-        Workload::External { parser, command, .. } => {
-            let bounded = command.iter().any(|word| word.contains(DURATION));
-            let starter = foreign(job, bed, Side::Tx);
-            Ok(Box::new(External::generator("load", parser.clone(), bounded, starter)))
+        Workload::External(external) => {
+            let bounded = external.command.iter().any(|word| word.contains(DURATION));
+            let starter = foreign(job, bed, external, Side::Tx);
+            let parser = external.parser.clone();
+            Ok(Box::new(External::generator("load", parser, bounded, starter)))
         }
     }
 }
@@ -46,53 +45,78 @@ pub fn serve<'a>(
     bed: &'a dyn Bed,
 ) -> Result<Option<Box<dyn Peer + 'a>>, LabError> {
     match &job.variant.serve {
-        Workload::Udp { absent: true, .. } => Ok(None),
-        Workload::Udp { options, port, .. } => {
-            let any = if job.variant.lab.ipv6 {
-                format!("[::]:{port}")
-            } else {
-                format!("0.0.0.0:{port}")
+        Workload::Own(own) if own.absent => Ok(None),
+        Workload::Own(own) => {
+            let any = if job.variant.lab.ipv6 { "[::]" } else { "0.0.0.0" };
+            let mut words = vec![format!("{any}:{}", own.port)];
+            words.extend(own.options.iter().cloned());
+            Ok(Some(Box::new(steered("serve", job.exe, own, &words, (bed, Side::Rx))?)))
+        }
+        Workload::External(external) => {
+            let starter = foreign(job, bed, external, Side::Rx);
+            let ready = match &external.ready {
+                Some(line) => Ready::Line(line.clone()),
+                None => Ready::Bound { protocol: external.protocol, port: external.port },
             };
-            let mut words = vec!["serve".to_owned(), "udp".into(), any];
-            words.extend(options.iter().cloned());
-            Ok(Some(Box::new(steered("serve", job.exe, &words, (bed, Side::Rx))?)))
+            let parser = external.parser.clone();
+            Ok(Some(Box::new(External::server("serve", ready, parser, starter))))
         }
-        Workload::External { parser, ready, .. } => {
-            let starter = foreign(job, bed, Side::Rx);
-            Ok(Some(Box::new(External::server("serve", ready.clone(), parser.clone(), starter))))
-        }
+    }
+}
+
+/// Where our own load sends: every address with UDP, the first one where connections are made.
+fn destinations(own: &Own, bed: &dyn Bed) -> Vec<String> {
+    let all = bed.addresses().iter().map(|addr| SocketAddr::new(*addr, own.port));
+    match own.protocol {
+        Protocol::Udp => all.map(|addr| addr.to_string()).collect(),
+        Protocol::Http => all.take(1).map(|addr| format!("http://{addr}/")).collect(),
+        _ => all.take(1).map(|addr| addr.to_string()).collect(),
     }
 }
 
 fn steered(
     name: &'static str,
     exe: &Path,
+    own: &Own,
     words: &[String],
     (bed, side): (&dyn Bed, Side),
 ) -> Result<Program, LabError> {
     let mut command = Command::new(exe);
-    command.args(words).args(["--control", "--json", "--interval", INTERVAL]);
+    command.args(program_words(name, own.protocol)).args(words);
+    command.args(["--control", "--json", "--interval", INTERVAL]);
     piped(&mut command);
-    Program::adopt(name, bed.spawn(side, command)?)
+    Program::adopt(name, own.protocol, bed.spawn(side, command)?)
 }
 
-fn foreign<'a>(job: &'a Job<'a>, bed: &'a dyn Bed, side: Side) -> Starter<'a> {
+fn foreign<'a>(
+    job: &'a Job<'a>,
+    bed: &'a dyn Bed,
+    external: &'a Foreign,
+    side: Side,
+) -> Starter<'a> {
     Box::new(move || {
-        let workload = if side == Side::Tx { &job.variant.load } else { &job.variant.serve };
-        let Workload::External { command: words, cpus, port, .. } = workload else {
-            return Err(LabError::Internal { what: "a foreign program without a command".into() });
-        };
+        let name = if side == Side::Tx { "load" } else { "serve" };
+        let dir = job.files.join(name);
         let addr = bed.addresses().first().map(ToString::to_string).unwrap_or_default();
         let seconds = format!("{:.0}", whole(job.trials).as_secs_f64().ceil());
-        let fill = |word: &String| {
-            word.replace("{addr}", &addr)
-                .replace("{port}", &port.to_string())
+        let fill = |text: &String| {
+            text.replace("{addr}", &addr)
+                .replace("{port}", &external.port.to_string())
+                .replace("{dir}", &dir.display().to_string())
                 .replace(DURATION, &seconds)
         };
-        let mut words: Vec<String> = words.iter().map(fill).collect();
-        if !cpus.is_empty() {
+        if external.command.iter().any(|word| word.contains("{dir}")) || !external.files.is_empty()
+        {
+            std::fs::create_dir_all(&dir).map_err(|e| LabError::io("make {dir}", e))?;
+        }
+        for (name, text) in &external.files {
+            let path = dir.join(name);
+            std::fs::write(&path, fill(text)).map_err(|e| LabError::io("write serve.files", e))?;
+        }
+        let mut words: Vec<String> = external.command.iter().map(fill).collect();
+        if !external.cpus.is_empty() {
             // util-linux is on every distribution; a program of somebody else's can't be asked to pin itself.
-            words.splice(0..0, ["taskset".to_owned(), "-c".into(), cpus.to_string()]);
+            words.splice(0..0, ["taskset".to_owned(), "-c".into(), external.cpus.to_string()]);
         }
         let Some((program, arguments)) = words.split_first() else {
             return Err(LabError::Internal {

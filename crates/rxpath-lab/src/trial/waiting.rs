@@ -5,9 +5,9 @@ use rxpath_record::counters::Snapshot;
 use rxpath_record::ledger::{LedgerInput, ReceiverSaid, waiting_packets};
 use serde_json::Value;
 
-use super::compose::sender_said;
+use super::compose::udp::sender_said;
 use crate::bed::Bed;
-use crate::scenario::spec::{Variant, Workload};
+use crate::scenario::spec::Variant;
 
 /// Ethernet header.
 const ETHERNET_BYTES: u64 = 14;
@@ -18,7 +18,7 @@ const UDP_BYTES: u64 = 8;
 ///
 /// Only known for our own sender, who knows what it sent, and where nobody else's packets are counted with its.
 pub fn nothing(variant: &Variant, bed: &dyn Bed, load: &Value, around: [&Snapshot; 2]) -> bool {
-    if bed.shared_with_others() || !matches!(variant.load, Workload::Udp { .. }) {
+    if bed.shared_with_others() || variant.load.datagrams().is_none() {
         return true;
     }
     let Ok(load) = serde_json::from_value::<LoadResult>(load.clone()) else { return true };
@@ -35,7 +35,7 @@ pub fn nothing(variant: &Variant, bed: &dyn Bed, load: &Value, around: [&Snapsho
 /// **Source** net/core/dev.c `qdisc_pkt_len_init`: the length of an aggregate is that of its segments, each with
 /// headers.
 pub fn datagrams(queued_bytes: u64, variant: &Variant) -> u64 {
-    let Workload::Udp { size_bytes, .. } = &variant.load else { return 0 };
+    let Some(datagrams) = variant.load.datagrams() else { return 0 };
     let ip = if variant.lab.ipv6 { 40 } else { 20 };
-    queued_bytes / (ETHERNET_BYTES + ip + UDP_BYTES + u64::from(*size_bytes))
+    queued_bytes / (ETHERNET_BYTES + ip + UDP_BYTES + u64::from(datagrams.size_bytes))
 }

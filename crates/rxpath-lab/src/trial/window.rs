@@ -3,7 +3,7 @@
 //! Lines are cumulative and carry the clock at which their counters were read, so a rate over the window is the
 //! difference of two lines over the time between them: exact, whatever the line's own lateness was.
 
-use rxpath_load::udp::result::Interval;
+use super::line::Line;
 
 /// What one side did between its first and last line inside the window.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -12,12 +12,14 @@ pub struct Span {
     pub start_ns: u64,
     /// Clock of the last line inside.
     pub end_ns: u64,
-    /// Attempted (sender).
-    pub offered_packets: u64,
-    /// Sent or delivered.
-    pub packets: u64,
-    /// Per thread.
-    pub thread_packets: Vec<u64>,
+    /// Attempted; what was done where the side does not tell it apart.
+    pub attempted: u64,
+    /// Done: datagrams, bytes, transactions, requests.
+    pub done: u64,
+    /// Payload bytes.
+    pub bytes: u64,
+    /// Done per thread.
+    pub thread_done: Vec<u64>,
     /// Blocked on the send buffer, all threads (sender).
     pub blocked_s: f64,
     /// CPUs that each thread was seen on, ascending.
@@ -38,8 +40,8 @@ impl Span {
 }
 
 /// The span of the lines inside `[start_ns, end_ns]`; `None` when fewer than two lie there.
-pub fn span(lines: &[Interval], start_ns: u64, end_ns: u64) -> Option<Span> {
-    let inside: Vec<&Interval> =
+pub fn span(lines: &[Line], start_ns: u64, end_ns: u64) -> Option<Span> {
+    let inside: Vec<&Line> =
         lines.iter().filter(|line| (start_ns..=end_ns).contains(&line.t_ns)).collect();
     let (first, last) = (inside.first()?, inside.last()?);
     if last.t_ns == first.t_ns {
@@ -47,23 +49,25 @@ pub fn span(lines: &[Interval], start_ns: u64, end_ns: u64) -> Option<Span> {
     }
     let since =
         |end: Option<u64>, start: Option<u64>| end.unwrap_or(0).saturating_sub(start.unwrap_or(0));
-    let threads = last.thread_packets.len();
+    let threads = last.thread_done.len().max(last.thread_cpus.len());
     Some(Span {
         start_ns: first.t_ns,
         end_ns: last.t_ns,
-        offered_packets: since(last.offered_packets, first.offered_packets),
-        packets: last.packets.saturating_sub(first.packets),
-        thread_packets: (0..threads)
-            .map(|i| {
-                since(last.thread_packets.get(i).copied(), first.thread_packets.get(i).copied())
-            })
+        attempted: match (last.attempted, first.attempted) {
+            (None, None) => last.done.saturating_sub(first.done),
+            (end, start) => since(end, start),
+        },
+        done: last.done.saturating_sub(first.done),
+        bytes: last.bytes.saturating_sub(first.bytes),
+        thread_done: (0..threads)
+            .map(|i| since(last.thread_done.get(i).copied(), first.thread_done.get(i).copied()))
             .collect(),
         blocked_s: last.blocked_s.unwrap_or(0.0) - first.blocked_s.unwrap_or(0.0),
         thread_cpus: (0..threads).map(|i| seen(&inside, i)).collect(),
     })
 }
 
-fn seen(lines: &[&Interval], thread: usize) -> Vec<u32> {
+fn seen(lines: &[&Line], thread: usize) -> Vec<u32> {
     let mut cpus: Vec<u32> =
         lines.iter().filter_map(|line| line.thread_cpus.get(thread).copied()).collect();
     cpus.sort_unstable();
@@ -71,8 +75,8 @@ fn seen(lines: &[&Interval], thread: usize) -> Vec<u32> {
     cpus
 }
 
-/// Rate of each step between neighbouring lines: `(seconds since the first line, packets per second)`.
-pub fn rates(lines: &[Interval]) -> Vec<(f64, f64)> {
+/// Rate of each step between neighbouring lines: `(seconds since the first line, per second)`.
+pub fn rates(lines: &[Line]) -> Vec<(f64, f64)> {
     let Some(first) = lines.first() else { return Vec::new() };
     lines
         .windows(2)
@@ -80,13 +84,13 @@ pub fn rates(lines: &[Interval]) -> Vec<(f64, f64)> {
         .map(|pair| {
             let seconds = (pair[1].t_ns - pair[0].t_ns) as f64 / 1e9;
             let at = (pair[1].t_ns - first.t_ns) as f64 / 1e9;
-            (at, pair[1].packets.saturating_sub(pair[0].packets) as f64 / seconds)
+            (at, pair[1].done.saturating_sub(pair[0].done) as f64 / seconds)
         })
         .collect()
 }
 
 /// Mean and maximum of a socket's queue inside the window, and the number of samples.
-pub fn queue(lines: &[Interval], socket: usize, start_ns: u64, end_ns: u64) -> (f64, u64, u64) {
+pub fn queue(lines: &[Line], socket: usize, start_ns: u64, end_ns: u64) -> (f64, u64, u64) {
     let inside: Vec<u64> = lines
         .iter()
         .filter(|line| (start_ns..=end_ns).contains(&line.t_ns))
@@ -100,14 +104,14 @@ pub fn queue(lines: &[Interval], socket: usize, start_ns: u64, end_ns: u64) -> (
 /// The longest time between neighbouring lines in which nothing was read although datagrams waited.
 ///
 /// `None` when no line shows it: stalls shorter than the distance of two lines are not seen.
-pub fn longest_stall_s(lines: &[Interval], start_ns: u64, end_ns: u64) -> Option<f64> {
-    let inside: Vec<&Interval> =
+pub fn longest_stall_s(lines: &[Line], start_ns: u64, end_ns: u64) -> Option<f64> {
+    let inside: Vec<&Line> =
         lines.iter().filter(|line| (start_ns..=end_ns).contains(&line.t_ns)).collect();
-    let waiting = |line: &Interval| line.socket_rmem_bytes.iter().any(|bytes| *bytes > 0);
+    let waiting = |line: &Line| line.socket_rmem_bytes.iter().any(|bytes| *bytes > 0);
     let mut longest = 0u64;
-    let mut since: Option<&Interval> = None;
+    let mut since: Option<&Line> = None;
     for line in inside {
-        since = since.filter(|first| first.packets == line.packets && waiting(line));
+        since = since.filter(|first| first.done == line.done && waiting(line));
         longest = longest.max(since.map_or(0, |first| line.t_ns - first.t_ns));
         since = since.or(Some(line).filter(|line| waiting(line)));
     }
@@ -119,14 +123,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn line(t_ns: u64, packets: u64, cpu: u32) -> Interval {
-        Interval {
+    fn line(t_ns: u64, packets: u64, cpu: u32) -> Line {
+        Line {
             t_ns,
-            packets,
-            thread_packets: vec![packets],
+            done: packets,
+            thread_done: vec![packets],
             thread_cpus: vec![cpu],
             socket_rmem_bytes: vec![packets % 7],
-            ..Interval::default()
+            ..Line::default()
         }
     }
 
@@ -135,7 +139,7 @@ mod tests {
         // 1000 per second; the second line came 30 ms late and says so.
         let lines = [line(0, 0, 1), line(130_000_000, 130, 1), line(200_000_000, 200, 0)];
         let got = span(&lines, 0, 200_000_000).unwrap();
-        assert!((got.per_second(got.packets) - 1000.0).abs() < 1e-9);
+        assert!((got.per_second(got.done) - 1000.0).abs() < 1e-9);
         assert_eq!(got.thread_cpus, [vec![0, 1]]);
         assert_eq!(
             rates(&lines).iter().map(|(_, rate)| rate.round()).collect::<Vec<_>>(),
@@ -151,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_stall_needs_waiting_datagrams_and_no_reading() {
-        let at = |t_ns, packets, rmem: u64| Interval {
+        let at = |t_ns, packets, rmem: u64| Line {
             socket_rmem_bytes: vec![rmem],
             ..line(t_ns, packets, 0)
         };
@@ -174,9 +178,9 @@ mod tests {
             steps in proptest::collection::vec(1_000_000u64..90_000_000, 3..50), from in 0u64..100_000_000,
         ) {
             let mut t = 0;
-            let lines: Vec<Interval> = steps.iter().map(|step| { t += step; line(t, t / 1_000, 0) }).collect();
+            let lines: Vec<Line> = steps.iter().map(|step| { t += step; line(t, t / 1_000, 0) }).collect();
             if let Some(got) = span(&lines, from, t) {
-                let rate = got.per_second(got.packets);
+                let rate = got.per_second(got.done);
                 // One packet of rounding at each end.
                 prop_assert!((rate - 1e6).abs() <= 1.0 / got.seconds() + 1e-6, "{rate}");
             }

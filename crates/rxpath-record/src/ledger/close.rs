@@ -40,6 +40,7 @@ impl Ledger {
         let mut drops: Vec<_> = terms.into_iter().filter_map(Term::into_drop).collect();
         drops.sort_by_key(|drop| drop.place);
         Self {
+            unit: super::LedgerUnit::Datagram,
             offered_packets: input.sender.offered_packets,
             sent_packets: input.sender.sent_packets,
             delivered_packets: input.receiver.delivered_packets,

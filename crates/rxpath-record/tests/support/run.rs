@@ -6,7 +6,7 @@ use rxpath_core::{Fact, Side, Warning};
 use rxpath_record::environment::{Environment, HostFacts};
 use rxpath_record::event::{Event, What};
 use rxpath_record::evidence::{CpuUse, Evidence, SocketUse, SoftirqPlace, ThreadUse};
-use rxpath_record::ledger::{CrossCheck, Drop, Ledger, Place};
+use rxpath_record::ledger::{CrossCheck, Drop, Ledger, LedgerUnit, Place};
 use rxpath_record::manifest::{
     Comparison, Grade, LoopKind, Manifest, Metric, NoiseFloor, Outcome, Status, Trial,
     VariantSummary,
@@ -19,6 +19,7 @@ pub const RUN_ID: &str = "20261121T003507Z-udp-pinning-00c0fe";
 
 fn ledger() -> Ledger {
     Ledger {
+        unit: LedgerUnit::Datagram,
         offered_packets: 1000,
         sent_packets: 1000,
         delivered_packets: 900,
@@ -107,6 +108,7 @@ pub fn manifest() -> Manifest {
         started: "2026-11-21T00:35:07Z".into(),
         ended: None,
         epoch_offset_ns: 1_700_000_000_000_000_000,
+        main_metric: "delivered_pps".into(),
         variants: vec![VariantSummary {
             name: "pinned".into(),
             what: "both sides on a CPU of their own".into(),

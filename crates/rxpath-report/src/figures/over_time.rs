@@ -34,22 +34,41 @@ fn shown(run: &Run, pick: impl Fn(&Samples) -> Vec<Series>) -> Vec<Shown<'_>> {
     all
 }
 
-/// Offered and delivered packets per second over the trial.
+/// Cumulative counters of the load's side, by protocol.
+const SENT: [&str; 5] = [
+    "offered_packets",
+    "sent_packets",
+    "sent_bytes",
+    "answered_transactions_total",
+    "answered_requests_total",
+];
+/// The same of the server's side.
+const TAKEN: [&str; 4] =
+    ["delivered_packets", "delivered_bytes", "served_transactions_total", "served_requests_total"];
+
+/// What each side did per second over the trial.
 pub(super) fn rates(run: &Run) -> Option<Figure> {
     let named = |samples: &Samples, metric: &str| {
         samples.rate(metric).map(|series| Series { entity: metric.into(), ..series })
     };
     let all = shown(run, |samples| {
-        let offered = named(samples, "offered_packets").or_else(|| named(samples, "sent_packets"));
-        offered.into_iter().chain(named(samples, "delivered_packets")).collect()
+        let first = |names: &[&str]| names.iter().find_map(|name| named(samples, name));
+        first(&SENT).into_iter().chain(first(&TAKEN)).collect()
     });
     if all.is_empty() {
         return None;
     }
     let top = roof(points(&all).map(|(_, v)| v));
+    let (unit, by_sender, by_receiver): (&str, &str, &str) = match run.main_metric() {
+        "delivered_bps" => ("bytes/s", "sent by the sender", "delivered to the application"),
+        "achieved_rps" => ("requests/s", "answered, as the client counts", "served"),
+        "achieved_tps" => ("transactions/s", "answered, as the client counts", "served"),
+        _ => ("packets/s", "offered by the sender", "delivered to the application"),
+    };
+    let form = if unit == "packets/s" { number::pps } else { number::short };
     let panels = all.iter().enumerate().map(|(at, shown)| {
         let curves = shown.series.iter().map(|series| {
-            let delivered = series.entity == "delivered_packets";
+            let delivered = TAKEN.contains(&series.entity.as_str());
             Curve {
                 points: series.points.clone(),
                 colour: if delivered { COLOURS[0] } else { MUTED }.into(),
@@ -57,7 +76,7 @@ pub(super) fn rates(run: &Run) -> Option<Figure> {
                 dash: if delivered { "" } else { "5 3" }.into(),
             }
         });
-        panel(shown, ("rate", at), curves.collect(), axis("packets/s", top, number::short))
+        panel(shown, ("rate", at), curves.collect(), axis(unit, top, number::short))
     });
     Some(Figure {
         title: "Rates over the trial".into(),
@@ -65,11 +84,11 @@ pub(super) fn rates(run: &Run) -> Option<Figure> {
                   window is tinted; what lies outside is ramp, settling and draining. All pictures share one scale."
             .into(),
         keys: vec![
-            Key::stroke(MUTED, "5 3", "offered by the sender"),
-            Key::stroke(COLOURS[0], "", "delivered to the application"),
+            Key::stroke(MUTED, "5 3", by_sender),
+            Key::stroke(COLOURS[0], "", by_receiver),
         ],
         panels: panels.collect(),
-        table: series_table(&all, "packets/s", number::pps),
+        table: series_table(&all, unit, form),
     })
 }
 

@@ -1,6 +1,7 @@
 //! One row per variant: what was delivered, and what each step gained.
 
 use rxpath_record::manifest::{Comparison, Manifest, Metric, VariantSummary};
+use rxpath_stats::metric;
 
 use super::{NARROW, WIDE, roof};
 use crate::page::part::{Figure, Key, Panel, Table, cut};
@@ -10,41 +11,68 @@ use crate::{number, words};
 
 const DELIVERED: &str = COLOURS[0];
 
-/// Delivered packets per second: single trials, median, interval, and what was offered.
+/// The main metric: single trials, median, interval, and, of datagrams, what was offered.
 pub(super) fn throughput(run: &Run) -> Option<Figure> {
-    let manifest = &run.manifest;
+    let (manifest, main) = (&run.manifest, run.main_metric());
     let rows: Vec<(&VariantSummary, &Metric)> = manifest
         .variants
         .iter()
-        .filter_map(|v| v.metrics.get("delivered_pps").map(|metric| (v, metric)))
+        .filter_map(|v| v.metrics.get(run.main_metric()).map(|metric| (v, metric)))
         .collect();
     if rows.is_empty() {
         return None;
     }
     let panel = Panel {
         title: None,
-        wide: throughput_chart(&rows, WIDE, "tp-w"),
-        narrow: Some(throughput_chart(&rows, NARROW, "tp-n")),
+        wide: throughput_chart(&rows, main, (WIDE, "tp-w")),
+        narrow: Some(throughput_chart(&rows, main, (NARROW, "tp-n"))),
     };
+    let datagrams = main == DATAGRAMS;
+    let mut keys = vec![
+        Key::marker(Form::Circle, DELIVERED, &format!("one trial, {}", metric::verb(main))),
+        Key::marker(Form::Diamond, INK, "median"),
+        Key::block("var(--interval)", 8.0, "95 % interval of the median"),
+    ];
+    let mut caption =
+        "Each circle is one trial; the diamond is their median and the bar its 95 % interval \
+                       (bootstrap over trials; none under five trials)."
+            .to_owned();
+    if datagrams {
+        caption.push_str(
+            " The cross is the median of what the sender offered: the distance to it is loss.",
+        );
+        keys.push(Key::marker(Form::Cross, MUTED, "median offered"));
+    }
     Some(Figure {
-        title: "Delivered to the application, packets per second".into(),
-        caption: "Each circle is one trial; the diamond is their median and the bar its 95 % interval \
-                  (bootstrap over trials; none under five trials). The cross is the median of what the sender offered: \
-                  the distance to it is loss."
-            .into(),
-        keys: vec![
-            Key::marker(Form::Circle, DELIVERED, "one trial, delivered"),
-            Key::marker(Form::Diamond, INK, "median"),
-            Key::block("var(--interval)", 8.0, "95 % interval of the median"),
-            Key::marker(Form::Cross, MUTED, "median offered"),
-        ],
+        title: title(main),
+        caption,
+        keys,
         panels: vec![panel],
-        table: throughput_table(&rows),
+        table: throughput_table(&rows, main),
     })
 }
 
-fn throughput_chart(rows: &[(&VariantSummary, &Metric)], width: f64, id: &str) -> Chart {
-    let offered = |v: &VariantSummary| v.metrics.get("offered_pps").map(|m| m.median);
+/// The main metric of datagrams, which has an offered rate beside it.
+const DATAGRAMS: &str = "delivered_pps";
+
+fn title(main: &str) -> String {
+    match main {
+        DATAGRAMS => "Delivered to the application, packets per second".into(),
+        "delivered_bps" => "Delivered to the application, bits per second".into(),
+        "achieved_rps" => "Answered requests per second".into(),
+        "achieved_tps" => "Transactions per second".into(),
+        other => words::metric(other),
+    }
+}
+
+fn throughput_chart(
+    rows: &[(&VariantSummary, &Metric)],
+    main: &str,
+    (width, id): (f64, &str),
+) -> Chart {
+    let offered = |v: &VariantSummary| {
+        v.metrics.get("offered_pps").filter(|_| main == DATAGRAMS).map(|m| m.median)
+    };
     let top = roof(rows.iter().flat_map(|(v, m)| {
         m.values.iter().copied().chain([m.max]).chain(m.interval.map(|i| i[1])).chain(offered(v))
     }));
@@ -72,10 +100,13 @@ fn throughput_chart(rows: &[(&VariantSummary, &Metric)], width: f64, id: &str) -
     };
     Chart {
         id: id.into(),
-        alt: "Delivered packets per second by variant".into(),
+        alt: format!("{} by variant", title(main)),
         size: (width, 64.0 + 44.0 * rows.len() as f64),
         x: Axis {
-            label: "packets per second".into(),
+            label: match main {
+                DATAGRAMS => "packets per second".into(),
+                other => metric::unit(other).into(),
+            },
             range: (0.0, top),
             format: number::short,
             steps: Steps::Decimal,
@@ -107,11 +138,12 @@ pub(super) fn names<'a>(
     names.rev().map(|name| cut(name, limit)).collect()
 }
 
-fn throughput_table(rows: &[(&VariantSummary, &Metric)]) -> Table {
+fn throughput_table(rows: &[(&VariantSummary, &Metric)], main: &str) -> Table {
+    let median = format!("#{}, median", metric::verb(main));
     let mut table = Table::new(&[
         "variant",
         "#trials",
-        "#delivered, median",
+        &median,
         "#95 % interval",
         "#smallest",
         "#largest",
@@ -125,10 +157,12 @@ fn throughput_table(rows: &[(&VariantSummary, &Metric)]) -> Table {
         table.rows.push(vec![
             variant.name.clone(),
             variant.trials_count.to_string(),
-            number::pps(metric.median),
-            interval(metric.interval, number::pps),
-            number::pps(metric.min),
-            number::pps(metric.max),
+            number::metric(main, metric.median),
+            metric.interval.map_or("too few trials".into(), |[low, high]| {
+                format!("{} … {}", number::metric(main, low), number::metric(main, high))
+            }),
+            number::metric(main, metric.min),
+            number::metric(main, metric.max),
             other("offered_pps"),
             other("loss_ratio"),
         ]);

@@ -1,8 +1,9 @@
 //! The ledger section: for each variant a river, the sum that closes, and the counters behind it.
 
 use maud::{Markup, html};
-use rxpath_record::ledger::Ledger;
+use rxpath_record::ledger::{Ledger, LedgerUnit};
 use rxpath_record::manifest::Trial;
+use rxpath_stats::metric::verb;
 
 use super::Section;
 use super::part::{Table, fold, table};
@@ -18,8 +19,17 @@ pub(super) fn section(run: &Run) -> Option<Section> {
     Some(Section {
         id: "ledger",
         title: "Where the packets went",
-        lead: "Every datagram of a trial, from the sender's call to the application's. Widths and percentages are \
-               shares of offered. The picture shows each variant's median trial.",
+        lead: match shown[0].1.ledger.unit {
+            LedgerUnit::Datagram => {
+                "Every datagram of a trial, from the sender's call to the application's. Widths and percentages are \
+                 shares of offered. The picture shows each variant's median trial."
+            }
+            LedgerUnit::Segment => {
+                "Every TCP segment of a trial, in both directions, from the sending TCP to the receiving one. Widths \
+                 and percentages are shares of the segments sent, retransmissions among them. The picture shows each \
+                 variant's median trial."
+            }
+        },
         body: html! {
             (balance(run))
             div.rivers {
@@ -27,8 +37,13 @@ pub(super) fn section(run: &Run) -> Option<Section> {
                     article {
                         h3 { (variant.name) }
                         p.quiet {
-                            "trial " (trial.trial) ", offered " (number::pps(trial.evidence.offered_pps))
-                            ", delivered " (number::pps(trial.evidence.delivered_pps))
+                            "trial " (trial.trial)
+                            @if trial.ledger.unit == LedgerUnit::Datagram {
+                                ", offered " (number::pps(trial.evidence.offered_pps))
+                                ", delivered " (number::pps(trial.evidence.delivered_pps))
+                            } @else if let Some(rate) = trial.metrics.get(run.main_metric()) {
+                                ", " (number::metric(run.main_metric(), *rate)) " " (verb(run.main_metric()))
+                            }
                             ", " (words::loop_kind(trial.loop_kind)) " loop"
                         }
                         (super::river::river(&trial.ledger))
@@ -52,13 +67,13 @@ fn balance(run: &Run) -> Markup {
         p.balance.open[!open.is_empty()] {
             @if open.is_empty() {
                 b { "The ledger closes." }
-                " All " (number::count(offered)) " datagrams offered in " (ledgers.len())
+                " All " (number::count(offered)) " " (run.unit()) " offered in " (ledgers.len())
                 @if ledgers.len() == 1 { " valid trial" } @else { " valid trials" }
                 " are accounted for, each drop by one owning counter."
             } @else {
                 b { "The ledger does not close." }
                 " In " (open.len()) " of " (ledgers.len()) " valid trials " (number::count(missing))
-                " datagrams are not accounted for, " (number::percent(missing as f64, offered as f64))
+                " " (run.unit()) " are not accounted for, " (number::percent(missing as f64, offered as f64))
                 " of " (number::count(offered)) " offered."
             }
         }
@@ -85,7 +100,7 @@ fn counters(trial: &Trial) -> Markup {
     let mut drops = Table::new(&[
         "place",
         "owning counter",
-        "#datagrams",
+        &format!("#{}", ledger.unit.word()),
         "#of offered",
         "read as",
         "cross-checks",
@@ -116,8 +131,8 @@ fn counters(trial: &Trial) -> Markup {
     let gaps = trial.moved.gaps.iter();
     moved.rows.extend(gaps.map(|(name, why)| vec![name.clone(), format!("not read: {why}")]));
     html! {
-        @if drops.rows.is_empty() { p { "No place lost a datagram." } } @else { (table(&drops, "Drops by place")) }
-        p { "Foreign datagrams on the lab's links: " (number::count(ledger.foreign_packets)) "." }
+        @if drops.rows.is_empty() { p { "No place lost any." } } @else { (table(&drops, "Drops by place")) }
+        p { "Foreign packets on the lab's links: " (number::count(ledger.foreign_packets)) "." }
         @for note in &ledger.notes { p { (note) } }
         @if !moved.rows.is_empty() { h4 { "Everything that moved" } (table(&moved, "Counters that moved")) }
     }

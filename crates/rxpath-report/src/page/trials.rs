@@ -13,7 +13,7 @@ use crate::{number, words};
 pub(super) fn section(run: &Run) -> Option<Section> {
     let trials = match run.manifest.trials.as_slice() {
         [] => from_events(run),
-        trials => from_manifest(trials),
+        trials => from_manifest(run, trials),
     };
     if trials.rows.is_empty() {
         return None;
@@ -33,18 +33,24 @@ pub(super) fn section(run: &Run) -> Option<Section> {
     })
 }
 
-fn from_manifest(trials: &[Trial]) -> Table {
+fn from_manifest(run: &Run, trials: &[Trial]) -> Table {
+    let main = run.main_metric();
+    let datagrams = main == "delivered_pps";
+    let unit = run.unit();
+    let (offered, delivered) = (format!("#offered, {unit}"), format!("#delivered, {unit}"));
+    let rate =
+        if datagrams { "#delivered".to_owned() } else { format!("#{}", words::metric(main)) };
     let mut table = Table::new(&[
         "#trial",
         "#block",
         "variant",
         "#window",
         "#offered",
-        "#delivered",
+        &rate,
         "#loss, of offered",
-        "#offered, datagrams",
+        &offered,
         "#sent",
-        "#delivered, datagrams",
+        &delivered,
         "#dropped",
         "#in flight",
         "#unaccounted",
@@ -62,8 +68,8 @@ fn from_manifest(trials: &[Trial]) -> Table {
             trial.block.to_string(),
             trial.variant.clone(),
             number::seconds(window),
-            number::pps(trial.evidence.offered_pps),
-            number::pps(trial.evidence.delivered_pps),
+            if datagrams { number::pps(trial.evidence.offered_pps) } else { "–".into() },
+            trial.metrics.get(main).map_or("–".into(), |rate| number::metric(main, *rate)),
             loss.map_or("–".into(), |ratio| number::percent(*ratio, 1.0)),
             number::count(ledger.offered_packets),
             number::count(ledger.sent_packets),

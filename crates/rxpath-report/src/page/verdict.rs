@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use rxpath_record::manifest::{Comparison, Manifest, Outcome, VariantSummary};
 use rxpath_record::verdict::{PairedTrial, Verdict};
+use rxpath_stats::metric::verb;
 
 use super::Section;
 use crate::source::Run;
@@ -21,24 +22,39 @@ pub(super) fn section(run: &Run) -> Option<Section> {
     })
 }
 
+/// What stands under a rate of requests or bytes.
+const BESIDE: [(&str, &str); 5] = [
+    ("service_time_p50_us", "p50"),
+    ("service_time_p99_us", "p99"),
+    ("server_cpu_us_per_request", "server CPU per request"),
+    ("server_cpu_us_per_transaction", "server CPU per transaction"),
+    ("receiver_cpu_ns_per_kib", "receiver CPU per KiB"),
+];
+
 fn step(manifest: &Manifest, variant: &VariantSummary) -> Markup {
     let metric = |name: &str| variant.metrics.get(name);
-    let most = manifest.variants.iter().filter_map(|v| v.metrics.get("delivered_pps"));
+    let main = manifest.main_metric.as_str();
+    let most = manifest.variants.iter().filter_map(|v| v.metrics.get(main));
     let most = most.map(|m| m.median).fold(0.0, f64::max);
     html! {
         li {
             div.name { h3 { (variant.name) } p { (variant.what) } }
-            @match (metric("delivered_pps"), &variant.not_available) {
+            @match (metric(main), &variant.not_available) {
                 (_, Some(why)) => p.absent { "not available here: " (why) },
                 (None, None) => p.absent { "no valid trial" },
                 (Some(delivered), None) => {
                     div.measure {
-                        p.figure { (number::pps(delivered.median)) span { " delivered" } }
+                        p.figure { (number::metric(main, delivered.median)) span { " " (verb(main)) } }
                         (bar(delivered.median, delivered.interval, most))
                         p.quiet {
-                            (super::super::figures::interval_text(delivered.interval))
+                            (super::super::figures::interval_text(main, delivered.interval))
                             @if let Some(loss) = metric("loss_ratio") {
                                 " · loss " (number::percent(loss.median, 1.0)) " of offered"
+                            }
+                            @for (name, word) in BESIDE {
+                                @if let Some(beside) = metric(name) {
+                                    " · " (word) " " (number::metric(name, beside.median))
+                                }
                             }
                         }
                     }

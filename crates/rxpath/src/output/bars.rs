@@ -8,6 +8,7 @@ use rxpath_core::units::si;
 use rxpath_lab::plan::Plan;
 use rxpath_lab::run::progress::Progress;
 use rxpath_record::manifest::Trial;
+use rxpath_stats::metric;
 
 /// Draws, or prints.
 pub struct Bars {
@@ -62,10 +63,9 @@ impl Progress for Bars {
     }
 
     fn trial_ended(&mut self, trial: &Trial) {
-        let rate = trial.metrics.get("delivered_pps").copied().unwrap_or(0.0);
         let end = match &trial.void {
             Some(why) => format!("void, to be repeated: {why}"),
-            None => format!("{} datagrams/s delivered, grade {:?}", si(rate), trial.grade),
+            None => format!("{}, grade {:?}", main(trial), trial.grade),
         };
         let of = self.planned.max(trial.trial as usize + 1);
         self.say(&format!(
@@ -78,6 +78,16 @@ impl Progress for Bars {
             bar.set_position(u64::from(trial.trial) + 1);
         }
     }
+}
+
+/// The rate that the trial is about, in words.
+fn main(trial: &Trial) -> String {
+    let names = ["delivered_pps", "achieved_rps", "achieved_tps", "delivered_bps"];
+    let found = names.iter().find_map(|name| Some((*name, *trial.metrics.get(*name)?)));
+    found.map_or_else(
+        || "no rate".into(),
+        |(name, rate)| format!("{} {} {}", si(rate), metric::unit(name), metric::verb(name)),
+    )
 }
 
 impl Drop for Bars {

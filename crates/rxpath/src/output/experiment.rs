@@ -6,6 +6,7 @@ use comfy_table::{Table, presets};
 use rxpath_core::units::si;
 use rxpath_record::ledger::Place;
 use rxpath_record::manifest::{Comparison, Manifest, Outcome, Trial, VariantSummary};
+use rxpath_stats::metric;
 
 /// The whole summary.
 pub fn summary(manifest: &Manifest) -> String {
@@ -28,37 +29,84 @@ pub fn summary(manifest: &Manifest) -> String {
     out + &accounted(manifest)
 }
 
+/// A column of the table beside the main metric: metric, heading, form of a value.
+type Column = (&'static str, &'static str, fn(f64) -> String);
+
+/// What stands beside a main metric.
+fn columns(main: &str) -> &'static [Column] {
+    match main {
+        "delivered_pps" => &[
+            ("offered_pps", "offered/s", si),
+            ("loss_ratio", "lost", percent),
+            ("receiver_cpu_ns_per_packet", "ns/datagram (receiver)", whole),
+        ],
+        "delivered_bps" => &[
+            ("retransmitted_ratio", "sent again", percent),
+            ("receiver_cpu_ns_per_kib", "ns/KiB (receiver)", whole),
+            ("sender_cpu_ns_per_kib", "ns/KiB (sender)", whole),
+        ],
+        "achieved_tps" => &[
+            ("service_time_p50_us", "p50, us", tenth),
+            ("service_time_p99_us", "p99, us", tenth),
+            ("server_cpu_us_per_transaction", "CPU us/transaction (server)", hundredth),
+        ],
+        _ => &[
+            ("service_time_p50_us", "p50, us", tenth),
+            ("service_time_p99_us", "p99, us", tenth),
+            ("server_cpu_us_per_request", "CPU us/request (server)", hundredth),
+            ("client_cpu_us_per_request", "(client)", hundredth),
+            ("errors_count", "errors", whole),
+        ],
+    }
+}
+
 fn table(manifest: &Manifest) -> Table {
+    let main = manifest.main_metric.as_str();
+    let columns = columns(main);
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header([
-        "variant",
-        "trials",
-        "delivered/s",
-        "range",
-        "offered/s",
-        "lost",
-        "ns/datagram (receiver)",
-    ]);
+    let mut head = vec!["variant".to_owned(), "trials".into(), heading(main), "range".into()];
+    head.extend(columns.iter().map(|(_, head, _)| (*head).to_owned()));
+    table.set_header(head);
     for variant in &manifest.variants {
+        let mut row = vec![variant.name.clone()];
         if let Some(why) = &variant.not_available {
-            table.add_row([variant.name.as_str(), "0", "not available here", why, "", "", ""]);
+            row.extend(["0".into(), "not available here".into(), why.clone()]);
+            row.resize(4 + columns.len(), String::new());
+            table.add_row(row);
             continue;
         }
-        let median = |name: &str| variant.metrics.get(name).map(|metric| metric.median);
-        let range =
-            variant.metrics.get("delivered_pps").map(|m| format!("{} to {}", si(m.min), si(m.max)));
-        table.add_row([
-            variant.name.clone(),
-            variant.trials_count.to_string(),
-            median("delivered_pps").map(si).unwrap_or_default(),
-            range.unwrap_or_default(),
-            median("offered_pps").map(si).unwrap_or_default(),
-            median("loss_ratio").map(percent).unwrap_or_default(),
-            median("receiver_cpu_ns_per_packet").map(|ns| format!("{ns:.0}")).unwrap_or_default(),
-        ]);
+        let main = variant.metrics.get(main);
+        row.push(variant.trials_count.to_string());
+        row.push(main.map(|m| si(m.median)).unwrap_or_default());
+        row.push(main.map(|m| format!("{} to {}", si(m.min), si(m.max))).unwrap_or_default());
+        row.extend(columns.iter().map(|(name, _, form)| {
+            variant.metrics.get(*name).map(|metric| form(metric.median)).unwrap_or_default()
+        }));
+        table.add_row(row);
     }
     table
+}
+
+/// `delivered/s`, `requests/s`, `delivered b/s`.
+fn heading(main: &str) -> String {
+    match main {
+        "delivered_pps" => "delivered/s".into(),
+        "delivered_bps" => "delivered b/s".into(),
+        _ => metric::unit(main).into(),
+    }
+}
+
+fn whole(value: f64) -> String {
+    format!("{value:.0}")
+}
+
+fn tenth(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+fn hundredth(value: f64) -> String {
+    format!("{value:.2}")
 }
 
 fn percent(ratio: f64) -> String {
@@ -110,10 +158,11 @@ pub fn where_lost(manifest: &Manifest, variant: &str) -> String {
         entry.1.clone_from(&drop.counter);
     }
     let offered: u64 = trials.iter().map(|trial| trial.ledger.offered_packets).sum();
+    let unit = trials.first().map_or("datagrams", |trial| trial.ledger.unit.word());
     let line = |(place, (packets, counter)): (&Place, &(u64, String))| {
         let share = if offered > 0 { *packets as f64 / offered as f64 } else { 0.0 };
         format!(
-            "  lost at {}: {packets} datagrams, {} of offered [{counter}]\n",
+            "  lost at {}: {packets} {unit}, {} of offered [{counter}]\n",
             word(*place),
             percent(share)
         )
@@ -134,8 +183,9 @@ pub fn accounted(manifest: &Manifest) -> String {
     let offered: u64 = manifest.trials.iter().map(|trial| trial.ledger.offered_packets).sum();
     let missing: i64 =
         manifest.trials.iter().map(|trial| trial.ledger.unaccounted_packets.abs()).sum();
+    let unit = manifest.trials.first().map_or("datagrams", |trial| trial.ledger.unit.word());
     format!(
-        "ledger: {offered} datagrams offered in {} trials, {missing} unaccounted\n",
+        "ledger: {offered} {unit} offered in {} trials, {missing} unaccounted\n",
         manifest.trials.len()
     )
 }

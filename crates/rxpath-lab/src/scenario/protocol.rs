@@ -1,0 +1,100 @@
+//! What the two sides of an experiment speak, and what follows from it: subcommands, units, the main metric.
+
+use serde::Serialize;
+
+/// What the two programs of a trial speak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// Datagrams one way.
+    #[default]
+    Udp,
+    /// Bytes one way over TCP.
+    TcpStream,
+    /// Requests and replies over standing TCP connections.
+    TcpRr,
+    /// A TCP connection for each request and reply.
+    TcpCrr,
+    /// HTTP/1.1.
+    Http,
+}
+
+/// Every protocol, in the order of their words.
+const ALL: [Protocol; 5] =
+    [Protocol::Udp, Protocol::TcpStream, Protocol::TcpRr, Protocol::TcpCrr, Protocol::Http];
+
+impl Protocol {
+    /// The words of a scenario file, in the order of [`ALL`].
+    pub(super) const WORDS: &'static [&'static str] =
+        &["udp", "tcp-stream", "tcp-rr", "tcp-crr", "http"];
+
+    /// Its word in a scenario file.
+    pub fn word(self) -> &'static str {
+        Self::WORDS[self as usize]
+    }
+
+    /// The protocol of that word.
+    pub(super) fn of(word: &str) -> Option<Self> {
+        ALL.into_iter().find(|protocol| protocol.word() == word)
+    }
+
+    /// The words behind `rxpath serve`.
+    pub fn serve_words(self) -> &'static [&'static str] {
+        match self {
+            Self::Udp => &["udp"],
+            Self::TcpStream | Self::TcpRr | Self::TcpCrr => &["tcp"],
+            Self::Http => &["http"],
+        }
+    }
+
+    /// The words behind `rxpath load`.
+    pub fn load_words(self) -> &'static [&'static str] {
+        match self {
+            Self::Udp => &["udp"],
+            Self::TcpStream => &["tcp", "stream"],
+            Self::TcpRr => &["tcp", "rr"],
+            Self::TcpCrr => &["tcp", "crr"],
+            Self::Http => &["http"],
+        }
+    }
+
+    /// Whether it runs over TCP.
+    pub fn over_tcp(self) -> bool {
+        self != Self::Udp
+    }
+
+    /// What its interval lines count, as in `thread_requests_total`.
+    pub fn counted(self) -> &'static str {
+        match self {
+            Self::Udp => "packets",
+            Self::TcpStream => "bytes",
+            Self::TcpRr | Self::TcpCrr => "transactions_total",
+            Self::Http => "requests_total",
+        }
+    }
+
+    /// The metric that a scenario is about unless its comparisons name others.
+    pub fn main_metric(self) -> &'static str {
+        match self {
+            Self::Udp => "delivered_pps",
+            Self::TcpStream => "delivered_bps",
+            Self::TcpRr | Self::TcpCrr => "achieved_tps",
+            Self::Http => "achieved_rps",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_names_its_protocol() {
+        for (protocol, word) in ALL.into_iter().zip(Protocol::WORDS) {
+            assert_eq!(protocol.word(), *word);
+            assert_eq!(Protocol::of(word), Some(protocol));
+            assert_eq!(serde_json::to_value(protocol).unwrap(), *word);
+        }
+        assert_eq!(Protocol::of("tcp"), None);
+    }
+}

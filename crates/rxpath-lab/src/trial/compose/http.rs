@@ -1,0 +1,53 @@
+//! The metrics of a trial of HTTP, whoever the client and the server are.
+
+use std::collections::BTreeMap;
+
+use rxpath_record::evidence::Evidence;
+use serde_json::Value;
+
+use super::tcp::{per_second_of_the_client, quantiles};
+use super::{Spans, running};
+use crate::trial::conduct::Raw;
+
+/// What another client calls the time from request to reply, and what it is here.
+const FOREIGN: [(&str, &str); 3] = [
+    ("load.latency_p50_us", "service_time_p50_us"),
+    ("load.latency_p99_us", "service_time_p99_us"),
+    ("load.latency_mean_us", "service_time_mean_us"),
+];
+
+pub(super) fn metrics(
+    evidence: &Evidence,
+    raw: &Raw,
+    spans: &Spans,
+    all: &mut BTreeMap<String, f64>,
+) {
+    let Some(rps) = per_second_of_the_client(raw, spans).or(all.get("load.mean_rps").copied())
+    else {
+        return;
+    };
+    all.insert("achieved_rps".into(), rps);
+    quantiles(&raw.load.result, "service_time_us", "service_time", all);
+    quantiles(&raw.load.result, "response_time_us", "response_time", all);
+    for (theirs, ours) in FOREIGN {
+        if let Some(value) = all.get(theirs).copied() {
+            all.entry(ours.into()).or_insert(value);
+        }
+    }
+    let [client, server] = running(evidence);
+    for (name, running) in
+        [("client_cpu_us_per_request", client), ("server_cpu_us_per_request", server)]
+    {
+        if rps > 0.0 && running > 0.0 {
+            all.insert(name.into(), running * 1e6 / rps);
+        }
+    }
+    let asked = raw.load.result.get("asked_rps").and_then(Value::as_f64);
+    if let Some(asked) = asked.filter(|asked| *asked > 0.0) {
+        all.insert("achieved_ratio".into(), rps / asked);
+    }
+    if let Some(errors) = raw.load.result.get("errors_total").and_then(Value::as_object) {
+        let sum: f64 = errors.values().filter_map(Value::as_f64).sum();
+        all.insert("errors_count".into(), sum);
+    }
+}

@@ -1,0 +1,146 @@
+//! A trial over TCP: its ledger in segments, its evidence, and the metrics of streams and of requests with replies.
+
+use std::collections::BTreeMap;
+
+use rxpath_core::Warning;
+use rxpath_record::counters::Moved;
+use rxpath_record::evidence::Evidence;
+use rxpath_record::ledger::{Ledger, SegmentInput, segments_between};
+use serde_json::Value;
+
+use super::{Composed, Spans, running, sides};
+use crate::bed::Bed;
+use crate::scenario::spec::{Protocol, Variant};
+use crate::trial::conduct::Raw;
+use crate::trial::evidence::{Seen, gather};
+
+/// Quantiles that results hold and metrics are made of.
+const QUANTILES: [&str; 6] = ["mean", "p50", "p90", "p99", "p999", "max"];
+
+/// Ledger and evidence of a trial over TCP.
+pub(super) fn compose(variant: &Variant, bed: &dyn Bed, raw: &Raw, spans: &Spans) -> Composed {
+    let moved = raw.counters[1].since(&raw.counters[0]);
+    let input = SegmentInput {
+        path: bed.path(),
+        mtu_bytes: variant.lab.mtu_bytes,
+        nobody_listens: variant.serve.own().is_some_and(|own| own.absent),
+    };
+    let ledger = Ledger::of_segments(&input, &moved);
+    let workers = sides(raw);
+    let (load, serve) = workers.seen(raw, spans);
+    let evidence = gather(&Seen {
+        between: &raw.between,
+        load,
+        serve,
+        served: None,
+        asked_pps: None,
+        segments_per_send: None,
+        pps: rates(&input, raw),
+        softirq: bed.softirq(),
+        ledger: &ledger,
+    });
+    let warnings = retransmitted(&moved).filter(|ratio| *ratio > MANY).map(|ratio| {
+        let text = format!("{:.1} % of the segments were sent again", ratio * 100.0);
+        Warning::new("retransmissions", text).because("segments were lost, or thought lost")
+    });
+    Composed {
+        ledger,
+        evidence,
+        moved,
+        blocked: closed(variant, raw),
+        verdict: None,
+        warnings: warnings.into_iter().collect(),
+    }
+}
+
+/// Share of retransmissions above which a trial is about losses, whatever it was meant to be about.
+const MANY: f64 = 0.01;
+
+/// Whether the receiver's side set the pace: always, unless a schedule did.
+fn closed(variant: &Variant, raw: &Raw) -> bool {
+    let own = variant.load.own().map(|own| own.options.as_slice()).unwrap_or_default();
+    let scheduled = own.iter().any(|word| word == "--rate");
+    !scheduled || raw.load.result.get("asked_rps").is_some_and(Value::is_null)
+}
+
+/// Segments per second of the window from the load's side to the server's: sent, and seen by its IP.
+fn rates(input: &SegmentInput, raw: &Raw) -> [f64; 2] {
+    let seconds = raw.between.seconds();
+    if seconds <= 0.0 {
+        return [0.0; 2];
+    }
+    segments_between(input, &raw.window_moved).map(|segments| segments.max(0) as f64 / seconds)
+}
+
+/// Retransmitted segments of both sides as a share of those sent first.
+fn retransmitted(moved: &Moved) -> Option<f64> {
+    let both = |counter: &str| {
+        ["tx", "rx"].iter().map(|side| moved.get(&format!("{side}/Tcp.{counter}"))).sum::<i64>()
+    };
+    let sent = both("OutSegs");
+    (sent > 0).then(|| both("RetransSegs") as f64 / sent as f64)
+}
+
+/// What the client's own lines say, or the server's where the client prints none.
+pub(super) fn per_second_of_the_client(raw: &Raw, spans: &Spans) -> Option<f64> {
+    let sides = [(&raw.load, &spans.load), (&raw.serve, &spans.serve)];
+    let own = sides.into_iter().find(|(side, span)| side.own_lines && span.seconds() > 0.0);
+    own.map(|(_, span)| span.per_second(span.done))
+}
+
+/// The quantiles at `key` of a result as `NAME_p50_us` and so on. They are of the whole trial.
+pub(super) fn quantiles(result: &Value, key: &str, name: &str, all: &mut BTreeMap<String, f64>) {
+    let Some(found) = result.get(key) else { return };
+    for quantile in QUANTILES {
+        if let Some(value) = found.get(quantile).and_then(Value::as_f64) {
+            all.insert(format!("{name}_{quantile}_us"), value);
+        }
+    }
+}
+
+pub(super) fn metrics(
+    variant: &Variant,
+    evidence: &Evidence,
+    raw: &Raw,
+    spans: &Spans,
+    all: &mut BTreeMap<String, f64>,
+) {
+    if variant.protocol() == Protocol::TcpStream {
+        stream(evidence, raw, spans, all);
+    } else {
+        transactions(evidence, raw, spans, all);
+    }
+    if let Some(ratio) = retransmitted(&raw.window_moved) {
+        all.insert("retransmitted_ratio".into(), ratio);
+    }
+}
+
+fn stream(evidence: &Evidence, raw: &Raw, spans: &Spans, all: &mut BTreeMap<String, f64>) {
+    let own = raw.serve.own_lines.then(|| spans.serve.per_second(spans.serve.done) * 8.0);
+    let theirs = ["serve.delivered_bps", "load.delivered_bps"];
+    let Some(bps) = own.or(theirs.iter().find_map(|name| all.get(*name).copied())) else { return };
+    all.insert("delivered_bps".into(), bps);
+    let [sender, receiver] = running(evidence);
+    for (name, running) in
+        [("sender_cpu_ns_per_kib", sender), ("receiver_cpu_ns_per_kib", receiver)]
+    {
+        if bps > 0.0 && running > 0.0 {
+            all.insert(name.into(), running * 1e9 / (bps / 8.0 / 1024.0));
+        }
+    }
+}
+
+fn transactions(evidence: &Evidence, raw: &Raw, spans: &Spans, all: &mut BTreeMap<String, f64>) {
+    let Some(tps) = per_second_of_the_client(raw, spans) else { return };
+    all.insert("achieved_tps".into(), tps);
+    quantiles(&raw.load.result, "service_time_us", "service_time", all);
+    quantiles(&raw.load.result, "response_time_us", "response_time", all);
+    let [client, server] = running(evidence);
+    for (name, running) in
+        [("client_cpu_us_per_transaction", client), ("server_cpu_us_per_transaction", server)]
+    {
+        if tps > 0.0 && running > 0.0 {
+            all.insert(name.into(), running * 1e6 / tps);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! A trial of UDP: its ledger in datagrams and what its own programs say.
+
+use rxpath_core::Warning;
+use rxpath_load::udp::result::{LoadResult, ServeResult, SocketResult};
+use rxpath_record::counters::Moved;
+use rxpath_record::evidence::Evidence;
+use rxpath_record::ledger::{Ledger, LedgerInput, PathFacts, ReceiverSaid, SenderSaid};
+
+use super::{Composed, Spans, sides};
+use crate::bed::Bed;
+use crate::error::LabError;
+use crate::scenario::spec::{Variant, Workload};
+use crate::trial::conduct::{Raw, SideRaw};
+use crate::trial::evidence::{Seen, gather};
+use crate::trial::{kernel_lines, waiting};
+
+/// The results of our own programs; `None` for foreign ones and for a missing server.
+struct Said {
+    load: Option<LoadResult>,
+    serve: Option<ServeResult>,
+}
+
+/// Ledger and evidence of a UDP trial.
+pub(super) fn compose(
+    variant: &Variant,
+    bed: &dyn Bed,
+    raw: &Raw,
+    spans: &Spans,
+) -> Result<Composed, LabError> {
+    let said =
+        Said { load: ours(&variant.load, &raw.load)?, serve: ours(&variant.serve, &raw.serve)? };
+    let moved = raw.counters[1].since(&raw.counters[0]);
+    let mut input = ledger_input(variant, bed.path(), &said, &moved);
+    input.sender.queued_packets = waiting::datagrams(raw.queued_bytes, variant);
+    let ledger = Ledger::from_counters(&input, &moved);
+    let workers = sides(raw);
+    let (load, serve) = workers.seen(raw, spans);
+    let evidence = gather(&Seen {
+        between: &raw.between,
+        load,
+        serve,
+        served: said.serve.as_ref().map(|serve| (serve, raw.serve.lines.as_slice())),
+        asked_pps: said.load.as_ref().and_then(|load| load.asked_pps),
+        segments_per_send: said.load.as_ref().map(|load| load.segments_per_send),
+        pps: [
+            spans.load.per_second(spans.load.attempted),
+            spans.serve.per_second(spans.serve.done),
+        ],
+        softirq: bed.softirq(),
+        ledger: &ledger,
+    });
+    let blocked = said.load.as_ref().is_some_and(|load| load.blocked_s > 0.0);
+    let verdict = Some(rxpath_diagnose::diagnose(&evidence));
+    let mut warnings = warnings(&said);
+    warnings.extend(unread_at_close(variant, &ledger));
+    Ok(Composed { ledger, evidence, moved, blocked, verdict, warnings })
+}
+
+/// The metrics of the window that only datagrams have.
+pub(super) fn metrics(evidence: &Evidence, all: &mut std::collections::BTreeMap<String, f64>) {
+    all.insert("delivered_pps".into(), evidence.delivered_pps);
+    all.insert("offered_pps".into(), evidence.offered_pps);
+    let ledger = &evidence.ledger;
+    if ledger.offered_packets > 0 {
+        let lost = 1.0 - ledger.delivered_packets as f64 / ledger.offered_packets as f64;
+        all.insert("loss_ratio".into(), lost);
+    }
+    let mut per_packet = |name: &str, running: f64, pps: f64| {
+        if pps > 0.0 && running > 0.0 {
+            all.insert(name.into(), running * 1e9 / pps);
+        }
+    };
+    let [sender, receiver] = super::running(evidence);
+    per_packet("receiver_cpu_ns_per_packet", receiver, evidence.delivered_pps);
+    per_packet("sender_cpu_ns_per_packet", sender, evidence.offered_pps);
+    if let Some(asked) = evidence.asked_pps.filter(|asked| *asked > 0.0) {
+        all.insert("achieved_ratio".into(), evidence.offered_pps / asked);
+    }
+    let threads = evidence.sender_threads.len().max(1) as f64;
+    if evidence.window_s > 0.0 {
+        all.insert("blocked_ratio".into(), evidence.sender_blocked_s / evidence.window_s / threads);
+    }
+}
+
+/// What a foreign receiver leaves unread when it closes its socket is in no counter of the kernel.
+fn unread_at_close(variant: &Variant, ledger: &Ledger) -> Option<Warning> {
+    (variant.serve.is_external() && ledger.unaccounted_packets > 0).then(|| {
+        let text = format!(
+            "{} datagrams of {} are not accounted for",
+            ledger.unaccounted_packets, variant.name
+        );
+        Warning::new("unread-at-close", text)
+            .because(
+                "the receiver is a foreign program that closed its socket with datagrams still in it, and \
+                 udp_destroy_sock counts those nowhere",
+            )
+            .cure("receive with `rxpath serve udp`, which drains first")
+    })
+}
+
+fn warnings(said: &Said) -> Vec<Warning> {
+    let duplicates = said.serve.as_ref().map_or(0, |serve| serve.sequence.duplicate_packets);
+    let text = format!("{duplicates} datagrams came twice");
+    (duplicates > 0).then(|| Warning::new("duplicates", text)).into_iter().collect()
+}
+
+fn ours<T: serde::de::DeserializeOwned>(
+    workload: &Workload,
+    side: &SideRaw,
+) -> Result<Option<T>, LabError> {
+    if workload.own().is_none_or(|own| own.absent) {
+        return Ok(None);
+    }
+    let read = serde_json::from_value(side.result.clone());
+    read.map(Some)
+        .map_err(|e| LabError::Internal { what: format!("a workload's result can't be read: {e}") })
+}
+
+fn ledger_input(variant: &Variant, path: PathFacts, said: &Said, moved: &Moved) -> LedgerInput {
+    let kernel = |side: &str, counter: &str| {
+        kernel_lines::both_families(
+            |name| moved.values.get(name).map(|n| (*n).max(0) as u64),
+            side,
+            counter,
+        )
+    };
+    let sender = if let Some(load) = &said.load {
+        sender_said(variant, load)
+    } else {
+        foreign_sender(kernel("tx", "OutDatagrams") + kernel("tx", "SndbufErrors"), &path, moved)
+    };
+    let payload_bytes = variant.load.datagrams().map(|datagrams| datagrams.size_bytes);
+    let receiver = match (&said.serve, &variant.serve) {
+        (Some(serve), _) => ReceiverSaid {
+            delivered_packets: serve.delivered_packets,
+            in_flight_packets: serve.sockets.iter().map(in_flight).sum(),
+            socket_drops: Some(serve.sockets.iter().map(|socket| socket.drops_packets).collect()),
+            gro: variant.serve.datagrams().is_some_and(|datagrams| datagrams.gro),
+            may_refuse: false,
+            payload_bytes,
+            sequence_lost_packets: serve.sequence.checked.then_some(serve.sequence.lost_packets),
+        },
+        (None, Workload::External(_)) => ReceiverSaid {
+            delivered_packets: kernel("rx", "InDatagrams"),
+            may_refuse: true,
+            ..ReceiverSaid::default()
+        },
+        (None, Workload::Own(_)) => ReceiverSaid { payload_bytes, ..ReceiverSaid::default() },
+    };
+    LedgerInput { sender, receiver, path }
+}
+
+/// What a foreign program sent: its UDP datagrams, or the device's frames when it goes around UDP.
+fn foreign_sender(udp: u64, path: &PathFacts, moved: &Moved) -> SenderSaid {
+    let device = |counter: &str| {
+        let name = path.tx_device.as_ref().map(|device| format!("tx/link.{device}.{counter}"));
+        name.and_then(|name| moved.values.get(&name)).map_or(0, |n| (*n).max(0) as u64)
+    };
+    let raw = udp == 0;
+    let sent = if raw { device("tx.packets") + device("tx.dropped") } else { udp };
+    SenderSaid { offered_packets: sent, sent_packets: sent, raw, ..SenderSaid::default() }
+}
+
+/// What our own sender says.
+pub(in crate::trial) fn sender_said(variant: &Variant, load: &LoadResult) -> SenderSaid {
+    SenderSaid {
+        offered_packets: load.offered_packets,
+        sent_packets: load.sent_packets,
+        send_errors: load.send_errors.clone(),
+        segments_per_send: load.segments_per_send.max(1),
+        full_batches: true,
+        raw: is_raw(&variant.load),
+        queued_packets: 0,
+    }
+}
+
+/// Datagrams that draining left in a socket: their memory over one datagram's.
+fn in_flight(socket: &SocketResult) -> u64 {
+    match socket.truesize_bytes {
+        Some(truesize @ 1..) => socket.rmem_bytes / truesize,
+        _ => u64::from(socket.rmem_bytes > 0),
+    }
+}
+
+/// The raw engine goes around the sender's UDP and IP counters.
+fn is_raw(load: &Workload) -> bool {
+    load.own().is_some_and(|own| own.options.iter().any(|word| word.starts_with("--corrupt")))
+}

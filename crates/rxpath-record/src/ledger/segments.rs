@@ -1,0 +1,356 @@
+//! The ledger of TCP: every segment of both directions, from the sending TCP to the receiving one.
+//!
+//! Two families of counters know segments exactly, whatever GSO and GRO did with them on the way: TCP's own at the
+//! sender (`OutSegs`, `RetransSegs`, which add the segments of an aggregate) and the ECN counters of IP at the receiver
+//! (which do the same). Everything between them counts buffers. So the segments lost on the link are a difference of
+//! two exact figures, and the counters of the queues must account for it: each of their drops is at least one segment
+//! and at most one full aggregate. A difference that no queue's counter covers is not accounted for.
+//!
+//! Behind IP, TCP counts buffers again. What it refuses is a loss; what it takes and has no use for (a copy of data
+//! that it has, a bare acknowledgement) is delivered: TCP consumed it.
+
+use rxpath_core::Side;
+
+use super::input::{Link, PathFacts};
+use super::term::Term;
+use super::units::Unit;
+use super::{Ledger, LedgerUnit, Place};
+use crate::counters::{Moved, name};
+
+/// What the ledger of a trial over TCP is made from, beside the counters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SegmentInput {
+    /// Facts about the way from the load to the server; the way back is taken as bare.
+    pub path: PathFacts,
+    /// MTU of the link: it bounds how many segments one buffer can hold.
+    pub mtu_bytes: u32,
+    /// Nothing listens: every reset is a segment that found nobody.
+    pub nobody_listens: bool,
+}
+
+/// Largest payload of a GSO buffer (`GSO_LEGACY_MAX_SIZE`, include/linux/netdevice.h).
+const GSO_MAX_BYTES: i64 = 65_536;
+/// IPv6 and TCP headers with timestamps: the least that a segment's payload lacks of the MTU.
+const HEADERS_BYTES: i64 = 72;
+
+/// TCP's own refusals, each by its owning counter (net/ipv4/tcp_input.c, tcp_ipv4.c; `LINUX_MIB_*`).
+const REFUSED: [(Place, &str, &str); 12] = [
+    (Place::Checksum, "Tcp", "InCsumErrors"),
+    // Overflows of the accept queue are part of it.
+    (Place::ListenQueue, "TcpExt", "ListenDrops"),
+    (Place::SocketBacklog, "TcpExt", "TCPBacklogDrop"),
+    (Place::TcpReceiveQueue, "TcpExt", "TCPRcvQDrop"),
+    (Place::TcpReceiveQueue, "TcpExt", "TCPZeroWindowDrop"),
+    (Place::TcpOutOfOrder, "TcpExt", "TCPOFODrop"),
+    (Place::TcpSequence, "TcpExt", "PAWSActive"),
+    (Place::TcpSequence, "TcpExt", "PAWSEstab"),
+    (Place::TcpSequence, "TcpExt", "TSEcrRejected"),
+    (Place::TcpOther, "TcpExt", "TCPMinTTLDrop"),
+    (Place::TcpOther, "TcpExt", "PFMemallocDrop"),
+    (Place::TcpOther, "TcpExt", "TCPDeferAcceptDrop"),
+];
+
+/// Counters that move with a refusal and own nothing.
+const WITH: [(&str, &str); 5] = [
+    ("ListenDrops", "ListenOverflows"),
+    ("ListenDrops", "TCPReqQFullDrop"),
+    ("TCPRcvQDrop", "RcvPruned"),
+    ("TCPOFODrop", "OfoPruned"),
+    ("TCPBacklogDrop", "TCPBacklogCoalesce"),
+];
+
+/// Segments from the load's side to the server's: sent by TCP, and seen by IP at the other end.
+pub fn segments_between(input: &SegmentInput, moved: &Moved) -> [i64; 2] {
+    let way = Way { input, moved, from: Side::Tx, to: Side::Rx };
+    [way.sent(), way.arrived()]
+}
+
+impl Ledger {
+    /// Where every TCP segment of a trial went, both directions together.
+    ///
+    /// `moved` spans the whole trial, from counters at rest to counters at rest. **Unit** segments.
+    pub fn of_segments(input: &SegmentInput, moved: &Moved) -> Self {
+        let mut ledger = Self { unit: LedgerUnit::Segment, ..Self::default() };
+        let mut terms = Vec::new();
+        let (mut offered, mut reached) = (0, 0);
+        for way in ways(input, moved) {
+            offered += way.sent();
+            let behind_ip = way.behind_ip();
+            let vanished = way.between_ip_and_tcp();
+            reached += way.arrived() - sum(&behind_ip) - vanished;
+            terms.extend(way.link(&mut ledger.notes));
+            terms.extend(behind_ip);
+            if vanished != 0 {
+                let side = way.to;
+                ledger.notes.push(format!(
+                    "{vanished} packets lie between {side}/Ip.InDelivers and Tcp.InSegs"
+                ));
+            }
+            ledger.foreign_packets += way.foreign().max(0).unsigned_abs();
+        }
+        ledger.notes.extend(gaps(input, moved));
+        ledger.notes.extend(bounds(&terms));
+        ledger.offered_packets = offered.max(0).unsigned_abs();
+        ledger.sent_packets = ledger.offered_packets;
+        ledger.delivered_packets = reached.max(0).unsigned_abs();
+        ledger.unaccounted_packets = offered - reached - sum(&terms);
+        ledger.drops = terms.into_iter().filter_map(Term::into_drop).collect();
+        ledger.drops.sort_by_key(|drop| drop.place);
+        ledger
+    }
+}
+
+fn sum(terms: &[Term]) -> i64 {
+    terms.iter().map(Term::credited).sum()
+}
+
+/// Both directions; one on loopback, where both sides' counters are the same.
+fn ways<'a>(input: &'a SegmentInput, moved: &'a Moved) -> impl Iterator<Item = Way<'a>> {
+    let way = move |from, to| Way { input, moved, from, to };
+    let back = (input.path.link != Link::Loopback).then(|| way(Side::Rx, Side::Tx));
+    std::iter::once(way(Side::Tx, Side::Rx)).chain(back)
+}
+
+/// One direction.
+struct Way<'a> {
+    input: &'a SegmentInput,
+    moved: &'a Moved,
+    from: Side,
+    to: Side,
+}
+
+impl Way<'_> {
+    fn get(&self, side: Side, group: &str, counter: &str) -> i64 {
+        self.moved.get(&name::snmp(side, group, counter))
+    }
+
+    fn forward(&self) -> bool {
+        self.from == Side::Tx
+    }
+
+    /// Segments that TCP handed to IP.
+    ///
+    /// **Source** `__tcp_transmit_skb` counts new segments in `OutSegs`, `__tcp_retransmit_skb` the others in
+    /// `RetransSegs`. A repeated SYN-ACK is in both (`tcp_make_synack`, `tcp_rtx_synack`).
+    fn sent(&self) -> i64 {
+        let of = |counter| self.get(self.from, "Tcp", counter);
+        let listens_only = of("ActiveOpens") == 0;
+        let twice = self.get(self.from, "TcpExt", "TCPSynRetrans");
+        of("OutSegs") + of("RetransSegs") - if listens_only { twice } else { 0 }
+    }
+
+    /// Segments that IP saw at the other end, by the ECN counters less what was not TCP's.
+    fn arrived(&self) -> i64 {
+        let group = self.input.path.groups().1;
+        let ecn = ["InNoECTPkts", "InECT0Pkts", "InECT1Pkts", "InCEPkts"];
+        let all: i64 = ecn.iter().map(|counter| self.get(self.to, group, counter)).sum();
+        all - self.not_tcp()
+    }
+
+    /// Packets of other protocols that IP of this family handed on.
+    fn not_tcp(&self) -> i64 {
+        let v6 = self.input.path.v6;
+        let (icmp, udp) = if v6 { ("Icmp6", "Udp6") } else { ("Icmp", "Udp") };
+        let datagrams = ["InDatagrams", "NoPorts", "InErrors"];
+        self.get(self.to, icmp, "InMsgs")
+            + datagrams.iter().map(|counter| self.get(self.to, udp, counter)).sum::<i64>()
+            + self.get(self.to, self.input.path.groups().0, "InUnknownProtos")
+    }
+
+    fn foreign(&self) -> i64 {
+        let other = if self.input.path.v6 { "Ip" } else { "Ip6" };
+        self.not_tcp() + self.get(self.to, other, "InReceives")
+    }
+
+    fn device(&self, side: Side) -> Option<&str> {
+        let path = &self.input.path;
+        if side == Side::Tx { path.tx_device.as_deref() } else { path.rx_device.as_deref() }
+    }
+
+    fn link_counter(&self, side: Side, counter: &str) -> (String, i64) {
+        let name = name::link(side, self.device(side).unwrap_or_default(), counter);
+        let moved = self.moved.get(&name);
+        (name, moved)
+    }
+
+    /// Buffers that counters of the link saw die, by place.
+    fn link_drops(&self) -> Vec<(Place, String, i64)> {
+        let mut found = Vec::new();
+        if let Some(device) = self.device(self.from) {
+            let prefix = format!("{}/qdisc.{device}.", self.from);
+            // A parent counts its children's drops too: the largest is the whole.
+            let root = self.moved.like(&prefix, "drops").max_by_key(|(_, drops)| *drops);
+            found.extend(root.map(|(name, drops)| (Place::Qdisc, name.to_owned(), drops)));
+        }
+        let path = &self.input.path;
+        let rules = |rules: &Option<Vec<String>>| rules.clone().unwrap_or_default();
+        let (egress, ingress) = if self.forward() {
+            (rules(&path.egress_rules), rules(&path.ingress_rules))
+        } else {
+            (Vec::new(), Vec::new())
+        };
+        found.extend(egress.into_iter().map(|rule| self.rule(Place::EgressHook, rule)));
+        let (tx_name, refused) = self.link_counter(self.from, "tx.dropped");
+        let (rx_name, backlog) = self.link_counter(self.to, "rx.dropped");
+        let ring = match path.link {
+            Link::VethNapi if self.forward() => refused,
+            Link::Nic => 0,
+            Link::Loopback => refused,
+            // Without NAPI there is no ring, and a full backlog is counted at both ends (`veth_xmit`).
+            _ => refused - backlog,
+        };
+        found.push((Place::Ring, tx_name, ring));
+        if path.link == Link::Nic {
+            let (name, missed) = self.link_counter(self.to, "rx.missed");
+            found.push((Place::Ring, name, missed));
+        }
+        found.push((Place::Backlog, rx_name, backlog));
+        found.extend(ingress.into_iter().map(|rule| self.rule(Place::IngressHook, rule)));
+        // The earliest header errors are found before the ECN field is looked at.
+        let headers = name::snmp(self.to, path.groups().0, "InHdrErrors");
+        let errors = self.moved.get(&headers);
+        found.push((Place::Ip, headers, errors));
+        found.retain(|(.., buffers)| *buffers != 0);
+        found
+    }
+
+    fn rule(&self, place: Place, rule: String) -> (Place, String, i64) {
+        let moved = self.moved.get(&rule);
+        (place, rule, moved)
+    }
+
+    /// Segments that one buffer holds at most.
+    fn most(&self) -> i64 {
+        let payload = (i64::from(self.input.mtu_bytes) - HEADERS_BYTES).max(1);
+        GSO_MAX_BYTES / payload + 1
+    }
+
+    /// What died between the sending TCP and the other end's IP.
+    fn link(&self, notes: &mut Vec<String>) -> Vec<Term> {
+        let lost = self.sent() - self.arrived();
+        let drops = self.link_drops();
+        let buffers: i64 = drops.iter().map(|(.., n)| *n).sum();
+        let covered = (buffers..=buffers * self.most()).contains(&lost);
+        if lost == buffers || !covered {
+            let each = |(place, name, n)| Term::owned(place, name, n, Unit::Each(1));
+            return drops.into_iter().map(each).collect();
+        }
+        if let [(place, counter, n)] = drops.as_slice() {
+            let formula = format!("segments sent - segments at IP ({} to {})", self.from, self.to);
+            let mut term = Term::derived(*place, formula, lost, Unit::Each(1), None);
+            term.check(counter, *n, *n);
+            return vec![term];
+        }
+        notes.push(format!(
+            "{lost} segments in {buffers} buffers were dropped at several places from {} to {}: each place's share is \
+             a bound, their sum is exact",
+            self.from, self.to
+        ));
+        let largest = drops.iter().map(|(.., n)| *n).max();
+        let mut rest = lost - buffers;
+        let share = |(place, name, n): (Place, String, i64)| {
+            let unit = Unit::Mixed { most: Some(self.most()) };
+            let mut term = Term::owned(place, name, n, unit);
+            if Some(n) == largest {
+                term.datagrams += std::mem::take(&mut rest);
+            }
+            term
+        };
+        drops.into_iter().map(share).collect()
+    }
+
+    /// How many segments a buffer is behind IP.
+    fn unit(&self) -> Unit {
+        let path = &self.input.path;
+        let receives = self.get(self.to, path.groups().0, "InReceives")
+            - self.get(self.to, path.groups().0, "InHdrErrors");
+        if receives - self.not_tcp() == self.arrived() {
+            Unit::Each(1)
+        } else {
+            Unit::Mixed { most: Some(self.most()) }
+        }
+    }
+
+    /// What netfilter, IP and TCP refused.
+    fn behind_ip(&self) -> Vec<Term> {
+        let unit = self.unit();
+        let ip = self.input.path.groups().0;
+        let mut terms = Vec::new();
+        let mut named = self.get(self.to, ip, "InHdrErrors");
+        for (place, group, counter) in [
+            (Place::Ip, ip, "InAddrErrors"),
+            (Place::Ip, ip, "InDiscards"),
+            (Place::ReversePath, "TcpExt", "IPReversePathFilter"),
+        ] {
+            let name = name::snmp(self.to, group, counter);
+            named += self.moved.get(&name);
+            let packets = self.moved.get(&name);
+            terms.push(Term::owned(place, name, packets, unit));
+        }
+        let ends = ["InReceives", "InDelivers"].map(|counter| self.get(self.to, ip, counter));
+        let filtered = ends[0] - ends[1] - named;
+        let rules = self.input.path.input_rules.as_ref().filter(|_| self.forward());
+        let counted = rules.map(|rules| rules.iter().map(|rule| self.moved.get(rule)).sum());
+        let formula = format!("{}/{ip}.InReceives - {ip}.InDelivers - the IP terms", self.to);
+        terms.push(Term::derived(Place::Netfilter, formula, filtered, unit, counted));
+        terms.extend(self.refused_by_tcp(unit));
+        terms
+    }
+
+    fn refused_by_tcp(&self, unit: Unit) -> Vec<Term> {
+        let mut terms = Vec::new();
+        for (place, group, counter) in REFUSED {
+            let packets = self.get(self.to, group, counter);
+            let mut term = Term::owned(place, name::snmp(self.to, group, counter), packets, unit);
+            for (_, with) in WITH.iter().filter(|(owner, _)| *owner == counter) {
+                let moved = self.get(self.to, "TcpExt", with);
+                if moved != 0 {
+                    term.check(name::snmp(self.to, "TcpExt", with), moved, moved);
+                }
+            }
+            terms.push(term);
+        }
+        if self.input.nobody_listens && self.forward() {
+            let resets = name::snmp(self.to, "Tcp", "OutRsts");
+            let packets = self.moved.get(&resets);
+            terms.push(Term::derived(Place::NoListener, resets, packets, unit, None));
+        }
+        terms
+    }
+
+    /// Buffers that IP handed to TCP and that TCP did not count.
+    fn between_ip_and_tcp(&self) -> i64 {
+        let handed = self.get(self.to, self.input.path.groups().0, "InDelivers") - self.not_tcp();
+        handed - self.get(self.to, "Tcp", "InSegs")
+    }
+}
+
+/// One note for each source that could not be read.
+fn gaps(input: &SegmentInput, moved: &Moved) -> Vec<String> {
+    let (ip, ext, _) = input.path.groups();
+    let mut wanted = Vec::new();
+    for side in [Side::Tx, Side::Rx] {
+        let tcp = ["OutSegs", "RetransSegs", "InSegs", "InCsumErrors"];
+        wanted.extend(tcp.map(|counter| name::snmp(side, "Tcp", counter)));
+        wanted.extend([name::snmp(side, ip, "InDelivers"), name::snmp(side, ext, "InNoECTPkts")]);
+        wanted.push(name::snmp(side, "TcpExt", "TCPBacklogDrop"));
+    }
+    let note = |counter: &String| {
+        let why = moved.gap(counter)?;
+        Some(format!("{counter} cannot be read ({why}): its losses cannot be accounted for"))
+    };
+    wanted.iter().filter_map(note).collect()
+}
+
+/// A note for each loss that is only known to lie between two figures.
+fn bounds(terms: &[Term]) -> Vec<String> {
+    let open = terms.iter().filter(|term| !term.exact && term.datagrams > 0);
+    let note = |term: &Term| {
+        let most = term.most.map_or_else(|| "an unknown number of".into(), |n| n.to_string());
+        format!(
+            "{}: counts buffers, each of one or more segments: {} is shown, {most} is the most",
+            term.counter, term.datagrams
+        )
+    };
+    open.map(note).collect()
+}
