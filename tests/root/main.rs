@@ -13,6 +13,7 @@ mod flows;
 mod kills;
 mod losses;
 mod namespace;
+mod serve_http;
 #[path = "../support/skip.rs"]
 mod skip;
 mod sockets;
