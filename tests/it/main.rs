@@ -14,4 +14,5 @@ mod schemas;
 mod serve_http;
 #[path = "../support/skip.rs"]
 mod skip;
+mod tcp;
 mod udp;

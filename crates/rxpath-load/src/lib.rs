@@ -14,6 +14,7 @@ pub mod live;
 pub mod pace;
 pub mod quantiles;
 pub mod tally;
+pub mod tcp;
 pub mod udp;
 pub mod workload;
 

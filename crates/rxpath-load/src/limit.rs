@@ -27,6 +27,10 @@ pub enum Who {
     Server,
     /// The send buffer was full: what lies behind it (qdisc, device, a receive path charged to the sender).
     Path,
+    /// The sender's own send buffer was too small for the path.
+    SendBuffer,
+    /// Loss, or a congestion window that the path's round trip used up.
+    Network,
     /// The sender kept its schedule.
     Schedule,
     /// Not this side: the other cannot be seen from here.
@@ -41,6 +45,8 @@ impl std::fmt::Display for Limit {
             Who::Receiver => "the receiver was the limit",
             Who::Server => "the server was the limit",
             Who::Path => "the path behind the send buffer was the limit",
+            Who::SendBuffer => "the sender's buffer was the limit",
+            Who::Network => "the network was the limit",
             Who::Schedule => "the schedule was the limit",
             Who::NotHere => "the limit was not on this side",
         };

@@ -5,6 +5,7 @@ pub mod color;
 pub mod experiment;
 pub mod format;
 pub mod rates;
+pub mod tcp;
 
 use std::io::{self, Write};
 

@@ -45,7 +45,11 @@ impl Socket {
         Self::open(like, libc::SOCK_RAW, libc::IPPROTO_RAW)
     }
 
-    fn open(like: SocketAddr, kind: libc::c_int, protocol: libc::c_int) -> io::Result<Self> {
+    pub(super) fn open(
+        like: SocketAddr,
+        kind: libc::c_int,
+        protocol: libc::c_int,
+    ) -> io::Result<Self> {
         let family = if like.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
         // SAFETY: plain integers.
         let fd = unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) };
@@ -96,7 +100,12 @@ impl Socket {
         self.set_raw(level, name, &value)
     }
 
-    fn set_raw<T>(&self, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
+    pub(super) fn set_raw<T>(
+        &self,
+        level: libc::c_int,
+        name: libc::c_int,
+        value: &T,
+    ) -> io::Result<()> {
         // SAFETY: the pointer and the length describe `value`, which outlives the call.
         let done = unsafe {
             libc::setsockopt(

@@ -72,6 +72,20 @@ pub fn process_cpu_time() -> CpuTime {
     usage(libc::RUSAGE_SELF)
 }
 
+/// CPU time of a thread of this process, readable from any other; 0 when it is gone. **Unit** ns.
+///
+/// **Source** the thread's `CPUCLOCK_SCHED` (`MAKE_THREAD_CPUCLOCK`, include/linux/posix-timers_types.h).
+pub fn cpu_clock_ns(tid: i32) -> u64 {
+    const PER_THREAD_SCHED: libc::clockid_t = 6;
+    let clock = (!tid << 3) | PER_THREAD_SCHED;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writes.
+    match unsafe { libc::clock_gettime(clock, &raw mut time) } {
+        0 => time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64,
+        _ => 0,
+    }
+}
+
 /// Time this thread ran and time it waited for a CPU. **Unit** ns.
 ///
 /// **Source** `/proc/thread-self/schedstat`; `None` where the kernel does not keep it.
@@ -120,6 +134,15 @@ mod tests {
             std::thread::yield_now();
         }
         sleeper.join().unwrap();
+    }
+
+    #[test]
+    fn another_threads_clock_is_its_own() {
+        let tid = id();
+        let (before, mine) = (cpu_clock_ns(tid), cpu_time().total_ns());
+        assert!(before > 0 && cpu_clock_ns(i32::MAX) == 0);
+        let seen = std::thread::spawn(move || cpu_clock_ns(tid)).join().unwrap();
+        assert!(seen >= before && seen < mine + 10_000_000_000, "{before} {seen} {mine}");
     }
 
     #[test]

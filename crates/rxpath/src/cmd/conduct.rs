@@ -49,6 +49,10 @@ pub trait Shown: Workload {
     fn result_text(&self, result: &Self::Result) -> String;
     /// Replaces the rate by that of the time behind the warm-up.
     fn set_rate(result: &mut Self::Result, pps: f64);
+    /// The exit status that the result stands for.
+    fn exit(&self, _result: &Self::Result) -> Exit {
+        Exit::Done
+    }
     /// What makes the line per second of the counters; with `split` per thread and socket, too.
     fn rows(&self, split: bool) -> Rows<Self::Interval>;
 }
@@ -87,7 +91,8 @@ pub fn conduct<W: Shown>(workload: W, args: &ConductArgs, ends: Ends) -> Outcome
     if args.control && why == Why::Order {
         conductor.wait_for_close(&interrupt)?;
     }
-    Ok(interrupt.caught().map_or(Exit::Done, Exit::Signal))
+    let exit = conductor.workload.exit(&finished.result);
+    Ok(interrupt.caught().map_or(exit, Exit::Signal))
 }
 
 /// Why a run ended.

@@ -1,6 +1,7 @@
 //! `rxpath load`: the sending side. A protocol is one file and one line in the list below.
 
 mod http;
+mod tcp;
 mod udp;
 
 use crate::exit::Outcome;
@@ -18,6 +19,8 @@ enum Protocol {
     Udp(Box<udp::LoadUdp>),
     /// Ask a web server again and again, in a closed loop or by schedule
     Http(Box<http::LoadHttp>),
+    /// Streams and transactions over TCP, towards `rxpath serve tcp`
+    Tcp(Box<tcp::LoadTcp>),
 }
 
 impl LoadCommand {
@@ -26,6 +29,7 @@ impl LoadCommand {
         match self.protocol {
             Protocol::Udp(args) => args.run(),
             Protocol::Http(args) => args.run(),
+            Protocol::Tcp(args) => args.run(),
         }
     }
 }

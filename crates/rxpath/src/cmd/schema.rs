@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use rxpath_core::{Envelope, Warning};
+use rxpath_load::tcp::result as tcp;
 use rxpath_load::udp::result::{LoadResult, ServeResult};
 use schemars::{Schema, schema_for};
 use serde_json::Value;
@@ -20,6 +21,10 @@ fn all() -> Vec<(&'static str, Schema)> {
         ("serve-udp", schema_for!(Envelope<Value, ServeResult>)),
         ("load-udp", schema_for!(Envelope<Value, LoadResult>)),
         ("load-http", schema_for!(Envelope<Value, rxpath_load::http::load::result::LoadResult>)),
+        ("serve-tcp", schema_for!(Envelope<Value, tcp::ServeResult>)),
+        ("load-tcp-stream", schema_for!(Envelope<Value, tcp::StreamResult>)),
+        ("load-tcp-rr", schema_for!(Envelope<Value, tcp::TransactionsResult>)),
+        ("load-tcp-crr", schema_for!(Envelope<Value, tcp::TransactionsResult>)),
         ("warning", schema_for!(Warning)),
     ]);
     all

@@ -1,6 +1,7 @@
 //! `rxpath serve`: the receiving side. A protocol is one file and one line in the list below.
 
 mod http;
+pub mod tcp;
 mod udp;
 
 use crate::exit::Outcome;
@@ -18,6 +19,8 @@ enum Protocol {
     Http(Box<http::ServeHttp>),
     /// Receive UDP datagrams and count them
     Udp(Box<udp::ServeUdp>),
+    /// Serve TCP streams and transactions of `rxpath load tcp`; each connection says what it is
+    Tcp(Box<tcp::ServeTcp>),
 }
 
 impl ServeCommand {
@@ -26,6 +29,7 @@ impl ServeCommand {
         match self.protocol {
             Protocol::Http(args) => args.run(),
             Protocol::Udp(args) => args.run(),
+            Protocol::Tcp(args) => args.run(),
         }
     }
 }

@@ -1,0 +1,273 @@
+//! Sending without copying (`MSG_ZEROCOPY`) and receiving by mapping pages (`TCP_ZEROCOPY_RECEIVE`).
+//!
+//! **Source** Documentation/networking/msg_zerocopy.rst; `tcp_zerocopy_receive`, net/ipv4/tcp.c.
+
+use std::io;
+
+use crate::engine::socket::Socket;
+
+/// `SO_ZEROCOPY` (include/uapi/asm-generic/socket.h).
+const SO_ZEROCOPY: libc::c_int = 60;
+/// `SO_EE_ORIGIN_ZEROCOPY` and `SO_EE_CODE_ZEROCOPY_COPIED` (include/uapi/linux/errqueue.h).
+const ORIGIN_ZEROCOPY: u8 = 5;
+const CODE_COPIED: u8 = 1;
+/// `TCP_ZEROCOPY_RECEIVE` (include/uapi/linux/tcp.h).
+const TCP_ZEROCOPY_RECEIVE: libc::c_int = 35;
+
+/// Calls whose memory the kernel has done with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// How many calls.
+    pub calls: u32,
+    /// The kernel copied after all (`SO_EE_CODE_ZEROCOPY_COPIED`).
+    pub copied: bool,
+}
+
+impl Socket {
+    /// Allows `MSG_ZEROCOPY`.
+    pub fn allow_zerocopy(&self) -> io::Result<()> {
+        self.set(libc::SOL_SOCKET, SO_ZEROCOPY, 1)
+    }
+
+    /// Sends without copying: `data` must not change until its [`Completion`] came.
+    ///
+    /// **Errors** `ENOBUFS`: completions wait to be read, or `optmem_max` or the locked memory is used up.
+    #[inline]
+    pub fn send_zerocopy(&self, data: &[u8]) -> io::Result<usize> {
+        self.send_with(data, libc::MSG_ZEROCOPY)
+    }
+
+    /// Reads one completion from the error queue; `None` when there is none.
+    pub fn completion(&self) -> io::Result<Option<Completion>> {
+        let mut control = [0u64; 16];
+        // SAFETY: all zero is a valid msghdr.
+        let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+        header.msg_control = control.as_mut_ptr().cast();
+        header.msg_controllen = size_of_val(&control) as _;
+        // SAFETY: the header describes `control`, which outlives the call.
+        let got = unsafe {
+            libc::recvmsg(self.fd(), &raw mut header, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT)
+        };
+        if got < 0 {
+            let error = io::Error::last_os_error();
+            return if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
+        }
+        // SAFETY: the kernel filled the control buffer up to msg_controllen; the payload of a message of
+        // these types is a sock_extended_err, which may lie unaligned.
+        let found = unsafe {
+            let message = libc::CMSG_FIRSTHDR(&raw const header);
+            (!message.is_null()).then(|| {
+                let mut error = std::mem::zeroed::<libc::sock_extended_err>();
+                let bytes = (&raw mut error).cast::<u8>();
+                bytes.copy_from_nonoverlapping(libc::CMSG_DATA(message), size_of_val(&error));
+                error
+            })
+        };
+        Ok(found.filter(|e| e.ee_origin == ORIGIN_ZEROCOPY && e.ee_errno == 0).map(|e| {
+            // ee_info..=ee_data is the range of calls, counted modulo 2^32.
+            let calls = e.ee_data.wrapping_sub(e.ee_info).wrapping_add(1);
+            Completion { calls, copied: e.ee_code & CODE_COPIED != 0 }
+        }))
+    }
+}
+
+/// `struct tcp_zerocopy_receive` (include/uapi/linux/tcp.h), up to the fields of Linux 5.18.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Request {
+    address: u64,
+    length: u32,
+    recv_skip_hint: u32,
+    inq: u32,
+    err: i32,
+    copybuf_address: u64,
+    copybuf_len: i32,
+    flags: u32,
+    msg_control: u64,
+    msg_controllen: u64,
+    msg_flags: u32,
+    reserved: u32,
+}
+
+/// What one receive call gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mapped {
+    /// Bytes that are mapped now.
+    pub mapped: usize,
+    /// Bytes that cannot be mapped and come next: read them.
+    pub skip: usize,
+}
+
+/// Address space of one connection into which its receive queue is mapped.
+#[derive(Debug)]
+pub struct Mapping {
+    at: *mut libc::c_void,
+    len: usize,
+    /// Bytes that the last call mapped.
+    mapped: usize,
+}
+
+// SAFETY: the address space belongs to the process, and only the owner of this value uses it.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// Reserves `len` bytes, rounded down to pages.
+    pub fn new(socket: &Socket, len: usize) -> io::Result<Self> {
+        // SAFETY: no pointers.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(4096) as usize;
+        let len = (len / page).max(1) * page;
+        // SAFETY: a new mapping at an address of the kernel's choice harms no other memory.
+        let at = unsafe {
+            libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, libc::MAP_SHARED, socket.fd(), 0)
+        };
+        if at == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { at, len, mapped: 0 })
+    }
+
+    /// Maps what is queued and can be mapped; the pages of the call before are gone then.
+    pub fn receive(&mut self, socket: &Socket) -> io::Result<Mapped> {
+        let mut request =
+            Request { address: self.at as u64, length: self.len as u32, ..Request::default() };
+        let mut len = size_of::<Request>() as libc::socklen_t;
+        // SAFETY: pointer and length describe `request`; the kernel replaces pages only inside of the
+        // mapping that `self` owns, and no borrow of them is alive while `self` is borrowed mutably.
+        let done = unsafe {
+            libc::getsockopt(
+                socket.fd(),
+                libc::IPPROTO_TCP,
+                TCP_ZEROCOPY_RECEIVE,
+                (&raw mut request).cast(),
+                &raw mut len,
+            )
+        };
+        self.mapped = 0;
+        if done != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        self.mapped = (request.length as usize).min(self.len);
+        Ok(Mapped { mapped: self.mapped, skip: request.recv_skip_hint as usize })
+    }
+
+    /// The bytes that the last call mapped.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the kernel mapped that many bytes, and they stay until the next call, which needs
+        // `self` mutably.
+        unsafe { std::slice::from_raw_parts(self.at.cast(), self.mapped) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nobody borrows from it any more.
+        unsafe { libc::munmap(self.at, self.len) };
+    }
+}
+
+/// Whether the kernel can map receive queues at all: one that cannot refuses the mapping.
+pub fn can_map() -> io::Result<()> {
+    let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    Mapping::new(&Socket::tcp(any)?, 4096).map(drop)
+}
+
+/// Anonymous pages of their own: what is sent from them without copying is page-aligned.
+#[derive(Debug)]
+pub struct Pages {
+    at: *mut u8,
+    len: usize,
+}
+
+// SAFETY: plain memory, written only while it is borrowed mutably.
+unsafe impl Send for Pages {}
+// SAFETY: as above; shared borrows only read.
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    /// `len` bytes of zeros.
+    pub fn new(len: usize) -> io::Result<Self> {
+        let (read, private) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping at an address of the kernel's choice harms no other memory.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), len.max(1), read, private, -1, 0) };
+        if at == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { at: at.cast(), len: len.max(1) })
+    }
+
+    /// The bytes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the mapping has `len` readable bytes while `self` lives.
+        unsafe { std::slice::from_raw_parts(self.at, self.len) }
+    }
+
+    /// The bytes, to fill them.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nobody borrows from it any more.
+        unsafe { libc::munmap(self.at.cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::tcp::tests::pair;
+
+    #[test]
+    fn completions_are_counted_and_loopback_copies() {
+        let (client, server) = pair();
+        client.allow_zerocopy().unwrap();
+        let pages = Pages::new(65_536).unwrap();
+        for _ in 0..3 {
+            assert_eq!(client.send_zerocopy(pages.bytes()).unwrap(), 65_536);
+        }
+        let mut left = 3 * 65_536;
+        while left > 0 {
+            left -= server.recv_discard(left, 0).unwrap();
+        }
+        let (mut calls, mut copied) = (0, 0);
+        while calls < 3 {
+            // POLLERR is always reported.
+            assert!(client.wait(0, 10_000).unwrap(), "{calls} completions");
+            while let Some(done) = client.completion().unwrap() {
+                calls += done.calls;
+                copied += if done.copied { done.calls } else { 0 };
+            }
+        }
+        assert_eq!((calls, copied), (3, 3));
+        assert_eq!(client.completion().unwrap(), None);
+    }
+
+    #[test]
+    fn mapped_and_skipped_bytes_are_all_that_was_sent() {
+        let (client, server) = pair();
+        client.allow_zerocopy().unwrap();
+        let mut pages = Pages::new(4096 * 4).unwrap();
+        for (index, byte) in pages.bytes_mut().iter_mut().enumerate() {
+            *byte = (index % 251) as u8;
+        }
+        assert_eq!(client.send_zerocopy(pages.bytes()).unwrap(), 4096 * 4);
+        let mut mapping = Mapping::new(&server, 65_536).unwrap();
+        let mut got: Vec<u8> = Vec::new();
+        while got.len() < 4096 * 4 {
+            assert!(server.wait(libc::POLLIN, 10_000).unwrap());
+            let part = mapping.receive(&server).unwrap();
+            got.extend_from_slice(mapping.bytes());
+            let mut buffer = vec![0; part.skip];
+            if part.skip > 0 {
+                let n = server.recv(&mut buffer, 0).unwrap();
+                got.extend_from_slice(&buffer[..n]);
+            }
+        }
+        assert_eq!(got, pages.bytes());
+    }
+}

@@ -1,0 +1,189 @@
+//! What the kernel says about connections: of one, and of many together.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::tcp_info::TcpInfo;
+
+/// Connections that a result lists one by one.
+pub const LISTED: usize = 64;
+
+/// One connection at its end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ConnectionResult {
+    /// Client's address, then the server's.
+    pub name: String,
+    /// Thread that served it.
+    pub thread: u32,
+    /// Payload bytes taken by this side's kernel.
+    pub sent_bytes: u64,
+    /// Payload bytes read by this side.
+    pub delivered_bytes: u64,
+    /// Whole transactions.
+    pub transactions_total: u64,
+    /// How it ended when that was by an error: errno name, or `EOF`.
+    pub error: Option<String>,
+    /// `TCP_INFO` of this side's end.
+    pub tcp: Option<TcpSummary>,
+}
+
+/// `TCP_INFO` of one connection or of several together; what the kernel does not tell is `null`.
+///
+/// **Source** `tcp_get_info`, net/ipv4/tcp.c.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TcpSummary {
+    /// Connections that were read.
+    pub connections_count: u64,
+    /// Smoothed round trip, mean over connections (`tcpi_rtt`).
+    pub rtt_us: Option<f64>,
+    /// Its mean deviation, mean over connections (`tcpi_rttvar`).
+    pub rttvar_us: Option<f64>,
+    /// Smallest round trip of all (`tcpi_min_rtt`).
+    pub min_rtt_us: Option<f64>,
+    /// Segment size of sending, mean over connections (`tcpi_snd_mss`).
+    pub mss_bytes: Option<f64>,
+    /// Congestion window, mean over connections (`tcpi_snd_cwnd`).
+    pub cwnd_packets: Option<f64>,
+    /// Rates of the last samples, added (`tcpi_delivery_rate`).
+    pub delivery_rate_bps: Option<f64>,
+    /// Segments sent again, added (`tcpi_total_retrans`).
+    pub retransmits_total: Option<u64>,
+    /// Largest distance of reordering that is taken for loss (`tcpi_reordering`).
+    pub reordering_packets: Option<u64>,
+    /// Times that reordering was seen, added (`tcpi_reord_seen`).
+    pub reordering_total: Option<u64>,
+    /// Had data that was not acknowledged, added (`tcpi_busy_time`).
+    pub busy_s: Option<f64>,
+    /// Of the busy time, waited for the peer's receive window (`tcpi_rwnd_limited`).
+    pub rwnd_limited_s: Option<f64>,
+    /// Of the busy time, waited for room in the send buffer (`tcpi_sndbuf_limited`).
+    pub sndbuf_limited_s: Option<f64>,
+    /// Acknowledged by the peer, added (`tcpi_bytes_acked`); the preamble is in it.
+    pub acked_bytes: Option<u64>,
+    /// Received by the kernel, added (`tcpi_bytes_received`); the preamble is in it.
+    pub received_bytes: Option<u64>,
+    /// Segments that came out of order, added (`tcpi_rcv_ooopack`).
+    pub ooo_packets: Option<u64>,
+    /// Window that the peer announced last, mean over connections (`tcpi_snd_wnd`).
+    pub peer_window_bytes: Option<f64>,
+    /// Window that this side announced last, mean over connections (`tcpi_rcv_wnd`).
+    pub receive_window_bytes: Option<f64>,
+}
+
+impl From<&TcpInfo> for TcpSummary {
+    fn from(info: &TcpInfo) -> Self {
+        let f = |value: Option<u32>| value.map(f64::from);
+        let n = |value: Option<u32>| value.map(u64::from);
+        Self {
+            connections_count: 1,
+            rtt_us: f(info.rtt_us()),
+            rttvar_us: f(info.rttvar_us()),
+            min_rtt_us: f(info.min_rtt_us()),
+            mss_bytes: f(info.mss_bytes()),
+            cwnd_packets: f(info.cwnd_packets()),
+            delivery_rate_bps: info.delivery_rate_bps().map(|bps| bps as f64),
+            retransmits_total: n(info.retransmits_total()),
+            reordering_packets: n(info.reordering_packets()),
+            reordering_total: n(info.reordering_total()),
+            busy_s: info.busy_s(),
+            rwnd_limited_s: info.rwnd_limited_s(),
+            sndbuf_limited_s: info.sndbuf_limited_s(),
+            acked_bytes: info.acked_bytes(),
+            received_bytes: info.received_bytes(),
+            ooo_packets: n(info.ooo_packets()),
+            peer_window_bytes: f(info.peer_window_bytes()),
+            receive_window_bytes: f(info.receive_window_bytes()),
+        }
+    }
+}
+
+impl TcpSummary {
+    /// Both together.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        let (a, b) = (self.connections_count as f64, other.connections_count as f64);
+        let mean =
+            |x: Option<f64>, y: Option<f64>| both(x, y, |x, y| (x * a + y * b) / (a + b).max(1.0));
+        let add = |x, y| both(x, y, |x: f64, y: f64| x + y);
+        let sum = |x, y| both(x, y, |x: u64, y: u64| x + y);
+        Self {
+            connections_count: self.connections_count + other.connections_count,
+            rtt_us: mean(self.rtt_us, other.rtt_us),
+            rttvar_us: mean(self.rttvar_us, other.rttvar_us),
+            min_rtt_us: both(self.min_rtt_us, other.min_rtt_us, f64::min),
+            mss_bytes: mean(self.mss_bytes, other.mss_bytes),
+            cwnd_packets: mean(self.cwnd_packets, other.cwnd_packets),
+            delivery_rate_bps: add(self.delivery_rate_bps, other.delivery_rate_bps),
+            retransmits_total: sum(self.retransmits_total, other.retransmits_total),
+            reordering_packets: both(self.reordering_packets, other.reordering_packets, u64::max),
+            reordering_total: sum(self.reordering_total, other.reordering_total),
+            busy_s: add(self.busy_s, other.busy_s),
+            rwnd_limited_s: add(self.rwnd_limited_s, other.rwnd_limited_s),
+            sndbuf_limited_s: add(self.sndbuf_limited_s, other.sndbuf_limited_s),
+            acked_bytes: sum(self.acked_bytes, other.acked_bytes),
+            received_bytes: sum(self.received_bytes, other.received_bytes),
+            ooo_packets: sum(self.ooo_packets, other.ooo_packets),
+            peer_window_bytes: mean(self.peer_window_bytes, other.peer_window_bytes),
+            receive_window_bytes: mean(self.receive_window_bytes, other.receive_window_bytes),
+        }
+    }
+
+    /// All of them together; `None` of none.
+    pub fn of(parts: impl IntoIterator<Item = Self>) -> Option<Self> {
+        parts.into_iter().reduce(Self::with)
+    }
+
+    /// Share of the busy time that it waited for the peer's window.
+    pub fn rwnd_limited_ratio(&self) -> Option<f64> {
+        ratio(self.rwnd_limited_s, self.busy_s)
+    }
+
+    /// Share of the busy time that it waited for room in the send buffer.
+    pub fn sndbuf_limited_ratio(&self) -> Option<f64> {
+        ratio(self.sndbuf_limited_s, self.busy_s)
+    }
+}
+
+/// What both know is combined; what one does not know, neither does the sum.
+fn both<T>(x: Option<T>, y: Option<T>, combine: impl Fn(T, T) -> T) -> Option<T> {
+    x.zip(y).map(|(x, y)| combine(x, y))
+}
+
+fn ratio(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
+    part.zip(whole).filter(|(_, whole)| *whole > 0.0).map(|(part, whole)| (part / whole).min(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(rtt: f64, retransmits: Option<u64>) -> TcpSummary {
+        TcpSummary {
+            connections_count: 1,
+            rtt_us: Some(rtt),
+            min_rtt_us: Some(rtt / 2.0),
+            retransmits_total: retransmits,
+            busy_s: Some(2.0),
+            rwnd_limited_s: Some(0.5),
+            ..TcpSummary::default()
+        }
+    }
+
+    #[test]
+    fn means_sums_and_least_are_over_all_connections() {
+        let three = TcpSummary::of([one(10.0, Some(1)), one(20.0, Some(2)), one(60.0, Some(3))]);
+        let three = three.unwrap();
+        assert_eq!(three.connections_count, 3);
+        assert_eq!((three.rtt_us, three.min_rtt_us), (Some(30.0), Some(5.0)));
+        assert_eq!(three.retransmits_total, Some(6));
+        assert_eq!(three.rwnd_limited_ratio(), Some(0.25));
+        assert_eq!(three.sndbuf_limited_ratio(), None);
+    }
+
+    #[test]
+    fn what_one_does_not_know_is_not_taken_for_zero() {
+        let sum = TcpSummary::of([one(1.0, Some(1)), one(1.0, None)]).unwrap();
+        assert_eq!(sum.retransmits_total, None);
+        assert_eq!(TcpSummary::of([]), None);
+    }
+}

@@ -1,0 +1,137 @@
+//! What a server says: on a control connection, or when it refuses a connection.
+//!
+//! 12 bytes (`"rxptcp"`, version of 16 bits, length of 32 bits, little-endian) and that many bytes of JSON.
+//! On a control connection the server begins with [`Answer::Hello`]; for each byte `R` from the client it sends
+//! [`Answer::Report`] with what the client's run did so far.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::tcp::preamble::{MAGIC, VERSION};
+use crate::tcp::result::ServerReport;
+use crate::tcp::serve::options::ReceiveWay;
+
+/// Bytes before the JSON.
+pub const HEADER_BYTES: usize = 12;
+/// Largest JSON.
+pub const MAX_BYTES: usize = 1 << 20;
+/// The byte that asks for a report.
+pub const ASK_REPORT: u8 = b'R';
+
+/// What a server says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "kebab-case")]
+pub enum Answer {
+    /// Here is an rxpath server of this version.
+    Hello(Hello),
+    /// What the run did at the server.
+    Report(Box<ServerReport>),
+    /// It does not serve this connection.
+    Refused {
+        /// Why, in one line.
+        why: String,
+    },
+}
+
+/// What a client must know of a server before it begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// Version of the server's program.
+    pub program: String,
+    /// How it receives: what it discards it cannot check.
+    pub receive: ReceiveWay,
+    /// Its worker threads.
+    pub threads_count: usize,
+}
+
+/// Bytes that are no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FrameError {
+    /// Not from an rxpath server.
+    #[error("the answer is not that of `rxpath serve tcp`")]
+    Stranger,
+    /// From another version.
+    #[error("the server speaks version {0} of the preamble, this client version {VERSION}")]
+    Version(u16),
+    /// From rxpath, but not readable.
+    #[error("malformed answer of the server: {0}")]
+    Malformed(String),
+}
+
+impl Answer {
+    /// The bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        // These types have no maps with keys that JSON cannot hold, so nothing can fail.
+        let json = serde_json::to_vec(self).unwrap_or_default();
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + json.len());
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&(json.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&json);
+        bytes
+    }
+
+    /// Reads an answer and the bytes it took; `Ok(None)`: more bytes are needed.
+    pub fn read(bytes: &[u8]) -> Result<Option<(Self, usize)>, FrameError> {
+        let known = bytes.len().min(MAGIC.len());
+        if bytes[..known] != MAGIC[..known] {
+            return Err(FrameError::Stranger);
+        }
+        let Some((header, rest)) = bytes.split_at_checked(HEADER_BYTES) else { return Ok(None) };
+        let version = u16::from_le_bytes([header[6], header[7]]);
+        let len = u32::from_le_bytes([header[8], header[9], header[10], header[11]]) as usize;
+        if len > MAX_BYTES {
+            return Err(FrameError::Malformed(format!("{len} bytes are too many")));
+        }
+        if version != VERSION {
+            return Err(FrameError::Version(version));
+        }
+        let Some(json) = rest.get(..len) else { return Ok(None) };
+        let answer =
+            serde_json::from_slice(json).map_err(|e| FrameError::Malformed(e.to_string()))?;
+        Ok(Some((answer, HEADER_BYTES + len)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn answers_read_back_and_wait_for_their_end() {
+        let hello = Hello { program: "0.1.0".into(), receive: ReceiveWay::Trunc, threads_count: 2 };
+        for answer in [
+            Answer::Hello(hello),
+            Answer::Report(Box::default()),
+            Answer::Refused { why: "no".into() },
+        ] {
+            let bytes = answer.to_bytes();
+            for cut in 0..bytes.len() {
+                assert_eq!(Answer::read(&bytes[..cut]), Ok(None), "{cut}");
+            }
+            assert_eq!(Answer::read(&bytes), Ok(Some((answer, bytes.len()))));
+        }
+    }
+
+    #[test]
+    fn others_are_told_apart() {
+        assert_eq!(Answer::read(b"HTTP/1.1 400"), Err(FrameError::Stranger));
+        assert_eq!(Answer::read(b"rxptcp\x07\0\0\0\0\0"), Err(FrameError::Version(7)));
+        let long = b"rxptcp\x01\0\xff\xff\xff\xff";
+        assert!(matches!(Answer::read(long), Err(FrameError::Malformed(_))));
+        let torn = b"rxptcp\x01\0\x02\0\0\0{x";
+        assert!(matches!(Answer::read(torn), Err(FrameError::Malformed(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+            let _ = Answer::read(&bytes);
+            let mut framed = Answer::Refused { why: String::new() }.to_bytes();
+            framed.truncate(HEADER_BYTES);
+            framed.extend(bytes);
+            let _ = Answer::read(&framed);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What all clients do before they start: refuse what cannot work, connect, place their threads.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::thread::JoinHandle;
+
+use rxpath_core::Warning;
+
+use crate::LoadError;
+use crate::engine::socket::Socket;
+use crate::engine::thread;
+use crate::tcp::lanes::Lanes;
+use crate::tcp::load::options::{Common, CommonSettings};
+use crate::tcp::load::session::{CONNECT_MS, Session};
+use crate::tcp::preamble::MAX_BUFFER;
+use crate::tcp::serve::options::ReceiveWay;
+use crate::tcp::socket::{connect_error, raise_descriptors};
+use crate::workload::check_cpus;
+
+/// Descriptors beside those of the connections: standard streams, control connection, epoll sets, files.
+const OTHER_DESCRIPTORS: usize = 64;
+
+/// Refuses what cannot work.
+pub(super) fn check(common: &Common) -> Result<(), LoadError> {
+    let bad = |what: String, hint: &str| Err(LoadError::usage(what, hint));
+    if common.threads == 0 {
+        return bad("--threads 0: nobody would send".into(), "give at least 1");
+    }
+    if common.connections < common.threads {
+        let what = format!(
+            "--connections {}: not one for each of {} threads",
+            common.connections, common.threads
+        );
+        return bad(what, "raise --connections or lower --threads");
+    }
+    if !(1..=MAX_BUFFER as usize).contains(&common.buffer_bytes) {
+        let what = format!("--buffer {}: 1 byte to 64 MiB", common.buffer_bytes);
+        return bad(what, "128KiB is the default");
+    }
+    let room = raise_descriptors() as usize;
+    if common.connections + OTHER_DESCRIPTORS > room {
+        let what = format!(
+            "--connections {}: this process may have {room} descriptors open (the hard limit of RLIMIT_NOFILE)",
+            common.connections
+        );
+        return bad(what, "raise it (`ulimit -Hn` as root, or LimitNOFILE= of the service)");
+    }
+    check_cpus(&common.cpus)
+}
+
+/// Begins the session.
+pub(super) fn session(common: &Common) -> Result<Session, LoadError> {
+    let session = Session::open(common.addr)?;
+    if common.verify && session.hello.receive == ReceiveWay::Trunc {
+        return Err(LoadError::usage(
+            "--verify: this server discards what it receives (--receive trunc) and cannot check it",
+            "start the server with --receive read",
+        ));
+    }
+    Ok(session)
+}
+
+/// One connection to the server, with its options, non-blocking.
+pub(super) fn connect(common: &Common) -> Result<Socket, LoadError> {
+    let socket = Socket::tcp(common.addr).map_err(|e| LoadError::io("socket", e))?;
+    common.socket.apply(&socket)?;
+    socket.connect_within(common.addr, CONNECT_MS).map_err(|e| connect_error(common.addr, e))?;
+    Ok(socket)
+}
+
+/// The settings in force; `socket` is one of the connections.
+pub(super) fn settle(
+    common: &Common,
+    session: &Session,
+    socket: &Socket,
+    warnings: &mut Vec<Warning>,
+) -> Result<CommonSettings, LoadError> {
+    Ok(CommonSettings {
+        to: common.addr,
+        server_program: session.hello.program.clone(),
+        server_threads_count: session.hello.threads_count,
+        threads_count: common.threads,
+        cpus: common.cpus.clone(),
+        nice: common.nice,
+        connections_count: common.connections,
+        verify: common.verify,
+        socket: common.socket.settle(socket, warnings)?,
+        mss_bytes: session.mss_bytes(),
+        duration_s: common.duration_ns.map(|ns| ns as f64 / 1e9),
+    })
+}
+
+/// Starts one thread and waits until it is ready.
+pub(super) fn spawn<R: Send + 'static>(
+    index: usize,
+    run: impl FnOnce(&SyncSender<Result<(), LoadError>>) -> Result<R, LoadError> + Send + 'static,
+) -> Result<JoinHandle<Result<R, LoadError>>, LoadError> {
+    thread::allow_wake();
+    let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
+    let worker = std::thread::Builder::new()
+        .name(format!("rx-load-{index}"))
+        .spawn(move || run(&ready))
+        .map_err(|e| LoadError::io("start a thread", e))?;
+    match is_ready.recv() {
+        Ok(Ok(())) => Ok(worker),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(LoadError::io("start a thread", io::Error::other("it ended at once"))),
+    }
+}
+
+/// Places the calling thread and says that it is ready; then waits for the start.
+///
+/// `Ok(None)`: the stop came first.
+pub(super) fn ready_and_start(
+    lanes: &Arc<Lanes>,
+    index: usize,
+    common: &Common,
+    ready: &SyncSender<Result<(), LoadError>>,
+) -> Result<Option<u64>, LoadError> {
+    let cpu = common.cpus.get(index).copied();
+    if let Err(error) = crate::workload::place(cpu, common.nice) {
+        let _ = ready.send(Err(error));
+        return Err(LoadError::io("place a thread", io::Error::other("refused")));
+    }
+    thread::set_exact_timers();
+    let (_, tally) = lanes.of(index);
+    tally.tid.store(thread::id(), std::sync::atomic::Ordering::Relaxed);
+    let _ = ready.send(Ok(()));
+    Ok(crate::pace::wait_for_start(&lanes.shared))
+}
+
+/// Joins the threads; the first error of one is the error of all.
+pub(super) fn join<R>(
+    workers: &mut Vec<JoinHandle<Result<R, LoadError>>>,
+) -> Result<Vec<R>, LoadError> {
+    let joined = workers.drain(..).map(|worker| {
+        worker
+            .join()
+            .map_err(|_| LoadError::io("a thread of the load", io::Error::other("it panicked")))?
+    });
+    joined.collect()
+}

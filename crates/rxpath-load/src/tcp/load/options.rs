@@ -1,0 +1,211 @@
+//! What the TCP clients are asked for and what they got.
+
+use std::net::SocketAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::tcp::preamble::SendWay;
+use crate::tcp::serve::options::ReceiveWay;
+use crate::tcp::socket::{SocketOptions, SocketSettings};
+
+/// Which way a stream goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// From here to the server.
+    #[default]
+    Send,
+    /// From the server to here.
+    Receive,
+    /// Both at once, on each connection.
+    Both,
+}
+
+impl Way {
+    /// Whether this side sends.
+    pub fn sends(self) -> bool {
+        self != Self::Receive
+    }
+
+    /// Whether this side receives.
+    pub fn receives(self) -> bool {
+        self != Self::Send
+    }
+}
+
+/// Who ends the connection of a single transaction, and so gets the TIME_WAIT.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Closer {
+    /// The server: the client's ports are free again at once.
+    #[default]
+    Server,
+    /// The client: each of its ports stays in TIME_WAIT for a minute.
+    Client,
+    /// The client, by a reset: no TIME_WAIT at all.
+    Reset,
+}
+
+/// What all clients are asked for.
+#[derive(Clone, Debug)]
+pub struct Common {
+    /// The server.
+    pub addr: SocketAddr,
+    /// Threads; with `cpus`, one per entry.
+    pub threads: usize,
+    /// CPU of each thread; empty = not pinned.
+    pub cpus: Vec<u32>,
+    /// Nice value of the threads.
+    pub nice: Option<i32>,
+    /// Connections over all threads.
+    pub connections: usize,
+    /// Buffer of a call.
+    pub buffer_bytes: usize,
+    /// Payloads are checked by their receiver.
+    pub verify: bool,
+    /// Options of the sockets.
+    pub socket: SocketOptions,
+    /// Ends after this long. **Unit** ns.
+    pub duration_ns: Option<u64>,
+}
+
+impl Common {
+    /// One thread, one connection, default everything.
+    pub fn new(addr: SocketAddr) -> Self {
+        Self {
+            addr,
+            threads: 1,
+            cpus: Vec::new(),
+            nice: None,
+            connections: 1,
+            buffer_bytes: 128 << 10,
+            verify: false,
+            socket: SocketOptions::default(),
+            duration_ns: None,
+        }
+    }
+}
+
+/// What a stream is asked for.
+#[derive(Clone, Debug)]
+pub struct StreamOptions {
+    /// What is common to all clients.
+    pub common: Common,
+    /// Which way it goes.
+    pub way: Way,
+    /// How the sender hands bytes over, on either side.
+    pub send: SendWay,
+    /// How this side takes bytes.
+    pub receive: ReceiveWay,
+    /// Payload per second over all connections, by an absolute schedule. **Unit** bits.
+    pub bitrate_bps: Option<u64>,
+}
+
+impl StreamOptions {
+    /// One connection towards the server, as fast as it goes.
+    pub fn new(addr: SocketAddr) -> Self {
+        Self {
+            common: Common::new(addr),
+            way: Way::Send,
+            send: SendWay::Copy,
+            receive: ReceiveWay::Read,
+            bitrate_bps: None,
+        }
+    }
+}
+
+/// What transactions are asked for.
+#[derive(Clone, Debug)]
+pub struct TransactionOptions {
+    /// What is common to all clients.
+    pub common: Common,
+    /// Bytes of a request.
+    pub request_bytes: u32,
+    /// Bytes of a response.
+    pub response_bytes: u32,
+    /// Transactions per second over all connections, by an absolute schedule.
+    pub rate_tps: Option<u64>,
+    /// Who closes a connection of one transaction.
+    pub closer: Closer,
+}
+
+impl TransactionOptions {
+    /// One connection, one byte each way, as fast as responses come.
+    pub fn new(addr: SocketAddr) -> Self {
+        Self {
+            common: Common::new(addr),
+            request_bytes: 1,
+            response_bytes: 1,
+            rate_tps: None,
+            closer: Closer::Server,
+        }
+    }
+}
+
+/// What is in force for every client.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CommonSettings {
+    /// The server.
+    pub to: SocketAddr,
+    /// Version of the server's program.
+    pub server_program: String,
+    /// Its threads.
+    pub server_threads_count: usize,
+    /// Threads.
+    pub threads_count: usize,
+    /// CPU of each thread; empty = not pinned.
+    pub cpus: Vec<u32>,
+    /// Nice value of the threads, when set.
+    pub nice: Option<i32>,
+    /// Connections over all threads.
+    pub connections_count: usize,
+    /// Whether payloads are checked by their receiver.
+    pub verify: bool,
+    /// Of the first connection.
+    pub socket: SocketSettings,
+    /// Segment size of the control connection (`tcpi_snd_mss`).
+    pub mss_bytes: Option<u32>,
+    /// `--duration`.
+    pub duration_s: Option<f64>,
+}
+
+/// `settings` of `load tcp stream`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StreamSettings {
+    /// What is common to all clients.
+    #[serde(flatten)]
+    pub common: CommonSettings,
+    /// Which way it goes.
+    pub direction: Way,
+    /// How the sender hands bytes over, on either side.
+    pub send: SendWay,
+    /// How this side takes bytes, where it receives.
+    pub receive: Option<ReceiveWay>,
+    /// Buffer of a call.
+    pub buffer_bytes: usize,
+    /// `--bitrate`.
+    pub asked_bps: Option<u64>,
+    /// The loop of a thread.
+    pub call: String,
+}
+
+/// `settings` of `load tcp rr` and `load tcp crr`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TransactionSettings {
+    /// What is common to all clients.
+    #[serde(flatten)]
+    pub common: CommonSettings,
+    /// Bytes of a request.
+    pub request_bytes: u32,
+    /// Bytes of a response.
+    pub response_bytes: u32,
+    /// `--rate`.
+    pub asked_tps: Option<u64>,
+    /// How the schedule is waited for.
+    pub pacing: String,
+    /// Who closes the connection of a single transaction (crr).
+    pub close: Option<Closer>,
+    /// The loop of a thread.
+    pub call: String,
+}

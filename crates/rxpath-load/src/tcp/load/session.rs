@@ -1,0 +1,140 @@
+//! The control connection of a client: who is the server, and what did the run do there?
+
+use std::hash::{BuildHasher, Hasher};
+use std::io;
+use std::net::SocketAddr;
+
+use crate::LoadError;
+use crate::engine::clock;
+use crate::engine::socket::Socket;
+use crate::tcp::frame::{ASK_REPORT, Answer, FrameError, Hello};
+use crate::tcp::preamble::{Kind, Preamble};
+use crate::tcp::result::ServerReport;
+use crate::tcp::socket::connect_error;
+
+/// A connection that is not there by then is given up.
+pub(super) const CONNECT_MS: i32 = 5_000;
+/// An answer that is not there by then is given up.
+const ANSWER_NS: u64 = 5_000_000_000;
+
+/// A control connection.
+#[derive(Debug)]
+pub(super) struct Session {
+    socket: Socket,
+    addr: SocketAddr,
+    pub(super) run: u64,
+    pub(super) hello: Hello,
+    /// Bytes of an answer that is not whole yet.
+    bytes: Vec<u8>,
+}
+
+/// Why there was no answer.
+enum Unanswered {
+    Silent,
+    Closed,
+    Io(io::Error),
+    Frame(FrameError),
+}
+
+impl Session {
+    /// Connects, and checks that an rxpath server of this version is there.
+    pub(super) fn open(addr: SocketAddr) -> Result<Self, LoadError> {
+        if addr.port() == 0 {
+            let what = format!("{addr}: port 0 is no destination");
+            return Err(LoadError::usage(what, "give the server's port"));
+        }
+        let socket = Socket::tcp(addr).map_err(|e| LoadError::io("socket", e))?;
+        socket.connect_within(addr, CONNECT_MS).map_err(|e| connect_error(addr, e))?;
+        let run = std::hash::RandomState::new().build_hasher().finish();
+        let order = Preamble { kind: Kind::Control, run, nodelay: true, ..Preamble::default() };
+        let hello = Hello {
+            program: String::new(),
+            receive: crate::tcp::serve::options::ReceiveWay::Read,
+            threads_count: 0,
+        };
+        let mut session = Self { socket, addr, run, hello, bytes: Vec::new() };
+        let sent = session.socket.send_with(&order.to_bytes(), 0);
+        sent.map_err(|e| connect_error(addr, e))?;
+        match session.answer() {
+            Ok(Answer::Hello(hello)) => session.hello = hello,
+            Ok(Answer::Refused { why }) => return Err(session.refused(&why)),
+            Ok(Answer::Report(_)) => return Err(session.stranger("it reports unasked")),
+            Err(why) => return Err(session.unanswered(why)),
+        }
+        Ok(session)
+    }
+
+    fn stranger(&self, what: &str) -> LoadError {
+        LoadError::usage(
+            format!("{}: no `rxpath serve tcp` is there: {what}", self.addr),
+            format!("start `rxpath serve tcp {}` there, or give its address", self.addr),
+        )
+    }
+
+    fn refused(&self, why: &str) -> LoadError {
+        LoadError::usage(
+            format!("{}: the server refuses: {why}", self.addr),
+            "use the same version of rxpath on both sides",
+        )
+    }
+
+    fn unanswered(&self, why: Unanswered) -> LoadError {
+        match why {
+            Unanswered::Silent => {
+                self.stranger("it took the connection, but did not answer in 5 s")
+            }
+            Unanswered::Closed => self.stranger("it closed the connection without an answer"),
+            Unanswered::Io(source) => connect_error(self.addr, source),
+            Unanswered::Frame(FrameError::Stranger) => {
+                self.stranger("what it answers is another protocol")
+            }
+            Unanswered::Frame(error @ FrameError::Version(_)) => self.refused(&error.to_string()),
+            Unanswered::Frame(error @ FrameError::Malformed(_)) => {
+                self.stranger(&error.to_string())
+            }
+        }
+    }
+
+    /// Reads one answer.
+    fn answer(&mut self) -> Result<Answer, Unanswered> {
+        let until = clock::now_ns() + ANSWER_NS;
+        let mut chunk = vec![0; 64 << 10];
+        loop {
+            match Answer::read(&self.bytes) {
+                Ok(Some((answer, taken))) => {
+                    self.bytes.drain(..taken);
+                    return Ok(answer);
+                }
+                Ok(None) => {}
+                Err(error) => return Err(Unanswered::Frame(error)),
+            }
+            let left_ms = until.saturating_sub(clock::now_ns()).div_ceil(1_000_000) as i32;
+            if left_ms == 0 {
+                return Err(Unanswered::Silent);
+            }
+            if self.socket.wait(libc::POLLIN, left_ms).map_err(Unanswered::Io)? {
+                match self.socket.recv(&mut chunk, 0) {
+                    Ok(0) => return Err(Unanswered::Closed),
+                    Ok(got) => self.bytes.extend_from_slice(&chunk[..got]),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(Unanswered::Io(error)),
+                }
+            }
+        }
+    }
+
+    /// What the run did at the server; `None` when the server is gone.
+    pub(super) fn report(&mut self) -> Option<ServerReport> {
+        self.socket.send_with(&[ASK_REPORT], 0).ok()?;
+        match self.answer() {
+            Ok(Answer::Report(report)) => Some(*report),
+            _ => None,
+        }
+    }
+
+    /// Segment size towards the server.
+    pub(super) fn mss_bytes(&self) -> Option<u32> {
+        self.socket.tcp_info().ok().and_then(|info| info.mss_bytes())
+    }
+}

@@ -1,0 +1,218 @@
+//! Adding up what a streaming client's threads did, and asking the server for its side.
+
+use std::collections::BTreeMap;
+
+use rxpath_core::Warning;
+
+use crate::LoadError;
+use crate::engine::thread;
+use crate::limit::{Limit, Who};
+use crate::tcp::connection::{LISTED, TcpSummary};
+use crate::tcp::flow::ZerocopyCount;
+use crate::tcp::load::begin;
+use crate::tcp::load::limit::{KEPT_RATIO, Side, of_stream};
+use crate::tcp::load::options::Way;
+use crate::tcp::load::stream::Stream;
+use crate::tcp::load::stream::line::Line;
+use crate::tcp::load::stream::worker::Report;
+use crate::tcp::preamble::SendWay;
+use crate::tcp::result::{Direction, Mismatch, ServerReport, StreamResult, ZerocopyResult};
+use crate::tcp::serve::mismatch;
+use crate::tcp::serve::options::ReceiveWay;
+use crate::workload::Finished;
+
+pub(super) fn finish(stream: &mut Stream) -> Result<Finished<StreamResult>, LoadError> {
+    let reports = begin::join(&mut stream.workers)?;
+    let cpu = thread::process_cpu_time().since(stream.cpu_before);
+    let mut result = StreamResult {
+        duration_s: stream.lanes.shared.span_ns() as f64 / 1e9,
+        verified: stream.options.common.verify,
+        asked_bps: stream.options.bitrate_bps.map(|bps| bps as f64),
+        cpu_user_s: cpu.user_ns as f64 / 1e9,
+        cpu_system_s: cpu.system_ns as f64 / 1e9,
+        server: stream.session.report(),
+        ..StreamResult::default()
+    };
+    add_lines(stream, &reports, &mut result);
+    add_directions(stream, &mut result);
+    let asked_bytes: Option<u64> = reports.iter().map(|report| report.asked_bytes).sum();
+    let undrained: usize = reports.iter().map(|report| report.undrained).sum();
+    stream.open = reports;
+    result.limit = limit(stream, &result, asked_bytes);
+    let mut warnings = stream.warnings.clone();
+    warnings.extend(notice(stream, &result, undrained));
+    Ok(Finished { result, warnings, histograms: Vec::new() })
+}
+
+/// What the connections say.
+fn add_lines(stream: &Stream, reports: &[Report], result: &mut StreamResult) {
+    let (mut zerocopy, mut errors, mut mapped) = (ZerocopyCount::default(), BTreeMap::new(), 0);
+    let mut lost = 0;
+    for (index, report) in reports.iter().enumerate() {
+        result.threads.push(report.thread.clone());
+        for line in &report.lines {
+            if let Some(error) = &line.error {
+                *errors.entry(error.clone()).or_default() += 1;
+                lost += 1;
+            }
+            if let Some(feed) = &line.feed {
+                zerocopy.add(feed.zerocopy);
+            }
+            if let Some(sink) = &line.sink {
+                mapped += sink.mapped_bytes;
+                result.mismatches.extend(
+                    sink.mismatch.map(|offset_bytes| Mismatch {
+                        connection: line.name().into(),
+                        offset_bytes,
+                    }),
+                );
+            }
+            if result.connections.len() < LISTED {
+                result.connections.push(line.result(index));
+            }
+        }
+    }
+    let lines = || reports.iter().flat_map(|report| &report.lines);
+    result.tcp = TcpSummary::of(lines().filter_map(Line::tcp));
+    result.connection_errors_total = errors;
+    result.peer_lost = lost > 0 && lost == lines().count();
+    result.zerocopy = (stream.options.send == SendWay::Zerocopy && stream.options.way.sends())
+        .then(|| ZerocopyResult {
+            completed_calls_count: zerocopy.completed,
+            copied_calls_count: zerocopy.copied,
+            copied_ratio: zerocopy.copied as f64 / zerocopy.completed.max(1) as f64,
+            enobufs_count: zerocopy.enobufs,
+        });
+    let delivered = stream.lanes.sum(|lane| &lane.delivered_bytes);
+    let maps = stream.options.way.receives() && stream.options.receive == ReceiveWay::Zerocopy;
+    result.mapped_bytes = maps.then_some(mapped);
+    result.mapped_ratio = (maps && delivered > 0).then(|| mapped as f64 / delivered as f64);
+}
+
+fn add_directions(stream: &Stream, result: &mut StreamResult) {
+    let own_s = result.duration_s;
+    let bps = |bytes: u64, s: f64| if s > 0.0 { bytes as f64 * 8.0 / s } else { 0.0 };
+    let (sent, delivered) =
+        (stream.lanes.sum(|lane| &lane.sent_bytes), stream.lanes.sum(|lane| &lane.delivered_bytes));
+    let server = result.server.as_ref();
+    result.to_server = stream.options.way.sends().then(|| Direction {
+        sent_bytes: sent,
+        delivered_bytes: server.map(|server| server.delivered_bytes),
+        delivered_bps: server.map(|server| bps(server.delivered_bytes, server.duration_s)),
+    });
+    result.to_client = stream.options.way.receives().then(|| Direction {
+        sent_bytes: server.map_or(0, |server| server.sent_bytes),
+        delivered_bytes: Some(delivered),
+        delivered_bps: Some(bps(delivered, own_s)),
+    });
+    let both = [result.to_server, result.to_client];
+    let directions = || both.iter().flatten();
+    result.sent_bytes = directions().map(|direction| direction.sent_bytes).sum();
+    result.sent_bps = bps(result.sent_bytes, own_s);
+    result.delivered_bytes = directions().map(|direction| direction.delivered_bytes).sum();
+    result.delivered_bps = directions().map(|direction| direction.delivered_bps).sum();
+}
+
+fn limit(stream: &Stream, result: &StreamResult, asked_bytes: Option<u64>) -> Limit {
+    let side = Side {
+        threads: &result.threads,
+        duration_s: result.duration_s,
+        server: result.server.as_ref(),
+    };
+    if result.sent_bytes + result.delivered_bytes.unwrap_or(0) == 0 {
+        return Limit { who: Who::NotHere, evidence: "nothing was sent".into() };
+    }
+    if let Some(asked) = asked_bytes.filter(|asked| *asked > 0) {
+        let kept = result.sent_bytes as f64 / asked as f64;
+        if kept >= KEPT_RATIO {
+            let evidence = format!("{:.1} % of what was due was sent", 100.0 * kept.min(1.0));
+            return Limit { who: Who::Schedule, evidence };
+        }
+    }
+    let there = result.server.as_ref().and_then(|server| server.tcp.as_ref());
+    match stream.options.way {
+        Way::Send => of_stream(&side, result.tcp.as_ref(), true),
+        Way::Receive => of_stream(&side, there, false),
+        Way::Both => {
+            let (to, back) =
+                (of_stream(&side, result.tcp.as_ref(), true), of_stream(&side, there, false));
+            let evidence = format!("to the server: {}; to the client: {back}", to.evidence);
+            Limit { who: to.who, evidence }
+        }
+    }
+}
+
+fn notice(stream: &Stream, result: &StreamResult, undrained: usize) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let there = result.server.iter().flat_map(|server: &ServerReport| &server.mismatches);
+    if let Some(wrong) = result.mismatches.iter().chain(there).next() {
+        warnings.push(mismatch(&wrong.connection, wrong.offset_bytes));
+    }
+    warnings.extend(lost(&result.connection_errors_total, result.peer_lost));
+    if undrained > 0 {
+        warnings.push(
+            Warning::new(
+                "not-drained",
+                format!("{undrained} connections still had bytes under way after 10 s"),
+            )
+            .because("the server reads slowly or not at all")
+            .cure("what was sent is not all delivered: trust delivered_bytes"),
+        );
+    }
+    if result.server.is_none() {
+        warnings.push(
+            Warning::new("no-report", "the server could not be asked for its side")
+                .because("its control connection is gone or silent"),
+        );
+    }
+    if let Some(zerocopy) = result.zerocopy
+        && zerocopy.copied_ratio > 0.5
+    {
+        warnings.push(
+            Warning::new(
+                "zerocopy-copied",
+                format!(
+                    "the kernel copied {:.0} % of the zero-copy sends",
+                    100.0 * zerocopy.copied_ratio
+                ),
+            )
+            .because(
+                "the receiver is local (loopback, veth), or the device cannot gather and checksum",
+            )
+            .cure("--send copy is cheaper here: no pages to pin, no completions to read"),
+        );
+    }
+    if let Some((most, least)) = uneven(result, stream.options.common.connections) {
+        warnings.push(Warning::new(
+            "uneven",
+            format!("one connection moved {most} bytes, another {least}"),
+        ));
+    }
+    warnings
+}
+
+/// What connections were lost by.
+pub(in crate::tcp::load) fn lost(
+    errors: &BTreeMap<String, u64>,
+    peer_lost: bool,
+) -> Option<Warning> {
+    if errors.is_empty() {
+        return None;
+    }
+    let kinds: Vec<String> = errors.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    let text = if peer_lost {
+        format!("the server was lost before the end: {}", kinds.join(", "))
+    } else {
+        format!("connections were lost before the end: {}", kinds.join(", "))
+    };
+    Some(Warning::new(if peer_lost { "peer-lost" } else { "connections-lost" }, text).because(
+        "EOF: the server ended; ECONNRESET, EPIPE: it was killed or refuses; ETIMEDOUT: it is unreachable",
+    ))
+}
+
+/// Most and least bytes of a connection, when they differ more than threefold.
+fn uneven(result: &StreamResult, connections: usize) -> Option<(u64, u64)> {
+    let bytes = || result.connections.iter().map(|c| c.sent_bytes.max(c.delivered_bytes));
+    let (most, least) = (bytes().max()?, bytes().min()?);
+    (connections > 1 && most > 1 << 20 && most > 3 * least).then_some((most, least))
+}

@@ -1,0 +1,106 @@
+//! One connection of a streaming client.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::engine::socket::Socket;
+use crate::tcp::connection::{ConnectionResult, TcpSummary};
+use crate::tcp::flow::{Feed, Sink, Source};
+use crate::tcp::load::options::StreamOptions;
+use crate::tcp::preamble::Preamble;
+use crate::tcp::socket::errno_name;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) socket: Socket,
+    order: Preamble,
+    pub(super) feed: Option<Feed>,
+    pub(super) sink: Option<Sink>,
+    /// Bytes that the schedule allows to be sent.
+    pub(super) due_bytes: u64,
+    /// Why it was lost before the end.
+    pub(super) error: Option<String>,
+    /// The server has ended its direction.
+    pub(super) is_ended: bool,
+    name: String,
+}
+
+impl Line {
+    pub(super) fn new(
+        socket: Socket,
+        options: &StreamOptions,
+        order: Preamble,
+        source: &Arc<Source>,
+    ) -> io::Result<Self> {
+        let common = &options.common;
+        let feed = if options.way.sends() {
+            let source = Arc::clone(source);
+            let feed = Feed::new(source, options.send, common.buffer_bytes, common.verify)?;
+            feed.prepare(&socket)?;
+            Some(feed)
+        } else {
+            None
+        };
+        let sink = if options.way.receives() {
+            Some(Sink::new(&socket, options.receive, common.verify)?)
+        } else {
+            None
+        };
+        let name = crate::tcp::result::name(socket.local().ok(), socket.peer().ok());
+        let due_bytes = if options.bitrate_bps.is_some() { 0 } else { u64::MAX };
+        Ok(Self { socket, order, feed, sink, due_bytes, error: None, is_ended: false, name })
+    }
+
+    /// Tells the server what it is for; from here on the server may send.
+    pub(super) fn order(&mut self) {
+        // 40 bytes fit into every send buffer.
+        if let Err(error) = self.socket.send_with(&self.order.to_bytes(), 0) {
+            self.lose(&error);
+        }
+    }
+
+    /// It is lost.
+    pub(super) fn lose(&mut self, error: &io::Error) {
+        if self.error.is_none() && !self.is_ended {
+            self.error = Some(errno_name(error));
+        }
+        self.is_ended = true;
+    }
+
+    /// The server ended it before this side did.
+    pub(super) fn lose_by_end(&mut self) {
+        if self.error.is_none() {
+            self.error = Some("EOF".into());
+        }
+        self.is_ended = true;
+    }
+
+    pub(super) fn sent_bytes(&self) -> u64 {
+        self.feed.as_ref().map_or(0, |feed| feed.offset)
+    }
+
+    pub(super) fn delivered_bytes(&self) -> u64 {
+        self.sink.as_ref().map_or(0, |sink| sink.offset)
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn tcp(&self) -> Option<TcpSummary> {
+        self.socket.tcp_info().ok().map(|info| TcpSummary::from(&info))
+    }
+
+    pub(super) fn result(&self, thread: usize) -> ConnectionResult {
+        ConnectionResult {
+            name: self.name.clone(),
+            thread: thread as u32,
+            sent_bytes: self.sent_bytes(),
+            delivered_bytes: self.delivered_bytes(),
+            transactions_total: 0,
+            error: self.error.clone(),
+            tcp: self.tcp(),
+        }
+    }
+}

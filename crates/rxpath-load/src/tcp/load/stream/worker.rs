@@ -1,0 +1,394 @@
+//! One thread of a streaming client.
+//!
+//! With one connection that goes one way it makes one blocking call after the other; otherwise it is an epoll
+//! loop. Both end the same way: this side ends its direction, and reads until the server has ended the other.
+
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+
+use crate::LoadError;
+use crate::engine::{clock, nap};
+use crate::pace::{Pace, Pacing, Share};
+use crate::tally::Tally;
+use crate::tcp::flow::Source;
+use crate::tcp::lanes::{Diary, Lane, Lanes};
+use crate::tcp::load::begin::ready_and_start;
+use crate::tcp::load::options::{StreamOptions, Way};
+use crate::tcp::load::stream::line::Line;
+use crate::tcp::result::ThreadResult;
+use crate::workload::DoneGuard;
+
+/// Most events of one wait.
+const EVENTS: usize = 256;
+/// Calls on one connection in a row.
+const STEPS: usize = 16;
+/// Longest wait for the server to read what is under way.
+const DRAIN_LIMIT_NS: u64 = 10_000_000_000;
+/// Longest wait for an event: the stop is looked at in between.
+const WAIT_NS: u64 = 500_000_000;
+
+/// What a worker needs.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) index: usize,
+    pub(super) lines: Vec<Line>,
+    pub(super) lanes: Arc<Lanes>,
+    pub(super) source: Arc<Source>,
+    pub(super) options: StreamOptions,
+}
+
+/// What a worker saw; it holds the connections open.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) thread: ThreadResult,
+    pub(super) lines: Vec<Line>,
+    /// The server had not ended all connections when the patience was over.
+    pub(super) undrained: usize,
+    /// Bytes that the schedule asked for.
+    pub(super) asked_bytes: Option<u64>,
+}
+
+/// Whether threads make blocking calls.
+pub(super) fn is_blocking(options: &StreamOptions) -> bool {
+    options.way != Way::Both && options.common.connections == options.common.threads
+}
+
+/// Runs until the time or an order ends it.
+pub(super) fn run(
+    plan: Plan,
+    ready: &SyncSender<Result<(), LoadError>>,
+) -> Result<Report, LoadError> {
+    let lanes = Arc::clone(&plan.lanes);
+    let (lane, tally) = lanes.of(plan.index);
+    let _done = DoneGuard(tally);
+    let mut worker = Worker::new(plan, lane, tally);
+    let (index, common) = (worker.plan.index, worker.plan.options.common.clone());
+    // Towards the server alone the order may go ahead; a server that sends would begin before the start.
+    let early = worker.plan.options.way == Way::Send;
+    if early {
+        worker.plan.lines.iter_mut().for_each(Line::order);
+    }
+    let Some(start_ns) = ready_and_start(&lanes, index, &common, ready)? else {
+        return Ok(worker.report(0));
+    };
+    if !early {
+        worker.plan.lines.iter_mut().for_each(Line::order);
+    }
+    worker.diary.restart();
+    let moved = worker.go(start_ns);
+    moved.map_err(|e| LoadError::io("wait for sockets", e))?;
+    let undrained = worker.drain().map_err(|e| LoadError::io("epoll_wait", e))?;
+    Ok(worker.report(undrained))
+}
+
+struct Worker<'a> {
+    plan: Plan,
+    lane: &'a Lane,
+    tally: &'a Tally,
+    diary: Diary,
+    buffer: Vec<u8>,
+    pace: Option<Pace>,
+    end_ns: u64,
+    /// The connection that the schedule gave to last.
+    turn: usize,
+    asked_bytes: Option<u64>,
+}
+
+impl<'a> Worker<'a> {
+    fn new(plan: Plan, lane: &'a Lane, tally: &'a Tally) -> Self {
+        lane.connections.add(plan.lines.len() as u64);
+        Self {
+            buffer: vec![0; plan.options.common.buffer_bytes],
+            diary: Diary::begin(plan.options.common.cpus.get(plan.index).copied()),
+            plan,
+            lane,
+            tally,
+            pace: None,
+            end_ns: u64::MAX,
+            turn: 0,
+            asked_bytes: None,
+        }
+    }
+
+    fn go(&mut self, start_ns: u64) -> io::Result<()> {
+        let options = &self.plan.options;
+        let duration_ns = options.common.duration_ns;
+        self.end_ns = duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
+        self.pace = options.bitrate_bps.map(|bps| {
+            let share = Share {
+                rate_pps: (bps / 8).max(1),
+                segments: options.common.buffer_bytes as u64,
+                thread: self.plan.index as u64,
+                threads: options.common.threads as u64,
+            };
+            Pace::new(start_ns, share, Pacing::Auto)
+        });
+        if is_blocking(&self.plan.options) {
+            self.block()?;
+        } else {
+            self.poll()?;
+        }
+        let buffer_bytes = self.plan.options.common.buffer_bytes as u64;
+        let now_ns = clock::now_ns().min(self.end_ns);
+        self.asked_bytes = self.pace.map(|pace| pace.due_before(now_ns) * buffer_bytes);
+        Ok(())
+    }
+
+    fn is_over(&self, now_ns: u64) -> bool {
+        now_ns >= self.end_ns || self.plan.lanes.shared.is_stopped()
+    }
+
+    /// One connection, one way.
+    fn block(&mut self) -> io::Result<()> {
+        self.plan.lines[0].socket.set_nonblocking(false)?;
+        let mut now_ns = clock::now_ns();
+        while !self.is_over(now_ns) && !self.plan.lines[0].is_ended {
+            if self.plan.lines[0].due_bytes == 0 {
+                self.wait_for_schedule(now_ns);
+                now_ns = clock::now_ns();
+                self.allow_due(now_ns);
+                continue;
+            }
+            if self.plan.options.way == Way::Send {
+                self.push(0);
+            } else {
+                self.pull(0);
+            }
+            now_ns = self.tally.last_ns.get().max(now_ns);
+            if self.pace.is_some() {
+                self.allow_due(now_ns);
+            }
+        }
+        self.plan.lines[0].socket.set_nonblocking(true)
+    }
+
+    fn wait_for_schedule(&self, now_ns: u64) {
+        if let Some(pace) = &self.pace {
+            pace.wait(now_ns, self.end_ns);
+        }
+    }
+
+    /// Lets connections send what is due by now, one after the other in turn.
+    fn allow_due(&mut self, now_ns: u64) {
+        let Some(pace) = &mut self.pace else { return };
+        let buffer_bytes = self.plan.options.common.buffer_bytes as u64;
+        while pace.next_ns() <= now_ns.min(self.end_ns - 1) {
+            pace.advance();
+            self.turn = (self.turn + 1) % self.plan.lines.len();
+            self.plan.lines[self.turn].due_bytes += buffer_bytes;
+        }
+    }
+
+    /// One send call; true when it moved something.
+    #[inline]
+    fn push(&mut self, index: usize) -> bool {
+        let line = &mut self.plan.lines[index];
+        let Some(feed) = &mut line.feed else { return false };
+        self.tally.calls.add(1);
+        let most = usize::try_from(line.due_bytes).unwrap_or(usize::MAX);
+        match feed.push(&line.socket, most) {
+            Ok(sent) => {
+                if line.due_bytes != u64::MAX {
+                    line.due_bytes -= sent as u64;
+                }
+                self.lane.sent_bytes.add(sent as u64);
+                self.diary.moved(self.tally, clock::now_ns());
+                true
+            }
+            Err(error) => {
+                if !is_passing(&error) {
+                    line.lose(&error);
+                }
+                false
+            }
+        }
+    }
+
+    /// One receive call; true when it moved something.
+    #[inline]
+    fn pull(&mut self, index: usize) -> bool {
+        let line = &mut self.plan.lines[index];
+        let Some(sink) = &mut line.sink else { return self.listen(index) };
+        self.tally.calls.add(1);
+        match sink.pull(&line.socket, &mut self.buffer, &self.plan.source.pattern) {
+            Ok(0) => {
+                line.lose_by_end();
+                false
+            }
+            Ok(got) => {
+                self.lane.delivered_bytes.add(got as u64);
+                self.diary.moved(self.tally, clock::now_ns());
+                got == self.buffer.len()
+            }
+            Err(error) => {
+                if !is_passing(&error) {
+                    line.lose(&error);
+                }
+                false
+            }
+        }
+    }
+
+    /// A server that only receives says nothing, but ends when it ends.
+    fn listen(&mut self, index: usize) -> bool {
+        let line = &mut self.plan.lines[index];
+        match line.socket.recv(&mut self.buffer, 0) {
+            Ok(0) => line.lose_by_end(),
+            Ok(_) => {}
+            Err(error) if is_passing(&error) => {}
+            Err(error) => line.lose(&error),
+        }
+        false
+    }
+
+    /// Several connections, or both ways.
+    fn poll(&mut self) -> io::Result<()> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let mut wanted = Vec::with_capacity(self.plan.lines.len());
+        for (index, line) in self.plan.lines.iter().enumerate() {
+            let flags = wanted_of(line);
+            epoll.add(line.socket.as_fd(), EpollEvent::new(flags, index as u64))?;
+            wanted.push(flags);
+        }
+        let mut events = vec![EpollEvent::empty(); EVENTS];
+        let mut now_ns = clock::now_ns();
+        while !self.is_over(now_ns) && !self.plan.lines.iter().all(|line| line.is_ended) {
+            self.tally.calls.add(1);
+            let n = match nap::wait(&epoll, &mut events, self.patience_ns(now_ns)) {
+                Ok(n) => n,
+                Err(Errno::EINTR) => 0,
+                Err(error) => return Err(error.into()),
+            };
+            for event in &events[..n] {
+                self.event(event.data() as usize, event.events());
+            }
+            now_ns = clock::now_ns();
+            self.allow_due(now_ns);
+            for (index, line) in self.plan.lines.iter().enumerate() {
+                let flags = wanted_of(line);
+                if wanted[index] != flags {
+                    wanted[index] = flags;
+                    self.tally.calls.add(1);
+                    epoll.modify(line.socket.as_fd(), &mut EpollEvent::new(flags, index as u64))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How long nothing can become due.
+    fn patience_ns(&self, now_ns: u64) -> u64 {
+        let left = self.end_ns.saturating_sub(now_ns).clamp(1, WAIT_NS);
+        match &self.pace {
+            None => left,
+            Some(pace) => {
+                pace.nap_until(now_ns, self.end_ns).map_or(0, |until| left.min(until - now_ns))
+            }
+        }
+    }
+
+    fn event(&mut self, index: usize, flags: EpollFlags) {
+        if flags.contains(EpollFlags::EPOLLERR) {
+            self.reap(index);
+        }
+        let ends = EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR;
+        if flags.intersects(ends) {
+            for _ in 0..STEPS {
+                if self.plan.lines[index].is_ended || !self.pull(index) {
+                    break;
+                }
+            }
+        }
+        if flags.contains(EpollFlags::EPOLLOUT) {
+            for _ in 0..STEPS {
+                let line = &self.plan.lines[index];
+                if line.is_ended || line.due_bytes == 0 || !self.push(index) {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn reap(&mut self, index: usize) {
+        let line = &mut self.plan.lines[index];
+        if let Some(feed) = &mut line.feed
+            && let Err(error) = feed.reap(&line.socket)
+        {
+            line.lose(&error);
+        }
+    }
+
+    /// Ends this direction, reads until the server has ended the other; how many it had not ended in time.
+    fn drain(&mut self) -> io::Result<usize> {
+        let until = clock::now_ns() + DRAIN_LIMIT_NS;
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        for (index, line) in self.plan.lines.iter().enumerate() {
+            if !line.is_ended {
+                let _ = line.socket.shutdown_write();
+                epoll
+                    .add(line.socket.as_fd(), EpollEvent::new(EpollFlags::EPOLLIN, index as u64))?;
+            }
+        }
+        let mut events = vec![EpollEvent::empty(); EVENTS];
+        let left = |worker: &Self| worker.plan.lines.iter().filter(|line| !line.is_ended).count();
+        while left(self) > 0 && clock::now_ns() < until {
+            let n = match epoll.wait(&mut events, 100u16) {
+                Ok(n) => n,
+                Err(Errno::EINTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            for event in &events[..n] {
+                self.drain_one(event.data() as usize);
+                let line = &self.plan.lines[event.data() as usize];
+                if line.is_ended {
+                    // An ended connection stays readable.
+                    let _ = epoll.delete(line.socket.as_fd());
+                }
+            }
+        }
+        for index in 0..self.plan.lines.len() {
+            self.reap(index);
+        }
+        Ok(left(self))
+    }
+
+    fn drain_one(&mut self, index: usize) {
+        self.reap(index);
+        let failed_before = self.plan.lines[index].error.is_some();
+        self.pull(index);
+        let line = &mut self.plan.lines[index];
+        // Now the end is what was asked for.
+        if !failed_before && line.error.as_deref() == Some("EOF") {
+            line.error = None;
+        }
+    }
+
+    fn report(self, undrained: usize) -> Report {
+        self.lane.connections.set(0);
+        Report {
+            thread: self.diary.end(self.lane, self.tally),
+            lines: self.plan.lines,
+            undrained,
+            asked_bytes: self.asked_bytes,
+        }
+    }
+}
+
+/// What a connection waits for.
+fn wanted_of(line: &Line) -> EpollFlags {
+    let mut flags = EpollFlags::empty();
+    flags.set(EpollFlags::EPOLLIN, !line.is_ended);
+    let sends = line.feed.is_some() && line.due_bytes > 0 && !line.is_ended;
+    flags.set(EpollFlags::EPOLLOUT, sends);
+    flags
+}
+
+/// Errors after which it goes on: a signal, no room, nothing there.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock)
+}

@@ -1,0 +1,217 @@
+//! A client of transactions: request and response, on lasting connections or with a connection for each.
+
+mod desk;
+mod finish;
+mod lasting;
+mod single;
+mod worker;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::thread::JoinHandle;
+
+use rxpath_core::Warning;
+
+use crate::LoadError;
+use crate::engine::socket::Socket;
+use crate::engine::thread::{CpuTime, process_cpu_time};
+use crate::pace::{Pacing, Share, describe};
+use crate::tcp::flow::Source;
+use crate::tcp::lanes::Lanes;
+use crate::tcp::load::begin;
+use crate::tcp::load::options::{Closer, TransactionOptions, TransactionSettings};
+use crate::tcp::load::session::Session;
+use crate::tcp::preamble::{Kind, MAX_MESSAGE, Preamble};
+use crate::tcp::result::{Interval, TransactionsResult};
+use crate::tcp::roster::Roster;
+use crate::workload::{Finished, Workload, wake_until_done};
+
+/// Request and response on lasting connections.
+pub type RequestResponse = Transactions<false>;
+/// Connect, request, response, close.
+pub type ConnectRequestResponse = Transactions<true>;
+
+/// A client of transactions; `SINGLE`: one per connection.
+#[derive(Debug)]
+pub struct Transactions<const SINGLE: bool> {
+    options: TransactionOptions,
+    settings: TransactionSettings,
+    warnings: Vec<Warning>,
+    lanes: Arc<Lanes>,
+    roster: Arc<Roster>,
+    session: Session,
+    workers: Vec<JoinHandle<Result<worker::Report, LoadError>>>,
+    /// Holds the connections open after the end.
+    open: Vec<worker::Report>,
+    cpu_before: CpuTime,
+}
+
+impl<const SINGLE: bool> Transactions<SINGLE> {
+    /// Connects and starts the threads, which wait for [`Workload::start`].
+    pub fn open(mut options: TransactionOptions) -> Result<Self, LoadError> {
+        check(&options)?;
+        options.common.socket.nodelay = true;
+        let common = &options.common;
+        let session = begin::session(common)?;
+        let source = Source::new(common.buffer_bytes, false)
+            .map_err(|e| LoadError::io("prepare the payload", e))?;
+        let order = order(&options, session.run, SINGLE);
+        let roster = Arc::new(Roster::default());
+        let mut lots: Vec<Vec<Socket>> = (0..common.threads).map(|_| Vec::new()).collect();
+        let lasting = if SINGLE { 0 } else { common.connections };
+        for index in 0..lasting {
+            let socket = begin::connect(common)?;
+            let sent = socket.send_with(&order.to_bytes(), 0);
+            sent.map_err(|e| LoadError::io("send the preamble", e))?;
+            roster.enter(&socket);
+            lots[index % common.threads].push(socket);
+        }
+        let mut warnings = Vec::new();
+        let probe = begin::connect(common)?;
+        let settings = settle::<SINGLE>(&options, &session, &probe, &mut warnings)?;
+        drop(probe);
+        let lanes = Lanes::new(common.threads);
+        let mut client = Self {
+            settings,
+            warnings,
+            lanes: Arc::clone(&lanes),
+            roster,
+            session,
+            workers: Vec::new(),
+            open: Vec::new(),
+            cpu_before: process_cpu_time(),
+            options,
+        };
+        for (index, sockets) in lots.into_iter().enumerate() {
+            let all = client.options.common.connections;
+            let plan = worker::Plan {
+                index,
+                sockets,
+                slots: all / client.options.common.threads
+                    + usize::from(index < all % client.options.common.threads),
+                order,
+                lanes: Arc::clone(&lanes),
+                source: Arc::clone(&source),
+                options: client.options.clone(),
+            };
+            client.workers.push(begin::spawn(index, |ready| worker::run(plan, SINGLE, ready))?);
+        }
+        Ok(client)
+    }
+}
+
+fn check(options: &TransactionOptions) -> Result<(), LoadError> {
+    begin::check(&options.common)?;
+    for (name, bytes) in
+        [("--request", options.request_bytes), ("--response", options.response_bytes)]
+    {
+        if !(1..=MAX_MESSAGE).contains(&bytes) {
+            let what = format!("{name} {bytes}: 1 byte to 1 GiB");
+            return Err(LoadError::usage(what, "1 is the default"));
+        }
+    }
+    if options.rate_tps == Some(0) {
+        return Err(LoadError::usage(
+            "--rate 0: nothing would be sent",
+            "leave it out for as fast as responses come",
+        ));
+    }
+    Ok(())
+}
+
+fn order(options: &TransactionOptions, run: u64, single: bool) -> Preamble {
+    Preamble {
+        kind: if single { Kind::Single } else { Kind::Transactions },
+        verify: options.common.verify,
+        server_closes: options.closer == Closer::Server,
+        nodelay: true,
+        request_bytes: options.request_bytes,
+        response_bytes: options.response_bytes,
+        run,
+        ..Preamble::default()
+    }
+}
+
+fn settle<const SINGLE: bool>(
+    options: &TransactionOptions,
+    session: &Session,
+    probe: &Socket,
+    warnings: &mut Vec<Warning>,
+) -> Result<TransactionSettings, LoadError> {
+    let common = &options.common;
+    let share = Share {
+        rate_pps: options.rate_tps.unwrap_or(1),
+        segments: 1,
+        thread: 0,
+        threads: common.threads as u64,
+    };
+    let blocking = common.connections == common.threads;
+    Ok(TransactionSettings {
+        common: begin::settle(common, session, probe, warnings)?,
+        request_bytes: options.request_bytes,
+        response_bytes: options.response_bytes,
+        asked_tps: options.rate_tps,
+        pacing: match options.rate_tps {
+            Some(_) => describe(Pacing::Auto, share),
+            None => "none: each connection as fast as its responses come".into(),
+        },
+        close: SINGLE.then_some(options.closer),
+        call: if blocking { "one blocking call after the other" } else { "epoll" }.into(),
+    })
+}
+
+impl<const SINGLE: bool> Workload for Transactions<SINGLE> {
+    type Settings = TransactionSettings;
+    type Result = TransactionsResult;
+    type Interval = Interval;
+    const NAME: &'static str = if SINGLE { "load-tcp-crr" } else { "load-tcp-rr" };
+
+    fn settings(&self) -> &TransactionSettings {
+        &self.settings
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    fn tids(&self) -> Vec<i32> {
+        self.lanes.tids()
+    }
+
+    fn start(&mut self, t_ns: u64) {
+        self.cpu_before = process_cpu_time();
+        self.lanes.shared.start_ns.store(t_ns.max(1), SeqCst);
+    }
+
+    fn interval(&self) -> Interval {
+        Interval { tcp: self.roster.sample(), ..self.lanes.interval() }
+    }
+
+    fn first_ns(&self) -> Option<u64> {
+        self.lanes.shared.first_ns()
+    }
+
+    fn stop(&self) {
+        self.lanes.shared.stop.store(true, SeqCst);
+    }
+
+    fn is_done(&self) -> bool {
+        self.lanes.shared.all_done()
+    }
+
+    fn finish(&mut self) -> Result<Finished<TransactionsResult>, LoadError> {
+        self.stop();
+        wake_until_done(&self.lanes.shared);
+        finish::finish(self, SINGLE)
+    }
+}
+
+impl<const SINGLE: bool> Drop for Transactions<SINGLE> {
+    fn drop(&mut self) {
+        self.stop();
+        wake_until_done(&self.lanes.shared);
+        for worker in self.workers.drain(..) {
+            let _ = worker.join();
+        }
+    }
+}

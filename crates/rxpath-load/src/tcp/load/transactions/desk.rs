@@ -1,0 +1,176 @@
+//! What a thread of transactions keeps: times, errors, the schedule, the end.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+
+use rxpath_stats::Histogram;
+
+use crate::engine::clock;
+use crate::pace::Pace;
+use crate::tally::Tally;
+use crate::tcp::lanes::{Diary, Lane, Lanes};
+use crate::tcp::socket::errno_name;
+
+/// A server that nobody could reach for this long is lost.
+const LOST_NS: u64 = 1_000_000_000;
+
+/// See the module.
+pub(super) struct Desk<'a> {
+    pub(super) lanes: &'a Lanes,
+    pub(super) lane: &'a Lane,
+    pub(super) tally: &'a Tally,
+    pub(super) diary: Diary,
+    pub(super) pace: Option<Pace>,
+    pub(super) end_ns: u64,
+    pub(super) times: Times,
+    pub(super) errors: BTreeMap<(&'static str, String), u64>,
+    pub(super) mismatches: Vec<(String, u64)>,
+    /// Since when nothing but errors happened; 0 = not so.
+    failing_since_ns: u64,
+    pub(super) is_peer_lost: bool,
+}
+
+/// The histograms of a thread.
+#[derive(Clone, Debug)]
+pub(super) struct Times {
+    pub(super) service: Histogram,
+    pub(super) response: Histogram,
+    pub(super) connect: Histogram,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        let empty = Histogram::of_times;
+        Self { service: empty(), response: empty(), connect: empty() }
+    }
+}
+
+/// A transaction on its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ticket {
+    /// When it was due.
+    pub(super) due_ns: u64,
+    /// When it was begun.
+    pub(super) begun_ns: u64,
+}
+
+impl<'a> Desk<'a> {
+    pub(super) fn new(lanes: &'a Lanes, index: usize, diary: Diary) -> Self {
+        let (lane, tally) = lanes.of(index);
+        Self {
+            lanes,
+            lane,
+            tally,
+            diary,
+            pace: None,
+            end_ns: u64::MAX,
+            times: Times::default(),
+            errors: BTreeMap::new(),
+            mismatches: Vec::new(),
+            failing_since_ns: 0,
+            is_peer_lost: false,
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_over(&self, now_ns: u64) -> bool {
+        now_ns >= self.end_ns || self.lanes.shared.is_stopped() || self.is_peer_lost
+    }
+
+    /// The next transaction, when one is due by now.
+    #[inline]
+    pub(super) fn next(&mut self, now_ns: u64) -> Option<Ticket> {
+        let Some(pace) = &mut self.pace else {
+            return Some(Ticket { due_ns: now_ns, begun_ns: now_ns });
+        };
+        let due_ns = pace.next_ns();
+        if due_ns > now_ns || due_ns >= self.end_ns {
+            return None;
+        }
+        pace.advance();
+        Some(Ticket { due_ns, begun_ns: now_ns })
+    }
+
+    /// Sleeps or spins towards the next transaction.
+    #[inline]
+    pub(super) fn wait(&self, now_ns: u64) {
+        if let Some(pace) = &self.pace {
+            pace.wait(now_ns, self.end_ns);
+        }
+    }
+
+    /// How long a wait for events may take; 0 = none.
+    pub(super) fn patience_ns(&self, now_ns: u64, has_idle: bool) -> u64 {
+        let left = self.end_ns.saturating_sub(now_ns).clamp(1, LOST_NS);
+        match &self.pace {
+            // A schedule that is kept by spinning leaves no time for waking up either.
+            Some(pace) if has_idle || pace.is_spinning() => {
+                pace.nap_until(now_ns, self.end_ns).map_or(0, |until| left.min(until - now_ns))
+            }
+            _ => left,
+        }
+    }
+
+    /// A request was handed to the kernel.
+    #[inline]
+    pub(super) fn sent(&mut self, bytes: usize) {
+        self.lane.sent_bytes.add(bytes as u64);
+    }
+
+    /// The first request goes out now.
+    #[inline]
+    pub(super) fn begun(&mut self, now_ns: u64) {
+        if self.tally.first_ns.get() == 0 {
+            self.diary.moved(self.tally, now_ns);
+        }
+    }
+
+    /// The response is complete.
+    #[inline]
+    pub(super) fn completed(&mut self, ticket: Ticket, now_ns: u64, bytes: u32) {
+        self.times.service.record(now_ns.saturating_sub(ticket.begun_ns));
+        if self.pace.is_some() {
+            self.times.response.record(now_ns.saturating_sub(ticket.due_ns));
+        }
+        self.lane.delivered_bytes.add(u64::from(bytes));
+        self.lane.transactions.add(1);
+        self.diary.moved(self.tally, now_ns);
+        self.failing_since_ns = 0;
+    }
+
+    /// Something failed that ends a connection.
+    #[cold]
+    pub(super) fn failed(&mut self, step: &'static str, error: &io::Error) {
+        let name = match error.kind() {
+            ErrorKind::UnexpectedEof => "EOF".into(),
+            _ => errno_name(error),
+        };
+        *self.errors.entry((step, name)).or_default() += 1;
+        let now_ns = clock::now_ns();
+        if self.failing_since_ns == 0 {
+            self.failing_since_ns = now_ns;
+        } else if now_ns - self.failing_since_ns > LOST_NS && !is_local(error) {
+            self.is_peer_lost = true;
+        }
+    }
+
+    /// Transactions that were due until now.
+    pub(super) fn asked(&self) -> Option<u64> {
+        let now_ns = clock::now_ns().min(self.end_ns);
+        self.pace.as_ref().map(|pace| pace.due_before(now_ns))
+    }
+}
+
+/// Errors of this host that the server has no part in.
+pub(super) fn is_local(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EADDRNOTAVAIL | libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
+    )
+}
+
+/// Errors after which the same call is made again.
+#[inline]
+pub(super) fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock)
+}

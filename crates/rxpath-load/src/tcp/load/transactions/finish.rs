@@ -1,0 +1,129 @@
+//! Adding up what the threads of transactions did, and asking the server for its side.
+
+use std::collections::BTreeMap;
+
+use rxpath_core::Warning;
+
+use crate::LoadError;
+use crate::engine::thread;
+use crate::limit::{Limit, Who};
+use crate::quantiles::{Quantiles, merged};
+use crate::tcp::connection::{LISTED, TcpSummary};
+use crate::tcp::load::begin;
+use crate::tcp::load::limit::{Side, of_transactions};
+use crate::tcp::load::transactions::Transactions;
+use crate::tcp::load::transactions::worker::Report;
+use crate::tcp::result::{Mismatch, TransactionsResult};
+use crate::tcp::serve::mismatch;
+use crate::tcp::socket::ports_hint;
+use crate::workload::Finished;
+
+pub(super) fn finish<const SINGLE: bool>(
+    client: &mut Transactions<SINGLE>,
+    single: bool,
+) -> Result<Finished<TransactionsResult>, LoadError> {
+    let reports = begin::join(&mut client.workers)?;
+    let cpu = thread::process_cpu_time().since(client.cpu_before);
+    let service = merged(reports.iter().map(|report| &report.times.service));
+    let response = merged(reports.iter().map(|report| &report.times.response));
+    let connect = merged(reports.iter().map(|report| &report.times.connect));
+    let duration_s = client.lanes.shared.span_ns() as f64 / 1e9;
+    let transactions_total = client.lanes.sum(|lane| &lane.transactions);
+    let mut result = TransactionsResult {
+        duration_s,
+        transactions_total,
+        achieved_tps: if duration_s > 0.0 { transactions_total as f64 / duration_s } else { 0.0 },
+        asked_tps: client.options.rate_tps.map(|rate| rate as f64),
+        service_time_us: Quantiles::of(&service),
+        response_time_us: Quantiles::of(&response),
+        connect_time_us: Quantiles::of(&connect),
+        sent_bytes: client.lanes.sum(|lane| &lane.sent_bytes),
+        delivered_bytes: client.lanes.sum(|lane| &lane.delivered_bytes),
+        verified: client.options.common.verify,
+        cpu_user_s: cpu.user_ns as f64 / 1e9,
+        cpu_system_s: cpu.system_ns as f64 / 1e9,
+        server: client.session.report(),
+        ..TransactionsResult::default()
+    };
+    add_threads(&reports, &mut result);
+    let asked: Option<u64> = reports.iter().map(|report| report.asked).sum();
+    client.open = reports;
+    result.limit = limit(&result, asked);
+    let mut warnings = client.warnings.clone();
+    warnings.extend(notice(&result, single));
+    let histograms =
+        vec![("service_time", service), ("response_time", response), ("connect_time", connect)];
+    Ok(Finished { result, warnings, histograms }.with_samples())
+}
+
+fn add_threads(reports: &[Report], result: &mut TransactionsResult) {
+    let mut errors = BTreeMap::<String, u64>::new();
+    for report in reports {
+        result.threads.push(report.thread.clone());
+        for ((step, name), count) in &report.errors {
+            *errors.entry(format!("{step} {name}")).or_default() += count;
+        }
+        let wrong = report.mismatches.iter().map(|(connection, offset_bytes)| Mismatch {
+            connection: connection.clone(),
+            offset_bytes: *offset_bytes,
+        });
+        result.mismatches.extend(wrong);
+        let room = LISTED - result.connections.len();
+        result.connections.extend(report.listed.iter().take(room).cloned());
+    }
+    result.errors_total = errors;
+    result.peer_lost = !reports.is_empty() && reports.iter().all(|report| report.is_peer_lost);
+    result.tcp = TcpSummary::of(reports.iter().filter_map(|report| report.tcp));
+}
+
+fn limit(result: &TransactionsResult, asked: Option<u64>) -> Limit {
+    if result.transactions_total == 0 {
+        return Limit { who: Who::NotHere, evidence: "no transaction was completed".into() };
+    }
+    let side = Side {
+        threads: &result.threads,
+        duration_s: result.duration_s,
+        server: result.server.as_ref(),
+    };
+    let kept = asked.map(|asked| result.transactions_total as f64 / asked.max(1) as f64);
+    of_transactions(&side, kept, result.service_time_us.as_ref().map(|times| times.p50))
+}
+
+fn notice(result: &TransactionsResult, single: bool) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let there = result.server.iter().flat_map(|server| &server.mismatches);
+    if let Some(wrong) = result.mismatches.iter().chain(there).next() {
+        warnings.push(mismatch(&wrong.connection, wrong.offset_bytes));
+    }
+    let ports = result.errors_total.get("connect EADDRNOTAVAIL").copied().unwrap_or(0);
+    if ports > 0 {
+        warnings.push(
+            Warning::new(
+                "ports-exhausted",
+                format!("connecting failed {ports} times with EADDRNOTAVAIL"),
+            )
+            .because(
+                "a port towards the same address and port is free again only after its TIME_WAIT",
+            )
+            .cure(ports_hint()),
+        );
+    }
+    let mut others = result.errors_total.clone();
+    others.remove("connect EADDRNOTAVAIL");
+    let is_lost = result.peer_lost;
+    if !single || is_lost {
+        warnings.extend(crate::tcp::load::stream::lost(&others, is_lost));
+    } else if !others.is_empty() {
+        let kinds: Vec<String> =
+            others.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        let text = format!("transactions failed: {}", kinds.join(", "));
+        warnings.push(Warning::new("transactions-failed", text));
+    }
+    if result.server.is_none() {
+        warnings.push(
+            Warning::new("no-report", "the server could not be asked for its side")
+                .because("its control connection is gone or silent"),
+        );
+    }
+    warnings
+}

@@ -1,0 +1,397 @@
+//! A connection for each transaction: connect, request, response, close.
+
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+
+use crate::engine::socket::Socket;
+use crate::engine::{clock, nap};
+use crate::tcp::flow::{Feed, Sink};
+use crate::tcp::load::options::Closer;
+use crate::tcp::load::transactions::desk::{Desk, Ticket, is_local, is_passing};
+use crate::tcp::load::transactions::lasting::name;
+use crate::tcp::load::transactions::worker::Plan;
+use crate::tcp::preamble::{PREAMBLE_BYTES, SendWay};
+use crate::tcp::socket::SocketOptions;
+
+/// Most events of one wait.
+const EVENTS: usize = 256;
+/// Bytes of a request that go out together with the preamble.
+const HEAD_BYTES: usize = 16 << 10;
+/// Pause after an error of this host (no port, no descriptor): trying again at once would only spin.
+const PAUSE_NS: u64 = 1_000_000;
+/// Payloads that are told one by one.
+const MISMATCHES: usize = 16;
+
+/// What every connection of a thread shares.
+struct Shared {
+    /// The preamble and the beginning of the request.
+    head: Vec<u8>,
+    buffer: Vec<u8>,
+    /// The defaults cost no call.
+    options: SocketOptions,
+}
+
+impl Shared {
+    fn new(plan: &Plan) -> Self {
+        let first = (plan.options.request_bytes as usize)
+            .min(HEAD_BYTES)
+            .min(plan.source.pattern.buffer_bytes());
+        let mut head = plan.order.to_bytes().to_vec();
+        head.extend_from_slice(plan.source.pattern.at(0, first));
+        let mut options = plan.options.common.socket.clone();
+        // TCP_NODELAY changes nothing for a request that is sent at once.
+        options.nodelay = plan.options.request_bytes as usize > HEAD_BYTES;
+        Self { head, buffer: vec![0; plan.options.common.buffer_bytes], options }
+    }
+
+    fn configure(&self, socket: &Socket) -> io::Result<()> {
+        self.options.apply(socket).map_err(io::Error::other)
+    }
+
+    fn head_payload(&self) -> usize {
+        self.head.len() - PREAMBLE_BYTES
+    }
+}
+
+/// Where one transaction stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Connecting,
+    /// Bytes of the head that are sent.
+    Head(usize),
+    /// Bytes of the request that are still to be sent behind the head.
+    Rest(u32),
+    /// Bytes of the response that are still to come.
+    Response(u32),
+    /// The server closes.
+    End,
+}
+
+/// What a step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Came {
+    /// There is more to do at once.
+    On,
+    /// The response is complete, and the connection may be closed.
+    Over,
+}
+
+/// The request is out.
+fn sent_all(plan: &Plan) -> Stage {
+    Stage::Response(plan.options.response_bytes)
+}
+
+/// One transaction on its way.
+struct Try {
+    socket: Socket,
+    stage: Stage,
+    ticket: Ticket,
+    feed: Option<Feed>,
+    sink: Sink,
+    is_answered: bool,
+}
+
+impl Try {
+    fn begin(socket: Socket, ticket: Ticket, plan: &Plan, shared: &Shared) -> io::Result<Self> {
+        let rest = plan.options.request_bytes as usize - shared.head_payload();
+        let verify = plan.options.common.verify;
+        let feed = if rest > 0 {
+            let source = Arc::clone(&plan.source);
+            let mut feed = Feed::new(source, SendWay::Copy, usize::MAX, verify)?;
+            feed.offset = shared.head_payload() as u64;
+            Some(feed)
+        } else {
+            None
+        };
+        let way = crate::tcp::serve::options::ReceiveWay::Read;
+        let sink = Sink::new(&socket, way, verify)?;
+        Ok(Self { socket, stage: Stage::Connecting, ticket, feed, sink, is_answered: false })
+    }
+
+    fn step_name(&self) -> &'static str {
+        match self.stage {
+            Stage::Connecting => "connect",
+            Stage::Head(_) | Stage::Rest(_) => "send",
+            Stage::Response(_) => "receive",
+            Stage::End => "close",
+        }
+    }
+
+    /// The connection is there.
+    fn connected(&mut self, desk: &mut Desk) {
+        let now_ns = clock::now_ns();
+        desk.times.connect.record(now_ns.saturating_sub(self.ticket.begun_ns));
+        self.stage = Stage::Head(0);
+    }
+
+    /// One call of whatever comes next.
+    #[inline]
+    fn step(&mut self, plan: &Plan, shared: &mut Shared, desk: &mut Desk) -> io::Result<Came> {
+        desk.tally.calls.add(1);
+        match self.stage {
+            Stage::Connecting => {
+                self.socket.connected()?;
+                self.connected(desk);
+            }
+            Stage::Head(from) => {
+                let sent = from + self.socket.send_with(&shared.head[from..], 0)?;
+                self.stage = if sent < shared.head.len() {
+                    Stage::Head(sent)
+                } else {
+                    desk.sent(shared.head_payload());
+                    let rest = plan.options.request_bytes - shared.head_payload() as u32;
+                    if rest > 0 { Stage::Rest(rest) } else { sent_all(plan) }
+                };
+            }
+            Stage::Rest(left) => {
+                let Some(feed) = &mut self.feed else { return Err(ErrorKind::InvalidData.into()) };
+                let sent = feed.push(&self.socket, left as usize)?;
+                desk.sent(sent);
+                let left = left - sent as u32;
+                self.stage = if left > 0 { Stage::Rest(left) } else { sent_all(plan) };
+            }
+            Stage::Response(need) => return self.receive(need, plan, shared, desk),
+            Stage::End => {
+                return match self.socket.recv(&mut shared.buffer, 0)? {
+                    0 => Ok(Came::Over),
+                    _ => Err(ErrorKind::InvalidData.into()),
+                };
+            }
+        }
+        Ok(Came::On)
+    }
+
+    fn receive(
+        &mut self,
+        need: u32,
+        plan: &Plan,
+        shared: &mut Shared,
+        desk: &mut Desk,
+    ) -> io::Result<Came> {
+        let most = (need as usize).min(shared.buffer.len());
+        let got = self.socket.recv(&mut shared.buffer[..most], 0)?;
+        if got == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        self.sink.took(&shared.buffer[..got], &plan.source.pattern);
+        let left = need - got as u32;
+        if left > 0 {
+            self.stage = Stage::Response(left);
+            return Ok(Came::On);
+        }
+        self.is_answered = true;
+        desk.completed(self.ticket, clock::now_ns(), plan.options.response_bytes);
+        if let Some(offset) = self.sink.mismatch
+            && desk.mismatches.len() < MISMATCHES
+        {
+            desk.mismatches.push((name(&self.socket), offset));
+        }
+        match plan.options.closer {
+            Closer::Server => {
+                self.stage = Stage::End;
+                Ok(Came::On)
+            }
+            Closer::Client => Ok(Came::Over),
+            Closer::Reset => self.socket.reset_on_close().map(|()| Came::Over),
+        }
+    }
+
+    /// Whether it waits for room, not for bytes.
+    fn waits_to_send(&self) -> bool {
+        !matches!(self.stage, Stage::Response(_) | Stage::End)
+    }
+}
+
+/// One transaction after the other, in blocking calls.
+pub(super) struct Single {
+    shared: Shared,
+}
+
+impl Single {
+    pub(super) fn new(plan: &Plan) -> Self {
+        Self { shared: Shared::new(plan) }
+    }
+
+    pub(super) fn block(&mut self, plan: &Plan, desk: &mut Desk) {
+        let mut now_ns = clock::now_ns();
+        while !desk.is_over(now_ns) {
+            let Some(ticket) = desk.next(now_ns) else {
+                desk.wait(now_ns);
+                now_ns = clock::now_ns();
+                continue;
+            };
+            desk.begun(now_ns);
+            desk.lane.connections.set(1);
+            if let Err((step, error)) = self.transact(ticket, plan, desk)
+                && !(is_passing(&error) && desk.lanes.shared.is_stopped())
+            {
+                desk.failed(step, &error);
+                if is_local(&error) {
+                    clock::sleep_until(clock::now_ns() + PAUSE_NS);
+                }
+            }
+            now_ns = clock::now_ns();
+        }
+    }
+
+    fn transact(
+        &mut self,
+        ticket: Ticket,
+        plan: &Plan,
+        desk: &mut Desk,
+    ) -> Result<(), (&'static str, io::Error)> {
+        let to = plan.options.common.addr;
+        let connecting = |error| ("connect", error);
+        desk.tally.calls.add(2);
+        let socket = Socket::tcp_blocking(to).map_err(connecting)?;
+        self.shared.configure(&socket).map_err(connecting)?;
+        let mut this =
+            Try::begin(socket, ticket, plan, &self.shared).map_err(|error| ("prepare", error))?;
+        this.socket.connect(to).map_err(connecting)?;
+        this.connected(desk);
+        loop {
+            match this.step(plan, &mut self.shared, desk) {
+                Ok(Came::On) => {}
+                Ok(Came::Over) => {
+                    desk.tally.calls.add(1);
+                    return Ok(());
+                }
+                Err(error) if is_passing(&error) && !desk.lanes.shared.is_stopped() => {}
+                // An answered transaction is whole, however its connection ends.
+                Err(_) if this.is_answered => return Ok(()),
+                Err(error) => return Err((this.step_name(), error)),
+            }
+        }
+    }
+}
+
+/// Many transactions at a time, each on a connection of its own.
+pub(super) struct Singles {
+    shared: Shared,
+    tries: Vec<Option<Try>>,
+    /// Places without a transaction; never more than there are.
+    idle: Vec<u32>,
+    /// No new connections before: this host has run out of something.
+    paused_until_ns: u64,
+}
+
+impl Singles {
+    pub(super) fn new(plan: &Plan) -> Self {
+        Self {
+            shared: Shared::new(plan),
+            tries: (0..plan.slots).map(|_| None).collect(),
+            idle: (0..plan.slots as u32).rev().collect(),
+            paused_until_ns: 0,
+        }
+    }
+
+    pub(super) fn poll(&mut self, plan: &Plan, desk: &mut Desk) -> io::Result<()> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let mut events = vec![EpollEvent::empty(); EVENTS];
+        let mut now_ns = clock::now_ns();
+        while !desk.is_over(now_ns) {
+            while now_ns >= self.paused_until_ns && !self.idle.is_empty() {
+                let Some(ticket) = desk.next(now_ns) else { break };
+                self.begin(ticket, plan, desk, &epoll)?;
+            }
+            let mut patience_ns = desk.patience_ns(now_ns, !self.idle.is_empty());
+            if self.paused_until_ns > now_ns {
+                patience_ns = patience_ns.min(self.paused_until_ns - now_ns).max(1);
+            }
+            desk.tally.calls.add(1);
+            let n = match nap::wait(&epoll, &mut events, patience_ns) {
+                Ok(n) => n,
+                Err(Errno::EINTR) => 0,
+                Err(error) => return Err(error.into()),
+            };
+            for event in &events[..n] {
+                self.go_on(event.data() as usize, plan, desk, &epoll)?;
+            }
+            now_ns = clock::now_ns();
+        }
+        Ok(())
+    }
+
+    fn begin(
+        &mut self,
+        ticket: Ticket,
+        plan: &Plan,
+        desk: &mut Desk,
+        epoll: &Epoll,
+    ) -> io::Result<()> {
+        desk.begun(ticket.begun_ns);
+        desk.tally.calls.add(3);
+        let begun = Socket::tcp(plan.options.common.addr).and_then(|socket| {
+            self.shared.configure(&socket)?;
+            let this = Try::begin(socket, ticket, plan, &self.shared)?;
+            match this.socket.connect(plan.options.common.addr) {
+                Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(this),
+                other => other.map(|()| this),
+            }
+        });
+        match begun {
+            Ok(this) => {
+                let Some(index) = self.idle.pop() else { return Ok(()) };
+                let event = EpollEvent::new(EpollFlags::EPOLLOUT, u64::from(index));
+                epoll.add(this.socket.as_fd(), event)?;
+                self.tries[index as usize] = Some(this);
+                self.count(desk);
+            }
+            Err(error) => {
+                desk.failed("connect", &error);
+                self.paused_until_ns = clock::now_ns() + PAUSE_NS;
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&self, desk: &Desk) {
+        desk.lane.connections.set((self.tries.len() - self.idle.len()) as u64);
+    }
+
+    /// Does what can be done without waiting.
+    fn go_on(
+        &mut self,
+        index: usize,
+        plan: &Plan,
+        desk: &mut Desk,
+        epoll: &Epoll,
+    ) -> io::Result<()> {
+        let Some(this) = &mut self.tries[index] else { return Ok(()) };
+        let waited_to_send = this.waits_to_send();
+        let over = loop {
+            match this.step(plan, &mut self.shared, desk) {
+                // Behind the request comes the wait for the response: asking now would be too early.
+                Ok(Came::On) if waited_to_send && !this.waits_to_send() => break false,
+                Ok(Came::On) => {}
+                Ok(Came::Over) => break true,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break false,
+                Err(_) if this.is_answered => break true,
+                Err(error) => {
+                    let step = this.step_name();
+                    desk.failed(step, &error);
+                    if is_local(&error) {
+                        self.paused_until_ns = clock::now_ns() + PAUSE_NS;
+                    }
+                    break true;
+                }
+            }
+        };
+        if over {
+            desk.tally.calls.add(1);
+            self.tries[index] = None;
+            self.idle.push(index as u32);
+            self.count(desk);
+        } else if waited_to_send && !this.waits_to_send() {
+            desk.tally.calls.add(1);
+            let mut event = EpollEvent::new(EpollFlags::EPOLLIN, index as u64);
+            epoll.modify(this.socket.as_fd(), &mut event)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,100 @@
+//! One thread of transactions: what all its loops have in common.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+use crate::LoadError;
+use crate::engine::socket::Socket;
+use crate::pace::{Pace, Pacing, Share};
+use crate::tcp::connection::{ConnectionResult, LISTED, TcpSummary};
+use crate::tcp::flow::Source;
+use crate::tcp::lanes::{Diary, Lanes};
+use crate::tcp::load::begin::ready_and_start;
+use crate::tcp::load::options::TransactionOptions;
+use crate::tcp::load::transactions::desk::{Desk, Times};
+use crate::tcp::load::transactions::lasting::Lasting;
+use crate::tcp::load::transactions::single::{Single, Singles};
+use crate::tcp::preamble::Preamble;
+use crate::tcp::result::ThreadResult;
+use crate::workload::DoneGuard;
+
+/// What a worker needs.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) index: usize,
+    /// Lasting connections.
+    pub(super) sockets: Vec<Socket>,
+    /// Connections at a time.
+    pub(super) slots: usize,
+    pub(super) order: Preamble,
+    pub(super) lanes: Arc<Lanes>,
+    pub(super) source: Arc<Source>,
+    pub(super) options: TransactionOptions,
+}
+
+/// What a worker saw; it holds the connections open.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) thread: ThreadResult,
+    pub(super) times: Times,
+    pub(super) asked: Option<u64>,
+    pub(super) errors: BTreeMap<(&'static str, String), u64>,
+    pub(super) mismatches: Vec<(String, u64)>,
+    pub(super) is_peer_lost: bool,
+    pub(super) tcp: Option<TcpSummary>,
+    pub(super) listed: Vec<ConnectionResult>,
+    pub(super) _open: Vec<Socket>,
+}
+
+/// Runs until the time or an order ends it.
+pub(super) fn run(
+    plan: Plan,
+    single: bool,
+    ready: &SyncSender<Result<(), LoadError>>,
+) -> Result<Report, LoadError> {
+    let lanes = Arc::clone(&plan.lanes);
+    let (lane, tally) = lanes.of(plan.index);
+    let _done = DoneGuard(tally);
+    let common = plan.options.common.clone();
+    let diary = Diary::begin(common.cpus.get(plan.index).copied());
+    let mut desk = Desk::new(&lanes, plan.index, diary);
+    lane.connections.set(plan.sockets.len() as u64);
+    let blocking = plan.slots == 1 && common.connections == common.threads;
+    let (index, rate_tps) = (plan.index, plan.options.rate_tps);
+    let mut lasting = Lasting::new(&plan).map_err(|e| LoadError::io("prepare a thread", e))?;
+    if let Some(start_ns) = ready_and_start(&lanes, index, &common, ready)? {
+        desk.end_ns = common.duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
+        desk.pace = rate_tps.map(|rate_pps| {
+            let (thread, threads) = (index as u64, common.threads as u64);
+            let share = Share { rate_pps, segments: 1, thread, threads };
+            Pace::new(start_ns, share, Pacing::Auto)
+        });
+        desk.diary.restart();
+        let ended = match (single, blocking) {
+            (false, true) => lasting.block(&mut desk),
+            (false, false) => lasting.poll(&mut desk),
+            (true, true) => {
+                Single::new(&plan).block(&plan, &mut desk);
+                Ok(())
+            }
+            (true, false) => Singles::new(&plan).poll(&plan, &mut desk),
+        };
+        ended.map_err(|e| LoadError::io("wait for sockets", e))?;
+        lasting.end(&mut desk).map_err(|e| LoadError::io("end connections", e))?;
+    }
+    let (tcp, listed) = (lasting.tcp(), lasting.results().into_iter().take(LISTED).collect());
+    drop(lasting);
+    lane.connections.set(0);
+    Ok(Report {
+        asked: desk.asked(),
+        times: desk.times,
+        errors: desk.errors,
+        mismatches: desk.mismatches,
+        is_peer_lost: desk.is_peer_lost,
+        thread: desk.diary.end(desk.lane, desk.tally),
+        tcp,
+        listed,
+        _open: plan.sockets,
+    })
+}

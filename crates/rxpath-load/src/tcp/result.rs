@@ -1,0 +1,305 @@
+//! The results of `serve tcp` and `load tcp`, as `--json` prints them and the lab reads them.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::limit::{Limit, Ran};
+use crate::quantiles::Quantiles;
+use crate::tcp::connection::{ConnectionResult, TcpSummary};
+use crate::workload::Progress;
+
+/// `result` of `serve tcp`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServeResult {
+    /// First byte or transaction to last.
+    pub duration_s: f64,
+    /// Payload bytes read by this process; preambles are not counted.
+    pub delivered_bytes: u64,
+    /// Bits per second of `duration_s`.
+    pub delivered_bps: f64,
+    /// Payload bytes that this side's kernel took.
+    pub sent_bytes: u64,
+    /// Bits per second of `duration_s`.
+    pub sent_bps: f64,
+    /// Responses sent whole.
+    pub transactions_total: u64,
+    /// Per second of `duration_s`.
+    pub achieved_tps: f64,
+    /// Connections accepted, control connections included.
+    pub connections_total: u64,
+    /// Connections refused, by why: `stranger`, `version`, `malformed`, `silent`.
+    pub refused_total: BTreeMap<String, u64>,
+    /// Connections that ended by an error, by errno name; `EOF` = in the middle of a request.
+    pub connection_errors_total: BTreeMap<String, u64>,
+    /// Refused accept calls, by errno name; after `EMFILE` the listener rests for a moment.
+    pub accept_errors_total: BTreeMap<String, u64>,
+    /// Payloads that were not what the client said it sends.
+    pub mismatches: Vec<Mismatch>,
+    /// Bytes that were mapped instead of copied, with `--receive zerocopy`.
+    pub mapped_bytes: Option<u64>,
+    /// The same as a share of the delivered bytes.
+    pub mapped_ratio: Option<f64>,
+    /// User CPU time of the process.
+    pub cpu_user_s: f64,
+    /// System CPU time of the process; softirqs that ran on top of it are in it.
+    pub cpu_system_s: f64,
+    /// Which side was the limit, as far as this side can tell.
+    pub limit: Limit,
+    /// `TCP_INFO` of all connections but those of single transactions.
+    pub tcp: Option<TcpSummary>,
+    /// One entry per thread.
+    pub threads: Vec<ThreadResult>,
+    /// The first 64 connections but those of single transactions.
+    pub connections: Vec<ConnectionResult>,
+}
+
+/// A payload that was not what its sender meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Mismatch {
+    /// The connection: its client's address and port, then the server's.
+    pub connection: String,
+    /// Offset of the first wrong byte in that direction of the connection.
+    pub offset_bytes: u64,
+}
+
+/// One direction of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Direction {
+    /// Taken by the sending kernel.
+    pub sent_bytes: u64,
+    /// Read by the receiving program; `None` when the server could not be asked.
+    pub delivered_bytes: Option<u64>,
+    /// Bits per second between the receiver's first read and its last.
+    pub delivered_bps: Option<f64>,
+}
+
+/// `result` of `load tcp stream`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StreamResult {
+    /// First byte to last, at this side.
+    pub duration_s: f64,
+    /// Bytes taken by the sending kernels, both directions.
+    pub sent_bytes: u64,
+    /// Bits per second of `duration_s`.
+    pub sent_bps: f64,
+    /// Bytes read by the receiving programs, both directions; the server's reads as it reported them.
+    pub delivered_bytes: Option<u64>,
+    /// The directions' rates added.
+    pub delivered_bps: Option<f64>,
+    /// `--bitrate`.
+    pub asked_bps: Option<f64>,
+    /// From here to the server.
+    pub to_server: Option<Direction>,
+    /// From the server to here.
+    pub to_client: Option<Direction>,
+    /// Connections that were lost, by errno name; `EOF` = closed by the server.
+    pub connection_errors_total: BTreeMap<String, u64>,
+    /// Whether all connections were lost before the end.
+    pub peer_lost: bool,
+    /// With `--send zerocopy`.
+    pub zerocopy: Option<ZerocopyResult>,
+    /// Bytes that were mapped instead of copied, with `--receive zerocopy`.
+    pub mapped_bytes: Option<u64>,
+    /// The same as a share of the delivered bytes.
+    pub mapped_ratio: Option<f64>,
+    /// Whether payloads were checked.
+    pub verified: bool,
+    /// Payloads that this side found wrong; those that the server found are in `server`.
+    pub mismatches: Vec<Mismatch>,
+    /// User CPU time of the process.
+    pub cpu_user_s: f64,
+    /// System CPU time of the process; on a default veth the receive softirq is in it.
+    pub cpu_system_s: f64,
+    /// Which side was the limit.
+    pub limit: Limit,
+    /// `TCP_INFO` of this side's ends.
+    pub tcp: Option<TcpSummary>,
+    /// What the server says about this run.
+    pub server: Option<ServerReport>,
+    /// One entry per thread.
+    pub threads: Vec<ThreadResult>,
+    /// The first 64 connections.
+    pub connections: Vec<ConnectionResult>,
+}
+
+/// What became of `MSG_ZEROCOPY`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ZerocopyResult {
+    /// Calls whose completion was read.
+    pub completed_calls_count: u64,
+    /// Of these, calls whose bytes the kernel copied after all (`SO_EE_CODE_ZEROCOPY_COPIED`).
+    pub copied_calls_count: u64,
+    /// The same as a share.
+    pub copied_ratio: f64,
+    /// Times that `ENOBUFS` made a sender wait for completions.
+    pub enobufs_count: u64,
+}
+
+/// `result` of `load tcp rr` and `load tcp crr`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TransactionsResult {
+    /// First request to last response.
+    pub duration_s: f64,
+    /// Whole transactions.
+    pub transactions_total: u64,
+    /// Per second of `duration_s`.
+    pub achieved_tps: f64,
+    /// `--rate`, or `None` when as fast as responses come.
+    pub asked_tps: Option<f64>,
+    /// Failed steps, by step and errno name: `connect EADDRNOTAVAIL`, `receive ECONNRESET`, `receive EOF`.
+    pub errors_total: BTreeMap<String, u64>,
+    /// Whether the server was lost before the end.
+    pub peer_lost: bool,
+    /// Request sent (crr: connecting begun) to response complete.
+    pub service_time_us: Option<Quantiles>,
+    /// Instant at which the request was due to response complete, with `--rate`.
+    pub response_time_us: Option<Quantiles>,
+    /// Connecting begun to connection there (crr).
+    pub connect_time_us: Option<Quantiles>,
+    /// Request bytes taken by this side's kernel.
+    pub sent_bytes: u64,
+    /// Response bytes read.
+    pub delivered_bytes: u64,
+    /// Whether payloads were checked.
+    pub verified: bool,
+    /// Payloads that this side found wrong; those that the server found are in `server`.
+    pub mismatches: Vec<Mismatch>,
+    /// User CPU time of the process.
+    pub cpu_user_s: f64,
+    /// System CPU time of the process; on a default veth the receive softirq is in it.
+    pub cpu_system_s: f64,
+    /// Which side was the limit.
+    pub limit: Limit,
+    /// `TCP_INFO` of this side's ends (rr).
+    pub tcp: Option<TcpSummary>,
+    /// What the server says about this run.
+    pub server: Option<ServerReport>,
+    /// One entry per thread.
+    pub threads: Vec<ThreadResult>,
+    /// The first 64 connections (rr).
+    pub connections: Vec<ConnectionResult>,
+}
+
+/// What a server says about one client's run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerReport {
+    /// Connections of the run, its control connection not included.
+    pub connections_total: u64,
+    /// Payload bytes read.
+    pub delivered_bytes: u64,
+    /// Payload bytes taken by the server's kernel.
+    pub sent_bytes: u64,
+    /// Responses sent whole.
+    pub transactions_total: u64,
+    /// First byte or transaction to last, at the server.
+    pub duration_s: f64,
+    /// Bytes that were mapped instead of copied; `None` when it does not try.
+    pub mapped_bytes: Option<u64>,
+    /// Payloads that were not the client's pattern.
+    pub mismatches: Vec<Mismatch>,
+    /// Busy share of each server thread since the run's first byte.
+    pub threads: Vec<ServerThread>,
+    /// `TCP_INFO` of the server's ends.
+    pub tcp: Option<TcpSummary>,
+}
+
+/// A server's thread as a client sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerThread {
+    /// CPU it was on last.
+    pub cpu: Option<u32>,
+    /// CPU time over time since the run's first byte, other clients' share included.
+    pub busy_ratio: f64,
+}
+
+/// One worker thread.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThreadResult {
+    /// Thread id.
+    pub tid: i32,
+    /// CPU asked for.
+    pub asked_cpu: Option<u32>,
+    /// CPUs it was seen on.
+    pub seen_cpus: Vec<u32>,
+    /// Payload bytes read.
+    pub delivered_bytes: u64,
+    /// Payload bytes taken by the kernel.
+    pub sent_bytes: u64,
+    /// Whole transactions.
+    pub transactions_total: u64,
+    /// System calls made to move them, waits included.
+    pub calls_count: u64,
+    /// User CPU time.
+    pub cpu_user_s: f64,
+    /// System CPU time.
+    pub cpu_system_s: f64,
+    /// Time that was neither used nor waited for a CPU: blocked on sockets or on the schedule.
+    pub blocked_s: f64,
+    /// Longest pause that a server made on its own account (`--sleep`); 0 for none.
+    #[serde(default)]
+    pub longest_away_us: f64,
+}
+
+impl Ran for ThreadResult {
+    fn tid(&self) -> i32 {
+        self.tid
+    }
+
+    fn seen_cpus(&self) -> &[u32] {
+        &self.seen_cpus
+    }
+
+    fn cpu_s(&self) -> f64 {
+        self.cpu_user_s + self.cpu_system_s
+    }
+}
+
+/// One line of `--interval`: cumulative, so that any two lines give a rate.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interval {
+    /// `CLOCK_MONOTONIC` at the reading of the counters.
+    pub t_ns: u64,
+    /// Payload bytes read so far.
+    pub delivered_bytes: u64,
+    /// Payload bytes taken by this side's kernel so far.
+    pub sent_bytes: u64,
+    /// Whole transactions so far.
+    pub transactions_total: u64,
+    /// Connections open now.
+    pub connections_count: u64,
+    /// Per thread.
+    pub thread_delivered_bytes: Vec<u64>,
+    /// Per thread.
+    pub thread_sent_bytes: Vec<u64>,
+    /// Per thread.
+    pub thread_transactions_total: Vec<u64>,
+    /// CPU each thread is on now.
+    pub thread_cpus: Vec<u32>,
+    /// `TCP_INFO` of this side's ends now, of the first 256 connections.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tcp: Option<TcpSummary>,
+}
+
+impl Progress for Interval {
+    fn t_ns(&self) -> u64 {
+        self.t_ns
+    }
+
+    /// Transactions where there are any, otherwise bytes of both directions.
+    fn done(&self) -> u64 {
+        if self.transactions_total > 0 {
+            self.transactions_total
+        } else {
+            self.delivered_bytes + self.sent_bytes
+        }
+    }
+}
+
+/// `CLIENT > SERVER`, the way both sides name a connection.
+pub(crate) fn name(client: Option<SocketAddr>, server: Option<SocketAddr>) -> String {
+    let text = |addr: Option<SocketAddr>| addr.map_or("?".into(), |addr| addr.to_string());
+    format!("{} > {}", text(client), text(server))
+}

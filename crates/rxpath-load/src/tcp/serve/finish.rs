@@ -1,0 +1,120 @@
+//! Adding up what a server's threads did.
+
+use std::collections::BTreeMap;
+
+use rxpath_core::Warning;
+
+use crate::LoadError;
+use crate::engine::thread;
+use crate::limit::{Limit, Who, any_busy, busy_text};
+use crate::tcp::result::ServeResult;
+use crate::tcp::serve::Serve;
+use crate::tcp::serve::options::ReceiveWay;
+use crate::workload::Finished;
+
+pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadError> {
+    let mut threads = Vec::new();
+    for worker in serve.workers.drain(..) {
+        let report = worker.join().map_err(|_| {
+            LoadError::io("a serving thread", std::io::Error::other("it panicked"))
+        })??;
+        threads.push(report.thread.clone());
+        serve.open.push(report);
+    }
+    let cpu = thread::process_cpu_time().since(serve.cpu_before);
+    let duration_s = serve.lanes.shared.span_ns() as f64 / 1e9;
+    let per_s = |count: u64| if duration_s > 0.0 { count as f64 / duration_s } else { 0.0 };
+    let delivered_bytes = serve.lanes.sum(|lane| &lane.delivered_bytes);
+    let sent_bytes = serve.lanes.sum(|lane| &lane.sent_bytes);
+    let transactions_total = serve.lanes.sum(|lane| &lane.transactions);
+    let past = serve.hub.past();
+    let owned = |(name, count): (&&str, &u64)| ((*name).to_owned(), *count);
+    let maps = serve.options.receive == ReceiveWay::Zerocopy;
+    let mut result = ServeResult {
+        duration_s,
+        delivered_bytes,
+        delivered_bps: per_s(delivered_bytes) * 8.0,
+        sent_bytes,
+        sent_bps: per_s(sent_bytes) * 8.0,
+        transactions_total,
+        achieved_tps: per_s(transactions_total),
+        connections_total: past.connections_total,
+        refused_total: past.refused.iter().map(owned).collect::<BTreeMap<_, _>>(),
+        connection_errors_total: past.errors.clone(),
+        accept_errors_total: past.accept_errors.clone(),
+        mismatches: past.mismatches.clone(),
+        mapped_bytes: maps.then_some(past.mapped_bytes),
+        mapped_ratio: (maps && delivered_bytes > 0)
+            .then(|| past.mapped_bytes as f64 / delivered_bytes as f64),
+        cpu_user_s: cpu.user_ns as f64 / 1e9,
+        cpu_system_s: cpu.system_ns as f64 / 1e9,
+        limit: Limit::default(),
+        tcp: past.tcp,
+        threads,
+        connections: past.listed.clone(),
+    };
+    drop(past);
+    result.limit = limit(&result);
+    let mut warnings = serve.warnings.clone();
+    warnings.extend(notice(serve, &result));
+    Ok(Finished { result, warnings, histograms: Vec::new() })
+}
+
+fn limit(result: &ServeResult) -> Limit {
+    if result.delivered_bytes + result.sent_bytes == 0 {
+        return Limit { who: Who::NotHere, evidence: "nothing came".into() };
+    }
+    let evidence = busy_text(&result.threads, result.duration_s);
+    let who =
+        if any_busy(&result.threads, result.duration_s) { Who::Receiver } else { Who::NotHere };
+    Limit { who, evidence }
+}
+
+fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if let Some(wrong) = result.mismatches.first() {
+        warnings.push(mismatch(&wrong.connection, wrong.offset_bytes));
+    }
+    if let Some(count) = result.accept_errors_total.get("EMFILE") {
+        let limit = serve.settings.descriptors_count;
+        warnings.push(
+            Warning::new("descriptors", format!("accepting failed {count} times with EMFILE"))
+                .because(format!("the process may have {limit} descriptors open (RLIMIT_NOFILE)"))
+                .cure("raise the hard limit (`ulimit -Hn`), or use fewer connections"),
+        );
+    }
+    let strangers: u64 = result.refused_total.values().sum();
+    if strangers > 0 {
+        let whys: Vec<String> =
+            result.refused_total.iter().map(|(why, count)| format!("{count} {why}")).collect();
+        warnings.push(
+            Warning::new("refused", format!("connections were refused: {}", whys.join(", ")))
+                .because("they did not begin with this version's preamble")
+                .cure("use `rxpath load tcp` of the same version; `ss -tn` shows who connects"),
+        );
+    }
+    if serve.options.receive == ReceiveWay::Zerocopy
+        && result.mapped_ratio.is_some_and(|ratio| ratio < 0.01)
+    {
+        warnings.push(
+            Warning::new("nothing-mapped", "zero-copy receiving mapped next to nothing")
+                .because(
+                    "only payload that fills whole pages can be mapped: the device must split headers \
+                     from data and the MTU must hold whole pages, or the sender must hand over pages",
+                )
+                .cure("--receive read is faster where nothing can be mapped"),
+        );
+    }
+    warnings
+}
+
+/// Wrong data, told the same way by both sides.
+pub(crate) fn mismatch(connection: &str, offset_bytes: u64) -> Warning {
+    Warning::new(
+        "payload-mismatch",
+        format!(
+            "connection {connection}: the data differ from what was sent at offset {offset_bytes}"
+        ),
+    )
+    .because("something between the two programs changed, lost or repeated bytes")
+}

@@ -1,0 +1,94 @@
+//! What a TCP server is asked for and what it got.
+
+use std::net::SocketAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::tcp::socket::{SocketOptions, SocketSettings};
+use crate::udp::serve::options::{Sockets, Stall};
+
+/// How bytes are taken from the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReceiveWay {
+    /// `recv`: copied into user memory.
+    #[default]
+    Read,
+    /// `recv` with `MSG_TRUNC`: discarded in the kernel.
+    Trunc,
+    /// `TCP_ZEROCOPY_RECEIVE`: pages are mapped where the data fill them, the rest is read.
+    Zerocopy,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// Address to bind.
+    pub addr: SocketAddr,
+    /// Threads; with `cpus`, one per entry.
+    pub threads: usize,
+    /// CPU of each thread; empty = not pinned.
+    pub cpus: Vec<u32>,
+    /// Nice value of the threads.
+    pub nice: Option<i32>,
+    /// One listener for all threads, or one each.
+    pub sockets: Sockets,
+    /// Buffer of a receive call.
+    pub buffer_bytes: usize,
+    /// How bytes are taken.
+    pub receive: ReceiveWay,
+    /// Options of the connections' sockets.
+    pub socket: SocketOptions,
+    /// Simulated work per read or transaction. **Unit** ns.
+    pub work_ns: u64,
+    /// A stalling reader.
+    pub stall: Option<Stall>,
+}
+
+impl ServeOptions {
+    /// One thread, default everything.
+    pub fn new(addr: SocketAddr) -> Self {
+        Self {
+            addr,
+            threads: 1,
+            cpus: Vec::new(),
+            nice: None,
+            sockets: Sockets::Shared,
+            buffer_bytes: 128 << 10,
+            receive: ReceiveWay::Read,
+            socket: SocketOptions::default(),
+            work_ns: 0,
+            stall: None,
+        }
+    }
+}
+
+/// What is in force.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServeSettings {
+    /// Bound address.
+    pub addr: SocketAddr,
+    /// Version of the preamble that clients must speak.
+    pub preamble_version: u16,
+    /// Threads.
+    pub threads_count: usize,
+    /// CPU of each thread; empty = not pinned.
+    pub cpus: Vec<u32>,
+    /// Nice value of the threads, when set.
+    pub nice: Option<i32>,
+    /// One listener for all threads (connections are dealt out evenly), or one each (the kernel's hash).
+    pub sockets: Sockets,
+    /// Buffer of a receive call.
+    pub buffer_bytes: usize,
+    /// How bytes are taken.
+    pub receive: ReceiveWay,
+    /// Of the listener; connections inherit it.
+    pub socket: SocketSettings,
+    /// Simulated work per read or transaction.
+    pub work_ns: u64,
+    /// A stalling reader.
+    pub stall: Option<Stall>,
+    /// Descriptors that the process may have open (`RLIMIT_NOFILE`, raised to its hard limit).
+    pub descriptors_count: u64,
+}

@@ -1,0 +1,474 @@
+//! One thread of a server: an epoll loop over the listener, the inbox and its connections.
+
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::SyncSender;
+
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+
+use crate::LoadError;
+use crate::engine::socket::Socket;
+use crate::engine::spin::Spinner;
+use crate::engine::{clock, thread};
+use crate::tally::Tally;
+use crate::tcp::flow::Source;
+use crate::tcp::lanes::{Diary, Lane};
+use crate::tcp::result::ThreadResult;
+use crate::tcp::serve::connection::{Connection, Interest, Lent, Step};
+use crate::tcp::serve::hub::Hub;
+use crate::tcp::serve::options::ServeOptions;
+use crate::tcp::serve::slots::Slots;
+use crate::tcp::socket::errno_name;
+use crate::udp::serve::options::Sockets;
+use crate::workload::{DoneGuard, place};
+
+/// Most events of one wait.
+const EVENTS: usize = 256;
+/// Connections accepted in a row before the others have their turn.
+const ACCEPTS: usize = 64;
+/// Reads from, or writes to, one connection in a row.
+const STEPS: usize = 16;
+/// Draining ends here even when bytes keep coming: clients that do not stop must not hold us.
+const DRAIN_LIMIT_NS: u64 = 2_000_000_000;
+/// A client that says nothing for this long is not waited for.
+const SILENCE_NS: u64 = 10_000_000_000;
+/// How often slow matters are looked after.
+const SWEEP_NS: u64 = 500_000_000;
+/// A listener that found no descriptor rests this long.
+const REST_NS: u64 = 100_000_000;
+/// Event data that are no connection.
+const LISTENER: u64 = u64::MAX;
+const BELL: u64 = u64::MAX - 1;
+
+/// What a worker needs.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) index: usize,
+    pub(super) listener: Arc<Socket>,
+    pub(super) hub: Arc<Hub>,
+    pub(super) source: Arc<Source>,
+    pub(super) options: ServeOptions,
+}
+
+/// What a worker leaves: its result, and its connections, which stay open until the server is dropped.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) thread: ThreadResult,
+    pub(super) _open: Slots,
+}
+
+/// Runs until told to stop, then drains.
+pub(super) fn run(
+    plan: &Plan,
+    ready: &SyncSender<Result<(), LoadError>>,
+) -> Result<Report, LoadError> {
+    let (lane, tally) = plan.hub.lanes.of(plan.index);
+    let _done = DoneGuard(tally);
+    let cpu = plan.options.cpus.get(plan.index).copied();
+    let prepared = place(cpu, plan.options.nice).and_then(|()| {
+        Worker::new(plan, lane, tally).map_err(|e| LoadError::io("prepare a thread", e))
+    });
+    let mut worker = match prepared {
+        Ok(worker) => worker,
+        Err(error) => {
+            let _ = ready.send(Err(error));
+            return Err(LoadError::io("place a thread", io::Error::other("refused")));
+        }
+    };
+    tally.tid.store(thread::id(), Relaxed);
+    let _ = ready.send(Ok(()));
+    worker.serve().and_then(|()| worker.drain()).map_err(|e| LoadError::io("epoll_wait", e))?;
+    Ok(worker.report())
+}
+
+struct Worker<'a> {
+    plan: &'a Plan,
+    lane: &'a Lane,
+    tally: &'a Tally,
+    epoll: Epoll,
+    slots: Slots,
+    buffer: Vec<u8>,
+    diary: Diary,
+    work_steps: u64,
+    next_sweep_ns: u64,
+    /// When the listener is looked at again; 0 = it is being looked at.
+    resting_until_ns: u64,
+    next_stall_ns: u64,
+    longest_away_ns: u64,
+}
+
+impl<'a> Worker<'a> {
+    fn new(plan: &'a Plan, lane: &'a Lane, tally: &'a Tally) -> io::Result<Self> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let mut worker = Self {
+            plan,
+            lane,
+            tally,
+            epoll,
+            slots: Slots::default(),
+            buffer: vec![0; plan.options.buffer_bytes],
+            work_steps: match plan.options.work_ns {
+                0 => 0,
+                work_ns => Spinner::calibrate().steps(work_ns),
+            },
+            diary: Diary::begin(plan.options.cpus.get(plan.index).copied()),
+            next_sweep_ns: 0,
+            resting_until_ns: 0,
+            next_stall_ns: 0,
+            longest_away_ns: 0,
+        };
+        worker.listen(true)?;
+        let bell = &plan.hub.inbox(plan.index).bell;
+        worker.epoll.add(bell, EpollEvent::new(EpollFlags::EPOLLIN, BELL))?;
+        worker.diary.restart();
+        Ok(worker)
+    }
+
+    /// Looks at the listener, or rests from it.
+    fn listen(&mut self, on: bool) -> io::Result<()> {
+        if on {
+            // One of the threads that share a listener is woken for a connection, not all.
+            let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLEXCLUSIVE;
+            self.epoll.add(self.plan.listener.as_fd(), EpollEvent::new(flags, LISTENER))?;
+            self.resting_until_ns = 0;
+        } else {
+            self.epoll.delete(self.plan.listener.as_fd())?;
+            self.resting_until_ns = clock::now_ns() + REST_NS;
+        }
+        Ok(())
+    }
+
+    fn serve(&mut self) -> io::Result<()> {
+        let mut events = vec![EpollEvent::empty(); EVENTS];
+        while !self.plan.hub.lanes.shared.is_stopped() {
+            let timeout: u16 = if self.resting_until_ns > 0 { 100 } else { 500 };
+            self.tally.calls.add(1);
+            let n = match self.epoll.wait(&mut events, timeout) {
+                Ok(n) => n,
+                Err(Errno::EINTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let now_ns = clock::now_ns();
+            for event in &events[..n] {
+                match event.data() {
+                    LISTENER => self.accept()?,
+                    BELL => self.take_over(now_ns)?,
+                    key => self.event(key, event.events(), false)?,
+                }
+            }
+            if self.plan.options.stall.is_some() {
+                self.stall();
+            }
+            if now_ns >= self.next_sweep_ns {
+                self.sweep(now_ns)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what is queued; sends no more streams.
+    fn drain(&mut self) -> io::Result<()> {
+        let until = clock::now_ns() + DRAIN_LIMIT_NS;
+        let mut events = vec![EpollEvent::empty(); EVENTS];
+        for index in 0..self.slots.len() {
+            if let Some(key) = self.slots.key_at(index) {
+                self.watch(key, true)?;
+            }
+        }
+        while clock::now_ns() < until {
+            let n = match self.epoll.wait(&mut events, 0u16) {
+                Ok(n) => n,
+                Err(Errno::EINTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let mut connections = 0;
+            for event in &events[..n] {
+                if event.data() < BELL {
+                    connections += 1;
+                    self.event(event.data(), event.events(), true)?;
+                }
+            }
+            if connections == 0 {
+                break;
+            }
+        }
+        for index in 0..self.slots.len() {
+            let key = self.slots.key_at(index).unwrap_or(LISTENER);
+            if let Some(connection) = self.slots.get(key) {
+                self.plan.hub.leave(connection, self.plan.index, None);
+            }
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) -> io::Result<()> {
+        for _ in 0..ACCEPTS {
+            self.tally.calls.add(1);
+            match self.plan.listener.accept() {
+                Ok(socket) => {
+                    let now_ns = clock::now_ns();
+                    self.adopt(Connection::new(socket, now_ns), now_ns)?;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => {
+                    let name = errno_name(&error);
+                    *self.plan.hub.past().accept_errors.entry(name).or_default() += 1;
+                    // Without a descriptor the listener would wake us for ever.
+                    if matches!(
+                        error.raw_os_error(),
+                        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
+                    ) {
+                        return self.listen(false);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A connection joins this thread's.
+    fn adopt(&mut self, connection: Connection, now_ns: u64) -> io::Result<()> {
+        let fresh = connection.is_waiting_for_preamble();
+        let key = self.slots.put(connection);
+        self.lane.connections.add(1);
+        if fresh {
+            self.plan.hub.past().connections_total += 1;
+            // The first bytes are often there already, and asking costs less than a round of epoll; a
+            // connection that is done with them never enters it.
+            return self.event_at(key, EpollFlags::EPOLLIN, false, now_ns);
+        }
+        self.watch(key, false)
+    }
+
+    fn take_over(&mut self, now_ns: u64) -> io::Result<()> {
+        for connection in self.plan.hub.inbox(self.plan.index).take() {
+            self.adopt(connection, now_ns)?;
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, key: u64, flags: EpollFlags, stopping: bool) -> io::Result<()> {
+        self.event_at(key, flags, stopping, clock::now_ns())
+    }
+
+    /// Lets a connection do what it can.
+    fn event_at(
+        &mut self,
+        key: u64,
+        flags: EpollFlags,
+        stopping: bool,
+        now_ns: u64,
+    ) -> io::Result<()> {
+        let mut lent = Lent {
+            hub: &self.plan.hub,
+            source: &self.plan.source,
+            buffer: &mut self.buffer,
+            receive: self.plan.options.receive,
+            now_ns,
+            calls: 0,
+            delivered: 0,
+            sent: 0,
+            transactions: 0,
+        };
+        // A slot may have got another connection since the wait: its key differs, too.
+        let Some(connection) = self.slots.get_mut(key) else { return Ok(()) };
+        let steps = Steps { flags, stopping, work_steps: self.work_steps };
+        let ended = steps.run(connection, &mut lent);
+        let moved = lent.delivered + lent.sent + lent.transactions > 0;
+        self.lane.delivered_bytes.add(lent.delivered);
+        self.lane.sent_bytes.add(lent.sent);
+        self.lane.transactions.add(lent.transactions);
+        self.tally.calls.add(lent.calls);
+        if moved {
+            self.diary.moved(self.tally, now_ns);
+        }
+        match ended {
+            Ok(Step::Idle | Step::Moved) => self.watch(key, stopping),
+            Ok(Step::Settled) => self.settle(key),
+            Ok(Step::Ended) => {
+                self.close(key, None);
+                Ok(())
+            }
+            Ok(Step::Refused(why)) => {
+                *self.plan.hub.past().refused.entry(why).or_default() += 1;
+                self.close(key, None);
+                Ok(())
+            }
+            Err(error) => {
+                self.close(key, Some(&error));
+                Ok(())
+            }
+        }
+    }
+
+    /// Tells epoll when the wanted events changed.
+    fn watch(&mut self, key: u64, stopping: bool) -> io::Result<()> {
+        let Some(connection) = self.slots.get_mut(key) else { return Ok(()) };
+        let wanted = connection.wanted(stopping);
+        let before = connection.interest.replace(wanted);
+        if before == Some(wanted) {
+            return Ok(());
+        }
+        self.tally.calls.add(1);
+        let mut event = EpollEvent::new(flags(wanted), key);
+        let socket = connection.socket.as_fd();
+        match before {
+            None => self.epoll.add(socket, event)?,
+            Some(_) => self.epoll.modify(socket, &mut event)?,
+        }
+        Ok(())
+    }
+
+    /// A long-lived connection has said what it is: the thread with the fewest of them takes it.
+    fn settle(&mut self, key: u64) -> io::Result<()> {
+        let deal = self.plan.options.sockets == Sockets::Shared;
+        let Some(connection) = self.slots.get_mut(key) else { return Ok(()) };
+        let to = self.plan.hub.place(self.plan.index, deal);
+        connection.placed = Some(to);
+        if to == self.plan.index {
+            return self.watch(key, false);
+        }
+        let Some(mut connection) = self.slots.take(key) else { return Ok(()) };
+        if connection.interest.take().is_some() {
+            self.epoll.delete(connection.socket.as_fd())?;
+        }
+        self.lane.connections.set(self.lane.connections.get().saturating_sub(1));
+        self.plan.hub.hand_over(to, connection);
+        Ok(())
+    }
+
+    fn close(&mut self, key: u64, error: Option<&io::Error>) {
+        let Some(connection) = self.slots.take(key) else { return };
+        let name = error.map(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => "EOF".into(),
+            ErrorKind::InvalidData => "EPROTO".into(),
+            _ => errno_name(error),
+        });
+        self.plan.hub.leave(&connection, self.plan.index, name);
+        self.lane.connections.set(self.lane.connections.get().saturating_sub(1));
+        // Closing the last descriptor takes it out of epoll.
+        drop(connection);
+    }
+
+    /// Looks after what is slow: silent clients, a resting listener.
+    fn sweep(&mut self, now_ns: u64) -> io::Result<()> {
+        self.next_sweep_ns = now_ns + SWEEP_NS;
+        if self.resting_until_ns > 0 {
+            self.next_sweep_ns = now_ns + REST_NS;
+            if now_ns >= self.resting_until_ns {
+                self.listen(true)?;
+            }
+        }
+        for index in 0..self.slots.len() {
+            let Some(key) = self.slots.key_at(index) else { continue };
+            let is_silent = self.slots.get(key).is_some_and(|connection| {
+                connection.is_waiting_for_preamble() && now_ns > connection.born_ns + SILENCE_NS
+            });
+            if is_silent {
+                *self.plan.hub.past().refused.entry("silent").or_default() += 1;
+                self.close(key, None);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sleeps when it is time to.
+    fn stall(&mut self) {
+        let Some(stall) = self.plan.options.stall else { return };
+        let now = clock::now_ns();
+        if self.next_stall_ns == 0 {
+            self.next_stall_ns = now + stall.every_ns;
+        } else if now >= self.next_stall_ns {
+            let until = now + stall.sleep_ns;
+            while clock::now_ns() < until && !self.plan.hub.lanes.shared.is_stopped() {
+                clock::sleep_until(until);
+            }
+            let back = clock::now_ns();
+            self.longest_away_ns = self.longest_away_ns.max(back - now);
+            self.next_stall_ns = back + stall.every_ns.saturating_sub(stall.sleep_ns);
+        }
+    }
+
+    fn report(self) -> Report {
+        let longest_away_us = self.longest_away_ns as f64 / 1e3;
+        let thread = ThreadResult { longest_away_us, ..self.diary.end(self.lane, self.tally) };
+        Report { thread, _open: self.slots }
+    }
+}
+
+fn flags(interest: Interest) -> EpollFlags {
+    let mut flags = EpollFlags::empty();
+    flags.set(EpollFlags::EPOLLIN, interest.read);
+    flags.set(EpollFlags::EPOLLOUT, interest.write);
+    flags
+}
+
+/// When a step is not repeated.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// It did not fill the buffer: nothing more is there.
+    Short,
+    /// The kernel refused it.
+    Refused,
+}
+
+/// What a connection may do in its turn.
+struct Steps {
+    flags: EpollFlags,
+    stopping: bool,
+    work_steps: u64,
+}
+
+impl Steps {
+    fn run(&self, connection: &mut Connection, lent: &mut Lent) -> io::Result<Step> {
+        let mut last = Step::Idle;
+        if self.flags.contains(EpollFlags::EPOLLERR) {
+            // Completions of zero-copy sends, or an error that the next call tells.
+            connection.reap()?;
+        }
+        if self.flags.intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR)
+        {
+            last = self.repeat(lent, Until::Short, |lent| connection.readable(lent))?;
+        }
+        let goes_on = matches!(last, Step::Idle | Step::Moved);
+        if goes_on && self.flags.contains(EpollFlags::EPOLLOUT) && !self.stopping {
+            last = self.repeat(lent, Until::Refused, |lent| connection.writable(lent))?;
+        }
+        Ok(last)
+    }
+
+    /// Repeats a step until the kernel has no more bytes, or no more room.
+    fn repeat(
+        &self,
+        lent: &mut Lent,
+        until: Until,
+        mut step: impl FnMut(&mut Lent) -> io::Result<Step>,
+    ) -> io::Result<Step> {
+        let mut last = Step::Idle;
+        for _ in 0..STEPS {
+            let before = (lent.delivered + lent.sent, lent.transactions);
+            match step(lent) {
+                Ok(Step::Moved) => last = Step::Moved,
+                Ok(other) => return Ok(other),
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+                {
+                    return Ok(last);
+                }
+                Err(error) => return Err(error),
+            }
+            let got = lent.delivered + lent.sent - before.0;
+            if got > 0 && self.work_steps > 0 {
+                Spinner::run(self.work_steps);
+            }
+            let short = until == Until::Short && got < lent.buffer.len() as u64;
+            if lent.transactions > before.1 || short {
+                break;
+            }
+        }
+        Ok(last)
+    }
+}

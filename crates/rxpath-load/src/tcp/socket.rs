@@ -1,0 +1,233 @@
+//! Options of TCP sockets, the same for both sides: set, read back, and refused in words.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+
+use rxpath_core::Warning;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::LoadError;
+use crate::engine::socket::{Buffer, Socket};
+use crate::engine::tcp::CONGESTION_LIST;
+use crate::udp::serve::options::BusyPoll;
+
+/// Options of the sockets of one side.
+#[derive(Clone, Debug, Default)]
+pub struct SocketOptions {
+    /// `sk_rcvbuf` to get; `None` = the kernel tunes it.
+    pub rcvbuf: Option<u64>,
+    /// `sk_sndbuf` to get; `None` = the kernel tunes it.
+    pub sndbuf: Option<u64>,
+    /// `TCP_CONGESTION`.
+    pub congestion: Option<String>,
+    /// `SO_MAX_PACING_RATE`. **Unit** bits per second.
+    pub pacing_bps: Option<u64>,
+    /// `TCP_NODELAY`.
+    pub nodelay: bool,
+    /// `TCP_MAXSEG`.
+    pub mss_bytes: Option<u32>,
+    /// `TCP_NOTSENT_LOWAT`.
+    pub notsent_lowat_bytes: Option<u32>,
+    /// Busy polling.
+    pub busy_poll: Option<BusyPoll>,
+}
+
+/// What is in force on one side's sockets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SocketSettings {
+    /// `sk_rcvbuf` at the opening; the kernel tunes it later unless it was asked for.
+    pub rcvbuf_bytes: u64,
+    /// Asked `sk_rcvbuf`.
+    pub rcvbuf_asked_bytes: Option<u64>,
+    /// `sk_sndbuf` at the opening; the kernel tunes it later unless it was asked for.
+    pub sndbuf_bytes: u64,
+    /// Asked `sk_sndbuf`.
+    pub sndbuf_asked_bytes: Option<u64>,
+    /// Congestion control.
+    pub congestion: String,
+    /// `SO_MAX_PACING_RATE`.
+    pub pacing_bps: Option<u64>,
+    /// `TCP_NODELAY`.
+    pub nodelay: bool,
+    /// `TCP_MAXSEG` as asked.
+    pub mss_asked_bytes: Option<u32>,
+    /// `TCP_NOTSENT_LOWAT`.
+    pub notsent_lowat_bytes: Option<u32>,
+    /// Busy polling.
+    pub busy_poll: Option<BusyPoll>,
+}
+
+impl SocketOptions {
+    /// Sets the options; before connect or listen, so that the handshake knows the buffers.
+    pub(crate) fn apply(&self, socket: &Socket) -> Result<(), LoadError> {
+        let tcp = libc::IPPROTO_TCP;
+        if let Some(bytes) = self.rcvbuf {
+            socket.set_buffer(Buffer::Receive, bytes).map_err(|e| LoadError::io("SO_RCVBUF", e))?;
+        }
+        if let Some(bytes) = self.sndbuf {
+            socket.set_buffer(Buffer::Send, bytes).map_err(|e| LoadError::io("SO_SNDBUF", e))?;
+        }
+        if let Some(name) = &self.congestion {
+            socket.set_congestion(name).map_err(|e| congestion_error(name, &e))?;
+        }
+        if let Some(bps) = self.pacing_bps {
+            let paced = socket.set_pacing((bps / 8).max(1));
+            paced.map_err(|e| LoadError::io("--pacing-rate (SO_MAX_PACING_RATE)", e))?;
+        }
+        if self.nodelay {
+            socket.set(tcp, libc::TCP_NODELAY, 1).map_err(|e| LoadError::io("TCP_NODELAY", e))?;
+        }
+        if let Some(mss) = self.mss_bytes {
+            socket.set(tcp, libc::TCP_MAXSEG, mss as i32).map_err(|_| mss_error(mss))?;
+        }
+        if let Some(bytes) = self.notsent_lowat_bytes {
+            let set = socket.set(tcp, libc::TCP_NOTSENT_LOWAT, bytes as i32);
+            set.map_err(|e| LoadError::io("--notsent-lowat (TCP_NOTSENT_LOWAT)", e))?;
+        }
+        self.busy_poll.map_or(Ok(()), |poll| busy_poll(socket, poll))
+    }
+
+    /// What came of them, and a warning where the kernel gave less.
+    pub(crate) fn settle(
+        &self,
+        socket: &Socket,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<SocketSettings, LoadError> {
+        let memory = socket.meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?;
+        for (asked, got, what, sysctl) in [
+            (self.rcvbuf, memory.rcvbuf_bytes, "receive", "rmem_max"),
+            (self.sndbuf, memory.sndbuf_bytes, "send", "wmem_max"),
+        ] {
+            if let Some(asked) = asked
+                && got < asked / 2 * 2
+            {
+                warnings.push(capped(what, asked, got, sysctl));
+            }
+        }
+        Ok(SocketSettings {
+            rcvbuf_bytes: memory.rcvbuf_bytes,
+            rcvbuf_asked_bytes: self.rcvbuf,
+            sndbuf_bytes: memory.sndbuf_bytes,
+            sndbuf_asked_bytes: self.sndbuf,
+            congestion: socket.congestion().map_err(|e| LoadError::io("TCP_CONGESTION", e))?,
+            pacing_bps: self.pacing_bps,
+            nodelay: self.nodelay,
+            mss_asked_bytes: self.mss_bytes,
+            notsent_lowat_bytes: self.notsent_lowat_bytes,
+            busy_poll: self.busy_poll,
+        })
+    }
+}
+
+fn capped(what: &str, asked: u64, got: u64, sysctl: &str) -> Warning {
+    let code = if what == "send" { "sndbuf-capped" } else { "rcvbuf-capped" };
+    Warning::new(code, format!("the kernel gave {got} of {asked} bytes of {what} buffer"))
+        .because(format!("net.core.{sysctl} caps it (the kernel doubles the number it is given)"))
+        .cure(format!("run it as root or with CAP_NET_ADMIN, or raise net.core.{sysctl}"))
+}
+
+fn busy_poll(socket: &Socket, poll: BusyPoll) -> Result<(), LoadError> {
+    let set = |name, value| {
+        socket.set(libc::SOL_SOCKET, name, value).map_err(|source| match source.kind() {
+            ErrorKind::PermissionDenied => LoadError::Denied {
+                what: "--busy-poll (SO_BUSY_POLL)".into(),
+                needs: "CAP_NET_ADMIN",
+            },
+            _ => LoadError::Unsupported { what: "--busy-poll (SO_BUSY_POLL)".into(), source },
+        })
+    };
+    set(libc::SO_BUSY_POLL, poll.poll_us as i32)?;
+    if poll.prefer {
+        set(libc::SO_PREFER_BUSY_POLL, 1)?;
+    }
+    poll.budget_packets.map_or(Ok(()), |budget| set(libc::SO_BUSY_POLL_BUDGET, budget as i32))
+}
+
+fn congestion_error(name: &str, source: &io::Error) -> LoadError {
+    if source.kind() == ErrorKind::PermissionDenied {
+        return LoadError::Denied { what: format!("--congestion {name}"), needs: "CAP_NET_ADMIN" };
+    }
+    let known = std::fs::read_to_string(CONGESTION_LIST).unwrap_or_default();
+    let known = known.trim();
+    LoadError::usage(
+        format!("--congestion {name}: this kernel has no congestion control of that name"),
+        format!("available: {known} (others may be modules: modprobe tcp_{name})"),
+    )
+}
+
+fn mss_error(mss: u32) -> LoadError {
+    // tcp_set_maxseg, net/ipv4/tcp.c: TCP_MIN_MSS to MAX_TCP_WINDOW.
+    LoadError::usage(
+        format!("--mss {mss}: the kernel takes 88 to 32767"),
+        "leave it out for the path's own segment size",
+    )
+}
+
+/// A refused bind in words.
+pub(crate) fn bind_error(addr: SocketAddr, source: io::Error) -> LoadError {
+    let hint = match source.kind() {
+        ErrorKind::AddrInUse => format!(
+            "port {} is taken by another socket (`ss -tlnp sport = :{}` shows whose); \
+             choose another port, or end its owner",
+            addr.port(),
+            addr.port()
+        ),
+        ErrorKind::AddrNotAvailable => {
+            format!("{} is not an address of this host; `ip address` lists them", addr.ip())
+        }
+        ErrorKind::PermissionDenied => {
+            "ports under net.ipv4.ip_unprivileged_port_start need CAP_NET_BIND_SERVICE".into()
+        }
+        _ => String::new(),
+    };
+    LoadError::Address { op: "bind", addr: addr.to_string(), source, hint }
+}
+
+/// A refused connect in words.
+pub(crate) fn connect_error(addr: SocketAddr, source: io::Error) -> LoadError {
+    let ip = addr.ip();
+    let hint = match source.raw_os_error() {
+        Some(libc::ECONNREFUSED) => {
+            format!("nothing listens there; start `rxpath serve tcp {addr}` on that host")
+        }
+        Some(libc::ENETUNREACH) => {
+            format!("this host has no route to {ip}; `ip route get {ip}` shows it")
+        }
+        Some(libc::EHOSTUNREACH) => format!("no host answers for {ip}; `ip neigh` shows it"),
+        Some(libc::ETIMEDOUT) => "nothing answered: a firewall that drops, or no such host".into(),
+        Some(libc::EADDRNOTAVAIL) => ports_hint(),
+        Some(libc::EINVAL) if addr.is_ipv6() => {
+            "link-local addresses need their interface: [fe80::1%2]:9".into()
+        }
+        _ => String::new(),
+    };
+    LoadError::Address { op: "connect", addr: addr.to_string(), source, hint }
+}
+
+/// What EADDRNOTAVAIL of a connect means.
+pub(crate) fn ports_hint() -> String {
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
+    let range = range.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join("-");
+    format!(
+        "all local ports (net.ipv4.ip_local_port_range = {range}) towards this address are in use or in \
+         TIME_WAIT for 60 s: let the server close (--close server), reset (--close reset), widen the range, \
+         or lower --rate"
+    )
+}
+
+/// Raises `RLIMIT_NOFILE` to its hard limit and gives what is in force.
+pub(crate) fn raise_descriptors() -> u64 {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1024, 1024));
+    match setrlimit(Resource::RLIMIT_NOFILE, hard, hard) {
+        Ok(()) => hard,
+        Err(_) => soft,
+    }
+}
+
+/// The name of an errno, such as `ECONNRESET`.
+pub(crate) fn errno_name(error: &io::Error) -> String {
+    let number = error.raw_os_error().unwrap_or(0);
+    format!("{:?}", nix::errno::Errno::from_raw(number))
+}

@@ -1,0 +1,134 @@
+//! `rxpath load tcp`: one file per kind of traffic, and the options that all kinds share.
+
+mod stream;
+mod transactions;
+
+use std::net::SocketAddr;
+
+use rxpath_core::{Bytes, Count, CpuList};
+use rxpath_load::tcp::load::options::{Common, CommonSettings};
+use rxpath_load::tcp::result::{Mismatch, ServerReport};
+use rxpath_load::tcp::socket::SocketOptions;
+
+use crate::cmd::conduct::ConductArgs;
+use crate::cmd::values::{placed, threads};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::tcp::socket_text;
+
+/// `rxpath load tcp …`
+#[derive(Debug, clap::Args)]
+pub struct LoadTcp {
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Kind {
+    /// Move bytes, one way or both, as fast as they go or by a schedule
+    Stream(Box<stream::LoadStream>),
+    /// Request, response, request, response, on lasting connections
+    Rr(Box<transactions::LoadTransactions>),
+    /// Connect, request, response, close, and again
+    Crr(Box<transactions::LoadSingles>),
+}
+
+impl LoadTcp {
+    /// Runs it.
+    pub fn run(self) -> Outcome {
+        match self.kind {
+            Kind::Stream(args) => args.run(),
+            Kind::Rr(args) => args.run(),
+            Kind::Crr(args) => args.run(),
+        }
+    }
+}
+
+/// Options that all kinds share.
+#[derive(Clone, Debug, clap::Args)]
+pub struct CommonArgs {
+    /// The server: IP:PORT or [v6]:PORT of a `rxpath serve tcp`
+    addr: SocketAddr,
+    /// Connections over all threads (default: one per thread)
+    #[arg(short, long, value_name = "N")]
+    connections: Option<Count>,
+    /// Threads (default 1)
+    #[arg(short, long, value_name = "N")]
+    threads: Option<usize>,
+    /// CPU of each thread, one thread per entry: 1 or 0,2-3
+    #[arg(long, value_name = "LIST")]
+    cpu: Option<CpuList>,
+    /// Nice value of the threads
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
+    nice: Option<i32>,
+    /// Bytes of a call, at most
+    #[arg(long, value_name = "BYTES", default_value = "128KiB")]
+    buffer: Bytes,
+    /// Receive buffer as the kernel accounts it (default: the kernel tunes it); forced with CAP_NET_ADMIN
+    #[arg(long, value_name = "BYTES")]
+    rcvbuf: Option<Bytes>,
+    /// Send buffer as the kernel accounts it (default: the kernel tunes it); forced with CAP_NET_ADMIN
+    #[arg(long, value_name = "BYTES")]
+    sndbuf: Option<Bytes>,
+    /// Congestion control of what this side sends (TCP_CONGESTION)
+    #[arg(long, value_name = "NAME")]
+    congestion: Option<String>,
+    /// Largest segment (TCP_MAXSEG)
+    #[arg(long, value_name = "BYTES")]
+    mss: Option<u32>,
+    /// Let the receiver check every byte; a difference is told with its offset, and is exit 1
+    #[arg(long)]
+    verify: bool,
+    #[command(flatten)]
+    conduct: ConductArgs,
+}
+
+impl CommonArgs {
+    fn common(&self) -> Result<Common, Failure> {
+        let (threads, cpus) = threads(self.threads, self.cpu.clone())?;
+        Ok(Common {
+            addr: self.addr,
+            threads,
+            cpus,
+            nice: self.nice,
+            connections: self.connections.map_or(threads, |count| count.0 as usize),
+            buffer_bytes: self.buffer.0 as usize,
+            verify: self.verify,
+            socket: SocketOptions {
+                rcvbuf: self.rcvbuf.map(|bytes| bytes.0),
+                sndbuf: self.sndbuf.map(|bytes| bytes.0),
+                congestion: self.congestion.clone(),
+                mss_bytes: self.mss,
+                ..SocketOptions::default()
+            },
+            duration_ns: self.conduct.duration.map(|duration| duration.0),
+        })
+    }
+}
+
+/// What all kinds show of their settings.
+fn common_rows(s: &CommonSettings) -> Vec<(&'static str, String)> {
+    let mut rows = vec![
+        ("server", format!("rxpath {}, {} threads", s.server_program, s.server_threads_count)),
+        ("threads", placed(s.threads_count, &s.cpus)),
+        ("connections", s.connections_count.to_string()),
+        ("sockets", socket_text(&s.socket)),
+    ];
+    if let Some(mss) = s.mss_bytes {
+        rows.push(("segment", format!("{mss} bytes")));
+    }
+    if s.verify {
+        rows.push(("check", "every byte, by its receiver".into()));
+    }
+    rows
+}
+
+/// How a run ends: wrong data are a negative verdict, a lost server makes it partial.
+fn exit(mismatches: &[Mismatch], server: Option<&ServerReport>, peer_lost: bool) -> Exit {
+    if !mismatches.is_empty() || server.is_some_and(|server| !server.mismatches.is_empty()) {
+        Exit::Negative
+    } else if peer_lost {
+        Exit::Partial
+    } else {
+        Exit::Done
+    }
+}

@@ -1,0 +1,189 @@
+//! `rxpath load tcp stream`: the options, and the result for people.
+
+use rxpath_core::units::si;
+use rxpath_core::{Bytes, Count};
+use rxpath_load::tcp::load::options::{StreamOptions, Way};
+use rxpath_load::tcp::load::stream::Stream;
+use rxpath_load::tcp::preamble::SendWay;
+use rxpath_load::tcp::result::{Direction, Interval, StreamResult};
+use rxpath_load::workload::Workload;
+
+use crate::cmd::conduct::{Ends, Rows, Shown, block, conduct, refuse};
+use crate::cmd::load::tcp::{CommonArgs, common_rows, exit};
+use crate::cmd::serve::tcp::ReceiveArg;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::tcp::{TcpRates, connection_rows, kinds, tcp_text};
+use rxpath_core::units::grouped;
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum WayArg {
+    /// From here to the server
+    Send,
+    /// From the server to here
+    Receive,
+    /// Both at once, on each connection
+    Both,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum SendArg {
+    /// send: copied from user memory
+    Copy,
+    /// send with MSG_ZEROCOPY
+    Zerocopy,
+    /// splice from a file in memory through a pipe
+    Splice,
+    /// sendfile from a file in memory
+    Sendfile,
+}
+
+/// `rxpath load tcp stream …`
+#[derive(Debug, clap::Args)]
+pub struct LoadStream {
+    #[command(flatten)]
+    common: CommonArgs,
+    /// Which way the bytes go
+    #[arg(long, value_enum, default_value = "send")]
+    direction: WayArg,
+    /// How the sending side hands bytes to its kernel
+    #[arg(long, value_enum, default_value = "copy")]
+    send: SendArg,
+    /// How this side takes bytes from the kernel (the server has its own --receive)
+    #[arg(long, value_enum, default_value = "read")]
+    receive: ReceiveArg,
+    /// Payload bits per second over all connections, by an absolute schedule of whole buffers
+    #[arg(long, value_name = "N")]
+    bitrate: Option<Count>,
+    /// Pace each connection in the kernel, on both sides (SO_MAX_PACING_RATE, bits per second)
+    #[arg(long, value_name = "N")]
+    pacing_rate: Option<Count>,
+    /// Send small segments at once (TCP_NODELAY), on both sides
+    #[arg(long)]
+    nodelay: bool,
+    /// Bytes in the send buffer that were not sent yet, at most (TCP_NOTSENT_LOWAT)
+    #[arg(long, value_name = "BYTES")]
+    notsent_lowat: Option<Bytes>,
+}
+
+impl LoadStream {
+    /// Runs it.
+    pub fn run(self) -> Outcome {
+        let args = self.common.conduct.clone();
+        // A blocked send does not see its time: the conductor does.
+        let ends = Ends { after_first_ns: args.duration.map(|duration| duration.0), idle_ns: None };
+        let stream = Stream::open(self.options()?).map_err(refuse)?;
+        conduct(stream, &args, ends)
+    }
+
+    fn options(self) -> Result<StreamOptions, Failure> {
+        let mut common = self.common.common()?;
+        common.socket.pacing_bps = self.pacing_rate.map(|rate| rate.0);
+        common.socket.nodelay = self.nodelay;
+        common.socket.notsent_lowat_bytes = self.notsent_lowat.map(|bytes| bytes.0 as u32);
+        Ok(StreamOptions {
+            common,
+            way: match self.direction {
+                WayArg::Send => Way::Send,
+                WayArg::Receive => Way::Receive,
+                WayArg::Both => Way::Both,
+            },
+            send: match self.send {
+                SendArg::Copy => SendWay::Copy,
+                SendArg::Zerocopy => SendWay::Zerocopy,
+                SendArg::Splice => SendWay::Splice,
+                SendArg::Sendfile => SendWay::Sendfile,
+            },
+            receive: self.receive.into(),
+            bitrate_bps: self.bitrate.map(|rate| rate.0),
+        })
+    }
+}
+
+fn direction(d: &Direction) -> String {
+    let delivered = match (d.delivered_bytes, d.delivered_bps) {
+        (Some(bytes), Some(bps)) => format!("{} delivered, {}b/s", grouped(bytes), si(bps)),
+        _ => "delivered: not known".into(),
+    };
+    format!("{} bytes sent, {delivered}", grouped(d.sent_bytes))
+}
+
+impl Shown for Stream {
+    fn settings_text(&self) -> String {
+        let s = Workload::settings(self);
+        let mut rows = common_rows(&s.common);
+        rows.push(("direction", format!("{:?}", s.direction).to_lowercase()));
+        rows.push((
+            "send",
+            format!(
+                "{}, {} a call, {}",
+                format!("{:?}", s.send).to_lowercase(),
+                Bytes(s.buffer_bytes as u64),
+                s.call
+            ),
+        ));
+        rows.push((
+            "rate",
+            s.asked_bps.map_or("as fast as it goes".into(), |bps| format!("{}b/s", si(bps as f64))),
+        ));
+        block(&format!("load tcp stream {}", s.common.to), &rows)
+    }
+
+    fn result_text(&self, r: &StreamResult) -> String {
+        let mut rows = vec![("duration", format!("{:.3} s", r.duration_s))];
+        rows.extend(r.to_server.iter().map(|d| ("to server", direction(d))));
+        rows.extend(r.to_client.iter().map(|d| ("to client", direction(d))));
+        if !r.connection_errors_total.is_empty() {
+            rows.push(("lost", kinds(&r.connection_errors_total)));
+        }
+        if let Some(z) = r.zerocopy {
+            let text = format!(
+                "{} calls completed, {:.0} % copied by the kernel after all, {} ENOBUFS",
+                grouped(z.completed_calls_count),
+                100.0 * z.copied_ratio,
+                z.enobufs_count
+            );
+            rows.push(("zero-copy", text));
+        }
+        if let Some(ratio) = r.mapped_ratio {
+            rows.push(("mapped", format!("{:.1} % of the bytes", 100.0 * ratio)));
+        }
+        if r.verified {
+            let wrong =
+                r.mismatches.len() + r.server.as_ref().map_or(0, |server| server.mismatches.len());
+            rows.push(("check", format!("{wrong} connections with wrong data")));
+        }
+        rows.push((
+            "CPU time",
+            format!("{:.3} s user, {:.3} s system", r.cpu_user_s, r.cpu_system_s),
+        ));
+        rows.extend(r.tcp.iter().map(|tcp| ("TCP_INFO here", tcp_text(tcp))));
+        let there = r.server.as_ref().and_then(|server| server.tcp.as_ref());
+        rows.extend(there.map(|tcp| ("TCP_INFO there", tcp_text(tcp))));
+        rows.push(("limit", r.limit.to_string()));
+        block("result", &rows) + &connection_rows(&r.connections)
+    }
+
+    fn set_rate(result: &mut StreamResult, per_s: f64) {
+        let own = result.to_server.map_or(0, |d| d.sent_bytes)
+            + result.to_client.and_then(|d| d.delivered_bytes).unwrap_or(0);
+        if own == 0 || result.duration_s <= 0.0 {
+            return;
+        }
+        let factor = per_s / (own as f64 / result.duration_s);
+        let scale = |bps: &mut Option<f64>| *bps = bps.map(|bps| bps * factor);
+        result.sent_bps *= factor;
+        scale(&mut result.delivered_bps);
+        for direction in [&mut result.to_server, &mut result.to_client].into_iter().flatten() {
+            scale(&mut direction.delivered_bps);
+        }
+    }
+
+    fn rows(&self, split: bool) -> Rows<Interval> {
+        let mut rates = TcpRates::new(split);
+        Box::new(move |counters| rates.row(counters))
+    }
+
+    fn exit(&self, result: &StreamResult) -> Exit {
+        exit(&result.mismatches, result.server.as_ref(), result.peer_lost)
+    }
+}

@@ -1,0 +1,163 @@
+//! `rxpath load tcp rr` and `rxpath load tcp crr`: the options, and the result for people.
+
+use rxpath_core::{Bytes, Count};
+use rxpath_load::quantiles::Quantiles;
+use rxpath_load::tcp::load::options::{Closer, TransactionOptions};
+use rxpath_load::tcp::load::transactions::{ConnectRequestResponse, RequestResponse, Transactions};
+use rxpath_load::tcp::result::{Interval, TransactionsResult};
+use rxpath_load::workload::Workload;
+
+use crate::cmd::conduct::{Ends, Rows, Shown, block, conduct, refuse};
+use crate::cmd::load::tcp::{CommonArgs, common_rows, exit};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::tcp::{TcpRates, connection_rows, kinds, tcp_text};
+use rxpath_core::units::grouped;
+
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+enum CloserArg {
+    /// The server: the client's ports are free again at once
+    #[default]
+    Server,
+    /// The client: each of its ports stays in TIME_WAIT for a minute
+    Client,
+    /// The client, by a reset: no TIME_WAIT at all
+    Reset,
+}
+
+/// `rxpath load tcp rr …`
+#[derive(Debug, clap::Args)]
+pub struct LoadTransactions {
+    #[command(flatten)]
+    common: CommonArgs,
+    /// Bytes of a request
+    #[arg(long, value_name = "BYTES", default_value = "1")]
+    request: Bytes,
+    /// Bytes of a response
+    #[arg(long, value_name = "BYTES", default_value = "1")]
+    response: Bytes,
+    /// Transactions per second over all connections, by an absolute schedule; response times count from it
+    #[arg(long, value_name = "N")]
+    rate: Option<Count>,
+}
+
+/// `rxpath load tcp crr …`
+#[derive(Debug, clap::Args)]
+pub struct LoadSingles {
+    #[command(flatten)]
+    transactions: LoadTransactions,
+    /// Who closes each connection
+    #[arg(long, value_enum, default_value = "server")]
+    close: CloserArg,
+}
+
+impl LoadTransactions {
+    /// Runs it.
+    pub fn run(self) -> Outcome {
+        let (args, ends) = self.ends();
+        let client = RequestResponse::open(self.options(CloserArg::Server)?).map_err(refuse)?;
+        conduct(client, &args, ends)
+    }
+
+    fn ends(&self) -> (crate::cmd::conduct::ConductArgs, Ends) {
+        let args = self.common.conduct.clone();
+        // A blocked receive does not see its time: the conductor does.
+        let ends = Ends { after_first_ns: args.duration.map(|duration| duration.0), idle_ns: None };
+        (args, ends)
+    }
+
+    fn options(&self, closer: CloserArg) -> Result<TransactionOptions, Failure> {
+        let size = |bytes: Bytes| u32::try_from(bytes.0).unwrap_or(u32::MAX);
+        Ok(TransactionOptions {
+            common: self.common.common()?,
+            request_bytes: size(self.request),
+            response_bytes: size(self.response),
+            rate_tps: self.rate.map(|rate| rate.0),
+            closer: match closer {
+                CloserArg::Server => Closer::Server,
+                CloserArg::Client => Closer::Client,
+                CloserArg::Reset => Closer::Reset,
+            },
+        })
+    }
+}
+
+impl LoadSingles {
+    /// Runs it.
+    pub fn run(self) -> Outcome {
+        let (args, ends) = self.transactions.ends();
+        let options = self.transactions.options(self.close)?;
+        let client = ConnectRequestResponse::open(options).map_err(refuse)?;
+        conduct(client, &args, ends)
+    }
+}
+
+fn times(q: &Quantiles) -> String {
+    format!(
+        "mean {:.1} us, stdev {:.1} us, p50 {:.1} us, p90 {:.1} us, p99 {:.1} us, p99.9 {:.1} us, max {:.1} us",
+        q.mean, q.stdev, q.p50, q.p90, q.p99, q.p999, q.max
+    )
+}
+
+impl<const SINGLE: bool> Shown for Transactions<SINGLE> {
+    fn settings_text(&self) -> String {
+        let s = Workload::settings(self);
+        let mut rows = common_rows(&s.common);
+        rows.push((
+            "transaction",
+            format!("{} bytes there, {} bytes back, {}", s.request_bytes, s.response_bytes, s.call),
+        ));
+        rows.push((
+            "rate",
+            s.asked_tps.map_or("as fast as responses come".into(), |tps| {
+                format!("{} transactions/s; {}", grouped(tps), s.pacing)
+            }),
+        ));
+        if let Some(closer) = s.close {
+            rows.push(("closed by", format!("{closer:?}").to_lowercase()));
+        }
+        let kind = if SINGLE { "crr" } else { "rr" };
+        block(&format!("load tcp {kind} {}", s.common.to), &rows)
+    }
+
+    fn result_text(&self, r: &TransactionsResult) -> String {
+        let mut rows = vec![
+            ("transactions", format!("{} in {:.3} s", grouped(r.transactions_total), r.duration_s)),
+            ("rate", format!("{} transactions/s", grouped(r.achieved_tps.round() as u64))),
+        ];
+        for (key, quantiles) in [
+            ("service time", &r.service_time_us),
+            ("response time", &r.response_time_us),
+            ("connect time", &r.connect_time_us),
+        ] {
+            rows.extend(quantiles.iter().map(|q| (key, times(q))));
+        }
+        if !r.errors_total.is_empty() {
+            rows.push(("errors", kinds(&r.errors_total)));
+        }
+        if r.verified {
+            let wrong =
+                r.mismatches.len() + r.server.as_ref().map_or(0, |server| server.mismatches.len());
+            rows.push(("check", format!("{wrong} connections with wrong data")));
+        }
+        rows.push((
+            "CPU time",
+            format!("{:.3} s user, {:.3} s system", r.cpu_user_s, r.cpu_system_s),
+        ));
+        rows.extend(r.tcp.iter().map(|tcp| ("TCP_INFO", tcp_text(tcp))));
+        rows.push(("limit", r.limit.to_string()));
+        block("result", &rows) + &connection_rows(&r.connections)
+    }
+
+    fn set_rate(result: &mut TransactionsResult, tps: f64) {
+        result.achieved_tps = tps;
+    }
+
+    fn rows(&self, split: bool) -> Rows<Interval> {
+        let mut rates = TcpRates::new(split);
+        Box::new(move |counters| rates.row(counters))
+    }
+
+    fn exit(&self, result: &TransactionsResult) -> Exit {
+        exit(&result.mismatches, result.server.as_ref(), result.peer_lost)
+    }
+}
