@@ -11,6 +11,7 @@ mod faults;
 mod filter;
 mod flows;
 mod kills;
+mod load_http;
 mod losses;
 mod namespace;
 mod serve_http;

@@ -12,7 +12,9 @@ use nix::sys::socket::{
 };
 
 /// System calls of [`socket_to`].
-pub const CALLS: u64 = 2;
+pub fn calls(with_source: bool) -> u64 {
+    if with_source { 4 } else { 2 }
+}
 
 /// A non-blocking socket that is ready for `connect`; it sends small requests at once (`TCP_NODELAY`).
 ///

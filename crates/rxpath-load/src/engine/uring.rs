@@ -140,8 +140,25 @@ impl Uring {
         self.push(&opcode::RecvMulti::new(types::Fd(fd), GROUP).build().user_data(data))
     }
 
+    /// Orders to tell when a socket is writable, or broken: how a connection that was begun has ended.
+    pub fn writable(&mut self, fd: RawFd, data: u64) -> io::Result<()> {
+        let order = opcode::PollAdd::new(types::Fd(fd), libc::POLLOUT as u32);
+        self.push(&order.build().user_data(data))
+    }
+
     /// Orders to send these bytes, all of them, unless an error stops it. Only one at a time per socket.
     pub fn send(&mut self, fd: RawFd, region: Region, data: u64) -> io::Result<()> {
+        let order = self.sending(fd, region, data)?;
+        self.push(&order)
+    }
+
+    /// The same without a completion, unless it fails. **Source** `IOSQE_CQE_SKIP_SUCCESS`, Linux 5.17.
+    pub fn send_quietly(&mut self, fd: RawFd, region: Region, data: u64) -> io::Result<()> {
+        let order = self.sending(fd, region, data)?.flags(squeue::Flags::SKIP_SUCCESS);
+        self.push(&order)
+    }
+
+    fn sending(&self, fd: RawFd, region: Region, data: u64) -> io::Result<squeue::Entry> {
         let bytes = self
             .blocks
             .get(region.block)
@@ -149,7 +166,7 @@ impl Uring {
             .ok_or_else(|| io::Error::other("no such bytes to send"))?;
         let order = opcode::Send::new(types::Fd(fd), bytes.as_ptr(), bytes.len() as u32)
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL);
-        self.push(&order.build().user_data(data))
+        Ok(order.build().user_data(data))
     }
 
     /// Takes an order back; its last completion comes with `ECANCELED`.

@@ -15,10 +15,15 @@ pub mod options;
 mod ports;
 pub mod result;
 mod signs;
+#[cfg(test)]
+mod simulation;
+mod sockets;
 mod target;
+mod uring;
 pub mod url;
 mod worker;
 
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -46,7 +51,7 @@ pub struct Load {
     /// The times at the reading before, per thread.
     read_before: Mutex<Vec<Vec<u64>>>,
     /// Open until the results were read.
-    sockets: worker::Sockets,
+    sockets: Vec<OwnedFd>,
 }
 
 impl Load {

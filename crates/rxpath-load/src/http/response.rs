@@ -18,6 +18,9 @@ pub use known::Known;
 /// The longest head that is taken. **Source** ours; nginx sends at most 32 KiB by default, Apache 64 KiB.
 pub const MAX_HEAD_BYTES: usize = 64 << 10;
 
+/// Room for a head that comes in pieces, taken beforehand; longer ones grow it.
+const USUAL_HEAD_BYTES: usize = 512;
+
 /// A reply that was read to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
@@ -101,7 +104,7 @@ impl Reader {
             reply: Reply::default(),
             bodiless,
             interim: false,
-            head: Vec::new(),
+            head: Vec::with_capacity(USUAL_HEAD_BYTES),
         }
     }
 

@@ -1,12 +1,12 @@
 //! One thread's connections: which request leaves when, and what its reply means. Engines move the bytes.
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
 
-use crate::engine::{clock, dial, thread};
+use crate::engine::thread;
 use crate::http::load::conn::{Conn, Phase};
 use crate::http::load::message::Message;
 use crate::http::load::meter::{Kind, Meter, SAMPLE_NS, Stamp};
@@ -23,22 +23,36 @@ const MAX_CONNECTING: usize = 128;
 pub(super) enum Sent {
     /// This many were taken.
     Bytes(usize),
+    /// The engine has them and will tell (see [`Client::sent`]).
+    Later,
     /// The send buffer is full; the engine will tell when it is not.
     Full,
     /// The connection is broken.
     Failed(Errno),
 }
 
-/// How bytes get to the kernel and back.
+/// How bytes get to the kernel and back, and what time it is there. Each slot has at most one socket.
 pub(super) trait Wire {
+    /// `CLOCK_MONOTONIC`.
+    fn now_ns(&self) -> u64;
     /// System calls so far.
-    fn calls(&mut self) -> &mut u64;
-    /// Watches a socket that connects; its events carry `slot` and `generation`.
-    fn watch(&mut self, fd: &OwnedFd, slot: usize, generation: u32) -> Result<(), Errno>;
-    /// Sends.
-    fn send(&mut self, fd: &OwnedFd, slot: usize, generation: u32, bytes: &[u8]) -> Sent;
+    fn calls(&self) -> u64;
+    /// Begins to connect; the engine tells when that has an outcome (see [`Client::connected`]).
+    fn open(&mut self, slot: usize, generation: u32) -> Result<(), Errno>;
+    /// How the connection that was begun has ended.
+    fn outcome(&mut self, slot: usize) -> Result<(), Errno>;
+    /// Sends the bytes of the message in this range.
+    fn send(
+        &mut self,
+        slot: usize,
+        generation: u32,
+        message: &Message,
+        range: Range<usize>,
+    ) -> Sent;
     /// Closes.
-    fn close(&mut self, fd: OwnedFd);
+    fn close(&mut self, slot: usize, generation: u32);
+    /// All open sockets, which stay open.
+    fn take_sockets(&mut self) -> Vec<OwnedFd>;
 }
 
 /// What the threads are told.
@@ -47,8 +61,6 @@ pub(super) struct Orders<'a> {
     pub(super) message: &'a Message,
     pub(super) shared: &'a Shared,
     pub(super) connections: usize,
-    pub(super) to: SocketAddr,
-    pub(super) source: Option<IpAddr>,
     pub(super) pipeline: usize,
     pub(super) keepalive: bool,
     pub(super) timeout_ns: u64,
@@ -125,7 +137,7 @@ impl<'a, W: Wire> Client<'a, W> {
     /// Begins at this instant; with a schedule in an open loop.
     pub(super) fn start(&mut self, start_ns: u64, end_ns: u64, pace: Option<Pace>) {
         self.orders.end_ns = end_ns;
-        self.now_ns = start_ns.max(clock::now_ns());
+        self.now_ns = start_ns.max(self.wire.now_ns());
         self.pace = pace;
         for slot in 0..self.conns.len() {
             self.make_ready(slot);
@@ -201,29 +213,19 @@ impl<'a, W: Wire> Client<'a, W> {
         conn.phase = Phase::Connecting;
         conn.since_ns = self.now_ns;
         self.connecting += 1;
-        *self.wire.calls() += dial::CALLS + 2;
-        let begun = dial::socket_to(self.orders.to, self.orders.source).and_then(|fd| {
-            let connected = dial::begin(&fd, self.orders.to)?;
-            self.wire.watch(&fd, slot, conn.generation)?;
-            conn.fd = Some(fd);
-            Ok(connected)
-        });
-        match begun {
-            // Writability tells, also where it was connected at once.
-            Ok(_) => {}
-            Err(errno) => self.fail(slot, Kind::Connect, Some(errno)),
+        // Writability tells, also where it was connected at once.
+        if let Err(errno) = self.wire.open(slot, conn.generation) {
+            self.fail(slot, Kind::Connect, Some(errno));
         }
     }
 
     /// The socket of a connecting slot has become writable, or broke.
     pub(super) fn connected(&mut self, slot: usize) {
-        *self.wire.calls() += 1;
-        let conn = &mut self.conns[slot];
-        let outcome = conn.fd.as_ref().map_or(Err(Errno::EBADF), dial::outcome);
-        if let Err(errno) = outcome {
+        self.now_ns = self.wire.now_ns();
+        if let Err(errno) = self.wire.outcome(slot) {
             return self.fail(slot, Kind::Connect, Some(errno));
         }
-        self.now_ns = clock::now_ns();
+        let conn = &mut self.conns[slot];
         self.connecting -= 1;
         conn.phase = Phase::Open;
         self.meter.connect.record(self.now_ns - conn.since_ns);
@@ -293,7 +295,7 @@ impl<'a, W: Wire> Client<'a, W> {
                 self.push(idle.slot, intended_ns);
                 self.connect(idle.slot);
             }
-            self.now_ns = clock::now_ns();
+            self.now_ns = self.wire.now_ns();
         }
     }
 
@@ -302,13 +304,16 @@ impl<'a, W: Wire> Client<'a, W> {
     pub(super) fn flush(&mut self, slot: usize) {
         loop {
             let conn = &mut self.conns[slot];
-            let Some(fd) = &conn.fd else { return };
-            if conn.unsent == 0 {
+            if conn.unsent == 0 || conn.sending {
                 return;
             }
-            let bytes = &self.orders.message.bytes[conn.at..conn.at + conn.unsent];
-            match self.wire.send(fd, slot, conn.generation, bytes) {
+            let range = conn.at..conn.at + conn.unsent;
+            match self.wire.send(slot, conn.generation, self.orders.message, range) {
                 Sent::Bytes(bytes) => self.sent(slot, bytes),
+                Sent::Later => {
+                    conn.sending = true;
+                    return;
+                }
                 Sent::Full => return,
                 Sent::Failed(errno) => return self.fail(slot, Kind::Write, Some(errno)),
             }
@@ -319,6 +324,7 @@ impl<'a, W: Wire> Client<'a, W> {
     #[inline]
     pub(super) fn sent(&mut self, slot: usize, bytes: usize) {
         let conn = &mut self.conns[slot];
+        conn.sending = false;
         conn.unsent -= bytes;
         conn.at = if conn.unsent == 0 { 0 } else { (conn.at + bytes) % self.orders.message.len };
         self.meter.board.sent_bytes.add(bytes as u64);
@@ -327,7 +333,7 @@ impl<'a, W: Wire> Client<'a, W> {
     /// Bytes came.
     #[inline]
     pub(super) fn received(&mut self, slot: usize, bytes: &[u8]) {
-        self.now_ns = clock::now_ns();
+        self.now_ns = self.wire.now_ns();
         self.meter.tally.bytes.add(bytes.len() as u64);
         let mut rest = bytes;
         let mut replies = 0;
@@ -373,7 +379,7 @@ impl<'a, W: Wire> Client<'a, W> {
 
     /// The server ended the connection.
     pub(super) fn ended(&mut self, slot: usize) {
-        self.now_ns = clock::now_ns();
+        self.now_ns = self.wire.now_ns();
         let conn = &mut self.conns[slot];
         match conn.reader.eof() {
             Eof::Whole(reply) if conn.outstanding > 0 => {
@@ -419,12 +425,13 @@ impl<'a, W: Wire> Client<'a, W> {
         if conn.phase == Phase::Connecting {
             self.connecting -= 1;
         }
-        let fd = conn.close();
+        let (was_open, generation) = (conn.phase != Phase::Closed, conn.generation);
+        conn.close();
         if std::mem::take(&mut conn.idle) > 0 {
             self.idle.retain(|idle| idle.slot != slot);
         }
-        if let Some(fd) = fd {
-            self.wire.close(fd);
+        if was_open {
+            self.wire.close(slot, generation);
         }
     }
 
@@ -469,12 +476,12 @@ impl<'a, W: Wire> Client<'a, W> {
         {
             self.seen_cpus.push(cpu);
         }
-        self.meter.tally.calls.set(*self.wire.calls());
+        self.meter.tally.calls.set(self.wire.calls());
     }
 
     /// Ends: what was asked for and not answered.
     pub(super) fn remains(&mut self) -> Remains {
-        self.meter.tally.calls.set(*self.wire.calls());
+        self.meter.tally.calls.set(self.wire.calls());
         let begun = self.orders.requests - self.left;
         let asked = self.pace.map_or(begun, |pace| {
             pace.due_before(self.now_ns.min(self.orders.end_ns)).min(self.orders.requests)
@@ -484,7 +491,7 @@ impl<'a, W: Wire> Client<'a, W> {
             begun,
             in_flight: self.on_their_way,
             seen_cpus: std::mem::take(&mut self.seen_cpus),
-            sockets: self.conns.iter_mut().filter_map(Conn::close).collect(),
+            sockets: self.wire.take_sockets(),
         }
     }
 }

@@ -1,7 +1,5 @@
 //! One connection of a load.
 
-use std::os::fd::OwnedFd;
-
 use crate::http::response::Reader;
 
 /// First pause after a failure that followed another; it doubles each time.
@@ -22,7 +20,6 @@ pub(super) enum Phase {
 
 #[derive(Debug)]
 pub(super) struct Conn {
-    pub(super) fd: Option<OwnedFd>,
     /// Told apart from earlier sockets in the same place, whose events may still come.
     pub(super) generation: u32,
     pub(super) phase: Phase,
@@ -43,12 +40,13 @@ pub(super) struct Conn {
     pub(super) at: usize,
     /// Bytes to send.
     pub(super) unsent: usize,
+    /// A send call is with the kernel.
+    pub(super) sending: bool,
 }
 
 impl Conn {
     pub(super) fn new(bodiless: bool) -> Self {
         Self {
-            fd: None,
             generation: 0,
             phase: Phase::Closed,
             since_ns: u64::MAX,
@@ -60,17 +58,17 @@ impl Conn {
             again: false,
             at: 0,
             unsent: 0,
+            sending: false,
         }
     }
 
-    /// Forgets the socket and what was half read or half sent.
-    pub(super) fn close(&mut self) -> Option<OwnedFd> {
+    /// Forgets what was half read or half sent.
+    pub(super) fn close(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         self.phase = Phase::Closed;
         self.since_ns = u64::MAX;
         self.reader.reset();
-        (self.at, self.unsent) = (0, 0);
-        self.fd.take()
+        (self.at, self.unsent, self.sending) = (0, 0, false);
     }
 
     /// A whole reply came: the server is well.

@@ -3,7 +3,8 @@
 //! A socket is added once and never changed. A receive that did not fill its buffer has emptied the socket, so no
 //! call is spent on hearing EAGAIN; what comes later brings an event of its own.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::ops::Range;
+use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll as Set, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -13,6 +14,9 @@ use crate::LoadError;
 use crate::engine::{clock, nap};
 use crate::http::load::client::{Client, Sent, Wire};
 use crate::http::load::conn::Phase;
+use crate::http::load::message::Message;
+use crate::http::load::meter::Kind;
+use crate::http::load::sockets::Sockets;
 
 /// Events of one wait.
 const EVENTS: usize = 1024;
@@ -21,11 +25,11 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// Full receives from one connection before the others have their turn.
 const READS: u32 = 16;
 
-/// An epoll set.
+/// An epoll set with its sockets.
 #[derive(Debug)]
 pub(super) struct Epoll {
     set: Set,
-    calls: u64,
+    sockets: Sockets,
 }
 
 fn watched() -> EpollFlags {
@@ -41,35 +45,55 @@ fn token(slot: usize, generation: u32) -> u64 {
 }
 
 impl Epoll {
-    pub(super) fn new() -> Result<Self, LoadError> {
+    pub(super) fn new(sockets: Sockets) -> Result<Self, LoadError> {
         let set = Set::new(EpollCreateFlags::EPOLL_CLOEXEC)
             .map_err(|e| LoadError::io("epoll_create1", e.into()))?;
-        Ok(Self { set, calls: 0 })
+        Ok(Self { set, sockets })
     }
 }
 
 impl Wire for Epoll {
-    fn calls(&mut self) -> &mut u64 {
-        &mut self.calls
+    fn now_ns(&self) -> u64 {
+        clock::now_ns()
     }
 
-    fn watch(&mut self, fd: &OwnedFd, slot: usize, generation: u32) -> Result<(), Errno> {
-        self.set.add(fd, EpollEvent::new(watched(), token(slot, generation)))
+    fn calls(&self) -> u64 {
+        self.sockets.calls
+    }
+
+    fn open(&mut self, slot: usize, generation: u32) -> Result<(), Errno> {
+        let fd = self.sockets.open(slot)?;
+        self.set.add(fd, EpollEvent::new(watched(), token(slot, generation)))?;
+        self.sockets.calls += 1;
+        Ok(())
+    }
+
+    fn outcome(&mut self, slot: usize) -> Result<(), Errno> {
+        self.sockets.outcome(slot)
     }
 
     #[inline]
-    fn send(&mut self, fd: &OwnedFd, _slot: usize, _generation: u32, bytes: &[u8]) -> Sent {
-        self.calls += 1;
-        match send(fd.as_raw_fd(), bytes, MsgFlags::MSG_NOSIGNAL) {
+    fn send(
+        &mut self,
+        slot: usize,
+        _generation: u32,
+        message: &Message,
+        range: Range<usize>,
+    ) -> Sent {
+        self.sockets.calls += 1;
+        match send(self.sockets.fd(slot), &message.bytes[range], MsgFlags::MSG_NOSIGNAL) {
             Ok(sent) => Sent::Bytes(sent),
             Err(Errno::EAGAIN | Errno::EINTR) => Sent::Full,
             Err(errno) => Sent::Failed(errno),
         }
     }
 
-    fn close(&mut self, fd: OwnedFd) {
-        self.calls += 1;
-        drop(fd);
+    fn close(&mut self, slot: usize, _generation: u32) {
+        self.sockets.close(slot);
+    }
+
+    fn take_sockets(&mut self) -> Vec<OwnedFd> {
+        self.sockets.take()
     }
 }
 
@@ -86,7 +110,7 @@ impl Client<'_, Epoll> {
                 self.now_ns = clock::now_ns();
                 continue;
             }
-            self.wire.calls += 1;
+            self.wire.sockets.calls += 1;
             let got = match nap::wait(&self.wire.set, &mut events, wait_ns) {
                 Ok(got) => got,
                 Err(Errno::EINTR) => 0,
@@ -125,9 +149,8 @@ impl Client<'_, Epoll> {
     #[inline]
     fn read(&mut self, slot: usize, generation: u32, ends: bool, buffer: &mut [u8]) {
         for _ in 0..READS {
-            let Some(fd) = &self.conns[slot].fd else { return };
-            self.wire.calls += 1;
-            match recv(fd.as_raw_fd(), buffer, MsgFlags::empty()) {
+            self.wire.sockets.calls += 1;
+            match recv(self.wire.sockets.fd(slot), buffer, MsgFlags::empty()) {
                 Ok(0) => return self.ended(slot),
                 Ok(got) => {
                     self.received(slot, &buffer[..got]);
@@ -139,14 +162,14 @@ impl Client<'_, Epoll> {
                 Err(Errno::EAGAIN) => return,
                 Err(Errno::EINTR) => {}
                 Err(errno) => {
-                    return self.fail(slot, crate::http::load::meter::Kind::Read, Some(errno));
+                    return self.fail(slot, Kind::Read, Some(errno));
                 }
             }
         }
         // More is there: setting the events anew makes the kernel tell it again.
-        if let Some(fd) = &self.conns[slot].fd {
-            self.wire.calls += 1;
-            let mut event = EpollEvent::new(watched(), token(slot, generation));
+        self.wire.sockets.calls += 1;
+        let mut event = EpollEvent::new(watched(), token(slot, generation));
+        if let Some(fd) = self.wire.sockets.get(slot) {
             let _ = self.wire.set.modify(fd, &mut event);
         }
     }

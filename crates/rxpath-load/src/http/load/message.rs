@@ -1,5 +1,7 @@
 //! The request, written once and sent again and again.
 
+use std::sync::Arc;
+
 use crate::LoadError;
 use crate::http::load::options::LoadOptions;
 
@@ -9,7 +11,7 @@ const MAX_COPIES_BYTES: usize = 256 << 20;
 /// The bytes of a request, as many times in a row as a connection may have on its way.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: Arc<[u8]>,
     /// Bytes of one.
     pub(super) len: usize,
     /// Its head.
@@ -58,7 +60,7 @@ pub(super) fn write(options: &LoadOptions) -> Result<Message, LoadError> {
             "use a smaller body or a shallower pipeline",
         ));
     }
-    let bytes = one.repeat(options.pipeline);
+    let bytes = one.repeat(options.pipeline).into();
     Ok(Message { bytes, len, head, bodiless: method == "HEAD" })
 }
 
@@ -97,10 +99,10 @@ mod tests {
 
     #[test]
     fn the_plain_request_is_the_published_one() {
-        // 44 bytes with a host of these many letters: `GET / HTTP/1.1` and `Host`, nothing else.
+        // 44 bytes: the request line and `Host`, nothing else.
         let message = write(&options("http://192.168.11.3:60000/")).unwrap();
         assert_eq!(message.head, "GET / HTTP/1.1\r\nHost: 192.168.11.3:60000\r\n\r\n");
-        assert_eq!(message.bytes, message.head.as_bytes());
+        assert_eq!((&*message.bytes, message.len), (message.head.as_bytes(), 44));
     }
 
     #[test]
@@ -112,7 +114,7 @@ mod tests {
         (options.pipeline, options.keepalive) = (2, false);
         let message = write(&options).unwrap();
         let one = "POST /x?y HTTP/1.1\r\nhost: other\r\nX-A: b\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc";
-        assert_eq!((message.len, message.bytes.as_slice()), (one.len(), one.repeat(2).as_bytes()));
+        assert_eq!((message.len, &*message.bytes), (one.len(), one.repeat(2).as_bytes()));
         options.body.clear();
         assert!(write(&options).unwrap().head.contains("Content-Length: 0\r\n"));
         options.method = "HEAD".into();

@@ -15,6 +15,8 @@ pub enum Engine {
     /// epoll, edge-triggered: one receive and one send call a request.
     #[default]
     Epoll,
+    /// `io_uring`: receives that stay armed, sends in batches.
+    Uring,
 }
 
 /// What is asked for.

@@ -1,7 +1,6 @@
 //! One thread of a load, from its start to its report.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::SyncSender;
@@ -16,6 +15,8 @@ use crate::http::load::message::Message;
 use crate::http::load::meter::{Desk, Kind, Meter};
 use crate::http::load::options::{Engine, LoadOptions};
 use crate::http::load::result::ThreadResult;
+use crate::http::load::sockets::Sockets;
+use crate::http::load::uring;
 use crate::pace::{Pace, Share, wait_for_start};
 use crate::workload::{DoneGuard, place};
 
@@ -57,19 +58,26 @@ pub(super) fn run(
     let placed = place(cpu, plan.options.nice);
     thread::set_exact_timers();
     tally.tid.store(thread::id(), Relaxed);
-    let engine = placed.and_then(|()| match plan.options.engine {
-        Engine::Epoll => Epoll::new(),
-    });
-    match engine {
-        Ok(epoll) => {
-            let mut client = client(plan, epoll);
-            let _ = ready.send(Ok(()));
-            drive(plan, &mut client, Client::run)
-        }
-        Err(error) => {
-            let _ = ready.send(Err(error));
-            Err(LoadError::io("start a thread", io::Error::other("refused")))
-        }
+    let told = |refused: LoadError| {
+        let _ = ready.send(Err(refused));
+        Err(LoadError::io("start a thread", io::Error::other("refused")))
+    };
+    if let Err(error) = placed {
+        return told(error);
+    }
+    let sockets = Sockets::new(plan.to, plan.options.source, plan.connections);
+    match plan.options.engine {
+        Engine::Epoll => match Epoll::new(sockets) {
+            Ok(epoll) => drive(plan, ready, epoll, Client::run),
+            Err(error) => told(error),
+        },
+        Engine::Uring => match uring::ring(plan.connections, &plan.message) {
+            Ok(mut ring) => {
+                let orders = uring::Orders::new(sockets, &plan.message, plan.options.pipeline);
+                drive(plan, ready, orders, |client| client.run_ring(&mut ring))
+            }
+            Err(error) => told(error),
+        },
     }
 }
 
@@ -80,8 +88,6 @@ fn client<W: Wire>(plan: &Plan, wire: W) -> Client<'_, W> {
         message: &plan.message,
         shared: &plan.desk.shared,
         connections: plan.connections,
-        to: plan.to,
-        source: options.source,
         pipeline: options.pipeline,
         keepalive: options.keepalive,
         timeout_ns: options.timeout_ns,
@@ -95,10 +101,13 @@ fn client<W: Wire>(plan: &Plan, wire: W) -> Client<'_, W> {
 /// Waits for the start, runs the engine, adds up.
 fn drive<'a, W: Wire>(
     plan: &'a Plan,
-    client: &mut Client<'a, W>,
+    ready: &SyncSender<Result<(), LoadError>>,
+    wire: W,
     engine: impl FnOnce(&mut Client<'a, W>) -> Result<(), LoadError>,
 ) -> Result<Report, LoadError> {
     let options = &plan.options;
+    let client = &mut client(plan, wire);
+    let _ = ready.send(Ok(()));
     let mut report_of = (thread::cpu_time(), None, 0);
     if let Some(start_ns) = wait_for_start(&plan.desk.shared) {
         let share = Share {
@@ -142,6 +151,3 @@ fn drive<'a, W: Wire>(
         causes: meter.causes().to_vec(),
     })
 }
-
-/// The sockets of all workers, open until the results were read.
-pub(super) type Sockets = Vec<OwnedFd>;

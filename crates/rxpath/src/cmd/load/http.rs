@@ -35,6 +35,8 @@ enum PacingArg {
 enum EngineArg {
     /// epoll, edge-triggered: one receive and one send call a request
     Epoll,
+    /// io_uring: receives that stay armed, sends in batches
+    Uring,
 }
 
 /// `rxpath load http …`
@@ -145,6 +147,7 @@ impl LoadHttp {
             source: self.source,
             engine: match self.engine {
                 EngineArg::Epoll => Engine::Epoll,
+                EngineArg::Uring => Engine::Uring,
             },
             ..LoadOptions::new(url)
         })

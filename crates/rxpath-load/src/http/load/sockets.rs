@@ -1,0 +1,60 @@
+//! The sockets of one thread's connections, by slot.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+
+use crate::engine::dial;
+
+/// A socket for each open connection.
+#[derive(Debug)]
+pub(super) struct Sockets {
+    /// System calls so far, those of the engine included.
+    pub(super) calls: u64,
+    to: SocketAddr,
+    source: Option<IpAddr>,
+    by_slot: Vec<Option<OwnedFd>>,
+}
+
+impl Sockets {
+    pub(super) fn new(to: SocketAddr, source: Option<IpAddr>, connections: usize) -> Self {
+        let by_slot = (0..connections).map(|_| None).collect();
+        Self { calls: 0, to, source, by_slot }
+    }
+
+    /// Begins to connect.
+    pub(super) fn open(&mut self, slot: usize) -> Result<&OwnedFd, Errno> {
+        self.calls += dial::calls(self.source.is_some()) + 1;
+        let fd = dial::socket_to(self.to, self.source)?;
+        dial::begin(&fd, self.to)?;
+        Ok(self.by_slot[slot].insert(fd))
+    }
+
+    /// How the connection that was begun has ended.
+    pub(super) fn outcome(&mut self, slot: usize) -> Result<(), Errno> {
+        self.calls += 1;
+        self.by_slot[slot].as_ref().map_or(Err(Errno::EBADF), dial::outcome)
+    }
+
+    /// The descriptor; -1 where there is none, which every call refuses with `EBADF`.
+    #[inline]
+    pub(super) fn fd(&self, slot: usize) -> RawFd {
+        self.by_slot[slot].as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+
+    pub(super) fn get(&self, slot: usize) -> Option<&OwnedFd> {
+        self.by_slot[slot].as_ref()
+    }
+
+    pub(super) fn close(&mut self, slot: usize) {
+        if self.by_slot[slot].take().is_some() {
+            self.calls += 1;
+        }
+    }
+
+    /// Gives all away, open.
+    pub(super) fn take(&mut self) -> Vec<OwnedFd> {
+        self.by_slot.iter_mut().filter_map(Option::take).collect()
+    }
+}

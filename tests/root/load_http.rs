@@ -1,0 +1,77 @@
+//! `load http` where the host itself is short of something: a network namespace of its own is made short of it.
+
+use std::process::{Command, Output};
+
+use crate::bed::may_run;
+
+const RXPATH: &str = env!("CARGO_BIN_EXE_rxpath");
+
+/// Runs a script of the shell in a network namespace that has a loopback device and nothing else.
+fn in_namespace(script: &str) -> Output {
+    Command::new("unshare")
+        .args(["--net", "sh", "-ec", &format!("ip link set lo up; {script}")])
+        .output()
+        .unwrap()
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Starts our own server in the background, waits for its port, and runs a load against it.
+fn served(before: &str, load: &str) -> String {
+    format!(
+        "{before}
+        {RXPATH} serve http 127.0.0.1:8080 >/dev/null & server=$!
+        trap 'kill $server' EXIT
+        for try in $(seq 200); do
+            if ss -Hltn sport = :8080 | grep -q LISTEN; then break; fi
+            sleep 0.05
+        done
+        {RXPATH} load http http://127.0.0.1:8080/ {load} --json"
+    )
+}
+
+#[test]
+fn exhausted_ports_are_told_with_the_range_and_the_way_out() {
+    if !may_run() {
+        return;
+    }
+    let few = "sysctl -qw net.ipv4.ip_local_port_range='40000 40007'";
+    let output = in_namespace(&served(few, "-c 16 -d 500ms"));
+    let answer = json(&output);
+    let result = &answer["result"];
+    // The port of the first try is in TIME_WAIT or the server's already.
+    assert!(result["requests_total"].as_u64().unwrap() > 0, "{answer}");
+    assert!(
+        result["error_causes_total"]["connect EADDRNOTAVAIL"].as_u64().unwrap() > 0,
+        "{answer}"
+    );
+    let warnings = answer["warnings"].as_array().unwrap();
+    let told = warnings.iter().find(|warning| warning["code"] == "ports-exhausted").unwrap();
+    assert!(told["cause"].as_str().unwrap().contains("40000 to 40007: 8 ports"), "{told}");
+    assert!(told["cure"].as_str().unwrap().contains("--source"), "{told}");
+}
+
+#[test]
+fn another_source_address_has_ports_of_its_own() {
+    if !may_run() {
+        return;
+    }
+    let few = "sysctl -qw net.ipv4.ip_local_port_range='40000 40007'";
+    let output = in_namespace(&served(few, "-c 6 -n 600 --source 127.0.0.5"));
+    assert_eq!(json(&output)["result"]["requests_total"], 600);
+}
+
+#[test]
+fn a_host_without_a_route_is_told_at_once() {
+    if !may_run() {
+        return;
+    }
+    let output = in_namespace(&format!("exec {RXPATH} load http http://192.0.2.1/"));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.starts_with("rxpath: connect 192.0.2.1:80: Network is unreachable"), "{text}");
+    assert!(text.contains("ip route get 192.0.2.1"), "{text}");
+}
