@@ -1,10 +1,27 @@
 #!/bin/sh
-# Speed against real peers, interleaved in one run of the lab. Exit 4 on a machine too noisy to tell.
-# Usage: tools/bench.sh [--keep-noisy] [--set key=value ...]
+# Speed against real peers, interleaved in one run of the lab each. Exit 4 on a machine too noisy to tell.
+# Usage: tools/bench.sh [udp|http|tcp ...] [-- options of rxpath run]
 set -eu
 cd "$(dirname "$0")/.."
-for peer in iperf3 trafgen; do
+
+which=
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+	which="$which $1"
+	shift
+done
+[ $# -eq 0 ] || shift
+: "${which:=udp http tcp}"
+
+for peer in iperf3 trafgen nginx wrk sockperf; do
 	command -v "$peer" >/dev/null || { echo "bench: peer $peer is missing: tools/setup.sh bench installs it" >&2; exit 3; }
 done
-echo "peers: $(iperf3 --version | head -n 1), $(trafgen --version 2>/dev/null | head -n 1)"
-exec target/release/rxpath run bench/udp.toml "$@"
+echo "peers: $(iperf3 --version | head -n 1), $(trafgen --version 2>/dev/null | head -n 1)," \
+	"$(nginx -v 2>&1), $(wrk --version 2>&1 | head -n 1), $(sockperf --version 2>&1 | head -n 1)"
+
+status=0
+for bench in $which; do
+	echo "== bench/$bench.toml"
+	# Each runs to its end; the worst exit status is that of the whole.
+	target/release/rxpath run "bench/$bench.toml" "$@" || { now=$?; [ $now -gt $status ] && status=$now; }
+done
+exit $status

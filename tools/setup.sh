@@ -15,7 +15,7 @@ packages() {
 	echo "make make"
 	case $goal in
 	test) echo "nft nftables"; echo "iptables iptables"; echo "chromium chromium"; echo "iperf3 iperf3" ;;
-	bench) echo "iperf3 iperf3"; echo "trafgen netsniff-ng" ;;
+	bench) echo "iperf3 iperf3"; echo "trafgen netsniff-ng"; echo "nginx nginx"; echo "wrk wrk"; echo "sockperf sockperf" ;;
 	esac
 }
 
@@ -26,7 +26,8 @@ if [ -n "$missing" ]; then
 		# One update first: a fresh image has no package lists.
 		apt-get update -qq >&2
 		# shellcheck disable=SC2086  # a list of package names
-		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >&2
+		# RUNLEVEL=1 keeps a package from starting its service: a benchmark wants the program alone.
+		RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >&2
 	else
 		echo "setup: missing: $missing" >&2
 		if have apt-get; then

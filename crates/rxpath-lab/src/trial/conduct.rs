@@ -131,7 +131,7 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     let after = trial.rest("after draining", &|_| true)?;
     let queued_bytes = bed.queued_bytes()?;
     let raw = trial.finish([before, after], between, load, serve)?;
-    Ok(Raw { queued_bytes, window_moved, flow_cpus, ..raw })
+    Ok(Raw { window_moved, queued_bytes, flow_cpus, ..raw })
 }
 
 /// Only of unconnected senders with known source ports: what another socket sees holds for no other.

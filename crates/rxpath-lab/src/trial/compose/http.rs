@@ -5,16 +5,9 @@ use std::collections::BTreeMap;
 use rxpath_record::evidence::Evidence;
 use serde_json::Value;
 
-use super::tcp::{per_second_of_the_client, quantiles};
+use super::tcp::{foreign_times, per_second_of_the_client, quantiles};
 use super::{Spans, running};
 use crate::trial::conduct::Raw;
-
-/// What another client calls the time from request to reply, and what it is here.
-const FOREIGN: [(&str, &str); 3] = [
-    ("load.latency_p50_us", "service_time_p50_us"),
-    ("load.latency_p99_us", "service_time_p99_us"),
-    ("load.latency_mean_us", "service_time_mean_us"),
-];
 
 pub(super) fn metrics(
     evidence: &Evidence,
@@ -29,11 +22,7 @@ pub(super) fn metrics(
     all.insert("achieved_rps".into(), rps);
     quantiles(&raw.load.result, "service_time_us", "service_time", all);
     quantiles(&raw.load.result, "response_time_us", "response_time", all);
-    for (theirs, ours) in FOREIGN {
-        if let Some(value) = all.get(theirs).copied() {
-            all.entry(ours.into()).or_insert(value);
-        }
-    }
+    foreign_times(all);
     let [client, server] = running(evidence);
     for (name, running) in
         [("client_cpu_us_per_request", client), ("server_cpu_us_per_request", server)]

@@ -98,6 +98,22 @@ pub(super) fn quantiles(result: &Value, key: &str, name: &str, all: &mut BTreeMa
     }
 }
 
+/// What a foreign client calls the time from request to reply, and what it is here.
+const FOREIGN: [(&str, &str); 3] = [
+    ("load.latency_p50_us", "service_time_p50_us"),
+    ("load.latency_p99_us", "service_time_p99_us"),
+    ("load.latency_mean_us", "service_time_mean_us"),
+];
+
+/// Puts a foreign client's times beside ours, under our names.
+pub(super) fn foreign_times(all: &mut BTreeMap<String, f64>) {
+    for (theirs, ours) in FOREIGN {
+        if let Some(value) = all.get(theirs).copied() {
+            all.entry(ours.into()).or_insert(value);
+        }
+    }
+}
+
 pub(super) fn metrics(
     variant: &Variant,
     evidence: &Evidence,
@@ -131,10 +147,12 @@ fn stream(evidence: &Evidence, raw: &Raw, spans: &Spans, all: &mut BTreeMap<Stri
 }
 
 fn transactions(evidence: &Evidence, raw: &Raw, spans: &Spans, all: &mut BTreeMap<String, f64>) {
-    let Some(tps) = per_second_of_the_client(raw, spans) else { return };
-    all.insert("achieved_tps".into(), tps);
     quantiles(&raw.load.result, "service_time_us", "service_time", all);
     quantiles(&raw.load.result, "response_time_us", "response_time", all);
+    foreign_times(all);
+    let foreign = all.get("load.mean_tps").copied();
+    let Some(tps) = per_second_of_the_client(raw, spans).or(foreign) else { return };
+    all.insert("achieved_tps".into(), tps);
     let [client, server] = running(evidence);
     for (name, running) in
         [("client_cpu_us_per_transaction", client), ("server_cpu_us_per_transaction", server)]
