@@ -43,6 +43,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     }),
     ("load_order", |bytes| text(bytes, |t| drop(t.parse::<Order>()))),
     ("manifest", |bytes| text(bytes, |t| drop(parse_manifest(t)))),
+    ("model_cases", |bytes| text(bytes, |t| drop(rxpath_model::evaluate(t)))),
     ("netlink_frames", netlink_frames),
     ("netlink_link", |bytes| drop(Link::parse(bytes))),
     ("netlink_qdisc", |bytes| drop(Qdisc::parse(bytes))),

@@ -10,10 +10,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rxpath-host", &["core"]),
     ("rxpath-record", &["stats", "core"]),
     ("rxpath-diagnose", &["record", "stats", "core"]),
+    ("rxpath-model", &["record", "stats", "core"]),
     ("rxpath-load", &["host", "stats", "core"]),
     ("rxpath-report", &["record", "stats", "core"]),
     ("rxpath-lab", &["load", "diagnose", "record", "host", "stats", "core"]),
-    ("rxpath", &["lab", "report", "load", "diagnose", "record", "host", "stats", "core"]),
+    ("rxpath", &["lab", "report", "load", "model", "diagnose", "record", "host", "stats", "core"]),
 ];
 
 /// Direct dependencies on other crates of the workspace, by crate; build and test dependencies count too.

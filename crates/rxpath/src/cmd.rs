@@ -6,6 +6,7 @@ mod conduct;
 mod demo;
 mod list;
 mod load;
+mod model;
 mod report;
 mod run;
 mod schema;
@@ -45,6 +46,8 @@ commands! {
     Serve(serve::ServeCommand),
     /// Send: offer load by schedule or as fast as possible and say where the sender's limit is
     Load(load::LoadCommand),
+    /// Predict: fluid bounds and queueing formulas of the receive path
+    Model(model::ModelCommand),
     /// Remove what a killed run left behind, and nothing else
     Cleanup(cleanup::CleanupCommand),
     /// Print the JSON Schemas of what is written and printed

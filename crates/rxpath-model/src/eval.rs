@@ -1,0 +1,99 @@
+//! Reads a file of cases (`kind`, `inputs`) and computes the outputs that each kind defines.
+//!
+//! Whatever else a case carries, `expected` above all, is not looked at.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use crate::inputs::{Inputs, Problem};
+use crate::kinds;
+
+/// A text that is no file of cases at all.
+#[derive(Debug, Error)]
+pub enum FileError {
+    /// Not JSON.
+    #[error("line {line}, column {column}: not JSON: {why}")]
+    NotJson {
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// What the parser met.
+        why: String,
+    },
+    /// JSON of another shape.
+    #[error(
+        "no list `cases`; a file of cases is {{\"cases\":[{{\"id\":..., \"kind\":..., \"inputs\":{{...}}}}]}}"
+    )]
+    NoCases,
+}
+
+/// One case with what came out of it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Case {
+    /// The case's own name; `#N` (its place in the list, from 0) when it has none.
+    pub id: String,
+    /// The outputs by name; empty when nothing can be computed.
+    pub outputs: Map<String, Value>,
+    /// Why outputs are missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Problem>,
+}
+
+/// All cases of a file, in its order.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Evaluated {
+    /// The cases.
+    pub cases: Vec<Case>,
+}
+
+impl Evaluated {
+    /// The cases with a problem.
+    pub fn problems(&self) -> impl Iterator<Item = (&str, &Problem)> {
+        self.cases.iter().filter_map(|case| Some((case.id.as_str(), case.problem.as_ref()?)))
+    }
+}
+
+/// Evaluates every case of the text of a file.
+pub fn evaluate(text: &str) -> Result<Evaluated, FileError> {
+    let file: Value = serde_json::from_str(text).map_err(|error| FileError::NotJson {
+        line: error.line(),
+        column: error.column(),
+        why: reason(&error),
+    })?;
+    let cases = file.get("cases").and_then(Value::as_array).ok_or(FileError::NoCases)?;
+    Ok(Evaluated { cases: cases.iter().enumerate().map(|(at, case)| one(at, case)).collect() })
+}
+
+/// The parser's words without the place, which is told apart.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.split(" at line ").next().unwrap_or(&text).to_owned()
+}
+
+fn one(at: usize, case: &Value) -> Case {
+    let id = case.get("id").and_then(Value::as_str).map_or_else(|| format!("#{at}"), str::to_owned);
+    let text = |key: &str| case.get(key).and_then(Value::as_str);
+    let refused = |problem| Case { id: id.clone(), outputs: Map::new(), problem: Some(problem) };
+    let Some(kind) = text("kind") else {
+        return refused(Problem::bad("kind", "it is missing or not a text"));
+    };
+    let Some(inputs) = case.get("inputs").and_then(Value::as_object) else {
+        return refused(Problem::bad("inputs", "they are missing or not an object"));
+    };
+    let Some(known) = kinds::ALL.iter().find(|known| known.name == kind) else {
+        return refused(Problem::unknown(kind));
+    };
+    match (known.compute)(&Inputs::new(inputs)) {
+        Ok(outputs) => {
+            let (outputs, problem) = outputs.into_parts();
+            Case { id, outputs, problem }
+        }
+        Err(problem) => refused(problem),
+    }
+}
+
+#[cfg(test)]
+mod tests;

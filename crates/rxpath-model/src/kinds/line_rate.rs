@@ -1,0 +1,47 @@
+//! The packet rate of a full Ethernet link, and how long a ring lasts at it.
+//!
+//! **Source** IEEE 802.3: beside the frame (with its FCS) 8 bytes of preamble and 12 bytes of gap pass.
+
+use serde_json::{Map, Value};
+
+use crate::inputs::{Inputs, Least, Outputs, Problem, number};
+use crate::kinds::Kind;
+use crate::kinds::token_cbr::stalls_ms;
+
+/// The kind.
+pub const KIND: Kind =
+    Kind { name: "line rate and time to exhaust D tokens with no refill", compute };
+
+/// Preamble, start delimiter and inter-frame gap.
+const BESIDE_BYTES: f64 = 20.0;
+
+/// Frames per second on a full link.
+pub fn frames_per_s(rate_bps: f64, frame_bytes: f64) -> f64 {
+    rate_bps / (8.0 * (frame_bytes + BESIDE_BYTES))
+}
+
+/// Descriptors for `stall_ms`, rounded up from one division so that an exact quotient stays exact.
+fn descriptors(rate_bps: f64, frame_bytes: f64, stall_ms: f64) -> u64 {
+    (rate_bps * stall_ms / (8000.0 * (frame_bytes + BESIDE_BYTES))).ceil() as u64
+}
+
+fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+    let ring = |value: &Value| number("ring", value, Least::Zero);
+    let rings: Vec<f64> = inputs.list("ring")?.iter().map(ring).collect::<Result<_, _>>()?;
+    let stalls = stalls_ms(inputs)?;
+    let mut outputs = Outputs::default();
+    for link in inputs.objects("rates")? {
+        let (bits, frame) = (link.positive("rate_bps")?, link.positive("frame_bytes")?);
+        let rate = frames_per_s(bits, frame);
+        let mut one = Map::new();
+        one.insert("pps".into(), rate.into());
+        for ring in &rings {
+            one.insert(format!("t_fill_us_D{ring}"), (ring / rate * 1e6).into());
+        }
+        for stall in &stalls {
+            one.insert(format!("D_for_{stall}ms"), descriptors(bits, frame, *stall).into());
+        }
+        outputs = outputs.value(link.text("name")?, one.into());
+    }
+    Ok(outputs)
+}

@@ -1,0 +1,24 @@
+//! How many datagrams an unread UDP socket holds.
+//!
+//! **Source** `__udp_enqueue_schedule_skb` (net/ipv4/udp.c). Linux 6.18: admitted while the queue with the new
+//! datagram's truesize fits `sk_rcvbuf`, or the queue is empty. Before: admitted while the queue alone fits, which is
+//! one datagram more. `truesize` is the kernel's memory per datagram, not its payload: measure it with SO_MEMINFO.
+
+use crate::inputs::{Inputs, Outputs, Problem};
+use crate::kinds::Kind;
+
+/// The kind.
+pub const KIND: Kind = Kind { name: "UDP socket queue capacity in packets, no reader", compute };
+
+/// Datagrams held by the rule since 6.18.
+pub fn capacity(rcvbuf_bytes: u64, truesize_bytes: u64) -> u64 {
+    (rcvbuf_bytes / truesize_bytes.max(1)).max(1)
+}
+
+fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+    let rcvbuf = inputs.whole("sk_rcvbuf", 0..=1_000_000_000_000)?;
+    let truesize = inputs.whole("truesize", 1..=1_000_000_000_000)?;
+    Ok(Outputs::default()
+        .count("n_new", capacity(rcvbuf, truesize))
+        .count("n_old", rcvbuf / truesize + 1))
+}
