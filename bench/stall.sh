@@ -1,0 +1,38 @@
+#!/bin/sh
+# The open loop against a server that stands still for 100 ms in every second, at 20,000 requests a second.
+# A request due x ms into the stall waits 100 - x ms for its end and then for those before it, which takes under x ms:
+# one in a thousand is due in the first ms, one in a hundred in the first 10. So p99.9 is 99 to 100 ms and p99 is 90
+# to 98 ms, from the first second on. A closed loop sees a hundred of its requests wait, and a p99 without the stall.
+# Exit 1: the percentiles are others. Needs two CPUs that nobody else uses.
+set -eu
+rxpath=${1:-target/release/rxpath}
+addr=127.0.0.1:8099
+
+"$rxpath" serve http $addr --cpu 1 >/dev/null &
+server=$!
+stalls=
+trap 'kill $stalls 2>/dev/null; kill -CONT $server; kill $server' EXIT
+until ss -Hltn sport = :8099 | grep -q LISTEN; do sleep 0.05; done
+
+# Begins of stalls are a second apart by the clock, whatever a stall costs.
+(while :; do
+	sleep "$(date +%N | sed 's/^0*//' | awk '{ printf "%.6f", (1e9 - $1) / 1e9 }')"
+	kill -STOP $server; sleep 0.1; kill -CONT $server
+done) &
+stalls=$!
+
+value() { sed -n "/\"$2\": {/,/}/s/.*\"$3\": \([0-9.]*\).*/\1/p" "$1" | head -n 1; }
+out=$(mktemp)
+status=0
+for seconds in 2 10; do
+	"$rxpath" load http http://$addr/ -c 100 --cpu 0 --rate 20k -d ${seconds}s --json >"$out"
+	awk -v s=$seconds -v p99="$(value "$out" response_time_us p99)" -v p999="$(value "$out" response_time_us p999)" \
+		-v service="$(value "$out" service_time_us p99)" \
+		-v rps="$(sed -n 's/.*"achieved_rps": \([0-9.]*\).*/\1/p' "$out")" 'BEGIN {
+		good = p99 >= 88e3 && p99 <= 98e3 && p999 >= 98e3 && p999 <= 103e3
+		printf "%2d s: %.0f requests/s, response p99 %.1f ms (90 to 98), p99.9 %.1f ms (99 to 100), service p99 %.1f ms: %s\n",
+			s, rps, p99 / 1e3, p999 / 1e3, service / 1e3, good ? "right" : "WRONG"
+		exit !good }' || status=1
+done
+rm -f "$out"
+exit $status
