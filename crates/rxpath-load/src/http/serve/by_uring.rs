@@ -75,6 +75,14 @@ impl UringLoop {
             ended = self.turn();
         }
         self.ring.cancel_all();
+        self.done.clear();
+        self.ring.reap(&mut self.done);
+        // Connections that came with the end are closed here.
+        self.done
+            .iter()
+            .filter(|done| done.data == ACCEPT)
+            .filter_map(Uring::accepted)
+            .for_each(drop);
         ended.map_err(|e| LoadError::io("io_uring_enter", e))?;
         Ok(self.house)
     }

@@ -251,7 +251,7 @@ fn settle(
         reply_bytes: book.len(Kind::Ok),
         max_request_bytes: options.max_request_bytes,
         max_body_bytes: options.max_body_bytes,
-        max_connections_count: wanted,
+        max_connections_count: wanted.min(limit),
         descriptors_limit_count: limit,
         idle_timeout_ns: options.idle_timeout_ns,
         backlog: options.backlog,

@@ -27,7 +27,7 @@ const LINGER_NS: u64 = 2_000_000_000;
 /// Slots that are looked at for idle connections after one wait.
 const SWEEP_SLOTS: usize = 256;
 /// How long accepting rests when there was no room.
-pub(super) const PAUSE_NS: u64 = 100_000_000;
+const PAUSE_NS: u64 = 100_000_000;
 /// Connections of each thread whose NAPI id is read.
 const NAPI_LOOKS: u64 = 64;
 
@@ -280,8 +280,9 @@ impl House {
             timeout = timeout.min(u16::try_from(left).unwrap_or(u16::MAX));
         }
         if let Some(until) = self.paused_until_ns {
-            let left = until.saturating_sub(self.now_ns).div_ceil(1_000_000);
-            timeout = timeout.min(u16::try_from(left).unwrap_or(u16::MAX).max(1));
+            // Past its end it waits for room, which another thread may make.
+            let left = if until > self.now_ns { until - self.now_ns } else { PAUSE_NS };
+            timeout = timeout.min(u16::try_from(left.div_ceil(1_000_000)).unwrap_or(u16::MAX));
         }
         timeout
     }

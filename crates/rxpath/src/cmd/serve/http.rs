@@ -189,7 +189,7 @@ impl Shown for Serve {
             (
                 "connections",
                 format!(
-                    "up to {} ({} descriptors); {}",
+                    "up to {}, RLIMIT_NOFILE is {}; {}",
                     grouped(s.max_connections_count),
                     grouped(s.descriptors_limit_count),
                     match s.idle_timeout_ns {
