@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -69,8 +70,11 @@ impl Server {
         self.next_where(kind, |_| true)
     }
 
+    /// Lines of `--interval` keep coming, so that a wait for one of them ends in any case.
     pub fn next_where(&mut self, kind: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + Duration::from_secs(60);
         loop {
+            assert!(Instant::now() < deadline, "no such line of type {kind} in time");
             let mut line = String::new();
             assert!(self.lines.read_line(&mut line).unwrap() > 0, "no such line of type {kind}");
             let value: Value = serde_json::from_str(&line).unwrap();
@@ -92,6 +96,13 @@ impl Server {
 
     pub fn wait(&mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
+    }
+
+    /// CPU time that it used, in ticks.
+    pub fn cpu_ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     }
 
     /// Most memory it had, in KiB.

@@ -218,10 +218,11 @@ impl Uring {
         self.buffers.show();
     }
 
-    /// Takes all orders back and waits until none is left.
+    /// Takes all orders back and waits until none is left, a second at most.
     pub fn cancel_all(&mut self) {
+        let second = Timespec::new().sec(1);
         // Nothing to cancel is an error for the kernel and none for us.
-        let _ = self.ring.submitter().register_sync_cancel(None, CancelBuilder::any());
+        let _ = self.ring.submitter().register_sync_cancel(Some(second), CancelBuilder::any());
     }
 }
 
