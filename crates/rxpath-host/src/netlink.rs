@@ -10,6 +10,7 @@ pub mod ioctl;
 pub mod link;
 pub mod neigh;
 pub mod qdisc;
+pub mod queues;
 pub mod route;
 pub mod sockdiag;
 pub mod socket;
@@ -17,5 +18,6 @@ pub mod wire;
 
 pub use link::{Link, VethSpec};
 pub use qdisc::{Qdisc, QdiscSpec};
+pub use queues::{QueueAsk, Queues};
 pub use sockdiag::{SkMemInfo, UdpSocket};
 pub use socket::Netlink;

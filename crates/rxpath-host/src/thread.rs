@@ -178,6 +178,11 @@ pub fn set_idle_policy(tid: i32) -> Result<(), HostError> {
     set_policy(tid, libc::SCHED_IDLE, "SCHED_IDLE")
 }
 
+/// Puts thread `tid` into `SCHED_BATCH`: it is taken for a computation that nobody waits for (sched(7)).
+pub fn set_batch_policy(tid: i32) -> Result<(), HostError> {
+    set_policy(tid, libc::SCHED_BATCH, "SCHED_BATCH")
+}
+
 /// Puts thread `tid` back into `SCHED_OTHER`, the policy that every thread has unless told otherwise.
 pub fn set_normal_policy(tid: i32) -> Result<(), HostError> {
     set_policy(tid, libc::SCHED_OTHER, "SCHED_OTHER")

@@ -5,6 +5,7 @@ use std::ops::DerefMut;
 use std::process::{Child, Command};
 
 use rxpath_core::Side;
+use rxpath_host::netlink::Netlink;
 use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::PathFacts;
@@ -14,7 +15,6 @@ use crate::error::LabError;
 
 pub mod filters;
 pub mod flows;
-pub mod hogs;
 pub mod local;
 pub mod napi;
 pub mod netns;
@@ -66,6 +66,9 @@ pub trait Bed {
     ) -> Result<Vec<FlowCpu>, LabError> {
         Ok(Vec::new())
     }
+
+    /// A `sock_diag` socket of one side's namespace.
+    fn sock_diag(&self, side: Side) -> Result<Netlink, LabError>;
 
     /// What was changed to make it.
     fn changes(&self) -> &[Change];

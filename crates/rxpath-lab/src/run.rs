@@ -23,6 +23,7 @@ use rxpath_record::environment::Environment;
 use rxpath_record::event::{Event, What};
 use rxpath_record::manifest::{Grade, Manifest, Status, Trial};
 use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA, RunWriter, run_id};
+use rxpath_record::samples::TrialSamples;
 use rxpath_record::verdict::PairedTrial;
 
 use self::progress::Progress;
@@ -290,6 +291,7 @@ impl Running<'_> {
         let job = Job {
             variant,
             files: &files,
+            owner: self.owner.as_ref(),
             trials: &self.resolved.trials,
             exe: self.options.exe,
             stop: self.options.stop,
@@ -311,6 +313,11 @@ impl Running<'_> {
             self.writer.event(&event)?;
         }
         self.histograms(number.trial, &raw)?;
+        if let Some(samples) = &raw.samples {
+            let variant = variant.name.clone();
+            let named = TrialSamples { trial: number.trial, variant, ..samples.clone() };
+            self.writer.samples(&named)?;
+        }
         compose(number, variant, bed.as_ref(), raw)
     }
 

@@ -2,6 +2,7 @@
 //!
 //! The ledger spans the whole trial from rest to rest; rates use the measured window inside it.
 
+pub mod background;
 pub mod compose;
 pub mod conduct;
 pub mod evidence;
@@ -13,6 +14,7 @@ pub mod observe;
 pub mod peer;
 pub mod phase;
 pub mod program;
+mod sampler;
 mod start;
 mod waiting;
 pub mod window;

@@ -10,5 +10,6 @@ pub mod evidence;
 pub mod ledger;
 pub mod manifest;
 pub mod run;
+pub mod samples;
 pub mod schema;
 pub mod verdict;

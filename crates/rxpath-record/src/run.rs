@@ -4,6 +4,7 @@
 //! RUN/manifest.json     what was asked, run and found; replaced whole after each trial
 //! RUN/environment.json  host facts, each ok, absent or denied
 //! RUN/events.jsonl      what happened, one line each, appended while the run goes on
+//! RUN/samples.jsonl.gz  queues over time, one line per trial
 //! RUN/histograms/*.hlog HDR V2 logs
 //! RUN/report.html       made from the others
 //! ```
@@ -28,6 +29,8 @@ pub const MANIFEST: &str = "manifest.json";
 pub const ENVIRONMENT: &str = "environment.json";
 /// File name of the events.
 pub const EVENTS: &str = "events.jsonl";
+/// File name of the samples.
+pub const SAMPLES: &str = "samples.jsonl.gz";
 /// Directory of the histograms.
 pub const HISTOGRAMS: &str = "histograms";
 /// File name of the report; made from the run, so not among its checksums.

@@ -3,6 +3,7 @@
 mod cpu;
 mod over_time;
 mod per_variant;
+mod sampled;
 mod sockets;
 
 use crate::page::part::Figure;
@@ -23,6 +24,7 @@ pub(crate) fn all(run: &Run) -> Vec<Figure> {
         over_time::rates(run),
         sockets::split(run),
         over_time::queues(run),
+        sampled::queues(run),
         cpu::time(run),
     ]
     .into_iter()

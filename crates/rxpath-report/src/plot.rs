@@ -100,6 +100,8 @@ pub(crate) struct Curve {
     pub width: f64,
     /// `stroke-dasharray`; empty = solid.
     pub dash: String,
+    /// Whether the area below it is filled.
+    pub fill: bool,
 }
 
 /// A set of equal markers.
@@ -166,6 +168,8 @@ pub(crate) struct Chart {
     pub marks: Vec<Mark>,
     /// A stretch of x that is set off (the measured window).
     pub window: Option<(f64, f64)>,
+    /// Further stretches of x that are set off.
+    pub shades: Vec<(f64, f64)>,
 }
 
 /// The chart as an SVG element to be placed into the page.
@@ -184,11 +188,12 @@ fn curve(curve: &Curve) -> LinePlot {
     } else {
         LineStyle::Custom(curve.dash.clone())
     };
-    LinePlot::new()
+    let line = LinePlot::new()
         .with_data(curve.points.clone())
         .with_color(curve.colour.as_str())
         .with_stroke_width(curve.width)
-        .with_line_style(style)
+        .with_line_style(style);
+    if curve.fill { line.with_fill() } else { line }
 }
 
 fn dots(dots: &Dots) -> ScatterPlot {
@@ -241,7 +246,7 @@ fn layout(chart: &Chart) -> Layout {
     } else {
         layout = layout.with_y_categories(chart.rows.iter().map(|name| literal(name)).collect());
     }
-    if let Some((from, to)) = chart.window {
+    for (from, to) in chart.window.iter().chain(&chart.shades).copied() {
         let region = ShadedRegion::vertical(from, to).with_color("var(--window)").with_opacity(1.0);
         layout = layout.with_shaded_region(region);
     }
@@ -273,6 +278,7 @@ fn grid(chart: &Chart) -> Vec<Curve> {
         colour: "var(--grid)".into(),
         width: 1.0,
         dash: String::new(),
+        fill: false,
     };
     let ticks = chart.x.ticks(about(chart.size.0));
     ticks.into_iter().filter(|at| *at > chart.x.range.0).map(line).collect()
@@ -347,10 +353,12 @@ mod tests {
                 colour: COLOURS[0].into(),
                 width: 2.0,
                 dash: DASHES[1].into(),
+                fill: false,
             }],
             dots: vec![],
             marks: vec![],
             window: Some((2.0, 8.0)),
+            shades: vec![],
         }
     }
 

@@ -4,6 +4,7 @@ use rxpath_record::environment::Environment;
 use rxpath_record::event::Event;
 use rxpath_record::manifest::{Manifest, Status, Trial, VariantSummary};
 use rxpath_record::run::RunReader;
+use rxpath_record::samples::TrialSamples;
 
 /// One run as far as it is readable.
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub struct Run {
     pub(crate) environment: Option<Environment>,
     /// The whole lines of `events.jsonl`.
     pub(crate) events: Vec<Event>,
+    /// Queues over time, one entry per sampled trial.
+    pub(crate) samples: Vec<TrialSamples>,
     /// What could not be read, what was changed by hand, what is missing: one sentence each, shown at the top.
     pub(crate) problems: Vec<String>,
 }
@@ -33,6 +36,7 @@ impl From<RunReader> for Run {
             manifest: reader.manifest,
             environment: reader.environment,
             events: reader.events,
+            samples: reader.samples,
             problems,
         }
     }

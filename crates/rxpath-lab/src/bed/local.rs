@@ -15,7 +15,6 @@ use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::{Link, PathFacts};
 
-use super::hogs::Hogs;
 use super::{Bed, Change, Started};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
@@ -29,7 +28,6 @@ pub struct LocalBed {
     v6: bool,
     reader: RefCell<Reader>,
     route: RefCell<Netlink>,
-    _hogs: Hogs,
 }
 
 impl LocalBed {
@@ -58,7 +56,6 @@ impl LocalBed {
             v6: lab.ipv6,
             reader: RefCell::new(Reader::all(&Root::host())),
             route: RefCell::new(Netlink::route()?),
-            _hogs: Hogs::start(&lab.hogs)?,
         })
     }
 
@@ -114,6 +111,10 @@ impl Bed for LocalBed {
         let child =
             command.spawn().map_err(|source| LabError::Start { path: path.into(), source })?;
         Ok(Box::new(Box::new(child)))
+    }
+
+    fn sock_diag(&self, _side: Side) -> Result<Netlink, LabError> {
+        Ok(Netlink::sock_diag()?)
     }
 
     fn changes(&self) -> &[Change] {

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::Command;
 
 use rxpath_core::Side;
-use rxpath_host::netlink::QdiscSpec;
+use rxpath_host::netlink::{Netlink, QdiscSpec};
 use rxpath_host::nft::Droppers;
 use rxpath_host::snapshot::Reader;
 use rxpath_host::{HostError, Namespace, Owner, Root, thread};
@@ -18,7 +18,6 @@ use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::{Link, PathFacts};
 use rxpath_record::manifest::FlowCpu;
 
-use super::hogs::Hogs;
 use super::{Bed, Change, Started, filters, flows, napi};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
@@ -41,7 +40,7 @@ const QUIET_IPV6: [(&str, &str); 6] = [
     ("mldv2_unsolicited_report_interval", "10"),
 ];
 
-/// The bed. Dropping it ends the hogs and deletes both namespaces.
+/// The bed. Dropping it deletes both namespaces.
 pub struct NetnsBed {
     tx: Namespace,
     rx: Namespace,
@@ -51,7 +50,6 @@ pub struct NetnsBed {
     readers: RefCell<Readers>,
     droppers: [Droppers; 2],
     napi_threads: BTreeSet<i32>,
-    hogs: RefCell<Hogs>,
 }
 
 struct Readers {
@@ -87,7 +85,6 @@ impl NetnsBed {
         let reader = |ns: &Namespace| ns.run(|inside| Reader::protocols(&inside.root()));
         let readers =
             Readers { tx: reader(&tx)?, rx: reader(&rx)?, machine: Reader::softnet(&Root::host()) };
-        let hogs = Hogs::start(&lab.hogs)?;
         Ok(Self {
             tx,
             rx,
@@ -97,7 +94,6 @@ impl NetnsBed {
             readers: RefCell::new(readers),
             droppers,
             napi_threads,
-            hogs: RefCell::new(hogs),
         })
     }
 
@@ -281,7 +277,6 @@ impl Bed for NetnsBed {
     }
 
     fn calm(&self) -> Result<(), LabError> {
-        self.hogs.replace(Hogs::default());
         if self.lab.napi_idle {
             // Others on the machine may keep its CPU busy as well.
             for tid in &self.napi_threads {
@@ -296,6 +291,12 @@ impl Bed for NetnsBed {
             return Ok(0);
         }
         Ok(self.tx.run(|inside| inside.queued_bytes(DEVICE))??)
+    }
+
+    fn sock_diag(&self, side: Side) -> Result<Netlink, LabError> {
+        let ns = if side == Side::Tx { &self.tx } else { &self.rx };
+        // A socket belongs to the namespace of the thread that opened it, wherever it is used then.
+        Ok(ns.run(|_| Netlink::sock_diag())??)
     }
 
     fn changes(&self) -> &[Change] {

@@ -30,6 +30,7 @@ pub(super) fn variant(
     topology(reader, lab)?;
     napi(reader, lab)?;
     receiver(reader)?;
+    background(reader)?;
     for (side, workload) in ["serve", "load"].into_iter().zip(sides) {
         program(reader, side)?;
         threads(reader, side, workload)?;
@@ -80,8 +81,8 @@ fn topology(reader: &Reader<'_>, lab: &Lab) -> Result<(), Flaw> {
     if lab.topology == Topology::Netns {
         return Ok(());
     }
-    let free = ["lab.ipv6", "lab.hogs"];
-    let setting = reader.merged.keys().find(|key| key.starts_with("lab.") && !free.contains(key));
+    let changes = |key: &&&str| key.starts_with("lab.") && **key != "lab.ipv6";
+    let setting = reader.merged.keys().find(changes);
     match setting {
         Some(key) => Err(flaw(
             reader,
@@ -128,6 +129,18 @@ fn receiver(reader: &Reader<'_>) -> Result<(), Flaw> {
         if reader.get(key).is_some() && reader.get(other).is_none() {
             let wrong = format!("`{key}` says nothing without `{other}`");
             return Err(flaw(reader, key, wrong, format!("set {other} too")));
+        }
+    }
+    Ok(())
+}
+
+/// Each of these needs something that runs beside the workload.
+fn background(reader: &Reader<'_>) -> Result<(), Flaw> {
+    let any = ["background.hogs", "background.command"].iter().any(|key| reader.get(key).is_some());
+    for key in ["background.cpus", "background.nice", "background.policy"] {
+        if reader.get(key).is_some() && !any {
+            let wrong = format!("`{key}` is about background load and there is none");
+            return Err(flaw(reader, key, wrong, "set background.hogs or background.command"));
         }
     }
     Ok(())

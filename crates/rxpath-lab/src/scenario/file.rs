@@ -60,9 +60,21 @@ pub(super) struct CompareFile {
 /// Largest number of variants after sweeps are expanded.
 const MAX_VARIANTS: usize = 200;
 
-const TOP: [&str; 12] = [
-    "name", "question", "expected", "hidden", "topology", "lab", "serve", "load", "variant",
-    "sweep", "compare", "trials",
+const TOP: [&str; 14] = [
+    "name",
+    "question",
+    "expected",
+    "hidden",
+    "topology",
+    "lab",
+    "background",
+    "observe",
+    "serve",
+    "load",
+    "variant",
+    "sweep",
+    "compare",
+    "trials",
 ];
 
 /// Parses the text of a scenario file. `origin` is what errors call it, `stem` its name without ending.
@@ -146,7 +158,7 @@ fn read_variants(entry: &Entry, variants: &mut Vec<VariantFile>) -> Result<(), F
                 "name" | "from" | "what" => {}
                 section if SECTIONS.contains(&section) => read_section(section, entry, &mut own)?,
                 _ => {
-                    let known = ["name", "what", "from", "topology", "lab", "serve", "load"];
+                    let known = [&["name", "what", "from"], SECTIONS.as_slice()].concat();
                     return Err(unknown(entry, "a variant", &known));
                 }
             }
@@ -188,7 +200,7 @@ fn read_sweep(entry: &Entry, file: &mut ScenarioFile) -> Result<(), Flaw> {
             return Err(Flaw::new(
                 &entry.at,
                 wrong,
-                "sweep a key of lab, serve or load: serve.batch",
+                "sweep a key of lab, background, serve or load: serve.batch",
             ));
         }
         let key = find(&name).ok_or_else(|| {

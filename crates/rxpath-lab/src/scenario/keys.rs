@@ -106,13 +106,20 @@ pub(super) const KEYS: &[Key] = &[
     key("lab.threaded", Kind::Bool, "NAPI of the receiver's end in a kernel thread"),
     key("lab.napi_cpu", Kind::OneCpu, "CPU that the NAPI threads are pinned to"),
     key("lab.napi_idle", Kind::Bool, "NAPI threads run as SCHED_IDLE (starves the ring on purpose)"),
-    key("lab.hogs", Kind::Cpus, "CPUs with a busy loop at normal priority"),
     key("lab.sysctl_rx", Kind::Names, "sysctls of the receiver's namespace"),
     key("lab.sysctl_tx", Kind::Names, "sysctls of the sender's namespace"),
     key("lab.nft_rx", Kind::Text, "nftables ruleset of the receiver's namespace"),
     key("lab.nft_tx", Kind::Text, "nftables ruleset of the sender's namespace"),
     key("lab.iptables_rx", Kind::Lines, "iptables command lines (without the word) of the receiver's namespace"),
     key("lab.qdisc_tx", Kind::Qdisc, "queueing discipline of the sender's end"),
+
+    key("background.hogs", Kind::Int(0, 1024), "busy loops beside the workload, or copies of background.command"),
+    key("background.command", Kind::Command, "a command instead of the busy loop"),
+    key("background.cpus", Kind::Cpus, "CPUs that they take turns on; empty = anywhere"),
+    key("background.nice", Kind::Signed(-20, 19), "their nice value"),
+    key("background.policy", Kind::Choice(&["other", "batch", "idle"]), "their scheduler class"),
+
+    key("observe.sample_interval", Kind::Nanos(0, S), "time from sample to sample of the sockets' queues; 0 = none"),
 
     key("serve.protocol", Kind::Choice(Protocol::WORDS), "what both sides speak (not an option)"),
     key("serve.absent", Kind::Bool, "nothing listens (not an option)"),

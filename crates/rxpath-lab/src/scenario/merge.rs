@@ -11,7 +11,8 @@ use super::value::{Setting, Value, check};
 pub(super) type Overlay = BTreeMap<&'static str, Setting>;
 
 /// Sections that a variant and the base have in common.
-pub(super) const SECTIONS: [&str; 4] = ["topology", "lab", "serve", "load"];
+pub(super) const SECTIONS: [&str; 6] =
+    ["topology", "lab", "background", "observe", "serve", "load"];
 
 /// Reads one section's table into an overlay.
 pub(super) fn read_section(section: &str, entry: &Entry, into: &mut Overlay) -> Result<(), Flaw> {

@@ -71,6 +71,8 @@ fn resolve_variant(
     let merged = lay(base, &made.over);
     let mut reader = Reader { merged: &merged, places, not_available: None, warnings: Vec::new() };
     let lab = reader.lab()?;
+    let background = reader.background()?;
+    let sample_interval = reader.sample_interval();
     let serve = reader.serve()?;
     let load = reader.load()?;
     check::variant(&mut reader, &lab, [&serve, &load])?;
@@ -90,7 +92,17 @@ fn resolve_variant(
     if let (Some(value), false) = (settings.get_mut("lab.rps_cpus"), lab.rps_cpus.is_empty()) {
         *value = lab.rps_cpus.to_string().into();
     }
-    Ok(Variant { name: made.name, what: made.what, settings, not_available, lab, serve, load })
+    Ok(Variant {
+        name: made.name,
+        what: made.what,
+        settings,
+        not_available,
+        lab,
+        background,
+        sample_interval,
+        serve,
+        load,
+    })
 }
 
 /// The keys in which a variant differs from the base, with its values as they were written.

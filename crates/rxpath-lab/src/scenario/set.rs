@@ -50,6 +50,10 @@ fn instead(path: &str) -> String {
     }
     match nearest(path, KEYS.iter().map(|key| key.name)) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => "keys begin with topology., lab., serve., load., trials. or variant.NAME.".into(),
+        None => {
+            "keys begin with topology., lab., background., observe., serve., load., trials. or \
+                 variant.NAME."
+                .into()
+        }
     }
 }

@@ -42,6 +42,10 @@ pub struct Variant {
     pub not_available: Option<String>,
     /// The lab around the workloads.
     pub lab: Lab,
+    /// What runs beside them.
+    pub background: Background,
+    /// Time from sample to sample of the queues; zero = no samples.
+    pub sample_interval: Nanos,
     /// The receiving side.
     pub serve: Workload,
     /// The sending side.
@@ -95,8 +99,6 @@ pub struct Lab {
     pub napi_cpu: Option<u32>,
     /// Scheduler policy of the NAPI threads is `SCHED_IDLE` (to starve a ring on purpose).
     pub napi_idle: bool,
-    /// CPUs with a busy loop at normal priority for the whole trial.
-    pub hogs: CpuList,
     /// sysctls of the receiver's namespace.
     pub sysctl_rx: BTreeMap<String, String>,
     /// sysctls of the sender's namespace.
@@ -109,6 +111,35 @@ pub struct Lab {
     pub iptables_rx: Vec<String>,
     /// Queueing discipline of the sender's end.
     pub qdisc_tx: Option<Qdisc>,
+}
+
+/// Load beside the workload.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Background {
+    /// Busy loops, or copies of `command` when there is one.
+    pub hogs: u32,
+    /// What runs instead of a busy loop.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// CPUs that they take turns on; empty = wherever the scheduler puts them.
+    pub cpus: CpuList,
+    /// Their nice value.
+    pub nice: i32,
+    /// Their scheduler class.
+    pub policy: Policy,
+}
+
+/// A scheduler class without privileges over others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// `SCHED_OTHER`.
+    #[default]
+    Other,
+    /// `SCHED_BATCH`.
+    Batch,
+    /// `SCHED_IDLE`.
+    Idle,
 }
 
 /// A queueing discipline of the sender's end.
@@ -207,6 +238,14 @@ impl Workload {
         match self {
             Self::Own(own) => &own.cpus,
             Self::External(external) => &external.cpus,
+        }
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        match self {
+            Self::Own(own) => own.port,
+            Self::External(external) => external.port,
         }
     }
 

@@ -8,13 +8,18 @@ use super::error::Flaw;
 use super::keys::KEYS;
 use super::merge::Overlay;
 use super::place::{Misplaced, Places};
-use super::spec::{Datagrams, External, Lab, Own, Parser, Protocol, Topology, Trials, Workload};
+use super::spec::{
+    Background, Datagrams, External, Lab, Own, Parser, Policy, Protocol, Topology, Trials, Workload,
+};
 use super::value::{Setting, Value};
 
 /// Port of the published experiments.
 const PORT: u16 = 4321;
 /// Payload of the published experiments, bytes.
 const SIZE: u64 = 32;
+
+/// A thousand samples a second.
+const SAMPLE_INTERVAL: Nanos = Nanos::from_millis(1);
 
 /// Keys of `[serve]` and `[load]` that are no command-line options.
 const NOT_OPTIONS: [&str; 7] =
@@ -113,7 +118,6 @@ impl Reader<'_> {
             threaded: self.truth("lab.threaded", false),
             napi_cpu: self.cpus("lab.napi_cpu")?.as_slice().first().copied(),
             napi_idle: self.truth("lab.napi_idle", false),
-            hogs: self.cpus("lab.hogs")?,
             sysctl_rx: self.names("lab.sysctl_rx"),
             sysctl_tx: self.names("lab.sysctl_tx"),
             nft_rx: self.text("lab.nft_rx").map(str::to_owned),
@@ -124,6 +128,32 @@ impl Reader<'_> {
                 _ => None,
             },
         })
+    }
+
+    /// What runs beside the workload. A command alone means one copy of it.
+    pub fn background(&mut self) -> Result<Background, Flaw> {
+        let command = self.lines("background.command");
+        let hogs = self.number("background.hogs").unwrap_or(u64::from(!command.is_empty()));
+        Ok(Background {
+            hogs: hogs as u32,
+            command,
+            cpus: self.cpus("background.cpus")?,
+            nice: self.signed("background.nice"),
+            policy: match self.text("background.policy") {
+                Some("batch") => Policy::Batch,
+                Some("idle") => Policy::Idle,
+                _ => Policy::Other,
+            },
+        })
+    }
+
+    /// Time between two samples of the queues.
+    pub fn sample_interval(&self) -> Nanos {
+        self.number("observe.sample_interval").map_or(SAMPLE_INTERVAL, Nanos)
+    }
+
+    fn signed(&self, key: &str) -> i32 {
+        self.text(key).and_then(|text| text.parse().ok()).unwrap_or(0)
     }
 
     /// The receiving side.

@@ -4,15 +4,20 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use rxpath_core::{Nanos, Warning};
+use rxpath_core::{Nanos, Side, Warning};
+use rxpath_host::Owner;
+use rxpath_host::netlink::QueueAsk;
 use rxpath_record::counters::{Moved, Snapshot};
 use rxpath_record::manifest::FlowCpu;
+use rxpath_record::samples::TrialSamples;
 use serde_json::Value;
 
+use super::background::Background;
 use super::kernel_lines::Watcher;
 use super::line::Line;
 use super::observe::{Between, Mark, Ours};
 use super::peer::Peer;
+use super::sampler::{Sampler, Target};
 use super::{phase, start, waiting, window};
 use crate::bed::Bed;
 use crate::clock::monotonic_ns;
@@ -42,6 +47,8 @@ pub struct Job<'a> {
     pub files: &'a Path,
     /// Set by a signal.
     pub stop: &'a AtomicBool,
+    /// Who the processes of the background belong to.
+    pub owner: Option<&'a Owner>,
 }
 
 /// Everything a trial leaves behind; nothing is judged yet.
@@ -56,6 +63,8 @@ pub struct Raw {
     pub queued_bytes: u64,
     /// CPU of each flow's receive softirq, where it can be found out.
     pub flow_cpus: Vec<FlowCpu>,
+    /// Queues over time, when they were sampled.
+    pub samples: Option<TrialSamples>,
     /// The sending side.
     pub load: SideRaw,
     /// The receiving side.
@@ -90,6 +99,7 @@ struct Trial<'a> {
     load: Box<dyn Peer + 'a>,
     serve: Option<Box<dyn Peer + 'a>>,
     watcher: Watcher<'a>,
+    background: Background,
     warnings: Vec<Warning>,
 }
 
@@ -109,17 +119,24 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     }
     let mut load = start::load(job, bed)?;
     load.wait_ready(READY_LIMIT, job.stop)?;
-    let mut trial = Trial { job, bed, load, serve, watcher, warnings: Vec::new() };
+    let background = Background::default();
+    let mut trial = Trial { job, bed, load, serve, watcher, background, warnings: Vec::new() };
     let before = trial.rest("before the load", &|_| true)?;
+    trial.background = Background::start(&job.variant.background, job.owner)?;
     begin("ramp");
     let ramp_end = trial.start()?;
     trial.pass(ramp_end, "ramp")?;
     begin("settle");
     trial.settle(ramp_end)?;
     begin("measure");
+    let sampler = trial.sampler()?;
     let (between, window_moved) = trial.measure()?;
+    let samples = sampler.map(Sampler::finish);
+    trial.say_background();
     begin("drain");
     let load = trial.load.stop(RESULT_LIMIT + own_length(job), job.stop)?;
+    // What starves queues would keep them from running empty.
+    trial.background = Background::default();
     trial.bed.calm()?;
     let empty = |now: &Snapshot| waiting::nothing(job.variant, bed, &load, [&before, now]);
     trial.rest("after the load", &empty)?;
@@ -131,7 +148,7 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     let after = trial.rest("after draining", &|_| true)?;
     let queued_bytes = bed.queued_bytes()?;
     let raw = trial.finish([before, after], between, load, serve)?;
-    Ok(Raw { window_moved, queued_bytes, flow_cpus, ..raw })
+    Ok(Raw { queued_bytes, window_moved, flow_cpus, samples, ..raw })
 }
 
 /// Only of unconnected senders with known source ports: what another socket sees holds for no other.
@@ -219,12 +236,50 @@ impl Trial<'_> {
     fn measure(&mut self) -> Result<(Between, Moved), LabError> {
         let mut leaders = vec![self.load.ids().0 as i32];
         leaders.extend(self.serve.as_ref().map(|serve| serve.ids().0 as i32));
-        let ours = Ours::with_children(std::process::id() as i32, &leaders);
+        let mut ours = Ours::with_children(std::process::id() as i32, &leaders);
+        ours.pids.extend(self.background.pids());
         let from = Mark::take(&ours);
         let first = self.bed.snapshot();
         self.pass(from.t_ns + self.job.trials.measure.0, "measure")?;
         let last = self.bed.snapshot();
         Ok((Between::marks(&from, &Mark::take(&ours), &ours), last.since(&first)))
+    }
+
+    /// Starts the sampler, unless the scenario wants none.
+    fn sampler(&self) -> Result<Option<Sampler>, LabError> {
+        let variant = self.job.variant;
+        let interval_ns = variant.sample_interval.0;
+        if interval_ns == 0 {
+            return Ok(None);
+        }
+        let (tcp, v6) = (variant.protocol().over_tcp(), variant.lab.ipv6);
+        let port = variant.serve.port();
+        let rx = QueueAsk { tcp, v6, local_port: port, remote_port: 0 };
+        let tx = QueueAsk { tcp, v6, local_port: 0, remote_port: port };
+        let mut sockets = vec![(Side::Rx, self.bed.sock_diag(Side::Rx)?, rx)];
+        if tcp {
+            sockets.push((Side::Tx, self.bed.sock_diag(Side::Tx)?, tx));
+        }
+        let threads = |peer: &dyn Peer| {
+            let (pid, tids) = peer.ids();
+            let tids = if tids.is_empty() { &[pid as i32] } else { tids };
+            tids.iter().map(|tid| (pid as i32, *tid)).collect::<Vec<_>>()
+        };
+        let mut all = vec![(Side::Tx, threads(self.load.as_ref()))];
+        all.extend(self.serve.as_deref().map(|serve| (Side::Rx, threads(serve))));
+        Ok(Some(Sampler::start(Target { interval_ns, sockets, threads: all })))
+    }
+
+    /// Whether the background ran to the end, and whether the reader's nice acts against it.
+    fn say_background(&mut self) {
+        let variant = self.job.variant;
+        let Some(serve) = &self.serve else { return };
+        let nice = variant.serve.own().map_or(0, |own| {
+            let at = own.options.iter().position(|word| word == "--nice");
+            at.and_then(|at| own.options.get(at + 1)?.parse().ok()).unwrap_or(0)
+        });
+        let reader = serve.ids().0 as i32;
+        self.warnings.extend(self.background.warnings(&variant.background, reader, nice));
     }
 
     fn rest(
@@ -271,6 +326,7 @@ impl Trial<'_> {
             window_moved,
             queued_bytes,
             flow_cpus,
+            samples: None,
             load,
             serve: serve_side,
             warnings,

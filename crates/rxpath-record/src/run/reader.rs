@@ -4,17 +4,21 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use flate2::read::MultiGzDecoder;
 use rxpath_core::envelope::schema_id;
 
 use super::problem::{Problem, RunError};
 use super::writer::sha256;
-use super::{ENVIRONMENT, EVENTS, MAJOR, MANIFEST, salvage};
+use super::{ENVIRONMENT, EVENTS, MAJOR, MANIFEST, SAMPLES, salvage};
 use crate::environment::Environment;
 use crate::event::{Event, What};
 use crate::manifest::{Manifest, Status};
+use crate::samples::TrialSamples;
 
 /// Longest event line; the writer's largest are some kilobytes.
 const MAX_LINE_BYTES: u64 = 16 << 20;
+/// Longest line of samples: an hour at 1 kHz of some dozen series.
+const MAX_SAMPLES_BYTES: u64 = 1 << 30;
 /// Problems listed one by one for the events; the rest is counted.
 const MAX_LISTED: usize = 20;
 
@@ -29,6 +33,8 @@ pub struct RunReader {
     pub environment: Option<Environment>,
     /// The events that were readable, in the order of the file.
     pub events: Vec<Event>,
+    /// Queues over time, one entry for each trial that was sampled.
+    pub samples: Vec<TrialSamples>,
     /// What could not be read, was cut or contradicts itself.
     pub problems: Vec<Problem>,
 }
@@ -58,7 +64,8 @@ impl RunReader {
         let events = events(&directory, &mut problems);
         let manifest = manifest(&directory, &events, &mut problems);
         let environment = environment(&directory, &mut problems);
-        let mut run = Self { directory, manifest, environment, events, problems };
+        let samples = samples(&directory, &mut problems);
+        let mut run = Self { directory, manifest, environment, events, samples, problems };
         run.check_files();
         run.problems.extend(contradictions(&run.manifest));
         run.check_end();
@@ -200,6 +207,33 @@ fn text(directory: &Path, name: &str, problems: &mut Vec<Problem>) -> Option<Str
             None
         }
     }
+}
+
+/// The whole lines of `samples.jsonl.gz`; none when there is no such file.
+fn samples(directory: &Path, problems: &mut Vec<Problem>) -> Vec<TrialSamples> {
+    let Ok(file) = File::open(directory.join(SAMPLES)) else { return Vec::new() };
+    let mut all = Vec::new();
+    let mut lines = BufReader::new(MultiGzDecoder::new(file));
+    for at in 1.. {
+        let mut line = Vec::new();
+        match lines.by_ref().take(MAX_SAMPLES_BYTES).read_until(b'\n', &mut line) {
+            Ok(0) => break,
+            Ok(_) => match serde_json::from_slice(&line) {
+                Ok(trial) => all.push(trial),
+                Err(error) => {
+                    let text = format!("cannot be read: {error}: not read from here on");
+                    problems.push(Problem::new(SAMPLES, Some(at), text));
+                    break;
+                }
+            },
+            Err(error) => {
+                let text = format!("cannot be unpacked: {error}: not read from here on");
+                problems.push(Problem::new(SAMPLES, Some(at), text));
+                break;
+            }
+        }
+    }
+    all
 }
 
 fn manifest(directory: &Path, events: &[Event], problems: &mut Vec<Problem>) -> Manifest {

@@ -5,13 +5,16 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::{ENVIRONMENT, EVENTS, HISTOGRAMS, MANIFEST, RunError};
+use super::{ENVIRONMENT, EVENTS, HISTOGRAMS, MANIFEST, RunError, SAMPLES};
 use crate::environment::Environment;
 use crate::event::{Event, What};
 use crate::manifest::{Manifest, Status};
+use crate::samples::TrialSamples;
 
 /// One run being written.
 ///
@@ -80,6 +83,23 @@ impl RunWriter {
     /// Replaces `environment.json`.
     pub fn environment(&self, environment: &Environment) -> Result<(), RunError> {
         self.replace(ENVIRONMENT, environment)
+    }
+
+    /// Appends the samples of a trial to `samples.jsonl.gz`, as a gzip member of their own.
+    pub fn samples(&self, samples: &TrialSamples) -> Result<(), RunError> {
+        let path = self.directory.join(SAMPLES);
+        let mut line = serde_json::to_vec(samples)
+            .map_err(|source| RunError::Unwritable { path: path.clone(), source })?;
+        line.push(b'\n');
+        let made = OpenOptions::new().append(true).create(true).open(&path).and_then(|file| {
+            let before = file.metadata()?.len();
+            let mut packed = GzEncoder::new(&file, Compression::fast());
+            let written = packed.write_all(&line).and_then(|()| packed.try_finish());
+            drop(packed);
+            // Half a member would hide those of later trials.
+            written.inspect_err(|_| drop(file.set_len(before)))
+        });
+        made.map_err(|error| RunError::of("write", &path, || self.kept(), error))
     }
 
     /// Makes `histograms/<name>.hlog` with what `write` puts into it.
@@ -152,7 +172,7 @@ impl RunWriter {
 /// SHA-256 of each data file of `directory`, by its name relative to it.
 fn checksums(directory: &Path) -> Result<BTreeMap<String, String>, RunError> {
     let mut sums = BTreeMap::new();
-    for name in [ENVIRONMENT, EVENTS] {
+    for name in [ENVIRONMENT, EVENTS, SAMPLES] {
         if let Some(sum) = sha256(&directory.join(name))? {
             sums.insert(name.to_owned(), sum);
         }

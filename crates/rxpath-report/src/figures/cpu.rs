@@ -73,6 +73,7 @@ fn chart(rows: &[Row], width: f64, id: &str) -> Chart {
                     colour: colour.into(),
                     width: 12.0,
                     dash: String::new(),
+                    fill: false,
                 });
             }
             from = to;
@@ -99,6 +100,7 @@ fn chart(rows: &[Row], width: f64, id: &str) -> Chart {
         dots: vec![],
         marks: vec![],
         window: None,
+        shades: vec![],
     }
 }
 

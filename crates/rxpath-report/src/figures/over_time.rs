@@ -74,6 +74,7 @@ pub(super) fn rates(run: &Run) -> Option<Figure> {
                 colour: if delivered { COLOURS[0] } else { MUTED }.into(),
                 width: if delivered { 2.2 } else { 1.6 },
                 dash: if delivered { "" } else { "5 3" }.into(),
+                fill: false,
             }
         });
         panel(shown, ("rate", at), curves.collect(), axis(unit, top, number::short))
@@ -108,6 +109,7 @@ pub(super) fn queues(run: &Run) -> Option<Figure> {
             colour: COLOURS[n % 8].into(),
             width: 1.8,
             dash: DASHES[n % 8].into(),
+            fill: false,
         });
         let y = Axis { steps: Steps::Binary, ..axis("bytes queued", top, number::bytes) };
         let mut panel = panel(shown, ("queue", at), curves.collect(), y);
@@ -165,6 +167,7 @@ fn panel(shown: &Shown, (kind, at): (&str, usize), curves: Vec<Curve>, y: Axis) 
             dots: vec![],
             marks: vec![],
             window: window.filter(|(from, to)| to > from),
+            shades: vec![],
         },
         narrow: None,
     }

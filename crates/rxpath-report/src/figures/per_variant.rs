@@ -85,6 +85,7 @@ fn throughput_chart(
                 colour: "var(--interval)".into(),
                 width: 12.0,
                 dash: String::new(),
+                fill: false,
             });
         }
         trials.extend(metric.values.iter().map(|v| (*v, y - 0.24)));
@@ -126,6 +127,7 @@ fn throughput_chart(
         ],
         marks: vec![],
         window: None,
+        shades: vec![],
     }
 }
 
@@ -228,7 +230,13 @@ fn gains_chart(rows: &[&Comparison], width: f64, id: &str) -> Chart {
         let y = (rows.len() - at) as f64;
         let mut bar = |[low, high]: [f64; 2], colour: &str, width| {
             let points = vec![(low, y), (high, y)];
-            curves.push(Curve { points, colour: colour.into(), width, dash: String::new() });
+            curves.push(Curve {
+                points,
+                colour: colour.into(),
+                width,
+                dash: String::new(),
+                fill: false,
+            });
         };
         row.interval.into_iter().for_each(|i| bar(i, "var(--interval)", 11.0));
         bar(row.range, MUTED, 1.2);
@@ -263,6 +271,7 @@ fn gains_chart(rows: &[&Comparison], width: f64, id: &str) -> Chart {
         }],
         marks: vec![no_change],
         window: None,
+        shades: vec![],
     }
 }
 

@@ -72,6 +72,7 @@ fn chart(rows: &[Row], width: f64, id: &str) -> Chart {
                     colour: colour.into(),
                     width: 12.0,
                     dash: String::new(),
+                    fill: false,
                 });
             }
         }
@@ -97,6 +98,7 @@ fn chart(rows: &[Row], width: f64, id: &str) -> Chart {
         dots: vec![],
         marks: vec![],
         window: None,
+        shades: vec![],
     }
 }
 

@@ -1,0 +1,132 @@
+//! The queues of sockets of one port, TCP or UDP, as they are at one moment: what a sampler asks for again and again.
+
+use std::net::SocketAddr;
+
+use super::sockdiag::{SkMemInfo, UdpSocket};
+use super::socket::Netlink;
+use super::wire::{Attrs, word32};
+use crate::HostError;
+
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+// linux/inet_diag.h
+const INET_DIAG_INFO: u16 = 2;
+const INET_DIAG_SKMEMINFO: u16 = 7;
+const INET_DIAG_MSG: usize = 72;
+/// `tcpi_rcv_ooopack` as a word of `struct tcp_info` (linux/tcp.h, since 5.4).
+const OUT_OF_ORDER: usize = 56;
+/// States without a queue of data: `TCP_TIME_WAIT`, `TCP_CLOSE`, `TCP_LISTEN`, `TCP_NEW_SYN_RECV`.
+const TCP_WITHOUT_DATA: u32 = 1 << 6 | 1 << 7 | 1 << 10 | 1 << 12;
+
+/// Which sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueAsk {
+    /// TCP instead of UDP.
+    pub tcp: bool,
+    /// IPv6 instead of IPv4.
+    pub v6: bool,
+    /// Their own port; 0 = any.
+    pub local_port: u16,
+    /// The other end's port; 0 = any.
+    pub remote_port: u16,
+}
+
+/// One socket's queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queues {
+    /// Its own address.
+    pub local: SocketAddr,
+    /// The other end's; unspecified when not connected.
+    pub remote: SocketAddr,
+    /// Inode, which names it for as long as it lives.
+    pub inode: u32,
+    /// Payload not read yet (TCP); `sk_rmem_alloc` (UDP).
+    pub unread_bytes: u32,
+    /// Payload not acknowledged yet (TCP); `sk_wmem_alloc` (UDP).
+    pub unsent_bytes: u32,
+    /// Memory; `None` when the kernel did not give it.
+    pub memory: Option<SkMemInfo>,
+    /// Segments that came out of order so far; `None` for UDP and before 5.4.
+    pub out_of_order_total: Option<u32>,
+}
+
+impl Queues {
+    /// Reads one answer (`struct inet_diag_msg` and attributes).
+    pub fn parse(payload: &[u8]) -> Result<Self, HostError> {
+        let socket = UdpSocket::parse(payload)?;
+        let attrs = Attrs::after(payload, INET_DIAG_MSG)?;
+        Ok(Self {
+            local: socket.local,
+            remote: socket.remote,
+            inode: socket.inode,
+            unread_bytes: word32(payload, 14).unwrap_or_default(),
+            unsent_bytes: word32(payload, 15).unwrap_or_default(),
+            memory: socket.memory,
+            out_of_order_total: attrs
+                .get(INET_DIAG_INFO)
+                .and_then(|info| word32(info, OUT_OF_ORDER)),
+        })
+    }
+}
+
+/// `struct inet_diag_req_v2`.
+fn request(ask: QueueAsk) -> [u8; 56] {
+    let mut bytes = [0; 56];
+    bytes[0] = if ask.v6 { libc::AF_INET6 } else { libc::AF_INET } as u8;
+    bytes[1] = if ask.tcp { libc::IPPROTO_TCP } else { libc::IPPROTO_UDP } as u8;
+    bytes[2] = 1 << (INET_DIAG_SKMEMINFO - 1);
+    let mut states = u32::MAX;
+    if ask.tcp {
+        bytes[2] |= 1 << (INET_DIAG_INFO - 1);
+        states &= !TCP_WITHOUT_DATA;
+    }
+    bytes[4..8].copy_from_slice(&states.to_ne_bytes());
+    bytes[8..10].copy_from_slice(&ask.local_port.to_be_bytes());
+    bytes[10..12].copy_from_slice(&ask.remote_port.to_be_bytes());
+    bytes
+}
+
+impl Netlink {
+    /// The queues of the sockets that fit, of the namespace that this was opened in.
+    ///
+    /// **Source** `inet_diag_dump_icsk` (net/ipv4/inet_diag.c), `udp_dump` (net/ipv4/udp_diag.c). **Cost** a walk over
+    /// the whole hash table, which all namespaces share. **Errors** `Kernel`.
+    pub fn queues(&mut self, ask: QueueAsk) -> Result<Vec<Queues>, HostError> {
+        let replies = self.dump("read socket queues", SOCK_DIAG_BY_FAMILY, &request(ask))?;
+        let sockets = replies.iter().filter(|reply| reply.kind == SOCK_DIAG_BY_FAMILY);
+        sockets.map(|reply| Queues::parse(&reply.payload)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn what_nobody_reads_is_seen_on_both_sides() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let _server = listener.accept().unwrap();
+        client.write_all(&[0; 1000]).unwrap();
+        let mut netlink = Netlink::sock_diag().unwrap();
+        let ask = QueueAsk { tcp: true, v6: false, local_port: port, remote_port: 0 };
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            let found = netlink.queues(ask).unwrap();
+            assert_eq!(found.len(), 1, "the listener has no data of its own");
+            if found[0].unread_bytes == 1000 {
+                let memory = found[0].memory.unwrap();
+                assert!(memory.rmem >= 1000 && memory.rcvbuf > memory.rmem);
+                assert_eq!(found[0].out_of_order_total, Some(0));
+                break;
+            }
+            assert!(Instant::now() < deadline, "{found:?}");
+            std::thread::yield_now();
+        }
+        let ask = QueueAsk { local_port: 0, remote_port: port, ..ask };
+        assert_eq!(netlink.queues(ask).unwrap()[0].remote.port(), port);
+    }
+}

@@ -1,0 +1,306 @@
+//! Load beside the workload, on purpose: busy loops or copies of a user's command, on chosen CPUs, with a nice value
+//! and a scheduler class. And the question whether nice can act at all between it and the reader.
+//!
+//! Nice weighs threads inside one scheduling group only. Sessions are such groups while autogrouping is on (sched(7)),
+//! and so are cgroups of the CPU controller. The workloads run in this program's session, and so do busy loops; a
+//! command that leaves it gets, where that is possible, a nice value for its whole group instead.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use rxpath_core::Warning;
+use rxpath_host::procfs::task;
+use rxpath_host::{Owner, Root, netns, owner, thread};
+
+use crate::error::LabError;
+use crate::scenario::spec::{Background as Spec, Policy};
+
+/// What runs beside a trial; dropping it ends all of it.
+#[derive(Default)]
+pub struct Background {
+    stop: Arc<AtomicBool>,
+    loops: Vec<JoinHandle<Result<(), LabError>>>,
+    commands: Vec<Child>,
+}
+
+impl Background {
+    /// Starts what the scenario asks for, on record of `owner` where there is one.
+    pub fn start(spec: &Spec, owner: Option<&Owner>) -> Result<Self, LabError> {
+        thread::check_cpus(&spec.cpus)?;
+        let mut started = Self::default();
+        for index in 0..spec.hogs as usize {
+            let cpus = spec.cpus.as_slice();
+            let cpu = (!cpus.is_empty()).then(|| cpus[index % cpus.len()]);
+            if spec.command.is_empty() {
+                started.spin(cpu, spec);
+            } else {
+                started.command(cpu, spec, owner)?;
+            }
+        }
+        Ok(started)
+    }
+
+    fn spin(&mut self, cpu: Option<u32>, spec: &Spec) {
+        let (stop, nice, policy) = (Arc::clone(&self.stop), spec.nice, spec.policy);
+        self.loops.push(std::thread::spawn(move || {
+            let tid = thread::current_tid();
+            if let Some(cpu) = cpu {
+                thread::pin(cpu)?;
+            }
+            match policy {
+                Policy::Other => {}
+                Policy::Batch => thread::set_batch_policy(tid)?,
+                Policy::Idle => thread::set_idle_policy(tid)?,
+            }
+            if nice != 0 {
+                thread::set_nice(tid, nice)?;
+            }
+            while !stop.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+            Ok(())
+        }));
+    }
+
+    fn command(
+        &mut self,
+        cpu: Option<u32>,
+        spec: &Spec,
+        owner: Option<&Owner>,
+    ) -> Result<(), LabError> {
+        // coreutils and util-linux are on every distribution; each replaces itself by the next.
+        let mut words = vec!["nice".to_owned(), "-n".into(), spec.nice.to_string()];
+        match spec.policy {
+            Policy::Other => {}
+            Policy::Batch => words.extend(["chrt", "--batch", "0"].map(String::from)),
+            Policy::Idle => words.extend(["chrt", "--idle", "0"].map(String::from)),
+        }
+        if let Some(cpu) = cpu {
+            words.extend(["taskset".to_owned(), "-c".into(), cpu.to_string()]);
+        }
+        words.extend(spec.command.iter().cloned());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        netns::die_with_parent(&mut command);
+        let child = command
+            .spawn()
+            .map_err(|source| LabError::Start { path: words[0].clone().into(), source })?;
+        let pid = child.id() as i32;
+        self.commands.push(child);
+        if let (Some(owner), Ok(process)) = (owner, owner::ProcessId::of(pid)) {
+            owner.record(&owner::Thing::Process { process })?;
+        }
+        Ok(())
+    }
+
+    /// Processes of the commands, those that they started among them.
+    pub fn pids(&self) -> Vec<i32> {
+        let root = Root::host();
+        let family = |child: &Child| task::family(&root, child.id() as i32);
+        self.commands.iter().flat_map(family).collect()
+    }
+
+    /// What is to be said about it: that some of it is not running, and whether nice acts between it and `reader`.
+    pub fn warnings(&mut self, spec: &Spec, reader: i32, reader_nice: i32) -> Vec<Warning> {
+        let mut all: Vec<Warning> = self.ended().into_iter().collect();
+        if spec.hogs == 0 || reader_nice == spec.nice {
+            return all;
+        }
+        let pids = self.pids();
+        let first = pids.last().copied().unwrap_or(std::process::id() as i32);
+        all.extend(
+            reach(&Groups::of(reader), &Groups::of(first), (reader_nice, spec.nice)).settle(first),
+        );
+        all
+    }
+
+    fn ended(&mut self) -> Option<Warning> {
+        let gone = |child: &mut Child| !matches!(child.try_wait(), Ok(None));
+        let commands =
+            self.commands.iter_mut().filter_map(|child| gone(child).then_some(())).count();
+        let loops = self.loops.iter().filter(|thread| thread.is_finished()).count();
+        (commands + loops > 0).then(|| {
+            let text = format!("{} of the background's programs ended before the trial did", commands + loops);
+            Warning::new("background-ended", text)
+                .because("a command came to its end, or could not be pinned or given its nice value or class")
+                .cure("use a command that goes on until it is ended")
+        })
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let pids = self.pids();
+        for child in &mut self.commands {
+            // Errors mean that it is gone, which is what was wanted.
+            let _ = killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
+            let _ = child.kill();
+        }
+        for pid in pids {
+            // Those that left the process group.
+            let _ = nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+        for mut child in self.commands.drain(..) {
+            let _ = child.wait();
+        }
+        for thread in self.loops.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The scheduling groups that a process is in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Groups {
+    /// `/proc/PID/autogroup` without its nice value, while autogrouping is on.
+    autogroup: Option<String>,
+    /// The cgroup of the CPU controller.
+    cgroup: Option<String>,
+}
+
+impl Groups {
+    fn of(pid: i32) -> Self {
+        let root = Root::host();
+        let enabled =
+            root.number::<u32>("/proc/sys/kernel/sched_autogroup_enabled").is_ok_and(|on| on == 1);
+        let autogroup = root.text(&format!("/proc/{pid}/autogroup")).ok().filter(|_| enabled);
+        let cgroup = root.text(&format!("/proc/{pid}/cgroup")).ok();
+        Self {
+            autogroup: autogroup.and_then(|t| t.split_whitespace().next().map(str::to_owned)),
+            cgroup: cgroup.and_then(|text| cpu_cgroup(&text)),
+        }
+    }
+}
+
+/// The path in the hierarchy of the CPU controller: version 1's, or version 2's where that has it.
+fn cpu_cgroup(text: &str) -> Option<String> {
+    let mut unified = None;
+    for line in text.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        if controllers.split(',').any(|controller| controller == "cpu") {
+            return Some(path.to_owned());
+        }
+        if number == "0" {
+            unified = Some(path.to_owned());
+        }
+    }
+    unified
+}
+
+/// Whether the difference of two nice values acts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Reach {
+    /// One group: it acts.
+    Same,
+    /// Two autogroups: it acts when the background's group gets this nice value.
+    Autogroups { group_nice: i32 },
+    /// Two cgroups: it does not act.
+    Cgroups(String),
+}
+
+fn reach(reader: &Groups, background: &Groups, (reader_nice, nice): (i32, i32)) -> Reach {
+    if reader.cgroup != background.cgroup {
+        let path = |groups: &Groups| groups.cgroup.clone().unwrap_or_else(|| "none".into());
+        return Reach::Cgroups(format!("{} and {}", path(reader), path(background)));
+    }
+    if reader.autogroup == background.autogroup {
+        return Reach::Same;
+    }
+    // Only the difference of nice values counts: each step is a weight of 1.25 (sched_prio_to_weight).
+    Reach::Autogroups { group_nice: (nice - reader_nice).clamp(-20, 19) }
+}
+
+impl Reach {
+    /// Makes it act where that is possible, and says what was done or what could not be.
+    fn settle(self, pid: i32) -> Option<Warning> {
+        match self {
+            Self::Same => None,
+            Self::Autogroups { group_nice } => Some(across_autogroups(pid, group_nice)),
+            Self::Cgroups(paths) => Some(
+                Warning::new(
+                    "nice-cannot-act",
+                    "nice does not act between the reader and the background",
+                )
+                .because(format!("they are in different cgroups of the CPU controller: {paths}"))
+                .cure("run both in one cgroup, or set cpu.weight of the two"),
+            ),
+        }
+    }
+}
+
+fn across_autogroups(pid: i32, group_nice: i32) -> Warning {
+    match fs::write(format!("/proc/{pid}/autogroup"), group_nice.to_string()) {
+        Ok(()) => Warning::new(
+            "nice-across-groups",
+            format!(
+                "the background runs in an autogroup of its own, which was given nice {group_nice}"
+            ),
+        )
+        .because("nice acts inside an autogroup only; between two it is the groups' that count"),
+        Err(error) => Warning::new(
+            "nice-cannot-act",
+            "nice does not act between the reader and the background",
+        )
+        .because(format!(
+            "they are in different autogroups, and /proc/{pid}/autogroup cannot be written: {error}"
+        ))
+        .cure("run both in one session, or set kernel.sched_autogroup_enabled = 0"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups(autogroup: &str, cgroup: &str) -> Groups {
+        Groups { autogroup: Some(autogroup.into()), cgroup: Some(cgroup.into()) }
+    }
+
+    #[test]
+    fn nice_acts_inside_one_group_only() {
+        let one = groups("/autogroup-1", "/");
+        assert_eq!(reach(&one, &one, (-10, 0)), Reach::Same);
+        let other = groups("/autogroup-2", "/");
+        assert_eq!(reach(&one, &other, (-10, 0)), Reach::Autogroups { group_nice: 10 });
+        assert_eq!(reach(&one, &other, (-15, 10)), Reach::Autogroups { group_nice: 19 });
+        let apart = reach(&one, &groups("/autogroup-1", "/user"), (-10, 0)).settle(0).unwrap();
+        assert_eq!(apart.code, "nice-cannot-act");
+        assert!(apart.to_string().contains("/ and /user"), "{apart}");
+    }
+
+    #[test]
+    fn a_group_that_cannot_be_set_is_said() {
+        let warning = Reach::Autogroups { group_nice: 5 }.settle(i32::MAX).unwrap();
+        assert_eq!(warning.code, "nice-cannot-act");
+    }
+
+    #[test]
+    fn the_cpu_controller_of_either_version_is_found() {
+        assert_eq!(cpu_cgroup("4:memory:/m\n1:cpu,cpuacct:/a\n0::/u\n").as_deref(), Some("/a"));
+        assert_eq!(cpu_cgroup("4:memory:/m\n0::/u:x\n").as_deref(), Some("/u:x"));
+        assert_eq!(cpu_cgroup("garbage"), None);
+    }
+
+    #[test]
+    fn loops_end_with_their_guard_and_a_command_that_ends_is_said() {
+        let mut spec = Spec { hogs: 2, ..Spec::default() };
+        drop(Background::start(&spec, None).unwrap());
+        spec.command = vec!["true".into()];
+        let mut background = Background::start(&spec, None).unwrap();
+        for child in &mut background.commands {
+            child.wait().unwrap();
+        }
+        let said = background.warnings(&spec, std::process::id() as i32, 0);
+        assert_eq!(said[0].code, "background-ended");
+        assert!(said[0].to_string().starts_with("2 of"), "{}", said[0]);
+    }
+}

@@ -1,0 +1,295 @@
+//! Queues over time: every socket of the workload, the softnet counters and the run and wait time of the reader,
+//! read about a thousand times a second by a thread of its own.
+//!
+//! The thread costs CPU time on the machine that it looks at; what it took, how many samples it missed and where it
+//! ran stand beside the samples. It follows the first sockets only and says how many there were.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
+use rxpath_core::Side;
+use rxpath_host::netlink::{Netlink, QueueAsk, Queues};
+use rxpath_host::procfs::{schedstat, softnet, stat};
+use rxpath_host::{Root, thread};
+use rxpath_record::samples::{SampleSeries, SamplerCost, TrialSamples};
+
+use crate::clock::monotonic_ns;
+
+/// Sockets of a side that are followed one by one.
+const FOLLOWED: usize = 8;
+/// Threads of a side whose run and wait time is read.
+const THREADS: usize = 8;
+/// `/proc/stat` counts ticks: reading it more often shows nothing new.
+const TICKS_EVERY_NS: u64 = 10_000_000;
+
+/// What is to be sampled.
+pub struct Target {
+    /// Time from sample to sample.
+    pub interval_ns: u64,
+    /// A `sock_diag` socket of each side's namespace, with the sockets that belong to the workload.
+    pub sockets: Vec<(Side, Netlink, QueueAsk)>,
+    /// Threads by side: process and thread id.
+    pub threads: Vec<(Side, Vec<(i32, i32)>)>,
+}
+
+/// A running sampler.
+pub struct Sampler {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<TrialSamples>,
+}
+
+impl Sampler {
+    /// Starts sampling at once.
+    pub fn start(target: Target) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            // Only a name: without it the samples are the same.
+            let _ = thread::set_name("rxp-sampler");
+            Work::new(target).run(&seen)
+        });
+        Self { stop, thread }
+    }
+
+    /// Ends it and gives what it read; nothing when it failed.
+    pub fn finish(self) -> TrialSamples {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+/// Key of a series: side, entity, metric, whether it is a counter.
+type Key = (Side, String, &'static str, bool);
+
+struct Work {
+    target: Target,
+    root: Root,
+    schedstats: Vec<(Side, usize, File)>,
+    /// Sockets by inode in the order in which they were first seen.
+    followed: BTreeMap<(Side, u32), usize>,
+    columns: BTreeMap<Key, Vec<Option<u64>>>,
+    t_ns: Vec<i64>,
+    ticks_ns: u64,
+    unfollowed: u64,
+    cpus: thread::SeenCpus,
+}
+
+impl Work {
+    fn new(target: Target) -> Self {
+        let open = |side: Side, (at, (pid, tid)): (usize, &(i32, i32))| {
+            let file = File::open(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
+            Some((side, at, file))
+        };
+        let of = |(side, ids): &(Side, Vec<(i32, i32)>)| -> Vec<_> {
+            ids.iter().take(THREADS).enumerate().filter_map(|each| open(*side, each)).collect()
+        };
+        let schedstats = target.threads.iter().flat_map(of).collect();
+        Self {
+            target,
+            root: Root::host(),
+            schedstats,
+            followed: BTreeMap::new(),
+            columns: BTreeMap::new(),
+            t_ns: Vec::new(),
+            ticks_ns: 0,
+            unfollowed: 0,
+            cpus: thread::SeenCpus::default(),
+        }
+    }
+
+    fn run(mut self, stop: &AtomicBool) -> TrialSamples {
+        let cpu_from = own_cpu_ns();
+        let start_ns = monotonic_ns();
+        let (mut next_ns, mut missed) = (start_ns, 0);
+        while !stop.load(Ordering::Relaxed) {
+            let now = monotonic_ns();
+            if now < next_ns {
+                // why: the pacing of the samples; each carries the clock at which it was taken.
+                std::thread::sleep(Duration::from_nanos(next_ns - now));
+                continue;
+            }
+            missed += (now - next_ns) / self.target.interval_ns;
+            next_ns += ((now - next_ns) / self.target.interval_ns + 1) * self.target.interval_ns;
+            self.sample(now);
+        }
+        let cost = SamplerCost {
+            cpu_s: (own_cpu_ns() - cpu_from) as f64 / 1e9,
+            span_s: (monotonic_ns() - start_ns) as f64 / 1e9,
+            samples_count: self.t_ns.len() as u64,
+            missed_count: missed,
+            cpus: self.cpus.cpus().0,
+            unfollowed_sockets_count: self.unfollowed,
+        };
+        self.into_samples(cost)
+    }
+
+    fn sample(&mut self, now: u64) {
+        self.cpus.note();
+        self.t_ns.push(now as i64);
+        for at in 0..self.target.sockets.len() {
+            let (side, netlink, ask) = &mut self.target.sockets[at];
+            let (side, found) = (*side, netlink.queues(*ask).unwrap_or_default());
+            self.sockets(side, &found);
+        }
+        for at in 0..self.schedstats.len() {
+            let (side, thread, file) = &self.schedstats[at];
+            let (side, entity) = (*side, format!("thread{thread}"));
+            if let Some(time) = read_schedstat(file) {
+                self.put((side, entity.clone(), "run_ns", true), time.run_ns);
+                self.put((side, entity, "wait_ns", true), time.wait_ns);
+            }
+        }
+        for (cpu, line) in softnet::read(&self.root).unwrap_or_default() {
+            let mut count = |metric, value: u32| {
+                self.put((Side::Machine, format!("cpu{cpu}"), metric, true), u64::from(value));
+            };
+            count("processed_packets", line.processed);
+            count("dropped_packets", line.dropped);
+            count("time_squeeze_count", line.time_squeeze);
+        }
+        if now >= self.ticks_ns {
+            self.ticks_ns = now + TICKS_EVERY_NS;
+            self.ticks();
+        }
+        // What was not read this time is a gap.
+        for values in self.columns.values_mut() {
+            values.resize(self.t_ns.len(), None);
+        }
+    }
+
+    fn sockets(&mut self, side: Side, found: &[Queues]) {
+        self.put((side, "all".into(), "sockets_count", false), found.len() as u64);
+        let sum = |of: &dyn Fn(&Queues) -> u64| found.iter().map(of).sum::<u64>();
+        let memory = |q: &Queues| q.memory.unwrap_or_default();
+        self.put((side, "all".into(), "unread_bytes", false), sum(&|q| q.unread_bytes.into()));
+        self.put((side, "all".into(), "rmem_bytes", false), sum(&|q| memory(q).rmem.into()));
+        self.put((side, "all".into(), "backlog_bytes", false), sum(&|q| memory(q).backlog.into()));
+        for queues in found {
+            let count = self.followed.keys().filter(|(of, _)| *of == side).count();
+            let index = match self.followed.get(&(side, queues.inode)) {
+                Some(index) => *index,
+                None if count < FOLLOWED => {
+                    self.followed.insert((side, queues.inode), count);
+                    count
+                }
+                None => continue,
+            };
+            self.socket(side, index, queues);
+        }
+        self.unfollowed = self.unfollowed.max(found.len().saturating_sub(FOLLOWED) as u64);
+    }
+
+    fn socket(&mut self, side: Side, index: usize, queues: &Queues) {
+        let entity = format!("socket{index}");
+        let mut gauge = |metric, counter, value: u32| {
+            self.put((side, entity.clone(), metric, counter), u64::from(value));
+        };
+        gauge("unread_bytes", false, queues.unread_bytes);
+        gauge("unsent_bytes", false, queues.unsent_bytes);
+        if let Some(out_of_order) = queues.out_of_order_total {
+            gauge("out_of_order_packets", true, out_of_order);
+        }
+        let Some(memory) = queues.memory else { return };
+        gauge("rmem_bytes", false, memory.rmem);
+        gauge("rcvbuf_bytes", false, memory.rcvbuf);
+        gauge("backlog_bytes", false, memory.backlog);
+        gauge("drops_packets", true, memory.drops);
+        gauge("fwd_alloc_bytes", false, memory.fwd_alloc);
+        gauge("wmem_queued_bytes", false, memory.wmem_queued);
+        gauge("sndbuf_bytes", false, memory.sndbuf);
+    }
+
+    /// Softirq and steal ticks of each CPU.
+    fn ticks(&mut self) {
+        let Ok(times) = self.root.parsed(stat::PATH, stat::parse) else { return };
+        for (cpu, times) in times.cpus {
+            let entity = format!("cpu{cpu}");
+            self.put((Side::Machine, entity.clone(), "softirq_ticks", true), times.softirq);
+            self.put((Side::Machine, entity, "steal_ticks", true), times.steal);
+        }
+    }
+
+    fn put(&mut self, key: Key, value: u64) {
+        let at = self.t_ns.len();
+        let column = self.columns.entry(key).or_default();
+        column.resize(at.saturating_sub(1), None);
+        column.push(Some(value));
+    }
+
+    fn into_samples(self, cost: SamplerCost) -> TrialSamples {
+        let series = self.columns.into_iter().map(|((side, entity, metric, counter), values)| {
+            SampleSeries { side, entity, metric: metric.into(), counter, values }
+        });
+        TrialSamples {
+            interval_ns: self.target.interval_ns,
+            t_ns: self.t_ns,
+            series: series.collect(),
+            cost,
+            ..TrialSamples::default()
+        }
+    }
+}
+
+fn read_schedstat(file: &File) -> Option<schedstat::SchedStat> {
+    let mut text = [0u8; 128];
+    let length = file.read_at(&mut text, 0).ok()?;
+    schedstat::parse(str::from_utf8(&text[..length]).ok()?).ok()
+}
+
+/// CPU time of the calling thread.
+fn own_cpu_ns() -> u64 {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
+        .map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn a_reader_that_stalls_shows_in_the_queue_and_one_that_reads_empties_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let mut server = listener.accept().unwrap().0;
+        let ask = QueueAsk { tcp: true, v6: false, local_port: port, remote_port: 0 };
+        let me = (std::process::id() as i32, thread::current_tid());
+        let sampler = Sampler::start(Target {
+            interval_ns: 1_000_000,
+            sockets: vec![(Side::Rx, Netlink::sock_diag().unwrap(), ask)],
+            threads: vec![(Side::Rx, vec![me])],
+        });
+        let mut check = Netlink::sock_diag().unwrap();
+        let mut wait = |bytes: u32| {
+            while check.queues(ask).unwrap()[0].unread_bytes != bytes {
+                std::thread::yield_now();
+            }
+            // The sampler looks a thousand times a second; fifty chances are enough for one look.
+            std::thread::sleep(Duration::from_millis(50));
+        };
+        client.write_all(&[1; 4000]).unwrap();
+        wait(4000);
+        server.read_exact(&mut [0; 4000]).unwrap();
+        wait(0);
+        let samples = sampler.finish();
+        let column = |entity: &str, metric: &str| {
+            let found = samples.series.iter().find(|s| s.entity == entity && s.metric == metric);
+            found.unwrap_or_else(|| panic!("{entity} {metric}")).values.clone()
+        };
+        let unread = column("socket0", "unread_bytes");
+        assert!(unread.contains(&Some(4000)), "{unread:?}");
+        assert_eq!(unread.last(), Some(&Some(0)));
+        assert!(column("thread0", "run_ns").iter().flatten().count() > 0);
+        assert!(samples.series.iter().all(|series| series.values.len() == samples.t_ns.len()));
+        assert_eq!(samples.cost.samples_count as usize, samples.t_ns.len());
+        assert!(samples.cost.cpu_s > 0.0 && !samples.cost.cpus.is_empty());
+    }
+}

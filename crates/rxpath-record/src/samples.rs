@@ -1,0 +1,58 @@
+//! Queues over time: what the sampler read during a trial, one column per series.
+//!
+//! `samples.jsonl.gz` holds one line of JSON per trial, each a gzip member of its own, so that a killed run is readable
+//! up to its last whole trial.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use rxpath_core::Side;
+
+/// One line: the samples of one trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrialSamples {
+    /// The trial.
+    pub trial: u32,
+    /// Variant name.
+    pub variant: String,
+    /// Time from sample to sample that was asked for.
+    pub interval_ns: u64,
+    /// `CLOCK_MONOTONIC` of each sample.
+    pub t_ns: Vec<i64>,
+    /// The series; each has as many values as there are samples.
+    pub series: Vec<SampleSeries>,
+    /// What the sampling itself took.
+    pub cost: SamplerCost,
+}
+
+/// One series.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SampleSeries {
+    /// Where it was read.
+    pub side: Side,
+    /// What it belongs to: `socket0`, `thread0`, `cpu1`.
+    pub entity: String,
+    /// What it is: `rmem_bytes`, `unread_bytes`, `backlog_bytes`, `run_ns`, `processed_packets`.
+    pub metric: String,
+    /// A counter only grows; two of its values give a rate.
+    pub counter: bool,
+    /// One value per sample; `None` where it could not be read then.
+    pub values: Vec<Option<u64>>,
+}
+
+/// What the sampling took from the machine that it looked at.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SamplerCost {
+    /// CPU time of the sampling thread.
+    pub cpu_s: f64,
+    /// Time that it sampled.
+    pub span_s: f64,
+    /// Samples taken.
+    pub samples_count: u64,
+    /// Samples whose time went by while the one before was still being taken, or while it got no CPU.
+    pub missed_count: u64,
+    /// CPUs that it ran on.
+    pub cpus: Vec<u32>,
+    /// Sockets that were seen and not followed: only the first ones are.
+    pub unfollowed_sockets_count: u64,
+}
