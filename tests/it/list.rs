@@ -24,7 +24,9 @@ fn the_json_form_has_the_variants() {
     assert_eq!(value["schema"], "rxpath/list/1.0");
     let all = value["result"]["scenarios"].as_array().unwrap();
     let livelock = all.iter().find(|one| one["name"] == "udp-livelock").unwrap();
-    assert_eq!(livelock["variants"], serde_json::json!(["rps-off", "rps-to-reader"]));
+    let variants = livelock["variants"].as_array().unwrap();
+    assert_eq!(variants[..2], ["rps-off", "rps-to-reader"]);
+    assert!(variants[2..].iter().all(|name| name.as_str().unwrap().starts_with("rate-")));
 }
 
 #[test]

@@ -157,9 +157,14 @@ fn features(
 ) -> Result<(), LabError> {
     // Every kind of TSO: a veth feeds its peer's NAPI only when all are off (`NETIF_F_ALL_TSO`).
     let tx_wanted = [("tso", lab.tso), ("tx-udp-segmentation", lab.udp_segmentation)];
-    let rx_wanted = [("rx-gro", lab.gro), ("rx-udp-gro-forwarding", lab.udp_gro_forwarding)];
-    for (side, ns, wanted) in [(Side::Tx, tx, tx_wanted), (Side::Rx, rx, rx_wanted)] {
-        for change in ns.set_features(DEVICE, &wanted)? {
+    let rx_wanted = [
+        ("rx-gro", lab.gro),
+        ("rx-udp-gro-forwarding", lab.udp_gro_forwarding),
+        ("tso", lab.tso_rx),
+    ];
+    let sides = [(Side::Tx, tx, tx_wanted.as_slice()), (Side::Rx, rx, rx_wanted.as_slice())];
+    for (side, ns, wanted) in sides {
+        for change in ns.set_features(DEVICE, wanted)? {
             note(side, change.applied()?, changes);
         }
     }
@@ -181,6 +186,11 @@ fn steering(
             )?;
             note(Side::Rx, change.applied()?, changes);
         }
+    }
+    let polls = lab.napi_defer_hard_irqs.map(|polls| ("napi_defer_hard_irqs", polls.to_string()));
+    let timeout = lab.gro_flush_timeout.map(|timeout| ("gro_flush_timeout", timeout.0.to_string()));
+    for (name, value) in polls.into_iter().chain(timeout) {
+        note(Side::Rx, rx.set_dev_attr(DEVICE, name, &value)?.applied()?, changes);
     }
     if lab.threaded {
         let before = napi::threads_of(DEVICE);

@@ -104,6 +104,11 @@ fn napi(reader: &mut Reader<'_>, lab: &Lab) -> Result<(), Flaw> {
     if lab.threaded && !on {
         return Err(flaw(reader, "lab.threaded", "`lab.threaded` needs NAPI".into(), needs));
     }
+    for key in ["lab.napi_defer_hard_irqs", "lab.gro_flush_timeout"] {
+        if reader.get(key).is_some() && !on {
+            return Err(flaw(reader, key, format!("`{key}` needs NAPI"), needs));
+        }
+    }
     for key in ["lab.napi_cpu", "lab.napi_idle"] {
         if reader.get(key).is_some() && !lab.threaded {
             let wrong = format!("`{key}` is about NAPI threads and there are none");

@@ -69,6 +69,8 @@ const STREAM: &[Protocol] = &[Protocol::TcpStream];
 const TCP: &[Protocol] = &[Protocol::TcpStream, Protocol::TcpRr, Protocol::TcpCrr];
 const UDP_TCP: &[Protocol] =
     &[Protocol::Udp, Protocol::TcpStream, Protocol::TcpRr, Protocol::TcpCrr];
+const REQUESTS: &[Protocol] = &[Protocol::TcpRr, Protocol::TcpCrr];
+const CRR: &[Protocol] = &[Protocol::TcpCrr];
 const OVER_TCP: &[Protocol] =
     &[Protocol::TcpStream, Protocol::TcpRr, Protocol::TcpCrr, Protocol::Http];
 const UDP_HTTP: &[Protocol] = &[Protocol::Udp, Protocol::Http];
@@ -102,6 +104,9 @@ pub(super) const KEYS: &[Key] = &[
     key("lab.gro", Kind::Bool, "GRO of the receiver's end; with tso = false it switches NAPI on"),
     key("lab.udp_gro_forwarding", Kind::Bool, "rx-udp-gro-forwarding of the receiver's end"),
     key("lab.tso", Kind::Bool, "tx-tcp-segmentation of the sender's end"),
+    key("lab.tso_rx", Kind::Bool, "tx-tcp-segmentation of the receiver's end, for what it answers"),
+    key("lab.napi_defer_hard_irqs", Kind::Int(0, 1_000_000), "empty polls after which NAPI of the receiver's end gives up"),
+    key("lab.gro_flush_timeout", Kind::Nanos(0, S), "time to the next poll meanwhile"),
     key("lab.udp_segmentation", Kind::Bool, "tx-udp-segmentation of the sender's end; off = GSO batches are cut before the link"),
     key("lab.threaded", Kind::Bool, "NAPI of the receiver's end in a kernel thread"),
     key("lab.napi_cpu", Kind::OneCpu, "CPU that the NAPI threads are pinned to"),
@@ -134,9 +139,9 @@ pub(super) const KEYS: &[Key] = &[
     key("serve.sockets", Kind::Choice(&["shared", "reuseport"]), "one socket for all threads, or one each"),
     of(UDP, "serve.steer", Kind::Choice(&["hash", "cpu"]), "how SO_REUSEPORT chooses a socket"),
     of(UDP, "serve.gro", Kind::Bool, "read aggregates (UDP_GRO)"),
-    of(UDP_HTTP, "serve.busy_poll", Kind::Nanos(1_000, S), "busy polling time (SO_BUSY_POLL)"),
-    of(UDP_HTTP, "serve.prefer_busy_poll", Kind::Bool, "keep interrupts off while polling (SO_PREFER_BUSY_POLL)"),
-    of(UDP_HTTP, "serve.busy_poll_budget", Kind::Int(1, 65_535), "packets per poll (SO_BUSY_POLL_BUDGET)"),
+    key("serve.busy_poll", Kind::Nanos(1_000, S), "busy polling time (SO_BUSY_POLL)"),
+    key("serve.prefer_busy_poll", Kind::Bool, "keep interrupts off while polling (SO_PREFER_BUSY_POLL)"),
+    key("serve.busy_poll_budget", Kind::Int(1, 65_535), "packets per poll (SO_BUSY_POLL_BUDGET)"),
     key("serve.nice", Kind::Signed(-20, 19), "nice value of the threads"),
     key("serve.rcvbuf", Kind::Bytes(1, INT_MAX), "receive buffer to get (sk_rcvbuf, what SO_RCVBUF doubles)"),
     key("serve.work", Kind::Nanos(0, S), "simulated work per datagram, read, transaction or request"),
@@ -145,6 +150,9 @@ pub(super) const KEYS: &[Key] = &[
     of(UDP, "serve.nap", Kind::Nanos(1_000, S), "sleep after emptying the socket instead of being woken by each datagram"),
     of(UDP, "serve.stamps", Kind::Bool, "kernel receive stamps: time in the socket's queue"),
     of(OVER_TCP, "serve.sndbuf", Kind::Bytes(1, INT_MAX), "send buffer of each connection"),
+    of(TCP, "serve.buffer", Kind::Bytes(1, 1 << 30), "bytes per read and write"),
+    of(TCP, "serve.receive", Kind::Choice(&["read", "trunc", "zerocopy"]), "how data is taken"),
+    of(TCP, "serve.congestion", Kind::Text, "congestion control of the connections"),
     of(HTTP, "serve.engine", Kind::Choice(&["epoll", "uring"]), "how the server waits and moves data"),
     of(HTTP, "serve.events", Kind::Int(1, 65_536), "events taken per wait"),
     of(HTTP, "serve.trigger", Kind::Choice(&["edge", "level"]), "when epoll tells of a socket"),
@@ -176,6 +184,19 @@ pub(super) const KEYS: &[Key] = &[
     of(TCP, "load.rcvbuf", Kind::Bytes(1, INT_MAX), "receive buffer of each connection"),
     of(UDP, "load.count", Kind::Count(1, u64::MAX), "datagrams in all, then stop"),
     of(OVER_TCP, "load.connections", Kind::Int(1, 1_000_000), "connections, all threads"),
+    of(TCP, "load.buffer", Kind::Bytes(1, 1 << 30), "bytes per read and write"),
+    of(TCP, "load.congestion", Kind::Text, "congestion control of the connections"),
+    of(TCP, "load.mss", Kind::Int(88, 65_495), "largest segment (TCP_MAXSEG)"),
+    of(TCP, "load.verify", Kind::Bool, "check every byte"),
+    of(STREAM, "load.direction", Kind::Choice(&["send", "receive", "both"]), "which way data goes"),
+    of(STREAM, "load.send", Kind::Choice(&["copy", "zerocopy", "splice", "sendfile"]), "how data is given to the kernel"),
+    of(STREAM, "load.receive", Kind::Choice(&["read", "trunc", "zerocopy"]), "how data is taken"),
+    of(STREAM, "load.pacing_rate", Kind::Count(1, 1_000_000_000_000), "bits per second of each connection (SO_MAX_PACING_RATE)"),
+    of(STREAM, "load.nodelay", Kind::Bool, "send small segments at once (TCP_NODELAY)"),
+    of(STREAM, "load.notsent_lowat", Kind::Bytes(1, INT_MAX), "unsent bytes above which the socket takes no more"),
+    of(REQUESTS, "load.request", Kind::Bytes(1, 1 << 30), "bytes of a request"),
+    of(REQUESTS, "load.response", Kind::Bytes(0, 1 << 30), "bytes of a reply"),
+    of(CRR, "load.close", Kind::Choice(&["server", "client", "reset"]), "who closes the connection"),
     of(HTTP, "load.pipeline", Kind::Int(1, 1024), "requests in flight per connection"),
     of(HTTP, "load.requests", Kind::Count(1, u64::MAX), "requests in all, then stop"),
     of(HTTP, "load.method", Kind::Text, "method of the request"),

@@ -91,6 +91,12 @@ pub struct Lab {
     pub udp_gro_forwarding: bool,
     /// `tx-tcp-segmentation` of the sender's end.
     pub tso: bool,
+    /// `tx-tcp-segmentation` of the receiver's end, for what it answers.
+    pub tso_rx: bool,
+    /// `napi_defer_hard_irqs` of the receiver's end, when it is set.
+    pub napi_defer_hard_irqs: Option<u32>,
+    /// `gro_flush_timeout` of the receiver's end, when it is set.
+    pub gro_flush_timeout: Option<Nanos>,
     /// `tx-udp-segmentation` of the sender's end: off = GSO batches are cut before the link.
     pub udp_segmentation: bool,
     /// NAPI of the receiver's end in a kernel thread.
