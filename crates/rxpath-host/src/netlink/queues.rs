@@ -1,6 +1,6 @@
 //! The queues of sockets of one port, TCP or UDP, as they are at one moment: what a sampler asks for again and again.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::sockdiag::{SkMemInfo, UdpSocket};
 use super::socket::Netlink;
@@ -97,6 +97,42 @@ impl Netlink {
     }
 }
 
+/// The request for one TCP socket: both of its ends, any cookie.
+fn request_one(v6: bool, local: SocketAddr, remote: SocketAddr) -> [u8; 56] {
+    let mut bytes =
+        request(QueueAsk { tcp: true, v6, local_port: local.port(), remote_port: remote.port() });
+    for (at, address) in [(12, local.ip()), (28, remote.ip())] {
+        match address {
+            IpAddr::V4(ip) => bytes[at..at + 4].copy_from_slice(&ip.octets()),
+            IpAddr::V6(ip) => bytes[at..at + 16].copy_from_slice(&ip.octets()),
+        }
+    }
+    // INET_DIAG_NOCOOKIE
+    bytes[48..56].fill(0xff);
+    bytes
+}
+
+impl Netlink {
+    /// The queues of one TCP connection, by both of its ends; `None` when it is gone.
+    ///
+    /// **Source** `inet_diag_dump_one_icsk`. **Cost** some microseconds: a lookup instead of a walk.
+    /// **Errors** `Kernel`.
+    pub fn queues_of(
+        &mut self,
+        v6: bool,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> Result<Option<Queues>, HostError> {
+        let body = request_one(v6, local, remote);
+        let replies = match self.get("read socket queues", SOCK_DIAG_BY_FAMILY, &body) {
+            Err(HostError::Kernel { errno: libc::ENOENT, .. }) => return Ok(None),
+            other => other?,
+        };
+        let socket = replies.iter().find(|reply| reply.kind == SOCK_DIAG_BY_FAMILY);
+        socket.map(|reply| Queues::parse(&reply.payload)).transpose()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +162,11 @@ mod tests {
             assert!(Instant::now() < deadline, "{found:?}");
             std::thread::yield_now();
         }
+        let one = netlink.queues(ask).unwrap()[0];
+        let again = netlink.queues_of(false, one.local, one.remote).unwrap().unwrap();
+        assert_eq!((again.inode, again.unread_bytes), (one.inode, 1000));
+        let gone = "127.0.0.1:1".parse().unwrap();
+        assert_eq!(netlink.queues_of(false, one.local, gone).unwrap(), None);
         let ask = QueueAsk { local_port: 0, remote_port: port, ..ask };
         assert_eq!(netlink.queues(ask).unwrap()[0].remote.port(), port);
     }

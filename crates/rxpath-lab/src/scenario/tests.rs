@@ -147,7 +147,7 @@ fn each_error_names_its_line_and_what_would_be_right() {
         ),
         (
             "[[variant]]\nname = \"a\"\ntrials.seed = 1",
-            "t.toml:4: a variant has no key `trials`; keys known here: name, what, from, topology, lab, serve, load",
+            "t.toml:4: a variant has no key `trials`; keys known here: name, what, from, topology, lab, background, observe, serve, load",
         ),
         (
             "[[variant]]\nname = \"fast\"\n[[variant]]\nname = \"slow\"\n[[compare]]\nvariant = \"slw\"",
@@ -291,7 +291,7 @@ fn a_wrong_set_is_quoted_with_what_would_be_right() {
         ),
         (
             "xyzzy=1",
-            "--set xyzzy=1: there is no setting `xyzzy`; keys begin with topology., lab., serve., load., trials. or variant.NAME.",
+            "--set xyzzy=1: there is no setting `xyzzy`; keys begin with topology., lab., background., observe., serve., load., trials. or variant.NAME.",
         ),
         ("serve.cpu=9", "--set serve.cpu=9: `serve.cpu`: CPU 9 is not online; use CPUs of 0,1"),
     ];

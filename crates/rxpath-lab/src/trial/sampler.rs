@@ -23,6 +23,8 @@ use crate::clock::monotonic_ns;
 
 /// Sockets of a side that are followed one by one.
 const FOLLOWED: usize = 8;
+/// A list of TCP sockets walks a hash table that all namespaces share (some ms); single ones are looked up.
+const LIST_EVERY_NS: u64 = 500_000_000;
 /// Threads of a side whose run and wait time is read.
 const THREADS: usize = 8;
 /// `/proc/stat` counts ticks: reading it more often shows nothing new.
@@ -71,6 +73,8 @@ struct Work {
     target: Target,
     root: Root,
     schedstats: Vec<(Side, usize, File)>,
+    /// TCP connections of each side, as they were listed last, and when that was.
+    listed: Vec<(u64, Vec<Queues>)>,
     /// Sockets by inode in the order in which they were first seen.
     followed: BTreeMap<(Side, u32), usize>,
     columns: BTreeMap<Key, Vec<Option<u64>>>,
@@ -94,6 +98,7 @@ impl Work {
             target,
             root: Root::host(),
             schedstats,
+            listed: Vec::new(),
             followed: BTreeMap::new(),
             columns: BTreeMap::new(),
             t_ns: Vec::new(),
@@ -133,9 +138,8 @@ impl Work {
         self.cpus.note();
         self.t_ns.push(now as i64);
         for at in 0..self.target.sockets.len() {
-            let (side, netlink, ask) = &mut self.target.sockets[at];
-            let (side, found) = (*side, netlink.queues(*ask).unwrap_or_default());
-            self.sockets(side, &found);
+            let found = self.found(at, now);
+            self.sockets(self.target.sockets[at].0, &found);
         }
         for at in 0..self.schedstats.len() {
             let (side, thread, file) = &self.schedstats[at];
@@ -161,6 +165,27 @@ impl Work {
         for values in self.columns.values_mut() {
             values.resize(self.t_ns.len(), None);
         }
+    }
+
+    /// The sockets of one side now: UDP's by a list, TCP's first ones by their addresses.
+    fn found(&mut self, at: usize, now: u64) -> Vec<Queues> {
+        let (_, netlink, ask) = &mut self.target.sockets[at];
+        if !ask.tcp {
+            return netlink.queues(*ask).unwrap_or_default();
+        }
+        if self.listed.len() <= at {
+            self.listed.resize(at + 1, (0, Vec::new()));
+        }
+        let (next_ns, listed) = &mut self.listed[at];
+        if now >= *next_ns {
+            *next_ns = now + LIST_EVERY_NS;
+            *listed = netlink.queues(*ask).unwrap_or_default();
+            listed.sort_by_key(|queues| queues.inode);
+            self.unfollowed = self.unfollowed.max(listed.len().saturating_sub(FOLLOWED) as u64);
+            listed.truncate(FOLLOWED);
+        }
+        let one = |q: &Queues| netlink.queues_of(ask.v6, q.local, q.remote).ok().flatten();
+        listed.iter().filter_map(one).collect()
     }
 
     fn sockets(&mut self, side: Side, found: &[Queues]) {

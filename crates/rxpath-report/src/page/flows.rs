@@ -65,6 +65,6 @@ mod tests {
             cpu,
         };
         let flows = [flow(1, Some(0)), flow(2, Some(1)), flow(3, Some(1)), flow(4, None)];
-        assert_eq!(counted("v", &flows), ["v", "4", "CPU 0: 1, CPU 1: 2", "50 %"]);
+        assert_eq!(counted("v", &flows), ["v", "4", "CPU 0: 1, CPU 1: 2", "50.0 %"]);
     }
 }
