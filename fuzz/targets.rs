@@ -17,6 +17,8 @@ use rxpath_load::control::Order;
 use rxpath_load::http::load::url::Url;
 use rxpath_load::http::response::{Fed, Known, Reader};
 use rxpath_load::http::serve::dialogue;
+use rxpath_load::tcp::frame::Answer;
+use rxpath_load::tcp::preamble::Preamble;
 use rxpath_load::udp::header::Header;
 use rxpath_record::run::{parse_environment, parse_events, parse_manifest};
 
@@ -60,6 +62,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("stat", |bytes| text(bytes, |t| drop(stat::parse(t)))),
     ("sysctl", |bytes| text(bytes, |t| drop(sysctl::parse(t)))),
     ("task", |bytes| drop(task::parse(bytes))),
+    ("tcp_answer", |bytes| drop(Answer::read(bytes))),
+    ("tcp_preamble", |bytes| drop(Preamble::read(bytes))),
     ("udp", |bytes| text(bytes, |t| drop(udp::parse(t)))),
 ];
 

@@ -18,4 +18,5 @@ mod serve_http;
 #[path = "../support/skip.rs"]
 mod skip;
 mod sockets;
+mod tcp;
 mod thread_netns;

@@ -1,0 +1,99 @@
+//! The TCP loops allocate nothing per call or transaction: a counting allocator watches the worker threads.
+
+#![allow(clippy::unwrap_used)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use rxpath_load::engine::clock;
+use rxpath_load::tcp::load::options::{StreamOptions, TransactionOptions, Way};
+use rxpath_load::tcp::load::stream::Stream;
+use rxpath_load::tcp::load::transactions::{ConnectRequestResponse, RequestResponse};
+use rxpath_load::tcp::preamble::SendWay;
+use rxpath_load::tcp::serve::Serve;
+use rxpath_load::tcp::serve::options::{ReceiveWay, ServeOptions};
+use rxpath_load::workload::{Progress, Workload};
+
+struct Counting;
+
+static WORKERS_ALLOCATED: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static IS_CONDUCTOR: Cell<bool> = const { Cell::new(false) };
+}
+
+fn note() {
+    if !IS_CONDUCTOR.try_with(Cell::get).unwrap_or(true) {
+        WORKERS_ALLOCATED.fetch_add(1, SeqCst);
+    }
+}
+
+// SAFETY: every call goes to the system's allocator unchanged; counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        note();
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn until<W: Workload>(client: &W, done: u64) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while client.interval().done() < done {
+        assert!(Instant::now() < deadline, "only {}", client.interval().done());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Allocations of all workers while the client goes from `from` to `to`.
+fn between<W: Workload>(mut client: W, from: u64, to: u64) -> u64 {
+    client.start(clock::now_ns());
+    until(&client, from);
+    let before = WORKERS_ALLOCATED.load(SeqCst);
+    until(&client, to);
+    WORKERS_ALLOCATED.load(SeqCst) - before
+}
+
+// One test: the other threads of a test binary would count as workers.
+#[test]
+fn the_loops_allocate_nothing() {
+    const MIB: u64 = 1 << 20;
+    IS_CONDUCTOR.with(|conductor| conductor.set(true));
+    for receive in [ReceiveWay::Read, ReceiveWay::Zerocopy] {
+        let mut options = ServeOptions::new("127.0.0.1:0".parse().unwrap());
+        options.receive = receive;
+        let serve = Serve::open(options).unwrap();
+        let addr = serve.local();
+        for send in [SendWay::Copy, SendWay::Zerocopy, SendWay::Splice, SendWay::Sendfile] {
+            for (way, connections) in [(Way::Send, 1), (Way::Receive, 1), (Way::Both, 3)] {
+                let mut options = StreamOptions::new(addr);
+                (options.send, options.way) = (send, way);
+                (options.common.connections, options.common.verify) = (connections, true);
+                let made = between(Stream::open(options).unwrap(), 24 * MIB, 40 * MIB);
+                assert_eq!(made, 0, "{send:?} {way:?} {receive:?}");
+            }
+        }
+    }
+    let serve = Serve::open(ServeOptions::new("127.0.0.1:0".parse().unwrap())).unwrap();
+    for (connections, rate_tps) in [(1, None), (8, None), (8, Some(5_000))] {
+        let mut options = TransactionOptions::new(serve.local());
+        options.common.connections = connections;
+        (options.request_bytes, options.response_bytes) = (200, 3000);
+        options.rate_tps = rate_tps;
+        let made = between(RequestResponse::open(options.clone()).unwrap(), 100, 2_000);
+        assert_eq!(made, 0, "rr {connections} {rate_tps:?}");
+        let made = between(ConnectRequestResponse::open(options).unwrap(), 100, 2_000);
+        assert_eq!(made, 0, "crr {connections} {rate_tps:?}");
+    }
+    assert!(WORKERS_ALLOCATED.load(SeqCst) > 0, "the allocator counts");
+}
