@@ -3,6 +3,7 @@
 pub mod batch;
 pub mod clock;
 pub mod dial;
+pub mod direct;
 pub mod epoll;
 pub mod listen;
 pub mod nap;

@@ -172,6 +172,11 @@ impl<'a, W: Wire> Client<'a, W> {
         until.saturating_sub(self.now_ns)
     }
 
+    /// Whether the clock decides when requests leave: what handles an event reads it anyway.
+    pub(super) fn has_schedule(&self) -> bool {
+        self.pace.is_some()
+    }
+
     /// Whether nothing can come from the kernel, so that looking is in vain.
     pub(super) fn is_quiet(&self) -> bool {
         self.on_their_way == 0 && self.connecting == 0

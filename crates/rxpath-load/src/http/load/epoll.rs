@@ -8,9 +8,9 @@ use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll as Set, EpollCreateFlags, EpollEvent, EpollFlags};
-use nix::sys::socket::{MsgFlags, recv, send};
 
 use crate::LoadError;
+use crate::engine::direct::{recv, send};
 use crate::engine::{clock, nap};
 use crate::http::load::client::{Client, Sent, Wire};
 use crate::http::load::conn::Phase;
@@ -81,7 +81,7 @@ impl Wire for Epoll {
         range: Range<usize>,
     ) -> Sent {
         self.sockets.calls += 1;
-        match send(self.sockets.fd(slot), &message.bytes[range], MsgFlags::MSG_NOSIGNAL) {
+        match send(self.sockets.fd(slot), &message.bytes[range]) {
             Ok(sent) => Sent::Bytes(sent),
             Err(Errno::EAGAIN | Errno::EINTR) => Sent::Full,
             Err(errno) => Sent::Failed(errno),
@@ -116,9 +116,16 @@ impl Client<'_, Epoll> {
                 Err(Errno::EINTR) => 0,
                 Err(errno) => return Err(LoadError::io("epoll_wait", errno.into())),
             };
-            self.now_ns = clock::now_ns();
+            if self.has_schedule() {
+                self.now_ns = clock::now_ns();
+            }
+            let before_ns = self.now_ns;
             for event in &events[..got] {
                 self.happened(*event, &mut buffer);
+            }
+            // Whoever receives reads the clock.
+            if self.now_ns == before_ns {
+                self.now_ns = clock::now_ns();
             }
         }
         Ok(())
@@ -150,7 +157,7 @@ impl Client<'_, Epoll> {
     fn read(&mut self, slot: usize, generation: u32, ends: bool, buffer: &mut [u8]) {
         for _ in 0..READS {
             self.wire.sockets.calls += 1;
-            match recv(self.wire.sockets.fd(slot), buffer, MsgFlags::empty()) {
+            match recv(self.wire.sockets.fd(slot), buffer) {
                 Ok(0) => return self.ended(slot),
                 Ok(got) => {
                     self.received(slot, &buffer[..got]);

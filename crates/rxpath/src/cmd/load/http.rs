@@ -45,8 +45,8 @@ pub struct LoadHttp {
     /// What to load: http://HOST[:PORT][/PATH]
     url: String,
     /// Connections over all threads, kept open
-    #[arg(short, long, value_name = "N", default_value_t = 10)]
-    connections: usize,
+    #[arg(short, long, value_name = "N", default_value = "10")]
+    connections: Count,
     /// Threads (default 1); at most as many as connections
     #[arg(short, long, value_name = "N")]
     threads: Option<usize>,
@@ -126,7 +126,7 @@ impl LoadHttp {
         let ends_otherwise = self.conduct.control || self.requests.is_some();
         let default = (!ends_otherwise).then_some(DEFAULT_DURATION);
         Ok(LoadOptions {
-            connections: self.connections,
+            connections: self.connections.0 as usize,
             threads,
             cpus,
             nice: self.nice,
