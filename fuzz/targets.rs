@@ -46,6 +46,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("load_order", |bytes| text(bytes, |t| drop(t.parse::<Order>()))),
     ("manifest", |bytes| text(bytes, |t| drop(parse_manifest(t)))),
     ("model_cases", |bytes| text(bytes, |t| drop(rxpath_model::evaluate(t)))),
+    ("model_parameters", |bytes| text(bytes, model_parameters)),
     ("netlink_frames", netlink_frames),
     ("netlink_link", |bytes| drop(Link::parse(bytes))),
     ("netlink_qdisc", |bytes| drop(Qdisc::parse(bytes))),
@@ -112,6 +113,13 @@ fn http_response(bytes: &[u8]) {
 
 fn text(bytes: &[u8], parse: impl FnOnce(&str)) {
     parse(&String::from_utf8_lossy(bytes));
+}
+
+/// Parameters that parse must give bounds, or say in one line why not.
+fn model_parameters(text: &str) {
+    if let Ok(parameters) = rxpath_model::bounds::Parameters::from_toml(text) {
+        drop(rxpath_model::bounds::bounds(&parameters));
+    }
 }
 
 /// A file that parses must resolve on a small host, or say in one line why not.

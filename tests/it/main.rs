@@ -7,6 +7,7 @@ mod corpus;
 mod dependency_rule;
 mod http;
 mod list;
+mod model;
 mod refusals;
 mod report_browser;
 mod report_command;

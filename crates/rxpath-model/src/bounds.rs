@@ -1,1 +1,143 @@
-//! Fluid bounds.
+//! What a fluid of packets can and cannot do: capacities, drops, buffers and times of each stage of the path.
+//!
+//! Every answer is one sentence with its numbers, the formula behind them and what it assumes. A bound is given when
+//! the parameters it needs are known; for the others the missing parameters are named.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Number, Value};
+
+pub mod parameters;
+
+mod coalescing;
+mod livelock;
+mod passes;
+mod ring;
+mod rss;
+mod socket;
+mod stall;
+mod tcp;
+mod total;
+
+pub use parameters::{BadParameters, Parameters};
+
+/// One answer.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Bound {
+    /// The answer in words.
+    pub sentence: String,
+    /// Where the numbers come from.
+    pub formula: String,
+    /// When they hold.
+    pub assumes: String,
+    /// The numbers; each key ends in its unit.
+    #[serde(flatten)]
+    pub values: Map<String, Value>,
+}
+
+/// A bound that was not computed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Missing {
+    /// Its name.
+    pub bound: String,
+    /// The parameters without which it says nothing.
+    pub needs: Vec<String>,
+}
+
+/// All answers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Bounds {
+    /// By name, in the order of the path.
+    pub bounds: Map<String, Value>,
+    /// What more parameters would answer.
+    pub not_computed: Vec<Missing>,
+}
+
+/// One way to bound: its name, the parameters that must be there, and the arithmetic.
+struct Law {
+    name: &'static str,
+    needs: &'static [&'static str],
+    compute: fn(&Parameters) -> Option<Bound>,
+}
+
+/// In the order of the path.
+const LAWS: &[Law] = &[
+    coalescing::LAW,
+    ring::CAPACITY,
+    ring::SIZE,
+    ring::BURST,
+    passes::LAW,
+    ring::BACKLOG,
+    rss::LAW,
+    socket::CAPACITY,
+    socket::LAW,
+    stall::LAW,
+    livelock::LAW,
+    total::LAW,
+    tcp::LAW,
+];
+
+/// Computes every bound for which the parameters suffice.
+pub fn bounds(parameters: &Parameters) -> Result<Bounds, BadParameters> {
+    parameters.check()?;
+    let known = serde_json::to_value(parameters).unwrap_or_default();
+    let mut out = Bounds { bounds: Map::new(), not_computed: Vec::new() };
+    for law in LAWS {
+        let lacks = |name: &&&str| !Parameters::knows(&known, name);
+        let needs: Vec<String> = law.needs.iter().filter(lacks).map(ToString::to_string).collect();
+        match (law.compute)(parameters) {
+            Some(bound) if needs.is_empty() => {
+                out.bounds.insert(law.name.into(), serde_json::to_value(bound).unwrap_or_default());
+            }
+            _ => out.not_computed.push(Missing { bound: law.name.into(), needs }),
+        }
+    }
+    Ok(out)
+}
+
+impl Bound {
+    fn new(sentence: String, formula: &str, assumes: &str) -> Self {
+        Self { sentence, formula: formula.into(), assumes: assumes.into(), values: Map::new() }
+    }
+
+    /// Adds a number; one without a finite value is left out, and the sentence says why.
+    fn with(mut self, key: &str, value: f64) -> Self {
+        if let Some(number) = Number::from_f64(value) {
+            self.values.insert(key.into(), number.into());
+        }
+        self
+    }
+
+    fn count(mut self, key: &str, value: u64) -> Self {
+        self.values.insert(key.into(), value.into());
+        self
+    }
+
+    fn flag(mut self, key: &str, value: bool) -> Self {
+        self.values.insert(key.into(), value.into());
+        self
+    }
+}
+
+/// A fraction in percent, as sentences say it.
+fn percent(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    if percent > 0.0 && percent < 0.1 {
+        "less than 0.1 %".into()
+    } else {
+        format!("{percent:.1} %")
+    }
+}
+
+/// Up to a whole number, unless it is one but for the rounding of its factors.
+fn whole_up(value: f64) -> f64 {
+    (value * (1.0 - 1e-12)).ceil()
+}
+
+/// Seconds with a fitting unit.
+fn seconds(seconds: f64) -> String {
+    rxpath_core::Nanos((seconds * 1e9).round() as u64).to_string()
+}
+
+#[cfg(test)]
+mod tests;

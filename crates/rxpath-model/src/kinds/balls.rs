@@ -12,14 +12,25 @@ use crate::poisson;
 pub const KIND: Kind = Kind { name: "F equal flows hashed uniformly on Q queues", compute };
 
 /// Multiplications beyond which the exact sum is not formed.
-const MOST_WORK: f64 = 4e9;
+const MOST_WORK: f64 = 3e9;
+
+/// What is smaller than this part of the largest term is left out of a product.
+const NEGLIGIBLE: f64 = 1e-30;
+
+/// The range of the terms that count; the largest is 1 or a little less.
+fn range(terms: &[f64]) -> std::ops::Range<usize> {
+    let first = terms.iter().position(|term| *term > NEGLIGIBLE).unwrap_or(0);
+    let last = terms.iter().rposition(|term| *term > NEGLIGIBLE).unwrap_or(0);
+    first..last + 1
+}
 
 /// The first `most + 1` terms of the product of two sequences.
 fn product(left: &[f64], right: &[f64], most: usize) -> Vec<f64> {
     let mut out = vec![0.0; (left.len() + right.len() - 1).min(most + 1)];
-    for (i, a) in left.iter().enumerate().filter(|(_, a)| **a > 0.0) {
-        for (slot, b) in out[i.min(most)..].iter_mut().zip(right) {
-            *slot += a * b;
+    let counted = range(right);
+    for i in range(left).take_while(|i| i + counted.start <= most) {
+        for (slot, term) in out[i + counted.start..].iter_mut().zip(&right[counted.clone()]) {
+            *slot += left[i] * term;
         }
     }
     out
@@ -79,11 +90,12 @@ pub fn expected_max(flows: u64, queues: u64) -> Option<f64> {
     }
     let mean = flows as f64 / queues as f64;
     let limits = (12.0 * mean.sqrt() + 30.0).min(flows as f64);
-    let work = (flows as f64).powi(2) * 2.0 * (queues as f64).log2().ceil() * limits;
+    let width = (24.0 * (flows as f64).sqrt() + 50.0).min(flows as f64);
+    let work = width.powi(2) * 2.0 * (queues as f64).log2().ceil() * limits;
     if work > MOST_WORK {
         return None;
     }
-    // At least one queue has more than fewer than the average.
+    // Some queue gets the average or more.
     let mut expected = least as f64;
     for limit in least as usize..count {
         let more = 1.0 - at_most(count, queues, limit);

@@ -1,5 +1,6 @@
 //! `rxpath model`: what arithmetic says about the receive path, without measuring anything.
 
+mod bounds;
 mod eval;
 
 use crate::exit::Outcome;
@@ -14,6 +15,8 @@ pub struct ModelCommand {
 /// The sorts of answers.
 #[derive(Debug, clap::Subcommand)]
 enum Model {
+    /// Say in sentences what each stage can carry, what it loses and how large its buffer must be
+    Bounds(Box<bounds::BoundsCommand>),
     /// Compute the outputs of every case of a file of queueing problems
     Eval(eval::EvalCommand),
 }
@@ -22,6 +25,7 @@ impl ModelCommand {
     /// Runs it.
     pub fn run(self) -> Outcome {
         match self.what {
+            Model::Bounds(bounds) => bounds.run(),
             Model::Eval(eval) => eval.run(),
         }
     }

@@ -25,6 +25,8 @@ fn all() -> Vec<(&'static str, Schema)> {
         ("load-tcp-stream", schema_for!(Envelope<Value, tcp::StreamResult>)),
         ("load-tcp-rr", schema_for!(Envelope<Value, tcp::TransactionsResult>)),
         ("load-tcp-crr", schema_for!(Envelope<Value, tcp::TransactionsResult>)),
+        ("model-eval", schema_for!(Envelope<Value, rxpath_model::Evaluated>)),
+        ("model-bounds", schema_for!(Envelope<Value, rxpath_model::bounds::Bounds>)),
         ("warning", schema_for!(Warning)),
     ]);
     all

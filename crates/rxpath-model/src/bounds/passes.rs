@@ -1,0 +1,37 @@
+//! Softirq passes: how many packets before ksoftirqd, and when `time_squeeze` can count at all.
+
+use super::{Bound, Law, Parameters, ring, seconds};
+use crate::kinds::napi_budget::RESTARTS;
+
+pub(super) const LAW: Law = Law { name: "softirq_passes", needs: &["napis"], compute };
+
+fn compute(p: &Parameters) -> Option<Bound> {
+    let (napis, weight, budget) = (p.napis?.0, p.weight(), p.budget());
+    let polls = napis.min(budget.div_ceil(weight));
+    let packets = polls * weight;
+    let squeezes = packets >= budget;
+    let mut sentence = format!(
+        "{napis} busy NAPI take at most {packets} packets per softirq pass and {} before ksoftirqd",
+        packets * RESTARTS as u64
+    );
+    sentence += if squeezes {
+        "; the budget is what ends a pass, and time_squeeze counts it"
+    } else {
+        "; the budget is never used up, so that time_squeeze can only come from the time limit"
+    };
+    let mut bound = Bound::new(
+        String::new(),
+        "packets per pass = W min(n, ceil(budget/W)); 10 passes (MAX_SOFTIRQ_RESTART)",
+        "every NAPI has a full weight of packets and is polled once per pass; no time limit is hit",
+    )
+    .count("packets_per_pass_packets", packets)
+    .count("before_ksoftirqd_packets", packets * RESTARTS as u64)
+    .flag("budget_ends_pass", squeezes);
+    if let Some(packet) = p.packet_ns {
+        let pass = polls as f64 * ring::poll_s(p) + packets as f64 * packet.as_secs_f64();
+        sentence += &format!("; a pass lasts {}", seconds(pass));
+        bound = bound.with("pass_s", pass);
+    }
+    bound.sentence = sentence + ".";
+    Some(bound)
+}

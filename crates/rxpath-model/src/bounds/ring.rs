@@ -1,0 +1,114 @@
+//! The ring and the RPS backlog: how fast they are emptied, how large they must be.
+
+use rxpath_core::units::si;
+use rxpath_core::{Count, Nanos};
+
+use super::{Bound, Law, Parameters, percent, seconds, whole_up};
+
+pub(super) const CAPACITY: Law =
+    Law { name: "ring_capacity", needs: &["packet_ns", "arrival_rate"], compute: capacity };
+pub(super) const SIZE: Law =
+    Law { name: "ring_size", needs: &["arrival_rate", "starvation"], compute: size };
+pub(super) const BURST: Law =
+    Law { name: "ring_burst", needs: &["arrival_rate", "burst", "packet_ns"], compute: burst };
+pub(super) const BACKLOG: Law =
+    Law { name: "rps_backlog", needs: &["arrival_rate", "backlog_packet_ns"], compute: backlog };
+
+fn capacity(p: &Parameters) -> Option<Bound> {
+    let (arrivals, rate) = (p.arrivals()?, p.ring_rate()?);
+    let dropped = (1.0 - rate / arrivals).max(0.0);
+    let mut sentence = format!("One queue's softirq carries at most {} packets/s", si(rate));
+    sentence += &if dropped > 0.0 {
+        format!("; of {} offered, {} are dropped at the ring", si(arrivals), percent(dropped))
+    } else {
+        format!("; {} offered are within it", si(arrivals))
+    };
+    let mut bound = Bound::new(
+        String::new(),
+        "mu1 = s W/(c_poll + W c_pkt); drop = max(0, 1 - mu1/lambda)",
+        "full polls one after the other, no interrupt between them; the softirq gets the CPU share s",
+    )
+    .with("capacity_pps", rate)
+    .with("drop_ratio", dropped);
+    if let (Some(Count(ring)), true) = (p.ring, dropped > 0.0) {
+        let fill = ring as f64 / (arrivals - rate);
+        sentence += &format!(", after the ring of {ring} has filled in {}", seconds(fill));
+        bound = bound.with("ring_fill_s", fill);
+    }
+    bound.sentence = sentence + ".";
+    Some(bound)
+}
+
+fn size(p: &Parameters) -> Option<Bound> {
+    let (arrivals, timer) = (p.arrivals()?, p.timer().unwrap_or(0.0));
+    let longest = timer + p.starvation?.as_secs_f64();
+    let needed = whole_up(arrivals * longest);
+    let mut sentence = format!(
+        "A ring that is not served for {} must have at least {needed} descriptors at {} packets/s",
+        seconds(longest),
+        si(arrivals)
+    );
+    let mut bound = Bound::new(
+        String::new(),
+        "D >= ceil(R tau), tau = rx-usecs + the longest starvation",
+        "a regular stream into a ring whose descriptors are all ready; a burst needs its peak rate here",
+    )
+    .count("min_ring_packets", needed as u64)
+    .with("starvation_s", longest);
+    if let Some(Count(ring)) = p.ring {
+        let lost = (needed - ring as f64).max(0.0);
+        sentence += &if lost > 0.0 {
+            format!("; of {ring}, {lost} packets are lost each time")
+        } else {
+            format!("; {ring} suffice")
+        };
+        bound = bound
+            .with("lost_packets", lost)
+            .with("time_to_empty_s", ring as f64 / arrivals)
+            .flag("ring_suffices", lost <= 0.0);
+    }
+    bound.sentence = sentence + ".";
+    Some(bound)
+}
+
+fn burst(p: &Parameters) -> Option<Bound> {
+    let (arrivals, rate, Count(burst)) = (p.arrivals()?, p.ring_rate()?, p.burst?);
+    let needed = whole_up((burst as f64 * (1.0 - rate / arrivals)).max(0.0));
+    let sentence = format!(
+        "A burst of {burst} packets at {} packets/s needs {needed} descriptors while the softirq takes {} packets/s.",
+        si(arrivals),
+        si(rate)
+    );
+    let assumes = "the ring is empty before the burst and served without a pause during it";
+    let bound = Bound::new(sentence, "D >= B (1 - mu1/R)", assumes);
+    Some(bound.count("min_ring_packets", needed as u64))
+}
+
+fn backlog(p: &Parameters) -> Option<Bound> {
+    let (rate, places) = (p.backlog_rate()?, p.backlog());
+    let offered =
+        p.ring_rate().map_or(p.arrivals()?, |ring| ring.min(p.arrivals().unwrap_or(ring)));
+    let dropped = (1.0 - rate / offered).max(0.0);
+    let sentence = format!(
+        "The CPU that RPS steers to takes {} packets/s from its backlog of {places}: {} of {} are dropped there.",
+        si(rate),
+        percent(dropped),
+        si(offered)
+    );
+    let bound = Bound::new(
+        sentence,
+        "drop = max(0, 1 - mu_b/lambda')",
+        "one target CPU; netdev_max_backlog packets per CPU",
+    );
+    let bound = bound.with("capacity_pps", rate).with("drop_ratio", dropped);
+    Some(if dropped > 0.0 {
+        bound.with("backlog_fill_s", places / (offered - rate))
+    } else {
+        bound
+    })
+}
+
+/// Used by the pass bound for its cost of a poll.
+pub(super) fn poll_s(p: &Parameters) -> f64 {
+    p.poll_ns.unwrap_or(Nanos(0)).as_secs_f64()
+}

@@ -1,0 +1,82 @@
+//! The socket queue: how many datagrams it holds, how fast the reader empties it, what is lost.
+
+use rxpath_core::Bytes;
+use rxpath_core::units::si;
+
+use super::{Bound, Law, Parameters, percent, seconds};
+use crate::queue::fixed_service::limited;
+
+pub(super) const CAPACITY: Law =
+    Law { name: "socket_capacity", needs: &["size"], compute: capacity };
+pub(super) const LAW: Law =
+    Law { name: "socket", needs: &["arrival_rate", "service_ns", "size"], compute };
+
+/// From this load on the fluid says "nothing lost" where chance already loses.
+const NEAR: f64 = 0.8;
+
+fn capacity(p: &Parameters) -> Option<Bound> {
+    let ((truesize, estimated), (places, certain)) = (p.truesize()?, p.places()?);
+    let sentence = format!(
+        "A receive buffer of {} holds {places} datagrams of {truesize} bytes of kernel memory each; {certain} are \
+         certain while it is read.",
+        Bytes(p.rcvbuf())
+    );
+    let assumes = if estimated {
+        "the truesize is estimated from the payload for a plain sender on one host: measure it with SO_MEMINFO; \
+         older kernels hold one datagram more"
+    } else {
+        "older kernels than 6.18 hold one datagram more"
+    };
+    let formula =
+        "N = floor(sk_rcvbuf/truesize); 3/4 N while reading, as memory is given back by quarters";
+    Some(
+        Bound::new(sentence, formula, assumes)
+            .count("truesize_bytes", truesize)
+            .flag("truesize_estimated", estimated)
+            .count("rcvbuf_bytes", p.rcvbuf())
+            .count("capacity_packets", places)
+            .count("certain_packets", certain),
+    )
+}
+
+fn compute(p: &Parameters) -> Option<Bound> {
+    let (offered, rate, (places, _)) = (p.to_socket()?, p.reader_rate()?, p.places()?);
+    let dropped = (1.0 - rate / offered).max(0.0);
+    let load = offered / rate;
+    let mut sentence =
+        format!("The reader can take {} datagrams/s, {} arrive", si(rate), si(offered));
+    let mut bound = Bound::new(
+        String::new(),
+        "mu3 = s (1 - u)/c_a; drop = max(0, 1 - mu3/lambda2); fill = N/(lambda2 - mu3)",
+        "a fluid: between a load of 0.8 and 1 it says too little, there the M/D/1/K figure for Poisson arrivals counts",
+    )
+    .with("capacity_pps", rate)
+    .with("load_ratio", load)
+    .with("drop_ratio", dropped);
+    if dropped > 0.0 {
+        let fill = places as f64 / (offered - rate);
+        sentence += &format!(
+            "; {} are dropped once the queue of {places} has filled, {} after the start",
+            percent(dropped),
+            seconds(fill)
+        );
+        bound = bound.with("fill_s", fill);
+        if let Some(duration) = p.duration {
+            let lost = ((offered - rate) * duration.as_secs_f64() - places as f64).max(0.0);
+            sentence += &format!("; in {duration} at least {lost:.0} datagrams");
+            bound = bound.with("lost_packets", lost);
+        }
+    } else {
+        let random = limited(load, places).block;
+        sentence += ": nothing is lost on the average";
+        if load > NEAR {
+            sentence += &format!(
+                ", but with random arrivals at a load of {load:.2} the queue of {places} loses {}",
+                percent(random)
+            );
+        }
+        bound = bound.with("random_arrivals_drop_ratio", random);
+    }
+    bound.sentence = sentence + ".";
+    Some(bound)
+}

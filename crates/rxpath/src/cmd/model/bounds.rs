@@ -1,0 +1,226 @@
+//! `rxpath model bounds`: what a fluid of packets can do, in sentences.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use rxpath_core::{Bytes, Count, Envelope, Nanos, Warning};
+use rxpath_model::bounds::{Bounds, Parameters, bounds};
+
+use crate::cmd::values::nanoseconds;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output;
+use crate::output::format::FormatArgs;
+
+/// `rxpath model bounds`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example: rxpath model bounds --arrival-rate 400k --size 32 --service-ns 2000 --stall 10ms\n\
+                        A file holds the same names with underscores: arrival_rate = \"400k\". docs/model.md tells \
+                        each formula and when it holds."
+)]
+pub struct BoundsCommand {
+    /// Parameters as TOML; flags win over them
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    load: LoadFlags,
+    #[command(flatten)]
+    reader: ReaderFlags,
+    #[command(flatten)]
+    device: DeviceFlags,
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Load")]
+struct LoadFlags {
+    /// Offered datagrams per second
+    #[arg(long, value_name = "PPS")]
+    arrival_rate: Option<Count>,
+    /// Payload of a datagram
+    #[arg(long, value_name = "BYTES")]
+    size: Option<Bytes>,
+    /// Packets that arrive at --arrival-rate in one burst
+    #[arg(long, value_name = "N")]
+    burst: Option<Count>,
+    /// How long the load lasts
+    #[arg(long, value_name = "TIME")]
+    duration: Option<Nanos>,
+    /// Flows of equal rate
+    #[arg(long, value_name = "N")]
+    flows: Option<Count>,
+    /// TCP receive window
+    #[arg(long, value_name = "BYTES")]
+    window: Option<Bytes>,
+    /// Round-trip time
+    #[arg(long, value_name = "TIME")]
+    rtt: Option<Nanos>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Socket and reader")]
+struct ReaderFlags {
+    /// The reader's CPU time per datagram while it never sleeps
+    #[arg(long, value_name = "NS", value_parser = nanoseconds)]
+    service_ns: Option<u64>,
+    /// The reader's share of its CPU, up to 1
+    #[arg(long, value_name = "RATIO")]
+    share: Option<f64>,
+    /// Softirq and reader run on one CPU
+    #[arg(long)]
+    same_cpu: bool,
+    /// The reader's share where ksoftirqd holds softirqs back [default: 0.5]
+    #[arg(long, value_name = "RATIO")]
+    app_share: Option<f64>,
+    /// Receive buffer as the kernel accounts it [default: 212992]
+    #[arg(long, value_name = "BYTES")]
+    rcvbuf: Option<Bytes>,
+    /// Kernel memory of a queued datagram [default: estimated from --size]
+    #[arg(long, value_name = "BYTES")]
+    truesize: Option<Bytes>,
+    /// How long the reader stops
+    #[arg(long, value_name = "TIME")]
+    stall: Option<Nanos>,
+    /// How often it stops
+    #[arg(long, value_name = "TIME")]
+    period: Option<Nanos>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Ring and softirq")]
+struct DeviceFlags {
+    /// Descriptors of the receive ring
+    #[arg(long, value_name = "N")]
+    ring: Option<Count>,
+    /// Interrupt coalescing by time: plain microseconds
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(0..=1_000_000_000))]
+    rx_usecs: Option<u64>,
+    /// Softirq time per poll
+    #[arg(long, value_name = "NS", value_parser = nanoseconds)]
+    poll_ns: Option<u64>,
+    /// Softirq time per packet
+    #[arg(long, value_name = "NS", value_parser = nanoseconds)]
+    packet_ns: Option<u64>,
+    /// CPU time per interrupt, all included
+    #[arg(long, value_name = "NS", value_parser = nanoseconds)]
+    irq_ns: Option<u64>,
+    /// Packets per poll at the offered rate [default: 1]
+    #[arg(long, value_name = "N")]
+    batch: Option<f64>,
+    /// CPU share that the softirq may take [default: 1]
+    #[arg(long, value_name = "RATIO")]
+    softirq_share: Option<f64>,
+    /// NAPI weight [default: 64]
+    #[arg(long, value_name = "N")]
+    weight: Option<Count>,
+    /// net.core.netdev_budget [default: 300]
+    #[arg(long, value_name = "N")]
+    budget: Option<Count>,
+    /// Busy NAPIs on one CPU
+    #[arg(long, value_name = "N")]
+    napis: Option<Count>,
+    /// Receive queues
+    #[arg(long, value_name = "N")]
+    queues: Option<Count>,
+    /// Longest time without service beyond the coalescing timer
+    #[arg(long, value_name = "TIME")]
+    starvation: Option<Nanos>,
+    /// net.core.netdev_max_backlog [default: 1000]
+    #[arg(long, value_name = "N")]
+    backlog: Option<Count>,
+    /// Softirq time per packet on the CPU that RPS steers to
+    #[arg(long, value_name = "NS", value_parser = nanoseconds)]
+    backlog_packet_ns: Option<u64>,
+}
+
+impl BoundsCommand {
+    /// Runs it.
+    pub fn run(self) -> Outcome {
+        let parameters = self.parameters().map_err(|error| Failure::new(Exit::Usage, error))?;
+        let got = bounds(&parameters).map_err(|error| Failure::new(Exit::Usage, error))?;
+        if got.bounds.is_empty() {
+            let needs: Vec<String> = got
+                .not_computed
+                .iter()
+                .map(|m| format!("{} ({})", m.bound, m.needs.join(", ")))
+                .collect();
+            return Err(Failure::usage("these parameters bound nothing")
+                .hint(format!("still needed by each bound: {}", needs.join("; "))));
+        }
+        let warnings = warnings(&got);
+        if self.format.is_json() {
+            output::json(&Envelope::new("model-bounds", parameters, got, warnings))?;
+        } else {
+            output::text(&sentences(&got))?;
+            warnings.iter().for_each(output::warning);
+        }
+        Ok(Exit::Done)
+    }
+
+    fn parameters(&self) -> anyhow::Result<Parameters> {
+        let mut all = match &self.file {
+            Some(path) => {
+                let name = || path.display().to_string();
+                let text = std::fs::read_to_string(path).with_context(name)?;
+                Parameters::from_toml(&text).with_context(name)?
+            }
+            None => Parameters::default(),
+        };
+        /// A flag that was given replaces what the file said.
+        macro_rules! set {
+            ($from:expr; $($name:ident),*) => {
+                $(if $from.$name.is_some() { all.$name = $from.$name.clone(); })*
+            };
+        }
+        macro_rules! set_ns {
+            ($from:expr; $($name:ident),*) => {
+                $(if let Some(ns) = $from.$name { all.$name = Some(Nanos(ns)); })*
+            };
+        }
+        set!(self.load; arrival_rate, size, burst, duration, flows, window, rtt);
+        set!(self.reader; share, app_share, rcvbuf, truesize, stall, period);
+        set!(self.device; ring, rx_usecs, batch, softirq_share, weight, budget, napis, queues, starvation, backlog);
+        set_ns!(self.reader; service_ns);
+        set_ns!(self.device; poll_ns, packet_ns, irq_ns, backlog_packet_ns);
+        all.same_cpu |= self.reader.same_cpu;
+        Ok(all)
+    }
+}
+
+fn warnings(got: &Bounds) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if got.bounds.get("socket_capacity").is_some_and(|bound| bound["truesize_estimated"] == true) {
+        warnings.push(
+            Warning::new("truesize-estimated", "the kernel memory per datagram is an estimate")
+                .because("it depends on the driver and on GRO")
+                .cure("measure it: rxpath serve udp tells it, and give it with --truesize"),
+        );
+    }
+    let load = got.bounds.get("socket").and_then(|bound| bound["load_ratio"].as_f64());
+    if load.is_some_and(|load| (0.8..1.0).contains(&load)) {
+        warnings.push(
+            Warning::new("fluid-near-knee", "the fluid says too little at loads from 0.8 to 1")
+                .cure("use the figure for random arrivals, or measure"),
+        );
+    }
+    warnings
+}
+
+/// The sentences, each with its formula and its assumptions.
+fn sentences(got: &Bounds) -> String {
+    let mut text = String::new();
+    for (name, bound) in &got.bounds {
+        let said = |key: &str| bound[key].as_str().unwrap_or_default().to_owned();
+        text += &format!("{name}: {}\n", said("sentence"));
+        text += &format!("    by {}\n    if {}\n", said("formula"), said("assumes"));
+    }
+    let more: Vec<String> = got
+        .not_computed
+        .iter()
+        .map(|missing| format!("{} ({})", missing.bound, missing.needs.join(", ")))
+        .collect();
+    if !more.is_empty() {
+        text += &format!("\nnot computed, for want of: {}\n", more.join("; "));
+    }
+    text
+}
