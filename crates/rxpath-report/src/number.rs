@@ -81,9 +81,7 @@ pub(crate) fn metric(name: &str, value: f64) -> String {
         scaled(value, &[("M/s", 1e6), ("k/s", 1e3), ("/s", 1.0)])
     } else if ends("_us_per_request") || ends("_us_per_transaction") {
         format!("{} µs", plain(value))
-    } else if ends("_ns_per_kib") {
-        format!("{} ns", plain(value))
-    } else if ends("_ns_per_packet") {
+    } else if ends("_ns_per_kib") || ends("_ns_per_packet") {
         format!("{} ns", plain(value))
     } else if ends("_ratio") {
         percent(value, 1.0)
