@@ -129,7 +129,10 @@ impl Netlink {
             other => other?,
         };
         let socket = replies.iter().find(|reply| reply.kind == SOCK_DIAG_BY_FAMILY);
-        socket.map(|reply| Queues::parse(&reply.payload)).transpose()
+        let found = socket.map(|reply| Queues::parse(&reply.payload)).transpose()?;
+        // Of a connection that is gone the kernel finds the listener in its place (inet_lookup falls back to
+        // inet_lookup_listener): another socket's queue.
+        Ok(found.filter(|queues| queues.local == local && queues.remote == remote))
     }
 }
 
