@@ -3,6 +3,7 @@
 pub mod bed;
 pub mod clock;
 pub mod error;
+pub mod installed;
 pub mod output;
 pub mod plan;
 pub mod run;

@@ -32,6 +32,7 @@ use crate::bed::local::LocalBed;
 use crate::bed::netns::NetnsBed;
 use crate::clock::{epoch_offset_ns, monotonic_ns};
 use crate::error::LabError;
+use crate::installed;
 use crate::plan;
 use crate::scenario::spec::{Resolved, Topology, Variant};
 use crate::trial::compose::{Number, compose};
@@ -82,6 +83,9 @@ pub fn run(
     let needs_lab = resolved.variants.iter().any(|variant| variant.lab.topology == Topology::Netns);
     if needs_lab {
         can_run()?;
+    }
+    installed::check(resolved)?;
+    if needs_lab {
         // What a killed run left would take names and CPU time.
         owner::cleanup()?;
     }

@@ -13,6 +13,7 @@ mod host_shape;
 mod keys;
 mod merge;
 mod place;
+pub mod power;
 mod protocol;
 mod raw;
 mod resolve;

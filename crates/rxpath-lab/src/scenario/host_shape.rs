@@ -4,11 +4,15 @@ use rxpath_core::{CpuList, Fact};
 use rxpath_host::topology::Topology;
 use serde::Serialize;
 
+use super::power::Power;
+
 /// The online CPUs of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HostShape {
     /// One entry per online CPU, in the order of their numbers.
     pub cpus: Vec<CpuShape>,
+    /// What of its power management an experiment may depend on.
+    pub power: Power,
 }
 
 /// One online CPU.
@@ -39,12 +43,18 @@ impl HostShape {
             l3: first(&cpu.llc_cpus),
             allowed: allowed.as_slice().contains(&cpu.cpu),
         };
-        Self { cpus: topology.cpus.iter().map(shape).collect() }
+        Self { cpus: topology.cpus.iter().map(shape).collect(), power: Power::default() }
+    }
+
+    /// The same host with what its power management was read to be.
+    #[must_use]
+    pub fn with_power(self, power: Power) -> Self {
+        Self { power, ..self }
     }
 
     /// A host of `count` cores without SMT on one node with one cache.
     pub fn flat(count: u32) -> Self {
         let cpu = |cpu| CpuShape { cpu, core: cpu, node: 0, l3: Some(0), allowed: true };
-        Self { cpus: (0..count).map(cpu).collect() }
+        Self { cpus: (0..count).map(cpu).collect(), power: Power::default() }
     }
 }

@@ -111,6 +111,8 @@ pub(super) const KEYS: &[Key] = &[
     key("lab.threaded", Kind::Bool, "NAPI of the receiver's end in a kernel thread"),
     key("lab.napi_cpu", Kind::OneCpu, "CPU that the NAPI threads are pinned to"),
     key("lab.napi_idle", Kind::Bool, "NAPI threads run as SCHED_IDLE (starves the ring on purpose)"),
+    key("lab.turbo", Kind::Bool, "what the host's turbo must be; a run never switches it"),
+    key("lab.smt", Kind::Bool, "what the host's SMT must be; a run never switches it"),
     key("lab.sysctl_rx", Kind::Names, "sysctls of the receiver's namespace"),
     key("lab.sysctl_tx", Kind::Names, "sysctls of the sender's namespace"),
     key("lab.nft_rx", Kind::Text, "nftables ruleset of the receiver's namespace"),

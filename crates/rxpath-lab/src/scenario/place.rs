@@ -45,6 +45,11 @@ impl<'a> Places<'a> {
         Self { host, pool }
     }
 
+    /// What of the host's power management an experiment may depend on.
+    pub fn power(&self) -> &super::power::Power {
+        &self.host.power
+    }
+
     /// The CPUs of a list. What had to be shrunk or shared is added to `warnings`.
     pub fn place(
         &self,

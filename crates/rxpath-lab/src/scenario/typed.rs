@@ -100,7 +100,22 @@ impl Reader<'_> {
         }
     }
 
+    /// A host that is switched otherwise than the variant needs marks it.
+    fn power(&mut self) {
+        let wanted = |key: &str| match self.get(key).map(|setting| &setting.value) {
+            Some(Value::Bool(on)) => Some(*on),
+            _ => None,
+        };
+        let power = self.places.power();
+        let turbo = wanted("lab.turbo").and_then(|on| power.turbo.lacks(on));
+        let smt = wanted("lab.smt").and_then(|on| power.smt.lacks(on));
+        if let Some(why) = turbo.or(smt) {
+            self.not_available.get_or_insert(why);
+        }
+    }
+
     pub fn lab(&mut self) -> Result<Lab, Flaw> {
+        self.power();
         Ok(Lab {
             topology: match self.text("topology.kind") {
                 Some("local") => Topology::Local,

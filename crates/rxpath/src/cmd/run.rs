@@ -12,6 +12,7 @@ use rxpath_lab::LabError;
 use rxpath_lab::plan::plan;
 use rxpath_lab::run::progress::Progress;
 use rxpath_lab::run::{Finished, Options, run};
+use rxpath_lab::scenario::power::Power;
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_lab::scenario::{HostShape, ScenarioError, load, resolve};
 use rxpath_record::run::RunError;
@@ -95,7 +96,9 @@ impl RunCommand {
 pub fn resolved(scenario: &str, sets: &[String]) -> Result<Resolved, Failure> {
     let usage = |error: ScenarioError| Failure::new(Exit::Usage, error);
     let file = load(scenario).map_err(usage)?;
-    let shape = HostShape::of(&topology::read(&Root::host())?, &thread::allowed_cpus()?);
+    let root = Root::host();
+    let shape = HostShape::of(&topology::read(&root)?, &thread::allowed_cpus()?);
+    let shape = shape.with_power(Power::read(&root));
     resolve(&file, sets, &shape).map_err(usage)
 }
 

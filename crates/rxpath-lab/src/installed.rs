@@ -1,0 +1,87 @@
+//! Whether the programs of others that a run would start are there, asked before anything is made.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::error::LabError;
+use crate::scenario::spec::{Resolved, Variant, Workload};
+
+/// Fails with what to install when a variant's program is not found the way a shell finds it.
+///
+/// # Errors
+/// [`LabError::CannotRun`] that names the variant, the program and what to install.
+pub fn check(resolved: &Resolved) -> Result<(), LabError> {
+    let here = resolved.variants.iter().filter(|variant| variant.not_available.is_none());
+    here.flat_map(|variant| programs(variant).map(move |program| (variant, program)))
+        .find(|(_, program)| !found(program))
+        .map_or(Ok(()), |(variant, program)| {
+            Err(LabError::CannotRun {
+                what: format!("variant {} runs `{program}`, which is not installed", variant.name),
+                hint: format!("install {program} (Debian: apt-get install {})", package(program)),
+            })
+        })
+}
+
+/// What a variant starts, `taskset` for pinning included.
+fn programs(variant: &Variant) -> impl Iterator<Item = &str> {
+    [&variant.serve, &variant.load]
+        .into_iter()
+        .flat_map(|side| match side {
+            Workload::Own(_) => [None, None],
+            Workload::External(external) => {
+                let pinned = (!external.cpus.is_empty()).then_some("taskset");
+                [pinned, external.command.first().map(String::as_str)]
+            }
+        })
+        .flatten()
+}
+
+fn package(program: &str) -> &str {
+    match program {
+        "taskset" => "util-linux",
+        named => named.rsplit('/').next().unwrap_or(named),
+    }
+}
+
+/// A name with a slash is a path; one that holds `{dir}` is only known when its trial begins.
+fn found(program: &str) -> bool {
+    if program.contains('{') {
+        return true;
+    }
+    if program.contains('/') {
+        return runs(Path::new(program));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| runs(&dir.join(program)))
+}
+
+fn runs(path: &Path) -> bool {
+    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{HostShape, parse, resolve};
+
+    fn checked(command: &str) -> Result<(), LabError> {
+        let text = format!("question = \"?\"\n[serve]\ncommand = \"{command}\"\n");
+        check(&resolve(&parse(&text, "t", "t").unwrap(), &[], &HostShape::flat(2)).unwrap())
+    }
+
+    #[test]
+    fn a_program_is_found_as_a_shell_finds_it() {
+        checked("true {port}").unwrap();
+        checked("/bin/true").unwrap();
+        checked("{dir}/made-later").unwrap();
+    }
+
+    #[test]
+    fn a_missing_program_is_told_with_what_to_install() {
+        let error = checked("no-such-server -p 1").unwrap_err();
+        let LabError::CannotRun { what, hint } = error else { panic!("{error}") };
+        assert!(what.contains("base") && what.contains("`no-such-server`"), "{what}");
+        assert!(hint.contains("apt-get install no-such-server"), "{hint}");
+        assert!(checked("/etc/passwd").is_err(), "no program");
+    }
+}
