@@ -328,6 +328,23 @@ fn a_killed_server_ends_the_run_with_what_was_measured() {
 }
 
 #[test]
+fn a_server_busy_with_one_client_takes_others() {
+    let (mut serve, addr) = server(&["--interval", "10ms"]);
+    let mut alone = Steered::start(&["load", "tcp", "rr", &addr, "--verify"]);
+    alone.next("ready");
+    alone.order("start 1");
+    serve.until(|interval| interval["transactions_total"].as_u64().unwrap() > 1000);
+    for kind in ["rr", "crr", "stream"] {
+        let other = answer(&[kind, &addr, "-d", "50ms", "--verify"], 0);
+        assert!(other["result"]["sent_bytes"].as_u64().unwrap() > 0, "{kind}");
+    }
+    let result = alone.stop();
+    assert_eq!(result["errors_total"].as_object().unwrap().len(), 0, "{result}");
+    assert!(result["transactions_total"].as_u64().unwrap() > 1000);
+    serve.stop();
+}
+
+#[test]
 fn a_killed_client_leaves_the_server_serving() {
     let (mut serve, addr) = server(&["--interval", "10ms"]);
     let mut client = Steered::start(&["load", "tcp", "rr", &addr, "-c", "10"]);

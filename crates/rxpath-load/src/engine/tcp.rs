@@ -120,10 +120,13 @@ impl Socket {
         self.set_raw(libc::SOL_SOCKET, libc::SO_LINGER, &linger)
     }
 
-    /// How long a receive call may wait; 0 = for ever. **Caveat** rounded up to timer ticks.
-    pub fn set_receive_timeout(&self, us: i64) -> io::Result<()> {
+    /// How long a blocking call may wait before it gives `EAGAIN`; 0 = for ever.
+    ///
+    /// **Caveat** rounded up to timer ticks.
+    pub fn set_timeouts(&self, us: i64) -> io::Result<()> {
         let time = libc::timeval { tv_sec: us / 1_000_000, tv_usec: us % 1_000_000 };
-        self.set_raw(libc::SOL_SOCKET, libc::SO_RCVTIMEO, &time)
+        self.set_raw(libc::SOL_SOCKET, libc::SO_RCVTIMEO, &time)?;
+        self.set_raw(libc::SOL_SOCKET, libc::SO_SNDTIMEO, &time)
     }
 
     /// `SO_MAX_PACING_RATE`. **Unit** bytes per second.

@@ -113,6 +113,11 @@ impl Connection {
         self.socket.peer().ok()
     }
 
+    /// A lasting connection of transactions that owes no response.
+    pub(super) fn is_between_transactions(&self) -> bool {
+        matches!(self.phase, Phase::Transactions { owed: 0, .. }) && self.is_long_lived
+    }
+
     pub(super) fn is_waiting_for_preamble(&self) -> bool {
         matches!(self.phase, Phase::Preamble { .. })
     }

@@ -1,5 +1,8 @@
 //! One thread of a server: an epoll loop over the listener, the inbox and its connections.
 
+mod alone;
+mod steps;
+
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -21,6 +24,8 @@ use crate::tcp::serve::connection::{Connection, Interest, Lent, Step};
 use crate::tcp::serve::hub::Hub;
 use crate::tcp::serve::options::ServeOptions;
 use crate::tcp::serve::slots::Slots;
+use crate::tcp::serve::worker::alone::Alone;
+use crate::tcp::serve::worker::steps::Steps;
 use crate::tcp::socket::errno_name;
 use crate::udp::serve::options::Sockets;
 use crate::workload::{DoneGuard, place};
@@ -29,8 +34,6 @@ use crate::workload::{DoneGuard, place};
 const EVENTS: usize = 256;
 /// Connections accepted in a row before the others have their turn.
 const ACCEPTS: usize = 64;
-/// Reads from, or writes to, one connection in a row.
-const STEPS: usize = 16;
 /// Draining ends here even when bytes keep coming: clients that do not stop must not hold us.
 const DRAIN_LIMIT_NS: u64 = 2_000_000_000;
 /// A client that says nothing for this long is not waited for.
@@ -98,6 +101,7 @@ struct Worker<'a> {
     resting_until_ns: u64,
     next_stall_ns: u64,
     longest_away_ns: u64,
+    alone: Alone,
 }
 
 impl<'a> Worker<'a> {
@@ -119,6 +123,7 @@ impl<'a> Worker<'a> {
             resting_until_ns: 0,
             next_stall_ns: 0,
             longest_away_ns: 0,
+            alone: Alone::default(),
         };
         worker.listen(true)?;
         let bell = &plan.hub.inbox(plan.index).bell;
@@ -159,6 +164,7 @@ impl<'a> Worker<'a> {
                     key => self.event(key, event.events(), false)?,
                 }
             }
+            self.serve_alone(&events[..n])?;
             if self.plan.options.stall.is_some() {
                 self.stall();
             }
@@ -262,6 +268,18 @@ impl<'a> Worker<'a> {
         stopping: bool,
         now_ns: u64,
     ) -> io::Result<()> {
+        let steps = Steps { flags, stopping, work_steps: self.work_steps };
+        self.turn(key, stopping, now_ns, |connection, lent| steps.run(connection, lent))
+    }
+
+    /// Gives a connection its turn, counts what it did, and follows what it came to.
+    fn turn(
+        &mut self,
+        key: u64,
+        stopping: bool,
+        now_ns: u64,
+        act: impl FnOnce(&mut Connection, &mut Lent) -> io::Result<Step>,
+    ) -> io::Result<()> {
         let mut lent = Lent {
             hub: &self.plan.hub,
             source: &self.plan.source,
@@ -275,8 +293,7 @@ impl<'a> Worker<'a> {
         };
         // A slot may have got another connection since the wait: its key differs, too.
         let Some(connection) = self.slots.get_mut(key) else { return Ok(()) };
-        let steps = Steps { flags, stopping, work_steps: self.work_steps };
-        let ended = steps.run(connection, &mut lent);
+        let ended = act(connection, &mut lent);
         let moved = lent.delivered + lent.sent + lent.transactions > 0;
         self.lane.delivered_bytes.add(lent.delivered);
         self.lane.sent_bytes.add(lent.sent);
@@ -404,71 +421,4 @@ fn flags(interest: Interest) -> EpollFlags {
     flags.set(EpollFlags::EPOLLIN, interest.read);
     flags.set(EpollFlags::EPOLLOUT, interest.write);
     flags
-}
-
-/// When a step is not repeated.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Until {
-    /// It did not fill the buffer: nothing more is there.
-    Short,
-    /// The kernel refused it.
-    Refused,
-}
-
-/// What a connection may do in its turn.
-struct Steps {
-    flags: EpollFlags,
-    stopping: bool,
-    work_steps: u64,
-}
-
-impl Steps {
-    fn run(&self, connection: &mut Connection, lent: &mut Lent) -> io::Result<Step> {
-        let mut last = Step::Idle;
-        if self.flags.contains(EpollFlags::EPOLLERR) {
-            // Completions of zero-copy sends, or an error that the next call tells.
-            connection.reap()?;
-        }
-        if self.flags.intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR)
-        {
-            last = self.repeat(lent, Until::Short, |lent| connection.readable(lent))?;
-        }
-        let goes_on = matches!(last, Step::Idle | Step::Moved);
-        if goes_on && self.flags.contains(EpollFlags::EPOLLOUT) && !self.stopping {
-            last = self.repeat(lent, Until::Refused, |lent| connection.writable(lent))?;
-        }
-        Ok(last)
-    }
-
-    /// Repeats a step until the kernel has no more bytes, or no more room.
-    fn repeat(
-        &self,
-        lent: &mut Lent,
-        until: Until,
-        mut step: impl FnMut(&mut Lent) -> io::Result<Step>,
-    ) -> io::Result<Step> {
-        let mut last = Step::Idle;
-        for _ in 0..STEPS {
-            let before = (lent.delivered + lent.sent, lent.transactions);
-            match step(lent) {
-                Ok(Step::Moved) => last = Step::Moved,
-                Ok(other) => return Ok(other),
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
-                {
-                    return Ok(last);
-                }
-                Err(error) => return Err(error),
-            }
-            let got = lent.delivered + lent.sent - before.0;
-            if got > 0 && self.work_steps > 0 {
-                Spinner::run(self.work_steps);
-            }
-            let short = until == Until::Short && got < lent.buffer.len() as u64;
-            if lent.transactions > before.1 || short {
-                break;
-            }
-        }
-        Ok(last)
-    }
 }

@@ -1,0 +1,92 @@
+//! One connection of transactions that has a thread to itself is served by blocking calls: receive, send, receive.
+//!
+//! That spares it a wait for events per transaction. After some dozens of them, and as soon as a request is late, the
+//! thread looks after everything else again: new connections wait for some milliseconds at most.
+
+use std::io::{self, ErrorKind};
+
+use nix::sys::epoll::EpollEvent;
+
+use crate::engine::clock;
+use crate::engine::spin::Spinner;
+use crate::tcp::serve::connection::{Connection, Step};
+use crate::tcp::serve::worker::Worker;
+
+/// Waits for events in a row that were ended by the same connection alone.
+const STREAK: u32 = 32;
+/// Transactions between two looks at everything else.
+const ROUND: u32 = 64;
+/// Longest wait for a request.
+const PATIENCE_US: i64 = 5_000;
+
+/// Which connection was alone, and for how long.
+#[derive(Debug, Default)]
+pub(super) struct Alone {
+    key: u64,
+    streak: u32,
+    /// Its socket knows how long calls may take.
+    is_prepared: bool,
+}
+
+impl Worker<'_> {
+    /// Serves the connection of these events by blocking calls for a while, when it has been alone for long.
+    pub(super) fn serve_alone(&mut self, events: &[EpollEvent]) -> io::Result<()> {
+        let [event] = events else {
+            self.alone = Alone::default();
+            return Ok(());
+        };
+        if self.alone.key != event.data() {
+            self.alone = Alone { key: event.data(), ..Alone::default() };
+        }
+        self.alone.streak = self.alone.streak.saturating_add(1);
+        let key = self.alone.key;
+        if self.alone.streak < STREAK || self.plan.options.stall.is_some() {
+            return Ok(());
+        }
+        let Some(connection) = self.slots.get(key).filter(|c| c.is_between_transactions()) else {
+            return Ok(());
+        };
+        if !self.alone.is_prepared {
+            connection.socket.set_timeouts(PATIENCE_US)?;
+            self.alone.is_prepared = true;
+        }
+        connection.socket.set_nonblocking(false)?;
+        self.block(key)?;
+        match self.slots.get(key) {
+            Some(connection) => connection.socket.set_nonblocking(true),
+            None => Ok(()),
+        }
+    }
+
+    fn block(&mut self, key: u64) -> io::Result<()> {
+        for _ in 0..ROUND {
+            let (work_steps, mut is_late) = (self.work_steps, false);
+            self.turn(key, false, clock::now_ns(), |connection, lent| {
+                match connection.readable(lent) {
+                    Err(error)
+                        if matches!(
+                            error.kind(),
+                            ErrorKind::WouldBlock | ErrorKind::Interrupted
+                        ) =>
+                    {
+                        is_late = true;
+                        Ok(Step::Idle)
+                    }
+                    Ok(Step::Moved) if work_steps > 0 => {
+                        Spinner::run(work_steps);
+                        Ok(Step::Moved)
+                    }
+                    other => other,
+                }
+            })?;
+            let goes_on = self.slots.get(key).is_some_and(Connection::is_between_transactions);
+            if is_late {
+                self.alone.streak = 0;
+            }
+            if is_late || !goes_on || self.plan.hub.lanes.shared.is_stopped() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,78 @@
+//! What a connection does in its turn.
+
+use std::io::{self, ErrorKind};
+
+use nix::sys::epoll::EpollFlags;
+
+use crate::engine::spin::Spinner;
+use crate::tcp::serve::connection::{Connection, Lent, Step};
+
+/// Reads from, or writes to, one connection in a row.
+const STEPS: usize = 16;
+
+/// When a step is not repeated.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// It did not fill the buffer: nothing more is there.
+    Short,
+    /// The kernel refused it.
+    Refused,
+}
+
+/// What a connection may do in its turn.
+pub(super) struct Steps {
+    pub(super) flags: EpollFlags,
+    pub(super) stopping: bool,
+    pub(super) work_steps: u64,
+}
+
+impl Steps {
+    pub(super) fn run(&self, connection: &mut Connection, lent: &mut Lent) -> io::Result<Step> {
+        let mut last = Step::Idle;
+        if self.flags.contains(EpollFlags::EPOLLERR) {
+            // Completions of zero-copy sends, or an error that the next call tells.
+            connection.reap()?;
+        }
+        if self.flags.intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR)
+        {
+            last = self.repeat(lent, Until::Short, |lent| connection.readable(lent))?;
+        }
+        let goes_on = matches!(last, Step::Idle | Step::Moved);
+        if goes_on && self.flags.contains(EpollFlags::EPOLLOUT) && !self.stopping {
+            last = self.repeat(lent, Until::Refused, |lent| connection.writable(lent))?;
+        }
+        Ok(last)
+    }
+
+    /// Repeats a step until the kernel has no more bytes, or no more room.
+    fn repeat(
+        &self,
+        lent: &mut Lent,
+        until: Until,
+        mut step: impl FnMut(&mut Lent) -> io::Result<Step>,
+    ) -> io::Result<Step> {
+        let mut last = Step::Idle;
+        for _ in 0..STEPS {
+            let before = (lent.delivered + lent.sent, lent.transactions);
+            match step(lent) {
+                Ok(Step::Moved) => last = Step::Moved,
+                Ok(other) => return Ok(other),
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+                {
+                    return Ok(last);
+                }
+                Err(error) => return Err(error),
+            }
+            let got = lent.delivered + lent.sent - before.0;
+            if got > 0 && self.work_steps > 0 {
+                Spinner::run(self.work_steps);
+            }
+            let short = until == Until::Short && got < lent.buffer.len() as u64;
+            if lent.transactions > before.1 || short {
+                break;
+            }
+        }
+        Ok(last)
+    }
+}
