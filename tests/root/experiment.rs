@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use rxpath_record::manifest::{Manifest, Trial};
+use rxpath_record::manifest::Trial;
+use rxpath_record::run::RunReader;
 
 /// A trial that has ended.
 pub type Ended = Trial;
@@ -14,6 +15,11 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(300);
 
 /// The trials of `tests/data/scenarios/NAME.toml`, each variant once, with `--set` for each of `sets`.
 pub fn run(name: &str, sets: &[&str]) -> Vec<Ended> {
+    kept(name, sets).manifest.trials
+}
+
+/// The same, with everything that the run directory holds.
+pub fn kept(name: &str, sets: &[&str]) -> RunReader {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../tests/data/scenarios")
         .join(format!("{name}.toml"));
@@ -25,9 +31,12 @@ pub fn run(name: &str, sets: &[&str]) -> Vec<Ended> {
     let errors = String::from_utf8_lossy(&output.stderr);
     // Whether the machine was quiet is nothing to this test: counts are counts.
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}: {errors}", output.status);
-    let mut envelope: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let manifest: Manifest = serde_json::from_value(envelope["result"].take()).unwrap();
-    manifest.trials
+    let envelope: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let directory = envelope["settings"]["run"].as_str().unwrap();
+    let reader = RunReader::open(Path::new(directory)).unwrap();
+    let problems: Vec<String> = reader.problems.iter().map(ToString::to_string).collect();
+    assert!(problems.is_empty(), "{problems:?}");
+    reader
 }
 
 /// One lab at a time: tries again while another has the lock.

@@ -14,6 +14,7 @@ mod kills;
 mod load_http;
 mod losses;
 mod namespace;
+mod over_tcp;
 mod serve_http;
 #[path = "../support/skip.rs"]
 mod skip;

@@ -30,7 +30,7 @@ pub struct TrialSamples {
 pub struct SampleSeries {
     /// Where it was read.
     pub side: Side,
-    /// What it belongs to: `socket0`, `thread0`, `cpu1`.
+    /// What it belongs to: `socket0`, `thread0`, `cpu1`; `all` = the followed sockets of the side together.
     pub entity: String,
     /// What it is: `rmem_bytes`, `unread_bytes`, `backlog_bytes`, `run_ns`, `processed_packets`.
     pub metric: String,

@@ -21,13 +21,13 @@ use rxpath_record::samples::{SampleSeries, SamplerCost, TrialSamples};
 
 use crate::clock::monotonic_ns;
 
-/// Sockets of a side that are followed one by one.
-const FOLLOWED: usize = 8;
+/// Sockets of a side that are followed one by one: each lookup takes some microseconds a thousand times a second.
+const FOLLOWED: usize = 4;
 /// A list of TCP sockets walks a hash table that all namespaces share (some ms); single ones are looked up.
 const LIST_EVERY_NS: u64 = 500_000_000;
 /// Threads of a side whose run and wait time is read.
-const THREADS: usize = 8;
-/// `/proc/stat` counts ticks: reading it more often shows nothing new.
+const THREADS: usize = 4;
+/// `/proc/stat` counts ticks: reading it more often shows nothing new. softnet_stat goes with it.
 const TICKS_EVERY_NS: u64 = 10_000_000;
 
 /// What is to be sampled.
@@ -66,8 +66,29 @@ impl Sampler {
     }
 }
 
-/// Key of a series: side, entity, metric, whether it is a counter.
-type Key = (Side, String, &'static str, bool);
+/// What a series belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Entity {
+    /// The followed sockets of a side together.
+    All,
+    Socket(usize),
+    Thread(usize),
+    Cpu(u32),
+}
+
+impl std::fmt::Display for Entity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::All => f.write_str("all"),
+            Self::Socket(n) => write!(f, "socket{n}"),
+            Self::Thread(n) => write!(f, "thread{n}"),
+            Self::Cpu(n) => write!(f, "cpu{n}"),
+        }
+    }
+}
+
+/// Key of a series: side, entity, metric, whether it is a counter. Nothing in it is allocated.
+type Key = (Side, Entity, &'static str, bool);
 
 struct Work {
     target: Target,
@@ -143,19 +164,11 @@ impl Work {
         }
         for at in 0..self.schedstats.len() {
             let (side, thread, file) = &self.schedstats[at];
-            let (side, entity) = (*side, format!("thread{thread}"));
+            let (side, entity) = (*side, Entity::Thread(*thread));
             if let Some(time) = read_schedstat(file) {
-                self.put((side, entity.clone(), "run_ns", true), time.run_ns);
+                self.put((side, entity, "run_ns", true), time.run_ns);
                 self.put((side, entity, "wait_ns", true), time.wait_ns);
             }
-        }
-        for (cpu, line) in softnet::read(&self.root).unwrap_or_default() {
-            let mut count = |metric, value: u32| {
-                self.put((Side::Machine, format!("cpu{cpu}"), metric, true), u64::from(value));
-            };
-            count("processed_packets", line.processed);
-            count("dropped_packets", line.dropped);
-            count("time_squeeze_count", line.time_squeeze);
         }
         if now >= self.ticks_ns {
             self.ticks_ns = now + TICKS_EVERY_NS;
@@ -189,12 +202,12 @@ impl Work {
     }
 
     fn sockets(&mut self, side: Side, found: &[Queues]) {
-        self.put((side, "all".into(), "sockets_count", false), found.len() as u64);
+        self.put((side, Entity::All, "sockets_count", false), found.len() as u64);
         let sum = |of: &dyn Fn(&Queues) -> u64| found.iter().map(of).sum::<u64>();
         let memory = |q: &Queues| q.memory.unwrap_or_default();
-        self.put((side, "all".into(), "unread_bytes", false), sum(&|q| q.unread_bytes.into()));
-        self.put((side, "all".into(), "rmem_bytes", false), sum(&|q| memory(q).rmem.into()));
-        self.put((side, "all".into(), "backlog_bytes", false), sum(&|q| memory(q).backlog.into()));
+        self.put((side, Entity::All, "unread_bytes", false), sum(&|q| q.unread_bytes.into()));
+        self.put((side, Entity::All, "rmem_bytes", false), sum(&|q| memory(q).rmem.into()));
+        self.put((side, Entity::All, "backlog_bytes", false), sum(&|q| memory(q).backlog.into()));
         for queues in found {
             let count = self.followed.keys().filter(|(of, _)| *of == side).count();
             let index = match self.followed.get(&(side, queues.inode)) {
@@ -211,9 +224,9 @@ impl Work {
     }
 
     fn socket(&mut self, side: Side, index: usize, queues: &Queues) {
-        let entity = format!("socket{index}");
+        let entity = Entity::Socket(index);
         let mut gauge = |metric, counter, value: u32| {
-            self.put((side, entity.clone(), metric, counter), u64::from(value));
+            self.put((side, entity, metric, counter), u64::from(value));
         };
         gauge("unread_bytes", false, queues.unread_bytes);
         gauge("unsent_bytes", false, queues.unsent_bytes);
@@ -230,12 +243,20 @@ impl Work {
         gauge("sndbuf_bytes", false, memory.sndbuf);
     }
 
-    /// Softirq and steal ticks of each CPU.
+    /// Softirq and steal ticks of each CPU, and what its receive softirq did.
     fn ticks(&mut self) {
+        for (cpu, line) in softnet::read(&self.root).unwrap_or_default() {
+            let mut count = |metric, value: u32| {
+                self.put((Side::Machine, Entity::Cpu(cpu), metric, true), u64::from(value));
+            };
+            count("processed_packets", line.processed);
+            count("dropped_packets", line.dropped);
+            count("time_squeeze_count", line.time_squeeze);
+        }
         let Ok(times) = self.root.parsed(stat::PATH, stat::parse) else { return };
         for (cpu, times) in times.cpus {
-            let entity = format!("cpu{cpu}");
-            self.put((Side::Machine, entity.clone(), "softirq_ticks", true), times.softirq);
+            let entity = Entity::Cpu(cpu);
+            self.put((Side::Machine, entity, "softirq_ticks", true), times.softirq);
             self.put((Side::Machine, entity, "steal_ticks", true), times.steal);
         }
     }
@@ -249,6 +270,7 @@ impl Work {
 
     fn into_samples(self, cost: SamplerCost) -> TrialSamples {
         let series = self.columns.into_iter().map(|((side, entity, metric, counter), values)| {
+            let entity = entity.to_string();
             SampleSeries { side, entity, metric: metric.into(), counter, values }
         });
         TrialSamples {

@@ -39,7 +39,7 @@ pub(super) fn queues(run: &Run) -> Option<Figure> {
     }
     Some(Figure {
         title: "Receive memory of the sockets, sampled".into(),
-        caption: "All receiving sockets of the median trial of each variant, inside the measured window, stacked: payload \
+        caption: "The first receiving sockets of the median trial of each variant, inside the measured window, stacked: payload \
                   that the reader has not read yet, the rest of sk_rmem_alloc (overhead, and segments out of order), and \
                   the backlog of sockets that their owner held. Each point is the largest value of its stretch. Shaded: \
                   a reader thread that got no CPU. Each picture has its own scale."
@@ -92,10 +92,11 @@ fn stack(variant: &str, samples: &TrialSamples) -> Option<Stack> {
         away: away(samples, &second),
         end_s: second(*samples.t_ns.last()?),
         cost: format!(
-            "{} samples, {} missed, {share} of CPU {}",
+            "{} samples, {} missed, {share} of CPU {}; {} sockets not followed",
             cost.samples_count,
             cost.missed_count,
-            cost.cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+            cost.cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+            cost.unfollowed_sockets_count
         ),
         peaks: [peak(unread), peak(rmem), peak(backlog)],
     })

@@ -1,0 +1,101 @@
+//! Trials over TCP, end to end: the ledger of segments, the metrics, the queues over time, and load beside them.
+
+use rxpath_core::Side;
+use rxpath_record::ledger::{LedgerUnit, Place};
+use rxpath_record::manifest::Trial;
+
+use crate::experiment;
+
+fn named<'a>(trials: &'a [Trial], variant: &str) -> &'a Trial {
+    trials.iter().find(|trial| trial.variant == variant).unwrap()
+}
+
+fn closes(trial: &Trial) {
+    let ledger = &trial.ledger;
+    assert_eq!(ledger.unit, LedgerUnit::Segment);
+    assert_eq!(ledger.unaccounted_packets, 0, "{}: {ledger:?}", trial.variant);
+    assert!(ledger.delivered_packets > 0, "{ledger:?}");
+    let lost: u64 = ledger.drops.iter().map(|drop| drop.packets).sum();
+    assert_eq!(ledger.offered_packets, ledger.delivered_packets + lost);
+}
+
+#[test]
+fn every_segment_is_found_again_whatever_carried_it() {
+    let trials = experiment::run("tcp-clean", &[]);
+    assert_eq!(trials.len(), 5);
+    trials.iter().for_each(closes);
+    for name in ["stream", "napi", "v6"] {
+        assert!(named(&trials, name).metrics["delivered_bps"] > 0.0, "{name}");
+    }
+    for name in ["transactions", "connections"] {
+        let metrics = &named(&trials, name).metrics;
+        assert!(metrics["achieved_tps"] > 0.0 && metrics["service_time_p50_us"] > 0.0, "{name}");
+    }
+    // With TSO a buffer is many segments: the ledger is of segments all the same.
+    let stream = named(&trials, "stream");
+    assert!(stream.moved.get("rx/Tcp.InSegs") < stream.ledger.delivered_packets as i64 / 2);
+}
+
+#[test]
+fn segments_that_a_queue_dropped_are_counted_and_sent_again() {
+    let trials = experiment::run("tcp-qdisc", &[]);
+    closes(&trials[0]);
+    let dropped = trials[0].ledger.lost_at(Place::Qdisc);
+    assert!(dropped > 0, "{:?}", trials[0].ledger);
+    assert!(trials[0].moved.get("tx/Tcp.RetransSegs") as u64 >= dropped);
+}
+
+#[test]
+fn a_trial_of_http_is_whole() {
+    let run = experiment::kept("http-clean", &[]);
+    let trial = &run.manifest.trials[0];
+    closes(trial);
+    assert_eq!(run.manifest.main_metric, "achieved_rps");
+    for name in [
+        "achieved_rps",
+        "service_time_p50_us",
+        "server_cpu_us_per_request",
+        "client_cpu_us_per_request",
+    ] {
+        assert!(trial.metrics[name] > 0.0, "{name}: {:?}", trial.metrics);
+    }
+    assert!(run.manifest.headline.contains("requests/s answered"), "{}", run.manifest.headline);
+    assert!(run.manifest.files.keys().any(|name| name.contains("load-service_time")));
+}
+
+#[test]
+fn a_stalling_reader_shows_in_the_sampled_queue() {
+    let run = experiment::kept("tcp-stall", &[]);
+    closes(&run.manifest.trials[0]);
+    let samples = &run.samples[0];
+    assert!(samples.cost.samples_count > 0 && samples.cost.cpu_s > 0.0);
+    let unread = samples.series.iter().find(|series| {
+        series.side == Side::Rx && series.entity == "all" && series.metric == "unread_bytes"
+    });
+    let unread: Vec<u64> = unread.unwrap().values.iter().flatten().copied().collect();
+    let most = unread.iter().copied().max().unwrap();
+    // 50 Mb/s for 60 ms are 375 kB; half of it is enough to tell it from a reader that reads.
+    assert!(most > 187_500, "{most} bytes at most");
+    assert!(unread.iter().any(|bytes| *bytes < most / 10), "and it is emptied again");
+}
+
+#[test]
+fn background_load_acts_and_a_run_says_what_nice_could_do() {
+    let trials = experiment::run("background", &[]);
+    let waiting = |name: &str| {
+        let threads = &named(&trials, name).evidence.receiver_threads;
+        threads.iter().map(|thread| thread.waiting_ratio).fold(0.0, f64::max)
+    };
+    assert!(waiting("beside-4") > waiting("alone"), "{} {}", waiting("beside-4"), waiting("alone"));
+    let rate = |name: &str| named(&trials, name).metrics["achieved_rps"];
+    assert!(rate("beside-4") < rate("alone"));
+    let codes = |name: &str| -> Vec<String> {
+        named(&trials, name).warnings.iter().map(|warning| warning.code.clone()).collect()
+    };
+    let said = codes("other-session");
+    assert!(!said.contains(&"background-ended".into()), "{said:?}");
+    let grouping = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
+    let grouping = grouping.is_ok_and(|text| text.trim() == "1");
+    assert_eq!(said.iter().any(|code| code.starts_with("nice-")), grouping, "{said:?}");
+    assert!(!codes("beside-4").iter().any(|code| code.starts_with("nice-")));
+}
