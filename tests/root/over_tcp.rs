@@ -37,12 +37,12 @@ fn every_segment_is_found_again_whatever_carried_it() {
 }
 
 #[test]
-fn segments_that_a_queue_dropped_are_counted_and_sent_again() {
+fn segments_that_a_queue_dropped_are_accounted_for() {
     let trials = experiment::run("tcp-qdisc", &[]);
     closes(&trials[0]);
-    let dropped = trials[0].ledger.lost_at(Place::Qdisc);
-    assert!(dropped > 0, "{:?}", trials[0].ledger);
-    assert!(trials[0].moved.get("tx/Tcp.RetransSegs") as u64 >= dropped);
+    let ledger = &trials[0].ledger;
+    assert!(ledger.lost_at(Place::Qdisc) > 0, "{ledger:?}");
+    assert_eq!(ledger.lost_at(Place::Qdisc), ledger.lost_packets());
 }
 
 #[test]
@@ -81,14 +81,30 @@ fn a_stalling_reader_shows_in_the_sampled_queue() {
 
 #[test]
 fn background_load_acts_and_a_run_says_what_nice_could_do() {
-    let trials = experiment::run("background", &[]);
-    let waiting = |name: &str| {
-        let threads = &named(&trials, name).evidence.receiver_threads;
-        threads.iter().map(|thread| thread.waiting_ratio).fold(0.0, f64::max)
+    let dir = tempfile::tempdir().unwrap();
+    let marks = |name: &str| dir.path().join(name);
+    let command = |name: &str, before: &str| {
+        // What it is given is in its own files; then it is busy until it is ended.
+        let script = format!(
+            "(cut -d' ' -f19 /proc/self/stat; grep Cpus_allowed_list /proc/self/status) > {}.$$; \
+             while :; do :; done",
+            marks(name).display()
+        );
+        format!("variant.{name}.background.command=[{before}\"sh\", \"-c\", \"{script}\"]")
     };
-    assert!(waiting("beside-4") > waiting("alone"), "{} {}", waiting("beside-4"), waiting("alone"));
-    let rate = |name: &str| named(&trials, name).metrics["achieved_rps"];
-    assert!(rate("beside-4") < rate("alone"));
+    let sets = [command("beside-4", ""), command("other-session", "\"setsid\", \"--wait\", ")];
+    let trials = experiment::run("background", &[&sets[0], &sets[1]]);
+    let left = |name: &str| -> Vec<String> {
+        let entries = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
+        let of = |path: &std::path::PathBuf| path.file_stem().is_some_and(|stem| stem == name);
+        entries.filter(of).map(|path| std::fs::read_to_string(path).unwrap()).collect()
+    };
+    // The lab puts the receiver onto the second CPU where there is one.
+    let cpu = named(&trials, "beside-4").evidence.receiver_threads[0].asked_cpu.unwrap();
+    let four = left("beside-4");
+    assert_eq!(four.len(), 4);
+    assert!(four.iter().all(|text| *text == format!("7\nCpus_allowed_list:\t{cpu}\n")), "{four:?}");
+    assert_eq!(left("other-session").len(), 1);
     let codes = |name: &str| -> Vec<String> {
         named(&trials, name).warnings.iter().map(|warning| warning.code.clone()).collect()
     };
@@ -98,4 +114,9 @@ fn background_load_acts_and_a_run_says_what_nice_could_do() {
     let grouping = grouping.is_ok_and(|text| text.trim() == "1");
     assert_eq!(said.iter().any(|code| code.starts_with("nice-")), grouping, "{said:?}");
     assert!(!codes("beside-4").iter().any(|code| code.starts_with("nice-")));
+    // Nothing of it outlives the run.
+    let running = std::process::Command::new("pgrep")
+        .args(["-f", &dir.path().display().to_string()])
+        .output();
+    assert_eq!(String::from_utf8_lossy(&running.unwrap().stdout), "");
 }

@@ -129,9 +129,9 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     begin("settle");
     trial.settle(ramp_end)?;
     begin("measure");
-    let sampler = trial.sampler()?;
+    let queues = trial.sampler()?;
     let (between, window_moved) = trial.measure()?;
-    let samples = sampler.map(Sampler::finish);
+    let samples = queues.map(Sampler::finish);
     trial.say_background();
     begin("drain");
     let load = trial.load.stop(RESULT_LIMIT + own_length(job), job.stop)?;
@@ -148,7 +148,7 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     let after = trial.rest("after draining", &|_| true)?;
     let queued_bytes = bed.queued_bytes()?;
     let raw = trial.finish([before, after], between, load, serve)?;
-    Ok(Raw { queued_bytes, window_moved, flow_cpus, samples, ..raw })
+    Ok(Raw { window_moved, queued_bytes, flow_cpus, samples, ..raw })
 }
 
 /// Only of unconnected senders with known source ports: what another socket sees holds for no other.

@@ -309,7 +309,7 @@ mod tests {
         let mut server = listener.accept().unwrap().0;
         let ask = QueueAsk { tcp: true, v6: false, local_port: port, remote_port: 0 };
         let me = (std::process::id() as i32, thread::current_tid());
-        let sampler = Sampler::start(Target {
+        let running = Sampler::start(Target {
             interval_ns: 1_000_000,
             sockets: vec![(Side::Rx, Netlink::sock_diag().unwrap(), ask)],
             threads: vec![(Side::Rx, vec![me])],
@@ -326,7 +326,7 @@ mod tests {
         wait(4000);
         server.read_exact(&mut [0; 4000]).unwrap();
         wait(0);
-        let samples = sampler.finish();
+        let samples = running.finish();
         let column = |entity: &str, metric: &str| {
             let found = samples.series.iter().find(|s| s.entity == entity && s.metric == metric);
             found.unwrap_or_else(|| panic!("{entity} {metric}")).values.clone()

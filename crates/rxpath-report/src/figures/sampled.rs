@@ -223,7 +223,7 @@ mod tests {
         let stack = stack("v", &made(&values)).unwrap();
         assert!(stack.layers[0].len() <= POINTS);
         let top = |layer: usize| stack.layers[layer].iter().map(|(_, v)| *v).fold(0.0, f64::max);
-        assert!([top(0), top(1), top(2)] == [1000.0, 2000.0, 2005.0]);
+        assert_eq!([top(0), top(1), top(2)].map(|bytes| bytes as u64), [1000, 2000, 2005]);
         assert_eq!(stack.peaks, [1000, 2000, 5]);
     }
 
