@@ -171,7 +171,7 @@ fn each_error_names_its_line_and_what_would_be_right() {
         ),
         (
             "[sweep]\ntrials.seed = [4]",
-            "t.toml:3: `trials.seed` cannot be swept; sweep a key of lab, serve or load: serve.batch",
+            "t.toml:3: `trials.seed` cannot be swept; sweep a key of lab, background, serve or load: serve.batch",
         ),
         (
             "[sweep]\nserve.batch = [4, 4]",
