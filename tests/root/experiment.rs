@@ -1,10 +1,11 @@
 //! Runs the built program on a scenario file, as a user does, and reads what it prints.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use rxpath_record::manifest::Trial;
+use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::run::RunReader;
 
 /// A trial that has ended.
@@ -23,9 +24,18 @@ pub fn kept(name: &str, sets: &[&str]) -> RunReader {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../tests/data/scenarios")
         .join(format!("{name}.toml"));
+    read(file.as_os_str(), sets)
+}
+
+/// A bundled scenario, each variant once, with `--set` for each of `sets`.
+pub fn run_bundled(name: &str, sets: &[&str]) -> Manifest {
+    read(OsStr::new(name), sets).manifest
+}
+
+fn read(scenario: &OsStr, sets: &[&str]) -> RunReader {
     let out = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
-    command.arg("run").arg(file).args(["--trials", "1", "--keep-noisy", "--json", "--out"]);
+    command.arg("run").arg(scenario).args(["--trials", "1", "--keep-noisy", "--json", "--out"]);
     command.arg(out.path()).args(sets.iter().flat_map(|set| ["--set", set]));
     let output = in_turn(&mut command);
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -5,6 +5,7 @@
 
 mod arena;
 mod bed;
+mod bundled;
 mod cleanup;
 mod experiment;
 mod faults;
