@@ -13,8 +13,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rxpath-model", &["record", "stats", "core"]),
     ("rxpath-load", &["host", "stats", "core"]),
     ("rxpath-report", &["record", "stats", "core"]),
+    ("rxpath-tune", &["host", "stats", "core"]),
     ("rxpath-lab", &["load", "diagnose", "record", "host", "stats", "core"]),
-    ("rxpath", &["lab", "report", "load", "model", "diagnose", "record", "host", "stats", "core"]),
+    (
+        "rxpath",
+        &["lab", "report", "tune", "load", "model", "diagnose", "record", "host", "stats", "core"],
+    ),
 ];
 
 /// Direct dependencies on other crates of the workspace, by crate; build and test dependencies count too.

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
+use rxpath_core::Fact;
+use serde::Serialize;
+
 use crate::HostError;
 use crate::parse::{ParseError, shorten};
 use crate::root::Root;
@@ -122,6 +125,36 @@ pub fn read(root: &Root) -> Result<KernelConfig, HostError> {
         }
     }
     Err(HostError::Missing { path: format!("/proc/config.gz or /boot/config-{release}").into() })
+}
+
+/// Ticks a second, and how that is known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Tick {
+    /// `CONFIG_HZ`.
+    pub hz: u32,
+    /// `config`, or the clock that told.
+    pub source: &'static str,
+}
+
+/// The tick by the config, else by the clock: `CLOCK_MONOTONIC_COARSE` advances once a tick, and its
+/// resolution is the tick's length (kernel/time/posix-timers.c, `posix_get_coarse_res`).
+pub fn tick(root: &Root, config: Option<&KernelConfig>) -> Fact<Tick> {
+    if let Some(hz) = config.and_then(KernelConfig::hz) {
+        return Fact::ok(Tick { hz, source: "config" });
+    }
+    if !root.is_live() {
+        return Fact::absent("not in a captured tree");
+    }
+    match nix::time::clock_getres(nix::time::ClockId::CLOCK_MONOTONIC_COARSE) {
+        Ok(length) => {
+            let length_ns = length.tv_nsec().max(1);
+            let hz = ((1_000_000_000 + length_ns / 2) / length_ns) as u32;
+            Fact::ok(Tick { hz, source: "resolution of CLOCK_MONOTONIC_COARSE" })
+        }
+        Err(errno) => {
+            HostError::kernel("ask for the coarse clock's resolution", errno as i32).into_gap()
+        }
+    }
 }
 
 #[cfg(test)]

@@ -13,18 +13,17 @@ use crate::output::color::When;
     name = "rxpath",
     version,
     about,
-    arg_required_else_help = true,
-    subcommand_required = true,
-    after_help = "Exit: 0 done, 1 done with a negative verdict, 2 usage, 3 cannot measure here, \
+    after_help = "Without a command: rxpath check.\n\n\
+                  Exit: 0 done, 1 done with a negative verdict, 2 usage, 3 cannot measure here, \
                   4 inconclusive, 5 partial, 130 interrupted, 143 terminated."
 )]
 pub struct Cli {
     /// When to colour what is printed; the variable `NO_COLOR` turns it off as well
     #[arg(long, global = true, value_enum, default_value_t = When::Auto)]
     pub color: When,
-    /// What to do.
+    /// What to do; alone `rxpath check`.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
 }
 
 /// The whole tree, for completions and man pages.

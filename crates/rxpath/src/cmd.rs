@@ -1,9 +1,11 @@
 //! The commands: one file each, and one line in the list below.
 
+pub mod check;
 mod cleanup;
 mod completions;
 mod conduct;
 mod demo;
+mod explain;
 mod list;
 mod load;
 mod model;
@@ -36,6 +38,10 @@ macro_rules! commands {
 }
 
 commands! {
+    /// Is this host's receive path set up right? (`rxpath` alone does the same)
+    Check(check::CheckCommand),
+    /// All about one rule of `check`: why, when not, effect, how to set and undo it
+    Explain(explain::ExplainCommand),
     /// The tutorial: a lab with a planted bottleneck, found, explained, fixed, measured again, reported
     Demo(demo::DemoCommand),
     /// Run an experiment, in a lab of two network namespaces by default
@@ -58,4 +64,9 @@ commands! {
     Man(completions::ManCommand),
     /// Write a page that a person reads from a run directory
     Report(report::ReportCommand),
+}
+
+/// What `rxpath` does without a command.
+pub fn alone() -> Command {
+    Command::Check(check::CheckCommand::default())
 }

@@ -14,7 +14,7 @@ fn main() -> ExitCode {
     let exit = match cli::parse() {
         Ok(cli) => {
             output::color::choose(cli.color);
-            cli.command.run().unwrap_or_else(|failure| failure.print())
+            cli.command.unwrap_or_else(cmd::alone).run().unwrap_or_else(|failure| failure.print())
         }
         Err(exit) => exit,
     };

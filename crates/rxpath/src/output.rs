@@ -1,8 +1,10 @@
 //! How results are printed: data on stdout, progress and errors on stderr.
 
 pub mod bars;
+pub mod check;
 pub mod color;
 pub mod experiment;
+pub mod explain;
 pub mod format;
 pub mod rates;
 pub mod tcp;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Facts, chosen};
 use crate::HostError;
-use crate::kernel_config::KernelConfig;
+use crate::kernel_config::{self, KernelConfig};
 
 /// Build options that a receive path depends on, or that make its measurement err.
 const OPTIONS: [&str; 34] = [
@@ -109,7 +109,7 @@ pub(super) fn collect(facts: &mut Facts<'_>, config: &Result<KernelConfig, HostE
         crate::parse::number::<f64>(1, "uptime", text.split_ascii_whitespace().next())
     });
     facts.result("boot.uptime_s", uptime);
-    hz(facts, config);
+    facts.put("kernel.hz", kernel_config::tick(facts.root, config.as_ref().ok()));
     match config {
         Ok(config) => {
             facts.put("kernel.config.source", Fact::ok(config.source.clone()));
@@ -128,23 +128,6 @@ pub(super) fn collect(facts: &mut Facts<'_>, config: &Result<KernelConfig, HostE
     let thp =
         facts.root.value("/sys/kernel/mm/transparent_hugepage/enabled").map(|text| chosen(&text));
     facts.result("memory.transparent_hugepages", thp);
-}
-
-/// The tick by the config, else by the clock: `CLOCK_MONOTONIC_COARSE` advances once a tick, and its
-/// resolution is the tick's length (kernel/time/posix-timers.c, `posix_get_coarse_res`).
-fn hz(facts: &mut Facts<'_>, config: &Result<KernelConfig, HostError>) {
-    if let Some(hz) = config.as_ref().ok().and_then(KernelConfig::hz) {
-        facts.put("kernel.hz", Fact::ok(json!({"hz": hz, "source": "config"})));
-        return;
-    }
-    facts.live("kernel.hz", || {
-        let tick = nix::time::clock_getres(nix::time::ClockId::CLOCK_MONOTONIC_COARSE).map_err(
-            |errno| HostError::kernel("ask for the coarse clock's resolution", errno as i32),
-        )?;
-        let tick_ns = tick.tv_nsec().max(1);
-        let hz = (1_000_000_000 + tick_ns / 2) / tick_ns;
-        Ok(json!({"hz": hz, "source": "resolution of CLOCK_MONOTONIC_COARSE"}))
-    });
 }
 
 /// The parameters that matter; of the others only the number, because they may name disks and hosts.

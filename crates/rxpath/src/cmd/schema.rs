@@ -27,6 +27,7 @@ fn all() -> Vec<(&'static str, Schema)> {
         ("load-tcp-crr", schema_for!(Envelope<Value, tcp::TransactionsResult>)),
         ("model-eval", schema_for!(Envelope<Value, rxpath_model::Evaluated>)),
         ("model-bounds", schema_for!(Envelope<Value, rxpath_model::bounds::Bounds>)),
+        ("check", schema_for!(Envelope<Value, rxpath_tune::Report>)),
         ("warning", schema_for!(Warning)),
     ]);
     all

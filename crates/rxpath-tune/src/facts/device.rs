@@ -1,0 +1,135 @@
+//! One network device: what sysfs shows, and what the kernel tells over netlink.
+
+use rxpath_core::Fact;
+use rxpath_host::error::fact;
+use rxpath_host::procfs::interrupts::Interrupts;
+use rxpath_host::root::Root;
+use rxpath_host::sysfs;
+
+use super::irq::{self, Irq};
+use super::nic::{self, Nic};
+
+/// `ARPHRD_LOOPBACK`, linux/if_arp.h.
+const LOOPBACK: u32 = 772;
+
+/// A network device.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// Name.
+    pub name: String,
+    /// What sysfs shows: queues with their masks, MTU, NUMA node, statistics.
+    pub sysfs: sysfs::device::Device,
+    /// `ARPHRD_*`.
+    pub hardware_type: Fact<u32>,
+    /// `IFF_*` (hexadecimal in sysfs).
+    pub flags: Fact<u32>,
+    /// Whether hardware, or virtual hardware, is behind it (it has a `device` link).
+    pub has_hardware: bool,
+    /// `DEVTYPE` of its uevent: `bridge`, `vlan`, `bond`; absent for plain Ethernet.
+    pub kind: Fact<String>,
+    /// The bridge, bond or other device that it belongs to; absent when to none.
+    pub master: Fact<String>,
+    /// Its interrupts.
+    pub irqs: Fact<Vec<Irq>>,
+    /// What netlink and ioctl tell.
+    pub nic: Nic,
+}
+
+impl Device {
+    /// Hardware or virtual hardware.
+    pub fn is_nic(&self) -> bool {
+        self.has_hardware && !self.is_loopback()
+    }
+
+    /// The loopback device.
+    pub fn is_loopback(&self) -> bool {
+        self.hardware_type.value() == Some(&LOOPBACK)
+    }
+
+    /// Whether it carries packets: `operstate` is `up`, or unknown (devices that do not tell) with `IFF_UP`.
+    pub fn is_up(&self) -> bool {
+        match self.sysfs.operstate.value().map(String::as_str) {
+            Some("up") => true,
+            Some("unknown") => self.flags.value().is_some_and(|flags| flags & 1 == 1),
+            _ => false,
+        }
+    }
+
+    /// The driver's name; empty when it is not known.
+    pub fn driver(&self) -> &str {
+        self.sysfs.driver.value().map_or("", String::as_str)
+    }
+
+    /// Whether RPS spreads the packets of one of its queues.
+    pub fn has_rps(&self) -> bool {
+        self.sysfs
+            .rx_queues
+            .iter()
+            .any(|queue| queue.rps_cpus.value().is_some_and(|cpus| !cpus.is_empty()))
+    }
+
+    /// The path of an attribute of it below `/sys/class/net`.
+    pub fn path(&self, attribute: &str) -> String {
+        format!("/sys/class/net/{}/{attribute}", self.name)
+    }
+
+    /// Its interrupts that receive.
+    pub fn receiving_irqs(&self) -> Fact<Vec<Irq>> {
+        self.irqs.clone().map(|all| all.into_iter().filter(Irq::receives).collect())
+    }
+}
+
+/// The devices, and those that could not be read.
+pub(super) fn all(
+    root: &Root,
+    only: &[String],
+    interrupts: &Fact<Interrupts>,
+) -> (Vec<Device>, Vec<(String, String)>) {
+    let names = match sysfs::device::names(root) {
+        Ok(names) => names,
+        Err(error) => return (Vec::new(), vec![("*".into(), error.to_string())]),
+    };
+    let (mut devices, mut lost) = (Vec::new(), Vec::new());
+    let mut asked = nic::Source::open(root);
+    for name in names.into_iter().filter(|name| only.is_empty() || only.contains(name)) {
+        match sysfs::device::read(root, &name) {
+            Ok(found) => {
+                let nic = asked.read(&name);
+                devices.push(one(root, found, nic, irq::of(root, &name, interrupts)));
+            }
+            Err(error) => lost.push((name, error.to_string())),
+        }
+    }
+    (devices, lost)
+}
+
+fn one(root: &Root, sysfs: sysfs::device::Device, nic: Nic, irqs: Fact<Vec<Irq>>) -> Device {
+    let name = sysfs.name.clone();
+    let base = format!("/sys/class/net/{name}");
+    let flags = fact(root.value(&format!("{base}/flags")));
+    let master = fact(root.link(&format!("{base}/master")));
+    let kind = fact(root.value(&format!("{base}/uevent")));
+    Device {
+        hardware_type: fact(root.number(&format!("{base}/type"))),
+        flags: match flags {
+            Fact::Ok { value } => u32::from_str_radix(value.trim_start_matches("0x"), 16)
+                .map_or_else(|_| Fact::absent("flags are not hexadecimal"), Fact::ok),
+            Fact::Absent { why } => Fact::Absent { why },
+            Fact::Denied { needs } => Fact::Denied { needs },
+        },
+        has_hardware: root.exists(&format!("{base}/device")),
+        kind: match kind {
+            Fact::Ok { value } => value
+                .lines()
+                .find_map(|line| line.strip_prefix("DEVTYPE="))
+                .map_or_else(|| Fact::absent("a device without a type"), |t| Fact::ok(t.into())),
+            Fact::Absent { why } => Fact::Absent { why },
+            Fact::Denied { needs } => Fact::Denied { needs },
+        },
+        master: master.map(|to| to.file_name().unwrap_or_default().to_string_lossy().into_owned()),
+        irqs,
+        nic,
+        sysfs,
+        name,
+    }
+}

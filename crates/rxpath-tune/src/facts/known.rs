@@ -1,0 +1,43 @@
+//! From a fact to its value, or to the gap that ends a rule.
+
+use rxpath_core::Fact;
+
+use crate::rule::Gap;
+
+/// A fact whose value a rule cannot do without.
+pub trait Known {
+    /// What is known.
+    type Value;
+    /// The value; a rule ends with the gap (`?`) where there is none.
+    fn known(self) -> Result<Self::Value, Gap>;
+}
+
+impl<T> Known for Fact<T> {
+    type Value = T;
+    fn known(self) -> Result<T, Gap> {
+        match self {
+            Self::Ok { value } => Ok(value),
+            Self::Absent { why } => Err(Gap::Absent(why)),
+            Self::Denied { needs } => Err(Gap::Denied(needs)),
+        }
+    }
+}
+
+impl<'a, T> Known for &'a Fact<T> {
+    type Value = &'a T;
+    fn known(self) -> Result<&'a T, Gap> {
+        match self {
+            Fact::Ok { value } => Ok(value),
+            Fact::Absent { why } => Err(Gap::Absent(why.clone())),
+            Fact::Denied { needs } => Err(Gap::Denied(needs.clone())),
+        }
+    }
+}
+
+/// A part that a driver may leave out of an answer.
+impl<T> Known for (Option<T>, &str) {
+    type Value = T;
+    fn known(self) -> Result<T, Gap> {
+        self.0.ok_or_else(|| Gap::Absent(format!("the driver does not tell {}", self.1)))
+    }
+}

@@ -1,0 +1,115 @@
+//! What a rule found, and what is printed of it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::knob::Set;
+use crate::rule::{Answer, Area, Checked, Magnitude, Severity};
+
+/// What a rule found, before it is known for which goal it was asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// What is, with its numbers.
+    pub observed: String,
+    /// What should be.
+    pub expected: String,
+    /// Why, in one line.
+    pub why: String,
+    /// What to change at runtime, in order.
+    pub changes: Vec<Set>,
+    /// What to do where no knob does it, or beside it.
+    pub advice: Option<String>,
+    /// This case is more or less severe than the rule's weight says.
+    pub severity: Option<Severity>,
+    /// This case has a larger or smaller effect than the rule's.
+    pub size: Option<Magnitude>,
+}
+
+impl Found {
+    /// Observed, expected, and why in one line.
+    pub fn new(
+        observed: impl Into<String>,
+        expected: impl Into<String>,
+        why: impl Into<String>,
+    ) -> Self {
+        Self {
+            observed: observed.into(),
+            expected: expected.into(),
+            why: why.into(),
+            changes: Vec::new(),
+            advice: None,
+            severity: None,
+            size: None,
+        }
+    }
+
+    /// Adds a change.
+    #[must_use]
+    pub fn change(mut self, set: Set) -> Self {
+        self.changes.push(set);
+        self
+    }
+
+    /// Adds changes.
+    #[must_use]
+    pub fn changes(mut self, sets: impl IntoIterator<Item = Set>) -> Self {
+        self.changes.extend(sets);
+        self
+    }
+
+    /// Says what to do where no knob does it.
+    #[must_use]
+    pub fn advice(mut self, text: impl Into<String>) -> Self {
+        self.advice = Some(text.into());
+        self
+    }
+
+    /// Sets the severity of this case.
+    #[must_use]
+    pub fn severity(mut self, severity: Severity) -> Self {
+        self.severity = Some(severity);
+        self
+    }
+
+    /// Sets the size of the effect in this case.
+    #[must_use]
+    pub fn size(mut self, size: Magnitude) -> Self {
+        self.size = Some(size);
+        self
+    }
+
+    /// As a rule's answer.
+    pub fn answer(self) -> Checked {
+        Ok(Answer::Found(Box::new(self)))
+    }
+}
+
+/// A finding as it is printed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// The rule.
+    pub id: String,
+    /// The device, for rules about devices.
+    pub device: Option<String>,
+    /// Where on the path.
+    pub area: Area,
+    /// How bad, for the goal that was asked for.
+    pub severity: Severity,
+    /// What is.
+    pub observed: String,
+    /// What should be.
+    pub expected: String,
+    /// Why, in one line.
+    pub why: String,
+    /// How large the effect of the remedy is expected to be.
+    pub effect_size: Magnitude,
+    /// The expected effect with its figure and source, or that it is not known.
+    pub effect: String,
+    /// What to change at runtime.
+    pub changes: Vec<Set>,
+    /// What to do where no knob does it, or beside it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub advice: Option<String>,
+    /// The command that tells more.
+    pub more: String,
+}

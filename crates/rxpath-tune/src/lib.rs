@@ -1,0 +1,18 @@
+//! Is this host set up right? Rules over a host's facts, what they found, and why.
+//!
+//! The way of the data: [`facts`] are read once through `rxpath-host`; each rule in [`rules`] reads facts
+//! and answers; [`check`] orders the answers. A rule names what it would change as a [`knob`], and never
+//! changes it. This crate must not measure, and rules must not read the host but through the facts.
+
+pub mod check;
+pub mod facts;
+pub mod finding;
+pub mod knob;
+pub mod rule;
+pub mod rules;
+
+pub use check::{Ask, Report, check};
+pub use facts::{Device, HostFacts};
+pub use finding::Finding;
+pub use knob::{Knob, Set, Value};
+pub use rule::{Goal, Rule, Severity};

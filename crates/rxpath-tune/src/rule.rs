@@ -1,0 +1,362 @@
+//! A rule: what it looks at, when it judges, how much that matters for which goal, and all that `explain` says.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use crate::check::Ask;
+use crate::facts::Device;
+use crate::finding::Found;
+
+/// What the host is set up for.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Goal {
+    /// Short and steady times from the wire to the application.
+    Latency,
+    /// Many packets or bytes a second.
+    Throughput,
+    /// Networking takes little time from other work, and what it takes is seen.
+    Fairness,
+    /// Numbers that another run gives again.
+    Benchmark,
+}
+
+impl Goal {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Latency, Self::Throughput, Self::Fairness, Self::Benchmark];
+
+    /// The word of the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Latency => "latency",
+            Self::Throughput => "throughput",
+            Self::Fairness => "fairness",
+            Self::Benchmark => "benchmark",
+        }
+    }
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How bad a finding is.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Could be better; many hosts are well with it.
+    Info,
+    /// Costs something for the goal.
+    Warn,
+    /// Loses packets, contradicts itself or makes the goal impossible.
+    Fail,
+}
+
+impl Severity {
+    /// The word of the command line and of results.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+/// How much a rule's finding matters, by goal.
+#[derive(Clone, Copy, Debug)]
+pub struct Weight {
+    any: Option<Severity>,
+    goals: [Option<Severity>; 4],
+}
+
+impl Weight {
+    /// Wrong whatever the host is for.
+    pub const fn always(severity: Severity) -> Self {
+        Self { any: Some(severity), goals: [None; 4] }
+    }
+
+    /// Judged only when a goal is asked for.
+    pub const fn by_goal() -> Self {
+        Self { any: None, goals: [None; 4] }
+    }
+
+    /// Matters this much for `goal`.
+    #[must_use]
+    pub const fn when(mut self, goal: Goal, severity: Severity) -> Self {
+        self.goals[goal as usize] = Some(severity);
+        self
+    }
+
+    /// The severity for what was asked; `None` when the rule has nothing to say about it.
+    pub fn of(&self, goal: Option<Goal>) -> Option<Severity> {
+        goal.and_then(|goal| self.goals[goal as usize]).or(self.any)
+    }
+
+    /// Goals that the rule judges for; empty when it judges for any.
+    pub fn goals(&self) -> Vec<Goal> {
+        if self.any.is_some() {
+            return Vec::new();
+        }
+        Goal::ALL.into_iter().filter(|goal| self.goals[*goal as usize].is_some()).collect()
+    }
+}
+
+/// How large the effect of a remedy is expected to be; findings are ordered by it, the largest first.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Magnitude {
+    /// No public figure: measure it.
+    Unmeasured,
+    /// A few percent.
+    Percents,
+    /// Tens of percent.
+    Tens,
+    /// A factor of two or more.
+    Multiple,
+    /// Packets are lost, or nothing works as it is set.
+    Loss,
+}
+
+/// What a remedy is expected to bring.
+#[derive(Clone, Copy, Debug)]
+pub enum Effect {
+    /// Somebody measured it.
+    Figure {
+        /// Its size.
+        size: Magnitude,
+        /// The figure and where it was taken.
+        text: &'static str,
+        /// Where it is published.
+        source: &'static str,
+    },
+    /// It follows from how the kernel works, without a figure.
+    Follows {
+        /// Its size, where the mechanism tells.
+        size: Magnitude,
+        /// What follows.
+        text: &'static str,
+    },
+    /// Not known: measure.
+    Measure,
+}
+
+impl Effect {
+    /// Its size.
+    pub fn size(&self) -> Magnitude {
+        match self {
+            Self::Figure { size, .. } | Self::Follows { size, .. } => *size,
+            Self::Measure => Magnitude::Unmeasured,
+        }
+    }
+
+    /// One line.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Figure { text, source, .. } => format!("{text} ({source})"),
+            Self::Follows { text, .. } => format!("{text}; no public figure: measure"),
+            Self::Measure => "not known: measure".into(),
+        }
+    }
+}
+
+/// The part of the receive path that a rule is about.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Area {
+    /// NIC: interrupts and coalescing.
+    Interrupts,
+    /// NIC: rings, queues, steering.
+    Queues,
+    /// NIC: offloads, link, PCIe.
+    Offloads,
+    /// NAPI, softirq, polling.
+    Napi,
+    /// Sockets and protocol.
+    Sockets,
+    /// Netfilter and other hooks on the path.
+    Hooks,
+    /// CPU, power, scheduling, kernel.
+    Cpu,
+    /// Queueing, virtualisation, managers of settings, honesty of benchmarks.
+    Surroundings,
+}
+
+impl Area {
+    /// All of them, in the order of the way of a packet.
+    pub const ALL: [Self; 8] = [
+        Self::Interrupts,
+        Self::Queues,
+        Self::Offloads,
+        Self::Napi,
+        Self::Sockets,
+        Self::Hooks,
+        Self::Cpu,
+        Self::Surroundings,
+    ];
+
+    /// A heading.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Interrupts => "NIC: interrupts and coalescing",
+            Self::Queues => "NIC: rings, queues, steering",
+            Self::Offloads => "NIC: offloads, link, PCIe",
+            Self::Napi => "NAPI, softirq, polling",
+            Self::Sockets => "Sockets and protocol",
+            Self::Hooks => "Netfilter and other hooks on the path",
+            Self::Cpu => "CPU, power, scheduling, kernel",
+            Self::Surroundings => "Queueing, virtualisation, managers, honesty of benchmarks",
+        }
+    }
+}
+
+/// What a rule does with what it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// It judges: finds, is content, or is silent where it does not apply.
+    Judge,
+    /// It records and never judges.
+    Record,
+    /// It warns that numbers taken here would mislead.
+    Honesty,
+}
+
+/// How a rule is asked.
+#[derive(Clone, Copy, Debug)]
+pub enum Check {
+    /// Once for the host.
+    Host(fn(&Ask<'_>) -> Checked),
+    /// Once for each network device.
+    Device(fn(&Ask<'_>, &Device) -> Checked),
+}
+
+/// A rule's answer, or the fact that it would have needed.
+pub type Checked = Result<Answer, Gap>;
+
+/// A fact that a rule needs and does not have: absent facts silence it, denied ones are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gap {
+    /// The host does not have it.
+    Absent(String),
+    /// The host has it and did not show it; what would.
+    Denied(String),
+}
+
+/// What a rule says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// It does not apply here, and why.
+    Silent(String),
+    /// It applies, and all is well: what was observed.
+    Fine(String),
+    /// It applies, and this is wrong.
+    Found(Box<Found>),
+    /// What was recorded, without a judgement.
+    Recorded(String),
+    /// What makes numbers taken here mislead.
+    Caution(String),
+}
+
+impl Answer {
+    /// Does not apply, because of `why`.
+    pub fn silent(why: impl Into<String>) -> Checked {
+        Ok(Self::Silent(why.into()))
+    }
+
+    /// All is well.
+    pub fn fine(observed: impl Into<String>) -> Checked {
+        Ok(Self::Fine(observed.into()))
+    }
+
+    /// Recorded.
+    pub fn recorded(value: impl Into<String>) -> Checked {
+        Ok(Self::Recorded(value.into()))
+    }
+
+    /// A warning about numbers that are taken here.
+    pub fn caution(text: impl Into<String>) -> Checked {
+        Ok(Self::Caution(text.into()))
+    }
+}
+
+/// What `explain` tells beside the rule's own line.
+#[derive(Clone, Copy, Debug)]
+pub struct Text {
+    /// Why it matters, in a sentence or two.
+    pub why: &'static str,
+    /// What the kernel does: function, file, since which version.
+    pub mechanism: &'static str,
+    /// When not to change it.
+    pub not_when: &'static str,
+    /// What a change does beside what is wanted.
+    pub side_effects: &'static str,
+    /// How to set it now, as a command to copy.
+    pub set_now: &'static str,
+    /// How to set it for good.
+    pub persist: &'static str,
+    /// How to undo it.
+    pub undo: &'static str,
+    /// How to see that it works.
+    pub verify: &'static str,
+    /// Kernel versions that have it.
+    pub since: &'static str,
+    /// Where all this is written: kernel files, commits, documentation, papers.
+    pub sources: &'static [&'static str],
+}
+
+/// One rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// Stable id in kebab case.
+    pub id: &'static str,
+    /// Where on the path.
+    pub area: Area,
+    /// What it does.
+    pub kind: Kind,
+    /// The question, in a line.
+    pub what: &'static str,
+    /// Hosts or devices that it applies to.
+    pub applies: &'static str,
+    /// How much a finding matters.
+    pub weight: Weight,
+    /// What the remedy is expected to bring.
+    pub effect: Effect,
+    /// The question in code.
+    pub check: Check,
+    /// The words of `explain`.
+    pub text: Text,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_has_its_own_weight_and_falls_back_to_any() {
+        let weight = Weight::always(Severity::Info).when(Goal::Latency, Severity::Fail);
+        assert_eq!(weight.of(None), Some(Severity::Info));
+        assert_eq!(weight.of(Some(Goal::Latency)), Some(Severity::Fail));
+        assert_eq!(weight.of(Some(Goal::Fairness)), Some(Severity::Info));
+        let weight = Weight::by_goal().when(Goal::Benchmark, Severity::Warn);
+        assert_eq!((weight.of(None), weight.of(Some(Goal::Latency))), (None, None));
+        assert_eq!(weight.goals(), [Goal::Benchmark]);
+    }
+
+    #[test]
+    fn what_loses_packets_comes_first() {
+        assert!(Magnitude::Loss > Magnitude::Multiple && Magnitude::Tens > Magnitude::Percents);
+        assert!(Magnitude::Unmeasured < Magnitude::Percents);
+    }
+}

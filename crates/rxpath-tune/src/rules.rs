@@ -1,0 +1,71 @@
+//! The rules by area, in the order of the way of a packet. A new file of rules is one line in [`FILES`].
+
+mod offloads;
+mod queues;
+mod sockets;
+
+use crate::rule::Rule;
+
+/// Every file of rules.
+const FILES: &[&[Rule]] = &[
+    // NIC: rings, queues, steering.
+    queues::rfs::RULES,
+    // NIC: offloads, link, PCIe.
+    offloads::gro::RULES,
+    // Sockets and protocol.
+    sockets::buffers::RULES,
+];
+
+/// Every rule, in order.
+pub fn all() -> impl Iterator<Item = &'static Rule> {
+    FILES.iter().flat_map(|file| file.iter())
+}
+
+/// The rule of this id.
+pub fn find(id: &str) -> Option<&'static Rule> {
+    all().find(|rule| rule.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn ids_are_stable_words_and_unique() {
+        let mut seen = BTreeSet::new();
+        for rule in all() {
+            assert!(seen.insert(rule.id), "{} twice", rule.id);
+            assert!(
+                rule.id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'),
+                "{}",
+                rule.id
+            );
+        }
+    }
+
+    #[test]
+    fn every_rule_is_explained_has_sources_and_an_undo() {
+        for rule in all() {
+            let text = &rule.text;
+            let parts = [
+                ("what", rule.what),
+                ("applies", rule.applies),
+                ("why", text.why),
+                ("mechanism", text.mechanism),
+                ("not_when", text.not_when),
+                ("side_effects", text.side_effects),
+                ("set_now", text.set_now),
+                ("persist", text.persist),
+                ("undo", text.undo),
+                ("verify", text.verify),
+                ("since", text.since),
+            ];
+            for (name, part) in parts {
+                assert!(part.trim().len() > 2, "{}: no {name}", rule.id);
+            }
+            assert!(!text.sources.is_empty(), "{}: no source", rule.id);
+            assert!(rule.what.ends_with('?'), "{}: the question ends with ?", rule.id);
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! NIC: offloads, link, PCIe.
+
+pub mod gro;

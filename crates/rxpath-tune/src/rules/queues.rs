@@ -1,0 +1,3 @@
+//! NIC: rings, queues, steering.
+
+pub mod rfs;

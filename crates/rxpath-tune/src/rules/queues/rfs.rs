@@ -1,0 +1,86 @@
+//! Receive flow steering: packets go to the CPU where their reader runs, when both halves are set.
+
+use crate::check::Ask;
+use crate::facts::Known;
+use crate::finding::Found;
+use crate::knob::{Knob, Set};
+use crate::rule::{
+    Answer, Area, Check, Checked, Effect, Kind, Magnitude, Rule, Severity, Text, Weight,
+};
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[Rule {
+    id: "rfs-flow-entries",
+    area: Area::Queues,
+    kind: Kind::Judge,
+    what: "Are both halves of RFS set, or neither?",
+    applies: "hosts on which net.core.rps_sock_flow_entries or a queue's rps_flow_cnt is not 0",
+    weight: Weight::always(Severity::Warn),
+    effect: Effect::Follows {
+        size: Magnitude::Tens,
+        text: "half of the setting does nothing at all, the whole brings packets to the CPU that reads them",
+    },
+    check: Check::Host(halves),
+    text: Text {
+        why: "RFS needs a global table of flows and a table for each queue. With only one of them no packet \
+              is steered, and the host looks tuned while it is not.",
+        mechanism: "get_rps_cpu (net/core/dev.c) looks into the queue's rps_flow_table and the global \
+                    rps_sock_flow_table; without both it falls back to the RPS mask, and without a mask \
+                    the packet stays where it is.",
+        not_when: "leave both at 0 when every queue's interrupt already goes to the CPU of its reader, \
+                   or when one reader serves all flows",
+        side_effects: "an inter-processor interrupt and a remote enqueue for each batch of packets that moves",
+        set_now: "sysctl -w net.core.rps_sock_flow_entries=32768; \
+                  echo 4096 > /sys/class/net/DEV/queues/rx-N/rps_flow_cnt (the counts of all queues sum to the entries)",
+        persist: "/etc/sysctl.d/ for the entries, a udev rule for the queues",
+        undo: "write both values read before; 0 in both is off",
+        verify: "cat /proc/sys/net/core/rps_sock_flow_entries /sys/class/net/DEV/queues/rx-*/rps_flow_cnt; \
+                 column 10 of /proc/net/softnet_stat rises on the CPUs of the readers",
+        since: "2.6.35",
+        sources: &[
+            "kernel: Documentation/networking/scaling.rst, section RFS",
+            "kernel: net/core/dev.c get_rps_cpu, set_rps_cpu",
+        ],
+    },
+}];
+
+fn halves(ask: &Ask<'_>) -> Checked {
+    let entries = ask.facts.sysctl_number("net.core.rps_sock_flow_entries").known()?;
+    let queues: Vec<(String, u64)> = ask
+        .facts
+        .devices
+        .iter()
+        .flat_map(|device| {
+            let count = |queue: &rxpath_host::sysfs::device::RxQueue| {
+                let path = device.path(&format!("queues/rx-{}/rps_flow_cnt", queue.index));
+                Some((path, *queue.rps_flow_count.value()?))
+            };
+            device.sysfs.rx_queues.iter().filter_map(count)
+        })
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    let sum: u64 = queues.iter().map(|(_, count)| count).sum();
+    match (entries, queues.first()) {
+        (0, None) => Answer::silent("RFS is off"),
+        (0, Some((path, _))) => Found::new(
+            format!(
+                "{} queues have a flow table ({path}, ...), net.core.rps_sock_flow_entries is 0",
+                queues.len()
+            ),
+            format!("net.core.rps_sock_flow_entries of {sum} (the sum of the queues), or 0 in all"),
+            "without the global table no packet is steered",
+        )
+        .change(Set::new(Knob::sysctl("net.core.rps_sock_flow_entries"), sum.next_power_of_two()))
+        .answer(),
+        (entries, None) => Found::new(
+            format!("net.core.rps_sock_flow_entries is {entries}, no queue has rps_flow_cnt"),
+            "rps_flow_cnt on the queues of the device that receives, or no entries",
+            "without the table of the queue no packet is steered",
+        )
+        .advice("share the entries among the receive queues of the device that carries the traffic")
+        .answer(),
+        (entries, Some(_)) => {
+            Answer::fine(format!("{entries} entries, {} queues with {sum} in all", queues.len()))
+        }
+    }
+}

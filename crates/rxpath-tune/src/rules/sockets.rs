@@ -1,0 +1,3 @@
+//! Sockets and protocol.
+
+pub mod buffers;

@@ -1,0 +1,137 @@
+//! `rxpath check`, and `rxpath` alone: is this host's receive path set up right?
+
+use std::path::PathBuf;
+
+use rxpath_core::Envelope;
+use rxpath_host::Root;
+use rxpath_tune::check::warnings;
+use rxpath_tune::{Ask, Goal, HostFacts, Report, Severity, check};
+use serde::Serialize;
+
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output;
+use crate::output::check as print;
+
+/// `rxpath check`
+#[derive(Debug, Default, clap::Args)]
+pub struct CheckCommand {
+    /// What the host should be good for; without it only what is wrong for any is judged
+    #[arg(long, value_enum)]
+    goal: Option<GoalArg>,
+    /// Look at this device only (may be given again)
+    #[arg(long, value_name = "IF")]
+    dev: Vec<String>,
+    /// Read a captured tree instead of this host
+    #[arg(long, value_name = "DIR")]
+    sysroot: Option<PathBuf>,
+    /// Show every answer: what is fine, what was recorded, what does not apply and why
+    #[arg(long)]
+    all: bool,
+    /// Exit with status 1 when a finding is this bad or worse
+    #[arg(long, value_enum, value_name = "SEVERITY")]
+    fail_on: Option<FailOn>,
+    /// Print the result as JSON (the same as `--format json`)
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Form of the result
+    #[arg(long, value_enum)]
+    format: Option<print::Form>,
+}
+
+/// The goals of the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum GoalArg {
+    /// Short and steady times from the wire to the application
+    Latency,
+    /// Many packets or bytes a second
+    Throughput,
+    /// Networking takes little time from other work
+    Fairness,
+    /// Numbers that another run gives again
+    Benchmark,
+}
+
+impl From<GoalArg> for Goal {
+    fn from(goal: GoalArg) -> Self {
+        match goal {
+            GoalArg::Latency => Self::Latency,
+            GoalArg::Throughput => Self::Throughput,
+            GoalArg::Fairness => Self::Fairness,
+            GoalArg::Benchmark => Self::Benchmark,
+        }
+    }
+}
+
+/// From which severity on a finding is a negative verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum FailOn {
+    /// Warnings and failures
+    Warn,
+    /// Failures only
+    Fail,
+}
+
+/// What the check was asked.
+#[derive(Debug, Serialize)]
+pub struct Settings {
+    goal: Option<Goal>,
+    devices: Vec<String>,
+    sysroot: Option<PathBuf>,
+    kernel: Option<String>,
+}
+
+impl CheckCommand {
+    /// Runs it.
+    pub fn run(self) -> Outcome {
+        let root = match &self.sysroot {
+            Some(dir) => Root::tree(dir).map_err(|error| {
+                Failure::new(Exit::Usage, error).hint("--sysroot takes a tree with proc/ and sys/")
+            })?,
+            None => Root::host(),
+        };
+        let facts = HostFacts::collect(&root, &self.dev);
+        self.known_devices(&facts)?;
+        let goal = self.goal.map(Goal::from);
+        let report = check(&Ask { facts: &facts, goal });
+        let warnings = warnings(&facts);
+        let settings = Settings {
+            goal,
+            devices: facts.devices.iter().map(|device| device.name.clone()).collect(),
+            sysroot: self.sysroot.clone(),
+            kernel: facts.kernel.release.value().cloned(),
+        };
+        let exit = self.verdict(&report);
+        match self.form() {
+            print::Form::Json => {
+                output::json(&Envelope::new("check", settings, report, warnings))?;
+            }
+            print::Form::Table => {
+                warnings.iter().for_each(output::warning);
+                output::text(&print::table(&report, goal, self.all))?;
+            }
+        }
+        Ok(exit)
+    }
+
+    fn form(&self) -> print::Form {
+        if self.json { print::Form::Json } else { self.format.unwrap_or(print::Form::Table) }
+    }
+
+    fn verdict(&self, report: &Report) -> Exit {
+        let limit = match self.fail_on {
+            Some(FailOn::Warn) => Severity::Warn,
+            Some(FailOn::Fail) => Severity::Fail,
+            None => return Exit::Done,
+        };
+        if report.worst().is_some_and(|worst| worst >= limit) { Exit::Negative } else { Exit::Done }
+    }
+
+    /// A device that was named and is not there is a typing error.
+    fn known_devices(&self, facts: &HostFacts) -> Result<(), Failure> {
+        let missing = self.dev.iter().find(|name| facts.device(name).is_none());
+        let Some(name) = missing else { return Ok(()) };
+        let all = facts.device_names();
+        Err(Failure::usage(format!("--dev {name}: no such network device here"))
+            .hint(format!("devices here: {}", all.join(", "))))
+    }
+}

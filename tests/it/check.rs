@@ -1,0 +1,69 @@
+//! `rxpath check` and `rxpath explain` as a user calls them.
+
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn rxpath(args: &[&str]) -> assert_cmd::assert::Assert {
+    Command::cargo_bin("rxpath").unwrap().args(args).assert()
+}
+
+fn stdout(done: &assert_cmd::assert::Assert) -> String {
+    String::from_utf8(done.get_output().stdout.clone()).unwrap()
+}
+
+fn host(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/hosts").join(name)
+}
+
+#[test]
+fn alone_it_checks_this_host() {
+    let text = stdout(&rxpath(&[]).success());
+    assert!(text.contains(" rules: "), "{text}");
+    assert!(text.matches("  observed: ").count() <= 5, "{text}");
+}
+
+#[test]
+fn a_captured_tree_is_checked_and_the_answers_are_all_there() {
+    let tree = host("vm-6.18");
+    let args = ["check", "--sysroot", tree.to_str().unwrap(), "--goal", "throughput", "--json"];
+    let value: Value = serde_json::from_str(&stdout(&rxpath(&args).success())).unwrap();
+    assert_eq!(value["schema"], "rxpath/check/1.0");
+    assert_eq!(value["settings"]["goal"], "throughput");
+    assert_eq!(value["settings"]["kernel"], "6.18.44-fc-v595");
+    let result = &value["result"];
+    let answers: usize = ["findings", "cautions", "records", "fine", "unseen", "silent"]
+        .iter()
+        .map(|kind| result[*kind].as_array().unwrap().len())
+        .sum();
+    assert!(answers as u64 >= result["rules_count"].as_u64().unwrap(), "{result}");
+}
+
+#[test]
+fn bad_questions_are_refused_in_one_line() {
+    for (args, wanted) in [
+        (&["check", "--sysroot", "/no/such/tree"][..], "/no/such/tree"),
+        (&["check", "--dev", "nosuch0"], "--dev nosuch0: no such network device here"),
+        (&["check", "--goal", "speed"], "invalid value 'speed'"),
+        (&["explain", "rfs-flow"], "explain rfs-flow: no such rule"),
+    ] {
+        let done = rxpath(args).code(2);
+        let told = String::from_utf8(done.get_output().stderr.clone()).unwrap();
+        assert!(told.starts_with("rxpath: ") && told.contains(wanted), "{args:?}: {told}");
+        assert!(told.contains("hint: "), "{args:?}: {told}");
+    }
+}
+
+#[test]
+fn every_listed_rule_has_a_page() {
+    let list = stdout(&rxpath(&["explain", "--json"]).success());
+    let value: Value = serde_json::from_str(&list).unwrap();
+    let rules = value["result"].as_array().unwrap();
+    let first = rules[0]["id"].as_str().unwrap();
+    let page = stdout(&rxpath(&["explain", first]).success());
+    for part in ["Why", "Mechanism", "Expected effect", "When not to change it", "Undo", "Sources"]
+    {
+        assert!(page.contains(part), "{page}");
+    }
+}
