@@ -16,5 +16,6 @@ mod schemas;
 mod serve_http;
 #[path = "../support/skip.rs"]
 mod skip;
+mod steered;
 mod tcp;
 mod udp;

@@ -1,58 +1,16 @@
 //! `serve udp` and `load udp` as programs: results, refusals, signals, orders.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
+
+use crate::steered::Steered;
 
 const RXPATH: &str = env!("CARGO_BIN_EXE_rxpath");
 
 fn rxpath(args: &[&str]) -> Output {
     Command::new(RXPATH).args(args).output().unwrap()
-}
-
-/// A workload under `--control`.
-struct Steered {
-    child: Child,
-    orders: ChildStdin,
-    lines: BufReader<ChildStdout>,
-}
-
-impl Steered {
-    fn start(args: &[&str]) -> Self {
-        let mut child = Command::new(RXPATH)
-            .args(args)
-            .arg("--control")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let orders = child.stdin.take().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap());
-        Self { child, orders, lines }
-    }
-
-    fn order(&mut self, order: &str) {
-        writeln!(self.orders, "{order}").unwrap();
-    }
-
-    /// Reads on to the next line of this type.
-    fn next(&mut self, kind: &str) -> Value {
-        loop {
-            let mut line = String::new();
-            assert!(self.lines.read_line(&mut line).unwrap() > 0, "no line of type {kind}");
-            let value: Value = serde_json::from_str(&line).unwrap();
-            if value["type"] == kind {
-                return value;
-            }
-        }
-    }
-
-    fn signal(&self, signal: nix::sys::signal::Signal) {
-        let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
-        nix::sys::signal::kill(pid, signal).unwrap();
-    }
 }
 
 /// A steered receiver on loopback with its address.

@@ -21,8 +21,11 @@ pub(super) fn apply(file: &mut ScenarioFile, text: &str) -> Result<(), Flaw> {
         None => (None, path),
     };
     let (section, key) = path.split_once('.').unwrap_or(("", path));
-    let allowed = SECTIONS.contains(&section) || (section == "trials" && variant.is_none());
-    if !allowed {
+    if section == "trials" && variant.is_some() {
+        let wrong = format!("`{path}` is the whole run's, not one variant's");
+        return Err(Flaw::new(&at, wrong, format!("write --set {path}=VALUE")));
+    }
+    if !SECTIONS.contains(&section) && section != "trials" {
         return Err(Flaw::new(&at, format!("there is no setting `{path}`"), instead(path)));
     }
     let entry = Entry { key: key.into(), at: at.clone(), node: parse_set(value, &at) };

@@ -1,5 +1,7 @@
 //! The form of a scenario file, end to end: text and `--set` in, resolved variants or one line of error out.
 
+mod bad_files;
+
 use super::spec::Workload;
 use super::*;
 
@@ -22,187 +24,6 @@ fn options(workload: &Workload) -> String {
     match workload {
         Workload::Own(own) => own.options.join(" "),
         Workload::External(_) => panic!("not built in"),
-    }
-}
-
-#[test]
-#[expect(clippy::too_many_lines, reason = "a table of bad files")]
-fn each_error_names_its_line_and_what_would_be_right() {
-    let cases = [
-        ("serv = 1", "t.toml:2: a scenario has no key `serv`; did you mean `serve`?"),
-        ("[serve]\nrcvbuff = 1", "t.toml:3: [serve] has no key `rcvbuff`; did you mean `rcvbuf`?"),
-        ("[serve]\nrate = 1", "t.toml:3: [serve] has no key `rate`; `rate` belongs to [load]"),
-        (
-            "[lab]\nmtu = 9000",
-            "t.toml:3: [lab] has no key `mtu`; keys known here: queues, mtu_bytes, ipv6, addresses, rps_cpus, gro, udp_gro_forwarding, tso, tso_rx, napi_defer_hard_irqs, gro_flush_timeout, udp_segmentation, threaded, napi_cpu, napi_idle, turbo, smt, sysctl_rx, sysctl_tx, nft_rx, nft_tx, iptables_rx, qdisc_tx",
-        ),
-        (
-            "[serve]\nbatch = \"x\"",
-            "t.toml:3: `serve.batch` is a text; it takes a whole number from 1 to 1024",
-        ),
-        (
-            "[serve]\nbatch = 0",
-            "t.toml:3: `serve.batch` is 0; it takes a whole number from 1 to 1024",
-        ),
-        (
-            "[serve]\nsockets = \"reusport\"",
-            "t.toml:3: `serve.sockets`: \"reusport\" is no choice; did you mean \"reuseport\"?",
-        ),
-        (
-            "[serve]\nwork = 500",
-            "t.toml:3: `serve.work`: the number 500 has no unit; it takes a duration from 0ns to 1s such as \"10us\"",
-        ),
-        (
-            "[serve]\nwork = \"5 parsecs\"",
-            "t.toml:3: `serve.work`: `5 parsecs` is not a duration: unit `parsecs` is not one of ns, us, µs, ms, s, min, m; it takes a duration from 0ns to 1s such as \"10us\"",
-        ),
-        (
-            "[serve]\ncpu = \"@reciever\"",
-            "t.toml:3: `serve.cpu`: `@reciever` is no CPU role; did you mean `receiver`?",
-        ),
-        ("[serve]\n\ncpu = 7", "t.toml:4: `serve.cpu`: CPU 7 is not online; use CPUs of 0-3"),
-        (
-            "[serve]\ncpu = \"0-1\"\nthreads = 3",
-            "t.toml:4: `serve.threads` is 3 and `serve.cpu` names 2; leave threads out: it is one thread per CPU",
-        ),
-        (
-            "[serve]\nsteer = \"cpu\"",
-            "t.toml:3: `serve.steer` chooses among SO_REUSEPORT sockets and there are none; set serve.sockets = \"reuseport\"",
-        ),
-        (
-            "[serve]\nsleep = \"1ms\"",
-            "t.toml:3: `serve.sleep` says nothing without `serve.every`; set serve.every too",
-        ),
-        (
-            "[serve]\nparser = \"wrk\"",
-            "t.toml:3: `serve.parser` is about another program and `serve.command` names none; set serve.command",
-        ),
-        (
-            "[load]\nparser = \"iperf\"\ncommand = \"x\"",
-            "t.toml:3: `load.parser`: \"iperf\" is no parser; did you mean \"iperf3\"?",
-        ),
-        (
-            "[load]\ncommand = \"x\"\nparser = { regex = \"(\" }",
-            "t.toml:4: `load.parser`: unclosed group; repair the pattern",
-        ),
-        (
-            "[load]\nsize = 1500\ngso = 4",
-            "t.toml:3: GSO segments of 1500 bytes do not fit the MTU of 1500; the kernel refuses them (EINVAL): use load.size up to 1472",
-        ),
-        (
-            "[load]\nsize = 1400\ngso = 64",
-            "t.toml:4: 64 segments of 1400 bytes are more than one send takes; use load.gso up to 46",
-        ),
-        (
-            "[load]\nflows = 1000\nsource_port = 65000",
-            "t.toml:4: 1000 flows from source port 65000 on go past port 65535; start at 64536 or below",
-        ),
-        (
-            "[load]\ncorrupt = \"checksum\"\ngso = 4",
-            "t.toml:3: `load.corrupt` writes each datagram itself and cannot send GSO batches; leave load.gso out",
-        ),
-        (
-            "[load]\nsize = \"1 MB\"",
-            "t.toml:3: `load.size` is 1 MB; it takes a size from 0 to 65507 bytes such as 1400 or \"64KiB\"",
-        ),
-        (
-            "[lab]\nthreaded = true",
-            "t.toml:3: `lab.threaded` needs NAPI; a veth end has NAPI with gro = true and tso = false (or udp_gro_forwarding = true)",
-        ),
-        (
-            "[lab]\nnapi_cpu = 1",
-            "t.toml:3: `lab.napi_cpu` is about NAPI threads and there are none; set lab.threaded = true",
-        ),
-        (
-            "[lab]\nqdisc_tx = { kind = \"tbff\" }",
-            "t.toml:3: `lab.qdisc_tx`: `tbff` is no queueing discipline known here; did you mean `tbf`?",
-        ),
-        (
-            "[lab]\nqdisc_tx = { kind = \"pfifo\", limt = 3 }",
-            "t.toml:3: `lab.qdisc_tx`: pfifo has no key `limt`; did you mean `limit`?",
-        ),
-        (
-            "[topology]\nkind = \"local\"\n[lab]\nmtu_bytes = 9000",
-            "t.toml:5: `lab.mtu_bytes` would change this host: the local topology has no namespace of its own; use topology.kind = \"netns\"",
-        ),
-        (
-            "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"a\"",
-            "t.toml:5: two variants are called `a`; rename one of them",
-        ),
-        (
-            "[[variant]]\nwhat = \"a\"",
-            "t.toml:3: the variant has no `name`; give it one: name = \"pinned\"",
-        ),
-        (
-            "[[variant]]\nname = \"a b\"",
-            "t.toml:3: the name `a b` would not do as part of a file name; use up to 60 letters, digits, - and _",
-        ),
-        (
-            "[[variant]]\nname = \"a\"\nserve.batchs = 1",
-            "t.toml:4: [serve] has no key `batchs`; did you mean `batch`?",
-        ),
-        (
-            "[[variant]]\nname = \"b\"\nfrom = \"a\"\n[[variant]]\nname = \"a\"",
-            "t.toml:4: no variant above is called `a`; there is no variants here",
-        ),
-        (
-            "[[variant]]\nname = \"a\"\ntrials.seed = 1",
-            "t.toml:4: a variant has no key `trials`; keys known here: name, what, from, topology, lab, background, observe, serve, load",
-        ),
-        (
-            "[[variant]]\nname = \"fast\"\n[[variant]]\nname = \"slow\"\n[[compare]]\nvariant = \"slw\"",
-            "t.toml:7: `slw` is no variant of this scenario; did you mean `slow`?",
-        ),
-        (
-            "[[variant]]\nname = \"fast\"\n[[variant]]\nname = \"slow\"\n[[compare]]\nvariant = \"slow\"\nmetric = \"deliverd_pps\"",
-            "t.toml:8: `deliverd_pps` is no metric of this scenario; did you mean `delivered_pps`?",
-        ),
-        (
-            "[[variant]]\nname = \"fast\"\n[[compare]]\nvariant = \"fast\"",
-            "t.toml:5: `fast` is compared with itself; name another base; trials.aa measures the noise",
-        ),
-        (
-            "[sweep]\nserve.batch = 4",
-            "t.toml:3: `serve.batch` is a whole number; it takes a list of values to try",
-        ),
-        (
-            "[sweep]\nserve.bacth = [4]",
-            "t.toml:3: [serve] has no key `bacth`; did you mean `batch`?",
-        ),
-        (
-            "[sweep]\ntrials.seed = [4]",
-            "t.toml:3: `trials.seed` cannot be swept; sweep a key of lab, background, serve or load: serve.batch",
-        ),
-        (
-            "[sweep]\nserve.batch = [4, 4]",
-            "t.toml:2: a swept value is listed twice; list each value once",
-        ),
-        (
-            "[trials]\nblocks = 9\nmax_blocks = 3",
-            "t.toml:4: 9 blocks at least, 3 at most; raise trials.max_blocks",
-        ),
-        (
-            "[trials]\nmeasure = \"30s\"\ntime_limit = \"10s\"",
-            "t.toml:4: one trial takes 31s, the whole run 10s; raise trials.time_limit or shorten trials.measure",
-        ),
-        (
-            "[trials]\nprecision_ratio = 3.5",
-            "t.toml:3: `trials.precision_ratio` is 3.5; it takes a share from 0.0001 to 1 such as 0.05",
-        ),
-        ("x = 1979-05-27", "t.toml:2: a date is no value here; write texts in quotes"),
-        (
-            "[serve\n",
-            "t.toml:2: not TOML: unclosed table, expected `]`; `rxpath list --keys` shows what a scenario file takes",
-        ),
-        ("lab = 3", "t.toml:2: `lab` is a whole number; it is a table: [lab]"),
-        (
-            "variant = 3",
-            "t.toml:2: `variant` is not a list of tables; write [[variant]] above each",
-        ),
-        ("hidden = 1", "t.toml:2: `hidden` is a whole number; it takes true or false"),
-    ];
-    for (text, expected) in cases {
-        assert_eq!(error(text), expected, "for:\n{text}");
     }
 }
 
@@ -287,7 +108,7 @@ fn a_wrong_set_is_quoted_with_what_would_be_right() {
         ),
         (
             "variant.pinned.trials.seed=1",
-            "--set variant.pinned.trials.seed=1: there is no setting `trials.seed`; did you mean `trials.seed`?",
+            "--set variant.pinned.trials.seed=1: `trials.seed` is the whole run's, not one variant's; write --set trials.seed=VALUE",
         ),
         (
             "xyzzy=1",

@@ -1,0 +1,173 @@
+//! `load http` against servers that die, lie or say nothing, and under signals.
+
+use super::*;
+
+with_io_uring_too! {
+    malformed_replies_are_counted_and_the_connection_is_given_up
+    a_reply_of_a_gibibyte_takes_no_memory
+    an_interrupt_prints_the_summary_so_far
+    a_server_that_dies_in_mid_run_is_told_and_not_waited_for
+    half_closed_connections_are_finished_or_counted
+    requests_without_a_reply_time_out
+}
+
+#[test]
+fn malformed_replies_are_counted_and_the_connection_is_given_up() {
+    for reply in [
+        "SSH-2.0-OpenSSH_9.2\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: five\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello",
+        "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+    ] {
+        let server = Server::always(reply);
+        let result = result(&server.url(), &["-n", "10", "-c", "2"]);
+        assert_eq!(errors(&result, "malformed"), 10, "{reply:?}: {result}");
+        assert_eq!(number(&result, "requests_total"), 0);
+        assert_eq!(number(&result, "lost_requests_total"), 10);
+    }
+    // Bytes that nobody asked for.
+    let server =
+        Server::always("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\n\r\n");
+    let result = result(&server.url(), &["-n", "10", "-c", "1"]);
+    assert!(errors(&result, "malformed") > 0, "{result}");
+}
+
+#[test]
+fn a_reply_of_a_gibibyte_takes_no_memory() {
+    const PIECES: u64 = 16_384;
+    let server = Server::start(|mut peer| {
+        let piece = vec![b'x'; 65_536];
+        if peer.request().is_some() {
+            peer.say(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", PIECES * 65_536));
+            for _ in 0..PIECES {
+                if !peer.say(&piece) {
+                    return;
+                }
+            }
+        }
+    });
+    let mut child = started(&server.url(), &["-n", "1", "-c", "1", "--timeout", "60s", "--json"]);
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak_kib = 0;
+    until("end", || {
+        let status = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        if let Some(kib) = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()) {
+            peak_kib = kib;
+        }
+        child.try_wait().unwrap().is_some()
+    });
+    let output = child.wait_with_output().unwrap();
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(number(&value["result"], "requests_total"), 1);
+    assert!(number(&value["result"], "received_bytes") > PIECES * 65_536);
+    assert!(peak_kib > 0 && peak_kib < 64 * 1024u64, "{peak_kib} KiB at most");
+}
+
+fn started(url: &str, args: &[&str]) -> Child {
+    load_http().arg(url).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn an_interrupt_prints_the_summary_so_far() {
+    let server = Server::always(OK);
+    for json in [true, false] {
+        let before = server.requests();
+        let child =
+            started(&server.url(), if json { &["--json", "-d", "60s"] } else { &["-d", "60s"] });
+        until("requests", || server.requests() > before + 100);
+        let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130));
+        let text = String::from_utf8(output.stdout).unwrap();
+        if json {
+            let value: Value = serde_json::from_str(&text).unwrap();
+            assert!(number(&value["result"], "requests_total") >= 100);
+            conserved(&value["result"]);
+        } else {
+            for wanted in [
+                "Thread Stats   Avg      Stdev     Max   +/- Stdev",
+                "Requests/sec:",
+                "Transfer/sec:",
+                "p99.99",
+            ] {
+                assert!(text.contains(wanted), "{wanted}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_server_that_dies_in_mid_run_is_told_and_not_waited_for() {
+    let server = Server::start(|mut peer| {
+        for _ in 0..50 {
+            if peer.request().is_none() || !peer.say(OK) {
+                return;
+            }
+        }
+        peer.request();
+        peer.reset();
+    });
+    let child = started(&server.url(), &["-c", "4", "-d", "1500ms", "--json"]);
+    until("requests", || server.requests() > 60);
+    server.stop_listening();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let result = &value["result"];
+    conserved(result);
+    assert!(number(result, "requests_total") >= 50);
+    assert!(errors(result, "read") > 0 && errors(result, "connect") > 0, "{result}");
+    assert!(number(&result["error_causes_total"], "read ECONNRESET") > 0, "{result}");
+    assert!(number(&result["error_causes_total"], "connect ECONNREFUSED") > 0, "{result}");
+    // The pauses between attempts grow: 4 connections would try a million times otherwise.
+    assert!(errors(result, "connect") < 2000, "{result}");
+    assert!(codes(&value).contains(&"errors"));
+}
+
+#[test]
+fn half_closed_connections_are_finished_or_counted() {
+    use std::net::Shutdown;
+    // The reply is whole, and its sender says nothing more: the connection is renewed.
+    let polite = Server::start(|mut peer| {
+        if peer.request().is_some() {
+            peer.say(OK);
+            peer.stream.shutdown(Shutdown::Write).unwrap();
+            peer.request();
+        }
+    });
+    let result_polite = result(&polite.url(), &["-n", "40", "-c", "2"]);
+    assert_eq!(
+        number(&result_polite, "requests_total")
+            + errors(&result_polite, "read")
+            + errors(&result_polite, "write"),
+        40
+    );
+    assert!(number(&result_polite, "requests_total") > 0);
+    // The reply is cut.
+    let rude = Server::start(|mut peer| {
+        if peer.request().is_some() {
+            peer.say(&OK[..OK.len() - 2]);
+            peer.stream.shutdown(Shutdown::Write).unwrap();
+            peer.request();
+        }
+    });
+    let result = result(&rude.url(), &["-n", "10", "-c", "2"]);
+    assert_eq!((errors(&result, "read"), number(&result, "requests_total")), (10, 0));
+}
+
+#[test]
+fn requests_without_a_reply_time_out() {
+    let server = Server::start(|mut peer| {
+        // One reply in two.
+        while let Some((n, _)) = peer.request() {
+            if n % 2 == 0 && !peer.say(OK) {
+                return;
+            }
+        }
+    });
+    let result = result(&server.url(), &["-n", "20", "-c", "2", "--timeout", "50ms"]);
+    assert_eq!(number(&result, "requests_total") + errors(&result, "timeout"), 20, "{result}");
+    assert!(errors(&result, "timeout") > 0);
+}
