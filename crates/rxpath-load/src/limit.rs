@@ -23,7 +23,7 @@ pub enum Who {
     Sender,
     /// The receiving threads had no CPU time left.
     Receiver,
-    /// The serving threads had no CPU time left.
+    /// The serving threads had no CPU time left: those that answer requests or transactions.
     Server,
     /// The send buffer was full: what lies behind it (qdisc, device, a receive path charged to the sender).
     Path,

@@ -97,6 +97,13 @@ impl Socket {
         usize::try_from(got).map_err(|_| io::Error::last_os_error())
     }
 
+    /// Wakes readers only when this much waits, or the end (`SO_RCVLOWAT`); what the kernel made of it.
+    pub fn set_low_water(&self, bytes: u64) -> io::Result<u64> {
+        let wish = i32::try_from(bytes).unwrap_or(i32::MAX);
+        self.set(libc::SOL_SOCKET, libc::SO_RCVLOWAT, wish)?;
+        Ok(self.get(libc::SOL_SOCKET, libc::SO_RCVLOWAT)?.try_into().unwrap_or(1))
+    }
+
     /// Sends; a closed peer is an error, never a signal.
     #[inline]
     pub fn send_with(&self, data: &[u8], flags: libc::c_int) -> io::Result<usize> {

@@ -7,6 +7,7 @@ use rxpath_host::procfs::snmp;
 use rxpath_host::{HostError, Root};
 
 use crate::LoadError;
+use crate::busy_poll;
 use crate::engine::thread;
 use crate::http::serve::Serve;
 use crate::http::serve::options::Engine;
@@ -239,13 +240,7 @@ fn blind_polling(result: &ServeResult) -> Option<Warning> {
         return None;
     }
     if seen.with_napi_count == 0 {
-        return Some(
-            Warning::new("busy-poll-idle", "busy polling could not act")
-                .because(
-                    "SO_INCOMING_NAPI_ID is 0: the connections came through a device without NAPI",
-                )
-                .cure("on a veth, switch GRO on at the receiving end; on loopback there is none"),
-        );
+        return Some(busy_poll::blind("connections"));
     }
     (seen.busy_poll_rx_packets == Fact::ok(0)).then(|| {
         Warning::new("busy-poll-idle", "busy polling did not act")

@@ -136,7 +136,7 @@ pub(super) fn of_transactions(side: &Side, kept: Option<f64>, p50_us: Option<f64
     }
     let who = match (side.client_busy(), side.server_busy()) {
         (true, false) => Who::Sender,
-        (false, true) => Who::Receiver,
+        (false, true) => Who::Server,
         (true, true) => {
             return Limit { who: Who::Sender, evidence: format!("both sides are; {busy}") };
         }
@@ -210,7 +210,7 @@ mod tests {
         };
         assert_eq!(judge(9.9, 0.3, Some(0.999)), Who::Schedule);
         assert_eq!(judge(9.9, 0.3, Some(0.9)), Who::Sender);
-        assert_eq!(judge(3.0, 0.97, None), Who::Receiver);
+        assert_eq!(judge(3.0, 0.97, None), Who::Server);
         assert_eq!(judge(3.0, 0.3, None), Who::NotHere);
     }
 }

@@ -83,6 +83,7 @@ pub(super) struct Lent<'a> {
     pub(super) source: &'a Arc<Source>,
     pub(super) buffer: &'a mut [u8],
     pub(super) receive: ReceiveWay,
+    pub(super) low_water_bytes: Option<u64>,
     pub(super) now_ns: u64,
     pub(super) calls: u64,
     pub(super) delivered: u64,
@@ -202,6 +203,14 @@ impl Connection {
                 Ok(Step::Moved)
             }
             Phase::Preamble { .. } | Phase::Ending => Ok(Step::Idle),
+        }
+    }
+
+    /// Wakes us for any byte from now on: what is below the mark must be read before the end.
+    pub(super) fn lower_water(&self) -> io::Result<()> {
+        match self.phase {
+            Phase::Stream => self.socket.set_low_water(1).map(|_| ()),
+            _ => Ok(()),
         }
     }
 
@@ -331,6 +340,9 @@ impl Connection {
             let feed = Feed::new(Arc::clone(lent.source), order.send, size, order.verify)?;
             feed.prepare(&self.socket)?;
             self.feed = Some(feed);
+        }
+        if let Some(bytes) = lent.low_water_bytes {
+            self.socket.set_low_water(bytes)?;
         }
         if order.pacing_bytes_per_s > 0 {
             self.socket.set_pacing(order.pacing_bytes_per_s)?;

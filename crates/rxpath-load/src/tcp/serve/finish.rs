@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rxpath_core::Warning;
 
 use crate::LoadError;
+use crate::busy_poll;
 use crate::engine::thread;
 use crate::limit::{Limit, Who, any_busy, busy_text};
 use crate::tcp::result::ServeResult;
@@ -53,10 +54,14 @@ pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadErr
         threads,
         connections: past.listed.clone(),
     };
+    let is_blind = past.napi.0 > 0 && past.napi.1 == 0;
     drop(past);
     result.limit = limit(&result);
     let mut warnings = serve.warnings.clone();
     warnings.extend(notice(serve, &result));
+    if serve.options.socket.busy_poll.is_some() && is_blind {
+        warnings.push(busy_poll::blind("connections"));
+    }
     Ok(Finished { result, warnings, histograms: Vec::new() })
 }
 
@@ -65,8 +70,12 @@ fn limit(result: &ServeResult) -> Limit {
         return Limit { who: Who::NotHere, evidence: "nothing came".into() };
     }
     let evidence = busy_text(&result.threads, result.duration_s);
-    let who =
-        if any_busy(&result.threads, result.duration_s) { Who::Receiver } else { Who::NotHere };
+    let who = match any_busy(&result.threads, result.duration_s) {
+        false => Who::NotHere,
+        // It answers as much as it receives.
+        true if result.transactions_total > 0 => Who::Server,
+        true => Who::Receiver,
+    };
     Limit { who, evidence }
 }
 

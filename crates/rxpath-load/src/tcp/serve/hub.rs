@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
+use crate::busy_poll;
 use crate::engine::socket::Socket;
 use crate::engine::{clock, thread};
 use crate::tcp::connection::{ConnectionResult, LISTED, TcpSummary};
@@ -86,6 +87,8 @@ pub(super) struct Past {
     pub(super) mismatches: Vec<Mismatch>,
     pub(super) mapped_bytes: u64,
     pub(super) tcp: Option<TcpSummary>,
+    /// Lasting connections whose NAPI instance the kernel told, and those that have one.
+    pub(super) napi: (u64, u64),
     pub(super) listed: Vec<ConnectionResult>,
 }
 
@@ -203,6 +206,9 @@ impl Hub {
             self.inboxes[placed].load.fetch_sub(1, SeqCst);
         }
         let tcp = socket.tcp_info().ok().map(|info| TcpSummary::from(&info));
+        if let Some(id) = busy_poll::napi_id(socket) {
+            past.napi = (past.napi.0 + 1, past.napi.1 + u64::from(id != 0));
+        }
         past.tcp = TcpSummary::of(past.tcp.into_iter().chain(tcp));
         let name = crate::tcp::result::name(connection.client(), socket.local().ok());
         if past.listed.len() < LISTED {

@@ -58,6 +58,10 @@ fn check(options: &ServeOptions) -> Result<(), LoadError> {
         let what = format!("--buffer {}: 1 byte to 64 MiB", options.buffer_bytes);
         return Err(LoadError::usage(what, "128KiB is the default"));
     }
+    if options.low_water_bytes.is_some_and(|bytes| !(1..=u64::from(MAX_BUFFER)).contains(&bytes)) {
+        let what = "--low-water: 1 byte to 64 MiB";
+        return Err(LoadError::usage(what, "leave it out to read what comes as it comes"));
+    }
     if options.receive == ReceiveWay::Zerocopy {
         zerocopy::can_map().map_err(|source| LoadError::Unsupported {
             what: "--receive zerocopy (TCP_ZEROCOPY_RECEIVE)".into(),
@@ -111,11 +115,30 @@ fn settle(
         sockets: options.sockets,
         buffer_bytes: options.buffer_bytes,
         receive: options.receive,
+        low_water_bytes: low_water(options, warnings)?,
         socket: options.socket.settle(listener, warnings)?,
         work_ns: options.work_ns,
         stall: options.stall,
         descriptors_count,
     })
+}
+
+/// The mark that connections will get: the kernel cuts it to half the receive buffer, or to half of the largest one
+/// that it would tune to (`tcp_set_rcvlowat`, net/ipv4/tcp.c, 6.18). A socket of no connection shows it.
+fn low_water(
+    options: &ServeOptions,
+    warnings: &mut Vec<Warning>,
+) -> Result<Option<u64>, LoadError> {
+    let Some(asked) = options.low_water_bytes else { return Ok(None) };
+    let probe = Socket::tcp(options.addr).map_err(|e| LoadError::io("socket", e))?;
+    options.socket.apply(&probe)?;
+    let taken = probe.set_low_water(asked).map_err(|e| LoadError::io("SO_RCVLOWAT", e))?;
+    if taken < asked {
+        let text = format!("--low-water {asked}: the kernel made it {taken} bytes");
+        let why = "it takes no more than half the receive buffer, or half of tcp_rmem's largest";
+        warnings.push(Warning::new("low-water-cut", text).because(why));
+    }
+    Ok(Some(taken))
 }
 
 fn start_workers(

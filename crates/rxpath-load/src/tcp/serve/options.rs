@@ -38,6 +38,8 @@ pub struct ServeOptions {
     pub buffer_bytes: usize,
     /// How bytes are taken.
     pub receive: ReceiveWay,
+    /// Payload that must wait before a stream's reader is woken (`SO_RCVLOWAT`); `None`: any.
+    pub low_water_bytes: Option<u64>,
     /// Options of the connections' sockets.
     pub socket: SocketOptions,
     /// Simulated work per read or transaction. **Unit** ns.
@@ -57,6 +59,7 @@ impl ServeOptions {
             sockets: Sockets::Shared,
             buffer_bytes: 128 << 10,
             receive: ReceiveWay::Read,
+            low_water_bytes: None,
             socket: SocketOptions::default(),
             work_ns: 0,
             stall: None,
@@ -83,6 +86,8 @@ pub struct ServeSettings {
     pub buffer_bytes: usize,
     /// How bytes are taken.
     pub receive: ReceiveWay,
+    /// Payload that must wait before a stream's reader is woken (`SO_RCVLOWAT`), as the kernel took it; `null`: any.
+    pub low_water_bytes: Option<u64>,
     /// Of the listener; connections inherit it.
     pub socket: SocketSettings,
     /// Simulated work per read or transaction.

@@ -180,9 +180,13 @@ impl<'a> Worker<'a> {
         let until = clock::now_ns() + DRAIN_LIMIT_NS;
         let mut events = vec![EpollEvent::empty(); EVENTS];
         for index in 0..self.slots.len() {
-            if let Some(key) = self.slots.key_at(index) {
-                self.watch(key, true)?;
+            let Some(key) = self.slots.key_at(index) else { continue };
+            let marked = self.plan.options.low_water_bytes.is_some();
+            if let Some(connection) = self.slots.get(key).filter(|_| marked) {
+                // A connection that is broken ends by its next event.
+                let _ = connection.lower_water();
             }
+            self.watch(key, true)?;
         }
         while clock::now_ns() < until {
             let n = match self.epoll.wait(&mut events, 0u16) {
@@ -285,6 +289,7 @@ impl<'a> Worker<'a> {
             source: &self.plan.source,
             buffer: &mut self.buffer,
             receive: self.plan.options.receive,
+            low_water_bytes: self.plan.options.low_water_bytes,
             now_ns,
             calls: 0,
             delivered: 0,

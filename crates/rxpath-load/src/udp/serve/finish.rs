@@ -3,6 +3,7 @@
 use rxpath_core::Warning;
 
 use crate::LoadError;
+use crate::busy_poll;
 use crate::engine::thread;
 use crate::limit::{Limit, Who, any_busy, busy_text};
 use crate::quantiles::{Quantiles, merged};
@@ -62,13 +63,13 @@ fn sockets(serve: &Serve, reports: &[Report]) -> Result<Vec<SocketResult>, LoadE
     let mut sockets = Vec::new();
     for (index, socket) in serve.sockets.iter().enumerate() {
         let memory = socket.meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?;
-        let napi = socket.get(libc::SOL_SOCKET, libc::SO_INCOMING_NAPI_ID).unwrap_or(0);
+        let napi_id = busy_poll::napi_id(socket).unwrap_or(0);
         let mut result = SocketResult {
             index: index as u32,
             drops_packets: memory.drops_packets,
             rcvbuf_bytes: memory.rcvbuf_bytes,
             rmem_bytes: memory.rmem_bytes,
-            napi_id: napi as u32,
+            napi_id,
             ..SocketResult::default()
         };
         for (worker, report) in reports.iter().enumerate() {
@@ -121,13 +122,7 @@ fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
     }
     let blind = result.sockets.iter().all(|socket| socket.napi_id == 0);
     if serve.options.busy_poll.is_some() && result.delivered_packets > 0 && blind {
-        warnings.push(
-            Warning::new("busy-poll-idle", "busy polling did not act")
-                .because(
-                    "SO_INCOMING_NAPI_ID is 0: the datagrams came through a device without NAPI",
-                )
-                .cure("on a veth, switch GRO on at the receiving end; on loopback there is none"),
-        );
+        warnings.push(busy_poll::blind("datagrams"));
     }
     if result.in_flight_bytes > 0 {
         warnings.push(

@@ -242,22 +242,17 @@ impl Shown for Serve {
         for thread in &r.threads {
             rows.push(("waits", waits(thread)));
         }
-        let per_request = |count: f64| count / (r.requests_total.max(1) as f64);
-        rows.push((
-            "system calls",
-            format!(
-                "{} ({:.2} a request)",
-                grouped(r.calls_total),
-                per_request(r.calls_total as f64)
-            ),
-        ));
-        let cpu_us = per_request((r.cpu_user_s + r.cpu_system_s) * 1e6);
+        // Without requests there is nothing to divide by.
+        let per_request = |count: f64, unit: &str| match r.requests_total {
+            0 => String::new(),
+            requests => format!(" ({:.2}{unit} a request)", count / requests as f64),
+        };
+        let calls = per_request(r.calls_total as f64, "");
+        rows.push(("system calls", format!("{}{calls}", grouped(r.calls_total))));
+        let cpu = per_request((r.cpu_user_s + r.cpu_system_s) * 1e6, " us");
         rows.push((
             "CPU time",
-            format!(
-                "{:.3} s user, {:.3} s system ({cpu_us:.2} us a request)",
-                r.cpu_user_s, r.cpu_system_s
-            ),
+            format!("{:.3} s user, {:.3} s system{cpu}", r.cpu_user_s, r.cpu_system_s),
         ));
         if let Some(poll) = &r.busy_poll {
             rows.push(("busy poll", polled(poll)));

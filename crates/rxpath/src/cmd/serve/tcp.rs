@@ -69,6 +69,9 @@ pub struct ServeTcp {
     /// Buffer of a receive call
     #[arg(long, value_name = "BYTES", default_value = "128KiB")]
     buffer: Bytes,
+    /// Wake a stream's reader only when this much waits, or the end (SO_RCVLOWAT): fewer wake-ups, a longer queue
+    #[arg(long, value_name = "BYTES")]
+    low_water: Option<Bytes>,
     /// Receive buffer as the kernel accounts it (default: the kernel tunes it); forced with CAP_NET_ADMIN
     #[arg(long, value_name = "BYTES")]
     rcvbuf: Option<Bytes>,
@@ -128,6 +131,7 @@ impl ServeTcp {
             },
             buffer_bytes: self.buffer.0 as usize,
             receive: self.receive.into(),
+            low_water_bytes: self.low_water.map(|bytes| bytes.0),
             socket: SocketOptions {
                 rcvbuf: self.rcvbuf.map(|bytes| bytes.0),
                 sndbuf: self.sndbuf.map(|bytes| bytes.0),
@@ -165,6 +169,9 @@ impl Shown for Serve {
             ("sockets", socket_text(&s.socket)),
             ("preamble", format!("version {}", s.preamble_version)),
         ];
+        if let Some(bytes) = s.low_water_bytes {
+            rows.push(("low water", format!("streams are read from {} on", Bytes(bytes))));
+        }
         if s.work_ns > 0 {
             rows.push(("work", format!("{} ns a read or transaction", s.work_ns)));
         }
