@@ -16,6 +16,7 @@ mod load_http;
 mod losses;
 mod namespace;
 mod over_tcp;
+mod ring;
 mod serve_http;
 #[path = "../support/skip.rs"]
 mod skip;

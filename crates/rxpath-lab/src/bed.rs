@@ -11,6 +11,7 @@ use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::PathFacts;
 use rxpath_record::manifest::FlowCpu;
 
+use crate::bed::ring::Ring;
 use crate::error::LabError;
 
 pub mod filters;
@@ -18,6 +19,7 @@ pub mod flows;
 pub mod local;
 pub mod napi;
 pub mod netns;
+pub mod ring;
 
 /// A started program; it dies with this process.
 pub type Started = Box<dyn DerefMut<Target = Child> + Send>;
@@ -69,6 +71,11 @@ pub trait Bed {
 
     /// A `sock_diag` socket of one side's namespace.
     fn sock_diag(&self, side: Side) -> Result<Netlink, LabError>;
+
+    /// A reader of how full the link's ring is, which must be empty now; `None` where there is none to be seen.
+    fn ring(&self) -> Result<Option<Ring>, LabError> {
+        Ok(None)
+    }
 
     /// What was changed to make it.
     fn changes(&self) -> &[Change];

@@ -3,6 +3,7 @@
 //! The question: *does this change make a difference here, how large, and which stage limits?* A run must leave
 //! nothing behind but its directory, however it ends.
 
+mod capacity;
 pub mod headline;
 mod hlog;
 pub mod progress;
@@ -16,7 +17,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use nix::errno::Errno;
 use rand::RngExt;
-use rxpath_core::Warning;
+use rxpath_core::{Nanos, Warning};
 use rxpath_host::lock::LabLock;
 use rxpath_host::{HostError, Owner, Root, environment, owner};
 use rxpath_record::environment::Environment;
@@ -34,12 +35,14 @@ use crate::clock::{epoch_offset_ns, monotonic_ns};
 use crate::error::LabError;
 use crate::installed;
 use crate::plan;
-use crate::scenario::spec::{Resolved, Topology, Variant};
+use crate::scenario::spec::{Resolved, Topology, Trials, Variant};
 use crate::trial::compose::{Number, compose};
 use crate::trial::conduct::{Job, Raw, conduct};
 
 /// Trials that replace void ones, at most, for each planned trial.
 const REPLACEMENTS: u32 = 3;
+/// Window of a trial that looks for the receiver's capacity.
+const CAPACITY_WINDOW: Nanos = Nanos::from_millis(500);
 /// How long to wait for another lab on this machine to end.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -103,7 +106,7 @@ pub fn run(
     manifest.warnings.extend(unlocked);
     manifest.warnings.extend(shared_counters(resolved));
     let mut running = Running {
-        resolved,
+        resolved: resolved.clone(),
         options,
         owner: lab_owner,
         writer,
@@ -112,8 +115,11 @@ pub fn run(
         deadline_ns: monotonic_ns().saturating_add(resolved.trials.time_limit.0),
         next_trial: 0,
     };
-    let outcome =
-        running.begin().and_then(|()| running.blocks()).and_then(|()| running.paired_trials());
+    let outcome = running
+        .begin()
+        .and_then(|()| running.find_capacity())
+        .and_then(|()| running.blocks())
+        .and_then(|()| running.paired_trials());
     running.end(outcome)
 }
 
@@ -204,7 +210,8 @@ fn main_metric(resolved: &Resolved) -> String {
 }
 
 struct Running<'a> {
-    resolved: &'a Resolved,
+    /// As given, with the rates that only a measurement here could tell.
+    resolved: Resolved,
     options: &'a Options<'a>,
     owner: Option<Owner>,
     writer: RunWriter,
@@ -226,26 +233,57 @@ impl Running<'_> {
         let hosts = [("local".to_owned(), facts)].into();
         self.writer.environment(&Environment { schema: ENVIRONMENT_SCHEMA.into(), hosts })?;
         self.writer.manifest(&self.manifest)?;
-        self.progress.planned(&plan::plan(self.resolved), self.writer.directory());
+        self.progress.planned(&plan::plan(&self.resolved), self.writer.directory());
+        Ok(())
+    }
+
+    /// Measures what shares of a capacity are shares of, when a variant asks for one.
+    fn find_capacity(&mut self) -> Result<(), LabError> {
+        let Some(variant) = capacity::wanted(&self.resolved) else { return Ok(()) };
+        let all = self.resolved.trials.clone();
+        self.resolved.trials =
+            Trials { ramp: all.ramp, settle: Nanos(0), measure: CAPACITY_WINDOW, ..all.clone() };
+        let found = capacity::search(|pps| {
+            let mut variant = variant.clone();
+            variant.name = "capacity".into();
+            capacity::at_rate(&mut variant, pps);
+            let mut trial = self.trial(&variant, 0)?;
+            // It belongs to no block: its number is used, its figures are not.
+            trial.void = Some("looked for the receiver's capacity".into());
+            self.tell(What::TrialEnded { trial: trial.trial, void: trial.void.clone() })?;
+            let step = capacity::Step::of(pps, &trial).ok_or_else(|| LabError::CannotRun {
+                what: "the receiver's capacity was not found: a trial gave no rates".into(),
+                hint: "set load.rate instead of load.capacity_ratio".into(),
+            })?;
+            self.progress.found(&format!("capacity: {step}"));
+            Ok(step)
+        });
+        self.resolved.trials = all;
+        let (pps, steps) = found?;
+        let before = self.resolved.warnings.len();
+        capacity::apply(&mut self.resolved, pps, &steps);
+        self.manifest.warnings.extend(self.resolved.warnings[before..].to_vec());
+        self.manifest.resolved = serde_json::to_value(&self.resolved).unwrap_or_default();
         Ok(())
     }
 
     fn blocks(&mut self) -> Result<(), LabError> {
-        let trials = &self.resolved.trials;
+        let trials = self.resolved.trials.clone();
         for block in 0..=trials.max_blocks.max(trials.blocks) {
-            if block > trials.blocks && summary::precise_enough(self.resolved, &self.manifest) {
+            if block > trials.blocks && summary::precise_enough(&self.resolved, &self.manifest) {
                 break;
             }
-            for index in plan::block_order(self.resolved, block) {
+            for index in plan::block_order(&self.resolved, block) {
                 if monotonic_ns() >= self.deadline_ns {
                     let limit = trials.time_limit;
                     let text = format!("the time limit of {limit} ended the run in block {block}");
                     self.manifest.warnings.push(Warning::new("time-limit", text));
                     return Ok(());
                 }
-                self.trial_with_replacements(&self.resolved.variants[index], block)?;
+                let variant = self.resolved.variants[index].clone();
+                self.trial_with_replacements(&variant, block)?;
             }
-            summary::update(self.resolved, &mut self.manifest);
+            summary::update(&self.resolved, &mut self.manifest);
             self.writer.manifest(&self.manifest)?;
         }
         Ok(())
@@ -346,12 +384,12 @@ impl Running<'_> {
 
     /// One more trial for each variant whose verdict says that only a paired one can decide.
     fn paired_trials(&mut self) -> Result<(), LabError> {
-        summary::update(self.resolved, &mut self.manifest);
-        for variant in &self.resolved.variants {
+        summary::update(&self.resolved, &mut self.manifest);
+        for variant in self.resolved.variants.clone() {
             let Some((primary, wanted)) = summary::undecided(&self.manifest, &variant.name) else {
                 continue;
             };
-            let Some(paired) = paired_variant(variant, wanted) else { continue };
+            let Some(paired) = paired_variant(&variant, wanted) else { continue };
             if monotonic_ns() >= self.deadline_ns {
                 return Ok(());
             }
@@ -371,7 +409,7 @@ impl Running<'_> {
             Err(_) => (Status::Failed, "failed"),
         };
         if !matches!(outcome, Ok(())) {
-            summary::update(self.resolved, &mut self.manifest);
+            summary::update(&self.resolved, &mut self.manifest);
         }
         self.manifest.status = status;
         self.manifest.ended = Some(Timestamp::now().to_string());

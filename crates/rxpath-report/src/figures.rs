@@ -3,6 +3,7 @@
 mod cpu;
 mod over_time;
 mod per_variant;
+mod ring;
 mod sampled;
 mod sockets;
 
@@ -24,6 +25,7 @@ pub(crate) fn all(run: &Run) -> Vec<Figure> {
         over_time::rates(run),
         sockets::split(run),
         over_time::queues(run),
+        ring::occupancy(run),
         sampled::queues(run),
         cpu::time(run),
     ]

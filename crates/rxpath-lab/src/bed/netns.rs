@@ -11,6 +11,7 @@ use std::process::Command;
 use rxpath_core::Side;
 use rxpath_host::netlink::{Netlink, QdiscSpec};
 use rxpath_host::nft::Droppers;
+use rxpath_host::procfs::snmp;
 use rxpath_host::snapshot::Reader;
 use rxpath_host::{HostError, Namespace, Owner, Root, thread};
 use rxpath_record::counters::Snapshot;
@@ -18,6 +19,7 @@ use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::{Link, PathFacts};
 use rxpath_record::manifest::FlowCpu;
 
+use super::ring::Ring;
 use super::{Bed, Change, Started, filters, flows, napi};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
@@ -307,6 +309,17 @@ impl Bed for NetnsBed {
         let ns = if side == Side::Tx { &self.tx } else { &self.rx };
         // A socket belongs to the namespace of the thread that opened it, wherever it is used then.
         Ok(ns.run(|_| Netlink::sock_diag())??)
+    }
+
+    fn ring(&self) -> Result<Option<Ring>, LabError> {
+        // What waits in a qdisc, and IPv6, whose counters are elsewhere, would count as in the ring.
+        if !self.has_napi() || self.lab.qdisc_tx.is_some() || self.lab.ipv6 {
+            return Ok(None);
+        }
+        let tx_snmp = self.tx.run(|inside| inside.root().open(snmp::SNMP))??;
+        let tx_link = self.tx.run(|_| Netlink::route())??;
+        let rx_link = self.rx.run(|_| Netlink::route())??;
+        Ok(Ring::at_rest(tx_snmp, tx_link, rx_link))
     }
 
     fn changes(&self) -> &[Change] {

@@ -19,6 +19,9 @@ pub trait Progress {
 
     /// It has ended.
     fn trial_ended(&mut self, trial: &Trial);
+
+    /// Something was found out before the first trial that counts: in words.
+    fn found(&mut self, what: &str);
 }
 
 /// Tells nobody.
@@ -29,4 +32,5 @@ impl Progress for Silent {
     fn trial_started(&mut self, _: u32, _: u32, _: &str) {}
     fn phase(&mut self, _: &str) {}
     fn trial_ended(&mut self, _: &Trial) {}
+    fn found(&mut self, _: &str) {}
 }

@@ -185,6 +185,15 @@ fn sender(reader: &Reader<'_>) -> Result<(), Flaw> {
         let right = format!("start at {} or below", u64::from(u16::MAX) - flows + 1);
         return Err(flaw(reader, "load.source_port", wrong, right));
     }
+    if reader.get("load.capacity_ratio").is_some() {
+        for key in ["load.rate", "load.command", "serve.absent"] {
+            if reader.get(key).is_some() {
+                let wrong =
+                    format!("`{key}` leaves no capacity that load.capacity_ratio is a share of");
+                return Err(flaw(reader, key, wrong, "leave one of the two out"));
+            }
+        }
+    }
     if reader.text("load.corrupt").is_some() && reader.get("load.gso").is_some() {
         let wrong = "`load.corrupt` writes each datagram itself and cannot send GSO batches".into();
         return Err(flaw(reader, "load.corrupt", wrong, "leave load.gso out"));

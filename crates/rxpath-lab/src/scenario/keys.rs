@@ -173,6 +173,7 @@ pub(super) const KEYS: &[Key] = &[
     key("load.threads", Kind::Int(1, 256), "threads"),
     of(UDP, "load.size", Kind::Bytes(0, 65_507), "payload bytes of a datagram"),
     of(COUNTED, "load.rate", Kind::Count(1, 1_000_000_000), "datagrams, transactions or requests per second, all threads; default = as fast as possible"),
+    of(UDP, "load.capacity_ratio", Kind::Ratio(0.01, 100.0), "the same as a share of what the receiver takes without loss, measured before the first block"),
     of(STREAM, "load.bitrate", Kind::Count(1, 1_000_000_000_000), "bits per second, all connections; default = as fast as possible"),
     of(UDP_HTTP, "load.pacing", Kind::Choice(&["auto", "spin", "sleep"]), "how the schedule of load.rate is waited for"),
     key("load.nice", Kind::Signed(-20, 19), "nice value of the threads"),

@@ -196,6 +196,10 @@ pub struct Own {
     /// The form of its datagrams, with UDP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<Datagrams>,
+    /// The sender's rate as a share of what the receiver takes without loss; the run measures that first and then
+    /// puts `--rate` into the options.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity_ratio: Option<f64>,
 }
 
 /// The form of a UDP workload's datagrams.

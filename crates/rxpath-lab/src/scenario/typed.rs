@@ -22,8 +22,8 @@ const SIZE: u64 = 32;
 const SAMPLE_INTERVAL: Nanos = Nanos::from_millis(1);
 
 /// Keys of `[serve]` and `[load]` that are no command-line options.
-const NOT_OPTIONS: [&str; 7] =
-    ["protocol", "absent", "command", "parser", "files", "ready", "port"];
+const NOT_OPTIONS: [&str; 8] =
+    ["protocol", "absent", "command", "parser", "files", "ready", "port", "capacity_ratio"];
 
 /// A duration in the largest unit that loses nothing.
 fn exact(ns: u64) -> String {
@@ -217,7 +217,11 @@ impl Reader<'_> {
             options.extend(["--size".into(), datagrams.size_bytes.to_string()]);
         }
         let absent = side == "serve" && self.truth("serve.absent", false);
-        Ok(Workload::Own(Own { protocol, options, cpus, port, absent, datagrams }))
+        let capacity_ratio = match self.get("load.capacity_ratio").map(|setting| &setting.value) {
+            Some(Value::Ratio(share)) if side == "load" => Some(*share),
+            _ => None,
+        };
+        Ok(Workload::Own(Own { protocol, options, cpus, port, absent, datagrams, capacity_ratio }))
     }
 
     /// The options of one side in the order of the key table.

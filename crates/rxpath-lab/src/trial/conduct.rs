@@ -20,6 +20,7 @@ use super::peer::Peer;
 use super::sampler::{Sampler, Target};
 use super::{phase, start, waiting, window};
 use crate::bed::Bed;
+use crate::bed::ring::Ring;
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::scenario::spec::{Protocol, Trials, Variant};
@@ -122,6 +123,7 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     let background = Background::default();
     let mut trial = Trial { job, bed, load, serve, watcher, background, warnings: Vec::new() };
     let before = trial.rest("before the load", &|_| true)?;
+    let ring = trial.ring()?;
     trial.background = Background::start(&job.variant.background, job.owner)?;
     begin("ramp");
     let ramp_end = trial.start()?;
@@ -129,7 +131,7 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     begin("settle");
     trial.settle(ramp_end)?;
     begin("measure");
-    let queues = trial.sampler()?;
+    let queues = trial.sampler(ring)?;
     let (between, window_moved) = trial.measure()?;
     let samples = queues.map(Sampler::finish);
     trial.say_background();
@@ -245,8 +247,17 @@ impl Trial<'_> {
         Ok((Between::marks(&from, &Mark::take(&ours), &ours), last.since(&first)))
     }
 
+    /// The link's ring, where each datagram is one packet in it: GSO cuts packets below IP, which counts them whole.
+    fn ring(&self) -> Result<Option<Ring>, LabError> {
+        let variant = self.job.variant;
+        let whole = variant.load.own().is_some_and(|own| {
+            own.datagrams.is_some() && !own.options.iter().any(|word| word == "--gso")
+        });
+        if whole && variant.sample_interval.0 > 0 { self.bed.ring() } else { Ok(None) }
+    }
+
     /// Starts the sampler, unless the scenario wants none.
-    fn sampler(&self) -> Result<Option<Sampler>, LabError> {
+    fn sampler(&self, ring: Option<Ring>) -> Result<Option<Sampler>, LabError> {
         let variant = self.job.variant;
         let interval_ns = variant.sample_interval.0;
         if interval_ns == 0 {
@@ -267,7 +278,7 @@ impl Trial<'_> {
         };
         let mut all = vec![(Side::Tx, threads(self.load.as_ref()))];
         all.extend(self.serve.as_deref().map(|serve| (Side::Rx, threads(serve))));
-        Ok(Some(Sampler::start(Target { interval_ns, sockets, threads: all })))
+        Ok(Some(Sampler::start(Target { interval_ns, sockets, threads: all, ring })))
     }
 
     /// Whether the background ran to the end, and whether the reader's nice acts against it.

@@ -19,6 +19,7 @@ use rxpath_host::procfs::{schedstat, softnet, stat};
 use rxpath_host::{Root, thread};
 use rxpath_record::samples::{SampleSeries, SamplerCost, TrialSamples};
 
+use crate::bed::ring::{self, Ring};
 use crate::clock::monotonic_ns;
 
 /// Sockets of a side that are followed one by one: each lookup takes some microseconds a thousand times a second.
@@ -38,6 +39,8 @@ pub struct Target {
     pub sockets: Vec<(Side, Netlink, QueueAsk)>,
     /// Threads by side: process and thread id.
     pub threads: Vec<(Side, Vec<(i32, i32)>)>,
+    /// The ring between the sides, where it can be seen.
+    pub ring: Option<Ring>,
 }
 
 /// A running sampler.
@@ -74,6 +77,8 @@ enum Entity {
     Socket(usize),
     Thread(usize),
     Cpu(u32),
+    /// The ring of the receiving device.
+    Ring,
 }
 
 impl std::fmt::Display for Entity {
@@ -83,6 +88,7 @@ impl std::fmt::Display for Entity {
             Self::Socket(n) => write!(f, "socket{n}"),
             Self::Thread(n) => write!(f, "thread{n}"),
             Self::Cpu(n) => write!(f, "cpu{n}"),
+            Self::Ring => f.write_str("ring"),
         }
     }
 }
@@ -169,6 +175,10 @@ impl Work {
                 self.put((side, entity, "run_ns", true), time.run_ns);
                 self.put((side, entity, "wait_ns", true), time.wait_ns);
             }
+        }
+        if let Some(packets) = self.target.ring.as_mut().and_then(Ring::occupancy) {
+            self.put((Side::Rx, Entity::Ring, "occupancy_packets", false), packets);
+            self.put((Side::Rx, Entity::Ring, "capacity_packets", false), ring::CAPACITY_PACKETS);
         }
         if now >= self.ticks_ns {
             self.ticks_ns = now + TICKS_EVERY_NS;
@@ -313,6 +323,7 @@ mod tests {
             interval_ns: 1_000_000,
             sockets: vec![(Side::Rx, Netlink::sock_diag().unwrap(), ask)],
             threads: vec![(Side::Rx, vec![me])],
+            ring: None,
         });
         let mut check = Netlink::sock_diag().unwrap();
         let mut wait = |bytes: u32| {

@@ -62,6 +62,10 @@ impl Progress for Bars {
         }
     }
 
+    fn found(&mut self, what: &str) {
+        self.say(what);
+    }
+
     fn trial_ended(&mut self, trial: &Trial) {
         let end = match &trial.void {
             Some(why) => format!("void, to be repeated: {why}"),

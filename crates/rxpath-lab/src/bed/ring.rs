@@ -1,0 +1,62 @@
+//! How full is the ring between the two ends of a veth with NAPI?
+//!
+//! The kernel counts what the sender's IP hands down, what the device refuses because the ring is full, and what NAPI
+//! takes out, but not what lies in between: the difference is the occupancy. It is exact to what passes between the
+//! three readings, some microseconds apart, and to the poll in progress, which counts its packets at its end
+//! (`veth_xdp_rcv`, drivers/net/veth.c, 6.18: 64 at most).
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use rxpath_host::netlink::Netlink;
+use rxpath_host::procfs::snmp;
+
+use super::netns::DEVICE;
+
+/// `VETH_RING_SIZE` less the slot that tells a full `ptr_ring` from an empty one (drivers/net/veth.c, 6.18).
+pub const CAPACITY_PACKETS: u64 = 255;
+/// The file is a dozen lines.
+const SNMP_BYTES: usize = 8192;
+
+/// Reads the occupancy; sockets and file belong to the namespaces in which they were opened.
+#[derive(Debug)]
+pub struct Ring {
+    tx_snmp: File,
+    tx_link: Netlink,
+    rx_link: Netlink,
+    /// What the difference was while the ring was empty: packets from before the counters were looked at.
+    base: i64,
+}
+
+impl Ring {
+    /// A reader of an empty ring: nothing may be on its way.
+    pub fn at_rest(tx_snmp: File, tx_link: Netlink, rx_link: Netlink) -> Option<Self> {
+        let mut ring = Self { tx_snmp, tx_link, rx_link, base: 0 };
+        ring.base = ring.difference()?;
+        Some(ring)
+    }
+
+    /// Packets in the ring now; `None` when a counter could not be read.
+    pub fn occupancy(&mut self) -> Option<u64> {
+        // A packet that leaves between the readings makes the difference smaller by one, never a queue.
+        self.difference().map(|now| u64::try_from(now - self.base).unwrap_or(0))
+    }
+
+    fn difference(&mut self) -> Option<i64> {
+        let stat = |link: &mut Netlink, name| link.link(DEVICE).ok()?.stat(name);
+        // What left is read first: a packet on its way counts as in the ring, not as gone.
+        let polled = stat(&mut self.rx_link, "rx.packets")?;
+        let refused = stat(&mut self.tx_link, "tx.dropped")?;
+        let handed = handed_down(&self.tx_snmp)?;
+        Some(handed - refused as i64 - polled as i64)
+    }
+}
+
+/// Packets that IP handed to devices: datagrams, each fragmented one as its fragments.
+fn handed_down(snmp: &File) -> Option<i64> {
+    let mut text = [0u8; SNMP_BYTES];
+    let length = snmp.read_at(&mut text, 0).ok()?;
+    let entries = snmp::parse(str::from_utf8(&text[..length]).ok()?).ok()?;
+    let of = |name| entries.iter().find(|e| e.group == "Ip" && e.name == name).map(|e| e.value);
+    i64::try_from(of("OutRequests")? + of("FragCreates")? - of("FragOKs")?).ok()
+}
