@@ -42,7 +42,7 @@ use crate::trial::conduct::{Job, Raw, conduct};
 /// Trials that replace void ones, at most, for each planned trial.
 const REPLACEMENTS: u32 = 3;
 /// Window of a trial that looks for the receiver's capacity.
-const CAPACITY_WINDOW: Nanos = Nanos::from_millis(500);
+const CAPACITY_WINDOW: Nanos = Nanos::from_millis(700);
 /// How long to wait for another lab on this machine to end.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
