@@ -12,11 +12,11 @@ done
 [ $# -eq 0 ] || shift
 : "${which:=udp http stall tcp}"
 
-for peer in iperf3 trafgen nginx wrk sockperf; do
+for peer in iperf3 trafgen nginx wrk oha sockperf; do
 	command -v "$peer" >/dev/null || { echo "bench: peer $peer is missing: tools/setup.sh bench installs it" >&2; exit 3; }
 done
 echo "peers: $(iperf3 --version | head -n 1), $(trafgen --version 2>/dev/null | head -n 1)," \
-	"$(nginx -v 2>&1), $(wrk --version 2>&1 | head -n 1), $(sockperf --version 2>&1 | head -n 1)"
+	"$(nginx -v 2>&1), $(wrk --version 2>&1 | head -n 1), $(oha --version), $(sockperf --version 2>&1 | head -n 1)"
 
 status=0
 for bench in $which; do

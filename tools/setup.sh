@@ -6,6 +6,7 @@ set -eu
 goal=${1:?goal}
 rust_min=1.89
 cargo_deny_version=0.20.2
+oha_version=1.16.0
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
@@ -50,6 +51,11 @@ if [ "$oldest" != "$rust_min" ]; then
 	echo "setup: rustc is $rust_now; rxpath needs $rust_min or newer" >&2
 	echo "hint: rustup update stable" >&2
 	exit 3
+fi
+
+if [ "$goal" = bench ] && ! have oha; then
+	echo "setup: installing oha $oha_version, a peer of the HTTP client (some minutes, once)" >&2
+	cargo install oha --version "$oha_version" --locked --no-default-features --quiet
 fi
 
 if [ "$goal" = lint ]; then

@@ -153,6 +153,7 @@ pub(super) const KEYS: &[Key] = &[
     of(UDP, "serve.stamps", Kind::Bool, "kernel receive stamps: time in the socket's queue"),
     of(OVER_TCP, "serve.sndbuf", Kind::Bytes(1, INT_MAX), "send buffer of each connection"),
     of(TCP, "serve.buffer", Kind::Bytes(1, 1 << 30), "bytes per read and write"),
+    of(STREAM, "serve.low_water", Kind::Bytes(1, 64 * MIB), "payload that must wait before the reader is woken"),
     of(TCP, "serve.receive", Kind::Choice(&["read", "trunc", "zerocopy"]), "how data is taken"),
     of(TCP, "serve.congestion", Kind::Text, "congestion control of the connections"),
     of(HTTP, "serve.engine", Kind::Choice(&["epoll", "uring"]), "how the server waits and moves data"),
