@@ -163,7 +163,7 @@ mod tests {
         packets[778] = None;
         let ring = ring("v", &samples(packets)).unwrap();
         assert!(ring.points.len() <= POINTS && ring.most == 255 && ring.full == (1, 1999));
-        assert!(ring.points.iter().any(|(_, packets)| *packets == 255.0));
+        assert!(ring.points.iter().any(|(_, packets)| *packets > 254.5));
         assert!((ring.mean - 10.12).abs() < 0.01, "{}", ring.mean);
     }
 
