@@ -26,6 +26,13 @@ pub enum Fact<T> {
     },
 }
 
+impl<T> Default for Fact<T> {
+    /// A fact that nobody asked for, or that a recording is too old to hold.
+    fn default() -> Self {
+        Self::absent("not recorded")
+    }
+}
+
 impl<T> Fact<T> {
     /// A fact that was read.
     pub fn ok(value: T) -> Self {

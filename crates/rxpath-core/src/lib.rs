@@ -6,6 +6,7 @@ pub mod cpulist;
 pub mod envelope;
 pub mod fact;
 pub mod side;
+pub mod toeplitz;
 pub mod units;
 pub mod warning;
 

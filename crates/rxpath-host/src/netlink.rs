@@ -6,9 +6,12 @@
 
 pub mod addr;
 pub mod ethtool;
+pub(crate) mod genl;
 pub mod ioctl;
 pub mod link;
 pub mod neigh;
+pub mod netdev;
+pub mod netfilter;
 pub mod qdisc;
 pub mod queues;
 pub mod route;
@@ -16,7 +19,7 @@ pub mod sockdiag;
 pub mod socket;
 pub mod wire;
 
-pub use link::{Link, VethSpec};
+pub use link::{Link, VethSpec, XdpMode, XdpProgram};
 pub use qdisc::{Qdisc, QdiscSpec};
 pub use queues::{QueueAsk, Queues};
 pub use sockdiag::{SkMemInfo, UdpSocket};

@@ -14,6 +14,8 @@ use rxpath_core::CpuList;
 use crate::HostError;
 use crate::parse::{ParseError, shorten};
 
+mod beneath;
+
 /// The largest file that is read, in bytes.
 ///
 /// `/proc/interrupts` of a machine with 1024 CPUs and 4096 vectors is about 46 MB.
@@ -115,13 +117,17 @@ impl Root {
     /// **Errors** as [`HostError::from_io`]; [`HostError::Malformed`] for what is no file and for a
     /// link that leads out of a captured tree.
     pub fn open(&self, path: &str) -> Result<File, HostError> {
-        let real = self.inside(self.path(path))?;
-        // A FIFO put in the place of a file must not hang the reader.
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
-            .open(&real)
-            .map_err(|e| HostError::from_io("read", &real, e))?;
+        let real = self.path(path);
+        let file = match &self.view {
+            View::Tree { base } => beneath::open(base, path.trim_start_matches('/'))
+                .map_err(|e| beneath::refusal("read", &real, e))?,
+            // A FIFO put in the place of a file must not hang the reader.
+            View::Host | View::ThreadNet { .. } => OpenOptions::new()
+                .read(true)
+                .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+                .open(&real)
+                .map_err(|e| HostError::from_io("read", &real, e))?,
+        };
         let kind = file.metadata().map_err(|e| HostError::from_io("read", &real, e))?.file_type();
         if kind.is_file() {
             Ok(file)

@@ -1,3 +1,4 @@
 //! What the files below `/sys` say of network devices.
 
 pub mod device;
+pub mod irq;

@@ -1,11 +1,28 @@
-//! What ethtool has only as an ioctl: driver statistics with their names, and driver information.
+//! What ethtool has only as an ioctl: driver statistics with their names, driver information, which fields are
+//! hashed, flow rules, coalescing of one queue, time stamps in force.
 //!
 //! Generic netlink has no command for driver statistics (`ETHTOOL_MSG_STATS_GET` gives the standard
 //! groups only; Documentation/networking/ethtool-netlink.rst, "Request translation").
 
+mod flow_hash;
+mod per_queue;
+mod rss;
+mod rules;
+mod stamps;
+
+pub use flow_hash::{FlowHash, FlowKind, HashFields, flow_hash, parse_flow_hash};
+pub use per_queue::{parse_per_queue, queue_coalesce};
+pub use rss::{parse_rxfh, rss};
+pub use rules::{FlowRules, flow_rules};
+pub use stamps::{StampConfig, stamp_config};
+
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::genl::refused;
 use super::link::NAME_MAX;
 use super::wire::{text, word32, word64};
 use crate::HostError;
@@ -24,7 +41,8 @@ const DRVINFO_STATS: usize = (4 + 5 * STRING + 12 + 4) / 4;
 const STATS_MAX: usize = 65_536;
 
 /// Which driver runs a device.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct DriverInfo {
     /// `veth`, `ixgbe`, ...
     pub driver: String,
@@ -47,7 +65,19 @@ struct Request {
     rest: [u8; 24 - size_of::<*mut libc::c_void>()],
 }
 
-fn call(op: &str, dev: &str, buffer: &mut [u8]) -> Result<(), HostError> {
+/// Sends one ethtool command; a refusal says whether privilege or the driver is missing.
+///
+/// `buffer` begins with the command and must be as long as that command makes the kernel write.
+pub(crate) fn call(op: &str, dev: &str, buffer: &mut [u8]) -> Result<(), HostError> {
+    send(SIOCETHTOOL, op, dev, buffer)
+}
+
+fn send(
+    request_number: libc::Ioctl,
+    op: &str,
+    dev: &str,
+    buffer: &mut [u8],
+) -> Result<(), HostError> {
     if dev.is_empty() || dev.len() > NAME_MAX {
         return Err(HostError::kernel(format!("{op} {dev}"), libc::ENODEV));
     }
@@ -62,8 +92,19 @@ fn call(op: &str, dev: &str, buffer: &mut [u8]) -> Result<(), HostError> {
     request.name[..dev.len()].copy_from_slice(dev.as_bytes());
     // SAFETY: `request` is a whole ifreq; its data points to `buffer`, which outlives the call and is
     // as long as the command in its first word makes the kernel write (sized by the callers).
-    let rc = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
-    if rc == 0 { Ok(()) } else { Err(HostError::last_os(format!("{op} {dev}"))) }
+    let rc = unsafe { libc::ioctl(socket.as_raw_fd(), request_number, &raw mut request) };
+    if rc == 0 {
+        return Ok(());
+    }
+    let op = format!("{op} {dev}");
+    Err(refused(&op, HostError::last_os(&op)))
+}
+
+/// Writes 32-bit words at the beginning of a buffer.
+fn put(buffer: &mut [u8], words: &[u32]) {
+    for (at, word) in buffer.as_chunks_mut().0.iter_mut().zip(words) {
+        *at = word.to_ne_bytes();
+    }
 }
 
 /// Driver information of a device of this thread's namespace.

@@ -2,6 +2,9 @@
 
 use std::os::fd::RawFd;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::socket::{CREATE, Netlink, Reply};
 use super::wire::{Attrs, Body, word32, word64};
 use crate::HostError;
@@ -18,14 +21,28 @@ const IFLA_MTU: u16 = 4;
 const IFLA_LINK: u16 = 5;
 const IFLA_QDISC: u16 = 6;
 const IFLA_TXQLEN: u16 = 13;
+const IFLA_MASTER: u16 = 10;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_STATS64: u16 = 23;
 const IFLA_NET_NS_FD: u16 = 28;
+const IFLA_PROMISCUITY: u16 = 30;
 const IFLA_NUM_TX_QUEUES: u16 = 31;
 const IFLA_NUM_RX_QUEUES: u16 = 32;
 const IFLA_CARRIER: u16 = 33;
 const IFLA_GSO_MAX_SEGS: u16 = 40;
 const IFLA_GSO_MAX_SIZE: u16 = 41;
+const IFLA_XDP: u16 = 43;
+const IFLA_MIN_MTU: u16 = 50;
+const IFLA_MAX_MTU: u16 = 51;
+const IFLA_GRO_MAX_SIZE: u16 = 58;
+const IFLA_ALLMULTI: u16 = 61;
+const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
+const IFLA_GRO_IPV4_MAX_SIZE: u16 = 64;
+const IFLA_XDP_ATTACHED: u16 = 2;
+const IFLA_XDP_PROG_ID: u16 = 4;
+const IFLA_XDP_DRV_PROG_ID: u16 = 5;
+const IFLA_XDP_SKB_PROG_ID: u16 = 6;
+const IFLA_XDP_HW_PROG_ID: u16 = 7;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
@@ -93,8 +110,68 @@ pub struct Link {
     pub gso_max_segs: Option<u32>,
     /// **Unit** bytes.
     pub gso_max_size: Option<u32>,
+    /// **Unit** bytes; IPv4 has its own since 6.3.
+    pub gso_ipv4_max_size: Option<u32>,
+    /// Largest packet that GRO builds. **Unit** bytes. Since 5.19.
+    pub gro_max_size: Option<u32>,
+    /// The same for IPv4, since 6.3.
+    pub gro_ipv4_max_size: Option<u32>,
+    /// Smallest and largest MTU that the driver takes. **Unit** bytes; 0 is no limit.
+    pub mtu_range: Option<(u32, u32)>,
+    /// Index of the bridge, bond or team that it belongs to.
+    pub master: Option<u32>,
+    /// How many want every packet (`IFF_PROMISC` counted).
+    pub promiscuity: Option<u32>,
+    /// How many want every multicast packet (6.0).
+    pub allmulti: Option<u32>,
+    /// XDP programs on it.
+    pub xdp: Vec<XdpProgram>,
     /// Statistics by name (`rx.dropped`); those that this kernel lacks are left out.
     pub stats: Vec<(&'static str, u64)>,
+}
+
+/// Where on a device an XDP program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum XdpMode {
+    /// In the driver.
+    Native,
+    /// After the packet's memory was allocated: copies, and no gain over tc.
+    Generic,
+    /// In the NIC.
+    Offloaded,
+}
+
+/// An XDP program on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct XdpProgram {
+    /// Where it runs.
+    pub mode: XdpMode,
+    /// Its number.
+    pub program_id: u32,
+}
+
+/// **Source** net/core/rtnetlink.c `rtnl_xdp_fill`; modes are `XDP_ATTACHED_*` of linux/if_link.h.
+fn xdp_programs(attrs: &Attrs<'_>) -> Result<Vec<XdpProgram>, HostError> {
+    let xdp = attrs.nest(IFLA_XDP)?;
+    let of = |mode, kind| xdp.u32(kind).map(|program_id| XdpProgram { mode, program_id });
+    let named = [
+        of(XdpMode::Native, IFLA_XDP_DRV_PROG_ID),
+        of(XdpMode::Generic, IFLA_XDP_SKB_PROG_ID),
+        of(XdpMode::Offloaded, IFLA_XDP_HW_PROG_ID),
+    ];
+    let found: Vec<_> = named.into_iter().flatten().collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    // Before 4.19 only the one number was there.
+    let mode = match xdp.u8(IFLA_XDP_ATTACHED) {
+        Some(1) => XdpMode::Native,
+        Some(2) => XdpMode::Generic,
+        Some(3) => XdpMode::Offloaded,
+        _ => return Ok(Vec::new()),
+    };
+    Ok(of(mode, IFLA_XDP_PROG_ID).into_iter().collect())
 }
 
 impl Link {
@@ -127,6 +204,14 @@ impl Link {
             carrier: attrs.u8(IFLA_CARRIER).map(|up| up != 0),
             gso_max_segs: attrs.u32(IFLA_GSO_MAX_SEGS),
             gso_max_size: attrs.u32(IFLA_GSO_MAX_SIZE),
+            gso_ipv4_max_size: attrs.u32(IFLA_GSO_IPV4_MAX_SIZE),
+            gro_max_size: attrs.u32(IFLA_GRO_MAX_SIZE),
+            gro_ipv4_max_size: attrs.u32(IFLA_GRO_IPV4_MAX_SIZE),
+            mtu_range: attrs.u32(IFLA_MIN_MTU).zip(attrs.u32(IFLA_MAX_MTU)),
+            master: attrs.u32(IFLA_MASTER),
+            promiscuity: attrs.u32(IFLA_PROMISCUITY),
+            allmulti: attrs.u32(IFLA_ALLMULTI),
+            xdp: xdp_programs(&attrs)?,
             stats: stats(attrs.get(IFLA_STATS64).unwrap_or_default()),
         })
     }
@@ -290,6 +375,24 @@ mod tests {
         assert_eq!(link.kind.as_deref(), Some("veth"));
         assert_eq!(link.stat("rx.dropped"), Some(6));
         assert_eq!(link.stat("rx.otherhost_dropped"), Some(24));
+    }
+
+    #[test]
+    fn xdp_programs_have_their_mode() {
+        let old = Body::default().u8(IFLA_XDP_ATTACHED, 2).u32(IFLA_XDP_PROG_ID, 9);
+        let both = Body::default()
+            .u8(IFLA_XDP_ATTACHED, 4)
+            .u32(IFLA_XDP_DRV_PROG_ID, 1)
+            .u32(IFLA_XDP_SKB_PROG_ID, 2);
+        let read = |xdp: &Body| {
+            let body =
+                Body::new(&header(7, 1, 0)).nest(IFLA_XDP, xdp).u32(IFLA_GRO_MAX_SIZE, 65536);
+            Link::parse(body.bytes()).unwrap()
+        };
+        assert_eq!(read(&old).xdp, [XdpProgram { mode: XdpMode::Generic, program_id: 9 }]);
+        assert_eq!(read(&both).xdp.len(), 2);
+        assert!(read(&Body::default().u8(IFLA_XDP_ATTACHED, 0)).xdp.is_empty());
+        assert_eq!(read(&old).gro_max_size, Some(65536));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A netlink socket that asks one question at a time and waits for the whole answer.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsRawFd;
 
@@ -40,6 +41,8 @@ pub struct Netlink {
     protocol: isize,
     sequence: u32,
     buffer: Vec<u8>,
+    /// Numbers of the generic families that were asked for: they hold until the module is unloaded.
+    pub(super) families: BTreeMap<&'static str, u16>,
 }
 
 enum Failure {
@@ -59,7 +62,12 @@ impl Netlink {
         Self::open(netlink_sys::protocols::NETLINK_SOCK_DIAG)
     }
 
-    /// Generic netlink: ethtool.
+    /// Netfilter: hooks and connection tracking.
+    pub fn netfilter() -> Result<Self, HostError> {
+        Self::open(netlink_sys::protocols::NETLINK_NETFILTER)
+    }
+
+    /// Generic netlink: ethtool, netdev.
     pub fn generic() -> Result<Self, HostError> {
         Self::open(netlink_sys::protocols::NETLINK_GENERIC)
     }
@@ -68,7 +76,8 @@ impl Netlink {
         let socket = connect(protocol).map_err(|e| {
             HostError::kernel("open a netlink socket", e.raw_os_error().unwrap_or(libc::EIO))
         })?;
-        Ok(Self { socket, protocol, sequence: 0, buffer: Vec::with_capacity(BUFFER) })
+        let buffer = Vec::with_capacity(BUFFER);
+        Ok(Self { socket, protocol, sequence: 0, buffer, families: BTreeMap::new() })
     }
 
     /// Asks for all objects of a kind.

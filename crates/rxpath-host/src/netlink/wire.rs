@@ -151,6 +151,28 @@ impl<'a> Attrs<'a> {
         self.get(kind)?.first_chunk().map(|b| u32::from_ne_bytes(*b))
     }
 
+    /// A number of eight bytes.
+    pub fn u64(&self, kind: u16) -> Option<u64> {
+        self.get(kind)?.first_chunk().map(|b| u64::from_ne_bytes(*b))
+    }
+
+    /// A number of four bytes in network order, as netfilter writes them.
+    pub fn be32(&self, kind: u16) -> Option<u32> {
+        self.get(kind)?.first_chunk().map(|b| u32::from_be_bytes(*b))
+    }
+
+    /// A number of one, two, four or eight bytes: what the kernel's specifications call `uint` is as long as it needs.
+    pub fn uint(&self, kind: u16) -> Option<u64> {
+        let bytes = self.get(kind)?;
+        match bytes.len() {
+            1 => self.u8(kind).map(u64::from),
+            2 => self.u16(kind).map(u64::from),
+            4 => self.u32(kind).map(u64::from),
+            8 => self.u64(kind),
+            _ => None,
+        }
+    }
+
     /// A text, without its closing NUL; bytes that are not UTF-8 are replaced.
     pub fn text(&self, kind: u16) -> Option<String> {
         self.get(kind).map(text)

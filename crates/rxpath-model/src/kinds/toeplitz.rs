@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 
+use rxpath_core::toeplitz::{hash, reciprocal_scale};
 use serde_json::{Value, json};
 
 use crate::inputs::{Inputs, Outputs, Problem};
@@ -12,29 +13,6 @@ use crate::kinds::Kind;
 
 /// The kind.
 pub const KIND: Kind = Kind { name: "Microsoft verification suite key", compute };
-
-/// Toeplitz hash of `data`; the key must be at least 4 bytes longer.
-pub fn hash(key: &[u8], data: &[u8]) -> Option<u32> {
-    if key.len() < data.len() + 4 {
-        return None;
-    }
-    let mut window = u32::from_be_bytes([key[0], key[1], key[2], key[3]]);
-    let mut result = 0;
-    for (byte, next) in data.iter().zip(&key[4..]) {
-        for bit in (0..8).rev() {
-            if byte >> bit & 1 == 1 {
-                result ^= window;
-            }
-            window = window << 1 | u32::from(next >> bit & 1);
-        }
-    }
-    Some(result)
-}
-
-/// `(hash * n) >> 32`.
-pub fn reciprocal_scale(hash: u32, n: u64) -> u64 {
-    (u64::from(hash) * n) >> 32
-}
 
 fn key(text: &str) -> Result<Vec<u8>, Problem> {
     let digits: Vec<u32> = text
@@ -96,23 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ipv6_of_the_verification_suite() {
-        let key =
-            key("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa")
-                .unwrap();
-        let mut data = Vec::new();
-        for address in ["3ffe:2501:200:1fff::7", "3ffe:2501:200:3::1"] {
-            data.extend(address.parse::<std::net::Ipv6Addr>().unwrap().octets());
-        }
-        assert_eq!(hash(&key, &data), Some(0x2cc1_8cd5));
-        data.extend(2794_u16.to_be_bytes());
-        data.extend(1766_u16.to_be_bytes());
-        assert_eq!(hash(&key, &data), Some(0x4020_7d3d));
-    }
-
-    #[test]
     fn keys_that_are_none_are_refused() {
         assert!(key("6d5").is_err() && key("xy").is_err());
-        assert_eq!(hash(&[1, 2, 3, 4], &[1]), None);
     }
 }

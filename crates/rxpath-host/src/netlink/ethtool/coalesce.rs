@@ -1,0 +1,182 @@
+//! Interrupt coalescing: how long and for how many frames a device waits before it interrupts.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::command::Command;
+use super::switch;
+use crate::HostError;
+use crate::netlink::genl;
+use crate::netlink::socket::Netlink;
+use crate::netlink::wire::Attrs;
+
+/// `ETHTOOL_A_COALESCE_*`.
+pub(crate) mod attr {
+    pub(crate) const RX_USECS: u16 = 2;
+    pub(crate) const RX_MAX_FRAMES: u16 = 3;
+    pub(crate) const RX_USECS_IRQ: u16 = 4;
+    pub(crate) const RX_MAX_FRAMES_IRQ: u16 = 5;
+    pub(crate) const TX_USECS: u16 = 6;
+    pub(crate) const TX_MAX_FRAMES: u16 = 7;
+    pub(crate) const TX_USECS_IRQ: u16 = 8;
+    pub(crate) const TX_MAX_FRAMES_IRQ: u16 = 9;
+    pub(crate) const ADAPTIVE_RX: u16 = 11;
+    pub(crate) const ADAPTIVE_TX: u16 = 12;
+    pub(crate) const CQE_MODE_TX: u16 = 24;
+    pub(crate) const CQE_MODE_RX: u16 = 25;
+    pub(crate) const RX_PROFILE: u16 = 29;
+    pub(crate) const PROFILE_IRQ_MODERATION: u16 = 1;
+    pub(crate) const MODERATION_USEC: u16 = 1;
+    pub(crate) const MODERATION_PKTS: u16 = 2;
+    pub(crate) const MODERATION_COMPS: u16 = 3;
+}
+
+/// Parameters that few drivers have, by the names of the `ethtool` program.
+pub(crate) const RARE: [(u16, &str); 15] = [
+    (10, "stats-block-usecs"),
+    (13, "pkt-rate-low"),
+    (14, "rx-usecs-low"),
+    (15, "rx-frames-low"),
+    (16, "tx-usecs-low"),
+    (17, "tx-frames-low"),
+    (18, "pkt-rate-high"),
+    (19, "rx-usecs-high"),
+    (20, "rx-frames-high"),
+    (21, "tx-usecs-high"),
+    (22, "tx-frames-high"),
+    (23, "sample-interval"),
+    (26, "tx-aggr-max-bytes"),
+    (27, "tx-aggr-max-frames"),
+    (28, "tx-aggr-time-usecs"),
+];
+
+/// One step of an adaptive moderation profile (6.11).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Moderation {
+    /// Microseconds.
+    pub usecs: u32,
+    /// Packets.
+    pub packets: u32,
+    /// Completions.
+    pub completions: u32,
+}
+
+/// Coalescing of a device; `None` is a parameter that the driver does not take.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Coalesce {
+    /// Microseconds from the first packet to the interrupt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rx_usecs: Option<u32>,
+    /// Packets until the interrupt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rx_max_frames: Option<u32>,
+    /// The same while an interrupt is being served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rx_usecs_irq: Option<u32>,
+    /// The same while an interrupt is being served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rx_max_frames_irq: Option<u32>,
+    /// Microseconds from a transmission to its completion interrupt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tx_usecs: Option<u32>,
+    /// Transmissions until the interrupt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tx_max_frames: Option<u32>,
+    /// The same while an interrupt is being served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tx_usecs_irq: Option<u32>,
+    /// The same while an interrupt is being served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tx_max_frames_irq: Option<u32>,
+    /// Moderation follows the load: `rx_usecs` is then a momentary value and no setting.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adaptive_rx: Option<bool>,
+    /// The same for transmission.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adaptive_tx: Option<bool>,
+    /// The timer restarts with each completion instead of each event (5.15).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cqe_mode_rx: Option<bool>,
+    /// The same for transmission.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cqe_mode_tx: Option<bool>,
+    /// Steps of the adaptive moderation of receiving (6.11); empty where the driver shows none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rx_profile: Vec<Moderation>,
+    /// Parameters that few drivers have, by the names of the `ethtool` program.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub rare: BTreeMap<String, u32>,
+}
+
+impl Netlink {
+    /// Coalescing of a device.
+    ///
+    /// **Errors** `Unsupported` for drivers without it.
+    pub fn coalesce(&mut self, dev: &str) -> Result<Coalesce, HostError> {
+        parse_coalesce(&self.ethtool_get("coalescing", Command::CoalesceGet, dev)?)
+    }
+}
+
+/// Reads an answer to the coalescing question (net/ethtool/coalesce.c `coalesce_fill_reply`).
+pub fn parse_coalesce(payload: &[u8]) -> Result<Coalesce, HostError> {
+    let attrs = Attrs::after(payload, genl::HEADER)?;
+    let rare = RARE.iter().filter_map(|(kind, name)| Some(((*name).to_owned(), attrs.u32(*kind)?)));
+    Ok(Coalesce {
+        rx_usecs: attrs.u32(attr::RX_USECS),
+        rx_max_frames: attrs.u32(attr::RX_MAX_FRAMES),
+        rx_usecs_irq: attrs.u32(attr::RX_USECS_IRQ),
+        rx_max_frames_irq: attrs.u32(attr::RX_MAX_FRAMES_IRQ),
+        tx_usecs: attrs.u32(attr::TX_USECS),
+        tx_max_frames: attrs.u32(attr::TX_MAX_FRAMES),
+        tx_usecs_irq: attrs.u32(attr::TX_USECS_IRQ),
+        tx_max_frames_irq: attrs.u32(attr::TX_MAX_FRAMES_IRQ),
+        adaptive_rx: switch(&attrs, attr::ADAPTIVE_RX),
+        adaptive_tx: switch(&attrs, attr::ADAPTIVE_TX),
+        cqe_mode_rx: switch(&attrs, attr::CQE_MODE_RX),
+        cqe_mode_tx: switch(&attrs, attr::CQE_MODE_TX),
+        rx_profile: profile(&attrs)?,
+        rare: rare.collect(),
+    })
+}
+
+fn profile(attrs: &Attrs<'_>) -> Result<Vec<Moderation>, HostError> {
+    let steps = attrs.nest(attr::RX_PROFILE)?;
+    let steps = steps.iter().filter(|(kind, _)| *kind == attr::PROFILE_IRQ_MODERATION);
+    steps
+        .map(|(_, bytes)| {
+            let step = Attrs::parse(bytes)?;
+            Ok(Moderation {
+                usecs: step.u32(attr::MODERATION_USEC).unwrap_or_default(),
+                packets: step.u32(attr::MODERATION_PKTS).unwrap_or_default(),
+                completions: step.u32(attr::MODERATION_COMPS).unwrap_or_default(),
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::wire::Body;
+
+    #[test]
+    fn what_the_driver_does_not_take_is_none_and_unknown_attributes_are_left_alone() {
+        let step = Body::default().u32(1, 8).u32(2, 64).u32(3, 0);
+        let body = Body::new(&[20, 1, 0, 0])
+            .u32(attr::RX_USECS, 3)
+            .u8(attr::ADAPTIVE_RX, 1)
+            .raw(attr::CQE_MODE_RX, &[])
+            .nest(attr::RX_PROFILE, &Body::default().nest(1, &step))
+            .u32(23, 9)
+            .raw(777, &[1, 2, 3]);
+        let found = parse_coalesce(body.bytes()).unwrap();
+        assert_eq!((found.rx_usecs, found.adaptive_rx), (Some(3), Some(true)));
+        assert_eq!((found.rx_max_frames, found.cqe_mode_rx), (None, None), "empty is no value");
+        assert_eq!(found.rx_profile, [Moderation { usecs: 8, packets: 64, completions: 0 }]);
+        assert_eq!(found.rare["sample-interval"], 9);
+    }
+}

@@ -1,0 +1,207 @@
+//! Our numbers against those of the kernel's header for programs.
+
+use super::command::Command;
+use super::*;
+
+fn header() -> String {
+    let path = "/usr/include/linux/ethtool_netlink.h";
+    let text = std::fs::read_to_string(path).unwrap_or_else(|e| {
+        panic!(
+            "{path}: {e}: install the kernel's headers for programs \
+            (Debian and Ubuntu: linux-libc-dev, which libc6-dev brings)"
+        )
+    });
+    // Since 6.14 most of it stands in a file of its own.
+    let more = "/usr/include/linux/ethtool_netlink_generated.h";
+    text + &std::fs::read_to_string(more).unwrap_or_default()
+}
+
+/// The position of `name` in the enumeration that begins with `first`; `None` in a header that is older than `name`.
+fn number(header: &str, name: &str, first: &str) -> Option<usize> {
+    let body = header.split_once(&format!("{first},"))?.1.split_once('}')?.0;
+    let mut plain = String::new();
+    let mut rest = body;
+    while let Some((before, comment)) = rest.split_once("/*") {
+        plain += before;
+        rest = comment.split_once("*/").map_or("", |(_, after)| after);
+    }
+    plain += rest;
+    let names = plain.split(',').map(str::trim).filter(|item| !item.is_empty());
+    names.enumerate().find(|(_, item)| *item == name).map(|(at, _)| at + 1)
+}
+
+#[test]
+fn commands_are_those_of_the_installed_header() {
+    let header = header();
+    let of = |name: &str| number(&header, &format!("ETHTOOL_MSG_{name}"), "ETHTOOL_MSG_USER_NONE");
+    // The oldest header in use (6.1) knows all but the last two.
+    let mut known = 0;
+    for (command, name) in Command::ALL {
+        if let Some(number) = of(name) {
+            assert_eq!(number, command as usize, "{name}");
+            known += 1;
+        }
+    }
+    assert!(known >= Command::ALL.len() - 2, "{known} of {} were found", Command::ALL.len());
+    let forbidden = [of("CABLE_TEST_ACT"), of("CABLE_TEST_TDR_ACT")];
+    assert_eq!(forbidden, [Some(26), Some(27)]);
+    for (command, name) in Command::ALL {
+        assert!(!forbidden.contains(&Some(command as usize)), "{name} is a cable test");
+    }
+}
+
+/// Attribute sets, with the header's names and our numbers.
+const TABLES: &[(&str, &[(&str, u16)])] = &[
+    (
+        "CHANNELS",
+        &[
+            ("RX_MAX", channels::attr::RX_MAX),
+            ("TX_MAX", channels::attr::TX_MAX),
+            ("OTHER_MAX", channels::attr::OTHER_MAX),
+            ("COMBINED_MAX", channels::attr::COMBINED_MAX),
+            ("RX_COUNT", channels::attr::RX),
+            ("TX_COUNT", channels::attr::TX),
+            ("OTHER_COUNT", channels::attr::OTHER),
+            ("COMBINED_COUNT", channels::attr::COMBINED),
+        ],
+    ),
+    (
+        "RINGS",
+        &[
+            ("RX_MAX", rings::attr::RX_MAX),
+            ("RX_MINI_MAX", rings::attr::RX_MINI_MAX),
+            ("RX_JUMBO_MAX", rings::attr::RX_JUMBO_MAX),
+            ("TX_MAX", rings::attr::TX_MAX),
+            ("RX", rings::attr::RX),
+            ("RX_MINI", rings::attr::RX_MINI),
+            ("RX_JUMBO", rings::attr::RX_JUMBO),
+            ("TX", rings::attr::TX),
+            ("RX_BUF_LEN", rings::attr::RX_BUF_LEN),
+            ("TCP_DATA_SPLIT", rings::attr::TCP_DATA_SPLIT),
+            ("CQE_SIZE", rings::attr::CQE_SIZE),
+            ("TX_PUSH", rings::attr::TX_PUSH),
+        ],
+    ),
+    (
+        "COALESCE",
+        &[
+            ("RX_USECS", coalesce::attr::RX_USECS),
+            ("RX_MAX_FRAMES", coalesce::attr::RX_MAX_FRAMES),
+            ("RX_USECS_IRQ", coalesce::attr::RX_USECS_IRQ),
+            ("RX_MAX_FRAMES_IRQ", coalesce::attr::RX_MAX_FRAMES_IRQ),
+            ("TX_USECS", coalesce::attr::TX_USECS),
+            ("TX_MAX_FRAMES", coalesce::attr::TX_MAX_FRAMES),
+            ("TX_USECS_IRQ", coalesce::attr::TX_USECS_IRQ),
+            ("TX_MAX_FRAMES_IRQ", coalesce::attr::TX_MAX_FRAMES_IRQ),
+            ("USE_ADAPTIVE_RX", coalesce::attr::ADAPTIVE_RX),
+            ("USE_ADAPTIVE_TX", coalesce::attr::ADAPTIVE_TX),
+            ("USE_CQE_MODE_TX", coalesce::attr::CQE_MODE_TX),
+            ("USE_CQE_MODE_RX", coalesce::attr::CQE_MODE_RX),
+            ("STATS_BLOCK_USECS", coalesce::RARE[0].0),
+            ("PKT_RATE_LOW", coalesce::RARE[1].0),
+            ("RATE_SAMPLE_INTERVAL", coalesce::RARE[11].0),
+        ],
+    ),
+    (
+        "PAUSE",
+        &[
+            ("AUTONEG", pause::attr::AUTONEG),
+            ("RX", pause::attr::RX),
+            ("TX", pause::attr::TX),
+            ("STATS", pause::attr::STATS),
+        ],
+    ),
+    (
+        "PAUSE_STAT",
+        &[("TX_FRAMES", pause::attr::STAT_TX_FRAMES), ("RX_FRAMES", pause::attr::STAT_RX_FRAMES)],
+    ),
+    (
+        "EEE",
+        &[
+            ("MODES_OURS", eee::attr::MODES_OURS),
+            ("MODES_PEER", eee::attr::MODES_PEER),
+            ("ACTIVE", eee::attr::ACTIVE),
+            ("ENABLED", eee::attr::ENABLED),
+            ("TX_LPI_ENABLED", eee::attr::TX_LPI_ENABLED),
+            ("TX_LPI_TIMER", eee::attr::TX_LPI_TIMER),
+        ],
+    ),
+    (
+        "FEC",
+        &[
+            ("MODES", fec::attr::MODES),
+            ("AUTO", fec::attr::AUTO),
+            ("ACTIVE", fec::attr::ACTIVE),
+            ("STATS", fec::attr::STATS),
+        ],
+    ),
+    (
+        "FEC_STAT",
+        &[("CORRECTED", fec::attr::STAT_CORRECTED), ("UNCORR", fec::attr::STAT_UNCORRECTABLE)],
+    ),
+    ("PRIVFLAGS", &[("FLAGS", private_flags::FLAGS)]),
+    (
+        "LINKMODES",
+        &[
+            ("AUTONEG", link_modes::attr::AUTONEG),
+            ("OURS", link_modes::attr::OURS),
+            ("PEER", link_modes::attr::PEER),
+            ("SPEED", link_modes::attr::SPEED),
+            ("DUPLEX", link_modes::attr::DUPLEX),
+            ("LANES", link_modes::attr::LANES),
+        ],
+    ),
+    ("LINKINFO", &[("PORT", link_modes::attr::INFO_PORT)]),
+    (
+        "LINKSTATE",
+        &[("LINK", link_modes::attr::STATE_LINK), ("EXT_STATE", link_modes::attr::STATE_EXT_STATE)],
+    ),
+    (
+        "TSINFO",
+        &[
+            ("TIMESTAMPING", timestamping::attr::TIMESTAMPING),
+            ("TX_TYPES", timestamping::attr::TX_TYPES),
+            ("RX_FILTERS", timestamping::attr::RX_FILTERS),
+            ("PHC_INDEX", timestamping::attr::PHC_INDEX),
+        ],
+    ),
+    (
+        "STATS",
+        &[
+            ("HEADER", super::command::STATS_HEADER),
+            ("GROUPS", standard_stats::attr::GROUPS),
+            ("GRP", standard_stats::attr::GRP),
+        ],
+    ),
+    (
+        "STATS_GRP",
+        &[("ID", standard_stats::attr::GRP_ID), ("STAT", standard_stats::attr::GRP_STAT)],
+    ),
+    (
+        "FEATURES",
+        &[
+            ("HW", features::HW),
+            ("WANTED", features::WANTED),
+            ("ACTIVE", features::ACTIVE),
+            ("NOCHANGE", features::NOCHANGE),
+        ],
+    ),
+    ("BITSET", &[("NOMASK", bitset::NOMASK), ("BITS", bitset::BITS)]),
+    ("BITSET_BITS", &[("BIT", bitset::BITS_BIT)]),
+    (
+        "BITSET_BIT",
+        &[("INDEX", bitset::BIT_INDEX), ("NAME", bitset::BIT_NAME), ("VALUE", bitset::BIT_VALUE)],
+    ),
+];
+
+#[test]
+fn attributes_are_those_of_the_installed_header() {
+    let header = header();
+    for (set, names) in TABLES {
+        for (name, ours) in *names {
+            let full = format!("ETHTOOL_A_{set}_{name}");
+            let theirs = number(&header, &full, &format!("ETHTOOL_A_{set}_UNSPEC"));
+            assert_eq!(theirs, Some(usize::from(*ours)), "{full}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Pause frames: whether the device may stop its sender, and how often it did.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::command::Command;
+use super::switch;
+use crate::HostError;
+use crate::netlink::genl;
+use crate::netlink::socket::Netlink;
+use crate::netlink::wire::Attrs;
+
+/// `ETHTOOL_A_PAUSE_*`.
+pub(crate) mod attr {
+    pub(crate) const AUTONEG: u16 = 2;
+    pub(crate) const RX: u16 = 3;
+    pub(crate) const TX: u16 = 4;
+    pub(crate) const STATS: u16 = 5;
+    pub(crate) const STAT_TX_FRAMES: u16 = 2;
+    pub(crate) const STAT_RX_FRAMES: u16 = 3;
+}
+
+/// Pause settings of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Pause {
+    /// Negotiated with the other end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub autoneg: Option<bool>,
+    /// The device stops sending when it is told to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rx: Option<bool>,
+    /// The device tells the other end to stop: losses hide in the sender.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tx: Option<bool>,
+    /// Pause frames sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tx_pause_packets: Option<u64>,
+    /// Pause frames received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rx_pause_packets: Option<u64>,
+}
+
+impl Netlink {
+    /// Pause settings and counters of a device.
+    ///
+    /// **Errors** `Unsupported` for drivers without them.
+    pub fn pause(&mut self, dev: &str) -> Result<Pause, HostError> {
+        parse_pause(&self.ethtool_get_stats("pause settings", Command::PauseGet, dev)?)
+    }
+}
+
+/// Reads an answer to the pause question (net/ethtool/pause.c `pause_fill_reply`).
+pub fn parse_pause(payload: &[u8]) -> Result<Pause, HostError> {
+    let attrs = Attrs::after(payload, genl::HEADER)?;
+    let stats = attrs.nest(attr::STATS)?;
+    Ok(Pause {
+        autoneg: switch(&attrs, attr::AUTONEG),
+        rx: switch(&attrs, attr::RX),
+        tx: switch(&attrs, attr::TX),
+        tx_pause_packets: stats.u64(attr::STAT_TX_FRAMES),
+        rx_pause_packets: stats.u64(attr::STAT_RX_FRAMES),
+    })
+}

@@ -1,0 +1,49 @@
+//! Flow rules: how many there are and how many there can be. Generic netlink has nothing for them.
+//!
+//! **Source** linux/ethtool.h `ETHTOOL_GRXRINGS`, `ETHTOOL_GRXCLSRLCNT`; net/ethtool/ioctl.c `ethtool_get_rxnfc`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::flow_hash::RXNFC;
+use super::{call, put};
+use crate::HostError;
+use crate::netlink::wire::{word32, word64};
+
+const ETHTOOL_GRXRINGS: u32 = 0x2d;
+const ETHTOOL_GRXCLSRLCNT: u32 = 0x2e;
+/// `RX_CLS_LOC_SPECIAL`: a flag in the size of the table.
+const SPECIAL: u64 = 1 << 31;
+/// `rule_cnt` as a word of `struct ethtool_rxnfc`.
+const RULE_COUNT: usize = 46;
+
+/// Flow rules of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FlowRules {
+    /// Queues that a rule can name; `None` when the driver does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rings_count: Option<u64>,
+    /// Rules in force: they choose the queue before RSS does.
+    pub rules_count: u32,
+    /// Rules that there is room for; `None` when the driver does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rules_max: Option<u64>,
+}
+
+/// Flow rules of a device.
+///
+/// **Errors** `Unsupported` for drivers without them.
+pub fn flow_rules(dev: &str) -> Result<FlowRules, HostError> {
+    let mut count = [0; RXNFC];
+    put(&mut count, &[ETHTOOL_GRXCLSRLCNT]);
+    call("count the flow rules of", dev, &mut count)?;
+    let mut rings = [0; RXNFC];
+    put(&mut rings, &[ETHTOOL_GRXRINGS]);
+    let rings = call("count the rings of", dev, &mut rings).ok().and_then(|()| word64(&rings, 1));
+    Ok(FlowRules {
+        rings_count: rings,
+        rules_count: word32(&count, RULE_COUNT).unwrap_or_default(),
+        rules_max: word64(&count, 1).map(|max| max & !SPECIAL).filter(|max| *max > 0),
+    })
+}

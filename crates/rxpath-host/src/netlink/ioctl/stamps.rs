@@ -1,0 +1,32 @@
+//! Hardware time stamps in force: a device that stamps every packet may be slower for it.
+//!
+//! **Source** linux/net_tstamp.h `SIOCGHWTSTAMP`, `struct hwtstamp_config`; net/core/dev_ioctl.c (3.14).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::send;
+use crate::HostError;
+use crate::netlink::wire::word32;
+
+const SIOCGHWTSTAMP: libc::Ioctl = 0x89b1;
+
+/// What a device stamps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct StampConfig {
+    /// `HWTSTAMP_TX_*`: 0 is nothing that is sent.
+    pub tx_type: u32,
+    /// `HWTSTAMP_FILTER_*`: 0 is nothing that is received, 1 everything.
+    pub rx_filter: u32,
+}
+
+/// What a device stamps now.
+///
+/// **Errors** `Unsupported` for drivers without hardware stamps.
+pub fn stamp_config(dev: &str) -> Result<StampConfig, HostError> {
+    let mut buffer = [0; 12];
+    send(SIOCGHWTSTAMP, "read the time stamps in force of", dev, &mut buffer)?;
+    let of = |n| word32(&buffer, n).unwrap_or_default();
+    Ok(StampConfig { tx_type: of(1), rx_filter: of(2) })
+}

@@ -1,0 +1,183 @@
+//! Network devices as their drivers tell them over netlink and ioctl: all of it, typed, each fact with its gap.
+//!
+//! The question it answers: *what does the kernel say of this device beyond what its files say?* On the running
+//! host the kernel is asked; over a captured tree the recorded answers are read from `netlink/device/NAME.json`
+//! ([`crate::capture`]). Nothing here changes or judges. What sysfs says stands in [`crate::sysfs::device`].
+
+mod read;
+mod recorded;
+
+pub use read::Reader;
+pub use recorded::{device_path, host_path, load, load_host, parse_device, parse_host};
+
+use std::collections::BTreeMap;
+
+use rxpath_core::Fact;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::netlink::XdpProgram;
+use crate::netlink::ethtool::{
+    Channels, Coalesce, Eee, Features, Fec, LinkModes, LinkState, Pause, Port, PrivateFlags, Rings,
+    Rss, StandardStats, Timestamping,
+};
+use crate::netlink::ioctl::{DriverInfo, FlowKind, FlowRules, HashFields, StampConfig};
+use crate::netlink::netdev::{Napi, PagePool, Queue, QueueStats, XdpAbilities};
+use crate::netlink::netfilter::{Conntrack, Hook};
+use crate::sysfs::device;
+use crate::{HostError, Root};
+
+/// One device. Its hardware address is not kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Nic {
+    /// What rtnetlink says.
+    pub link: Fact<LinkFacts>,
+    /// Driver and firmware.
+    pub driver: Fact<DriverInfo>,
+    /// Offload features by the kernel's names.
+    pub features: Fact<Features>,
+    /// Queue counts.
+    pub channels: Fact<Channels>,
+    /// Ring sizes.
+    pub rings: Fact<Rings>,
+    /// Interrupt coalescing of the device.
+    pub coalesce: Fact<Coalesce>,
+    /// Interrupt coalescing of each queue.
+    pub queue_coalesce: Fact<Vec<Coalesce>>,
+    /// Pause frames.
+    pub pause: Fact<Pause>,
+    /// Energy-Efficient Ethernet.
+    pub eee: Fact<Eee>,
+    /// Forward error correction.
+    pub fec: Fact<Fec>,
+    /// Switches of the driver's own.
+    pub private_flags: Fact<PrivateFlags>,
+    /// Speed, duplex, modes.
+    pub link_modes: Fact<LinkModes>,
+    /// Whether there is a link, and why not.
+    pub link_state: Fact<LinkState>,
+    /// Kind of port.
+    pub port: Fact<Port>,
+    /// What it can stamp.
+    pub timestamping: Fact<Timestamping>,
+    /// What it stamps.
+    pub stamp_config: Fact<StampConfig>,
+    /// Indirection table, key, hash function.
+    pub rss: Fact<Rss>,
+    /// Numbers of additional RSS contexts.
+    pub rss_contexts: Fact<Vec<u32>>,
+    /// Which fields are hashed of each kind of flow.
+    pub flow_hash: BTreeMap<FlowKind, Fact<HashFields>>,
+    /// Flow rules.
+    pub flow_rules: Fact<FlowRules>,
+    /// Driver statistics by the driver's names, in its order.
+    pub driver_stats: Fact<Vec<(String, u64)>>,
+    /// Statistics that the standards define.
+    pub standard_stats: Fact<StandardStats>,
+    /// XDP abilities.
+    pub xdp: Fact<XdpAbilities>,
+    /// Queues and their NAPI instances.
+    pub queues: Fact<Vec<Queue>>,
+    /// NAPI instances and their interrupts.
+    pub napis: Fact<Vec<Napi>>,
+    /// Statistics of each queue.
+    pub queue_stats: Fact<Vec<QueueStats>>,
+}
+
+/// What rtnetlink says of a device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct LinkFacts {
+    /// Index in its namespace.
+    pub ifindex: u32,
+    /// Whether it is administratively up.
+    pub is_up: bool,
+    /// `IFF_*`.
+    pub flags: u32,
+    /// Driver kind where rtnetlink knows it: `veth`, `bridge`; `None` for hardware.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// MTU in bytes.
+    pub mtu_bytes: u32,
+    /// Smallest and largest MTU that the driver takes, in bytes; 0 is no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mtu_range_bytes: Option<(u32, u32)>,
+    /// Transmit queues that exist.
+    pub tx_queues_count: u32,
+    /// Receive queues that exist.
+    pub rx_queues_count: u32,
+    /// Root qdisc.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub qdisc: Option<String>,
+    /// Whether it has a carrier.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub carrier: Option<bool>,
+    /// Index of the bridge, bond or team that it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub master_ifindex: Option<u32>,
+    /// How many want every packet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promiscuity_count: Option<u32>,
+    /// How many want every multicast packet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allmulti_count: Option<u32>,
+    /// Largest packet that is handed to the driver for segmentation, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gso_max_bytes: Option<u32>,
+    /// Largest packet that GRO builds, in bytes (5.19).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gro_max_bytes: Option<u32>,
+    /// The same for IPv4, in bytes (6.3).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gro_ipv4_max_bytes: Option<u32>,
+    /// XDP programs on it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub xdp_programs: Vec<XdpProgram>,
+}
+
+/// What netlink tells of the whole namespace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct HostAnswers {
+    /// Functions on netfilter's hooks, in the order in which they are called.
+    pub netfilter_hooks: Fact<Vec<Hook>>,
+    /// Counters of connection tracking.
+    pub conntrack: Fact<Conntrack>,
+    /// Pools of receive buffers.
+    pub page_pools: Fact<Vec<PagePool>>,
+}
+
+/// Every device of a host by name: asked from the kernel when `root` is the running host, read from the records when
+/// it is a captured tree.
+///
+/// **Errors** when the devices can't be listed; what goes wrong with one device is its gaps.
+pub fn all(root: &Root) -> Result<BTreeMap<String, Nic>, HostError> {
+    let names = device::names(root)?;
+    let mut reader = if root.is_live() { Some(Reader::open()?) } else { None };
+    let found = names.into_iter().map(|name| {
+        let nic = match reader.as_mut() {
+            Some(reader) => reader.device(&name),
+            None => load(root, &name).unwrap_or_else(|e| Nic::all_gaps(&e.to_string())),
+        };
+        (name, nic)
+    });
+    Ok(found.collect())
+}
+
+/// What netlink tells of the whole namespace, asked or recorded as in [`all`].
+pub fn host(root: &Root, devices: &[String]) -> HostAnswers {
+    let answers = if root.is_live() {
+        Reader::open().map(|mut reader| reader.host(devices))
+    } else {
+        load_host(root)
+    };
+    answers.unwrap_or_else(|error| {
+        let why = error.to_string();
+        HostAnswers {
+            netfilter_hooks: Fact::absent(why.clone()),
+            conntrack: Fact::absent(why.clone()),
+            page_pools: Fact::absent(why),
+        }
+    })
+}

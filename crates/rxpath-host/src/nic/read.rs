@@ -1,0 +1,175 @@
+//! Asking the running kernel.
+
+use std::collections::BTreeMap;
+
+use rxpath_core::Fact;
+
+use super::{HostAnswers, LinkFacts, Nic};
+use crate::HostError;
+use crate::error::fact;
+use crate::netlink::ioctl::{self, FlowKind, HashFields};
+use crate::netlink::netfilter::Hook;
+use crate::netlink::{Link, Netlink, ethtool};
+
+/// Sockets to the kernel, in the network namespace of the thread that opened them.
+#[derive(Debug)]
+pub struct Reader {
+    route: Netlink,
+    generic: Netlink,
+}
+
+impl Reader {
+    /// Opens the sockets.
+    ///
+    /// **Errors** when the kernel gives no netlink socket at all.
+    pub fn open() -> Result<Self, HostError> {
+        Ok(Self { route: Netlink::route()?, generic: Netlink::generic()? })
+    }
+
+    /// Everything of one device. A device that is not there (any more) is all gaps that say so.
+    ///
+    /// **Cost** some 40 system calls; drivers that ask the hardware for statistics take milliseconds.
+    pub fn device(&mut self, dev: &str) -> Nic {
+        let link = fact(self.route.link(dev));
+        let ifindex = link.value().map(|link| link.index);
+        let mut nic = Nic { link: link.map(|link| facts_of(&link)), ..Nic::default() };
+        self.ethtool(dev, &mut nic);
+        ioctls(dev, &mut nic);
+        self.netdev(ifindex, &mut nic);
+        nic
+    }
+
+    fn ethtool(&mut self, dev: &str, nic: &mut Nic) {
+        let ask = &mut self.generic;
+        nic.features = fact(ask.features(dev));
+        nic.channels = fact(ask.channels(dev));
+        nic.rings = fact(ask.rings(dev));
+        nic.coalesce = fact(ask.coalesce(dev));
+        nic.pause = fact(ask.pause(dev));
+        nic.eee = fact(ask.eee(dev));
+        nic.fec = fact(ask.fec(dev));
+        nic.private_flags = fact(ask.private_flags(dev));
+        nic.link_modes = fact(ask.link_modes(dev));
+        nic.link_state = fact(ask.link_state(dev));
+        nic.port = fact(ask.link_port(dev));
+        nic.timestamping = fact(ask.timestamping(dev));
+        nic.standard_stats = fact(ask.standard_stats(dev));
+        // Kernels before 6.3 have the ioctl alone, and the netlink answer of some has no key.
+        nic.rss = fact(rss(ask, dev));
+        nic.rss_contexts = fact(ask.rss_contexts(dev));
+    }
+
+    fn netdev(&mut self, ifindex: Option<u32>, nic: &mut Nic) {
+        let Some(ifindex) = ifindex else {
+            let why = "the device was not found";
+            nic.xdp = Fact::absent(why);
+            nic.queues = Fact::absent(why);
+            nic.napis = Fact::absent(why);
+            nic.queue_stats = Fact::absent(why);
+            return;
+        };
+        let ask = &mut self.generic;
+        nic.xdp = fact(ask.xdp_abilities(ifindex));
+        nic.queues = fact(ask.device_queues(ifindex));
+        nic.napis = fact(ask.napis(ifindex));
+        nic.queue_stats = fact(ask.queue_stats(ifindex));
+    }
+
+    /// The counters that move with the packets, and nothing else: for reading them again and again.
+    pub fn counters(&mut self, dev: &str, nic: &mut Nic) {
+        if let Some(link) = nic.link.value() {
+            nic.queue_stats = fact(self.generic.queue_stats(link.ifindex));
+        }
+        nic.driver_stats = fact(ioctl::driver_stats(dev));
+    }
+
+    /// What netlink tells of the whole namespace; ingress hooks are those of `devices`.
+    pub fn host(&mut self, devices: &[String]) -> HostAnswers {
+        let (hooks, conntrack) = match Netlink::netfilter() {
+            Ok(mut netfilter) => {
+                let hooks: Result<Vec<Hook>, _> = netfilter.hooks(devices);
+                (fact(hooks), fact(netfilter.conntrack()))
+            }
+            Err(HostError::Kernel { errno: libc::EPROTONOSUPPORT, .. }) => {
+                let why = "this kernel has no netfilter netlink (CONFIG_NETFILTER_NETLINK)";
+                (Fact::absent(why), Fact::absent(why))
+            }
+            Err(error) => (Fact::absent(error.to_string()), error.into_gap()),
+        };
+        HostAnswers {
+            netfilter_hooks: hooks,
+            conntrack,
+            page_pools: fact(self.generic.page_pools()),
+        }
+    }
+}
+
+fn rss(ask: &mut Netlink, dev: &str) -> Result<ethtool::Rss, HostError> {
+    match ask.rss(dev) {
+        Ok(rss) if !rss.table.is_empty() => Ok(rss),
+        Ok(empty) => Ok(ioctl::rss(dev).unwrap_or(empty)),
+        Err(_) => ioctl::rss(dev),
+    }
+}
+
+fn ioctls(dev: &str, nic: &mut Nic) {
+    nic.driver = fact(ioctl::driver_info(dev));
+    nic.driver_stats = fact(ioctl::driver_stats(dev));
+    nic.flow_rules = fact(ioctl::flow_rules(dev));
+    nic.stamp_config = fact(ioctl::stamp_config(dev));
+    let queues = nic.channels.value().and_then(ethtool::Channels::receiving);
+    nic.queue_coalesce = match queues {
+        Some(queues) if queues > 0 => fact(ioctl::queue_coalesce(dev, queues)),
+        _ => Fact::absent("the driver does not say how many queues there are"),
+    };
+    nic.flow_hash = FlowKind::ALL
+        .into_iter()
+        .map(|kind| (kind, fact(ioctl::flow_hash(dev, kind).map(|found| found.fields))))
+        .collect::<BTreeMap<FlowKind, Fact<HashFields>>>();
+}
+
+fn facts_of(link: &Link) -> LinkFacts {
+    LinkFacts {
+        ifindex: link.index,
+        is_up: link.is_up(),
+        flags: link.flags,
+        kind: link.kind.clone(),
+        mtu_bytes: link.mtu,
+        mtu_range_bytes: link.mtu_range,
+        tx_queues_count: link.tx_queues,
+        rx_queues_count: link.rx_queues,
+        qdisc: link.qdisc.clone(),
+        carrier: link.carrier,
+        master_ifindex: link.master,
+        promiscuity_count: link.promiscuity,
+        allmulti_count: link.allmulti,
+        gso_max_bytes: link.gso_max_size,
+        gro_max_bytes: link.gro_max_size,
+        gro_ipv4_max_bytes: link.gro_ipv4_max_size,
+        xdp_programs: link.xdp.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_device_tells_what_it_has() {
+        let mut reader = Reader::open().unwrap();
+        let lo = reader.device("lo");
+        let link = lo.link.value().unwrap();
+        assert_eq!((link.ifindex, link.mtu_bytes, link.is_up), (1, 65_536, link.is_up));
+        assert!(lo.features.value().unwrap().contains_key("rx-checksum"));
+        assert!(lo.rings.gap().unwrap().contains("a driver that ha"), "{:?}", lo.rings);
+        assert!(lo.queues.value().is_some() || lo.queues.gap().is_some());
+    }
+
+    #[test]
+    fn a_device_that_is_gone_is_all_gaps() {
+        let nic = Reader::open().unwrap().device("rxp-none");
+        assert!(nic.link.gap().unwrap().contains("No such device"), "{:?}", nic.link);
+        assert!(nic.features.gap().is_some() && nic.queues.gap().is_some());
+        assert!(nic.driver.gap().unwrap().contains("No such device"), "{:?}", nic.driver);
+    }
+}

@@ -1,0 +1,132 @@
+//! Answers that a captured tree holds: one JSON file for each device, one for the host.
+//!
+//! The form is that of the types in [`crate::nic`]: typed and readable, so that a tree can be looked over before
+//! it is given away, and written by hand. What a file does not hold is a gap ("not recorded"); what it holds
+//! beyond these types is left alone, so that trees of older and newer versions can be read.
+
+use rxpath_core::Fact;
+use serde::de::DeserializeOwned;
+
+use super::{HostAnswers, Nic};
+use crate::netlink::ioctl::FlowKind;
+use crate::{HostError, Root};
+
+/// Where a tree keeps the answers about a device.
+pub fn device_path(dev: &str) -> String {
+    format!("/netlink/device/{dev}.json")
+}
+
+/// Where a tree keeps the answers about the host.
+pub fn host_path() -> &'static str {
+    "/netlink/host.json"
+}
+
+/// The answers about a device; all gaps when the tree has none.
+///
+/// **Errors** `Malformed` when the file is not what it should be.
+pub fn load(root: &Root, dev: &str) -> Result<Nic, HostError> {
+    from_file(root, &device_path(dev))
+}
+
+/// The answers about the host; all gaps when the tree has none.
+///
+/// **Errors** as [`load`].
+pub fn load_host(root: &Root) -> Result<HostAnswers, HostError> {
+    from_file(root, host_path())
+}
+
+fn from_file<T: DeserializeOwned + Default>(root: &Root, path: &str) -> Result<T, HostError> {
+    match root.bytes(path) {
+        Ok(bytes) => parse(&bytes).map_err(|e| match e {
+            HostError::Malformed { line, why, .. } => {
+                HostError::malformed(root.path(path), line, why)
+            }
+            other => other,
+        }),
+        Err(HostError::Missing { .. }) => Ok(T::default()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads a device's file.
+pub fn parse_device(bytes: &[u8]) -> Result<Nic, HostError> {
+    parse(bytes)
+}
+
+/// Reads the host's file.
+pub fn parse_host(bytes: &[u8]) -> Result<HostAnswers, HostError> {
+    parse(bytes)
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, HostError> {
+    serde_json::from_slice(bytes).map_err(|e| {
+        let why = format!("not recorded answers: {e}");
+        HostError::malformed("captured answers", e.line(), why)
+    })
+}
+
+impl Nic {
+    /// A device of which nothing can be said, and why.
+    pub fn all_gaps(why: &str) -> Self {
+        Self {
+            link: Fact::absent(why),
+            driver: Fact::absent(why),
+            features: Fact::absent(why),
+            channels: Fact::absent(why),
+            rings: Fact::absent(why),
+            coalesce: Fact::absent(why),
+            queue_coalesce: Fact::absent(why),
+            pause: Fact::absent(why),
+            eee: Fact::absent(why),
+            fec: Fact::absent(why),
+            private_flags: Fact::absent(why),
+            link_modes: Fact::absent(why),
+            link_state: Fact::absent(why),
+            port: Fact::absent(why),
+            timestamping: Fact::absent(why),
+            stamp_config: Fact::absent(why),
+            rss: Fact::absent(why),
+            rss_contexts: Fact::absent(why),
+            flow_hash: FlowKind::ALL.into_iter().map(|kind| (kind, Fact::absent(why))).collect(),
+            flow_rules: Fact::absent(why),
+            driver_stats: Fact::absent(why),
+            standard_stats: Fact::absent(why),
+            xdp: Fact::absent(why),
+            queues: Fact::absent(why),
+            napis: Fact::absent(why),
+            queue_stats: Fact::absent(why),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nic::Reader;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_written_reads_back_the_same() {
+        let lo = Reader::open().unwrap().device("lo");
+        let text = serde_json::to_string_pretty(&lo).unwrap();
+        assert_eq!(parse_device(text.as_bytes()).unwrap(), lo);
+    }
+
+    #[test]
+    fn what_is_not_in_the_file_is_a_gap_and_what_is_unknown_is_left_alone() {
+        let nic = parse_device(br#"{"rings":{"state":"ok","value":{"rx":{"now":256}}},"later":1}"#);
+        let nic = nic.unwrap();
+        assert_eq!(nic.rings.value().unwrap().rx.now, Some(256));
+        assert_eq!(nic.coalesce.gap().unwrap(), "absent: not recorded");
+        let error = parse_device(b"{\n\"rings\": 7}").unwrap_err();
+        assert!(matches!(error, HostError::Malformed { line: 2, .. }), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_never_panics(text in "\\PC{0,80}") {
+            let _ = parse_device(text.as_bytes());
+            let _ = parse_host(text.as_bytes());
+        }
+    }
+}

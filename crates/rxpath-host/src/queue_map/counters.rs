@@ -1,0 +1,401 @@
+//! Packets and drops of each receive queue, under whatever name the driver has for them.
+//!
+//! The netdev family has one name for all (6.9), where the driver joined it. Else the driver's own statistics are
+//! read by the patterns below, which are tried on the names and not on the driver: a driver that is not listed and
+//! uses one of them is read as well.
+//!
+//! **Source** the functions that print the names (Linux 6.12):
+//!
+//! | driver | packets | drops | file |
+//! |---|---|---|---|
+//! | virtio_net | `rx0_packets`, before 6.10 `rx_queue_0_packets` | `rx0_drops`, `rx_queue_0_drops` | drivers/net/virtio_net.c `virtnet_get_stats_string` |
+//! | veth | `rx_queue_0_xdp_packets` (those that NAPI took) | `rx_queue_0_drops` | drivers/net/veth.c `veth_get_strings` |
+//! | igb, igc | `rx_queue_0_packets` | `rx_queue_0_drops` | drivers/net/ethernet/intel/igb/igb_ethtool.c `igb_get_strings` |
+//! | ixgbe, ice | `rx_queue_0_packets` | - | .../ixgbe/ixgbe_ethtool.c `ixgbe_get_strings`, .../ice/ice_ethtool.c `__ice_get_strings` |
+//! | i40e, iavf | `rx-0.packets`, before 4.20 `rx-0.rx_packets` | - | .../i40e/i40e_ethtool.c `i40e_gstrings_queue_stats` |
+//! | mlx5 | `rx0_packets` | `rx0_wqe_err` | drivers/net/ethernet/mellanox/mlx5/core/en_stats.c `rq_stats_desc` |
+//! | ena | `queue_0_rx_cnt` | `queue_0_rx_skb_alloc_fail`, `queue_0_rx_bad_desc_num` | drivers/net/ethernet/amazon/ena/ena_ethtool.c `ena_get_queue_strings` |
+//! | gve | `rx_completed_desc[0]` | `rx_dropped_pkt[0]`, `rx_queue_drop_cnt[0]` | drivers/net/ethernet/google/gve/gve_ethtool.c `gve_gstrings_rx_stats` |
+//! | bnxt | `[0]: rx_ucast_packets` and `mcast`, `bcast` | `[0]: rx_discards` | drivers/net/ethernet/broadcom/bnxt/bnxt_ethtool.c `bnxt_ring_rx_stats_str` |
+//! | vmxnet3 | `ucast pkts rx` and `mcast`, `bcast` behind `Rx Queue#` | `pkts rx OOB`, `drv dropped rx total` | drivers/net/vmxnet3/vmxnet3_ethtool.c `vmxnet3_rq_dev_stats` |
+//! | e1000e, e1000 | one queue: the device's own `rx_packets` | `rx_missed_errors`, `rx_no_buffer_count` | .../e1000e/ethtool.c `e1000_gstrings_stats` |
+//!
+//! **Caveat** what a driver counts as a drop of a queue differs; drops that the NIC counts for all queues together
+//! (`rx_missed_errors`, `rx_out_of_buffer`) belong to none of them and are not here, but for devices with one queue.
+
+use std::collections::BTreeMap;
+
+use rxpath_core::Fact;
+
+use crate::netlink::netdev::QueueKind;
+use crate::nic::Nic;
+
+/// What one queue counted; `None` where the driver has no such counter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Packets received.
+    pub packets_total: Option<u64>,
+    /// Packets lost.
+    pub drops_total: Option<u64>,
+}
+
+/// Counters by queue.
+pub type ByQueue = BTreeMap<u32, Counted>;
+
+/// What a counter's name tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Packets,
+    Drops,
+}
+
+/// Before the queue's number, behind it, what it counts; counters of one kind are added up.
+const PATTERNS: [(&str, &str, Kind); 20] = [
+    ("rx_queue_", "_packets", Kind::Packets),
+    ("rx_queue_", "_xdp_packets", Kind::Packets),
+    ("rx_queue_", "_drops", Kind::Drops),
+    ("rx", "_packets", Kind::Packets),
+    ("rx", "_drops", Kind::Drops),
+    ("rx", "_wqe_err", Kind::Drops),
+    ("rx-", ".packets", Kind::Packets),
+    ("rx-", ".rx_packets", Kind::Packets),
+    ("queue_", "_rx_cnt", Kind::Packets),
+    ("queue_", "_rx_skb_alloc_fail", Kind::Drops),
+    ("queue_", "_rx_bad_desc_num", Kind::Drops),
+    ("rx_completed_desc[", "]", Kind::Packets),
+    ("rx_dropped_pkt[", "]", Kind::Drops),
+    ("rx_queue_drop_cnt[", "]", Kind::Drops),
+    ("[", "]: rx_ucast_packets", Kind::Packets),
+    ("[", "]: rx_mcast_packets", Kind::Packets),
+    ("[", "]: rx_bcast_packets", Kind::Packets),
+    ("[", "]: rx_discards", Kind::Drops),
+    ("rxq", "_pkts", Kind::Packets),
+    ("rx_", "_packets", Kind::Packets),
+];
+
+/// Begins a section of vmxnet3; its value is the queue's number.
+const SECTION: &str = "Rx Queue#";
+/// Names in a section of vmxnet3.
+const SECTIONED: [(&str, Kind); 5] = [
+    ("ucast pkts rx", Kind::Packets),
+    ("mcast pkts rx", Kind::Packets),
+    ("bcast pkts rx", Kind::Packets),
+    ("pkts rx OOB", Kind::Drops),
+    ("drv dropped rx total", Kind::Drops),
+];
+
+/// The counters of a device's receive queues and where they come from, or why there are none.
+pub fn of(nic: &Nic, queues: usize) -> (Fact<String>, ByQueue) {
+    if let Some(found) = from_netdev(nic) {
+        return (Fact::ok("kernel's queue statistics".into()), found);
+    }
+    let stats = match &nic.driver_stats {
+        Fact::Ok { value } => value,
+        Fact::Absent { why } => return (Fact::absent(why.clone()), ByQueue::new()),
+        Fact::Denied { needs } => return (Fact::denied(needs.clone()), ByQueue::new()),
+    };
+    let mut found = from_names(stats);
+    if found.is_empty() && queues == 1 {
+        found = of_only_queue(stats);
+    }
+    if found.is_empty() {
+        let why = format!("none of the driver's {} statistics names a queue", stats.len());
+        return (Fact::absent(why), found);
+    }
+    (Fact::ok("driver's statistics".into()), found)
+}
+
+fn from_netdev(nic: &Nic) -> Option<ByQueue> {
+    let stats = nic.queue_stats.value()?;
+    let found: ByQueue = stats
+        .iter()
+        .filter(|one| one.kind == QueueKind::Rx)
+        .map(|one| {
+            let of = |name: &str| one.counters.get(name).copied();
+            // rx-hw-drops holds the overruns; rate limits and failed allocations are counted apart.
+            let drops = [of("rx-hw-drops"), of("rx-alloc-fail"), of("rx-hw-drop-ratelimits")];
+            let counted = Counted {
+                packets_total: of("rx-packets"),
+                drops_total: drops.into_iter().flatten().reduce(u64::saturating_add),
+            };
+            (one.index, counted)
+        })
+        .collect();
+    found.values().any(|one| one.packets_total.is_some()).then_some(found)
+}
+
+/// The counters in a driver's own statistics.
+pub fn from_names(stats: &[(String, u64)]) -> ByQueue {
+    let mut found = ByQueue::new();
+    let mut section = None;
+    for (name, value) in stats {
+        let name = plain(name);
+        if name == SECTION {
+            section = u32::try_from(*value).ok();
+        } else if let Some((queue, kind)) = by_pattern(name) {
+            add(&mut found, queue, kind, *value);
+        } else if let (Some(queue), Some(kind)) = (section, sectioned(name)) {
+            add(&mut found, queue, kind, *value);
+        } else if name.starts_with("Tx Queue#") {
+            section = None;
+        }
+    }
+    found
+}
+
+/// The name without the blanks around it and without the `#2` of a repeated one.
+fn plain(name: &str) -> &str {
+    let name = name.trim();
+    match name.rsplit_once('#') {
+        Some((before, number))
+            if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) =>
+        {
+            before.trim()
+        }
+        _ => name,
+    }
+}
+
+fn by_pattern(name: &str) -> Option<(u32, Kind)> {
+    PATTERNS.iter().find_map(|(before, behind, kind)| {
+        let number = name.strip_prefix(before)?.strip_suffix(behind)?;
+        // `+5` and an empty text are no numbers of a queue.
+        let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+        Some((digits.then(|| number.parse().ok())??, *kind))
+    })
+}
+
+fn sectioned(name: &str) -> Option<Kind> {
+    SECTIONED.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
+}
+
+fn add(found: &mut ByQueue, queue: u32, kind: Kind, value: u64) {
+    let counted = found.entry(queue).or_default();
+    let total = match kind {
+        Kind::Packets => &mut counted.packets_total,
+        Kind::Drops => &mut counted.drops_total,
+    };
+    *total = Some(total.unwrap_or(0).saturating_add(value));
+}
+
+/// The device's counters are those of its one queue.
+fn of_only_queue(stats: &[(String, u64)]) -> ByQueue {
+    let of = |wanted: &str| stats.iter().find(|(name, _)| name == wanted).map(|(_, value)| *value);
+    let drops = [of("rx_missed_errors"), of("rx_no_buffer_count")];
+    let counted =
+        Counted { packets_total: of("rx_packets"), drops_total: drops.into_iter().flatten().max() };
+    if counted == Counted::default() { ByQueue::new() } else { ByQueue::from([(0, counted)]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::netdev::QueueStats;
+    use proptest::prelude::*;
+
+    fn named(names: &[(&str, u64)]) -> Vec<(String, u64)> {
+        names.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+    }
+
+    /// A driver, its statistics, and whether drops are among them.
+    type Driver = (&'static str, &'static [(&'static str, u64)], bool);
+
+    /// Statistics as each driver names them, two queues (10 and 20 packets, 1 and 2 drops where it has them).
+    const DRIVERS: [Driver; 12] = [
+        (
+            "virtio_net",
+            &[
+                ("rx_packets", 30),
+                ("rx0_packets", 10),
+                ("rx0_bytes", 9),
+                ("rx0_drops", 1),
+                ("rx0_xdp_drops", 9),
+                ("tx0_packets", 9),
+                ("rx1_packets", 20),
+                ("rx1_drops", 2),
+            ],
+            true,
+        ),
+        (
+            "virtio_net 6.1",
+            &[
+                ("rx_queue_0_packets", 10),
+                ("rx_queue_0_drops", 1),
+                ("rx_queue_0_xdp_drops", 7),
+                ("tx_queue_0_packets", 5),
+                ("rx_queue_1_packets", 20),
+                ("rx_queue_1_drops", 2),
+            ],
+            true,
+        ),
+        (
+            "veth",
+            &[
+                ("peer_ifindex", 4),
+                ("rx_queue_0_xdp_packets", 10),
+                ("rx_queue_0_xdp_bytes", 5),
+                ("rx_queue_0_drops", 1),
+                ("rx_queue_0_xdp_drops", 5),
+                ("rx_queue_1_xdp_packets", 20),
+                ("rx_queue_1_drops", 2),
+            ],
+            true,
+        ),
+        (
+            "igb",
+            &[
+                ("rx_packets", 30),
+                ("rx_queue_0_packets", 10),
+                ("rx_queue_0_drops", 1),
+                ("rx_queue_0_csum_err", 7),
+                ("rx_queue_0_alloc_failed", 7),
+                ("rx_queue_1_packets", 20),
+                ("rx_queue_1_drops", 2),
+            ],
+            true,
+        ),
+        (
+            "ixgbe",
+            &[
+                ("rx_missed_errors", 7),
+                ("rx_queue_0_packets", 10),
+                ("rx_queue_0_bytes", 7),
+                ("rx_queue_1_packets", 20),
+            ],
+            false,
+        ),
+        (
+            "ice",
+            &[
+                ("rx_unicast", 7),
+                ("rx_queue_0_packets", 10),
+                ("rx_queue_1_packets", 20),
+                ("rx_priority_0_xon.nic", 4),
+            ],
+            false,
+        ),
+        (
+            "i40e",
+            &[("rx-0.packets", 10), ("rx-0.bytes", 7), ("tx-0.packets", 7), ("rx-1.packets", 20)],
+            false,
+        ),
+        (
+            "mlx5",
+            &[
+                ("rx_packets", 30),
+                ("rx0_packets", 10),
+                ("rx0_wqe_err", 1),
+                ("rx0_xdp_drop", 7),
+                ("rx0_buff_alloc_err", 7),
+                ("tx0_packets", 7),
+                ("rx1_packets", 20),
+                ("rx1_wqe_err", 2),
+                ("rx_prio0_packets", 7),
+            ],
+            true,
+        ),
+        (
+            "ena",
+            &[
+                ("queue_0_tx_cnt", 7),
+                ("queue_0_rx_cnt", 10),
+                ("queue_0_rx_skb_alloc_fail", 1),
+                ("queue_0_rx_bad_desc_num", 0),
+                ("queue_1_rx_cnt", 20),
+                ("queue_1_rx_skb_alloc_fail", 0),
+                ("queue_1_rx_bad_desc_num", 2),
+            ],
+            true,
+        ),
+        (
+            "gve",
+            &[
+                ("rx_packets", 30),
+                ("rx_completed_desc[0]", 10),
+                ("rx_dropped_pkt[0]", 1),
+                ("rx_queue_drop_cnt[0]", 0),
+                ("tx_wake[0]", 5),
+                ("rx_completed_desc[1]", 20),
+                ("rx_dropped_pkt[1]", 1),
+                ("rx_queue_drop_cnt[1]", 1),
+            ],
+            true,
+        ),
+        (
+            "bnxt",
+            &[
+                ("[0]: rx_ucast_packets", 8),
+                ("[0]: rx_mcast_packets", 1),
+                ("[0]: rx_bcast_packets", 1),
+                ("[0]: rx_discards", 1),
+                ("[0]: tx_ucast_packets", 7),
+                ("[1]: rx_ucast_packets", 20),
+                ("[1]: rx_discards", 2),
+                ("rx_total_discard_pkts", 7),
+            ],
+            true,
+        ),
+        (
+            "vmxnet3",
+            &[
+                ("Tx Queue#", 0),
+                ("  ucast pkts tx", 7),
+                (" drv dropped tx total", 7),
+                ("Rx Queue#", 0),
+                ("  ucast pkts rx", 8),
+                ("  mcast pkts rx", 2),
+                ("  pkts rx OOB", 0),
+                ("  drv dropped rx total", 1),
+                ("Rx Queue##2", 1),
+                ("  ucast pkts rx#2", 20),
+                ("  pkts rx OOB#2", 2),
+                ("tx timeout count", 7),
+            ],
+            true,
+        ),
+    ];
+
+    #[test]
+    fn every_drivers_names_are_understood() {
+        for (driver, stats, has_drops) in DRIVERS {
+            let found = from_names(&named(stats));
+            let drops = |n| has_drops.then_some(n);
+            let expected = ByQueue::from([
+                (0, Counted { packets_total: Some(10), drops_total: drops(1) }),
+                (1, Counted { packets_total: Some(20), drops_total: drops(2) }),
+            ]);
+            assert_eq!(found, expected, "{driver}");
+        }
+    }
+
+    #[test]
+    fn the_kernels_own_names_come_first() {
+        let counters = [("rx-packets", 5), ("rx-hw-drops", 2), ("rx-alloc-fail", 1)];
+        let counters = counters.map(|(name, value)| (name.to_owned(), value)).into();
+        let nic = Nic {
+            queue_stats: Fact::ok(vec![QueueStats { kind: QueueKind::Rx, index: 0, counters }]),
+            driver_stats: Fact::ok(named(&[("rx0_packets", 77)])),
+            ..Nic::default()
+        };
+        let (source, found) = of(&nic, 1);
+        assert_eq!(source, Fact::ok("kernel's queue statistics".into()));
+        assert_eq!(found[&0], Counted { packets_total: Some(5), drops_total: Some(3) });
+    }
+
+    #[test]
+    fn one_queue_has_the_devices_counters_and_no_counter_is_no_zero() {
+        let stats = named(&[("rx_packets", 7), ("rx_missed_errors", 3), ("rx_no_buffer_count", 1)]);
+        let nic = Nic { driver_stats: Fact::ok(stats), ..Nic::default() };
+        assert_eq!(of(&nic, 1).1[&0].drops_total, Some(3));
+        let (why, none) = of(&nic, 2);
+        assert!(none.is_empty() && why.gap().unwrap().contains("names a queue"), "{why:?}");
+        assert_eq!(of(&Nic::default(), 1).0.gap().unwrap(), "absent: not recorded");
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_panics(names in proptest::collection::vec(("\\PC{0,20}", any::<u64>()), 0..8)) {
+            let _ = from_names(&names);
+        }
+    }
+}
