@@ -6,6 +6,7 @@
 mod check;
 mod corpus;
 mod dependency_rule;
+mod diagnose;
 mod http;
 mod list;
 mod model;

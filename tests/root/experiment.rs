@@ -50,7 +50,7 @@ fn read(scenario: &OsStr, sets: &[&str]) -> RunReader {
 }
 
 /// One lab at a time: tries again while another has the lock.
-fn in_turn(command: &mut Command) -> Output {
+pub fn in_turn(command: &mut Command) -> Output {
     let deadline = Instant::now() + LOCK_PATIENCE;
     loop {
         let output = command.output().unwrap();

@@ -17,6 +17,7 @@ mod losses;
 mod namespace;
 mod over_tcp;
 mod ring;
+mod selftest;
 mod serve_http;
 #[path = "../support/skip.rs"]
 mod skip;

@@ -30,9 +30,10 @@ fn succeed(what: &str, output: Output) -> Result<Vec<u8>, HostError> {
     if output.status.success() {
         return Ok(output.stdout);
     }
+    // Its first line says what and where; then it quotes the ruleset, which may be long.
     let words = String::from_utf8_lossy(&output.stderr);
-    let line: Vec<&str> = words.split_whitespace().collect();
-    let why = format!("{}: {}", output.status, line.join(" "));
+    let first = words.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let why = format!("{}: {}", output.status, first.trim());
     Err(HostError::malformed(what, 0, why))
 }
 

@@ -9,6 +9,7 @@ pub mod listeners;
 pub mod schedstat;
 pub mod snmp;
 pub mod snmp6;
+pub mod socket_owner;
 pub mod sockstat;
 pub mod softirqs;
 pub mod softnet;

@@ -4,10 +4,12 @@ pub mod bed;
 pub mod clock;
 pub mod error;
 pub mod installed;
+pub mod live;
 pub mod output;
 pub mod plan;
 pub mod run;
 pub mod scenario;
+pub mod selftest;
 pub mod trial;
 
 pub use error::LabError;

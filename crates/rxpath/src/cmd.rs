@@ -5,6 +5,7 @@ mod cleanup;
 mod completions;
 mod conduct;
 mod demo;
+pub mod diagnose;
 mod explain;
 mod list;
 mod load;
@@ -46,6 +47,8 @@ commands! {
     Demo(demo::DemoCommand),
     /// Run an experiment, in a lab of two network namespaces by default
     Run(run::RunCommand),
+    /// Which stage limits, how sure, by what evidence: of this host, of a run, or of limits made on purpose
+    Diagnose(diagnose::DiagnoseCommand),
     /// The bundled experiments, each with its question
     List(list::ListCommand),
     /// Receive: count every datagram that arrives and say where the receiver's limit is

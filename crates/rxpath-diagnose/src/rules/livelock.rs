@@ -12,7 +12,9 @@ use crate::wording::{percent, rate};
 
 pub fn judge(view: &View) -> Option<Claim> {
     let Some(Cause::Livelock { cpu }) = cause(view) else { return None };
-    let lost = view.lost_at(Place::SocketBuffer);
+    // What the backlog refuses, the same softirqs on the same CPU refuse: they have no time for it either.
+    let backlog = view.lost_at(Place::Backlog);
+    let lost = view.lost_at(Place::SocketBuffer).saturating_add(backlog);
     let softirq = view.softirq_ratio(cpu)?;
     let sure = softirq >= SOFTIRQ_MOST_RATIO;
     let own = line(
@@ -37,6 +39,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         .on(Some(cpu))
         .losing(lost)
         .because(drops(view, Place::SocketBuffer))
+        .because(drops(view, Place::Backlog))
         .because(softirq_beside_reader(view))
         .because(cpu_use(view, cpu))
         .because([lead("receiver", &view.reader), own, rates(view)])

@@ -152,6 +152,12 @@ fn livelock_needs_softirqs_on_the_readers_cpu_and_most_of_the_traffic_lost() {
     let mut little = livelock();
     little.cpus[1] = cpu(1, 0.2, 0.0);
     assert_eq!(stage(&little), Stage::Application);
+    // What the same softirqs have no time to take from the backlog does not make it another limit.
+    let mut both = livelock();
+    both.ledger.offered_packets += 9_000_000;
+    both.offered_pps *= 7.0;
+    both.ledger.drops.push(lost(Place::Backlog, "machine/softnet.dropped", 9_000_000));
+    assert_eq!(stage(&both), Stage::Livelock);
     // A NAPI thread takes turns with the reader.
     let napi = SoftirqPlace::NapiThread { cpus: vec![1] };
     assert_ne!(stage(&Evidence { softirq: napi, ..livelock() }), Stage::Livelock);

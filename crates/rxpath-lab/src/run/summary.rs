@@ -74,7 +74,7 @@ fn summarised(name: &str, trials: &[&Trial], seed: u64) -> Option<Metric> {
 }
 
 /// The trial whose main metric is nearest to the median: the one whose verdict speaks for the variant.
-fn median_trial<'a>(trials: &[&'a Trial], main: &str) -> Option<&'a Trial> {
+pub fn median_trial<'a>(trials: &[&'a Trial], main: &str) -> Option<&'a Trial> {
     let rate = |trial: &Trial| trial.metrics.get(main).copied().unwrap_or(0.0);
     let middle = quantile::median(&trials.iter().map(|trial| rate(trial)).collect::<Vec<_>>())?;
     let distance = |trial: &Trial| (rate(trial) - middle).abs();

@@ -69,7 +69,8 @@ pub fn span(lines: &[Line], start_ns: u64, end_ns: u64) -> Option<Span> {
 
 fn seen(lines: &[&Line], thread: usize) -> Vec<u32> {
     let mut cpus: Vec<u32> =
-        lines.iter().filter_map(|line| line.thread_cpus.get(thread).copied()).collect();
+        // A thread that has not handled anything yet was seen nowhere: its lines hold the largest number.
+        lines.iter().filter_map(|line| line.thread_cpus.get(thread).copied().filter(|cpu| *cpu != u32::MAX)).collect();
     cpus.sort_unstable();
     cpus.dedup();
     cpus
@@ -141,6 +142,8 @@ mod tests {
         let got = span(&lines, 0, 200_000_000).unwrap();
         assert!((got.per_second(got.done) - 1000.0).abs() < 1e-9);
         assert_eq!(got.thread_cpus, [vec![0, 1]]);
+        let idle = [line(0, 0, u32::MAX), line(100_000_000, 0, u32::MAX)];
+        assert_eq!(span(&idle, 0, 100_000_000).unwrap().thread_cpus, [Vec::<u32>::new()]);
         assert_eq!(
             rates(&lines).iter().map(|(_, rate)| rate.round()).collect::<Vec<_>>(),
             [1000.0, 1000.0]

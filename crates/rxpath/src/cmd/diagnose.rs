@@ -1,0 +1,64 @@
+//! `rxpath diagnose`: which stage limits, how sure, by what evidence, and what to change.
+
+pub mod host;
+pub mod runs;
+pub mod selftest;
+
+use std::path::PathBuf;
+
+use rxpath_core::Nanos;
+use rxpath_record::verdict::Verdict;
+
+use crate::exit::{Failure, Outcome};
+use crate::output::format::FormatArgs;
+
+/// `rxpath diagnose`
+#[derive(Debug, clap::Args)]
+pub struct DiagnoseCommand {
+    /// Run directories to judge by the rules of today; without any, this host is watched
+    #[arg(value_name = "RUN", conflicts_with_all = ["port", "duration", "selftest"])]
+    runs: Vec<PathBuf>,
+    /// Watch this host for so long
+    #[arg(short, long, value_name = "TIME", default_value = "3s")]
+    duration: Nanos,
+    /// Look at the UDP sockets of this port alone; the counters stay those of all
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Make the known limits in a lab, with parameters drawn at random, and say which are recognised (needs root)
+    #[arg(long, conflicts_with_all = ["port", "duration"])]
+    selftest: bool,
+    #[command(flatten)]
+    made: selftest::SelftestArgs,
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+impl DiagnoseCommand {
+    /// Runs it.
+    pub fn run(self) -> Outcome {
+        if self.selftest {
+            return self.made.run(&self.format);
+        }
+        if self.made.is_given() {
+            return Err(Failure::usage("--draws, --seed, --case and --out are about --selftest")
+                .hint("add --selftest, or leave them out"));
+        }
+        if self.runs.is_empty() {
+            return host::run(self.duration, self.port, &self.format);
+        }
+        runs::run(&self.runs, &self.format)
+    }
+}
+
+/// A verdict for people: the sentence, what it rests on, what to do.
+fn text(verdict: &Verdict) -> String {
+    let sure = format!("{:?}", verdict.confidence).to_lowercase();
+    let mut out = format!("{} ({sure} evidence)\n", verdict.sentence);
+    for line in &verdict.evidence {
+        out += &format!("  {}   [{}]\n", line.text, line.source);
+    }
+    for (at, remedy) in verdict.remedies.iter().enumerate() {
+        out += &format!("{} {remedy}\n", if at == 0 { "to change:" } else { "          " });
+    }
+    out
+}

@@ -1,0 +1,95 @@
+//! This host, watched for some seconds.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use rxpath_core::{Envelope, Nanos, Warning};
+use rxpath_diagnose::diagnose;
+use rxpath_lab::live;
+use rxpath_record::evidence::Evidence;
+use rxpath_record::verdict::Verdict;
+use serde::Serialize;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::format::FormatArgs;
+use crate::output::{self, json};
+
+/// A shorter look says nothing about queues.
+const SHORTEST: Nanos = Nanos::from_millis(100);
+/// Nobody waits longer for a look.
+const LONGEST: Nanos = Nanos::from_secs(3600);
+
+#[derive(Serialize)]
+struct Settings {
+    duration_s: f64,
+    port: Option<u16>,
+}
+
+/// The `result` object.
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct Judged {
+    /// Which stage limits, and why.
+    #[serde(flatten)]
+    verdict: Verdict,
+    /// What the verdict was made from.
+    evidence_read: Evidence,
+    /// TCP's counters of the same path that moved, by name; no verdict rests on them.
+    tcp_counters: BTreeMap<String, u64>,
+}
+
+pub(super) fn run(duration: Nanos, port: Option<u16>, format: &FormatArgs) -> Outcome {
+    if !(SHORTEST..=LONGEST).contains(&duration) {
+        return Err(Failure::usage(format!("--duration {duration}: {SHORTEST} to {LONGEST}")));
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register(signal, Arc::clone(&stop))?;
+    }
+    let seen = live::watch(Duration::from_nanos(duration.0), port, &stop)
+        .map_err(|error| Failure::new(Exit::Cannot, error))?;
+    let mut verdict = diagnose(&seen.evidence);
+    if seen.evidence.ledger.offered_packets == 0 {
+        // The diagnosis speaks to whoever has a sender at hand.
+        verdict.sentence = format!(
+            "no UDP datagram arrived in {:.1} s: there is nothing to explain",
+            seen.evidence.window_s
+        );
+        verdict.remedies = vec!["watch while the traffic runs, or longer (`--duration`)".into()];
+        verdict.evidence.clear();
+    }
+    let warnings = warnings(&seen);
+    if format.is_json() {
+        let settings = Settings { duration_s: seen.evidence.window_s, port };
+        let result = Judged { verdict, evidence_read: seen.evidence, tcp_counters: seen.beside };
+        json(&Envelope::new("diagnose", settings, result, warnings))?;
+        return Ok(Exit::Done);
+    }
+    for warning in &warnings {
+        output::warning(warning);
+    }
+    output::text(&super::text(&verdict))?;
+    for (name, count) in &seen.beside {
+        output::line(&format!("TCP, no part of the verdict: {name} moved by {count}"))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn warnings(seen: &live::Seen) -> Vec<Warning> {
+    let gap = |(what, why): (&String, &String)| {
+        Warning::new("not-read", format!("{what} was not read: {why}"))
+    };
+    let mut warnings: Vec<Warning> = seen.gaps.iter().map(gap).collect();
+    let quiet = seen.evidence.ledger.offered_packets == 0;
+    if !quiet && seen.evidence.receiver_threads.is_empty() {
+        warnings.push(
+            Warning::new("readers-unknown", "whose sockets these are could not be read")
+                .because("the descriptors of other users' processes are root's to see")
+                .cure("run as root, or as the user of the receiving program"),
+        );
+    }
+    warnings
+}

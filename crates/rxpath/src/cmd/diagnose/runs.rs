@@ -1,0 +1,93 @@
+//! Runs that were made before, judged by the rules of today.
+
+use std::path::{Path, PathBuf};
+
+use rxpath_core::Envelope;
+use rxpath_diagnose::diagnose;
+use rxpath_lab::run::summary::median_trial;
+use rxpath_record::manifest::{Manifest, Trial};
+use rxpath_record::run::RunReader;
+use rxpath_record::verdict::Verdict;
+use serde::Serialize;
+
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::format::FormatArgs;
+use crate::output::{self, json};
+
+#[derive(Serialize)]
+struct Settings<'a> {
+    runs: &'a [PathBuf],
+}
+
+#[derive(Serialize, schemars::JsonSchema)]
+struct Judged {
+    /// Its id.
+    run: String,
+    /// Its variants that have a trial over UDP that counts.
+    variants: Vec<JudgedVariant>,
+}
+
+#[derive(Serialize, schemars::JsonSchema)]
+struct JudgedVariant {
+    /// Its name.
+    variant: String,
+    /// Trials that count.
+    trials_count: usize,
+    /// The one whose main metric is nearest to the median: its evidence speaks for the variant.
+    trial: u32,
+    /// What its evidence says.
+    verdict: Verdict,
+}
+
+/// The `result` object.
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct All {
+    /// The runs in the order of the command line.
+    runs: Vec<Judged>,
+}
+
+pub(super) fn run(paths: &[PathBuf], format: &FormatArgs) -> Outcome {
+    let runs = paths.iter().map(|path| judged(path)).collect::<Result<Vec<_>, _>>()?;
+    if format.is_json() {
+        json(&Envelope::new("diagnose-runs", Settings { runs: paths }, All { runs }, Vec::new()))?;
+        return Ok(Exit::Done);
+    }
+    for run in &runs {
+        for variant in &run.variants {
+            output::text(&format!(
+                "{} {}: {}",
+                run.run,
+                variant.variant,
+                super::text(&variant.verdict)
+            ))?;
+        }
+        if run.variants.is_empty() {
+            output::line(&format!("{}: no trial over UDP that counts: nothing to judge", run.run))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn judged(path: &Path) -> Result<Judged, Failure> {
+    let reader = RunReader::open(path).map_err(|error| Failure::new(Exit::Usage, error))?;
+    let manifest = &reader.manifest;
+    let names = manifest.variants.iter().map(|variant| variant.name.as_str());
+    let variants = names.filter_map(|name| of_variant(manifest, name)).collect();
+    Ok(Judged { run: manifest.run_id.clone(), variants })
+}
+
+/// The verdict of a variant's median trial; `None` without a trial that the diagnosis knows.
+fn of_variant(manifest: &Manifest, name: &str) -> Option<JudgedVariant> {
+    let counts = manifest.trials.iter().filter(|trial| {
+        // Trials over TCP were never given one: their evidence is of another kind.
+        trial.variant == name && trial.void.is_none() && trial.verdict.is_some()
+    });
+    let trials: Vec<&Trial> = counts.collect();
+    let trial = median_trial(&trials, &manifest.main_metric)?;
+    Some(JudgedVariant {
+        variant: name.to_owned(),
+        trials_count: trials.len(),
+        trial: trial.trial,
+        verdict: diagnose(&trial.evidence),
+    })
+}

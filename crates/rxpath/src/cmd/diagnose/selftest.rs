@@ -1,0 +1,148 @@
+//! `rxpath diagnose --selftest`: limits made on purpose against limits recognised.
+
+use std::path::PathBuf;
+
+use comfy_table::{Cell, Table};
+use rand::RngExt;
+use rxpath_core::Envelope;
+use rxpath_host::{Root, thread, topology};
+use rxpath_lab::scenario::HostShape;
+use rxpath_lab::selftest::{self, Ask, CASES, NOT_MADE, Row};
+use serde::Serialize;
+
+use crate::cmd::report::write_report;
+use crate::cmd::run::{self, BASE};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::bars::Bars;
+use crate::output::format::FormatArgs;
+use crate::output::{self, json};
+
+/// Draws of each case unless told otherwise: a look, not a table to publish.
+const DRAWS: u32 = 3;
+
+/// Options of `--selftest`.
+#[derive(Debug, clap::Args)]
+pub struct SelftestArgs {
+    /// Draws of each case (20 and more for a table to publish) [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    draws: Option<u32>,
+    /// Seed of the draws and of their order [default: a new one, printed]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+    seed: Option<u64>,
+    /// Make this case alone; repeatable
+    #[arg(long = "case", value_name = "ID")]
+    cases: Vec<String>,
+    /// Directory in which the run directory is made
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Settings {
+    seed: u64,
+    draws: u32,
+    run: PathBuf,
+}
+
+/// The `result` object.
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct Answer {
+    /// Trials that were made and that noise did not void.
+    made_count: u32,
+    /// Those whose verdict was right.
+    recognised_count: u32,
+    /// The table, a row a case.
+    cases: Vec<Row>,
+    /// Limits that are not made here, and why.
+    not_made: Vec<NotMade>,
+}
+
+/// A limit that is not made.
+#[derive(Serialize, schemars::JsonSchema)]
+struct NotMade {
+    /// Its name.
+    case: &'static str,
+    /// Why not.
+    why: &'static str,
+}
+
+impl SelftestArgs {
+    /// Whether any of its options was given.
+    pub fn is_given(&self) -> bool {
+        self.draws.is_some() || self.seed.is_some() || !self.cases.is_empty() || self.out.is_some()
+    }
+
+    /// Makes the cases and prints the table; 1 when one was not recognised.
+    pub fn run(&self, format: &FormatArgs) -> Outcome {
+        self.check()?;
+        // 31 bits: easy to type again.
+        let seed = self.seed.unwrap_or_else(|| u64::from(rand::rng().random::<u32>() >> 1));
+        let draws = self.draws.unwrap_or(DRAWS);
+        let root = Root::host();
+        let shape = HostShape::of(&topology::read(&root)?, &thread::allowed_cpus()?);
+        let ask = Ask { cases: &self.cases, draws, seed };
+        let resolved =
+            selftest::scenario(&ask, &shape).map_err(|error| Failure::new(Exit::Usage, error))?;
+        eprintln!(
+            "selftest: seed {seed}, {draws} draws of {} cases",
+            selftest::chosen(&self.cases).len()
+        );
+        let base = self.out.clone().unwrap_or_else(|| BASE.into());
+        let ended = run::conduct(&resolved, &base, false, &mut Bars::new())?;
+        let report = write_report(&ended.directory)?;
+        let rows = selftest::table(&ended.manifest);
+        let (made_count, recognised_count) = rows.iter().fold((0, 0), |(made, right), row| {
+            (made + row.made_count, right + row.recognised_count)
+        });
+        if format.is_json() {
+            let not_made = NOT_MADE.iter().map(|(case, why)| NotMade { case, why }).collect();
+            let answer = Answer { made_count, recognised_count, cases: rows, not_made };
+            let settings = Settings { seed, draws, run: ended.directory.clone() };
+            let warnings = ended.manifest.warnings.clone();
+            json(&Envelope::new("diagnose-selftest", settings, answer, warnings))?;
+        } else {
+            output::text(&table(&rows))?;
+            for (case, why) in NOT_MADE {
+                output::line(&format!("not made: {case}: {why}"))?;
+            }
+            output::line(&format!("seed {seed}: {recognised_count} of {made_count} recognised"))?;
+            output::line(&format!("report: {}", report.display()))?;
+        }
+        match run::ending(&ended)? {
+            Exit::Done if made_count == 0 => Ok(Exit::Inconclusive),
+            Exit::Done if recognised_count < made_count => Ok(Exit::Negative),
+            other => Ok(other),
+        }
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        let ids: Vec<&str> = CASES.iter().map(|case| case.id).collect();
+        match self.cases.iter().find(|id| !ids.contains(&id.as_str())) {
+            None => Ok(()),
+            Some(id) => Err(Failure::usage(format!("--case {id}: there is no such case"))
+                .hint(format!("the cases are {}", ids.join(", ")))),
+        }
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(["case", "made", "recognised", "said instead"]);
+    for row in rows {
+        let others = row.said.iter().filter(|(stage, _)| !row.expected.contains(stage));
+        let others = others.map(|(stage, count)| format!("{count} {}", word(stage)));
+        table.add_row([
+            Cell::new(row.case),
+            Cell::new(row.made_count),
+            Cell::new(row.recognised_count),
+            Cell::new(others.collect::<Vec<_>>().join(", ")),
+        ]);
+    }
+    format!("{table}\n")
+}
+
+/// The stage's name as in JSON.
+fn word(stage: &impl Serialize) -> String {
+    serde_json::to_value(stage).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+}
