@@ -52,6 +52,34 @@ pub fn ratio_interval(pairs: &[(f64, f64)], seed: u64) -> Option<Interval> {
     })
 }
 
+/// The 95 % interval of `median(other) / median(base)` of two lists that were not measured together; `None` when either
+/// has under [`FEWEST`] values or a base median is zero.
+///
+/// Each list is resampled for itself: what the machine's mood did to one of them does not cancel.
+pub fn unpaired_ratio_interval(base: &[f64], other: &[f64], seed: u64) -> Option<Interval> {
+    if base.len() < FEWEST || other.len() < FEWEST {
+        return None;
+    }
+    let mut dice = ChaCha8Rng::seed_from_u64(seed);
+    let mut picked = |values: &[f64]| {
+        let picks = (0..values.len()).map(|_| values[dice.random_range(0..values.len())]);
+        median(&picks.collect::<Vec<_>>())
+    };
+    let mut outcomes = Vec::with_capacity(RESAMPLES);
+    for _ in 0..RESAMPLES {
+        let (below, above) = (picked(base)?, picked(other)?);
+        if below == 0.0 {
+            return None;
+        }
+        outcomes.push(above / below);
+    }
+    outcomes.sort_unstable_by(f64::total_cmp);
+    Some(Interval {
+        low: quantile_of_sorted(&outcomes, TAIL)?,
+        high: quantile_of_sorted(&outcomes, 1.0 - TAIL)?,
+    })
+}
+
 fn resampled(n: usize, seed: u64, statistic: impl Fn(&[usize]) -> Option<f64>) -> Option<Interval> {
     if n < FEWEST {
         return None;
@@ -79,6 +107,21 @@ mod tests {
     fn few_values_give_no_interval() {
         assert_eq!(median_interval(&[1.0; 4], 1), None);
         assert_eq!(ratio_interval(&[(0.0, 1.0); 6], 1), None);
+    }
+
+    #[test]
+    fn unpaired_lists_are_resampled_apart() {
+        // One value each: nothing to resample.
+        let same = unpaired_ratio_interval(&[2.0; 5], &[3.0; 8], 1).unwrap();
+        assert!((same.low - 1.5).abs() < 1e-12 && (same.high - 1.5).abs() < 1e-12);
+        // Equal lists as pairs have no spread at all; apart they have theirs twice.
+        let values = [1.0, 2.0, 3.0, 4.0, 5.0];
+        let pairs: Vec<_> = values.iter().map(|v| (*v, *v)).collect();
+        assert!(ratio_interval(&pairs, 1).unwrap().half_width() < 1e-12);
+        let apart = unpaired_ratio_interval(&values, &values, 1).unwrap();
+        assert!(apart.low <= 0.5 && apart.high >= 2.0, "{apart:?}");
+        assert_eq!(unpaired_ratio_interval(&values, &values[..4], 1), None);
+        assert_eq!(unpaired_ratio_interval(&[0.0; 5], &values, 1), None);
     }
 
     #[test]

@@ -53,6 +53,23 @@ pub fn difference(pairs: &[(f64, f64)], seed: u64) -> Option<Difference> {
     })
 }
 
+/// The difference between two lists that were not measured in the same blocks, `other / base`; `None` without values or
+/// with a base of zero. Its range is that of the extremes of both.
+pub fn between(base: &[f64], other: &[f64], seed: u64) -> Option<Difference> {
+    let ((low, high), (other_low, other_high)) = (range(base)?, range(other)?);
+    let (below, above) = (median(base)?, median(other)?);
+    if below == 0.0 {
+        return None;
+    }
+    let widest = |value: f64, by: f64| if by == 0.0 { value / below } else { value / by };
+    Some(Difference {
+        ratio: above / below,
+        interval: bootstrap::unpaired_ratio_interval(base, other, seed),
+        range: (widest(other_low, high), widest(other_high, low)),
+        pairs: base.len().min(other.len()),
+    })
+}
+
 impl Difference {
     /// The word for a metric that is good in this direction, with differences inside `1 +- threshold` the same.
     pub fn word(&self, good: Good, threshold: f64) -> Word {
@@ -91,6 +108,19 @@ mod tests {
         assert_eq!(steady(0.8).word(Good::Up, 0.02), Word::Worse);
         assert_eq!(steady(0.8).word(Good::Down, 0.02), Word::Better);
         assert_eq!(steady(1.001).word(Good::Up, 0.02), Word::Same);
+    }
+
+    #[test]
+    fn lists_of_two_runs_have_a_word_too() {
+        let (base, more) = ([10.0, 10.1, 9.9, 10.0, 10.2], [12.0, 12.1, 11.9, 12.2, 12.0, 12.1]);
+        let got = between(&base, &more, 1).unwrap();
+        assert_eq!(got.word(Good::Up, 0.02), Word::Better);
+        assert_eq!(got.word(Good::Down, 0.02), Word::Worse);
+        assert!(got.range.0 < got.ratio && got.ratio < got.range.1);
+        assert_eq!(between(&base, &base, 1).unwrap().word(Good::Up, 0.05), Word::Same);
+        assert_eq!(between(&base[..4], &more, 1).unwrap().word(Good::Up, 0.02), Word::Inconclusive);
+        assert_eq!(between(&[], &more, 1), None);
+        assert_eq!(between(&[0.0; 5], &more, 1), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 pub mod check;
 mod cleanup;
+pub mod compare;
 mod completions;
 mod conduct;
 mod demo;
@@ -65,6 +66,8 @@ commands! {
     Completions(completions::CompletionsCommand),
     /// Print or write the man pages
     Man(completions::ManCommand),
+    /// Is the second run better, worse or the same as the first?
+    Compare(compare::CompareCommand),
     /// Write a page that a person reads from a run directory
     Report(report::ReportCommand),
 }

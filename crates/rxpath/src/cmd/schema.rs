@@ -28,6 +28,7 @@ fn all() -> Vec<(&'static str, Schema)> {
         ("model-eval", schema_for!(Envelope<Value, rxpath_model::Evaluated>)),
         ("model-bounds", schema_for!(Envelope<Value, rxpath_model::bounds::Bounds>)),
         ("check", schema_for!(Envelope<Value, rxpath_tune::Report>)),
+        ("compare", schema_for!(Envelope<Value, crate::cmd::compare::Compared>)),
         ("diagnose", schema_for!(Envelope<Value, crate::cmd::diagnose::host::Judged>)),
         ("diagnose-runs", schema_for!(Envelope<Value, crate::cmd::diagnose::runs::All>)),
         ("diagnose-selftest", schema_for!(Envelope<Value, crate::cmd::diagnose::selftest::Answer>)),

@@ -1,0 +1,117 @@
+//! Facts of the hosts of two runs that are not the same.
+
+use std::collections::BTreeSet;
+
+use rxpath_core::Fact;
+use rxpath_record::environment::{Environment, HostFacts};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Facts that are never the same twice and say nothing: counts and times of the moment.
+const MOMENTARY: [&str; 5] = ["uptime", "load.average", "boot_id", "available_bytes", "time."];
+/// A member of a fact that is such a count.
+const MOMENTARY_MEMBER: &str = "processes_seen_count";
+/// Longer values are cut for people and programs alike: the runs hold them whole.
+const LONGEST: usize = 120;
+
+/// One fact.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Changed {
+    /// Host and fact: `local kernel.release`.
+    pub fact: String,
+    /// Its value in the base run, or why there is none.
+    pub base: String,
+    /// In the other.
+    pub other: String,
+}
+
+/// The facts that differ, by name; a run without an environment differs in that.
+pub fn changed(base: Option<&Environment>, other: Option<&Environment>) -> Vec<Changed> {
+    let (Some(base), Some(other)) = (base, other) else {
+        let there = |run: Option<&Environment>| run.map_or("not readable", |_| "there").to_owned();
+        let fact = "environment.json".into();
+        return vec![Changed { fact, base: there(base), other: there(other) }];
+    };
+    let hosts: BTreeSet<&String> = base.hosts.keys().chain(other.hosts.keys()).collect();
+    let none = HostFacts::new();
+    let of = |run: &Environment, host: &str| run.hosts.get(host).unwrap_or(&none).clone();
+    hosts.iter().flat_map(|host| facts(host, &of(base, host), &of(other, host))).collect()
+}
+
+fn facts(host: &str, base: &HostFacts, other: &HostFacts) -> Vec<Changed> {
+    let names: BTreeSet<&String> = base.keys().chain(other.keys()).collect();
+    let lasting = |name: &&&String| !MOMENTARY.iter().any(|word| name.contains(word));
+    names
+        .iter()
+        .filter(lasting)
+        .filter(|name| lasting_part(base.get(**name)) != lasting_part(other.get(**name)))
+        .map(|name| Changed {
+            fact: format!("{host} {name}"),
+            base: told(base.get(*name)),
+            other: told(other.get(*name)),
+        })
+        .collect()
+}
+
+fn lasting_part(fact: Option<&Fact<Value>>) -> Option<Fact<Value>> {
+    let without = |mut value: Value| {
+        if let Some(members) = value.as_object_mut() {
+            members.remove(MOMENTARY_MEMBER);
+        }
+        value
+    };
+    fact.map(|fact| fact.clone().map(without))
+}
+
+fn told(fact: Option<&Fact<Value>>) -> String {
+    match fact {
+        None => "not recorded".into(),
+        Some(fact) => match (fact.value(), fact.gap()) {
+            (Some(Value::String(text)), _) => text.clone(),
+            (Some(value), _) => {
+                let text = value.to_string();
+                match text.char_indices().nth(LONGEST) {
+                    Some((end, _)) => format!("{}...", &text[..end]),
+                    None => text,
+                }
+            }
+            (None, Some(why)) => why,
+            (None, None) => "unknown".into(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(facts: &[(&str, Fact<Value>)]) -> Environment {
+        let facts = facts.iter().map(|(name, fact)| ((*name).to_owned(), fact.clone())).collect();
+        Environment { schema: String::new(), hosts: [("local".to_owned(), facts)].into() }
+    }
+
+    #[test]
+    fn what_differs_is_named_with_both_values_and_gaps_are_no_zeros() {
+        let base = environment(&[
+            ("kernel.release", Fact::ok("6.1".into())),
+            ("cpu.count", Fact::ok(2.into())),
+            ("cpu.turbo", Fact::absent("no cpufreq")),
+            ("uptime_s", Fact::ok(5.into())),
+            ("daemons", Fact::ok(serde_json::json!({"found": [], "processes_seen_count": 5}))),
+        ]);
+        let other = environment(&[
+            ("kernel.release", Fact::ok("6.18".into())),
+            ("cpu.count", Fact::ok(2.into())),
+            ("uptime_s", Fact::ok(9.into())),
+            ("daemons", Fact::ok(serde_json::json!({"found": [], "processes_seen_count": 6}))),
+        ]);
+        let found = changed(Some(&base), Some(&other));
+        let names: Vec<&str> = found.iter().map(|change| change.fact.as_str()).collect();
+        assert_eq!(names, ["local cpu.turbo", "local kernel.release"]);
+        assert!(found[0].base.contains("no cpufreq") && found[0].other == "not recorded");
+        assert_eq!((found[1].base.as_str(), found[1].other.as_str()), ("6.1", "6.18"));
+        assert!(changed(Some(&base), Some(&base)).is_empty());
+        assert_eq!(changed(Some(&base), None)[0].fact, "environment.json");
+    }
+}

@@ -1,0 +1,85 @@
+//! `rxpath compare` as a program, on runs over loopback.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn rxpath(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_rxpath")).args(args).output().unwrap()
+}
+
+/// A run whose trials each delivered these many datagrams a second; made from the directory of a real one.
+fn with_rates(run: &Path, to: &Path, rates: &[f64]) {
+    std::fs::create_dir(to).unwrap();
+    for file in std::fs::read_dir(run).unwrap().map(Result::unwrap).filter(|f| f.path().is_file()) {
+        std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+    let path = to.join("manifest.json");
+    let mut manifest: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let metric = &mut manifest["variants"][0]["metrics"]["delivered_pps"];
+    metric["values"] = rates.into();
+    metric["median"] = rates[rates.len() / 2].into();
+    std::fs::write(path, manifest.to_string()).unwrap();
+}
+
+fn real_run(dir: &Path) -> std::path::PathBuf {
+    let scenario = dir.join("small.toml");
+    let text = "question = \"Does it compare?\"\n[topology]\nkind = \"local\"\n[load]\nrate = \"2k\"\n\
+                [trials]\nblocks = 1\nmax_blocks = 1\naa = false\nramp = \"20ms\"\nsettle = \"0s\"\nmeasure = \"100ms\"\n";
+    std::fs::write(&scenario, text).unwrap();
+    let args = [
+        "run",
+        scenario.to_str().unwrap(),
+        "--keep-noisy",
+        "--json",
+        "--out",
+        dir.to_str().unwrap(),
+    ];
+    let output = rxpath(&args);
+    let value: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    value["settings"]["run"].as_str().unwrap().into()
+}
+
+#[test]
+fn two_runs_are_better_worse_the_same_or_cannot_be_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = real_run(dir.path());
+    let made = |name: &str, rates: &[f64]| {
+        let to = dir.path().join(name);
+        with_rates(&run, &to, rates);
+        to.to_str().unwrap().to_owned()
+    };
+    let base = made("base", &[100.0, 101.0, 99.0, 100.5, 99.5]);
+    let more = made("more", &[120.0, 121.0, 119.0, 120.5, 119.5]);
+    let few = made("few", &[120.0, 121.0]);
+    for (one, two, outcome, code) in [
+        (&base, &more, "better", 0),
+        (&more, &base, "worse", 1),
+        (&base, &base, "same", 0),
+        (&base, &few, "inconclusive", 4),
+    ] {
+        let output = rxpath(&["compare", one, two, "--json"]);
+        assert_eq!(output.status.code(), Some(code), "{outcome}");
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(value["schema"], "rxpath/compare/1.0");
+        assert_eq!(value["result"]["outcome"], outcome);
+        let difference = &value["result"]["differences"][0];
+        assert_eq!(difference["interval"].is_null(), outcome == "inconclusive");
+        assert_eq!(value["result"]["hosts_changed"].as_array().unwrap().len(), 0);
+    }
+    let text = String::from_utf8(rxpath(&["compare", &base, &more]).stdout).unwrap();
+    assert!(text.contains("1.200 times the delivered_pps (95 % interval"), "{text}");
+    for (args, says) in [
+        (vec!["compare", &base, &more, "--variant", "no"], "--variant no: not in both runs"),
+        (vec!["compare", &base, &more, "--metric", "no"], "no variant of both runs has no"),
+        (vec!["compare", &base, &more, "--threshold", "2"], "--threshold 2: a share from 0 to 1"),
+        (vec!["compare", &base, "/no/such/run"], "/no/such/run"),
+    ] {
+        let output = rxpath(&args);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
+        assert!(text.starts_with("rxpath: ") && text.contains(says), "{args:?}: {text}");
+    }
+}
