@@ -1,6 +1,6 @@
 #!/bin/sh
 # Speed against real peers, interleaved in one run of the lab each. Exit 4 on a machine too noisy to tell.
-# Usage: tools/bench.sh [udp|http|stall|tcp ...] [-- options of rxpath run]
+# Usage: tools/bench.sh [udp|http|stall|outside|tcp ...] [-- options of rxpath run]
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -10,9 +10,9 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do
 	shift
 done
 [ $# -eq 0 ] || shift
-: "${which:=udp http stall tcp}"
+: "${which:=udp http stall outside tcp}"
 
-for peer in iperf3 trafgen nginx wrk oha sockperf; do
+for peer in iperf3 trafgen nginx wrk oha sockperf perf; do
 	command -v "$peer" >/dev/null || { echo "bench: peer $peer is missing: tools/setup.sh bench installs it" >&2; exit 3; }
 done
 echo "peers: $(iperf3 --version | head -n 1), $(trafgen --version 2>/dev/null | head -n 1)," \
@@ -20,9 +20,9 @@ echo "peers: $(iperf3 --version | head -n 1), $(trafgen --version 2>/dev/null | 
 
 status=0
 for bench in $which; do
-	if [ "$bench" = stall ]; then
-		echo "== bench/stall.sh"
-		bench/stall.sh || [ $status -ne 0 ] || status=1
+	if [ -x "bench/$bench.sh" ]; then
+		echo "== bench/$bench.sh"
+		"bench/$bench.sh" || [ $status -ne 0 ] || status=1
 		continue
 	fi
 	echo "== bench/$bench.toml"

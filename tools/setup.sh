@@ -16,7 +16,7 @@ packages() {
 	echo "make make"
 	case $goal in
 	test) echo "nft nftables"; echo "iptables iptables"; echo "chromium chromium"; echo "iperf3 iperf3" ;;
-	bench) echo "iperf3 iperf3"; echo "trafgen netsniff-ng"; echo "nginx nginx"; echo "wrk wrk"; echo "sockperf sockperf" ;;
+	bench) echo "iperf3 iperf3"; echo "trafgen netsniff-ng"; echo "nginx nginx"; echo "wrk wrk"; echo "sockperf sockperf"; echo "perf linux-perf" ;;
 	esac
 }
 
