@@ -55,7 +55,7 @@ fi
 
 if [ "$goal" = bench ] && ! have oha; then
 	echo "setup: installing oha $oha_version, a peer of the HTTP client (some minutes, once)" >&2
-	cargo install oha --version "$oha_version" --locked --no-default-features --quiet
+	cargo install oha --version "$oha_version" --locked --quiet
 fi
 
 if [ "$goal" = lint ]; then
