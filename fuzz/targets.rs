@@ -4,13 +4,17 @@
 //! `fuzz/fuzz_targets/<name>.rs`; the replay test fails while one of the three is missing.
 
 use rxpath_core::CpuList;
+use rxpath_host::capture::scrub::Scrubber;
 use rxpath_host::kernel_config;
-use rxpath_host::netlink::{Link, Qdisc, UdpSocket, ethtool, wire};
+use rxpath_host::netlink::{Link, Qdisc, UdpSocket, ethtool, ioctl, netdev, netfilter, wire};
 use rxpath_host::nft;
+use rxpath_host::nic;
 use rxpath_host::procfs::{
     cpuinfo, dev, interrupts, schedstat, snmp, snmp6, sockstat, softirqs, softnet, stat, sysctl,
     task, udp,
 };
+use rxpath_host::queue_map::{counters, vector};
+use rxpath_host::steering::Flow;
 use rxpath_host::sysfs::device;
 use rxpath_lab::scenario;
 use rxpath_load::control::Order;
@@ -27,17 +31,23 @@ pub type Target = fn(&[u8]);
 
 /// The targets by name.
 pub const TARGETS: &[(&str, Target)] = &[
+    ("captured_device", |bytes| drop(nic::parse_device(bytes))),
+    ("captured_host", |bytes| drop(nic::parse_host(bytes))),
     ("cpuinfo", |bytes| text(bytes, |t| drop(cpuinfo::parse(t)))),
     ("cpulist", |bytes| text(bytes, |t| drop(t.parse::<CpuList>()))),
     ("cpumask", |bytes| text(bytes, |t| drop(device::parse_mask(t)))),
     ("dev", |bytes| text(bytes, |t| drop(dev::parse(t)))),
+    ("driver_names", |bytes| text(bytes, driver_names)),
     ("environment", |bytes| text(bytes, |t| drop(parse_environment(t)))),
+    ("ethtool_answers", ethtool_answers),
     ("ethtool_features", |bytes| drop(ethtool::parse_features(bytes))),
     ("events", |bytes| drop(parse_events(bytes))),
+    ("flow", |bytes| text(bytes, |t| drop(t.parse::<Flow>()))),
     ("http_response", http_response),
     ("http_url", |bytes| text(bytes, |t| drop(t.parse::<Url>()))),
     ("http_request", |bytes| assert!(dialogue::fuzz(bytes), "pieces make no difference")),
     ("interrupts", |bytes| text(bytes, |t| drop(interrupts::parse(t)))),
+    ("ioctl_answers", ioctl_answers),
     ("kernel_config", |bytes| text(bytes, |t| drop(kernel_config::parse(t)))),
     ("kernel_config_gz", |bytes| drop(kernel_config::parse_gz(bytes))),
     ("load_header", |bytes| {
@@ -47,6 +57,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("manifest", |bytes| text(bytes, |t| drop(parse_manifest(t)))),
     ("model_cases", |bytes| text(bytes, |t| drop(rxpath_model::evaluate(t)))),
     ("model_parameters", |bytes| text(bytes, model_parameters)),
+    ("netdev_answers", netdev_answers),
+    ("netfilter_answers", netfilter_answers),
     ("netlink_frames", netlink_frames),
     ("netlink_link", |bytes| drop(Link::parse(bytes))),
     ("netlink_qdisc", |bytes| drop(Qdisc::parse(bytes))),
@@ -55,6 +67,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("scenario", |bytes| text(bytes, scenario_file)),
     ("scenario_set", |bytes| text(bytes, scenario_set)),
     ("schedstat", |bytes| text(bytes, |t| drop(schedstat::parse(t)))),
+    ("scrub", |bytes| text(bytes, |t| drop(scrubber().text(t)))),
     ("snmp", |bytes| text(bytes, |t| drop(snmp::parse(t)))),
     ("snmp6", |bytes| text(bytes, |t| drop(snmp6::parse(t)))),
     ("sockstat", |bytes| text(bytes, |t| drop(sockstat::parse(t)))),
@@ -78,6 +91,59 @@ pub fn run(name: &str, bytes: &[u8]) {
             call(bytes);
         }
     }
+}
+
+fn ethtool_answers(bytes: &[u8]) {
+    drop(ethtool::parse_channels(bytes));
+    drop(ethtool::parse_coalesce(bytes));
+    drop(ethtool::parse_eee(bytes));
+    drop(ethtool::parse_fec(bytes));
+    drop(ethtool::parse_link_info(bytes));
+    drop(ethtool::parse_link_modes(bytes));
+    drop(ethtool::parse_link_state(bytes));
+    drop(ethtool::parse_pause(bytes));
+    drop(ethtool::parse_private_flags(bytes));
+    drop(ethtool::parse_rings(bytes));
+    drop(ethtool::parse_rss(bytes));
+    drop(ethtool::parse_rss_contexts([bytes].into_iter()));
+    drop(ethtool::parse_standard_stats(bytes));
+    drop(ethtool::parse_timestamping(bytes));
+}
+
+fn netdev_answers(bytes: &[u8]) {
+    drop(netdev::parse_queue(bytes));
+    drop(netdev::parse_napi(bytes));
+    drop(netdev::parse_queue_stats(bytes));
+    drop(netdev::parse_page_pool(bytes));
+    drop(netdev::parse_page_pool_stats(bytes));
+    drop(netdev::parse_xdp_abilities(bytes));
+}
+
+fn netfilter_answers(bytes: &[u8]) {
+    drop(netfilter::parse_hook(bytes, netfilter::Family::Ip, "input"));
+    drop(netfilter::parse_conntrack(&[bytes.to_vec()], &[bytes.to_vec()]));
+}
+
+fn ioctl_answers(bytes: &[u8]) {
+    drop(ioctl::parse_rxfh(bytes));
+    drop(ioctl::parse_flow_hash(bytes, ioctl::FlowKind::Udp4));
+    drop(ioctl::parse_per_queue(bytes));
+    drop(ioctl::pair(bytes, bytes));
+}
+
+/// Lines of `name=value`: statistics, and names of interrupts.
+fn driver_names(text: &str) {
+    let lines = text.lines().filter_map(|line| line.rsplit_once('='));
+    let stats: Vec<(String, u64)> =
+        lines.map(|(name, value)| (name.to_owned(), value.parse().unwrap_or(0))).collect();
+    drop(counters::from_names(&stats));
+    for (name, _) in &stats {
+        let _ = vector::receive_queue(name, stats.len());
+    }
+}
+
+fn scrubber() -> Scrubber {
+    Scrubber::new(vec!["granite01".into()], vec!["annabel".into()])
 }
 
 fn netlink_frames(bytes: &[u8]) {

@@ -19,6 +19,9 @@ mod kernel;
 mod network;
 mod surroundings;
 
+pub(crate) use kernel::known_parameters;
+pub(crate) use surroundings::is_known_program;
+
 /// Facts by probe name: `kernel.release`, `cpu.online`, `sysctl.net.core.rmem_max`, `device.eth0`.
 pub type HostFacts = BTreeMap<String, Fact<Value>>;
 

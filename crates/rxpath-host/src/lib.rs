@@ -5,6 +5,7 @@
 //! must not judge (that is for rules and the diagnosis) and must not know about experiments.
 
 pub mod caps;
+pub mod capture;
 pub mod change;
 pub mod counter;
 pub mod cputime;

@@ -1,5 +1,6 @@
 //! The commands: one file each, and one line in the list below.
 
+mod capture;
 pub mod check;
 mod cleanup;
 pub mod compare;
@@ -42,6 +43,8 @@ macro_rules! commands {
 commands! {
     /// Is this host's receive path set up right? (`rxpath` alone does the same)
     Check(check::CheckCommand),
+    /// Write this host's files and answers as a scrubbed tree that `--sysroot` takes
+    Capture(capture::CaptureCommand),
     /// All about one rule of `check`: why, when not, effect, how to set and undo it
     Explain(explain::ExplainCommand),
     /// The tutorial: a lab with a planted bottleneck, found, explained, fixed, measured again, reported

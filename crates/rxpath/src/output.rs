@@ -6,6 +6,7 @@ pub mod color;
 pub mod experiment;
 pub mod explain;
 pub mod format;
+pub mod queues;
 pub mod rates;
 pub mod tcp;
 

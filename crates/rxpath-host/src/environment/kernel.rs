@@ -46,7 +46,7 @@ const OPTIONS: [&str; 34] = [
 ];
 
 /// Boot parameters that matter; a name stands for itself and for `name.x` and `name_x`.
-const PARAMETERS: [&str; 44] = [
+const PARAMETERS: [&str; 49] = [
     "audit",
     "amd_iommu",
     "amd_pstate",
@@ -79,6 +79,8 @@ const PARAMETERS: [&str; 44] = [
     "nopti",
     "nosmt",
     "nospectre_v2",
+    "nmi_watchdog",
+    "nowatchdog",
     "nr_cpus",
     "numa_balancing",
     "pci",
@@ -86,11 +88,14 @@ const PARAMETERS: [&str; 44] = [
     "preempt",
     "processor.max_cstate",
     "rcu_nocbs",
+    "rcu_nocb_poll",
     "skew_tick",
     "slub_debug",
     "swiotlb",
+    "thread_backlog_napi",
     "threadirqs",
     "transparent_hugepage",
+    "tsc",
 ];
 
 pub(super) fn collect(facts: &mut Facts<'_>, config: &Result<KernelConfig, HostError>) {
@@ -128,6 +133,13 @@ pub(super) fn collect(facts: &mut Facts<'_>, config: &Result<KernelConfig, HostE
     let thp =
         facts.root.value("/sys/kernel/mm/transparent_hugepage/enabled").map(|text| chosen(&text));
     facts.result("memory.transparent_hugepages", thp);
+}
+
+/// The kernel's command line without the parameters that matter to nothing here: they may name disks and hosts.
+pub(crate) fn known_parameters(cmdline: &str) -> String {
+    let kernel = cmdline.split(" -- ").next().unwrap_or_default();
+    let kept: Vec<&str> = kernel.split_ascii_whitespace().filter(|word| matters(word)).collect();
+    kept.join(" ") + "\n"
 }
 
 /// The parameters that matter; of the others only the number, because they may name disks and hosts.

@@ -32,6 +32,14 @@ const DAEMONS: [&str; 19] = [
     "kubelet",
 ];
 
+/// Kernel threads of the receive path, by the beginning of their `comm`.
+const THREADS: [&str; 4] = ["ksoftirqd/", "irq/", "napi/", "backlog_napi/"];
+
+/// Whether a program or kernel thread matters to the receive path.
+pub(crate) fn is_known_program(comm: &str) -> bool {
+    DAEMONS.contains(&comm) || THREADS.iter().any(|thread| comm.starts_with(thread))
+}
+
 /// Inode numbers of the first namespaces (include/uapi/linux/nsfs.h, formerly `include/linux/proc_ns.h`).
 const FIRST_NAMESPACES: [(&str, &str); 4] = [
     ("uts", "uts:[4026531838]"),

@@ -1,8 +1,11 @@
 //! `rxpath check`, and `rxpath` alone: is this host's receive path set up right?
 
+pub mod flow;
+pub mod queues;
+
 use std::path::PathBuf;
 
-use rxpath_core::Envelope;
+use rxpath_core::{Envelope, Nanos};
 use rxpath_host::Root;
 use rxpath_tune::check::warnings;
 use rxpath_tune::{Ask, Goal, HostFacts, Report, Severity, check};
@@ -30,12 +33,28 @@ pub struct CheckCommand {
     /// Exit with status 1 when a finding is this bad or worse
     #[arg(long, value_enum, value_name = "SEVERITY")]
     fail_on: Option<FailOn>,
+    #[command(flatten)]
+    way: Way,
     /// Print the result as JSON (the same as `--format json`)
     #[arg(long, conflicts_with = "format")]
     json: bool,
     /// Form of the result
     #[arg(long, value_enum)]
     format: Option<print::Form>,
+}
+
+/// The way of packets instead of the rules.
+#[derive(Debug, Default, clap::Args)]
+struct Way {
+    /// Show which CPU serves which queue: NAPI, IRQ, CPU, NUMA node, RSS share, RPS, XPS, packets and drops
+    #[arg(long, conflicts_with_all = ["flow", "goal", "all", "fail_on"])]
+    queues: bool,
+    /// With --queues: show packets/s and drops/s of each such time, until interrupted (1s, 500ms)
+    #[arg(long, value_name = "TIME", requires = "queues")]
+    interval: Option<Nanos>,
+    /// Say on which queue and CPU of --dev a flow lands: SRC:PORT->DST:PORT/udp (or /tcp)
+    #[arg(long, value_name = "FLOW", conflicts_with_all = ["goal", "all", "fail_on"])]
+    flow: Option<String>,
 }
 
 /// The goals of the command line.
@@ -89,6 +108,9 @@ impl CheckCommand {
             })?,
             None => Root::host(),
         };
+        if let Some(outcome) = self.way(&root) {
+            return outcome;
+        }
         let facts = HostFacts::collect(&root, &self.dev);
         self.known_devices(&facts)?;
         let goal = self.goal.map(Goal::from);
@@ -115,6 +137,23 @@ impl CheckCommand {
 
     fn form(&self) -> print::Form {
         if self.json { print::Form::Json } else { self.format.unwrap_or(print::Form::Table) }
+    }
+
+    /// The map of queues or the landing of a flow, when one of them was asked for.
+    fn way(&self, root: &Root) -> Option<Outcome> {
+        if !self.way.queues && self.way.flow.is_none() {
+            return None;
+        }
+        let json = self.form() == print::Form::Json;
+        let interval = self.way.interval.map(Nanos::as_duration);
+        if interval.is_some_and(|interval| interval.is_zero()) {
+            return Some(Err(Failure::usage("--interval 0: a time above zero is needed")));
+        }
+        let ask = queues::Ask { root, devices: &self.dev, interval, json };
+        Some(match &self.way.flow {
+            Some(flow) => flow::run(&ask, flow),
+            None => queues::run(&ask),
+        })
     }
 
     fn verdict(&self, report: &Report) -> Exit {

@@ -1,0 +1,66 @@
+use super::*;
+
+#[test]
+fn a_capture_of_this_host_reads_like_the_host() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("host");
+    let captured = capture(&target, true).unwrap();
+    assert!(captured.files_count > 200, "{captured:?}");
+    let root = Root::tree(&target).unwrap();
+    let live = Root::host();
+    assert_eq!(device::names(&root).unwrap(), device::names(&live).unwrap());
+    for path in ["/proc/sys/net/core/rmem_max", "/sys/devices/system/cpu/online"] {
+        assert_eq!(root.value(path).unwrap(), live.value(path).unwrap(), "{path}");
+    }
+    for name in device::names(&live).unwrap() {
+        let (there, here) =
+            (device::read(&root, &name).unwrap(), device::read(&live, &name).unwrap());
+        assert_eq!(there.driver.value(), here.driver.value(), "{name}");
+        assert_eq!(there.rx_queues.len(), here.rx_queues.len());
+        let recorded = nic::load(&root, &name).unwrap();
+        let asked = nic::Reader::open().unwrap().device(&name);
+        assert_eq!(recorded.features, asked.features);
+        assert!(root.text(&format!("/sys/class/net/{name}/address")).is_err());
+    }
+    assert!(!root.exists("/proc/sys/net/core/netdev_rss_key"), "keys stay here");
+}
+
+#[test]
+fn no_address_of_this_host_is_in_a_scrubbed_tree() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("host");
+    capture(&target, true).unwrap();
+    let live = Root::host();
+    let macs: Vec<String> = device::names(&live)
+        .unwrap()
+        .iter()
+        .filter_map(|name| live.value(&format!("/sys/class/net/{name}/address")).ok())
+        .filter(|mac| mac.len() == 17 && mac != "00:00:00:00:00:00")
+        .collect();
+    let mut open = vec![target];
+    while let Some(at) = open.pop() {
+        for entry in fs::read_dir(&at).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_symlink() {
+                continue;
+            }
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let content = fs::read(&path).unwrap();
+                let content = String::from_utf8_lossy(&content);
+                for mac in &macs {
+                    assert!(!content.contains(mac.as_str()), "{}", path.display());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_directory_with_something_in_it_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("mine"), "x").unwrap();
+    let error = capture(dir.path(), true).unwrap_err();
+    assert!(error.to_string().contains("not empty"), "{error}");
+}

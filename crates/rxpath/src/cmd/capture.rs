@@ -1,0 +1,105 @@
+//! `rxpath capture`: this host's files and answers as a tree for `--sysroot`.
+
+use std::path::PathBuf;
+
+use rxpath_core::units::si;
+use rxpath_core::{Envelope, Warning};
+use rxpath_host::HostError;
+use rxpath_host::capture::{Captured, LeftOut, capture};
+use serde::Serialize;
+
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output;
+use crate::output::format::FormatArgs;
+
+/// Options of `rxpath capture`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Addresses (MAC, IPv4, IPv6), UUIDs, the host's and its users' names are replaced by stand-ins, and \
+                  keys are left out. Look the tree over before you give it away: everything in it is text.\n\
+                  Then: rxpath check --sysroot DIR."
+)]
+pub struct CaptureCommand {
+    /// Where to: a new or empty directory
+    dir: PathBuf,
+    /// Keep addresses, names and the RSS key as they are
+    #[arg(long)]
+    no_scrub: bool,
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+/// What was asked.
+#[derive(Debug, Serialize)]
+struct Settings {
+    dir: PathBuf,
+    scrub: bool,
+}
+
+impl CaptureCommand {
+    /// Captures and reports.
+    pub fn run(self) -> Outcome {
+        let captured = capture(&self.dir, !self.no_scrub).map_err(refused)?;
+        let warnings = warnings(&captured);
+        if self.format.is_json() {
+            let settings = Settings { dir: self.dir, scrub: !self.no_scrub };
+            output::json(&Envelope::new("capture", settings, captured, warnings))?;
+        } else {
+            output::text(&text(&captured, &self.dir))?;
+            warnings.iter().for_each(output::warning);
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// A directory that can't be written is a usage error; a host that can't be read is not.
+fn refused(error: HostError) -> Failure {
+    match error {
+        HostError::Malformed { .. } => {
+            Failure::new(Exit::Usage, error).hint("name a directory that is not there yet")
+        }
+        HostError::Io { op: "write" | "create" | "list", .. }
+        | HostError::Denied { .. }
+        | HostError::Missing { .. } => {
+            Failure::new(Exit::Usage, error).hint("name a directory that can be written")
+        }
+        other => Failure::new(Exit::Cannot, other),
+    }
+}
+
+fn warnings(captured: &Captured) -> Vec<Warning> {
+    let denied: Vec<&LeftOut> = captured.left_out.iter().filter(|left| left.is_denied).collect();
+    let Some(first) = denied.first() else { return Vec::new() };
+    let what = format!(
+        "{} file(s) were not shown to this process, the first {} ({})",
+        denied.len(),
+        first.path,
+        first.why
+    );
+    vec![Warning::new("capture-denied", what).cure("run it as root for the whole host")]
+}
+
+fn text(captured: &Captured, dir: &std::path::Path) -> String {
+    let mut out = format!(
+        "{} files and {} links ({}B) in {}\n",
+        captured.files_count,
+        captured.links_count,
+        si(captured.total_bytes as f64),
+        dir.display()
+    );
+    out += &format!("devices: {}\n", captured.devices.join(", "));
+    if captured.is_scrubbed {
+        let r = captured.replaced;
+        out += &format!(
+            "replaced: {} MAC, {} IPv4 and {} IPv6 address(es), {} UUID(s), {} name(s); keys left out\n",
+            r.mac_count, r.ipv4_count, r.ipv6_count, r.uuid_count, r.name_count
+        );
+    } else {
+        out += "nothing replaced: the tree names this host and its neighbours\n";
+    }
+    let others = captured.left_out.iter().filter(|left| !left.is_denied);
+    for left in others {
+        out += &format!("left out: {} ({})\n", left.path, left.why);
+    }
+    out
+}

@@ -1,0 +1,240 @@
+//! `rxpath check --queues`: which CPU serves which queue, and how many packets come.
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rxpath_core::envelope::schema_id;
+use rxpath_core::{Envelope, Fact, Warning};
+use rxpath_host::nic::{self, Nic};
+use rxpath_host::queue_map::{self, DeviceQueues, Row, Shared};
+use rxpath_host::{Root, sysfs};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::exit::{Exit, Failure, Outcome};
+use crate::interrupt::Interrupt;
+use crate::output;
+use crate::output::queues as print;
+
+/// What is looked at and how often.
+#[derive(Debug)]
+pub struct Ask<'a> {
+    /// The host.
+    pub root: &'a Root,
+    /// These devices only; all that are no loopback when empty.
+    pub devices: &'a [String],
+    /// Between two readings.
+    pub interval: Option<Duration>,
+    /// JSON instead of a table.
+    pub json: bool,
+}
+
+/// The result of `check --queues`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Queues {
+    /// Devices with their queues.
+    pub devices: Vec<DeviceQueues>,
+}
+
+/// What moved in one queue between two readings.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct QueueRate {
+    /// Device.
+    pub device: String,
+    /// Queue.
+    pub queue: u32,
+    /// Packets a second.
+    pub packets_pps: Fact<f64>,
+    /// Drops a second.
+    pub drops_pps: Fact<f64>,
+    /// Interrupts a second.
+    pub interrupts_per_s: Fact<f64>,
+}
+
+/// Prints the map once, or again and again.
+pub fn run(ask: &Ask<'_>) -> Outcome {
+    let names = names(ask)?;
+    match ask.interval {
+        None => once(ask, &names),
+        Some(_) if !ask.root.is_live() => {
+            Err(Failure::usage("--interval: a captured tree stands still")
+                .hint("leave --interval out; the counters of the capture are shown"))
+        }
+        Some(interval) => again(ask, &names, interval),
+    }
+}
+
+/// The devices that are looked at.
+pub fn names(ask: &Ask<'_>) -> Result<Vec<String>, Failure> {
+    let all = sysfs::device::names(ask.root)?;
+    if let Some(missing) = ask.devices.iter().find(|name| !all.contains(name)) {
+        return Err(Failure::usage(format!("--dev {missing}: no such network device here"))
+            .hint(format!("devices here: {}", all.join(", "))));
+    }
+    let wanted = |name: &String| {
+        if ask.devices.is_empty() { name != "lo" } else { ask.devices.contains(name) }
+    };
+    let names: Vec<String> = all.into_iter().filter(wanted).collect();
+    if names.is_empty() {
+        return Err(Failure::new(Exit::Cannot, anyhow::anyhow!("no network device but loopback"))
+            .hint("--dev lo shows the loopback device"));
+    }
+    Ok(names)
+}
+
+/// One reading of all devices; a device that went away is a warning.
+pub fn read(
+    ask: &Ask<'_>,
+    nics: &BTreeMap<String, Nic>,
+    shared: &Shared,
+) -> (Vec<DeviceQueues>, Vec<Warning>) {
+    let mut warnings = Vec::new();
+    let mut devices = Vec::new();
+    for (name, nic) in nics {
+        match queue_map::read(ask.root, name, nic, shared) {
+            Ok(found) => devices.push(found),
+            Err(error) => warnings.push(Warning::new("device-lost", format!("{name}: {error}"))),
+        }
+    }
+    (devices, warnings)
+}
+
+/// What the drivers of these devices answer.
+pub fn nics(root: &Root, names: &[String]) -> Result<BTreeMap<String, Nic>, Failure> {
+    let mut reader = if root.is_live() { Some(nic::Reader::open()?) } else { None };
+    let answers = names.iter().map(|name| {
+        let nic = match reader.as_mut() {
+            Some(reader) => reader.device(name),
+            None => nic::load(root, name).unwrap_or_else(|e| Nic::all_gaps(&e.to_string())),
+        };
+        (name.clone(), nic)
+    });
+    Ok(answers.collect())
+}
+
+fn once(ask: &Ask<'_>, names: &[String]) -> Outcome {
+    let nics = nics(ask.root, names)?;
+    let (devices, warnings) = read(ask, &nics, &Shared::read(ask.root));
+    if ask.json {
+        let settings = json!({ "devices": names });
+        let envelope = Envelope::new("check-queues", settings, Queues { devices }, warnings);
+        output::json(&envelope)?;
+    } else {
+        output::text(&print::tables(&devices, None))?;
+        warnings.iter().for_each(output::warning);
+    }
+    Ok(Exit::Done)
+}
+
+/// A reading with its time.
+struct Reading {
+    at: Instant,
+    devices: Vec<DeviceQueues>,
+}
+
+fn again(ask: &Ask<'_>, names: &[String], interval: Duration) -> Outcome {
+    let interrupt = Interrupt::catch()?;
+    let mut reader = nic::Reader::open()?;
+    let mut nics = nics(ask.root, names)?;
+    let take = |nics: &BTreeMap<String, Nic>| {
+        let (devices, warnings) = read(ask, nics, &Shared::read(ask.root));
+        (Reading { at: Instant::now(), devices }, warnings)
+    };
+    let (mut before, warnings) = take(&nics);
+    if ask.json {
+        let interval_s = interval.as_secs_f64();
+        let schema = schema_id("check-queues");
+        output::json_line(
+            &json!({"type": "settings", "schema": schema, "devices": names, "interval_s": interval_s}),
+        )?;
+    }
+    warnings.iter().for_each(output::warning);
+    let mut due = before.at + interval;
+    loop {
+        if let Some(signal) = wait(&interrupt, due)? {
+            return Ok(Exit::Signal(signal));
+        }
+        due += interval;
+        for (name, nic) in &mut nics {
+            reader.counters(name, nic);
+        }
+        let (now, warnings) = take(&nics);
+        let rates = rates(&before, &now);
+        if ask.json {
+            let t_s = (now.at - before.at).as_secs_f64();
+            output::json_line(&json!({"type": "interval", "span_s": t_s, "queues": rates}))?;
+        } else {
+            output::text(&print::tables(&now.devices, Some(&rates)))?;
+        }
+        warnings.iter().for_each(output::warning);
+        before = now;
+    }
+}
+
+/// Waits until `due`; the signal, when one came first.
+fn wait(interrupt: &Interrupt, due: Instant) -> anyhow::Result<Option<i32>> {
+    loop {
+        if let Some(signal) = interrupt.caught() {
+            return Ok(Some(signal));
+        }
+        let left = due.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(None);
+        }
+        let mut fds = [PollFd::new(interrupt.as_fd(), PollFlags::POLLIN)];
+        let millis = u16::try_from(left.as_millis().max(1)).unwrap_or(u16::MAX);
+        match poll(&mut fds, PollTimeout::from(millis)) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+fn rates(before: &Reading, now: &Reading) -> Vec<QueueRate> {
+    let span_s = (now.at - before.at).as_secs_f64();
+    let mut found = Vec::new();
+    for device in &now.devices {
+        let old = before.devices.iter().find(|old| old.device == device.device);
+        for row in &device.rows {
+            let old = old.and_then(|old| old.rows.iter().find(|old| old.queue == row.queue));
+            let taken = |row: &Row| row.irq.clone().map(|irq| irq.taken_total);
+            found.push(QueueRate {
+                device: device.device.clone(),
+                queue: row.queue,
+                packets_pps: rate(old.map(|old| &old.packets_total), &row.packets_total, span_s),
+                drops_pps: rate(old.map(|old| &old.drops_total), &row.drops_total, span_s),
+                interrupts_per_s: rate(old.map(taken).as_ref(), &taken(row), span_s),
+            });
+        }
+    }
+    found
+}
+
+/// The rate of a counter; a gap when it was set back (a driver that rebuilt its queues) or is not known.
+fn rate(before: Option<&Fact<u64>>, now: &Fact<u64>, span_s: f64) -> Fact<f64> {
+    match (before.and_then(Fact::value), now) {
+        (Some(before), Fact::Ok { value }) if value >= before && span_s > 0.0 => {
+            Fact::ok((value - before) as f64 / span_s)
+        }
+        (Some(_), Fact::Ok { .. }) => Fact::absent("the counter was set back"),
+        (None, Fact::Ok { .. }) => Fact::absent("was not there at the reading before"),
+        (_, gap) => gap.clone().map(|_| 0.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_that_was_set_back_has_no_rate() {
+        assert_eq!(rate(Some(&Fact::ok(10)), &Fact::ok(30), 2.0), Fact::ok(10.0));
+        assert!(rate(Some(&Fact::ok(10)), &Fact::ok(3), 2.0).gap().unwrap().contains("set back"));
+        assert!(rate(None, &Fact::ok(3), 2.0).gap().unwrap().contains("before"));
+        let gone: Fact<u64> = Fact::absent("no counter");
+        assert_eq!(rate(Some(&Fact::ok(10)), &gone, 2.0).gap().unwrap(), "absent: no counter");
+    }
+}

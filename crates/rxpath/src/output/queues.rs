@@ -1,0 +1,176 @@
+//! Tables of `rxpath check --queues` and the words of `rxpath check --flow`.
+
+use comfy_table::{CellAlignment, Table, presets};
+use rxpath_core::units::grouped;
+use rxpath_core::{CpuList, Fact};
+use rxpath_host::queue_map::{DeviceQueues, IrqSource, QueueIrq, Row};
+use rxpath_host::steering::{Landing, Spread};
+
+use crate::cmd::check::queues::QueueRate;
+
+/// One table for each device; with rates instead of totals when there are some.
+pub fn tables(devices: &[DeviceQueues], rates: Option<&[QueueRate]>) -> String {
+    devices.iter().map(|device| one(device, rates)).collect()
+}
+
+fn one(device: &DeviceQueues, rates: Option<&[QueueRate]>) -> String {
+    let driver = shown(&device.driver);
+    let node = match device.node.value() {
+        Some(-1) | None => "NUMA node not told".to_owned(),
+        Some(node) => format!("NUMA node {node}"),
+    };
+    let counters = match &device.counters {
+        Fact::Ok { value } => format!("counters: {value}"),
+        gap => format!("no counters: {}", why(gap)),
+    };
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    let units = if rates.is_some() { ["packets/s", "drops/s"] } else { ["packets", "drops"] };
+    let head = ["queue", "NAPI", "IRQ", "name", "CPU", "node", "RSS", "RPS", "XPS"];
+    table.set_header(head.into_iter().chain(units));
+    for row in &device.rows {
+        table.add_row(cells(device, row, rates));
+    }
+    for at in [0, 1, 2, 6, 9, 10] {
+        if let Some(column) = table.column_mut(at) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let mut text = format!("{} ({driver}), {node}, {counters}\n{table}\n", device.device);
+    text += &gaps(device);
+    text + "\n"
+}
+
+fn cells(device: &DeviceQueues, row: &Row, rates: Option<&[QueueRate]>) -> Vec<String> {
+    let irq = row.irq.value();
+    let of = |pick: fn(&QueueIrq) -> String| irq.map_or_else(|| "-".to_owned(), pick);
+    let total = |fact: &Fact<u64>| fact.value().map_or_else(|| "-".to_owned(), |n| grouped(*n));
+    let rate = |fact: &Fact<f64>| {
+        fact.value().map_or_else(|| "-".to_owned(), |n| grouped(n.round().max(0.0) as u64))
+    };
+    let moved = rates.and_then(|rates| {
+        rates.iter().find(|rate| rate.device == device.device && rate.queue == row.queue)
+    });
+    let (packets, drops) = match moved {
+        Some(moved) => (rate(&moved.packets_pps), rate(&moved.drops_pps)),
+        None => (total(&row.packets_total), total(&row.drops_total)),
+    };
+    vec![
+        row.queue.to_string(),
+        shown(&row.napi_id),
+        of(|irq| irq.irq.to_string()),
+        of(|irq| irq.name.clone()),
+        of(|irq| cpus(&irq.effective_cpus)),
+        of(|irq| match irq.nodes.value() {
+            Some(nodes) => nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
+            None => "-".into(),
+        }),
+        row.rss_share_ratio
+            .value()
+            .map_or_else(|| "-".to_owned(), |r| format!("{:.1} %", r * 100.0)),
+        cpus(&row.rps_cpus),
+        cpus(&row.xps_cpus),
+        packets,
+        drops,
+    ]
+}
+
+/// CPUs of a mask: `off` for none, `-` for a gap.
+fn cpus(fact: &Fact<CpuList>) -> String {
+    match fact.value() {
+        Some(cpus) if cpus.is_empty() => "off".into(),
+        Some(cpus) => cpus.to_string(),
+        None => "-".into(),
+    }
+}
+
+fn shown<T: ToString>(fact: &Fact<T>) -> String {
+    fact.value().map_or_else(|| "-".to_owned(), ToString::to_string)
+}
+
+/// Why the first queue shows `-` somewhere; the others have the same reasons.
+fn gaps(device: &DeviceQueues) -> String {
+    let Some(row) = device.rows.first() else {
+        return "no receive queue is to be seen\n".into();
+    };
+    let mut text = String::new();
+    let mut note = |what: &str, gap: Option<String>| {
+        if let Some(gap) = gap {
+            text += &format!("  {what}: {gap}\n");
+        }
+    };
+    note("NAPI", row.napi_id.gap());
+    note("IRQ", row.irq.gap());
+    note("CPU", row.irq.value().and_then(|irq| irq.effective_cpus.gap()));
+    note("RSS", row.rss_share_ratio.gap());
+    note("packets", row.packets_total.gap().filter(|_| device.counters.value().is_some()));
+    note("drops", row.drops_total.gap().filter(|_| device.counters.value().is_some()));
+    let named = device.rows.iter().filter_map(|row| row.irq.value());
+    if named.clone().any(|irq| irq.source == IrqSource::Name) {
+        note("IRQ", Some("found by the names of the device's interrupts".into()));
+    }
+    text
+}
+
+/// Where a flow lands, and what would land elsewhere.
+pub fn landing(landing: &Landing, spread: &Fact<Spread>) -> String {
+    let mut text = format!("{} on {}\n", landing.flow, landing.device);
+    let fields = match &landing.hashed_fields {
+        Fact::Ok { value } => value.to_string(),
+        gap => why(gap),
+    };
+    for (what, value) in [
+        ("hashed fields", fields),
+        ("hash", plain(&landing.hash)),
+        ("queue", plain(&landing.queue)),
+        ("CPU of its IRQ", plain(&landing.irq_cpus)),
+        ("CPU by RPS", plain(&landing.rps_cpu)),
+        ("SO_REUSEPORT", plain(&landing.reuseport_socket)),
+    ] {
+        text += &format!("  {what:<15} {value}\n");
+    }
+    for note in &landing.notes {
+        text += &format!("  but: {note}\n");
+    }
+    match spread {
+        Fact::Ok { value } => text += &spread_lines(value),
+        gap => text += &format!("  to spread: {}\n", why(gap)),
+    }
+    text
+}
+
+fn spread_lines(spread: &Spread) -> String {
+    let mut text = String::new();
+    if !spread.source_addresses.is_empty() {
+        text += "  ports are not hashed: only other addresses reach other queues\n";
+    }
+    for (queue, ports) in &spread.source_ports {
+        let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+        text += &format!("  queue {queue}: source ports {}\n", ports.join(" "));
+    }
+    for (queue, addresses) in &spread.source_addresses {
+        let all: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+        text += &format!("  queue {queue}: source addresses {}\n", all.join(" "));
+    }
+    if !spread.unreachable_queues.is_empty() {
+        let all: Vec<String> = spread.unreachable_queues.iter().map(u32::to_string).collect();
+        text += &format!("  no entry of the table leads to queue {}\n", all.join(", "));
+    }
+    text
+}
+
+fn plain<T: ToString>(fact: &Fact<T>) -> String {
+    match fact {
+        Fact::Ok { value } => value.to_string(),
+        gap => why(gap),
+    }
+}
+
+/// The reason of a gap without its sort.
+fn why<T>(fact: &Fact<T>) -> String {
+    match fact {
+        Fact::Ok { .. } => String::new(),
+        Fact::Absent { why } => why.clone(),
+        Fact::Denied { needs } => format!("not shown to this process: needs {needs}"),
+    }
+}
