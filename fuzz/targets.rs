@@ -50,6 +50,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("ioctl_answers", ioctl_answers),
     ("kernel_config", |bytes| text(bytes, |t| drop(kernel_config::parse(t)))),
     ("kernel_config_gz", |bytes| drop(kernel_config::parse_gz(bytes))),
+    ("kept_sysctls", |bytes| text(bytes, |t| drop(rxpath_tune::facts::parse_kept("x.conf", t)))),
     ("load_header", |bytes| {
         let _ = Header::read(bytes);
     }),
@@ -74,6 +75,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("softirqs", |bytes| text(bytes, |t| drop(softirqs::parse(t)))),
     ("softnet", |bytes| text(bytes, |t| drop(softnet::parse(t)))),
     ("stat", |bytes| text(bytes, |t| drop(stat::parse(t)))),
+    ("suppressions", |bytes| text(bytes, |t| drop(rxpath_tune::suppress::parse(t)))),
     ("sysctl", |bytes| text(bytes, |t| drop(sysctl::parse(t)))),
     ("task", |bytes| drop(task::parse(bytes))),
     ("tcp_answer", |bytes| drop(Answer::read(bytes))),

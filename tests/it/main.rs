@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod check;
+mod check_docs;
+mod check_formats;
 mod compare;
 mod corpus;
 mod dependency_rule;

@@ -8,6 +8,7 @@ use crate::facts::HostFacts;
 use crate::finding::{Finding, Found};
 use crate::rule::{Answer, Check, Checked, Gap, Goal, Rule, Severity};
 use crate::rules;
+use crate::suppress::Suppressed;
 
 /// What a rule is asked about.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +47,7 @@ pub struct Report {
     /// Rules that do not apply here, and why.
     pub silent: Vec<Note>,
     /// Findings that the configuration suppresses, with its reason.
-    pub suppressed: Vec<Note>,
+    pub suppressed: Vec<Suppressed>,
     /// Number of rules.
     pub rules_count: u32,
 }
@@ -71,7 +72,7 @@ pub fn check(ask: &Ask<'_>) -> Report {
         match rule.check {
             Check::Host(judge) => report.add(ask, rule, None, judge(ask)),
             Check::Device(judge) => {
-                for device in &ask.facts.devices {
+                for device in ask.facts.asked() {
                     report.add(ask, rule, Some(&device.name), judge(ask, device));
                 }
             }

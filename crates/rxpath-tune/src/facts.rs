@@ -10,25 +10,30 @@ use std::collections::BTreeMap;
 use rxpath_core::{CpuList, Fact};
 use rxpath_host::error::fact;
 use rxpath_host::kernel_config::{self, KernelConfig};
+use rxpath_host::netlink::Netlink;
+use rxpath_host::nic::{self, HostAnswers};
 use rxpath_host::procfs::interrupts::{self, Interrupts};
 use rxpath_host::procfs::softnet::{self, CpuLine};
 use rxpath_host::procfs::sysctl;
 use rxpath_host::root::Root;
+use rxpath_host::snapshot::{self, Counters};
 use rxpath_host::topology::{self, Topology};
 
 mod device;
 mod irq;
+mod kept;
 mod kernel;
 mod known;
-mod nic;
 mod processes;
+mod sockets;
 
 pub use device::Device;
 pub use irq::Irq;
+pub use kept::{Kept, parse_kept};
 pub use kernel::{Kernel, Version};
 pub use known::Known;
-pub use nic::{Coalesce, Driver, Eee, Nic, Pause, Rss};
 pub use processes::Processes;
+pub use sockets::UdpPort;
 
 /// A host's facts.
 #[derive(Debug)]
@@ -41,12 +46,24 @@ pub struct HostFacts {
     pub config: Fact<KernelConfig>,
     /// CPUs and what they share.
     pub topology: Fact<Topology>,
+    /// Devices that device rules are asked about; empty for all of them. Rules about the host see every device.
+    pub only: Vec<String>,
     /// Network devices of this namespace, by name.
     pub devices: Vec<Device>,
     /// `/proc/interrupts`.
     pub interrupts: Fact<Interrupts>,
     /// `/proc/net/softnet_stat` by CPU.
     pub softnet: Fact<Vec<(u32, CpuLine)>>,
+    /// Protocol counters (`Udp.RcvbufErrors`, `TcpExt.ListenOverflows`).
+    pub counters: Counters,
+    /// UDP sockets by port.
+    pub udp_ports: Fact<BTreeMap<u16, UdpPort>>,
+    /// Settings that files keep for the next boot, in the order in which they apply.
+    pub kept: Vec<Kept>,
+    /// What netlink tells of the whole namespace: netfilter's hooks, connection tracking, page pools.
+    pub answers: HostAnswers,
+    /// Queueing disciplines by device; on the running host alone.
+    pub qdiscs: Fact<BTreeMap<String, Vec<String>>>,
     /// Programs that run.
     pub processes: Fact<Processes>,
     /// Devices that went away or could not be read while they were read, with the reason.
@@ -54,18 +71,25 @@ pub struct HostFacts {
 }
 
 impl HostFacts {
-    /// Reads the facts; `only` keeps to these devices.
+    /// Reads the facts; `only` names the devices that device rules are asked about, none for all.
     ///
     /// **Cost** some milliseconds for each device; nothing is written and nothing waits.
     pub fn collect(root: &Root, only: &[String]) -> Self {
         let interrupts = fact(root.parsed(interrupts::PATH, interrupts::parse));
         let config = fact(kernel_config::read(root));
-        let (devices, lost_devices) = device::all(root, only, &interrupts);
+        let (devices, lost_devices) = device::all(root, &interrupts);
+        let names: Vec<String> = devices.iter().map(|device| device.name.clone()).collect();
         Self {
             files: RefCell::default(),
             kernel: kernel::read(root, config.value()),
             config,
             topology: fact(topology::read(root)),
+            only: only.to_vec(),
+            answers: nic::host(root, &names),
+            counters: snapshot::read(root),
+            udp_ports: sockets::udp_ports(root),
+            kept: kept::read(root),
+            qdiscs: qdiscs(root, &devices),
             devices,
             interrupts,
             softnet: fact(softnet::read(root)),
@@ -85,9 +109,10 @@ impl HostFacts {
         self.devices.iter().find(|device| device.name == name)
     }
 
-    /// Names of all devices of the host, those that were not asked for included.
-    pub fn device_names(&self) -> Vec<String> {
-        rxpath_host::sysfs::device::names(&self.root).unwrap_or_default()
+    /// Devices that device rules are asked about.
+    pub fn asked(&self) -> impl Iterator<Item = &Device> {
+        let all = self.only.is_empty();
+        self.devices.iter().filter(move |device| all || self.only.contains(&device.name))
     }
 
     /// A file's text without the white space around it, as the kernel names the path.
@@ -163,6 +188,40 @@ impl HostFacts {
         self.config.clone().map(|config| config.get(name).unwrap_or("n").to_owned())
     }
 
+    /// A file's bytes.
+    pub fn bytes(&self, path: &str) -> Fact<Vec<u8>> {
+        fact(self.root.bytes(path))
+    }
+
+    /// The host's memory, in bytes.
+    pub fn memory_bytes(&self) -> Fact<u64> {
+        let total = |text: String| {
+            let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+            line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+        };
+        match self.text("/proc/meminfo") {
+            Fact::Ok { value } => total(value)
+                .map_or_else(|| Fact::absent("/proc/meminfo has no line MemTotal"), Fact::ok),
+            Fact::Absent { why } => Fact::Absent { why },
+            Fact::Denied { needs } => Fact::Denied { needs },
+        }
+    }
+
+    /// A protocol counter by its name (`TcpExt.ListenOverflows`).
+    pub fn counter(&self, name: &str) -> Fact<u64> {
+        match self.counters.values.get(name) {
+            Some(value) => Fact::ok(*value),
+            None => Fact::absent(format!("this kernel does not count {name}")),
+        }
+    }
+
+    /// The port whose socket dropped the most datagrams, and how many; `None` when none did.
+    pub fn worst_udp_socket(&self) -> Option<(u16, u64)> {
+        let ports = self.udp_ports.value()?;
+        let worst = ports.iter().max_by_key(|(_, port)| port.worst_drops_total)?;
+        (worst.1.worst_drops_total > 0).then_some((*worst.0, worst.1.worst_drops_total))
+    }
+
     /// Devices with hardware behind them, virtual hardware included.
     pub fn nics(&self) -> impl Iterator<Item = &Device> {
         self.devices.iter().filter(|device| device.is_nic())
@@ -176,4 +235,23 @@ impl HostFacts {
             device.has_rps() || (device.is_up() && !device.is_nic() && !device.is_loopback())
         })
     }
+}
+
+fn qdiscs(root: &Root, devices: &[Device]) -> Fact<BTreeMap<String, Vec<String>>> {
+    if !root.is_live() {
+        return Fact::absent("not in a captured tree");
+    }
+    let all = match Netlink::route().and_then(|mut route| route.qdiscs()) {
+        Ok(all) => all,
+        Err(error) => return error.into_gap(),
+    };
+    let mut kinds: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for qdisc in all {
+        let owner =
+            devices.iter().find(|device| device.sysfs.ifindex.value() == Some(&qdisc.index));
+        if let Some(owner) = owner {
+            kinds.entry(owner.name.clone()).or_default().push(qdisc.kind);
+        }
+    }
+    Fact::ok(kinds)
 }

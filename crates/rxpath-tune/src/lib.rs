@@ -1,15 +1,18 @@
 //! Is this host set up right? Rules over a host's facts, what they found, and why.
 //!
 //! The way of the data: [`facts`] are read once through `rxpath-host`; each rule in [`rules`] reads facts
-//! and answers; [`check`] orders the answers. A rule names what it would change as a [`knob`], and never
+//! and answers; [`check`] orders the answers, and [`suppress`] takes out
+//! what a site lives with. A rule names what it would change as a [`knob`], and never
 //! changes it. This crate must not measure, and rules must not read the host but through the facts.
 
 pub mod check;
 pub mod facts;
 pub mod finding;
 pub mod knob;
+mod prelude;
 pub mod rule;
 pub mod rules;
+pub mod suppress;
 
 pub use check::{Ask, Report, check};
 pub use facts::{Device, HostFacts};

@@ -1,5 +1,7 @@
 //! The rules by area, in the order of the way of a packet. A new file of rules is one line in [`FILES`].
 
+mod hooks;
+mod interrupts;
 mod offloads;
 mod queues;
 mod sockets;
@@ -8,12 +10,27 @@ use crate::rule::Rule;
 
 /// Every file of rules.
 const FILES: &[&[Rule]] = &[
+    // NIC: interrupts and coalescing.
+    interrupts::coalesce::RULES,
+    interrupts::affinity::RULES,
+    interrupts::lines::RULES,
     // NIC: rings, queues, steering.
+    queues::rings::RULES,
+    queues::channels::RULES,
+    queues::rss::RULES,
+    queues::steering::RULES,
     queues::rfs::RULES,
     // NIC: offloads, link, PCIe.
-    offloads::gro::RULES,
+    offloads::aggregate::RULES,
+    offloads::link::RULES,
+    offloads::pcie::RULES,
     // Sockets and protocol.
     sockets::buffers::RULES,
+    sockets::tcp::RULES,
+    sockets::lookup::RULES,
+    // Netfilter and other hooks on the path.
+    hooks::netfilter::RULES,
+    hooks::taps::RULES,
 ];
 
 /// Every rule, in order.

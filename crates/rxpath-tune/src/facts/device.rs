@@ -1,13 +1,15 @@
-//! One network device: what sysfs shows, and what the kernel tells over netlink.
+//! One network device: what sysfs shows, what the kernel tells over netlink, and its interrupts.
+
+use std::collections::BTreeMap;
 
 use rxpath_core::Fact;
 use rxpath_host::error::fact;
+use rxpath_host::nic::{self, Nic};
 use rxpath_host::procfs::interrupts::Interrupts;
 use rxpath_host::root::Root;
 use rxpath_host::sysfs;
 
 use super::irq::{self, Irq};
-use super::nic::{self, Nic};
 
 /// `ARPHRD_LOOPBACK`, linux/if_arp.h.
 const LOOPBACK: u32 = 772;
@@ -31,7 +33,7 @@ pub struct Device {
     pub master: Fact<String>,
     /// Its interrupts.
     pub irqs: Fact<Vec<Irq>>,
-    /// What netlink and ioctl tell.
+    /// What its driver tells over netlink and ioctl.
     pub nic: Nic,
 }
 
@@ -68,6 +70,14 @@ impl Device {
             .any(|queue| queue.rps_cpus.value().is_some_and(|cpus| !cpus.is_empty()))
     }
 
+    /// Whether one of its queues has a flow table (RFS).
+    pub fn has_flow_tables(&self) -> bool {
+        self.sysfs
+            .rx_queues
+            .iter()
+            .any(|queue| queue.rps_flow_count.value().is_some_and(|count| *count > 0))
+    }
+
     /// The path of an attribute of it below `/sys/class/net`.
     pub fn path(&self, attribute: &str) -> String {
         format!("/sys/class/net/{}/{attribute}", self.name)
@@ -75,14 +85,13 @@ impl Device {
 
     /// Its interrupts that receive.
     pub fn receiving_irqs(&self) -> Fact<Vec<Irq>> {
-        self.irqs.clone().map(|all| all.into_iter().filter(Irq::receives).collect())
+        self.irqs.clone().map(|all| all.into_iter().filter(|irq| irq.queue.is_some()).collect())
     }
 }
 
 /// The devices, and those that could not be read.
 pub(super) fn all(
     root: &Root,
-    only: &[String],
     interrupts: &Fact<Interrupts>,
 ) -> (Vec<Device>, Vec<(String, String)>) {
     let names = match sysfs::device::names(root) {
@@ -90,11 +99,17 @@ pub(super) fn all(
         Err(error) => return (Vec::new(), vec![("*".into(), error.to_string())]),
     };
     let (mut devices, mut lost) = (Vec::new(), Vec::new());
-    let mut asked = nic::Source::open(root);
-    for name in names.into_iter().filter(|name| only.is_empty() || only.contains(name)) {
+    let mut told = match nic::all(root) {
+        Ok(told) => told,
+        Err(error) => {
+            lost.push(("netlink".into(), error.to_string()));
+            BTreeMap::new()
+        }
+    };
+    for name in names {
         match sysfs::device::read(root, &name) {
             Ok(found) => {
-                let nic = asked.read(&name);
+                let nic = told.remove(&name).unwrap_or_else(|| Nic::all_gaps("it went away"));
                 devices.push(one(root, found, nic, irq::of(root, &name, interrupts)));
             }
             Err(error) => lost.push((name, error.to_string())),
@@ -106,26 +121,20 @@ pub(super) fn all(
 fn one(root: &Root, sysfs: sysfs::device::Device, nic: Nic, irqs: Fact<Vec<Irq>>) -> Device {
     let name = sysfs.name.clone();
     let base = format!("/sys/class/net/{name}");
-    let flags = fact(root.value(&format!("{base}/flags")));
     let master = fact(root.link(&format!("{base}/master")));
-    let kind = fact(root.value(&format!("{base}/uevent")));
+    let kind = root.value(&format!("{base}/uevent")).map(|text| {
+        let kind = text.lines().find_map(|line| line.strip_prefix("DEVTYPE="));
+        kind.map_or_else(|| Fact::absent("a device without a type"), |kind| Fact::ok(kind.into()))
+    });
+    let flags = root.value(&format!("{base}/flags")).map(|text| {
+        u32::from_str_radix(text.trim_start_matches("0x"), 16)
+            .map_or_else(|_| Fact::absent("flags are not hexadecimal"), Fact::ok)
+    });
     Device {
         hardware_type: fact(root.number(&format!("{base}/type"))),
-        flags: match flags {
-            Fact::Ok { value } => u32::from_str_radix(value.trim_start_matches("0x"), 16)
-                .map_or_else(|_| Fact::absent("flags are not hexadecimal"), Fact::ok),
-            Fact::Absent { why } => Fact::Absent { why },
-            Fact::Denied { needs } => Fact::Denied { needs },
-        },
+        flags: flags.unwrap_or_else(rxpath_host::HostError::into_gap),
         has_hardware: root.exists(&format!("{base}/device")),
-        kind: match kind {
-            Fact::Ok { value } => value
-                .lines()
-                .find_map(|line| line.strip_prefix("DEVTYPE="))
-                .map_or_else(|| Fact::absent("a device without a type"), |t| Fact::ok(t.into())),
-            Fact::Absent { why } => Fact::Absent { why },
-            Fact::Denied { needs } => Fact::Denied { needs },
-        },
+        kind: kind.unwrap_or_else(rxpath_host::HostError::into_gap),
         master: master.map(|to| to.file_name().unwrap_or_default().to_string_lossy().into_owned()),
         irqs,
         nic,

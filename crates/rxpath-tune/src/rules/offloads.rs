@@ -1,3 +1,5 @@
 //! NIC: offloads, link, PCIe.
 
-pub mod gro;
+pub mod aggregate;
+pub mod link;
+pub mod pcie;

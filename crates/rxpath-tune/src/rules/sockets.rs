@@ -1,3 +1,5 @@
 //! Sockets and protocol.
 
 pub mod buffers;
+pub mod lookup;
+pub mod tcp;

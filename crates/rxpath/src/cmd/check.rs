@@ -3,17 +3,22 @@
 pub mod flow;
 pub mod queues;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use rxpath_core::{Envelope, Nanos};
+use anyhow::Context;
+use rxpath_core::{Envelope, Nanos, Warning};
 use rxpath_host::Root;
 use rxpath_tune::check::warnings;
+use rxpath_tune::suppress::{self, Suppression};
 use rxpath_tune::{Ask, Goal, HostFacts, Report, Severity, check};
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
-use crate::output::check as print;
+use crate::output::check::{Form, junit, lines, markdown, sarif, table};
+
+/// The host's own file of suppressions.
+const CONFIG: &str = "/etc/rxpath/check.toml";
 
 /// `rxpath check`
 #[derive(Debug, Default, clap::Args)]
@@ -33,6 +38,9 @@ pub struct CheckCommand {
     /// Exit with status 1 when a finding is this bad or worse
     #[arg(long, value_enum, value_name = "SEVERITY")]
     fail_on: Option<FailOn>,
+    /// File of suppressions, instead of /etc/rxpath/check.toml
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     #[command(flatten)]
     way: Way,
     /// Print the result as JSON (the same as `--format json`)
@@ -40,7 +48,7 @@ pub struct CheckCommand {
     json: bool,
     /// Form of the result
     #[arg(long, value_enum)]
-    format: Option<print::Form>,
+    format: Option<Form>,
 }
 
 /// The way of packets instead of the rules.
@@ -90,6 +98,15 @@ pub enum FailOn {
     Fail,
 }
 
+impl From<FailOn> for Severity {
+    fn from(limit: FailOn) -> Self {
+        match limit {
+            FailOn::Warn => Self::Warn,
+            FailOn::Fail => Self::Fail,
+        }
+    }
+}
+
 /// What the check was asked.
 #[derive(Debug, Serialize)]
 pub struct Settings {
@@ -114,29 +131,67 @@ impl CheckCommand {
         let facts = HostFacts::collect(&root, &self.dev);
         self.known_devices(&facts)?;
         let goal = self.goal.map(Goal::from);
-        let report = check(&Ask { facts: &facts, goal });
-        let warnings = warnings(&facts);
+        let mut report = check(&Ask { facts: &facts, goal });
+        let mut warnings = warnings(&facts);
+        let today = jiff::Zoned::now().date();
+        warnings.extend(suppress::apply(&mut report, &self.suppressions()?, today));
         let settings = Settings {
             goal,
-            devices: facts.devices.iter().map(|device| device.name.clone()).collect(),
+            devices: facts.asked().map(|device| device.name.clone()).collect(),
             sysroot: self.sysroot.clone(),
             kernel: facts.kernel.release.value().cloned(),
         };
         let exit = self.verdict(&report);
-        match self.form() {
-            print::Form::Json => {
-                output::json(&Envelope::new("check", settings, report, warnings))?;
-            }
-            print::Form::Table => {
-                warnings.iter().for_each(output::warning);
-                output::text(&print::table(&report, goal, self.all))?;
-            }
-        }
+        self.print(settings, report, warnings)?;
         Ok(exit)
     }
 
-    fn form(&self) -> print::Form {
-        if self.json { print::Form::Json } else { self.format.unwrap_or(print::Form::Table) }
+    fn print(
+        &self,
+        settings: Settings,
+        report: Report,
+        warnings: Vec<Warning>,
+    ) -> anyhow::Result<()> {
+        let form = self.form();
+        if form == Form::Json {
+            return output::json(&Envelope::new("check", settings, report, warnings));
+        }
+        warnings.iter().for_each(output::warning);
+        let goal = settings.goal;
+        match form {
+            Form::Json | Form::Table => output::text(&table::render(&report, goal, self.all)),
+            Form::Jsonl => output::text(&lines::render(&report, &settings)?),
+            Form::Md => output::text(&markdown::render(&report, goal, settings.kernel.as_deref())),
+            Form::Junit => {
+                let limit = self.fail_on.map_or(Severity::Warn, Severity::from);
+                output::text(&junit::render(&report, limit))
+            }
+            Form::Sarif => output::json(&sarif::log(&report)),
+        }
+    }
+
+    /// The suppressions of the file that was named, or of the host's own file where there is one.
+    ///
+    /// A captured tree is another host: this host's file does not count for it.
+    fn suppressions(&self) -> Result<Vec<Suppression>, Failure> {
+        let path = match &self.config {
+            Some(path) => path.clone(),
+            None if self.sysroot.is_none() && Path::new(CONFIG).exists() => PathBuf::from(CONFIG),
+            None => return Ok(Vec::new()),
+        };
+        let text = std::fs::read_to_string(&path)
+            .with_context(|| format!("read {}", path.display()))
+            .map_err(Failure::usage_of)?;
+        let read = suppress::parse(&text).with_context(|| path.display().to_string());
+        read.map_err(|error| {
+            Failure::usage_of(error).hint(
+                "each [[suppress]] has id, reason, until = \"YYYY-MM-DD\", and may have device",
+            )
+        })
+    }
+
+    fn form(&self) -> Form {
+        if self.json { Form::Json } else { self.format.unwrap_or(Form::Table) }
     }
 
     /// The map of queues or the landing of a flow, when one of them was asked for.
@@ -144,7 +199,11 @@ impl CheckCommand {
         if !self.way.queues && self.way.flow.is_none() {
             return None;
         }
-        let json = self.form() == print::Form::Json;
+        if !matches!(self.form(), Form::Table | Form::Json) {
+            let what = "--format: --queues and --flow print table or json";
+            return Some(Err(Failure::usage(what)));
+        }
+        let json = self.form() == Form::Json;
         let interval = self.way.interval.map(Nanos::as_duration);
         if interval.is_some_and(|interval| interval.is_zero()) {
             return Some(Err(Failure::usage("--interval 0: a time above zero is needed")));
@@ -157,11 +216,7 @@ impl CheckCommand {
     }
 
     fn verdict(&self, report: &Report) -> Exit {
-        let limit = match self.fail_on {
-            Some(FailOn::Warn) => Severity::Warn,
-            Some(FailOn::Fail) => Severity::Fail,
-            None => return Exit::Done,
-        };
+        let Some(limit) = self.fail_on.map(Severity::from) else { return Exit::Done };
         if report.worst().is_some_and(|worst| worst >= limit) { Exit::Negative } else { Exit::Done }
     }
 
@@ -169,7 +224,7 @@ impl CheckCommand {
     fn known_devices(&self, facts: &HostFacts) -> Result<(), Failure> {
         let missing = self.dev.iter().find(|name| facts.device(name).is_none());
         let Some(name) = missing else { return Ok(()) };
-        let all = facts.device_names();
+        let all: Vec<&str> = facts.devices.iter().map(|device| device.name.as_str()).collect();
         Err(Failure::usage(format!("--dev {name}: no such network device here"))
             .hint(format!("devices here: {}", all.join(", "))))
     }

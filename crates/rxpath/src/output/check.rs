@@ -1,12 +1,10 @@
-//! What `rxpath check` prints.
+//! What `rxpath check` prints, in each of its forms.
 
-use rxpath_tune::check::Note;
-use rxpath_tune::{Finding, Goal, Report, Severity};
-
-use super::color::{Paint, Stream, paint};
-
-/// Findings that are shown before the rest is only counted.
-const FIRST: usize = 5;
+pub mod junit;
+pub mod lines;
+pub mod markdown;
+pub mod sarif;
+pub mod table;
 
 /// The form of the result on stdout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -15,95 +13,12 @@ pub enum Form {
     Table,
     /// One JSON object
     Json,
-}
-
-/// Text for people: the first findings, then what else there is.
-pub fn table(report: &Report, goal: Option<Goal>, all: bool) -> String {
-    let mut out = String::new();
-    let shown = if all { report.findings.len() } else { FIRST };
-    for finding in report.findings.iter().take(shown) {
-        out += &one(finding);
-        out.push('\n');
-    }
-    if report.findings.is_empty() {
-        let what = goal.map_or_else(String::new, |goal| format!(" for {goal}"));
-        out += &format!("Nothing to change{what}.\n\n");
-    }
-    for note in &report.cautions {
-        let head = paint(Paint::Yellow, Stream::Out, "caution");
-        out += &format!("{head} {}: {}\n", place(note), note.text);
-    }
-    if !report.cautions.is_empty() {
-        out.push('\n');
-    }
-    if all {
-        out += &section("As it should be", &report.fine);
-        out += &section("Recorded, no judgement", &report.records);
-        out += &section("Not to be seen from here", &report.unseen);
-        out += &section("Suppressed by the configuration", &report.suppressed);
-        out += &section("Does not apply here", &report.silent);
-    }
-    out + &last_line(report, goal, all)
-}
-
-fn one(finding: &Finding) -> String {
-    let colour = match finding.severity {
-        Severity::Fail => Paint::Red,
-        Severity::Warn => Paint::Yellow,
-        Severity::Info => Paint::Dim,
-    };
-    let head = paint(colour, Stream::Out, finding.severity.as_str());
-    let name = paint(Paint::Bold, Stream::Out, &finding.id);
-    let device = finding.device.as_ref().map_or_else(String::new, |dev| format!(" ({dev})"));
-    let mut text = format!(
-        "{head} {name}{device}\n  observed: {}\n  expected: {}\n  why:      {}\n  effect:   {}\n",
-        finding.observed, finding.expected, finding.why, finding.effect
-    );
-    for change in &finding.changes {
-        text += &format!("  change:   {change}\n");
-    }
-    if let Some(advice) = &finding.advice {
-        text += &format!("  advice:   {advice}\n");
-    }
-    text + &format!("  more:     {}\n", finding.more)
-}
-
-fn place(note: &Note) -> String {
-    note.device.as_ref().map_or_else(|| note.id.clone(), |dev| format!("{} ({dev})", note.id))
-}
-
-fn section(title: &str, notes: &[Note]) -> String {
-    if notes.is_empty() {
-        return String::new();
-    }
-    let lines = notes.iter().map(|note| format!("  {}: {}\n", place(note), note.text));
-    format!("{}\n{}\n", paint(Paint::Bold, Stream::Out, title), lines.collect::<String>())
-}
-
-fn last_line(report: &Report, goal: Option<Goal>, all: bool) -> String {
-    let count = |severity| report.findings.iter().filter(|one| one.severity == severity).count();
-    let mut line = format!(
-        "{} rules: {} fail, {} warn, {} info; {} fine, {} recorded",
-        report.rules_count,
-        count(Severity::Fail),
-        count(Severity::Warn),
-        count(Severity::Info),
-        report.fine.len(),
-        report.records.len(),
-    );
-    if !report.unseen.is_empty() {
-        line += &format!("; {} answers need more privilege", report.unseen.len());
-    }
-    if !report.suppressed.is_empty() {
-        line += &format!("; {} suppressed", report.suppressed.len());
-    }
-    line.push('\n');
-    let hidden = report.findings.len().saturating_sub(FIRST);
-    if !all && hidden > 0 {
-        line += &format!("{hidden} more findings: rxpath check --all\n");
-    }
-    if goal.is_none() {
-        line += "Only what is wrong for any goal was judged: --goal latency|throughput|fairness|benchmark\n";
-    }
-    line
+    /// One JSON object a line: settings, each answer, the counts
+    Jsonl,
+    /// Markdown, for a ticket
+    Md,
+    /// JUnit XML, a test case for each rule, for a build server
+    Junit,
+    /// SARIF 2.1.0, for programs that collect findings
+    Sarif,
 }

@@ -1,63 +1,212 @@
-//! How large receive buffers may get, held against this kernel's own default.
+//! How large receive buffers may get and what they lost, held against this kernel's own defaults.
 
-use crate::check::Ask;
-use crate::facts::Known;
-use crate::finding::Found;
-use crate::knob::{Knob, Set};
-use crate::rule::{
-    Answer, Area, Check, Checked, Effect, Goal, Kind, Magnitude, Rule, Severity, Text, Weight,
-};
+use crate::prelude::*;
 
-/// The largest buffer that a program may ask for before 6.17: `SK_RMEM_MAX`, 256 packets of 256 bytes with
-/// their truesize (include/net/sock.h) on 64-bit.
-const OLD_MAX_BYTES: i64 = 212_992;
+const SYSCTL: &str = "kernel: Documentation/admin-guide/sysctl/net.rst";
+const IP_SYSCTL: &str = "kernel: Documentation/networking/ip-sysctl.rst";
+const FILE: &str = "/etc/sysctl.d/";
 
-/// What QUIC implementations ask for (quic-go: 7 MiB; net/core doubles it for the overhead itself).
+/// `SK_RMEM_MAX` (include/net/sock.h): 256 packets of 256 bytes with their truesize, on 64-bit. The default of
+/// rmem_default, and of rmem_max up to kernels that have 4 MiB (read on 6.18).
+const OLD_DEFAULT_BYTES: i64 = 212_992;
+
+/// What QUIC implementations ask for: quic-go's wiki, UDP Buffer Sizes.
 const WANTED_BYTES: i64 = 7_500_000;
 
 /// Rules of this file.
-pub const RULES: &[Rule] = &[Rule {
-    id: "rmem-max",
-    area: Area::Sockets,
-    kind: Kind::Judge,
-    what: "May a program get a receive buffer that holds a burst?",
-    applies: "every host; the limit binds SO_RCVBUF of UDP and raw sockets, and TCP sockets that set it themselves",
-    weight: Weight::by_goal()
-        .when(Goal::Throughput, Severity::Info)
-        .when(Goal::Benchmark, Severity::Info),
-    effect: Effect::Figure {
-        size: Magnitude::Multiple,
-        text: "about twice the transfer rate of a QUIC stack after doubling its receive buffer",
-        source: "quic-go issue 2255",
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "socket-rcvbuf-actual",
+        area: Area::Sockets,
+        kind: Kind::Judge,
+        what: "Do UDP sockets lose datagrams because their buffer is full?",
+        applies: "hosts whose UDP counters can be read and have received datagrams",
+        weight: Weight::always(Warn),
+        effect: Effect::Follows {
+            size: Loss,
+            text: "each of them is a datagram that a program never got",
+        },
+        check: Check::Host(lost),
+        text: Text {
+            why: "A datagram that finds its socket's buffer full is dropped. The program cannot see it, unless it \
+                  asks.",
+            mechanism: "__udp_enqueue_schedule_skb (net/ipv4/udp.c) against sk_rcvbuf, which counts truesize: a \
+                        small datagram takes several times its payload. Udp.RcvbufErrors counts.",
+            not_when: "the reader is too slow for good: a larger buffer only delays the loss",
+            side_effects: "a longer queue is a longer wait",
+            set_now: "more receiving threads or larger reads in the program; SO_RCVBUF with net.core.rmem_max",
+            persist: "the application's configuration",
+            undo: NOTHING_CHANGED,
+            verify: "nstat -az UdpRcvbufErrors, twice; ss -uamn: d of the socket",
+            since: "2.6; the drops of a socket 2.6.27",
+            sources: &[
+                "kernel: net/ipv4/udp.c __udp_enqueue_schedule_skb",
+                "kernel: Documentation/networking/snmp_counter.rst",
+            ],
+        },
     },
-    check: Check::Host(max),
-    text: Text {
-        why: "A UDP socket loses every datagram that comes while its buffer is full. Programs that know it ask \
-              for more and are cut down to this limit without an error.",
-        mechanism: "sock_setsockopt (net/core/sock.c) takes the smaller of the asked size and \
-                    sysctl_rmem_max, and doubles it: the buffer counts truesize, the packet with its bookkeeping.",
-        not_when: "latency: a longer queue is a longer wait; TCP does not need it, its buffer grows up to \
-                   tcp_rmem[2] by itself when the program does not set SO_RCVBUF",
-        side_effects: "any program may then pin as much kernel memory for each socket",
-        set_now: "sysctl -w net.core.rmem_max=7500000",
-        persist: "/etc/sysctl.d/: net.core.rmem_max = 7500000",
-        undo: "write the value read before",
-        verify: "ss -uamn: rb of the socket is twice what the program asked for; `d` (drops) stands still",
-        since: "2.2; the default is 4 MiB since 6.17",
-        sources: &[
-            "kernel: net/core/sock.c sk_setsockopt SO_RCVBUF",
-            "https://github.com/quic-go/quic-go/issues/2255",
-        ],
+    Rule {
+        id: "rmem-max",
+        area: Area::Sockets,
+        kind: Kind::Judge,
+        what: "May a program get a receive buffer that holds a burst?",
+        applies: "every host; it bounds SO_RCVBUF of UDP and raw sockets, and of TCP sockets that set it themselves",
+        weight: Weight::by_goal().when(Throughput, Info).when(Benchmark, Info),
+        effect: Effect::Figure {
+            size: Multiple,
+            text: "about twice the transfer rate of a QUIC stack after doubling its receive buffer",
+            source: "quic-go issue 2255",
+        },
+        check: Check::Host(max),
+        text: Text {
+            why: "Programs that know their bursts ask for more and are cut down to this limit without an error.",
+            mechanism: "sk_setsockopt SO_RCVBUF (net/core/sock.c) takes the smaller of the asked size and rmem_max, \
+                        and doubles it for the packets' own overhead.",
+            not_when: "latency: a longer queue is a longer wait; TCP does not need it, its buffer grows up to \
+                       tcp_rmem[2] when the program sets none",
+            side_effects: "any program may then hold as much kernel memory for each socket",
+            set_now: "sysctl -w net.core.rmem_max=7500000",
+            persist: FILE,
+            undo: VALUE_BACK,
+            verify: "ss -uamn: rb of the socket is twice what the program asked for",
+            since: "2.2; 4 MiB by default on 6.18",
+            sources: &[
+                "kernel: net/core/sock.c sk_setsockopt",
+                SYSCTL,
+                "https://github.com/quic-go/quic-go/issues/2255",
+            ],
+        },
     },
-}];
+    Rule {
+        id: "rmem-default",
+        area: Area::Sockets,
+        kind: Kind::Judge,
+        what: "Is the buffer of sockets that ask for none at least the kernel's default?",
+        applies: "every host",
+        weight: Weight::always(Warn),
+        effect: Effect::Measure,
+        check: Check::Host(default),
+        text: Text {
+            why: "Every UDP socket that sets no SO_RCVBUF has this much. Something made it smaller.",
+            mechanism: "sock_init_data (net/core/sock.c) copies it into sk_rcvbuf.",
+            not_when: "thousands of sockets on little memory",
+            side_effects: "sockets made later hold more memory",
+            set_now: "sysctl -w net.core.rmem_default=212992",
+            persist: "remove the line that lowers it",
+            undo: VALUE_BACK,
+            verify: "sysctl net.core.rmem_default; sockets that exist keep theirs",
+            since: "2.2",
+            sources: &["kernel: net/core/sock.c sock_init_data", SYSCTL],
+        },
+    },
+    Rule {
+        id: "tcp-mem",
+        area: Area::Sockets,
+        kind: Kind::Judge,
+        what: "Is TCP's memory limit, in pages, one that this host can mean?",
+        applies: "every host whose memory can be read",
+        weight: Weight::always(Warn),
+        effect: Effect::Follows {
+            size: Tens,
+            text: "under pressure every window shrinks; without a limit the host runs out of memory",
+        },
+        check: Check::Host(tcp_mem),
+        text: Text {
+            why: "The unit is pages. Written in bytes the limit is thousands of times the memory, and none at all.",
+            mechanism: "tcp_enter_memory_pressure (net/ipv4/tcp.c) at the second number, no memory at the third; \
+                        tcp_init_mem sets them by the memory.",
+            not_when: "leave it to the kernel",
+            side_effects: "acts at once on all connections",
+            set_now: "sysctl -w net.ipv4.tcp_mem='...' with the three defaults, or remove the line and reboot",
+            persist: "remove the line that sets it",
+            undo: VALUE_BACK,
+            verify: "the mem column of TCP in /proc/net/sockstat against the three numbers",
+            since: "2.4",
+            sources: &[
+                IP_SYSCTL,
+                "kernel: net/ipv4/tcp.c tcp_init_mem",
+                "tuned pull request 354 (12G 16G 64G)",
+            ],
+        },
+    },
+    Rule {
+        id: "udp-mem",
+        area: Area::Sockets,
+        kind: Kind::Judge,
+        what: "Is UDP's memory limit, in pages, neither reached nor meaningless?",
+        applies: "every host whose memory can be read",
+        weight: Weight::always(Warn),
+        effect: Effect::Follows {
+            size: Loss,
+            text: "beyond the limit datagrams are dropped however empty the socket is",
+        },
+        check: Check::Host(udp_mem),
+        text: Text {
+            why: "All UDP sockets share this many pages. Beyond it datagrams are lost without any socket being full.",
+            mechanism: "__sk_mem_raise_allocated (net/core/sock.c); Udp.MemErrors counts since 5.11.",
+            not_when: "leave it to the kernel, unless MemErrors counts",
+            side_effects: "UDP may hold more memory",
+            set_now: "sysctl -w net.ipv4.udp_mem='...' (pages)",
+            persist: FILE,
+            undo: VALUE_BACK,
+            verify: "nstat -az UdpMemErrors; the mem column of UDP in /proc/net/sockstat",
+            since: "2.6.25",
+            sources: &[IP_SYSCTL, "kernel: net/ipv4/udp.c udp_init"],
+        },
+    },
+    Rule {
+        id: "udp-rmem-min",
+        area: Area::Sockets,
+        kind: Kind::Record,
+        what: "How much may a UDP socket hold while UDP's memory is short?",
+        applies: "every host",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(udp_min),
+        text: Text {
+            why: "Below it a socket takes no part in the pressure on all.",
+            mechanism: "net.ipv4.udp_rmem_min: __sk_mem_raise_allocated lets sockets below it allocate.",
+            not_when: "leave it",
+            side_effects: "memory above udp_mem",
+            set_now: "sysctl -w net.ipv4.udp_rmem_min=4096",
+            persist: FILE,
+            undo: VALUE_BACK,
+            verify: "sysctl net.ipv4.udp_rmem_min",
+            since: "2.6.25",
+            sources: &[IP_SYSCTL],
+        },
+    },
+];
+
+fn lost(ask: &Ask<'_>) -> Checked {
+    let received = ask.facts.counter("Udp.InDatagrams").known()?;
+    let lost = ask.facts.counter("Udp.RcvbufErrors").known()?;
+    if lost == 0 {
+        return if received == 0 {
+            Answer::silent("no datagram came yet")
+        } else {
+            Answer::fine(format!("none of {received} datagrams"))
+        };
+    }
+    let ratio = lost as f64 / (lost + received) as f64;
+    let worst = ask.facts.worst_udp_socket();
+    let place = worst.map_or_else(String::new, |(port, drops)| {
+        format!("; the socket of port {port} alone {drops}")
+    });
+    Found::new(
+        format!("{lost} datagrams lost at full sockets ({:.3} % of what came){place}", ratio * 100.0),
+        "none, or a count that stands still",
+        "the reader was away or too slow for longer than its buffer lasts",
+    )
+    .advice("`rxpath diagnose` and `rxpath model bounds` tell which of the two; sockets that are closed take their count with them")
+    .severity(if ratio > 0.01 { Fail } else { Warn })
+    .answer()
+}
 
 fn max(ask: &Ask<'_>) -> Checked {
     let max = ask.facts.sysctl_number("net.core.rmem_max").known()?;
-    if max >= WANTED_BYTES {
+    if max >= WANTED_BYTES || max > OLD_DEFAULT_BYTES * 8 {
         return Answer::fine(format!("{max} bytes"));
-    }
-    if ask.facts.kernel.is_since(6, 17) && max > OLD_MAX_BYTES {
-        return Answer::fine(format!("{max} bytes, near this kernel's own default of 4 MiB"));
     }
     Found::new(
         format!("net.core.rmem_max is {max}"),
@@ -66,4 +215,80 @@ fn max(ask: &Ask<'_>) -> Checked {
     )
     .change(Set::new(Knob::sysctl("net.core.rmem_max"), WANTED_BYTES as u64))
     .answer()
+}
+
+fn default(ask: &Ask<'_>) -> Checked {
+    let now = ask.facts.sysctl_number("net.core.rmem_default").known()?;
+    if now >= OLD_DEFAULT_BYTES {
+        return Answer::fine(format!("{now} bytes"));
+    }
+    Found::new(
+        format!("net.core.rmem_default is {now}"),
+        format!("{OLD_DEFAULT_BYTES} or more, the kernel's own default"),
+        "every socket that asks for no buffer of its own gets this little",
+    )
+    .change(Set::new(Knob::sysctl("net.core.rmem_default"), OLD_DEFAULT_BYTES as u64))
+    .answer()
+}
+
+/// Pages of 4 KiB in the whole memory; larger pages make them fewer, and the limit looser.
+fn memory_pages(ask: &Ask<'_>) -> Result<i64, Gap> {
+    Ok((ask.facts.memory_bytes().known()? / 4096) as i64)
+}
+
+fn tcp_mem(ask: &Ask<'_>) -> Checked {
+    let limits = ask.facts.sysctl_numbers("net.ipv4.tcp_mem").known()?;
+    let max = (limits.get(2).copied(), "the third limit").known()?;
+    let pages = memory_pages(ask)?;
+    if max > pages {
+        return Found::new(
+            format!("net.ipv4.tcp_mem ends at {max} pages, the host has {pages}"),
+            "less than the memory: it counts pages, not bytes",
+            "there is no limit in effect",
+        )
+        .advice("remove the line that sets it: the kernel's own limits follow the memory")
+        .answer();
+    }
+    // tcp_init_mem: 12.5 % of the memory is the largest default.
+    if max * 64 < pages {
+        return Found::new(
+            format!("net.ipv4.tcp_mem ends at {max} pages, the host has {pages}"),
+            "about an eighth of the memory, the kernel's own limit",
+            "all windows shrink when TCP holds this little",
+        )
+        .advice("remove the line that sets it")
+        .answer();
+    }
+    Answer::fine(format!("{max} of {pages} pages"))
+}
+
+fn udp_mem(ask: &Ask<'_>) -> Checked {
+    let limits = ask.facts.sysctl_numbers("net.ipv4.udp_mem").known()?;
+    let max = (limits.get(2).copied(), "the third limit").known()?;
+    let pages = memory_pages(ask)?;
+    let refused = ask.facts.counter("Udp.MemErrors").value().copied().unwrap_or(0);
+    if refused > 0 {
+        return Found::new(
+            format!("{refused} datagrams found UDP's memory used up; udp_mem ends at {max} pages"),
+            "none, or a count that stands still",
+            "all UDP sockets share this limit",
+        )
+        .advice("fewer or smaller buffers, or a higher third number of net.ipv4.udp_mem")
+        .answer();
+    }
+    if max > pages {
+        return Found::new(
+            format!("net.ipv4.udp_mem ends at {max} pages, the host has {pages}"),
+            "less than the memory: it counts pages, not bytes",
+            "there is no limit in effect",
+        )
+        .advice("remove the line that sets it: the kernel's own limits follow the memory")
+        .size(Unmeasured)
+        .answer();
+    }
+    Answer::fine(format!("{max} of {pages} pages, none refused"))
+}
+
+fn udp_min(ask: &Ask<'_>) -> Checked {
+    Answer::recorded(format!("{} bytes", ask.facts.sysctl_number("net.ipv4.udp_rmem_min").known()?))
 }

@@ -1,0 +1,30 @@
+//! What every file of rules needs.
+
+pub use crate::check::Ask;
+pub use crate::facts::{Device, Known};
+pub use crate::finding::Found;
+pub use crate::knob::{Knob, Set};
+pub use crate::rule::Goal::{Benchmark, Fairness, Latency, Throughput};
+pub use crate::rule::Magnitude::{Loss, Multiple, Percents, Tens, Unmeasured};
+pub use crate::rule::Severity::{Fail, Info, Warn};
+pub use crate::rule::{Answer, Area, Check, Checked, Effect, Gap, Kind, Rule, Text, Weight};
+
+/// The undo of a knob that is one value.
+pub const VALUE_BACK: &str = "write back the value that was read before; a plan's journal holds it";
+
+/// The undo of what nothing changes.
+pub const NOTHING_CHANGED: &str = "nothing to undo: this is read and never changed";
+
+/// The set line of what is only recorded.
+pub const NO_SETTING: &str = "no setting: recorded so that two results can be compared";
+
+/// Answers for devices that are no hardware or carry nothing: the usual reason to stay silent.
+pub fn quiet(device: &Device) -> Option<Checked> {
+    if !device.is_nic() {
+        Some(Answer::silent("no hardware behind this device"))
+    } else if !device.is_up() {
+        Some(Answer::silent("the device is down"))
+    } else {
+        None
+    }
+}

@@ -1,0 +1,4 @@
+//! Netfilter and other hooks on the path.
+
+pub mod netfilter;
+pub mod taps;

@@ -1,0 +1,235 @@
+//! Firewall and connection tracking. Rules here never propose to remove a firewall: they report.
+
+use crate::prelude::*;
+
+const CONNTRACK: &str = "kernel: Documentation/networking/nf_conntrack-sysctl.rst";
+const DROP: &str = "Cloudflare, How to drop 10 million packets per second, 2018";
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "conntrack-active",
+        area: Area::Hooks,
+        kind: Kind::Judge,
+        what: "Is every flow tracked while packets should be fast?",
+        applies: "hosts with connection tracking loaded",
+        weight: Weight::by_goal().when(Throughput, Info).when(Latency, Info).when(Benchmark, Warn),
+        effect: Effect::Measure,
+        check: Check::Host(active),
+        text: Text {
+            why: "Each packet is looked up in the table of connections, and each new flow adds an entry.",
+            mechanism: "nf_conntrack_in (net/netfilter/nf_conntrack_core.c) at PREROUTING; a NOTRACK rule in the \
+                        raw table goes before it.",
+            not_when: "stateful rules or address translation need it: that is most firewalls",
+            side_effects: "stateful rules no longer match the flows that are exempt: a matter of security",
+            set_now: "an exemption for the flow that is measured: iptables -t raw -I PREROUTING -p udp --dport PORT \
+                      -j NOTRACK (a rule of yours, never made by this program)",
+            persist: "the firewall's own configuration",
+            undo: "delete that rule",
+            verify: "/proc/sys/net/netfilter/nf_conntrack_count stands still under the test's traffic",
+            since: "2.4",
+            sources: &[CONNTRACK, "https://blog.cloudflare.com/how-to-drop-10-million-packets/"],
+        },
+    },
+    Rule {
+        id: "conntrack-sizing",
+        area: Area::Hooks,
+        kind: Kind::Judge,
+        what: "Has the table of connections room?",
+        applies: "hosts with connection tracking loaded",
+        weight: Weight::always(Warn),
+        effect: Effect::Follows {
+            size: Loss,
+            text: "a full table drops the first packet of each new flow",
+        },
+        check: Check::Host(sizing),
+        text: Text {
+            why: "When the table is full new flows are dropped. When it has few buckets each lookup is a long walk.",
+            mechanism: "__nf_conntrack_alloc (net/netfilter/nf_conntrack_core.c): early_drop, then `table full, \
+                        dropping packet`.",
+            not_when: "a flood fills it: exempt the port from tracking instead",
+            side_effects: "some hundred bytes for each entry",
+            set_now: "sysctl -w net.netfilter.nf_conntrack_max=N; echo N > /sys/module/nf_conntrack/parameters/hashsize",
+            persist: "/etc/sysctl.d/, and options nf_conntrack hashsize=N in /etc/modprobe.d/",
+            undo: VALUE_BACK,
+            verify: "count against max; the drop and early_drop columns of /proc/net/stat/nf_conntrack",
+            since: "2.6",
+            sources: &[CONNTRACK, "kernel: net/netfilter/nf_conntrack_core.c early_drop"],
+        },
+    },
+    Rule {
+        id: "iptables-legacy-chains",
+        area: Area::Hooks,
+        kind: Kind::Judge,
+        what: "Do rules of the old iptables run beside those of nftables?",
+        applies: "hosts whose tables of the old iptables can be listed",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(legacy),
+        text: Text {
+            why: "Both are walked for each packet, rule by rule, and each tool shows its own half only.",
+            mechanism: "ipt_do_table (net/ipv4/netfilter/ip_tables.c) and nft_do_chain both hang on the same hooks.",
+            not_when: "one of the two is what the host uses, and the other holds no rules",
+            side_effects: "a matter of security: this program only reports",
+            set_now: "iptables-legacy-save | iptables-nft-restore, checked by hand; then empty the old tables",
+            persist: "the firewall's own configuration",
+            undo: "iptables-legacy-restore of what was saved",
+            verify: "cat /proc/net/ip_tables_names is empty, or nft list ruleset is",
+            since: "2.4; nftables 3.13",
+            sources: &["kernel: net/ipv4/netfilter/ip_tables.c ipt_do_table"],
+        },
+    },
+    Rule {
+        id: "ebtables-bridge-nf",
+        area: Area::Hooks,
+        kind: Kind::Judge,
+        what: "Do bridged frames pass the IP firewall too (br_netfilter)?",
+        applies: "hosts with br_netfilter loaded",
+        weight: Weight::by_goal().when(Throughput, Warn).when(Latency, Info).when(Benchmark, Warn),
+        effect: Effect::Measure,
+        check: Check::Host(bridge),
+        text: Text {
+            why: "Frames between two ports of a bridge are then walked through iptables and tracked as if they \
+                  were routed.",
+            mechanism: "br_nf_pre_routing (net/bridge/br_netfilter_hooks.c).",
+            not_when: "Docker or Kubernetes: their policies rest on it",
+            side_effects: "rules that filter bridged traffic stop matching: a matter of security",
+            set_now: "sysctl -w net.bridge.bridge-nf-call-iptables=0 (only where no container runtime needs it)",
+            persist: "/etc/sysctl.d/",
+            undo: VALUE_BACK,
+            verify: "sysctl net.bridge",
+            since: "2.6; a module of its own 3.18",
+            sources: &["kernel: net/bridge/br_netfilter_hooks.c br_nf_pre_routing"],
+        },
+    },
+    Rule {
+        id: "nf-hooks",
+        area: Area::Hooks,
+        kind: Kind::Record,
+        what: "Which functions hang on the receive hooks of netfilter?",
+        applies: "kernels that tell (nfnetlink hooks), read with CAP_NET_ADMIN",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(hooks),
+        text: Text {
+            why: "Each is called for each packet, before any socket sees it.",
+            mechanism: "nf_hook_slow (net/netfilter/core.c) walks the functions of PREROUTING and INPUT in order \
+                        of their priority.",
+            not_when: "never removed for speed alone: they are the firewall",
+            side_effects: "a matter of security: this program only reports",
+            set_now: NO_SETTING,
+            persist: "the firewall's own configuration",
+            undo: NOTHING_CHANGED,
+            verify: "nft list hooks",
+            since: "5.14 with CONFIG_NETFILTER_NETLINK_HOOK",
+            sources: &["kernel: net/netfilter/nfnetlink_hook.c", DROP],
+        },
+    },
+];
+
+const COUNT: &str = "net.netfilter.nf_conntrack_count";
+const MAX: &str = "net.netfilter.nf_conntrack_max";
+
+fn active(ask: &Ask<'_>) -> Checked {
+    let count = ask.facts.sysctl_number(COUNT).known()?;
+    if count == 0 {
+        return Answer::fine("loaded, and tracks nothing");
+    }
+    Found::new(
+        format!("{count} flows are tracked"),
+        "an exemption for the flows that are to be fast or measured, where no rule needs their state",
+        "each packet is looked up before it gets to a socket",
+    )
+    .advice("a rule of your own before tracking; firewall rules are never changed by this program")
+    .answer()
+}
+
+fn sizing(ask: &Ask<'_>) -> Checked {
+    let count = ask.facts.sysctl_number(COUNT).known()?;
+    let max = ask.facts.sysctl_number(MAX).known()?;
+    let buckets = ask.facts.number("/sys/module/nf_conntrack/parameters/hashsize").value().copied();
+    if max > 0 && count * 10 >= max * 9 {
+        return Found::new(
+            format!("{count} of at most {max} entries"),
+            "less than nine tenths of the limit",
+            "new flows are dropped when it is full",
+        )
+        .change(Set::new(Knob::sysctl(MAX), max as u64 * 2))
+        .severity(Fail)
+        .answer();
+    }
+    // The kernel's own ratio of entries to buckets is 1 since 5.15, and was 4 before.
+    if let Some(buckets) = buckets.filter(|buckets| *buckets > 0 && max > 8 * buckets) {
+        return Found::new(
+            format!("at most {max} entries in {buckets} buckets"),
+            "at most 4 entries for a bucket",
+            "each lookup walks a chain",
+        )
+        .change(Set::new(
+            Knob::attribute("/sys/module/nf_conntrack/parameters/hashsize"),
+            max as u64 / 4,
+        ))
+        .size(Unmeasured)
+        .answer();
+    }
+    Answer::fine(format!("{count} of at most {max} entries"))
+}
+
+fn legacy(ask: &Ask<'_>) -> Checked {
+    let tables = ask.facts.text("/proc/net/ip_tables_names").known()?;
+    let tables: Vec<&str> = tables.split_whitespace().collect();
+    if tables.is_empty() {
+        return Answer::fine("no table of the old iptables");
+    }
+    if !ask.facts.exists("/sys/module/nf_tables") {
+        return Answer::fine(format!("the old iptables alone: {}", tables.join(", ")));
+    }
+    Found::new(
+        format!("tables of the old iptables ({}) beside nf_tables", tables.join(", ")),
+        "one of the two",
+        "packets walk both, and each tool shows its own half",
+    )
+    .advice("compare iptables-legacy-save with nft list ruleset; firewall rules are never changed by this program")
+    .answer()
+}
+
+fn bridge(ask: &Ask<'_>) -> Checked {
+    let keys = ["bridge-nf-call-iptables", "bridge-nf-call-ip6tables", "bridge-nf-call-arptables"];
+    let mut on = Vec::new();
+    for key in keys {
+        let key = format!("net.bridge.{key}");
+        if ask.facts.sysctl_number(&key).known()? != 0 {
+            on.push(key);
+        }
+    }
+    if on.is_empty() {
+        return Answer::fine("bridged frames pass no IP firewall");
+    }
+    if (&ask.facts.processes)
+        .known()?
+        .all
+        .iter()
+        .any(|(_, name)| ["dockerd", "kubelet", "containerd", "libvirtd"].contains(&name.as_str()))
+    {
+        return Answer::silent("on, and a container runtime that may rest on it runs here");
+    }
+    Found::new(
+        format!("{} on", on.join(", ")),
+        "0, where no container runtime or policy needs it",
+        "each bridged frame walks the IP firewall",
+    )
+    .changes(on.into_iter().map(|key| Set::new(Knob::sysctl(key), 0)))
+    .answer()
+}
+
+fn hooks(ask: &Ask<'_>) -> Checked {
+    let hooks = (&ask.facts.answers.netfilter_hooks).known()?;
+    let names: Vec<String> = hooks
+        .iter()
+        .map(|hook| {
+            let what = hook.chain.as_ref().or(hook.function.as_ref());
+            format!("{} {}", hook.hook, what.map_or("unnamed", String::as_str))
+        })
+        .collect();
+    Answer::recorded(if names.is_empty() { "none".into() } else { names.join(", ") })
+}

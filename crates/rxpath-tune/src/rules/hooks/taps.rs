@@ -1,0 +1,400 @@
+//! Everything else that sees packets before their socket: taps, XDP, tc, routing checks, BPF.
+
+use rxpath_host::netlink::XdpMode;
+
+use crate::prelude::*;
+
+const SECURITY: &str = "may be part of the host's protection: this program only reports";
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "packet-taps",
+        area: Area::Hooks,
+        kind: Kind::Judge,
+        what: "Do packet sockets look at every packet?",
+        applies: "hosts whose packet sockets can be listed",
+        weight: Weight::by_goal().when(Latency, Info).when(Benchmark, Warn).when(Throughput, Info),
+        effect: Effect::Measure,
+        check: Check::Host(taps),
+        text: Text {
+            why: "tcpdump, DHCP clients and lldpd hold sockets that are offered every packet: a filter run for \
+                  each, a clone for what matches.",
+            mechanism: "deliver_skb to ptype_all and ptype_base (net/core/dev.c __netif_receive_skb_core); \
+                        tpacket_rcv and packet_rcv (net/packet/af_packet.c).",
+            not_when: "they are needed: a DHCP lease is not renewed without them",
+            side_effects: "stopping a DHCP client loses the address when the lease ends",
+            set_now: "stop the program for the measurement: ss -0 -p names it",
+            persist: "systemctl disable, or a static address",
+            undo: "start the program again",
+            verify: "/proc/net/packet has no lines but its head",
+            since: "2.2",
+            sources: &[
+                "kernel: net/core/dev.c __netif_receive_skb_core",
+                "kernel: net/packet/af_packet.c packet_rcv",
+            ],
+        },
+    },
+    Rule {
+        id: "xdp-attached",
+        area: Area::Hooks,
+        kind: Kind::Judge,
+        what: "Does an XDP program run in the slow, generic way?",
+        applies: "devices that are up and have an XDP program",
+        weight: Weight::always(Info).when(Benchmark, Warn).when(Throughput, Warn),
+        effect: Effect::Measure,
+        check: Check::Device(xdp),
+        text: Text {
+            why: "Generic XDP runs after the packet was allocated, and copies packets that are not linear: the \
+                  cost without the gain. Native XDP turns LRO off and bounds the MTU.",
+            mechanism: "do_xdp_generic (net/core/dev.c) against ndo_bpf of the driver; IFLA_XDP_ATTACHED tells.",
+            not_when: "it is a firewall or load balancer",
+            side_effects: SECURITY,
+            set_now: "attach it in native mode, where the driver has it: ip link set DEV xdpdrv obj FILE",
+            persist: "the program that attaches it",
+            undo: "attach it in the mode that it had",
+            verify: "ip link show DEV: xdp or xdpgeneric",
+            since: "4.8; generic 4.12",
+            sources: &[
+                "kernel: net/core/dev.c do_xdp_generic",
+                "kernel: include/uapi/linux/if_link.h IFLA_XDP_ATTACHED",
+            ],
+        },
+    },
+    Rule {
+        id: "tc-ingress",
+        area: Area::Hooks,
+        kind: Kind::Record,
+        what: "Do traffic-control filters look at received packets?",
+        applies: "devices whose queueing disciplines can be listed",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Device(tc),
+        text: Text {
+            why: "Filters of an ingress or clsact qdisc run for each packet before the stack. They usually belong \
+                  to a container network.",
+            mechanism: "sch_handle_ingress (net/core/dev.c), tcx_run since 6.6.",
+            not_when: "a container network or a shaper made them",
+            side_effects: SECURITY,
+            set_now: NO_SETTING,
+            persist: "the program that attaches them",
+            undo: NOTHING_CHANGED,
+            verify: "tc qdisc show dev DEV; tc filter show dev DEV ingress",
+            since: "2.6; clsact 4.5, tcx 6.6",
+            sources: &["kernel: net/core/dev.c sch_handle_ingress"],
+        },
+    },
+    Rule {
+        id: "rx-handler",
+        area: Area::Hooks,
+        kind: Kind::Record,
+        what: "Do packets pass a bridge, bond or macvlan first?",
+        applies: "devices that are up",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Device(handler),
+        text: Text {
+            why: "One more device on the way is one more walk, and its own settings.",
+            mechanism: "rx_handler of the device (net/core/dev.c __netif_receive_skb_core): bridge, bonding, team, \
+                        macvlan, ipvlan.",
+            not_when: "the network is built so",
+            side_effects: "none: this is recorded",
+            set_now: NO_SETTING,
+            persist: "the network's configuration",
+            undo: NOTHING_CHANGED,
+            verify: "ip -d link show DEV: master",
+            since: "2.6.36",
+            sources: &["kernel: net/core/dev.c netdev_rx_handler_register"],
+        },
+    },
+    Rule {
+        id: "socket-bpf-lsm",
+        area: Area::Hooks,
+        kind: Kind::Record,
+        what: "Which security modules and BPF hooks see each packet of a socket?",
+        applies: "hosts that list their security modules",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(lsm),
+        text: Text {
+            why: "security_sock_rcv_skb runs for each packet that gets to a socket, system calls of the program \
+                  pass its seccomp filter.",
+            mechanism: "sk_filter_trim_cap (net/core/filter.c): cgroup BPF of ingress, then the security modules.",
+            not_when: "never removed for speed alone",
+            side_effects: SECURITY,
+            set_now: NO_SETTING,
+            persist: "the kernel command line (lsm=)",
+            undo: NOTHING_CHANGED,
+            verify: "cat /sys/kernel/security/lsm; Seccomp in /proc/PID/status",
+            since: "2.6; the list 4.10",
+            sources: &["kernel: net/core/filter.c sk_filter_trim_cap"],
+        },
+    },
+    Rule {
+        id: "audit-rules",
+        area: Area::Hooks,
+        kind: Kind::Judge,
+        what: "Is the audit system on while system calls are measured?",
+        applies: "hosts whose processes and boot parameters can be seen",
+        weight: Weight::by_goal().when(Latency, Info).when(Benchmark, Warn),
+        effect: Effect::Measure,
+        check: Check::Host(audit),
+        text: Text {
+            why: "With one rule loaded every system call takes the slow way in and out, recvmmsg included.",
+            mechanism: "audit_syscall_entry (kernel/auditsc.c) through the slow path of the system call entry \
+                        (SYSCALL_WORK_SYSCALL_AUDIT).",
+            not_when: "the host must be audited",
+            side_effects: "a gap in the audit trail: a matter of compliance",
+            set_now: "auditctl -D (removes the rules) for a measurement, where that is allowed",
+            persist: "audit=0 on the kernel command line, or auditd disabled",
+            undo: "augenrules --load",
+            verify: "auditctl -l: No rules",
+            since: "2.6",
+            sources: &["kernel: kernel/auditsc.c __audit_syscall_entry"],
+        },
+    },
+    Rule {
+        id: "rp-filter",
+        area: Area::Hooks,
+        kind: Kind::Judge,
+        what: "Does the check of source addresses drop packets?",
+        applies: "hosts whose IP counters can be read",
+        weight: Weight::always(Info),
+        effect: Effect::Follows {
+            size: Loss,
+            text: "these packets vanish without a trace but this counter",
+        },
+        check: Check::Host(rp_filter),
+        text: Text {
+            why: "Strict mode drops packets whose answer would leave by another device, which is usual with two \
+                  uplinks.",
+            mechanism: "fib_validate_source (net/ipv4/fib_frontend.c); the larger of conf/all and conf/DEV counts.",
+            not_when: "the packets are forged: then it does its work",
+            side_effects: "loose mode lets forged sources of known networks in: a matter of security",
+            set_now: "sysctl -w net.ipv4.conf.DEV.rp_filter=2 (loose)",
+            persist: "/etc/sysctl.d/",
+            undo: VALUE_BACK,
+            verify: "nstat -az TcpExtIPReversePathFilter, twice",
+            since: "2.2; loose 2.6.31; the counter 2.6.35",
+            sources: &["kernel: Documentation/networking/ip-sysctl.rst rp_filter", "RFC 3704"],
+        },
+    },
+    Rule {
+        id: "ip-forward",
+        area: Area::Hooks,
+        kind: Kind::Judge,
+        what: "Does this host forward without being a router?",
+        applies: "every host",
+        weight: Weight::by_goal().when(Throughput, Info).when(Benchmark, Info),
+        effect: Effect::Measure,
+        check: Check::Host(forward),
+        text: Text {
+            why: "Forwarding turns LRO off on every device, and packets for others are routed instead of dropped.",
+            mechanism: "devinet_sysctl_forward (net/ipv4/devinet.c) calls dev_disable_lro for each device.",
+            not_when: "a router, or a host with containers or virtual machines",
+            side_effects: "containers and virtual machines lose their network",
+            set_now: "sysctl -w net.ipv4.ip_forward=0",
+            persist: "/etc/sysctl.d/",
+            undo: "write 1 back; several other sysctls of each device change with it",
+            verify: "sysctl net.ipv4.ip_forward",
+            since: "2.2",
+            sources: &[
+                "kernel: Documentation/networking/ip-sysctl.rst ip_forward",
+                "kernel: net/ipv4/devinet.c",
+            ],
+        },
+    },
+    Rule {
+        id: "bpf-jit",
+        area: Area::Hooks,
+        kind: Kind::Judge,
+        what: "Are BPF programs compiled, not interpreted?",
+        applies: "kernels that tell (root reads it)",
+        weight: Weight::always(Warn),
+        effect: Effect::Follows {
+            size: Multiple,
+            text: "an interpreted filter runs an instruction in several of the machine's",
+        },
+        check: Check::Host(jit),
+        text: Text {
+            why: "Socket filters, XDP, tc and cgroup programs run for each packet.",
+            mechanism: "bpf_jit_enable; bpf_prog_select_runtime (kernel/bpf/core.c) interprets when it is 0.",
+            not_when: "bpf_jit_harden is a choice of security: leave it",
+            side_effects: "acts on programs that are loaded afterwards",
+            set_now: "sysctl -w net.core.bpf_jit_enable=1",
+            persist: "/etc/sysctl.d/",
+            undo: VALUE_BACK,
+            verify: "sysctl net.core.bpf_jit_enable, as root",
+            since: "3.0; on by default since 5.6 where the architecture wants it",
+            sources: &["kernel: Documentation/admin-guide/sysctl/net.rst bpf_jit_enable"],
+        },
+    },
+];
+
+fn taps(ask: &Ask<'_>) -> Checked {
+    let text = ask.facts.text("/proc/net/packet").known()?;
+    let count = text.lines().skip(1).filter(|line| !line.trim().is_empty()).count();
+    if count == 0 {
+        return Answer::fine("no packet socket");
+    }
+    let known = [
+        "dhclient",
+        "dhcpcd",
+        "lldpd",
+        "tcpdump",
+        "dumpcap",
+        "wireshark",
+        "suricata",
+        "systemd-network",
+        "NetworkManager",
+    ];
+    let running: Vec<&str> = ask
+        .facts
+        .processes
+        .value()
+        .map_or_else(Vec::new, |all| known.into_iter().filter(|name| all.runs(name)).collect());
+    let who = if running.is_empty() {
+        String::new()
+    } else {
+        format!("; such programs here: {}", running.join(", "))
+    };
+    Found::new(
+        format!("{count} packet sockets{who}"),
+        "none during a measurement",
+        "each is offered every packet",
+    )
+    .advice("ss -0 -p names their programs")
+    .answer()
+}
+
+fn xdp(_: &Ask<'_>, device: &Device) -> Checked {
+    if !device.is_up() {
+        return Answer::silent("the device is down");
+    }
+    let programs = &(&device.nic.link).known()?.xdp_programs;
+    match programs.first().map(|program| program.mode) {
+        None => Answer::silent("no XDP program"),
+        Some(XdpMode::Generic) => Found::new(
+            "an XDP program in generic mode",
+            "native mode, where the driver has it",
+            "packets are allocated and copied first",
+        )
+        .advice("the program may be the host's firewall: it is never detached by this program")
+        .answer(),
+        Some(mode) => Answer::fine(format!("an XDP program in {mode:?} mode").to_lowercase()),
+    }
+}
+
+fn tc(ask: &Ask<'_>, device: &Device) -> Checked {
+    let all = (&ask.facts.qdiscs).known()?;
+    let own = all.get(&device.name).map_or(&[][..], Vec::as_slice);
+    let ingress: Vec<&str> = own
+        .iter()
+        .map(String::as_str)
+        .filter(|kind| ["ingress", "clsact"].contains(kind))
+        .collect();
+    Answer::recorded(if ingress.is_empty() { "none".to_owned() } else { ingress.join(", ") })
+}
+
+fn handler(ask: &Ask<'_>, device: &Device) -> Checked {
+    if !device.is_up() {
+        return Answer::silent("the device is down");
+    }
+    let above: Vec<String> =
+        ask.facts.list(&device.path("")).value().map_or_else(Vec::new, |names| {
+            names.iter().filter_map(|name| name.strip_prefix("upper_").map(str::to_owned)).collect()
+        });
+    match (device.master.value(), above.is_empty()) {
+        (Some(master), _) => Answer::recorded(format!("belongs to {master}")),
+        (None, false) => Answer::recorded(format!("below {}", above.join(", "))),
+        (None, true) => Answer::silent("no device above it"),
+    }
+}
+
+fn lsm(ask: &Ask<'_>) -> Checked {
+    Answer::recorded(ask.facts.text("/sys/kernel/security/lsm").known()?)
+}
+
+fn audit(ask: &Ask<'_>) -> Checked {
+    if ask.facts.kernel.parameter("audit") == Some("0") {
+        return Answer::fine("audit=0 on the kernel command line");
+    }
+    if !(&ask.facts.processes).known()?.runs("auditd") {
+        return Answer::silent(
+            "auditd does not run; whether the kernel has rules can be asked by root only",
+        );
+    }
+    Found::new(
+        "auditd runs",
+        "no audit rules during a measurement, where that is allowed",
+        "every system call takes the slow way",
+    )
+    .advice("auditctl -l lists the rules; they are never changed by this program")
+    .answer()
+}
+
+fn rp_filter(ask: &Ask<'_>) -> Checked {
+    let dropped = ask.facts.counter("TcpExt.IPReversePathFilter").known()?;
+    if dropped == 0 {
+        return Answer::fine("none dropped");
+    }
+    let strict: Vec<String> = ask
+        .facts
+        .devices
+        .iter()
+        .map(|device| device.name.as_str())
+        .chain(["all"])
+        .filter(|name| {
+            let key = format!("net/ipv4/conf/{name}/rp_filter");
+            ask.facts.sysctl_number(&key).value() == Some(&1)
+        })
+        .map(str::to_owned)
+        .collect();
+    Found::new(
+        format!(
+            "{dropped} packets dropped by reverse-path filtering; strict on: {}",
+            strict.join(", ")
+        ),
+        "none, or a count that stands still",
+        "their answer would leave by another device, or they are forged",
+    )
+    .advice("loose mode (2) on the device where the other uplink's packets come in")
+    .answer()
+}
+
+fn forward(ask: &Ask<'_>) -> Checked {
+    if ask.facts.sysctl_number("net.ipv4.ip_forward").known()? == 0 {
+        return Answer::fine("this host does not forward");
+    }
+    let virtual_ones = ask.facts.devices.iter().filter(|device| {
+        [
+            "veth", "docker", "br", "virbr", "cni", "tap", "vnet", "wg", "tun", "lxc", "cali",
+            "flannel", "ppp",
+        ]
+        .iter()
+        .any(|prefix| device.name.starts_with(prefix))
+    });
+    if virtual_ones.count() > 0 || ask.facts.nics().filter(|device| device.is_up()).count() > 1 {
+        return Answer::silent("forwards, and has devices to forward between");
+    }
+    Found::new(
+        "ip_forward is 1 on a host with one NIC and no virtual network",
+        "0",
+        "LRO is off on every device for nothing",
+    )
+    .change(Set::new(Knob::sysctl("net.ipv4.ip_forward"), 0))
+    .answer()
+}
+
+fn jit(ask: &Ask<'_>) -> Checked {
+    if ask.facts.sysctl_number("net.core.bpf_jit_enable").known()? > 0 {
+        return Answer::fine("on");
+    }
+    Found::new(
+        "net.core.bpf_jit_enable is 0",
+        "1",
+        "filters and programs are interpreted for each packet",
+    )
+    .change(Set::new(Knob::sysctl("net.core.bpf_jit_enable"), 1))
+    .answer()
+}

@@ -1,0 +1,218 @@
+//! Which CPU takes each queue's interrupt.
+
+use std::collections::BTreeMap;
+
+use crate::facts::Irq;
+use crate::prelude::*;
+
+const SET: &str = "echo CPU > /proc/irq/N/smp_affinity_list, one CPU for each receive interrupt";
+const PERSIST: &str =
+    "a udev rule or a oneshot unit after the device; or irqbalance with a policy script";
+const VERIFY: &str = "/proc/irq/N/effective_affinity_list after the next interrupt, and the columns of /proc/interrupts";
+const SIDE: &str = "the new CPU acts at the next interrupt; channel changes and down/up make new interrupts, so apply again";
+const DOC: &str = "kernel: Documentation/core-api/irq/irq-affinity.rst";
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "irq-affinity",
+        area: Area::Interrupts,
+        kind: Kind::Judge,
+        what: "Do the interrupts of the receive queues go to CPUs of their own?",
+        applies: "NICs that are up with two or more receive interrupts, on hosts with two or more CPUs",
+        weight: Weight::always(Warn).when(Throughput, Fail),
+        effect: Effect::Figure {
+            size: Multiple,
+            text: "one receive queue's CPU was full at 0.35 million packets/s; spread over queues 0.65 million",
+            source: "Cloudflare, How to receive a million packets per second, 2015",
+        },
+        check: Check::Device(one_cpu),
+        text: Text {
+            why: "A queue's packets are handled on the CPU that takes its interrupt. Several queues on one CPU \
+                  are no more than one queue.",
+            mechanism: "The handler calls napi_schedule on its CPU (net/core/dev.c), and net_rx_action polls \
+                        there; smp_affinity says where the interrupt may go, effective_affinity where it goes.",
+            not_when: "fewer housekeeping CPUs than queues on purpose: then lower the number of channels instead",
+            side_effects: SIDE,
+            set_now: SET,
+            persist: PERSIST,
+            undo: "write back each smp_affinity_list that was read before; irqbalance does not restore them",
+            verify: VERIFY,
+            since: "2.4; effective_affinity 4.14",
+            sources: &[DOC, "https://blog.cloudflare.com/how-to-receive-a-million-packets/"],
+        },
+    },
+    Rule {
+        id: "irq-numa-local",
+        area: Area::Interrupts,
+        kind: Kind::Judge,
+        what: "Do the interrupts go to CPUs of the NIC's own NUMA node?",
+        applies: "NICs that are up and whose node is known, on hosts with two or more nodes",
+        weight: Weight::by_goal().when(Latency, Warn).when(Throughput, Warn).when(Benchmark, Warn),
+        effect: Effect::Figure {
+            size: Tens,
+            text: "1.4 million packets/s with everything on one NUMA node, 1 million across nodes",
+            source: "Cloudflare, How to receive a million packets per second, 2015",
+        },
+        check: Check::Device(numa),
+        text: Text {
+            why: "The NIC writes packets and descriptors to memory of its node, and often into its cache. A CPU of \
+                  another node reads all of it over the link between the sockets.",
+            mechanism: "Drivers allocate rings and pages on the device's node (dev_to_node, alloc_pages_node); \
+                        DMA into the cache reaches the local socket only.",
+            not_when: "the application must run on the other node and uses most of the time there: measure both",
+            side_effects: SIDE,
+            set_now: SET,
+            persist: PERSIST,
+            undo: "write back each smp_affinity_list that was read before",
+            verify: VERIFY,
+            since: "2.6",
+            sources: &[DOC, "https://blog.cloudflare.com/how-to-receive-a-million-packets/"],
+        },
+    },
+    Rule {
+        id: "irq-affinity-hint",
+        area: Area::Interrupts,
+        kind: Kind::Judge,
+        what: "Do interrupts go where their driver suggests?",
+        applies: "NICs that are up and whose driver gives hints",
+        weight: Weight::by_goal().when(Throughput, Info),
+        effect: Effect::Measure,
+        check: Check::Device(hints),
+        text: Text {
+            why: "Drivers that know their queues suggest one CPU for each, near the device. A policy that ignores \
+                  it usually did not mean to.",
+            mechanism: "irq_set_affinity_and_hint (include/linux/interrupt.h) fills /proc/irq/N/affinity_hint; \
+                        irqbalance need not follow it.",
+            not_when: "interrupts are pinned on purpose to other CPUs",
+            side_effects: SIDE,
+            set_now: "cat /proc/irq/N/affinity_hint > /proc/irq/N/smp_affinity",
+            persist: PERSIST,
+            undo: "write back each smp_affinity_list that was read before",
+            verify: VERIFY,
+            since: "2.6.35",
+            sources: &[DOC, "kernel: include/linux/interrupt.h irq_set_affinity_and_hint"],
+        },
+    },
+];
+
+/// The receive interrupts with the CPUs that they go to: the effective ones, else the allowed ones.
+fn placed(device: &Device) -> Result<Vec<(Irq, Vec<u32>)>, Gap> {
+    let irqs = device.receiving_irqs().known()?;
+    let cpus = |irq: &Irq| {
+        let list = irq.masks.effective_cpus.value();
+        let list = list.filter(|cpus| !cpus.is_empty()).or(irq.masks.allowed_cpus.value())?;
+        Some(list.as_slice().to_vec())
+    };
+    Ok(irqs.into_iter().filter_map(|irq| cpus(&irq).map(|cpus| (irq, cpus))).collect())
+}
+
+fn one_cpu(ask: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let online = (&ask.facts.topology).known()?.online.as_slice().to_vec();
+    let placed = placed(device)?;
+    if placed.len() < 2 || online.len() < 2 {
+        return Answer::silent("fewer than two receive interrupts or CPUs");
+    }
+    let mut taken: BTreeMap<u32, usize> = BTreeMap::new();
+    for cpus in placed.iter().map(|(_, cpus)| cpus).filter(|cpus| cpus.len() == 1) {
+        *taken.entry(cpus[0]).or_default() += 1;
+    }
+    let fair = placed.len().div_ceil(online.len());
+    let Some((cpu, most)) = taken.into_iter().max_by_key(|(_, count)| *count) else {
+        return Answer::fine("no interrupt is bound to one CPU");
+    };
+    if most <= fair {
+        return Answer::fine(format!(
+            "{} receive interrupts, at most {most} on a CPU",
+            placed.len()
+        ));
+    }
+    let changes = placed.iter().zip(online.iter().cycle()).map(|((irq, _), cpu)| {
+        let path = format!("/proc/irq/{}/smp_affinity_list", irq.number);
+        Set::new(Knob::attribute(path), cpu.to_string())
+    });
+    Found::new(
+        format!("{most} of {} receive interrupts go to CPU {cpu}", placed.len()),
+        format!("at most {fair} on a CPU: {} CPUs are online", online.len()),
+        "queues that share a CPU add nothing to it",
+    )
+    .changes(changes)
+    .answer()
+}
+
+fn numa(ask: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let node = *(&device.sysfs.numa_node).known()?;
+    let Ok(node) = u32::try_from(node) else {
+        return Answer::silent("the platform does not tell the NIC's node (-1)");
+    };
+    let topology = (&ask.facts.topology).known()?;
+    let of = |cpu: u32| topology.cpu(cpu).and_then(|cpu| cpu.node.value().copied());
+    let local: Vec<u32> =
+        topology.online.as_slice().iter().copied().filter(|cpu| of(*cpu) == Some(node)).collect();
+    if local.is_empty() || local.len() == topology.online.as_slice().len() {
+        return Answer::silent("one NUMA node, or none of the NIC's CPUs is online");
+    }
+    let placed = placed(device)?;
+    let far: Vec<&(Irq, Vec<u32>)> = placed
+        .iter()
+        .filter(|(_, cpus)| !cpus.is_empty() && cpus.iter().all(|cpu| of(*cpu) != Some(node)))
+        .collect();
+    if far.is_empty() {
+        return Answer::fine(format!("all receive interrupts can reach node {node}"));
+    }
+    let changes = far.iter().zip(local.iter().cycle()).map(|((irq, _), cpu)| {
+        let path = format!("/proc/irq/{}/smp_affinity_list", irq.number);
+        Set::new(Knob::attribute(path), cpu.to_string())
+    });
+    Found::new(
+        format!(
+            "{} of {} receive interrupts go to CPUs outside node {node}",
+            far.len(),
+            placed.len()
+        ),
+        format!("CPUs of node {node}, which the NIC is attached to"),
+        "packets are written to memory of the NIC's node and read over the link between sockets",
+    )
+    .changes(changes)
+    .answer()
+}
+
+fn hints(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let placed = placed(device)?;
+    let hinted: Vec<_> = placed
+        .iter()
+        .filter_map(|(irq, cpus)| {
+            Some((irq, cpus, irq.masks.hint_cpus.value().filter(|hint| !hint.is_empty())?))
+        })
+        .collect();
+    if hinted.is_empty() {
+        return Answer::silent("the driver gives no hints");
+    }
+    let astray = hinted
+        .iter()
+        .filter(|(_, cpus, hint)| !cpus.iter().any(|cpu| hint.as_slice().contains(cpu)))
+        .count();
+    if astray == 0 {
+        return Answer::fine(format!("{} receive interrupts as hinted", hinted.len()));
+    }
+    let changes = hinted.iter().map(|(irq, _, hint)| {
+        let path = format!("/proc/irq/{}/smp_affinity_list", irq.number);
+        Set::new(Knob::attribute(path), hint.to_string())
+    });
+    Found::new(
+        format!("{astray} of {} hinted receive interrupts go elsewhere", hinted.len()),
+        "the driver's hints, unless they are pinned on purpose",
+        "the driver spreads its queues near the device; this placement does not",
+    )
+    .changes(changes)
+    .answer()
+}

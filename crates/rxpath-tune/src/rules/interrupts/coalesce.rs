@@ -1,0 +1,318 @@
+//! How long the NIC waits with its interrupt.
+
+use crate::prelude::*;
+
+const SET: &str = "ethtool -C DEV adaptive-rx off rx-usecs N";
+const LINK_FILE: &str = "systemd .link: RxCoalesceSec=, UseAdaptiveRxCoalesce=; or a udev rule";
+const HEADER: &str =
+    "kernel: Documentation/networking/ethtool-netlink.rst, COALESCE_GET and COALESCE_SET";
+
+/// A lone packet may wait this long for latency's sake: what common drivers take as the smallest delay that
+/// still spares the CPU from an interrupt for each packet.
+const LATENCY_USECS: u32 = 8;
+
+/// Above this rate of the link, in Mb/s, an interrupt for each packet is more than a CPU can serve.
+const FAST_MBPS: i64 = 10_000;
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "irq-coalesce-rx-usecs",
+        area: Area::Interrupts,
+        kind: Kind::Judge,
+        what: "Does the delay of the receive interrupt fit the goal?",
+        applies: "NICs that are up and show rx-usecs while adaptive moderation is off",
+        weight: Weight::by_goal().when(Latency, Warn).when(Throughput, Info).when(Fairness, Info),
+        effect: Effect::Figure {
+            size: Tens,
+            text: "29.16 to 24.56 us per HTTP request on one connection with rx-usecs 0 instead of 1; \
+                   no difference at 100 connections",
+            source: "M. Honda, Is your network stack set up correctly?, 2018",
+        },
+        check: Check::Device(rx_usecs),
+        text: Text {
+            why: "A packet that arrives on an idle NIC waits this long before the CPU hears of it. The delay \
+                  lets more packets share one interrupt.",
+            mechanism: "The NIC starts a timer with the first packet and raises its interrupt when the timer \
+                        ends; under load NAPI keeps interrupts masked (napi_schedule, net/core/dev.c), so the \
+                        delay only acts on a NIC that was idle.",
+            not_when: "at high load, where NAPI polls and the delay never acts; where CPU time matters more than \
+                       the time of a lone packet",
+            side_effects: "0 gives an interrupt for each packet of a slow flow: more CPU time in interrupts",
+            set_now: SET,
+            persist: LINK_FILE,
+            undo: VALUE_BACK,
+            verify: "ethtool -c DEV reads back the value (drivers round it); interrupts a second in \
+                     /proc/interrupts under a slow flow",
+            since: "2.4; over netlink 5.7",
+            sources: &[
+                HEADER,
+                "M. Honda, Is your network stack set up correctly?, Linux Advent Calendar 2018",
+            ],
+        },
+    },
+    Rule {
+        id: "irq-coalesce-rx-frames",
+        area: Area::Interrupts,
+        kind: Kind::Judge,
+        what: "Does a frame limit of 1 defeat the delay of the receive interrupt?",
+        applies: "NICs that are up, have a delay and show rx-frames",
+        weight: Weight::by_goal().when(Throughput, Warn).when(Fairness, Warn),
+        effect: Effect::Follows {
+            size: Tens,
+            text: "with a limit of 1 each packet raises its interrupt",
+        },
+        check: Check::Device(rx_frames),
+        text: Text {
+            why: "The interrupt comes after rx-usecs or after rx-frames packets, whichever is first. A limit of \
+                  1 makes the delay useless.",
+            mechanism: "The NIC counts packets since the last interrupt; the first of both limits raises it.",
+            not_when: "latency is the goal: then 1 is right",
+            side_effects: "none beside the delay that is asked for",
+            set_now: "ethtool -C DEV rx-frames 32",
+            persist: "systemd .link: RxMaxCoalescedFrames=; or a udev rule",
+            undo: VALUE_BACK,
+            verify: "ethtool -c DEV; many drivers refuse it (EINVAL), and then the delay alone acts",
+            since: "2.4; over netlink 5.7",
+            sources: &[HEADER],
+        },
+    },
+    Rule {
+        id: "irq-coalesce-adaptive",
+        area: Area::Interrupts,
+        kind: Kind::Judge,
+        what: "Is adaptive interrupt moderation off where times must be steady?",
+        applies: "NICs that are up and show adaptive-rx",
+        weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn),
+        effect: Effect::Measure,
+        check: Check::Device(adaptive),
+        text: Text {
+            why: "The driver changes the delay with the traffic of the last moments. The same load then gives \
+                  different times in two runs, depending on what came before.",
+            mechanism: "net_dim (lib/dim/net_dim.c) samples packets, bytes and events and steps through a \
+                        profile of delays; rx-usecs then reads as the momentary value.",
+            not_when: "throughput or CPU time is the goal and the load changes much: adaptive is then good",
+            side_effects: "the fixed delay that takes its place is right for one load only",
+            set_now: "ethtool -C DEV adaptive-rx off; then set rx-usecs",
+            persist: LINK_FILE,
+            undo: VALUE_BACK,
+            verify: "ethtool -c DEV: Adaptive RX: off. Read it back: some drivers accept it and change nothing",
+            since: "2.4; over netlink 5.7",
+            sources: &[
+                "kernel: lib/dim/net_dim.c",
+                "kernel: Documentation/networking/net_dim.rst",
+                HEADER,
+            ],
+        },
+    },
+    Rule {
+        id: "irq-coalesce-tx-usecs",
+        area: Area::Interrupts,
+        kind: Kind::Judge,
+        what: "Does the delay of transmit completions hold up the receive side?",
+        applies: "NICs that are up, have combined channels and show tx-usecs",
+        weight: Weight::by_goal().when(Latency, Info),
+        effect: Effect::Measure,
+        check: Check::Device(tx_usecs),
+        text: Text {
+            why: "On combined channels one interrupt serves both directions. A long transmit delay keeps sent \
+                  packets' memory and, with byte queue limits, the next packets waiting.",
+            mechanism: "The completion frees the packet and calls netdev_tx_completed_queue \
+                        (include/linux/netdevice.h), which lets the queue go on.",
+            not_when: "throughput: fewer completions are cheaper",
+            side_effects: "more interrupts; some drivers tie it to the receive delay",
+            set_now: "ethtool -C DEV tx-usecs 8",
+            persist: "systemd .link: TxCoalesceSec=; or a udev rule",
+            undo: VALUE_BACK,
+            verify: "ethtool -c DEV",
+            since: "2.4; over netlink 5.7",
+            sources: &[HEADER, "kernel: lib/dynamic_queue_limits.c"],
+        },
+    },
+    Rule {
+        id: "irq-coalesce-per-queue",
+        area: Area::Interrupts,
+        kind: Kind::Judge,
+        what: "Do all receive queues wait equally long?",
+        applies: "NICs that are up and tell the coalescing of each queue",
+        weight: Weight::always(Info).when(Benchmark, Warn),
+        effect: Effect::Measure,
+        check: Check::Device(per_queue),
+        text: Text {
+            why: "A queue with a delay of its own gives its flows other times than the rest. Whole-device tools \
+                  show the first queue only.",
+            mechanism: "ETHTOOL_PERQUEUE with ETHTOOL_GCOALESCE (net/ethtool/ioctl.c ethtool_get_per_queue_coalesce).",
+            not_when: "one queue serves an application of its own by design",
+            side_effects: "none beside the delay that is asked for",
+            set_now: "ethtool -Q DEV queue_mask MASK --coalesce rx-usecs N; ethtool -C sets all of them",
+            persist: "a udev rule",
+            undo: "write back the values of each queue that were read before",
+            verify: "ethtool -Q DEV --show-coalesce",
+            since: "4.6",
+            sources: &["kernel: net/ethtool/ioctl.c ethtool_get_per_queue_coalesce", HEADER],
+        },
+    },
+    Rule {
+        id: "irq-coalesce-cqe-mode",
+        area: Area::Interrupts,
+        kind: Kind::Judge,
+        what: "Does the interrupt timer restart with each completion where latency matters?",
+        applies: "NICs whose driver tells use-cqe-mode-rx (mlx5 and few others)",
+        weight: Weight::by_goal().when(Latency, Info),
+        effect: Effect::Measure,
+        check: Check::Device(cqe_mode),
+        text: Text {
+            why: "With the timer per completion each further packet moves the interrupt away, until the frame \
+                  limit ends it. With the timer per event the first packet's wait is bounded.",
+            mechanism: "ETHTOOL_A_COALESCE_USE_CQE_MODE_RX; mlx5 sets the period mode of the completion queue \
+                        (drivers/net/ethernet/mellanox/mlx5/core/en_ethtool.c).",
+            not_when: "throughput: per completion batches more",
+            side_effects: "more interrupts under load",
+            set_now: "ethtool -C DEV cqe-mode-rx off",
+            persist: "a udev rule",
+            undo: VALUE_BACK,
+            verify: "ethtool -c DEV: CQE mode RX",
+            since: "5.15",
+            sources: &[HEADER],
+        },
+    },
+];
+
+fn rx_usecs(ask: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let coalesce = (&device.nic.coalesce).known()?;
+    if coalesce.adaptive_rx == Some(true) {
+        return Answer::silent("adaptive moderation is on: the value is momentary");
+    }
+    let usecs = (coalesce.rx_usecs, "rx-usecs").known()?;
+    let knob = Knob::Coalesce { dev: device.name.clone(), which: "rx-usecs".into() };
+    let observed = format!("rx-usecs is {usecs}, adaptive off");
+    match ask.goal {
+        Some(Latency) if usecs > LATENCY_USECS => Found::new(
+            observed,
+            format!("0 to {LATENCY_USECS}"),
+            format!("a packet that meets an idle NIC waits up to {usecs} us for its interrupt"),
+        )
+        .change(Set::new(knob, 0))
+        .answer(),
+        Some(Throughput | Fairness) if usecs == 0 && is_fast(device) => Found::new(
+            observed,
+            "30 to 100, or adaptive",
+            "below the load at which NAPI polls, each packet costs an interrupt",
+        )
+        .change(Set::new(knob, 50))
+        .answer(),
+        _ => Answer::fine(observed),
+    }
+}
+
+fn is_fast(device: &Device) -> bool {
+    device.sysfs.speed_mbps.value().is_some_and(|speed| *speed >= FAST_MBPS)
+}
+
+fn rx_frames(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let coalesce = (&device.nic.coalesce).known()?;
+    let frames = (coalesce.rx_max_frames, "rx-frames").known()?;
+    let usecs = (coalesce.rx_usecs, "rx-usecs").known()?;
+    if usecs == 0 || coalesce.adaptive_rx == Some(true) {
+        return Answer::silent("no fixed delay that a frame limit could defeat");
+    }
+    if frames != 1 {
+        return Answer::fine(format!("rx-frames is {frames} beside rx-usecs {usecs}"));
+    }
+    let knob = Knob::Coalesce { dev: device.name.clone(), which: "rx-frames".into() };
+    Found::new(
+        format!("rx-frames is 1 beside rx-usecs {usecs}"),
+        "32 or more, or 0 where the driver takes it as no limit",
+        "the frame limit ends the delay with the first packet",
+    )
+    .change(Set::new(knob, 32))
+    .answer()
+}
+
+fn adaptive(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let on = ((&device.nic.coalesce).known()?.adaptive_rx, "adaptive-rx").known()?;
+    if !on {
+        return Answer::fine("off");
+    }
+    let knob = Knob::Coalesce { dev: device.name.clone(), which: "adaptive-rx".into() };
+    Found::new(
+        "adaptive-rx is on",
+        "off, with a fixed rx-usecs",
+        "the delay depends on the traffic before",
+    )
+    .change(Set::new(knob, false))
+    .answer()
+}
+
+fn tx_usecs(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let coalesce = (&device.nic.coalesce).known()?;
+    let combined = (&device.nic.channels).known()?.combined.now.unwrap_or(0);
+    if combined == 0 {
+        return Answer::silent("no combined channels: transmit has interrupts of its own");
+    }
+    if coalesce.adaptive_tx == Some(true) {
+        return Answer::silent("adaptive moderation is on: the value is momentary");
+    }
+    let usecs = (coalesce.tx_usecs, "tx-usecs").known()?;
+    if usecs <= 64 {
+        return Answer::fine(format!("tx-usecs is {usecs}"));
+    }
+    let knob = Knob::Coalesce { dev: device.name.clone(), which: "tx-usecs".into() };
+    Found::new(
+        format!("tx-usecs is {usecs} on combined channels"),
+        "64 or less",
+        "sent packets wait for their completion, and with them what queues behind",
+    )
+    .change(Set::new(knob, 8))
+    .answer()
+}
+
+fn cqe_mode(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let on = ((&device.nic.coalesce).known()?.cqe_mode_rx, "cqe-mode-rx").known()?;
+    if !on {
+        return Answer::fine("the timer starts with the event");
+    }
+    let knob = Knob::Coalesce { dev: device.name.clone(), which: "cqe-mode-rx".into() };
+    Found::new("cqe-mode-rx is on", "off", "each further packet moves the interrupt away")
+        .change(Set::new(knob, false))
+        .answer()
+}
+
+fn per_queue(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let queues = (&device.nic.queue_coalesce).known()?;
+    let mut delays: Vec<u32> = queues.iter().filter_map(|queue| queue.rx_usecs).collect();
+    let adaptive = queues.iter().any(|queue| queue.adaptive_rx == Some(true));
+    if delays.len() < 2 || adaptive {
+        return Answer::silent("one queue, or adaptive moderation, which differs by nature");
+    }
+    delays.sort_unstable();
+    let (least, most) = (delays[0], delays[delays.len() - 1]);
+    if least == most {
+        return Answer::fine(format!("rx-usecs is {least} on each of {} queues", delays.len()));
+    }
+    Found::new(
+        format!("rx-usecs is between {least} and {most} by queue"),
+        "the same on all, unless a queue serves an application of its own",
+        "flows get other times by the queue that they fall on",
+    )
+    .advice(format!("ethtool -Q {} --show-coalesce shows each", device.name))
+    .answer()
+}

@@ -1,0 +1,212 @@
+//! The interrupt lines themselves: vectors, threads, who moves them, and the link that sleeps.
+
+use crate::prelude::*;
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "irqbalance-running",
+        area: Area::Interrupts,
+        kind: Kind::Judge,
+        what: "Does irqbalance move interrupts while times should be steady?",
+        applies: "hosts on which processes can be seen",
+        weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn),
+        effect: Effect::Measure,
+        check: Check::Host(irqbalance),
+        text: Text {
+            why: "irqbalance rewrites affinities every ten seconds by load. Pinned interrupts come loose, and two \
+                  runs are placed differently.",
+            mechanism: "A daemon that reads /proc/interrupts and /proc/stat and writes /proc/irq/N/smp_affinity.",
+            not_when: "fairness on a host with many devices: spreading by load is what it is for",
+            side_effects: "stopping it does not bring the old masks back; new devices stay on their first CPU",
+            set_now: "systemctl stop irqbalance; or IRQBALANCE_BANNED_CPULIST / --banirq for the NIC only",
+            persist: "systemctl disable irqbalance; or the ban in /etc/default/irqbalance",
+            undo: "systemctl enable --now irqbalance, after writing back each smp_affinity_list",
+            verify: "pgrep irqbalance; /proc/irq/N/smp_affinity_list stands still for a minute",
+            since: "every kernel",
+            sources: &[
+                "https://github.com/haproxy/haproxy/issues/1194",
+                "https://github.com/Irqbalance/irqbalance/issues/202 (bans that were ignored)",
+            ],
+        },
+    },
+    Rule {
+        id: "irq-threaded",
+        area: Area::Interrupts,
+        kind: Kind::Judge,
+        what: "Does every interrupt wake a thread first (threadirqs)?",
+        applies: "every host whose boot parameters can be read",
+        weight: Weight::by_goal().when(Latency, Info).when(Benchmark, Warn),
+        effect: Effect::Measure,
+        check: Check::Host(threaded),
+        text: Text {
+            why: "With threadirqs each interrupt wakes a kernel thread that does the work: one more wake-up \
+                  between the wire and the softirq, at the mercy of the scheduler.",
+            mechanism: "force_irqthreads (kernel/irq/manage.c) turns handlers into threads irq/N-name; \
+                        PREEMPT_RT does it always.",
+            not_when: "a real-time host: there it is the point",
+            side_effects: "interrupt work can then no longer be preempted by priorities of tasks",
+            set_now: "only at boot: remove threadirqs from the kernel command line",
+            persist: "the boot loader's configuration",
+            undo: "put threadirqs back on the kernel command line",
+            verify: "no kernel threads named irq/N-DEV",
+            since: "2.6.39",
+            sources: &[
+                "kernel: Documentation/admin-guide/kernel-parameters.txt threadirqs",
+                "kernel: kernel/irq/manage.c setup_forced_irqthreads",
+            ],
+        },
+    },
+    Rule {
+        id: "msix-vectors",
+        area: Area::Interrupts,
+        kind: Kind::Judge,
+        what: "Does the NIC have an interrupt vector for each of its queues?",
+        applies: "NICs that are up and whose interrupts can be told",
+        weight: Weight::always(Info).when(Throughput, Warn).when(Latency, Warn),
+        effect: Effect::Follows {
+            size: Multiple,
+            text: "queues that share a vector share its CPU",
+        },
+        check: Check::Device(vectors),
+        text: Text {
+            why: "Without MSI-X the NIC has one interrupt, often shared with other devices, and one CPU for all \
+                  queues. With too few vectors several queues share one.",
+            mechanism: "pci_alloc_irq_vectors (drivers/pci/msi/api.c) gives a driver as many vectors as \
+                        platform and device have; drivers fall back to fewer queues or to one shared line.",
+            not_when: "a device that has one queue: one vector is all it can use",
+            side_effects: "not changeable at runtime",
+            set_now: "in a guest: more vectors for the device (QEMU: vectors=2*queues+2); on hardware: no \
+                      pci=nomsi on the kernel command line, newer firmware",
+            persist: "the hypervisor's or the boot loader's configuration",
+            undo: "put the old configuration back",
+            verify: "PCI-MSIX in the device's lines of /proc/interrupts, one line for each queue",
+            since: "every kernel",
+            sources: &["kernel: Documentation/PCI/msi-howto.rst"],
+        },
+    },
+    Rule {
+        id: "eee",
+        area: Area::Interrupts,
+        kind: Kind::Judge,
+        what: "Does the link sleep between packets (Energy-Efficient Ethernet)?",
+        applies: "NICs that are up and show EEE",
+        weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn),
+        effect: Effect::Figure {
+            size: Percents,
+            text: "16.5 us to wake a 1000BASE-T link",
+            source: "IEEE 802.3az; Christensen et al., IEEE Communications Magazine 48(11), 2010",
+        },
+        check: Check::Device(eee),
+        text: Text {
+            why: "An idle link goes to sleep, and the first packet after a pause waits until both ends are awake.",
+            mechanism: "The MAC signals low-power idle; the peer must refresh and wake it before data (phylib: \
+                        drivers/net/phy/phy.c phy_ethtool_set_eee).",
+            not_when: "power matters more than tens of us on idle links",
+            side_effects: "the link renegotiates: seconds without it",
+            set_now: "ethtool --set-eee DEV eee off",
+            persist: "a udev rule or a oneshot unit",
+            undo: "ethtool --set-eee DEV eee on, with the modes that were advertised before",
+            verify: "ethtool --show-eee DEV: EEE status: disabled",
+            since: "3.6; over netlink 5.7",
+            sources: &[
+                "kernel: Documentation/networking/ethtool-netlink.rst, EEE_GET",
+                "IEEE 802.3az-2010",
+            ],
+        },
+    },
+];
+
+fn irqbalance(ask: &Ask<'_>) -> Checked {
+    let processes = (&ask.facts.processes).known()?;
+    let Some(pid) = processes.of("irqbalance").first().copied() else {
+        return Answer::fine("irqbalance does not run");
+    };
+    Found::new(
+        format!("irqbalance runs (pid {pid})"),
+        "stopped, or kept off the NIC's interrupts and the CPUs of the measurement",
+        "it moves interrupts by load every ten seconds",
+    )
+    .advice(
+        "systemctl stop irqbalance, after noting every smp_affinity_list: it does not restore them",
+    )
+    .answer()
+}
+
+fn threaded(ask: &Ask<'_>) -> Checked {
+    (&ask.facts.kernel.cmdline).known()?;
+    if ask.facts.option("PREEMPT_RT").value().is_some_and(|value| value == "y") {
+        return Answer::silent("a PREEMPT_RT kernel threads every interrupt by design");
+    }
+    if ask.facts.kernel.parameter("threadirqs").is_none() {
+        return Answer::fine("interrupts are served where they come");
+    }
+    Found::new(
+        "threadirqs is on the kernel command line",
+        "without it, unless this is a real-time host",
+        "one more wake-up between the interrupt and the softirq",
+    )
+    .advice("remove threadirqs from the boot loader's configuration")
+    .answer()
+}
+
+fn vectors(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let irqs = (&device.irqs).known()?;
+    let queues = device.sysfs.rx_queues.len();
+    if queues < 2 {
+        return Answer::silent("one receive queue");
+    }
+    if irqs.iter().any(|irq| irq.about.contains("-fasteoi")) && irqs.len() == 1 {
+        return Found::new(
+            format!("{queues} receive queues on one line interrupt ({})", irqs[0].about),
+            "MSI-X with a vector for each queue",
+            "all queues are handled on one CPU",
+        )
+        .advice("not changeable at runtime: see set now of `rxpath explain msix-vectors`")
+        .answer();
+    }
+    let receiving = irqs.iter().filter(|irq| irq.queue.is_some()).count();
+    // A driver makes more queues visible than it uses; channels say how many are in use.
+    let used = device
+        .nic
+        .channels
+        .value()
+        .map(|now| now.combined.now.unwrap_or(0) + now.rx.now.unwrap_or(0))
+        .filter(|used| *used > 0)
+        .map_or(queues, |used| used as usize);
+    if receiving >= used {
+        return Answer::fine(format!("{receiving} receive vectors for {used} queues"));
+    }
+    if receiving == 0 {
+        return Answer::silent("the vectors' names do not tell which of them receive");
+    }
+    Found::new(
+        format!("{receiving} receive vectors for {used} queues in use"),
+        "one for each queue",
+        "queues that share a vector share a CPU",
+    )
+    .advice("not changeable at runtime: see set now of `rxpath explain msix-vectors`")
+    .answer()
+}
+
+fn eee(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let eee = (&device.nic.eee).known()?;
+    match (eee.enabled, eee.active) {
+        (Some(true), Some(false)) => Answer::fine("enabled, but the other end does not do it"),
+        (Some(true), _) => Found::new(
+            "EEE is on",
+            "off",
+            "the first packet after a pause waits for the link to wake",
+        )
+        .change(Set::new(Knob::Eee { dev: device.name.clone() }, false))
+        .answer(),
+        (Some(false), _) => Answer::fine("off"),
+        (None, _) => Answer::silent("the driver does not tell whether it is on"),
+    }
+}

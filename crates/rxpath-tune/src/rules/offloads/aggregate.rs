@@ -1,0 +1,387 @@
+//! Aggregation and checksums: fewer, larger packets for the stack.
+
+use crate::prelude::*;
+
+const FEATURES: &str =
+    "kernel: Documentation/networking/ethtool-netlink.rst, FEATURES_GET and FEATURES_SET";
+const SEGMENT: &str = "kernel: Documentation/networking/segmentation-offloads.rst";
+const GROUPS: &str = "features move in groups: others may change with it, and the kernel lists them as not requested";
+const UNDO: &str = "write back the whole set of features that was read before";
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "offload-gro",
+        area: Area::Offloads,
+        kind: Kind::Judge,
+        what: "Is generic receive offload on?",
+        applies: "NICs that are up",
+        weight: Weight::by_goal().when(Throughput, Warn).when(Fairness, Warn),
+        effect: Effect::Follows {
+            size: Multiple,
+            text: "with bulk TCP one walk up the stack serves up to 64 KiB instead of one segment",
+        },
+        check: Check::Device(gro),
+        text: Text {
+            why: "Most of the receive cost is per packet. GRO joins the segments of a flow that one poll brings \
+                  before they go up the stack.",
+            mechanism: "dev_gro_receive (net/core/gro.c) holds segments of a flow until the poll ends, \
+                        gro_flush_timeout passes or 64 KiB are full.",
+            not_when: "a measurement of the path per packet; small UDP datagrams gain nothing unless the socket \
+                       sets UDP_GRO",
+            side_effects: "packets of a flow arrive in batches; features move in groups",
+            set_now: "ethtool -K DEV gro on",
+            persist: "systemd .link: GenericReceiveOffload=yes",
+            undo: UNDO,
+            verify: "ethtool -k DEV: generic-receive-offload: on",
+            since: "2.6.29",
+            sources: &["kernel: net/core/gro.c dev_gro_receive", SEGMENT],
+        },
+    },
+    Rule {
+        id: "offload-gro-hw",
+        area: Area::Offloads,
+        kind: Kind::Judge,
+        what: "Does the NIC join segments itself where it could (rx-gro-hw)?",
+        applies: "NICs that are up and let rx-gro-hw be switched",
+        weight: Weight::by_goal().when(Throughput, Info),
+        effect: Effect::Measure,
+        check: Check::Device(gro_hw),
+        text: Text {
+            why: "What the NIC joins costs the CPU nothing per segment. Unlike LRO it can be taken apart again.",
+            mechanism: "NETIF_F_GRO_HW: the driver hands up frames that look as software GRO would have made them.",
+            not_when: "per-packet measurements; drivers turn it off under XDP",
+            side_effects: GROUPS,
+            set_now: "ethtool -K DEV rx-gro-hw on",
+            persist: "systemd .link: GenericReceiveOffloadHardware=yes",
+            undo: UNDO,
+            verify: "ethtool -k DEV: rx-gro-hw: on; some virtio back ends accept it and fail in the log",
+            since: "4.16",
+            sources: &["kernel: Documentation/networking/netdev-features.rst, rx-gro-hw", FEATURES],
+        },
+    },
+    Rule {
+        id: "offload-lro",
+        area: Area::Offloads,
+        kind: Kind::Judge,
+        what: "Is LRO off on a host that forwards or bridges?",
+        applies: "NICs that are up and have LRO on",
+        weight: Weight::always(Fail),
+        effect: Effect::Follows {
+            size: Loss,
+            text: "packets that LRO joined cannot be sent on as they came: they are dropped or cut wrongly",
+        },
+        check: Check::Device(lro),
+        text: Text {
+            why: "LRO loses the headers of the packets that it joins. A router or bridge cannot restore them.",
+            mechanism: "dev_disable_lro (net/core/dev.c) turns it off for ip_forward, bridges and XDP; a driver or \
+                        an administrator can turn it on again afterwards.",
+            not_when: "an end host that does not forward: LRO is then allowed, GRO is still the better choice",
+            side_effects: GROUPS,
+            set_now: "ethtool -K DEV lro off",
+            persist: "systemd .link: LargeReceiveOffload=no",
+            undo: UNDO,
+            verify: "ethtool -k DEV: large-receive-offload: off",
+            since: "2.6.25",
+            sources: &["kernel: net/core/dev.c dev_disable_lro", SEGMENT],
+        },
+    },
+    Rule {
+        id: "offload-gro-list",
+        area: Area::Offloads,
+        kind: Kind::Judge,
+        what: "Does a forwarding host keep GRO lists whole (rx-gro-list)?",
+        applies: "NICs that are up, on hosts that forward",
+        weight: Weight::by_goal().when(Throughput, Info),
+        effect: Effect::Measure,
+        check: Check::Device(gro_list),
+        text: Text {
+            why: "Forwarded packets that are chained instead of merged need no segmentation when they leave.",
+            mechanism: "skb_gro_receive_list (net/core/gro.c) chains the packets in frag_list; sending walks it.",
+            not_when: "packets end in a socket here: merging is cheaper then",
+            side_effects: GROUPS,
+            set_now: "ethtool -K DEV rx-gro-list on",
+            persist: "a udev rule",
+            undo: UNDO,
+            verify: "ethtool -k DEV: rx-gro-list: on",
+            since: "5.6",
+            sources: &["kernel: net/core/gro.c skb_gro_receive_list", FEATURES],
+        },
+    },
+    Rule {
+        id: "offload-udp-gro-fwd",
+        area: Area::Offloads,
+        kind: Kind::Judge,
+        what: "Does a forwarding host aggregate UDP (rx-udp-gro-forwarding)?",
+        applies: "NICs that are up, on hosts that forward",
+        weight: Weight::by_goal().when(Throughput, Info),
+        effect: Effect::Measure,
+        check: Check::Device(udp_fwd),
+        text: Text {
+            why: "Tunnels and QUIC are UDP. Without it a router handles each datagram alone; WireGuard \
+                  implementations ask for it.",
+            mechanism: "udp_gro_receive (net/ipv4/udp_offload.c) aggregates flows without a local socket when \
+                        NETIF_F_GRO_UDP_FWD is set.",
+            not_when: "no UDP is forwarded",
+            side_effects: GROUPS,
+            set_now: "ethtool -K DEV rx-udp-gro-forwarding on rx-gro-list off",
+            persist: "a udev rule",
+            undo: UNDO,
+            verify: "ethtool -k DEV: rx-udp-gro-forwarding: on",
+            since: "5.12",
+            sources: &["kernel: net/ipv4/udp_offload.c udp_gro_receive", FEATURES],
+        },
+    },
+    Rule {
+        id: "udp-gro-socket",
+        area: Area::Offloads,
+        kind: Kind::Record,
+        what: "Can programs here receive joined datagrams (UDP_GRO)?",
+        applies: "every host; whether a program uses it is its own business and cannot be read",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(udp_gro),
+        text: Text {
+            why: "A program that sets UDP_GRO reads several datagrams of a flow in one call. Only it knows.",
+            mechanism: "setsockopt(SOL_UDP, UDP_GRO); udp_gro_receive joins datagrams of equal length.",
+            not_when: "the program must handle joined reads, or it loses datagrams' bounds",
+            side_effects: "the program sees several datagrams in one read, with their length beside it",
+            set_now: "an option of the application; `rxpath serve udp --gro` has it",
+            persist: "the application's configuration",
+            undo: NOTHING_CHANGED,
+            verify: "strace -e setsockopt of the program",
+            since: "5.0",
+            sources: &["kernel: net/ipv4/udp.c udp_lib_setsockopt UDP_GRO"],
+        },
+    },
+    Rule {
+        id: "offload-rx-csum",
+        area: Area::Offloads,
+        kind: Kind::Judge,
+        what: "Does the NIC check checksums?",
+        applies: "NICs that are up and let rx-checksum be switched",
+        weight: Weight::always(Warn),
+        effect: Effect::Follows {
+            size: Tens,
+            text: "without it the CPU reads every byte once more",
+        },
+        check: Check::Device(rx_csum),
+        text: Text {
+            why: "Without it the kernel sums every packet, and GRO joins less.",
+            mechanism: "CHECKSUM_UNNECESSARY or CHECKSUM_COMPLETE (include/linux/skbuff.h) spare \
+                        __skb_checksum_complete.",
+            not_when: "a NIC whose checksums are known to be wrong",
+            side_effects: GROUPS,
+            set_now: "ethtool -K DEV rx on",
+            persist: "systemd .link: ReceiveChecksumOffload=yes",
+            undo: UNDO,
+            verify: "ethtool -k DEV: rx-checksumming: on",
+            since: "2.4",
+            sources: &["kernel: Documentation/networking/checksum-offloads.rst", FEATURES],
+        },
+    },
+    Rule {
+        id: "offload-rx-hash",
+        area: Area::Offloads,
+        kind: Kind::Judge,
+        what: "Does the NIC hand its hash to RPS and RFS?",
+        applies: "NICs that are up, on hosts that use RPS or RFS on them",
+        weight: Weight::always(Info).when(Throughput, Warn),
+        effect: Effect::Measure,
+        check: Check::Device(rx_hash),
+        text: Text {
+            why: "RPS needs a hash of each packet. Without the NIC's the CPU dissects the headers itself.",
+            mechanism: "skb_get_hash (net/core/flow_dissector.c) computes one when the driver set none \
+                        (NETIF_F_RXHASH off).",
+            not_when: "the NIC's hash leaves out the ports (see rss-fields-udp4)",
+            side_effects: GROUPS,
+            set_now: "ethtool -K DEV rxhash on",
+            persist: "a udev rule",
+            undo: UNDO,
+            verify: "ethtool -k DEV: receive-hashing: on",
+            since: "2.6.37",
+            sources: &["kernel: net/core/flow_dissector.c __skb_get_hash", FEATURES],
+        },
+    },
+    Rule {
+        id: "offload-tso-gso",
+        area: Area::Offloads,
+        kind: Kind::Judge,
+        what: "Does this host send large packets and let the NIC cut them?",
+        applies: "NICs that are up and let segmentation be switched",
+        weight: Weight::by_goal().when(Throughput, Warn).when(Benchmark, Warn),
+        effect: Effect::Follows {
+            size: Multiple,
+            text: "a bulk sender walks the stack once for up to 64 KiB",
+        },
+        check: Check::Device(tso),
+        text: Text {
+            why: "Off, the sending side is slow, and a test of a receiver then measures its sender.",
+            mechanism: "tcp_tso_should_defer and dev_hard_start_xmit with NETIF_F_TSO; in software skb_gso_segment.",
+            not_when: "a measurement of the path per packet",
+            side_effects: GROUPS,
+            set_now: "ethtool -K DEV tso on gso on",
+            persist: "systemd .link: TCPSegmentationOffload=yes, GenericSegmentationOffload=yes",
+            undo: UNDO,
+            verify: "ethtool -k DEV",
+            since: "2.6",
+            sources: &[SEGMENT, FEATURES],
+        },
+    },
+    Rule {
+        id: "offload-vlan",
+        area: Area::Offloads,
+        kind: Kind::Judge,
+        what: "Does the NIC take VLAN tags off itself?",
+        applies: "NICs that are up, let it be switched and carry VLANs",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Device(vlan),
+        text: Text {
+            why: "In software each tagged packet is moved in memory to take the tag out.",
+            mechanism: "skb_vlan_untag (net/core/skbuff.c) when NETIF_F_HW_VLAN_CTAG_RX is off.",
+            not_when: "no VLAN is used on it",
+            side_effects: GROUPS,
+            set_now: "ethtool -K DEV rxvlan on",
+            persist: "systemd .link: ReceiveVLANCTAGHardwareAcceleration=yes",
+            undo: UNDO,
+            verify: "ethtool -k DEV: rx-vlan-offload: on",
+            since: "2.6",
+            sources: &["kernel: net/core/skbuff.c skb_vlan_untag", FEATURES],
+        },
+    },
+];
+
+/// A feature by the kernel's name: whether it is on, and whether it can be switched.
+fn feature(device: &Device, name: &str) -> Result<(bool, bool), Gap> {
+    let all = (&device.nic.features).known()?;
+    let found = all.get(name).ok_or_else(|| Gap::Absent(format!("the kernel has no {name}")))?;
+    Ok((found.active, found.changeable))
+}
+
+/// Whether this host sends on what it receives: a router, or a device in a bridge.
+fn forwards(ask: &Ask<'_>, device: &Device) -> bool {
+    let on = |key: &str| ask.facts.sysctl_number(key).value().is_some_and(|value| *value != 0);
+    on("net.ipv4.ip_forward")
+        || on("net.ipv6.conf.all.forwarding")
+        || device
+            .master
+            .value()
+            .is_some_and(|master| ask.facts.exists(&format!("/sys/class/net/{master}/bridge")))
+}
+
+/// The usual question: a feature that should be on.
+fn should_be_on(device: &Device, name: &str, why: &str) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    match feature(device, name)? {
+        (true, _) => Answer::fine(format!("{name} is on")),
+        (false, false) => {
+            Answer::silent(format!("{name} is off, and the driver does not let it be switched"))
+        }
+        (false, true) => Found::new(format!("{name} is off"), "on", why)
+            .change(Set::new(Knob::Feature { dev: device.name.clone(), name: name.into() }, true))
+            .answer(),
+    }
+}
+
+fn gro(_: &Ask<'_>, device: &Device) -> Checked {
+    should_be_on(device, "rx-gro", "every segment walks up the stack alone")
+}
+
+fn gro_hw(_: &Ask<'_>, device: &Device) -> Checked {
+    should_be_on(device, "rx-gro-hw", "the CPU joins segments that the NIC could join")
+}
+
+fn lro(ask: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let (on, changeable) = feature(device, "rx-lro")?;
+    if !on {
+        return Answer::fine("off");
+    }
+    if !forwards(ask, device) {
+        return Answer::silent("on, and this host neither forwards nor bridges it");
+    }
+    let found = Found::new(
+        "rx-lro is on and this host forwards or bridges its packets",
+        "off",
+        "what LRO joined cannot be sent on as it came",
+    );
+    if changeable {
+        let knob = Knob::Feature { dev: device.name.clone(), name: "rx-lro".into() };
+        return found.change(Set::new(knob, false)).answer();
+    }
+    found
+        .advice("the driver does not let it be switched: take the device out of the bridge")
+        .answer()
+}
+
+fn gro_list(ask: &Ask<'_>, device: &Device) -> Checked {
+    if !forwards(ask, device) {
+        return Answer::silent("this host does not forward");
+    }
+    if feature(device, "rx-udp-gro-forwarding").is_ok_and(|(on, _)| on) {
+        return Answer::silent("rx-udp-gro-forwarding is on instead");
+    }
+    should_be_on(device, "rx-gro-list", "forwarded packets are merged and cut again")
+}
+
+fn udp_fwd(ask: &Ask<'_>, device: &Device) -> Checked {
+    if !forwards(ask, device) {
+        return Answer::silent("this host does not forward");
+    }
+    if feature(device, "rx-gro-list").is_ok_and(|(on, _)| on) {
+        return Answer::silent("rx-gro-list is on instead");
+    }
+    should_be_on(device, "rx-udp-gro-forwarding", "each forwarded datagram walks the stack alone")
+}
+
+fn udp_gro(ask: &Ask<'_>) -> Checked {
+    (&ask.facts.kernel.version).known()?;
+    Answer::recorded(if ask.facts.kernel.is_since(5, 0) {
+        "the kernel has UDP_GRO; which programs use it cannot be read"
+    } else {
+        "this kernel has no UDP_GRO (5.0)"
+    })
+}
+
+fn rx_csum(_: &Ask<'_>, device: &Device) -> Checked {
+    should_be_on(device, "rx-checksum", "the CPU reads every byte once more to sum it")
+}
+
+fn rx_hash(ask: &Ask<'_>, device: &Device) -> Checked {
+    let entries =
+        ask.facts.sysctl_number("net.core.rps_sock_flow_entries").value().copied().unwrap_or(0);
+    let by_flow = device.has_flow_tables() && entries > 0;
+    if !(device.has_rps() || by_flow) {
+        return Answer::silent("neither RPS nor RFS asks for a hash");
+    }
+    should_be_on(device, "rx-hashing", "RPS dissects each packet to hash it")
+}
+
+fn tso(_: &Ask<'_>, device: &Device) -> Checked {
+    match feature(device, "tx-tcp-segmentation")? {
+        (false, true) => {
+            should_be_on(device, "tx-tcp-segmentation", "the sending side cuts segments on the CPU")
+        }
+        _ => should_be_on(
+            device,
+            "tx-generic-segmentation",
+            "each segment walks down the stack alone",
+        ),
+    }
+}
+
+fn vlan(ask: &Ask<'_>, device: &Device) -> Checked {
+    let own = device.sysfs.ifindex.value();
+    let carries = ask.facts.devices.iter().any(|other| {
+        other.kind.value().is_some_and(|kind| kind == "vlan") && other.sysfs.iflink.value() == own
+    });
+    if !carries {
+        return Answer::silent("no VLAN on this device");
+    }
+    should_be_on(device, "rx-vlan-hw-parse", "each tagged packet is moved in memory")
+}

@@ -1,0 +1,384 @@
+//! The link itself: speed, flow control, error correction, packet size.
+
+use rxpath_host::netlink::ethtool::Duplex;
+
+use crate::prelude::*;
+
+const LINK_DOWN: &str = "the link goes down for seconds and is negotiated anew";
+
+/// 100 Gb/s, from where the CPU's work for each packet bounds a single flow.
+const VERY_FAST_MBPS: i64 = 100_000;
+
+/// What GRO joins at most without BIG TCP: `GRO_LEGACY_MAX_SIZE`, include/linux/netdevice.h.
+const LEGACY_GRO_BYTES: u32 = 65_536;
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "gro-max-size",
+        area: Area::Offloads,
+        kind: Kind::Judge,
+        what: "May GRO join more than 64 KiB on a very fast link (BIG TCP)?",
+        applies: "NICs of 100 Gb/s and more that are up",
+        weight: Weight::by_goal().when(Throughput, Info),
+        effect: Effect::Measure,
+        check: Check::Device(gro_max),
+        text: Text {
+            why: "At 100 Gb/s 64 KiB last 5 us: a larger unit is one more walk up the stack saved.",
+            mechanism: "gro_max_size and gro_ipv4_max_size of the device bound dev_gro_receive; IPv6 uses a \
+                        jumbo header inside the host, IPv4 a length of 0.",
+            not_when: "programs that capture or filter packets cannot take more than 64 KiB",
+            side_effects: "packets above 64 KiB inside the host; some tools show or cut them wrongly",
+            set_now: "ip link set dev DEV gro_max_size 185000 gso_max_size 185000",
+            persist: "a udev rule or a oneshot unit",
+            undo: VALUE_BACK,
+            verify: "ip -d link show DEV",
+            since: "IPv6 5.19, IPv4 6.3",
+            sources: &[
+                "kernel: include/linux/netdevice.h GRO_LEGACY_MAX_SIZE",
+                "https://docs.cilium.io/en/stable/operations/performance/tuning/",
+            ],
+        },
+    },
+    Rule {
+        id: "flow-control-pause",
+        area: Area::Offloads,
+        kind: Kind::Judge,
+        what: "Does flow control stop the other end instead of showing loss?",
+        applies: "NICs that are up and show their pause settings",
+        weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn),
+        effect: Effect::Follows {
+            size: Tens,
+            text: "a stopped sender waits for the slowest receiver, and a test of loss sees none",
+        },
+        check: Check::Device(pause),
+        text: Text {
+            why: "A receiver that sends pause frames stops its switch port, and with it other traffic. Loss moves \
+                  to where nobody counts it.",
+            mechanism: "IEEE 802.3 annex 31B: a full receive buffer sends PAUSE; the peer's MAC stops.",
+            not_when: "storage that needs a lossless network",
+            side_effects: LINK_DOWN,
+            set_now: "ethtool -A DEV autoneg off rx off tx off",
+            persist: "systemd .link: RxFlowControl=no, TxFlowControl=no",
+            undo: "write back all three values that were read before",
+            verify: "ethtool -a DEV: read it back, some drivers accept one half only; pause counters stand still",
+            since: "2.4; over netlink 5.7",
+            sources: &[
+                "kernel: Documentation/networking/ethtool-netlink.rst, PAUSE_GET",
+                "IEEE 802.3, annex 31B",
+            ],
+        },
+    },
+    Rule {
+        id: "mtu-jumbo",
+        area: Area::Offloads,
+        kind: Kind::Record,
+        what: "How large are the packets of this link?",
+        applies: "NICs that are up",
+        weight: Weight::always(Info),
+        effect: Effect::Follows {
+            size: Multiple,
+            text: "9000 instead of 1500 bytes is a sixth of the packets",
+        },
+        check: Check::Device(mtu),
+        text: Text {
+            why: "Cost is per packet. All hosts and switches of the network must agree, and this host cannot \
+                  tell whether they do.",
+            mechanism: "The driver sizes its receive buffers by it; some leave their fast path above a page.",
+            not_when: "any host or switch of the network has a smaller one: packets vanish without a word",
+            side_effects: "some drivers reset the link",
+            set_now: "ip link set DEV mtu 9000",
+            persist: "systemd .link: MTUBytes=9000",
+            undo: VALUE_BACK,
+            verify: "ping -M do -s 8972 to every peer",
+            since: "every kernel",
+            sources: &["kernel: include/uapi/linux/if_link.h IFLA_MTU"],
+        },
+    },
+    Rule {
+        id: "link-speed-duplex",
+        area: Area::Offloads,
+        kind: Kind::Judge,
+        what: "Did the link come up as fast as the NIC can?",
+        applies: "NICs that are up and tell their link modes",
+        weight: Weight::always(Warn),
+        effect: Effect::Follows { size: Multiple, text: "half of the speed is half of the result" },
+        check: Check::Device(speed),
+        text: Text {
+            why: "A bad cable, an old switch port or a forced setting leaves the link slower than the NIC, and \
+                  no counter says so.",
+            mechanism: "Autonegotiation takes the best mode that both ends advertise.",
+            not_when: "the switch has no faster port",
+            side_effects: LINK_DOWN,
+            set_now: "ethtool -s DEV autoneg on; else look at cable, transceiver and switch port",
+            persist: "systemd .link: AutoNegotiation=yes",
+            undo: "ethtool -s DEV with the speed, duplex and advertised modes that were read before",
+            verify: "ethtool DEV: Speed, Duplex",
+            since: "every kernel; over netlink 5.6",
+            sources: &["kernel: Documentation/networking/ethtool-netlink.rst, LINKMODES_GET"],
+        },
+    },
+    Rule {
+        id: "fec-errors",
+        area: Area::Offloads,
+        kind: Kind::Judge,
+        what: "Does forward error correction fail on this link?",
+        applies: "NICs that are up and count blocks that FEC could not correct",
+        weight: Weight::always(Fail),
+        effect: Effect::Follows {
+            size: Loss,
+            text: "each uncorrectable block is one or more lost packets",
+        },
+        check: Check::Device(fec),
+        text: Text {
+            why: "Blocks that cannot be corrected are packets lost on the wire: a dirty or damaged cable or \
+                  transceiver.",
+            mechanism: "Reed-Solomon or BASE-R FEC of IEEE 802.3; ETHTOOL_A_FEC_STATS counts its blocks.",
+            not_when: "the count stands still: it may be from when the cable was plugged in",
+            side_effects: "another FEC mode takes the link down, for good if the ends differ",
+            set_now: "clean or replace cable and transceiver; ethtool --set-fec DEV encoding rs on both ends",
+            persist: "a udev rule",
+            undo: "ethtool --set-fec DEV with the encoding that was read before",
+            verify: "ethtool -I --show-fec DEV, twice",
+            since: "5.13; statistics 5.13",
+            sources: &["kernel: Documentation/networking/ethtool-netlink.rst, FEC_GET"],
+        },
+    },
+    Rule {
+        id: "hw-timestamping",
+        area: Area::Offloads,
+        kind: Kind::Record,
+        what: "Which clock and which time stamps does the NIC have?",
+        applies: "NICs that tell their time stamping",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Device(timestamping),
+        text: Text {
+            why: "With hardware stamps the wait in the NIC and for the interrupt can be measured. A filter that \
+                  stamps every packet costs some NICs throughput.",
+            mechanism: "ETHTOOL_MSG_TSINFO_GET; the filter is set by SIOCSHWTSTAMP or TSCONFIG_SET.",
+            not_when: "a time daemon (ptp4l) uses it",
+            side_effects: "setting the filter resets some links (igb)",
+            set_now: "hwstamp_ctl -i DEV -r 0",
+            persist: "stop the program that sets it",
+            undo: "hwstamp_ctl -i DEV -r with the filter that was read before",
+            verify: "ethtool -T DEV",
+            since: "3.5; over netlink 5.7, the filter 6.14",
+            sources: &["kernel: Documentation/networking/timestamping.rst"],
+        },
+    },
+    Rule {
+        id: "nic-driver-fw",
+        area: Area::Offloads,
+        kind: Kind::Record,
+        what: "Which driver and firmware drive the NIC?",
+        applies: "NICs that tell",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Device(driver),
+        text: Text {
+            why: "Two results compare only when driver and firmware are the same. A driver from outside the \
+                  kernel has code that nobody here knows.",
+            mechanism: "ETHTOOL_GDRVINFO; /sys/module/DRIVER/taint holds O for a driver from outside the kernel.",
+            not_when: "nothing to change: it is recorded",
+            side_effects: "none",
+            set_now: NO_SETTING,
+            persist: "the distribution's packages",
+            undo: NOTHING_CHANGED,
+            verify: "ethtool -i DEV",
+            since: "2.4; taint 3.3",
+            sources: &["kernel: net/ethtool/ioctl.c ethtool_get_drvinfo"],
+        },
+    },
+    Rule {
+        id: "nic-promisc-rxall",
+        area: Area::Offloads,
+        kind: Kind::Judge,
+        what: "Does the NIC hand up packets that are not for this host?",
+        applies: "NICs that are up and in no bridge or bond",
+        weight: Weight::always(Info).when(Benchmark, Warn).when(Fairness, Warn),
+        effect: Effect::Measure,
+        check: Check::Device(promiscuous),
+        text: Text {
+            why: "In promiscuous mode every packet on the wire costs a walk into the stack before it is dropped.",
+            mechanism: "IFF_PROMISC turns the NIC's address filter off, and with it VLAN filtering in many drivers.",
+            not_when: "a capture, a bridge or a virtual machine needs it",
+            side_effects: "the program that set it no longer sees other hosts' packets",
+            set_now: "ip link set DEV promisc off; ethtool -K DEV rx-all off rx-fcs off",
+            persist: "stop the program that sets it",
+            undo: "ip link set DEV promisc on",
+            verify: "ip -d link show DEV: promiscuity 0",
+            since: "every kernel",
+            sources: &["kernel: net/core/dev.c dev_set_promiscuity"],
+        },
+    },
+];
+
+fn gro_max(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    if *(&device.sysfs.speed_mbps).known()? < VERY_FAST_MBPS {
+        return Answer::silent("slower than 100 Gb/s");
+    }
+    let bytes = ((&device.nic.link).known()?.gro_max_bytes, "gro_max_size").known()?;
+    if bytes > LEGACY_GRO_BYTES {
+        return Answer::fine(format!("gro_max_size is {bytes} bytes"));
+    }
+    let knob = Knob::Link { dev: device.name.clone(), which: "gro-max-size".into() };
+    Found::new(
+        format!("gro_max_size is {bytes} bytes"),
+        "more, up to 185000 and measured",
+        "64 KiB last 5 us here",
+    )
+    .change(Set::new(knob, 185_000))
+    .answer()
+}
+
+fn pause(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let pause = (&device.nic.pause).known()?;
+    let on: Vec<&str> = [("rx", pause.rx), ("tx", pause.tx)]
+        .into_iter()
+        .filter(|(_, on)| *on == Some(true))
+        .map(|(name, _)| name)
+        .collect();
+    if on.is_empty() {
+        return Answer::fine("rx and tx off");
+    }
+    let counted: Vec<String> =
+        [("sent", pause.tx_pause_packets), ("received", pause.rx_pause_packets)]
+            .into_iter()
+            .filter_map(|(name, count)| {
+                count.filter(|n| *n > 0).map(|n| format!("{n} pause frames {name}"))
+            })
+            .collect();
+    let mut observed = format!("flow control {} on", on.join(" and "));
+    if !counted.is_empty() {
+        observed += &format!(", {}", counted.join(", "));
+    }
+    let set = |which: &str| {
+        Set::new(Knob::Pause { dev: device.name.clone(), which: which.into() }, false)
+    };
+    let found =
+        Found::new(observed, "off", "the sender is stopped where loss would show the limit");
+    let found = if pause.autoneg == Some(true) { found.change(set("autoneg")) } else { found };
+    found.changes(on.into_iter().map(set)).answer()
+}
+
+fn mtu(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    Answer::recorded(format!("{} bytes", (&device.sysfs.mtu_bytes).known()?))
+}
+
+/// The speed in a mode's name: `10000baseT/Full`, `25000baseCR/Full`.
+fn mode_mbps(mode: &str) -> Option<u32> {
+    mode.split_once("base")?.0.parse().ok()
+}
+
+fn speed(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let modes = (&device.nic.link_modes).known()?;
+    let now = (modes.speed_mbps, "the link's speed").known()?;
+    let best =
+        (modes.supported.iter().filter_map(|mode| mode_mbps(mode)).max(), "its modes").known()?;
+    if modes.duplex == Some(Duplex::Half) {
+        return Found::new(format!("{now} Mb/s half duplex"), "full duplex", "both ends must negotiate, or neither")
+            .advice("autonegotiation on at both ends; a forced end makes the other fall back to half duplex")
+            .severity(Fail)
+            .answer();
+    }
+    if now >= best {
+        return Answer::fine(format!("{now} Mb/s"));
+    }
+    Found::new(
+        format!("{now} Mb/s"),
+        format!("{best} Mb/s, which the NIC can"),
+        "cable, transceiver, switch port or a forced setting",
+    )
+    .advice("look at the other end's modes: ethtool DEV shows what the link partner advertises")
+    .answer()
+}
+
+fn fec(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let fec = (&device.nic.fec).known()?;
+    let mode = fec.active.clone().unwrap_or_else(|| "unknown".into());
+    match (fec.uncorrectable_blocks, "uncorrectable blocks").known()? {
+        0 => Answer::fine(format!("mode {mode}, no uncorrectable block")),
+        count => Found::new(
+            format!("{count} uncorrectable blocks in mode {mode}"),
+            "none",
+            "the wire damages more than the correction repairs",
+        )
+        .advice("clean or replace cable and transceiver")
+        .answer(),
+    }
+}
+
+fn timestamping(_: &Ask<'_>, device: &Device) -> Checked {
+    let stamps = (&device.nic.timestamping).known()?;
+    let clock =
+        stamps.clock.map_or_else(|| "no hardware clock".into(), |n| format!("clock /dev/ptp{n}"));
+    Answer::recorded(format!("{clock}; receive filters: {}", stamps.rx_filters.join(", ")))
+}
+
+fn driver(ask: &Ask<'_>, device: &Device) -> Checked {
+    let driver = (&device.nic.driver).known()?;
+    let taint = ask.facts.text(&format!("/sys/module/{}/taint", driver.driver));
+    let outside = taint.value().is_some_and(|taint| taint.contains('O'));
+    let firmware = if driver.firmware.is_empty() { "none told" } else { &driver.firmware };
+    let outside = if outside { ", from outside the kernel" } else { "" };
+    Answer::recorded(format!("{} {}{outside}; firmware {firmware}", driver.driver, driver.version))
+}
+
+/// `IFF_PROMISC` and `IFF_ALLMULTI`, linux/if.h.
+const PROMISCUOUS: u32 = 0x100;
+const ALL_MULTICAST: u32 = 0x200;
+
+fn promiscuous(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    if let Some(master) = device.master.value() {
+        return Answer::silent(format!("belongs to {master}, which needs it"));
+    }
+    let flags = *(&device.flags).known()?;
+    let active = |name: &str| {
+        device.nic.features.value().and_then(|all| all.get(name)).is_some_and(|one| one.active)
+    };
+    let mut on = Vec::new();
+    if flags & PROMISCUOUS != 0 {
+        on.push("promiscuous");
+    }
+    if flags & ALL_MULTICAST != 0 {
+        on.push("all multicast");
+    }
+    if active("rx-all") {
+        on.push("rx-all");
+    }
+    if active("rx-fcs") {
+        on.push("rx-fcs");
+    }
+    if on.is_empty() {
+        return Answer::fine("only packets for this host");
+    }
+    let found = Found::new(
+        on.join(", "),
+        "off, unless a capture or virtual machine needs it",
+        "others' packets cost CPU here",
+    );
+    if flags & PROMISCUOUS != 0 {
+        let knob = Knob::Link { dev: device.name.clone(), which: "promisc".into() };
+        return found.change(Set::new(knob, false)).answer();
+    }
+    found.answer()
+}

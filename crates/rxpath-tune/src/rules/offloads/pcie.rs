@@ -1,0 +1,241 @@
+//! The way between NIC and memory: PCIe and NUMA.
+
+use crate::prelude::*;
+
+const PCI: &str = "kernel: Documentation/ABI/testing/sysfs-bus-pci";
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "pcie-link",
+        area: Area::Offloads,
+        kind: Kind::Judge,
+        what: "Has the NIC the PCIe lanes and speed that it can have?",
+        applies: "NICs on PCIe that tell their link; guests usually do not",
+        weight: Weight::always(Warn),
+        effect: Effect::Follows {
+            size: Multiple,
+            text: "half of the lanes is half of the bytes a second",
+        },
+        check: Check::Device(link),
+        text: Text {
+            why: "A card in the wrong slot, or one that trained badly, has half of its lanes or speed. It works, \
+                  and caps what it can bring in.",
+            mechanism: "Link status and capability registers of PCI Express, shown as current_link_* and max_link_*.",
+            not_when: "the link still carries more than the port's rate",
+            side_effects: "the host must be opened",
+            set_now: "another slot, a reseated card, firmware settings (bifurcation)",
+            persist: "the same",
+            undo: "put the card back",
+            verify: "cat /sys/class/net/DEV/device/current_link_width /sys/class/net/DEV/device/max_link_width",
+            since: "4.13",
+            sources: &[PCI, "kernel: drivers/pci/pci-sysfs.c current_link_width_show"],
+        },
+    },
+    Rule {
+        id: "pcie-mps-mrrs",
+        area: Area::Offloads,
+        kind: Kind::Record,
+        what: "How large are the NIC's PCIe payloads and read requests?",
+        applies: "NICs on PCIe, read by root",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Device(payload),
+        text: Text {
+            why: "Larger transfers have less overhead on the bus.",
+            mechanism: "Device control register of the PCI Express capability, bits 7:5 and 14:12.",
+            not_when: "leave it: the firmware chose what every bridge on the way takes",
+            side_effects: "a payload that a bridge does not take ends in bus errors",
+            set_now: "only at boot: pci=pcie_bus_perf",
+            persist: "the kernel command line",
+            undo: "remove it from the kernel command line",
+            verify: "lspci -vv -s SLOT: MaxPayload, MaxReadReq",
+            since: "every kernel",
+            sources: &[
+                "kernel: Documentation/admin-guide/kernel-parameters.txt pcie_bus_perf",
+                PCI,
+            ],
+        },
+    },
+    Rule {
+        id: "pcie-aspm",
+        area: Area::Offloads,
+        kind: Kind::Judge,
+        what: "May the NIC's PCIe link sleep (ASPM)?",
+        applies: "NICs on PCIe whose link states are shown",
+        weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Info),
+        effect: Effect::Measure,
+        check: Check::Device(aspm),
+        text: Text {
+            why: "After a pause the first transfer waits until the link is awake.",
+            mechanism: "Active State Power Management puts an idle link into L0s or L1 (drivers/pci/pcie/aspm.c).",
+            not_when: "power matters more than the time of a lone packet",
+            side_effects: "more power at idle",
+            set_now: "echo 0 > /sys/class/net/DEV/device/link/l1_aspm (and l0s_aspm)",
+            persist: "pcie_aspm.policy=performance on the kernel command line",
+            undo: VALUE_BACK,
+            verify: "cat /sys/class/net/DEV/device/link/*_aspm",
+            since: "2.6.26; per link 5.5",
+            sources: &[PCI, "kernel: drivers/pci/pcie/aspm.c"],
+        },
+    },
+    Rule {
+        id: "nic-numa-node",
+        area: Area::Offloads,
+        kind: Kind::Record,
+        what: "Which NUMA node and CPUs are near the NIC?",
+        applies: "NICs whose platform tells",
+        weight: Weight::always(Info),
+        effect: Effect::Figure {
+            size: Tens,
+            text: "1.4 million packets/s with everything on one NUMA node, 1 million across nodes",
+            source: "Cloudflare, How to receive a million packets per second, 2015",
+        },
+        check: Check::Device(node),
+        text: Text {
+            why: "Readers belong on these CPUs, beside the interrupts.",
+            mechanism: "/sys/class/net/DEV/device/numa_node and local_cpulist, from the firmware's tables.",
+            not_when: "nothing to change: move the application, not the NIC",
+            side_effects: "none",
+            set_now: "taskset or numactl for the application",
+            persist: "systemd unit: CPUAffinity=, NUMAPolicy=",
+            undo: NOTHING_CHANGED,
+            verify: "cat /sys/class/net/DEV/device/local_cpulist",
+            since: "2.6",
+            sources: &[PCI, "https://blog.cloudflare.com/how-to-receive-a-million-packets/"],
+        },
+    },
+];
+
+/// A file of the device on its bus; a virtio device's is that of the PCI device below it.
+fn bus(ask: &Ask<'_>, device: &Device, file: &str) -> Result<String, Gap> {
+    ask.facts.text(&device.path(&format!("device/{file}"))).known()
+}
+
+/// The number at the start of `8.0 GT/s PCIe`.
+fn leading(text: &str) -> Option<f64> {
+    text.split_whitespace().next()?.parse().ok()
+}
+
+fn link(ask: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let mut observed = Vec::new();
+    let mut below = false;
+    for what in ["width", "speed"] {
+        let now = bus(ask, device, &format!("current_link_{what}"))?;
+        let max = bus(ask, device, &format!("max_link_{what}"))?;
+        let (Some(n), Some(m)) = (leading(&now), leading(&max)) else {
+            return Answer::silent("the link is not known, as usual in a guest");
+        };
+        // A guest's bridge shows width 0 or 255.
+        if n == 0.0 || m == 0.0 || m >= 255.0 {
+            return Answer::silent("the link is not known, as usual in a guest");
+        }
+        below |= n < m;
+        observed.push(format!("{what} {now} of {max}"));
+    }
+    if !below {
+        return Answer::fine(observed.join(", "));
+    }
+    Found::new(
+        observed.join(", "),
+        "both at their maximum",
+        "the slot, the card's seat or firmware settings",
+    )
+    .advice("not changeable at runtime: another slot, or reseat the card")
+    .answer()
+}
+
+/// PCI Express capability id.
+const CAP_EXPRESS: u8 = 0x10;
+
+fn payload(ask: &Ask<'_>, device: &Device) -> Checked {
+    let config = ask.facts.bytes(&device.path("device/config")).known()?;
+    // Without CAP_SYS_ADMIN the kernel shows the first 64 bytes only (pci_read_config).
+    if config.len() <= 64 {
+        return Err(Gap::Denied("CAP_SYS_ADMIN to read the capabilities".into()));
+    }
+    let control = express_control(&config);
+    let control = (control, "a PCI Express capability").known()?;
+    let size = |bits: u16| 128u32 << bits.min(5);
+    Answer::recorded(format!(
+        "payload {} bytes, read requests {} bytes",
+        size(control >> 5 & 7),
+        size(control >> 12 & 7)
+    ))
+}
+
+/// The device control register, found by walking the capability list from offset 0x34.
+fn express_control(config: &[u8]) -> Option<u16> {
+    let mut at = usize::from(*config.get(0x34)? & 0xfc);
+    // 48 capabilities fill the space: a longer list is a loop.
+    for _ in 0..48 {
+        if at < 0x40 {
+            return None;
+        }
+        if *config.get(at)? == CAP_EXPRESS {
+            return Some(u16::from_le_bytes([*config.get(at + 8)?, *config.get(at + 9)?]));
+        }
+        at = usize::from(*config.get(at + 1)? & 0xfc);
+    }
+    None
+}
+
+fn aspm(ask: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let states = ask.facts.list(&device.path("device/link")).known()?;
+    let on: Vec<String> = states
+        .into_iter()
+        .filter(|name| name.ends_with("_aspm"))
+        .filter(|name| {
+            ask.facts
+                .text(&device.path(&format!("device/link/{name}")))
+                .value()
+                .is_some_and(|v| v == "1")
+        })
+        .collect();
+    if on.is_empty() {
+        return Answer::fine("no sleep state is on");
+    }
+    let changes = on
+        .iter()
+        .map(|name| Set::new(Knob::attribute(device.path(&format!("device/link/{name}"))), "0"));
+    Found::new(
+        on.join(", ") + " on",
+        "off",
+        "the first transfer after a pause waits for the link to wake",
+    )
+    .changes(changes)
+    .answer()
+}
+
+fn node(ask: &Ask<'_>, device: &Device) -> Checked {
+    let node = *(&device.sysfs.numa_node).known()?;
+    if node < 0 {
+        return Answer::silent("the platform does not tell the NIC's node (-1)");
+    }
+    let cpus = bus(ask, device, "local_cpulist").unwrap_or_else(|_| "not told".into());
+    Answer::recorded(format!("node {node}, CPUs {cpus}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_express_capability_is_found_behind_others() {
+        let mut config = vec![0u8; 256];
+        config[0x34] = 0x40;
+        config[0x40..0x42].copy_from_slice(&[0x01, 0x70]);
+        config[0x70] = CAP_EXPRESS;
+        config[0x78..0x7a].copy_from_slice(&0x2830u16.to_le_bytes());
+        assert_eq!(express_control(&config), Some(0x2830));
+        config[0x41] = 0x40;
+        assert_eq!(express_control(&config), None, "a list that leads back is no endless walk");
+        assert_eq!(express_control(&config[..8]), None);
+    }
+}

@@ -1,0 +1,141 @@
+//! How many receive queues there are.
+
+use crate::prelude::*;
+
+const CHANNELS: &str =
+    "kernel: Documentation/networking/ethtool-netlink.rst, CHANNELS_GET and CHANNELS_SET";
+const SCALING: &str = "kernel: Documentation/networking/scaling.rst, section RSS";
+const SIDE: &str = "all rings are built anew: the link may drop for a moment, interrupts get new numbers and \
+                    affinities, counters start anew, some drivers reset the RSS table";
+const UNDO: &str = "first write back the RSS table, then the number of channels, then the affinities: the kernel \
+                    refuses channels that a table entry names";
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "channels-combined",
+        area: Area::Queues,
+        kind: Kind::Judge,
+        what: "Are there receive queues for the CPUs that could serve them?",
+        applies: "NICs that are up and show their channels, on hosts with two or more CPUs",
+        weight: Weight::by_goal().when(Throughput, Warn),
+        effect: Effect::Figure {
+            size: Multiple,
+            text: "8 queues and 8 threads served 3.8 times the requests/s of one at 100 connections, and nothing \
+                   more at one connection",
+            source: "M. Honda, Is your network stack set up correctly?, 2018",
+        },
+        check: Check::Device(combined),
+        text: Text {
+            why: "One queue is one CPU's worth of softirq. More flows than one CPU can serve need more queues.",
+            mechanism: "The NIC hashes each flow to a queue (RSS); each queue has a NAPI instance and an \
+                        interrupt of its own.",
+            not_when: "few flows, or CPUs that other work should keep: more queues than busy CPUs means less \
+                       batching in each",
+            side_effects: SIDE,
+            set_now: "ethtool -L DEV combined N, with N the CPUs of the NIC's node",
+            persist: "systemd .link: CombinedChannels=",
+            undo: UNDO,
+            verify: "ethtool -l DEV; one line for each queue in /proc/interrupts",
+            since: "3.0; over netlink 5.7",
+            sources: &[
+                SCALING,
+                CHANNELS,
+                "M. Honda, Is your network stack set up correctly?, 2018",
+            ],
+        },
+    },
+    Rule {
+        id: "channels-vs-cpus",
+        area: Area::Queues,
+        kind: Kind::Judge,
+        what: "Are there more receive queues than CPUs to serve them?",
+        applies: "NICs that are up and show their channels",
+        weight: Weight::always(Info).when(Fairness, Warn),
+        effect: Effect::Measure,
+        check: Check::Device(too_many),
+        text: Text {
+            why: "Queues beyond the CPUs share them: each poll finds fewer packets, and interrupts and rings are \
+                  spent for nothing.",
+            mechanism: "netif_get_num_default_rss_queues (net/core/dev.c) takes half of the physical cores where \
+                        there are more than two; drivers that do not ask it take one for each CPU.",
+            not_when: "queues that flow rules or RSS contexts reserve for one application",
+            side_effects: SIDE,
+            set_now: "ethtool -L DEV combined N",
+            persist: "systemd .link: CombinedChannels=",
+            undo: UNDO,
+            verify: "ethtool -l DEV",
+            since: "3.0; over netlink 5.7",
+            sources: &[SCALING, CHANNELS],
+        },
+    },
+];
+
+/// Receive queues in use and at most.
+pub fn receiving(device: &Device) -> Result<(u32, u32), Gap> {
+    let channels = (&device.nic.channels).known()?;
+    let sum = |a: Option<u32>, b: Option<u32>| a.unwrap_or(0) + b.unwrap_or(0);
+    let now = sum(channels.combined.now, channels.rx.now);
+    if now == 0 {
+        return Err(Gap::Absent("the driver tells no number of receive channels".into()));
+    }
+    Ok((now, sum(channels.combined.max, channels.rx.max).max(now)))
+}
+
+/// CPUs of the NIC's own node, or all that are online where that is not known.
+fn near_cpus(ask: &Ask<'_>, device: &Device) -> Result<u32, Gap> {
+    let topology = (&ask.facts.topology).known()?;
+    let node = device.sysfs.numa_node.value().and_then(|node| u32::try_from(*node).ok());
+    let near =
+        topology.cpus.iter().filter(|cpu| node.is_some() && cpu.node.value() == node.as_ref());
+    Ok(match near.count() {
+        0 => topology.online.as_slice().len() as u32,
+        near => near as u32,
+    })
+}
+
+fn combined(ask: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let (now, max) = receiving(device)?;
+    let cpus = near_cpus(ask, device)?;
+    let wanted = max.min(cpus);
+    // Half of the CPUs is the kernel's own choice: threads of a core share it.
+    if now >= wanted.div_ceil(2) {
+        return Answer::fine(format!("{now} receive queues for {cpus} CPUs near the NIC"));
+    }
+    let combined = device.nic.channels.value().is_some_and(|all| all.combined.now.is_some());
+    let which = if combined { "combined" } else { "rx" };
+    Found::new(
+        format!("{now} receive queues of at most {max}, {cpus} CPUs near the NIC"),
+        format!("{wanted}, when many flows come"),
+        "each queue is served by one CPU",
+    )
+    .change(Set::new(
+        Knob::Channels { dev: device.name.clone(), which: which.into() },
+        u64::from(wanted),
+    ))
+    .answer()
+}
+
+fn too_many(ask: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let (now, _) = receiving(device)?;
+    let online = (&ask.facts.topology).known()?.online.as_slice().len() as u32;
+    if now <= online {
+        return Answer::fine(format!("{now} receive queues, {online} CPUs online"));
+    }
+    Found::new(
+        format!("{now} receive queues, {online} CPUs online"),
+        format!("{online} or fewer"),
+        "queues that share a CPU make each poll smaller",
+    )
+    .change(Set::new(
+        Knob::Channels { dev: device.name.clone(), which: "combined".into() },
+        u64::from(online),
+    ))
+    .answer()
+}

@@ -1,0 +1,225 @@
+//! Descriptor rings, and the packets that found none.
+
+use crate::prelude::*;
+
+const RINGS: &str = "kernel: Documentation/networking/ethtool-netlink.rst, RINGS_GET and RINGS_SET";
+const BOUNCE: &str = "many drivers take the link down for 0.4 to 1 s (igb, even emulated); counters start anew; \
+                      the size is rounded";
+
+/// Lost to the ring, over what came: above it the loss is more than an accident at boot.
+const LOSS_RATIO: f64 = 1e-6;
+
+/// Lost to the ring, over what came: nobody should live with it.
+const MUCH_RATIO: f64 = 1e-4;
+
+/// Counters of packets that found no descriptor or no room in the NIC (linux/if_link.h).
+const LOSSES: [&str; 3] = ["rx_missed_errors", "rx_fifo_errors", "rx_over_errors"];
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "nic-stats-drop-counters",
+        area: Area::Queues,
+        kind: Kind::Judge,
+        what: "Does the NIC lose packets before the kernel sees them?",
+        applies: "NICs that are up and have received packets",
+        weight: Weight::always(Warn),
+        effect: Effect::Follows {
+            size: Loss,
+            text: "these packets are lost and `ip -s` hides the place",
+        },
+        check: Check::Device(losses),
+        text: Text {
+            why: "A packet that finds no free descriptor is lost in the NIC. No socket counter ever shows it.",
+            mechanism: "The NIC counts it and the driver reports rx_missed_errors, rx_fifo_errors or \
+                        rx_over_errors (struct rtnl_link_stats64); causes are a ring too small for the burst, a \
+                        softirq that comes too late, or one CPU for all queues.",
+            not_when: "counters that stand still: they count since the driver was loaded, so look twice",
+            side_effects: "none: this only counts",
+            set_now: "spread the queues over CPUs (irq-affinity), then ethtool -G DEV rx MAX",
+            persist: "systemd .link: RxBufferSize=max",
+            undo: NOTHING_CHANGED,
+            verify: "ip -s -s link show DEV, twice: `missed` and `fifo` stand still under load",
+            since: "2.6; one meaning for all drivers since 5.9",
+            sources: &[
+                "kernel: include/uapi/linux/if_link.h struct rtnl_link_stats64",
+                "kernel: Documentation/networking/statistics.rst",
+            ],
+        },
+    },
+    Rule {
+        id: "ring-rx",
+        area: Area::Queues,
+        kind: Kind::Judge,
+        what: "Is the receive ring large enough for the bursts that come?",
+        applies: "NICs that are up and show their rings",
+        weight: Weight::always(Warn),
+        effect: Effect::Measure,
+        check: Check::Device(ring_rx),
+        text: Text {
+            why: "The ring has to hold what comes between two polls. At 10 Gb/s 512 descriptors last 34 us of \
+                  the smallest packets.",
+            mechanism: "The driver's poll refills descriptors as it takes packets; between the interrupt and the \
+                        poll nothing refills.",
+            not_when: "no packet is lost in the NIC: a larger ring only spoils the cache and hides a slow reader",
+            side_effects: BOUNCE,
+            set_now: "ethtool -G DEV rx MAX",
+            persist: "systemd .link: RxBufferSize=max",
+            undo: "ethtool -G DEV rx with the size that was read before; the link goes down again",
+            verify: "ethtool -g DEV reads back the size; rx_missed_errors stands still",
+            since: "2.4; over netlink 5.7",
+            sources: &[RINGS, "https://github.com/redhat-performance/tuned/issues/660"],
+        },
+    },
+    Rule {
+        id: "ring-tx",
+        area: Area::Queues,
+        kind: Kind::Record,
+        what: "How large is the transmit ring?",
+        applies: "NICs that show their rings",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Device(ring_tx),
+        text: Text {
+            why: "Replies and acknowledgements wait in it when the link is slower than the host.",
+            mechanism: "Byte queue limits (lib/dynamic_queue_limits.c) keep it short where the driver has them.",
+            not_when: "with byte queue limits its size does not matter",
+            side_effects: BOUNCE,
+            set_now: "ethtool -G DEV tx N",
+            persist: "systemd .link: TxBufferSize=",
+            undo: VALUE_BACK,
+            verify: "ethtool -g DEV",
+            since: "2.4; over netlink 5.7",
+            sources: &[RINGS],
+        },
+    },
+    Rule {
+        id: "ring-rx-buf-len",
+        area: Area::Queues,
+        kind: Kind::Record,
+        what: "How long is a receive buffer of the ring?",
+        applies: "NICs whose driver tells rx-buf-len",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Device(buf_len),
+        text: Text {
+            why: "A packet that needs several buffers costs several descriptors.",
+            mechanism: "ETHTOOL_A_RINGS_RX_BUF_LEN; few drivers have it.",
+            not_when: "leave it, unless large packets are most of the traffic",
+            side_effects: BOUNCE,
+            set_now: "ethtool -G DEV rx-buf-len N",
+            persist: "a udev rule",
+            undo: VALUE_BACK,
+            verify: "ethtool -g DEV",
+            since: "5.16",
+            sources: &[RINGS],
+        },
+    },
+    Rule {
+        id: "ring-tcp-data-split",
+        area: Area::Queues,
+        kind: Kind::Record,
+        what: "Does the NIC split headers from TCP data?",
+        applies: "NICs whose driver tells tcp-data-split",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Device(data_split),
+        text: Text {
+            why: "Receiving without copying (TCP_ZEROCOPY_RECEIVE, device memory) needs the data in pages of its \
+                  own.",
+            mechanism: "ETHTOOL_A_RINGS_TCP_DATA_SPLIT, and hds-thresh since 6.14.",
+            not_when: "no program receives without copying",
+            side_effects: "drivers refuse it while an XDP program is attached",
+            set_now: "ethtool -G DEV tcp-data-split on",
+            persist: "a udev rule",
+            undo: VALUE_BACK,
+            verify: "ethtool -g DEV",
+            since: "6.0; settable 6.2",
+            sources: &[RINGS, "kernel: Documentation/networking/devmem.rst"],
+        },
+    },
+];
+
+/// Packets lost in the NIC since its driver was loaded, with what came.
+fn lost(device: &Device) -> Result<(u64, u64, String), Gap> {
+    let of = |name: &str| device.sysfs.statistics.get(name).copied();
+    let received = (of("rx_packets"), "rx_packets").known()?;
+    let shown: Vec<(&str, u64)> =
+        LOSSES.iter().filter_map(|name| Some((*name, of(name)?))).filter(|(_, n)| *n > 0).collect();
+    // Drivers fill several of them from one register: the largest is the loss.
+    let lost = shown.iter().map(|(_, count)| *count).max().unwrap_or(0);
+    let words: Vec<String> = shown.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    Ok((lost, received, words.join(", ")))
+}
+
+fn losses(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let (lost, received, words) = lost(device)?;
+    if received == 0 && lost == 0 {
+        return Answer::silent("nothing came yet");
+    }
+    let ratio = lost as f64 / (lost + received) as f64;
+    if ratio < LOSS_RATIO {
+        return Answer::fine(format!("{lost} of {} packets lost in the NIC", lost + received));
+    }
+    Found::new(
+        format!("{words} beside {received} received: {:.4} % of what came", ratio * 100.0),
+        "none",
+        "the NIC had no free descriptor: a burst larger than the ring, or a softirq that came too late",
+    )
+    .advice("see irq-affinity, channels-combined and ring-rx; counters are since the driver was loaded")
+    .severity(if ratio >= MUCH_RATIO { Fail } else { Warn })
+    .answer()
+}
+
+fn ring_rx(ask: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let rx = (&device.nic.rings).known()?.rx;
+    let (now, max) = ((rx.now, "the ring").known()?, (rx.max, "the largest ring").known()?);
+    let (lost, received, words) = lost(device)?;
+    let observed = format!("{now} of at most {max} descriptors");
+    if now >= max {
+        return Answer::fine(observed);
+    }
+    let set = Set::new(Knob::Ring { dev: device.name.clone(), which: "rx".into() }, u64::from(max));
+    if lost as f64 > LOSS_RATIO * (lost + received) as f64 {
+        return Found::new(
+            format!("{observed}, and the NIC lost packets ({words})"),
+            format!("{max}"),
+            "packets that come between two polls find no descriptor",
+        )
+        .change(set)
+        .size(Loss)
+        .answer();
+    }
+    if ask.goal == Some(Throughput) && now < 512.min(max) {
+        return Found::new(observed, "512 or more", "it holds few packets of a burst")
+            .change(Set::new(set.knob, 512.min(u64::from(max))))
+            .severity(Info)
+            .answer();
+    }
+    Answer::fine(format!("{observed}, and none was missing"))
+}
+
+fn ring_tx(_: &Ask<'_>, device: &Device) -> Checked {
+    let tx = (&device.nic.rings).known()?.tx;
+    let now = (tx.now, "the transmit ring").known()?;
+    Answer::recorded(match tx.max {
+        Some(max) => format!("{now} of at most {max} descriptors"),
+        None => format!("{now} descriptors"),
+    })
+}
+
+fn buf_len(_: &Ask<'_>, device: &Device) -> Checked {
+    let length = ((&device.nic.rings).known()?.rx_buf_len_bytes, "rx-buf-len").known()?;
+    Answer::recorded(format!("{length} bytes"))
+}
+
+fn data_split(_: &Ask<'_>, device: &Device) -> Checked {
+    let split = ((&device.nic.rings).known()?.tcp_data_split, "tcp-data-split").known()?;
+    Answer::recorded(format!("{split:?}").to_lowercase())
+}

@@ -1,0 +1,351 @@
+//! Packets that are sent to a queue or CPU by rule instead of by hash: flow rules, RPS, XPS.
+
+use super::channels::receiving;
+use crate::prelude::*;
+
+const SCALING: &str = "kernel: Documentation/networking/scaling.rst";
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "ntuple-rules",
+        area: Area::Queues,
+        kind: Kind::Judge,
+        what: "Do flow rules bypass RSS?",
+        applies: "NICs whose flow rules can be read",
+        weight: Weight::always(Info).when(Benchmark, Warn),
+        effect: Effect::Measure,
+        check: Check::Device(flow_rules),
+        text: Text {
+            why: "A rule sends matching packets to one queue, whatever the RSS table says. Rules that a dead \
+                  program left behind do it silently.",
+            mechanism: "ETHTOOL_SRXCLSRLINS gives the rule to the NIC, which matches it before it hashes.",
+            not_when: "an application or an isolation setup made them: then they are the point",
+            side_effects: "flows of a removed rule go where the hash sends them",
+            set_now: "ethtool -n DEV lists them; ethtool -N DEV delete N",
+            persist: "none: rules do not survive a boot, remove what makes them",
+            undo: "insert the same rule again at the same place",
+            verify: "ethtool -n DEV; per-queue counters of the driver",
+            since: "2.6.34; lists 3.0",
+            sources: &[SCALING, "kernel: net/ethtool/ioctl.c ethtool_get_rxnfc"],
+        },
+    },
+    Rule {
+        id: "ntuple-enabled",
+        area: Area::Queues,
+        kind: Kind::Judge,
+        what: "Could the NIC steer flows itself while RFS does it in software?",
+        applies: "NICs whose flow steering can be switched, on hosts that use RFS",
+        weight: Weight::by_goal().when(Latency, Info).when(Throughput, Info),
+        effect: Effect::Measure,
+        check: Check::Device(ntuple),
+        text: Text {
+            why: "RFS in software moves each packet to its reader's CPU by an inter-processor interrupt. With \
+                  accelerated RFS the NIC puts the flow into that CPU's queue at once.",
+            mechanism: "set_rps_cpu (net/core/dev.c) calls ndo_rx_flow_steer where NETIF_F_NTUPLE is on and the \
+                        driver has it.",
+            not_when: "many short flows: each costs the NIC a rule",
+            side_effects: "the NIC's rule table fills; on some drivers the switch resets the link",
+            set_now: "ethtool -K DEV ntuple on",
+            persist: "systemd .link: NTupleFilter=yes",
+            undo: "write back the whole set of features that was read before",
+            verify: "ethtool -k DEV: ntuple-filters: on",
+            since: "2.6.34; accelerated RFS 2.6.39",
+            sources: &[SCALING, "kernel: net/core/dev.c set_rps_cpu"],
+        },
+    },
+    Rule {
+        id: "arfs",
+        area: Area::Queues,
+        kind: Kind::Judge,
+        what: "Is accelerated RFS whole: filter bit, flow tables and a kernel that has it?",
+        applies: "NICs with flow steering on, on hosts that use RFS",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Device(arfs),
+        text: Text {
+            why: "Accelerated RFS needs the ntuple bit, both RFS tables and CONFIG_RFS_ACCEL. With a part missing \
+                  nothing says so.",
+            mechanism: "net/core/dev.c set_rps_cpu under CONFIG_RFS_ACCEL, lib/cpu_rmap.c.",
+            not_when: "the filter bit is on for flow rules of your own and RFS is not wanted",
+            side_effects: "as ntuple-enabled and rfs-flow-entries",
+            set_now: "see rfs-flow-entries for the tables; the kernel's build cannot be changed at runtime",
+            persist: "as rfs-flow-entries",
+            undo: VALUE_BACK,
+            verify: "per-queue counters: the flow arrives on its reader's CPU",
+            since: "2.6.39",
+            sources: &[SCALING],
+        },
+    },
+    Rule {
+        id: "rps-cpus",
+        area: Area::Queues,
+        kind: Kind::Judge,
+        what: "Does software steering (RPS) fit the hardware's queues?",
+        applies: "NICs that are up, on hosts with two or more CPUs",
+        weight: Weight::by_goal()
+            .when(Latency, Warn)
+            .when(Throughput, Info)
+            .when(Fairness, Info)
+            .when(Benchmark, Info),
+        effect: Effect::Follows {
+            size: Tens,
+            text: "with one queue a second CPU shares the work; with a queue for each CPU every packet is moved \
+                   for nothing",
+        },
+        check: Check::Device(rps),
+        text: Text {
+            why: "RPS hashes in software and hands packets to other CPUs by an inter-processor interrupt. One \
+                  hardware queue gains CPUs by it; a NIC with a queue for each CPU only pays.",
+            mechanism: "get_rps_cpu and enqueue_to_backlog (net/core/dev.c); the other CPU's backlog NAPI goes on.",
+            not_when: "hardware queues without the right hash (tunnels, PPPoE): RPS hashes the inner headers",
+            side_effects: "the CPUs of the mask take softirq time; netdev_max_backlog bounds their queues",
+            set_now: "echo MASK > /sys/class/net/DEV/queues/rx-N/rps_cpus; 0 is off",
+            persist: "a udev rule; net.core.rps_default_mask for devices made later (6.3)",
+            undo: "write back each mask that was read before",
+            verify: "column 10 of /proc/net/softnet_stat rises on the CPUs of the mask",
+            since: "2.6.35",
+            sources: &[SCALING, "https://github.com/redpanda-data/redpanda/pull/27680"],
+        },
+    },
+    Rule {
+        id: "flow-limit",
+        area: Area::Queues,
+        kind: Kind::Judge,
+        what: "Are small flows protected where the backlog overflows?",
+        applies: "hosts that use the backlog (RPS, devices without a NAPI) and have lost packets there",
+        weight: Weight::by_goal().when(Fairness, Info),
+        effect: Effect::Measure,
+        check: Check::Host(flow_limit),
+        text: Text {
+            why: "One large flow fills a CPU's backlog, and then all flows lose. The flow limit drops from the \
+                  flow that has the most first.",
+            mechanism: "skb_flow_limit (net/core/dev.c): once the backlog is half full, a flow with more than \
+                        half of the recent packets is dropped.",
+            not_when: "few large flows are all there is: then it only drops sooner",
+            side_effects: "drops of the largest flow before the backlog is full",
+            set_now: "sysctl -w net.core.flow_limit_cpu_bitmap=MASK",
+            persist: "/etc/sysctl.d/",
+            undo: VALUE_BACK,
+            verify: "column 11 of /proc/net/softnet_stat counts its drops",
+            since: "3.11",
+            sources: &["kernel: Documentation/networking/scaling.rst, RPS Flow Limit"],
+        },
+    },
+    Rule {
+        id: "xps",
+        area: Area::Queues,
+        kind: Kind::Judge,
+        what: "Does each CPU send replies through a queue of its own (XPS)?",
+        applies: "NICs that are up and have two or more transmit queues in use",
+        weight: Weight::by_goal().when(Latency, Info).when(Benchmark, Info),
+        effect: Effect::Measure,
+        check: Check::Device(xps),
+        text: Text {
+            why: "Acknowledgements and replies then stay on the CPU of their flow: no lock is shared, and the \
+                  completion comes where the packet was made.",
+            mechanism: "get_xps_queue (net/core/dev.c) looks the CPU up; without a map the flow's hash chooses.",
+            not_when: "one transmit queue, or a driver that chooses by itself (ndo_select_queue)",
+            side_effects: "a flow whose thread moves may change its queue once it is idle",
+            set_now: "echo MASK > /sys/class/net/DEV/queues/tx-N/xps_cpus",
+            persist: "a udev rule",
+            undo: "write back each mask that was read before",
+            verify: "per-queue transmit counters of the driver",
+            since: "2.6.38; xps_rxqs 4.18",
+            sources: &["kernel: Documentation/networking/scaling.rst, XPS"],
+        },
+    },
+    Rule {
+        id: "priv-flags",
+        area: Area::Queues,
+        kind: Kind::Record,
+        what: "Which private flags of the driver are on?",
+        applies: "NICs whose driver has private flags",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Device(flags),
+        text: Text {
+            why: "Flags such as legacy-rx or rx_striding_rq choose another receive path in the driver.",
+            mechanism: "ETHTOOL_MSG_PRIVFLAGS_GET; their meaning is the driver's.",
+            not_when: "leave them, unless the driver's documentation says so for your case",
+            side_effects: "some reset the link (igb legacy-rx)",
+            set_now: "ethtool --set-priv-flags DEV NAME on|off",
+            persist: "a udev rule",
+            undo: VALUE_BACK,
+            verify: "ethtool --show-priv-flags DEV",
+            since: "3.0; over netlink 5.7",
+            sources: &["kernel: Documentation/networking/ethtool-netlink.rst, PRIVFLAGS_GET"],
+        },
+    },
+];
+
+fn flow_rules(_: &Ask<'_>, device: &Device) -> Checked {
+    match (&device.nic.flow_rules).known()?.rules_count {
+        0 => Answer::fine("no flow rules"),
+        count => Found::new(
+            format!("{count} flow rules"),
+            "none, or the ones that you made",
+            "they send packets to queues whatever the RSS table says",
+        )
+        .advice(format!("list them: ethtool -n {}", device.name))
+        .answer(),
+    }
+}
+
+/// Whether RFS steers packets of this device: both halves are set.
+fn uses_rfs(ask: &Ask<'_>, device: &Device) -> Result<bool, Gap> {
+    let entries = ask.facts.sysctl_number("net.core.rps_sock_flow_entries").known()?;
+    Ok(entries > 0 && device.has_flow_tables())
+}
+
+fn ntuple(ask: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    if !uses_rfs(ask, device)? {
+        return Answer::silent("RFS is off here");
+    }
+    let features = (&device.nic.features).known()?;
+    let Some(filter) = features.get("rx-ntuple-filter") else {
+        return Answer::silent("no flow steering in this NIC");
+    };
+    if filter.active {
+        return Answer::fine("on");
+    }
+    if !filter.changeable {
+        return Answer::silent("the NIC has no flow steering that could be switched on");
+    }
+    let knob = Knob::Feature { dev: device.name.clone(), name: "rx-ntuple-filter".into() };
+    Found::new(
+        "RFS steers in software, ntuple is off",
+        "on",
+        "the NIC could put the flow into its reader's queue",
+    )
+    .change(Set::new(knob, true))
+    .answer()
+}
+
+fn arfs(ask: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let features = (&device.nic.features).known()?;
+    if !features.get("rx-ntuple-filter").is_some_and(|filter| filter.active)
+        || !uses_rfs(ask, device)?
+    {
+        return Answer::silent("flow steering or RFS is off");
+    }
+    if ask.facts.option("RFS_ACCEL").known()? == "y" {
+        return Answer::fine("filter bit, flow tables and kernel are there");
+    }
+    Found::new(
+        "ntuple and RFS are on, the kernel is built without CONFIG_RFS_ACCEL",
+        "a kernel with it, or RFS in software known as such",
+        "flows are steered in software only",
+    )
+    .advice("not changeable at runtime")
+    .answer()
+}
+
+fn rps(ask: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let online = (&ask.facts.topology).known()?.online.clone();
+    let cpus = online.as_slice().len();
+    if cpus < 2 {
+        return Answer::silent("one CPU");
+    }
+    // Without channels the queues that sysfs shows are all that is known; virtual NICs show more than they use.
+    let queues = receiving(device).map_or(device.sysfs.rx_queues.len(), |(now, _)| now as usize);
+    let all = |value: &str| {
+        device
+            .sysfs
+            .rx_queues
+            .iter()
+            .map(move |queue| {
+                let path = device.path(&format!("queues/rx-{}/rps_cpus", queue.index));
+                Set::new(Knob::attribute(path), value)
+            })
+            .collect::<Vec<_>>()
+    };
+    if device.has_rps() && queues >= cpus {
+        return Found::new(
+            format!("RPS is on, beside {queues} hardware queues for {cpus} CPUs"),
+            "off (masks of 0)",
+            "every packet is moved once more, to a CPU that had a queue of its own",
+        )
+        .changes(all("0"))
+        .severity(Warn)
+        .answer();
+    }
+    if !device.has_rps() && queues == 1 && ask.goal == Some(Throughput) {
+        return Found::new(
+            format!("one receive queue, {cpus} CPUs, RPS off"),
+            "a mask of the CPUs that may help",
+            "one CPU does the whole receive work below the sockets",
+        )
+        .changes(all(&online.to_mask()))
+        .answer();
+    }
+    Answer::fine(format!("RPS {}, {queues} queues", if device.has_rps() { "on" } else { "off" }))
+}
+
+fn flow_limit(ask: &Ask<'_>) -> Checked {
+    let softnet = (&ask.facts.softnet).known()?;
+    let dropped: u64 = softnet.iter().map(|(_, line)| u64::from(line.dropped)).sum();
+    if dropped == 0 {
+        return Answer::silent("no packet was lost at a backlog");
+    }
+    let mask = ask.facts.text("/proc/sys/net/core/flow_limit_cpu_bitmap").known()?;
+    if mask.chars().any(|c| c.is_ascii_digit() && c != '0' || c.is_ascii_alphabetic()) {
+        return Answer::fine(format!("on for CPUs {mask}"));
+    }
+    let online = (&ask.facts.topology).known()?.online.to_mask();
+    Found::new(
+        format!("{dropped} packets lost at backlogs, the flow limit is off"),
+        "on for the CPUs that RPS or virtual devices use",
+        "the largest flow takes the whole backlog from all others",
+    )
+    .change(Set::new(Knob::sysctl("net.core.flow_limit_cpu_bitmap"), online))
+    .answer()
+}
+
+fn xps(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let maps: Vec<bool> = device
+        .sysfs
+        .tx_queues
+        .iter()
+        .filter_map(|queue| queue.xps_cpus.value().map(|cpus| !cpus.is_empty()))
+        .collect();
+    let used = device.nic.channels.value().map_or(maps.len(), |all| {
+        (all.combined.now.unwrap_or(0) + all.tx.now.unwrap_or(0)) as usize
+    });
+    if maps.len() < 2 || used < 2 {
+        return Answer::silent("one transmit queue");
+    }
+    let mapped = maps.iter().filter(|mapped| **mapped).count();
+    if mapped > 0 {
+        return Answer::fine(format!("{mapped} of {} transmit queues have a map", maps.len()));
+    }
+    Found::new(
+        format!("none of {used} transmit queues has a map of CPUs"),
+        "one queue for each CPU, where the driver does not choose by itself",
+        "replies of one CPU share queues, and their locks, with other CPUs",
+    )
+    .advice(
+        "see set now of `rxpath explain xps`; drivers with a choice of their own ignore the maps",
+    )
+    .answer()
+}
+
+fn flags(_: &Ask<'_>, device: &Device) -> Checked {
+    let flags = (&device.nic.private_flags).known()?;
+    let on: Vec<&str> =
+        flags.iter().filter(|(_, on)| **on).map(|(name, _)| name.as_str()).collect();
+    let on = if on.is_empty() { "none".to_owned() } else { on.join(", ") };
+    Answer::recorded(format!("on: {on} (of {})", flags.len()))
+}

@@ -1,0 +1,267 @@
+//! Finding the socket: early demultiplexing, hash tables, groups of sockets, and the CPU of the reader.
+
+use crate::prelude::*;
+
+const IP_SYSCTL: &str = "kernel: Documentation/networking/ip-sysctl.rst";
+const FILE: &str = "/etc/sysctl.d/";
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "tcp-early-demux",
+        area: Area::Sockets,
+        kind: Kind::Judge,
+        what: "Does early demultiplexing of TCP fit an end host or a router?",
+        applies: "every host",
+        weight: Weight::by_goal().when(Throughput, Info),
+        effect: Effect::Measure,
+        check: Check::Host(tcp_demux),
+        text: Text {
+            why: "An end host finds the socket first and takes the route from it. A router finds no socket and \
+                  has looked in vain.",
+            mechanism: "ip_rcv_finish_core (net/ipv4/ip_input.c) calls tcp_v4_early_demux.",
+            not_when: "a host that both forwards and serves: measure",
+            side_effects: "none",
+            set_now: "sysctl -w net.ipv4.tcp_early_demux=1 (0 on a router)",
+            persist: FILE,
+            undo: VALUE_BACK,
+            verify: "sysctl net.ipv4.tcp_early_demux",
+            since: "3.6; for each protocol 4.13",
+            sources: &[IP_SYSCTL, "kernel: net/ipv4/ip_input.c ip_rcv_finish_core"],
+        },
+    },
+    Rule {
+        id: "udp-early-demux",
+        area: Area::Sockets,
+        kind: Kind::Judge,
+        what: "Does early demultiplexing of UDP fit an end host or a router?",
+        applies: "every host",
+        weight: Weight::by_goal().when(Throughput, Info),
+        effect: Effect::Measure,
+        check: Check::Host(udp_demux),
+        text: Text {
+            why: "It helps connected UDP sockets on end hosts. A router looks in vain for each datagram.",
+            mechanism: "udp_v4_early_demux (net/ipv4/udp.c).",
+            not_when: "a host that both forwards and serves: measure",
+            side_effects: "none",
+            set_now: "sysctl -w net.ipv4.udp_early_demux=1 (0 on a router)",
+            persist: FILE,
+            undo: VALUE_BACK,
+            verify: "sysctl net.ipv4.udp_early_demux",
+            since: "3.13; for each protocol 4.13",
+            sources: &[IP_SYSCTL, "kernel: net/ipv4/udp.c udp_v4_early_demux"],
+        },
+    },
+    Rule {
+        id: "udp-hash-entries",
+        area: Area::Sockets,
+        kind: Kind::Record,
+        what: "How large is the table of UDP sockets?",
+        applies: "kernels that tell",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(udp_hash),
+        text: Text {
+            why: "Many sockets in few buckets are long walks for each datagram.",
+            mechanism: "net.ipv4.udp_hash_entries is the table of this namespace; a negative number says that it \
+                        is shared with the first one.",
+            not_when: "hundreds of sockets: leave it",
+            side_effects: "memory of each namespace made later",
+            set_now: "sysctl -w net.ipv4.udp_child_hash_entries=N before the namespace is made; uhash_entries= at boot",
+            persist: "/etc/sysctl.d/, the kernel command line",
+            undo: VALUE_BACK,
+            verify: "sysctl net.ipv4.udp_hash_entries inside the namespace",
+            since: "6.2",
+            sources: &[IP_SYSCTL],
+        },
+    },
+    Rule {
+        id: "reuseport-incoming-cpu",
+        area: Area::Sockets,
+        kind: Kind::Record,
+        what: "How many UDP ports have more than one socket (SO_REUSEPORT groups)?",
+        applies: "hosts whose UDP sockets can be listed",
+        weight: Weight::always(Info),
+        effect: Effect::Figure {
+            size: Multiple,
+            text: "1.1 million packets/s with a socket for each of four threads, 0.5 million with one for all",
+            source: "Cloudflare, How to receive a million packets per second, 2015",
+        },
+        check: Check::Host(groups),
+        text: Text {
+            why: "Threads that read from one socket wait for its lock. A socket each spreads the flows, though not \
+                  evenly when there are few.",
+            mechanism: "reuseport_select_sock (net/core/sock_reuseport.c) by hash, by a BPF program, or by \
+                        SO_INCOMING_CPU since 6.2.",
+            not_when: "one reader is fast enough",
+            side_effects: "flows change sockets when one joins or leaves the group",
+            set_now: "an option of the application",
+            persist: "the application's configuration",
+            undo: NOTHING_CHANGED,
+            verify: "ss -uan: several sockets of a port; their drops and queues",
+            since: "3.9; a BPF selector 4.5",
+            sources: &[
+                "kernel: net/core/sock_reuseport.c reuseport_select_sock",
+                "https://blog.cloudflare.com/how-to-receive-a-million-packets/",
+            ],
+        },
+    },
+    Rule {
+        id: "numa-of-receiver",
+        area: Area::Sockets,
+        kind: Kind::Honesty,
+        what: "Do programs and the NIC's interrupts run on one NUMA node?",
+        applies: "hosts with two or more NUMA nodes and a NIC that tells its node",
+        weight: Weight::by_goal().when(Benchmark, Info),
+        effect: Effect::Figure {
+            size: Tens,
+            text: "1.4 million packets/s with everything on one NUMA node, 1 million across nodes",
+            source: "Cloudflare, How to receive a million packets per second, 2015",
+        },
+        check: Check::Host(receivers),
+        text: Text {
+            why: "Where the scheduler puts the reader decides a third of the result, and it puts it anywhere.",
+            mechanism: "The kernel wakes a reader near its last CPU (select_task_rq_fair, kernel/sched/fair.c), not \
+                        near the NIC.",
+            not_when: "the reader is pinned already",
+            side_effects: "a pinned reader cannot leave a busy CPU",
+            set_now: "taskset -c CPUS COMMAND with CPUs of the NIC's node; `rxpath serve --cpu`",
+            persist: "systemd unit: CPUAffinity=, NUMAPolicy=",
+            undo: "taskset -p with the mask that was read before",
+            verify: "ps -o psr of its threads, against local_cpulist of the NIC",
+            since: "every kernel",
+            sources: &[
+                "https://blog.cloudflare.com/how-to-receive-a-million-packets/",
+                "kernel: kernel/sched/fair.c",
+            ],
+        },
+    },
+    Rule {
+        id: "stale-settings",
+        area: Area::Sockets,
+        kind: Kind::Judge,
+        what: "Are there settings that do nothing on this kernel?",
+        applies: "hosts whose files of settings or sysctls can be read",
+        weight: Weight::always(Info),
+        effect: Effect::Follows { size: Unmeasured, text: "none: that is the finding" },
+        check: Check::Host(stale),
+        text: Text {
+            why: "Settings copied from old guides look like tuning and do nothing. They hide what is really set.",
+            mechanism: "tcp_low_latency does nothing since 4.14 (the prequeue went), tcp_tw_recycle is gone since \
+                        4.12, tcp_fack since 4.15; txqueuelen is about sending.",
+            not_when: "the same file serves old kernels too",
+            side_effects: "none",
+            set_now: "remove the lines from /etc/sysctl.conf and /etc/sysctl.d/",
+            persist: "the same",
+            undo: "put the lines back",
+            verify: "sysctl --system reports no unknown key",
+            since: "4.12 and later",
+            sources: &[
+                IP_SYSCTL,
+                "kernel: commit 4396e46187ca (tcp_tw_recycle removed, 4.12)",
+                "kernel: commit b6690b14386698ce2c19309abad3f17656bdfaea (tcp_low_latency without effect, 4.14)",
+            ],
+        },
+    },
+];
+
+/// Whether this host sends on what it receives.
+fn routes(ask: &Ask<'_>) -> Result<bool, Gap> {
+    Ok(ask.facts.sysctl_number("net.ipv4.ip_forward").known()? != 0)
+}
+
+fn demux(ask: &Ask<'_>, key: &str) -> Checked {
+    let value = ask.facts.sysctl_number(key).known()?;
+    let routes = routes(ask)?;
+    match (value, routes) {
+        (0, false) => Found::new(
+            format!("{key} is 0 on a host that does not forward"),
+            "1, the default",
+            "route and socket are looked up apart for each packet",
+        )
+        .change(Set::new(Knob::sysctl(key), 1))
+        .answer(),
+        (0, true) => Answer::fine("0 on a host that forwards"),
+        (_, true) => {
+            Answer::silent("1 on a host that forwards: which is better depends on what ends here")
+        }
+        (_, false) => Answer::fine("1 on a host that does not forward"),
+    }
+}
+
+fn tcp_demux(ask: &Ask<'_>) -> Checked {
+    demux(ask, "net.ipv4.tcp_early_demux")
+}
+
+fn udp_demux(ask: &Ask<'_>) -> Checked {
+    demux(ask, "net.ipv4.udp_early_demux")
+}
+
+fn udp_hash(ask: &Ask<'_>) -> Checked {
+    let entries = ask.facts.sysctl_number("net.ipv4.udp_hash_entries").known()?;
+    let shared = if entries < 0 { " (shared with the first namespace)" } else { "" };
+    Answer::recorded(format!("{} buckets{shared}", entries.abs()))
+}
+
+fn groups(ask: &Ask<'_>) -> Checked {
+    let ports = (&ask.facts.udp_ports).known()?;
+    let groups = ports.values().filter(|sockets| sockets.sockets_count > 1).count();
+    Answer::recorded(format!("{groups} of {} ports", ports.len()))
+}
+
+fn receivers(ask: &Ask<'_>) -> Checked {
+    let topology = (&ask.facts.topology).known()?;
+    let mut nodes: Vec<u32> =
+        topology.cpus.iter().filter_map(|cpu| cpu.node.value().copied()).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    if nodes.len() < 2 {
+        return Answer::silent("one NUMA node");
+    }
+    let near: Vec<String> = ask
+        .facts
+        .nics()
+        .filter(|device| device.is_up())
+        .filter_map(|device| {
+            let node = device.sysfs.numa_node.value().filter(|node| **node >= 0)?;
+            Some(format!("{} is on node {node}", device.name))
+        })
+        .collect();
+    if near.is_empty() {
+        return Answer::silent("no NIC tells its node");
+    }
+    Answer::caution(format!(
+        "{} NUMA nodes, {}: pin the program to CPUs of that node, or say where it ran",
+        nodes.len(),
+        near.join(", ")
+    ))
+}
+
+/// Settings that do nothing, the kernel since which that is so, and why.
+const STALE: [(&str, (u32, u32), &str); 3] = [
+    ("net.ipv4.tcp_low_latency", (4, 14), "without effect since 4.14"),
+    ("net.ipv4.tcp_tw_recycle", (4, 12), "gone since 4.12"),
+    ("net.ipv4.tcp_fack", (4, 15), "without effect since 4.15"),
+];
+
+fn stale(ask: &Ask<'_>) -> Checked {
+    (&ask.facts.kernel.version).known()?;
+    let mut found = Vec::new();
+    for (key, _, why) in
+        STALE.iter().filter(|(_, since, _)| ask.facts.kernel.is_since(since.0, since.1))
+    {
+        let live = ask.facts.sysctl_number(key).value().is_some_and(|value| *value != 0);
+        let kept = ask.facts.kept.iter().find(|kept| kept.key == *key);
+        match (live, kept) {
+            (_, Some(kept)) => found.push(format!("{key} in {} ({why})", kept.file)),
+            (true, None) => found.push(format!("{key} is set ({why})")),
+            (false, None) => {}
+        }
+    }
+    if found.is_empty() {
+        return Answer::fine("none of the known ones");
+    }
+    Found::new(found.join("; "), "no such lines", "they do nothing, and hide what is really set")
+        .advice("remove the lines from the files of settings")
+        .answer()
+}

@@ -1,0 +1,359 @@
+//! TCP: buffers, options, queues of connections.
+
+use crate::prelude::*;
+
+const SYSCTL: &str = "kernel: Documentation/networking/ip-sysctl.rst";
+const FILE: &str = "/etc/sysctl.d/";
+
+/// The largest receive window that TCP grows to by default since the kernels that this was read on.
+///
+/// **Source** net/ipv4/tcp.c `tcp_init`: the smaller of it and 1/128 of the memory; 6 MiB up to 6.15, 32 MiB
+/// read on 6.18.
+fn default_rmem_max(ask: &Ask<'_>) -> Result<i64, Gap> {
+    let memory = ask.facts.memory_bytes().known()? as i64;
+    let limit = if ask.facts.kernel.is_since(6, 18) { 32 << 20 } else { 6 << 20 };
+    Ok(limit.min(memory / 128))
+}
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "tcp-rmem",
+        area: Area::Sockets,
+        kind: Kind::Judge,
+        what: "May TCP's receive buffers grow at least as far as this kernel's own default?",
+        applies: "every host whose memory and sysctls can be read",
+        weight: Weight::always(Warn).when(Latency, Info),
+        effect: Effect::Follows {
+            size: Tens,
+            text: "one connection brings at most its window in a round trip: 6 MiB at 100 ms is 0.5 Gb/s",
+        },
+        check: Check::Host(tcp_rmem),
+        text: Text {
+            why: "Tuning guides and profiles of years ago name sizes that were large then. On a new kernel they \
+                  lower the default.",
+            mechanism: "tcp_rcv_space_adjust (net/ipv4/tcp_input.c) grows the buffer up to tcp_rmem[2]; tcp_init \
+                        sets the default by the memory.",
+            not_when: "many connections on little memory, or a short window on purpose for latency",
+            side_effects: "connections may hold more memory each, within tcp_mem",
+            set_now: "sysctl -w net.ipv4.tcp_rmem='4096 131072 33554432'",
+            persist: "remove the line from /etc/sysctl.d/ (or the tuned profile) that lowers it",
+            undo: VALUE_BACK,
+            verify: "sysctl net.ipv4.tcp_rmem; ss -tmi: rb of a connection over a long path",
+            since: "2.4",
+            sources: &[
+                SYSCTL,
+                "kernel: net/ipv4/tcp.c tcp_init",
+                "tuned: profiles/network-throughput/tuned.conf",
+            ],
+        },
+    },
+    Rule {
+        id: "tcp-wmem",
+        area: Area::Sockets,
+        kind: Kind::Judge,
+        what: "May TCP's send buffers grow at least as far as the kernel's default?",
+        applies: "every host whose memory and sysctls can be read",
+        weight: Weight::always(Info),
+        effect: Effect::Follows {
+            size: Tens,
+            text: "a sender holds what is not acknowledged: its buffer bounds a round trip",
+        },
+        check: Check::Host(tcp_wmem),
+        text: Text {
+            why: "Replies over long paths need a window as large as requests do.",
+            mechanism: "tcp_sndbuf_expand (net/ipv4/tcp_input.c) grows it up to tcp_wmem[2]; 4 MiB by default.",
+            not_when: "many connections on little memory",
+            side_effects: "connections may hold more memory each, within tcp_mem",
+            set_now: "sysctl -w net.ipv4.tcp_wmem='4096 16384 4194304'",
+            persist: FILE,
+            undo: VALUE_BACK,
+            verify: "ss -tmi: tb of a connection",
+            since: "2.4",
+            sources: &[SYSCTL, "kernel: net/ipv4/tcp.c tcp_init"],
+        },
+    },
+    Rule {
+        id: "tcp-moderate-rcvbuf",
+        area: Area::Sockets,
+        kind: Kind::Judge,
+        what: "Does TCP size its receive buffers itself?",
+        applies: "every host",
+        weight: Weight::always(Warn),
+        effect: Effect::Follows {
+            size: Multiple,
+            text: "off, the window stays at tcp_rmem[1]: 128 KiB at 50 ms is 20 Mb/s",
+        },
+        check: Check::Host(moderate),
+        text: Text {
+            why: "Without it every connection keeps the window that it starts with.",
+            mechanism: "tcp_rcv_space_adjust (net/ipv4/tcp_input.c) does nothing when it is 0 or the program has \
+                        set SO_RCVBUF.",
+            not_when: "a measurement with a fixed window",
+            side_effects: "buffers grow up to tcp_rmem[2]",
+            set_now: "sysctl -w net.ipv4.tcp_moderate_rcvbuf=1",
+            persist: FILE,
+            undo: VALUE_BACK,
+            verify: "ss -tmi: rb grows during a transfer over a long path",
+            since: "2.6.7",
+            sources: &[SYSCTL, "kernel: net/ipv4/tcp_input.c tcp_rcv_space_adjust"],
+        },
+    },
+    Rule {
+        id: "tcp-timestamps",
+        area: Area::Sockets,
+        kind: Kind::Judge,
+        what: "Are TCP timestamps on?",
+        applies: "every host",
+        weight: Weight::always(Warn),
+        effect: Effect::Measure,
+        check: Check::Host(timestamps),
+        text: Text {
+            why: "They time round trips and keep old segments of fast connections apart (PAWS). Old guides turn \
+                  them off for 12 bytes a packet.",
+            mechanism: "RFC 7323; the receive window needs them for its own round trip estimate \
+                        (tcp_rcv_rtt_measure_ts).",
+            not_when: "a network of one's own where the 12 bytes are measured to matter",
+            side_effects: "12 bytes in each segment; connections that exist keep what they negotiated",
+            set_now: "sysctl -w net.ipv4.tcp_timestamps=1",
+            persist: FILE,
+            undo: VALUE_BACK,
+            verify: "ss -ti: ts among the options",
+            since: "2.2",
+            sources: &[SYSCTL, "RFC 7323"],
+        },
+    },
+    Rule {
+        id: "tcp-sack",
+        area: Area::Sockets,
+        kind: Kind::Judge,
+        what: "Are selective acknowledgements on?",
+        applies: "every host",
+        weight: Weight::always(Warn),
+        effect: Effect::Follows {
+            size: Multiple,
+            text: "without them each loss in a window costs a round trip",
+        },
+        check: Check::Host(sack),
+        text: Text {
+            why: "The sender learns which segments are missing and sends those only.",
+            mechanism: "RFC 2018; loss recovery by RACK (RFC 8985) needs it.",
+            not_when: "never on a network that can lose packets",
+            side_effects: "connections that exist keep what they negotiated",
+            set_now: "sysctl -w net.ipv4.tcp_sack=1",
+            persist: FILE,
+            undo: VALUE_BACK,
+            verify: "ss -ti: sack among the options",
+            since: "2.2",
+            sources: &[SYSCTL, "RFC 2018", "RFC 8985"],
+        },
+    },
+    Rule {
+        id: "tcp-backlog-ack-defer",
+        area: Area::Sockets,
+        kind: Kind::Record,
+        what: "Are acknowledgements put off while a backlog is worked through?",
+        applies: "kernels that have it",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(ack_defer),
+        text: Text {
+            why: "One acknowledgement for the whole backlog instead of one for every other segment.",
+            mechanism: "tcp_backlog_ack_defer: tcp_release_cb sends the acknowledgement when the socket is let go.",
+            not_when: "leave it at 1",
+            side_effects: "fewer, later acknowledgements",
+            set_now: "sysctl -w net.ipv4.tcp_backlog_ack_defer=1",
+            persist: FILE,
+            undo: VALUE_BACK,
+            verify: "TcpExtTCPBacklogCoalesce, acknowledgements a segment",
+            since: "6.7",
+            sources: &[SYSCTL],
+        },
+    },
+    Rule {
+        id: "tcp-comp-sack",
+        area: Area::Sockets,
+        kind: Kind::Record,
+        what: "How far are selective acknowledgements compressed?",
+        applies: "kernels that have it",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(comp_sack),
+        text: Text {
+            why: "During a loss every segment would bring an acknowledgement; they are put off and counted as one.",
+            mechanism: "tcp_comp_sack_nr and tcp_comp_sack_delay_ns bound number and delay (net/ipv4/tcp_input.c).",
+            not_when: "leave it, unless recovery on your path is measured with and without",
+            side_effects: "the sender learns of holes a little later",
+            set_now: "sysctl -w net.ipv4.tcp_comp_sack_nr=44",
+            persist: FILE,
+            undo: VALUE_BACK,
+            verify: "TcpExtTCPAckCompressed in /proc/net/netstat",
+            since: "4.18",
+            sources: &[SYSCTL],
+        },
+    },
+    Rule {
+        id: "somaxconn",
+        area: Area::Sockets,
+        kind: Kind::Judge,
+        what: "Do accept queues overflow?",
+        applies: "hosts whose TCP counters can be read",
+        weight: Weight::always(Warn),
+        effect: Effect::Follows {
+            size: Loss,
+            text: "a connection that finds the accept queue full is dropped and tried again after a second",
+        },
+        check: Check::Host(accept_queue),
+        text: Text {
+            why: "A connection whose listener's queue is full is dropped; the client tries again after a second.",
+            mechanism: "sk_acceptq_is_full (include/net/sock.h) against the smaller of listen()'s backlog and \
+                        net.core.somaxconn; ListenOverflows counts.",
+            not_when: "the listener is too slow for good: a longer queue only delays the loss",
+            side_effects: "a longer queue waits longer",
+            set_now: "sysctl -w net.core.somaxconn=16384, and a larger backlog in the program; restart the listener",
+            persist: FILE,
+            undo: VALUE_BACK,
+            verify: "nstat -az TcpExtListenOverflows, twice; ss -ltn: Recv-Q below Send-Q",
+            since: "2.2; 4096 by default since 5.4",
+            sources: &[SYSCTL, "kernel: net/ipv4/tcp_ipv4.c tcp_v4_syn_recv_sock"],
+        },
+    },
+    Rule {
+        id: "syn-backlog",
+        area: Area::Sockets,
+        kind: Kind::Judge,
+        what: "Are connection requests dropped before they are accepted?",
+        applies: "hosts whose TCP counters can be read",
+        weight: Weight::always(Warn),
+        effect: Effect::Follows { size: Loss, text: "a dropped SYN costs the client a second" },
+        check: Check::Host(syn_backlog),
+        text: Text {
+            why: "Requests that wait for their handshake are bounded too. Beyond it SYN cookies help, or the \
+                  request is dropped.",
+            mechanism: "tcp_conn_request (net/ipv4/tcp_input.c) with inet_csk_reqsk_queue_is_full and \
+                        tcp_max_syn_backlog; TCPReqQFullDrop and TCPReqQFullDoCookies count.",
+            not_when: "a flood: more queue is more memory for the attacker, cookies are the answer",
+            side_effects: "memory for each request that waits",
+            set_now: "sysctl -w net.ipv4.tcp_max_syn_backlog=8192 net.ipv4.tcp_syncookies=1",
+            persist: FILE,
+            undo: VALUE_BACK,
+            verify: "nstat -az TcpExtTCPReqQFullDrop, twice",
+            since: "2.2",
+            sources: &[SYSCTL, "kernel: net/ipv4/tcp_input.c tcp_conn_request"],
+        },
+    },
+];
+
+fn tcp_rmem(ask: &Ask<'_>) -> Checked {
+    let now = ask.facts.sysctl_numbers("net.ipv4.tcp_rmem").known()?;
+    let [min, start, max] = now[..] else {
+        return Err(Gap::Absent("net.ipv4.tcp_rmem does not hold three numbers".into()));
+    };
+    let default = default_rmem_max(ask)?;
+    // The kernel counts the pages that were free at boot: a fifth of room for what it did not see.
+    if max * 5 >= default * 4 {
+        return Answer::fine(format!("up to {max} bytes"));
+    }
+    Found::new(
+        format!("net.ipv4.tcp_rmem ends at {max} bytes"),
+        format!("{default} or more: this kernel's own default with this memory"),
+        "something lowered it, as old profiles do",
+    )
+    .change(Set::new(Knob::sysctl("net.ipv4.tcp_rmem"), format!("{min} {start} {default}")))
+    .answer()
+}
+
+/// net/ipv4/tcp.c `tcp_init`: `max_wshare` is at most 4 MiB.
+const DEFAULT_WMEM_BYTES: i64 = 4 << 20;
+
+fn tcp_wmem(ask: &Ask<'_>) -> Checked {
+    let now = ask.facts.sysctl_numbers("net.ipv4.tcp_wmem").known()?;
+    let [min, start, max] = now[..] else {
+        return Err(Gap::Absent("net.ipv4.tcp_wmem does not hold three numbers".into()));
+    };
+    let default = DEFAULT_WMEM_BYTES.min(ask.facts.memory_bytes().known()? as i64 / 128);
+    if max * 5 >= default * 4 {
+        return Answer::fine(format!("up to {max} bytes"));
+    }
+    Found::new(
+        format!("net.ipv4.tcp_wmem ends at {max} bytes"),
+        format!("{default} or more: the kernel's own default with this memory"),
+        "something lowered it",
+    )
+    .change(Set::new(Knob::sysctl("net.ipv4.tcp_wmem"), format!("{min} {start} {default}")))
+    .answer()
+}
+
+/// A switch that is right at `wanted` or above.
+fn switch(ask: &Ask<'_>, key: &str, why: &str) -> Checked {
+    match ask.facts.sysctl_number(key).known()? {
+        0 => Found::new(format!("{key} is 0"), "1, the default", why)
+            .change(Set::new(Knob::sysctl(key), 1))
+            .answer(),
+        value => Answer::fine(format!("{key} is {value}")),
+    }
+}
+
+fn moderate(ask: &Ask<'_>) -> Checked {
+    switch(
+        ask,
+        "net.ipv4.tcp_moderate_rcvbuf",
+        "every connection keeps the window that it starts with",
+    )
+}
+
+fn timestamps(ask: &Ask<'_>) -> Checked {
+    switch(
+        ask,
+        "net.ipv4.tcp_timestamps",
+        "round trips are timed worse and old segments are not told apart",
+    )
+}
+
+fn sack(ask: &Ask<'_>) -> Checked {
+    switch(ask, "net.ipv4.tcp_sack", "each loss in a window costs a round trip of its own")
+}
+
+fn ack_defer(ask: &Ask<'_>) -> Checked {
+    Answer::recorded(ask.facts.sysctl_number("net.ipv4.tcp_backlog_ack_defer").known()?.to_string())
+}
+
+fn comp_sack(ask: &Ask<'_>) -> Checked {
+    let count = ask.facts.sysctl_number("net.ipv4.tcp_comp_sack_nr").known()?;
+    let delay = ask.facts.sysctl_number("net.ipv4.tcp_comp_sack_delay_ns").known()?;
+    Answer::recorded(format!("at most {count}, for at most {delay} ns"))
+}
+
+fn accept_queue(ask: &Ask<'_>) -> Checked {
+    let overflows = ask.facts.counter("TcpExt.ListenOverflows").known()?;
+    let max = ask.facts.sysctl_number("net.core.somaxconn").known()?;
+    if overflows == 0 {
+        return Answer::fine(format!("no overflow; somaxconn is {max}"));
+    }
+    let found = Found::new(
+        format!("{overflows} connections found their listener's queue full; somaxconn is {max}"),
+        "none since boot, or a count that stands still",
+        "clients wait a second and try again",
+    )
+    .advice("a larger backlog in the program's listen(), and one that accepts faster");
+    if max < 4096 {
+        found.change(Set::new(Knob::sysctl("net.core.somaxconn"), 4096)).answer()
+    } else {
+        found.answer()
+    }
+}
+
+fn syn_backlog(ask: &Ask<'_>) -> Checked {
+    let dropped = ask.facts.counter("TcpExt.TCPReqQFullDrop").known()?;
+    let max = ask.facts.sysctl_number("net.ipv4.tcp_max_syn_backlog").known()?;
+    if dropped == 0 {
+        return Answer::fine(format!("none dropped; tcp_max_syn_backlog is {max}"));
+    }
+    Found::new(
+        format!("{dropped} connection requests dropped; tcp_max_syn_backlog is {max}"),
+        "none, or a count that stands still; tcp_syncookies 1",
+        "the queue of open handshakes was full",
+    )
+    .change(Set::new(Knob::sysctl("net.ipv4.tcp_max_syn_backlog"), (max.max(2048) as u64) * 2))
+    .answer()
+}

@@ -1,0 +1,6 @@
+//! Rules over made hosts: a healthy one, and that one with a few facts changed.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod cases;
+mod fixture;

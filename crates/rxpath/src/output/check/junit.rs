@@ -1,0 +1,132 @@
+//! `rxpath check` as JUnit XML: a test case for each answer.
+//!
+//! **Source** the format of the Ant task `junitreport` as Jenkins and GitLab read it: `testsuites`, `testsuite` by
+//! area, `testcase` with `failure` or `skipped`.
+
+use std::collections::BTreeMap;
+
+use rxpath_tune::check::Note;
+use rxpath_tune::rule::Area;
+use rxpath_tune::{Finding, Report, Severity, rules};
+
+/// What becomes of a test case.
+enum Verdict<'a> {
+    Passed,
+    Failed(&'a Finding),
+    Skipped(String),
+}
+
+/// A rule's answer on one device or on the host.
+struct Case<'a> {
+    name: String,
+    verdict: Verdict<'a>,
+}
+
+/// The whole report; a finding fails its case when it is at or above `limit`, and is a skip below it.
+pub fn render(report: &Report, limit: Severity) -> String {
+    let suites = suites(report, limit);
+    let count = |cases: &[Case<'_>]| {
+        let failed = cases.iter().filter(|case| matches!(case.verdict, Verdict::Failed(_))).count();
+        let skipped =
+            cases.iter().filter(|case| matches!(case.verdict, Verdict::Skipped(_))).count();
+        (cases.len(), failed, skipped)
+    };
+    let total: usize = suites.values().map(Vec::len).sum();
+    let failed: usize = suites.values().map(|cases| count(cases).1).sum();
+    let mut out = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"rxpath check\" tests=\"{total}\" failures=\"{failed}\" errors=\"0\">\n"
+    );
+    for (area, cases) in &suites {
+        let (tests, failures, skipped) = count(cases);
+        out += &format!(
+            "  <testsuite name=\"{}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\">\n",
+            escaped(area.title())
+        );
+        for case in cases {
+            out += &one(case, *area);
+        }
+        out += "  </testsuite>\n";
+    }
+    out + "</testsuites>\n"
+}
+
+fn suites(report: &Report, limit: Severity) -> BTreeMap<Area, Vec<Case<'_>>> {
+    let mut suites: BTreeMap<Area, Vec<Case<'_>>> = BTreeMap::new();
+    let mut add = |id: &str, device: Option<&str>, verdict| {
+        let Some(rule) = rules::find(id) else { return };
+        let name = device.map_or_else(|| id.to_owned(), |device| format!("{id} ({device})"));
+        suites.entry(rule.area).or_default().push(Case { name, verdict });
+    };
+    for finding in &report.findings {
+        let verdict = if finding.severity >= limit {
+            Verdict::Failed(finding)
+        } else {
+            Verdict::Skipped(format!("{}: {}", finding.severity.as_str(), finding.observed))
+        };
+        add(&finding.id, finding.device.as_deref(), verdict);
+    }
+    for one in &report.suppressed {
+        let why = format!("suppressed until {}: {}", one.until, one.reason);
+        add(&one.finding.id, one.finding.device.as_deref(), Verdict::Skipped(why));
+    }
+    let notes: [(&[Note], bool); 5] = [
+        (&report.fine, true),
+        (&report.records, true),
+        (&report.cautions, false),
+        (&report.unseen, false),
+        (&report.silent, false),
+    ];
+    for (list, passed) in notes {
+        for note in list {
+            let verdict =
+                if passed { Verdict::Passed } else { Verdict::Skipped(note.text.clone()) };
+            add(&note.id, note.device.as_deref(), verdict);
+        }
+    }
+    suites
+}
+
+fn one(case: &Case<'_>, area: Area) -> String {
+    let class = format!("rxpath.{area:?}").to_lowercase();
+    let open = format!("    <testcase classname=\"{class}\" name=\"{}\"", escaped(&case.name));
+    match &case.verdict {
+        Verdict::Passed => format!("{open}/>\n"),
+        Verdict::Skipped(why) => {
+            format!("{open}>\n      <skipped message=\"{}\"/>\n    </testcase>\n", escaped(why))
+        }
+        Verdict::Failed(finding) => format!(
+            "{open}>\n      <failure type=\"{}\" message=\"{}\">{}</failure>\n    </testcase>\n",
+            finding.severity.as_str(),
+            escaped(&finding.observed),
+            escaped(&format!(
+                "expected: {}\nwhy: {}\neffect: {}\nmore: {}",
+                finding.expected, finding.why, finding.effect, finding.more
+            ))
+        ),
+    }
+}
+
+/// Text inside an element or attribute; characters that XML 1.0 cannot hold become `?` (section 2.2).
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '"' => out += "&quot;",
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('?'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn nothing_breaks_out_of_an_attribute() {
+        assert_eq!(super::escaped("a<b>&\"c\"\u{1}"), "a&lt;b&gt;&amp;&quot;c&quot;?");
+    }
+}

@@ -1,0 +1,93 @@
+//! `rxpath check` as Markdown.
+
+use rxpath_tune::{Finding, Goal, Report};
+
+/// The whole report: a table of the findings, each in full, then the counts.
+pub fn render(report: &Report, goal: Option<Goal>, kernel: Option<&str>) -> String {
+    let goal = goal.map_or("any goal", Goal::as_str);
+    let mut out =
+        format!("# rxpath check, for {goal}\n\nKernel {}.\n\n", kernel.unwrap_or("unknown"));
+    if report.findings.is_empty() {
+        out += "Nothing to change.\n\n";
+    } else {
+        out += "| severity | rule | device | observed | expected |\n|---|---|---|---|---|\n";
+        for finding in &report.findings {
+            out += &row(finding);
+        }
+        out.push('\n');
+    }
+    for finding in &report.findings {
+        out += &full(finding);
+    }
+    if !report.cautions.is_empty() {
+        out += "## Before numbers taken here are trusted\n\n";
+        for note in &report.cautions {
+            out += &format!("- {}: {}\n", note.id, escaped(&note.text));
+        }
+        out.push('\n');
+    }
+    for one in &report.suppressed {
+        out += &format!(
+            "Suppressed until {}: {} ({})\n\n",
+            one.until,
+            one.finding.id,
+            escaped(&one.reason)
+        );
+    }
+    out + &format!(
+        "{} rules; {} answers fine, {} recorded, {} not to be seen without privilege.\n",
+        report.rules_count,
+        report.fine.len(),
+        report.records.len(),
+        report.unseen.len()
+    )
+}
+
+fn row(finding: &Finding) -> String {
+    format!(
+        "| {} | {} | {} | {} | {} |\n",
+        finding.severity.as_str(),
+        finding.id,
+        finding.device.as_deref().unwrap_or(""),
+        escaped(&finding.observed),
+        escaped(&finding.expected)
+    )
+}
+
+fn full(finding: &Finding) -> String {
+    let device = finding.device.as_ref().map_or_else(String::new, |dev| format!(" ({dev})"));
+    let mut out = format!(
+        "## {}{device}\n\n{}. Effect: {}.\n\n",
+        finding.id,
+        escaped(&finding.why),
+        escaped(&finding.effect)
+    );
+    for change in &finding.changes {
+        out += &format!("- `{change}`\n");
+    }
+    if let Some(advice) = &finding.advice {
+        out += &format!("- {}\n", escaped(advice));
+    }
+    out + &format!("- more: `{}`\n\n", finding.more)
+}
+
+/// Text that Markdown takes as text, in one table cell: names of devices and settings come from the host.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '|' | '*' | '_' | '`' | '<' | '[' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_cell_stays_a_cell() {
+        assert_eq!(super::escaped("a|b\nc <d>"), "a\\|b c \\<d>");
+    }
+}

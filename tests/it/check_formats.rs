@@ -1,0 +1,168 @@
+//! The forms of `rxpath check` that other programs read, held against their formats.
+
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A host with findings of each severity, and a suppression.
+fn sick() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let put = |path: &str, text: &str| {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    put("proc/sys/kernel/osrelease", "6.12.1-<&\"\n");
+    put("proc/sys/net/ipv4/tcp_sack", "0\n");
+    put("proc/sys/net/ipv4/tcp_low_latency", "1\n");
+    put("proc/sys/net/ipv4/tcp_timestamps", "0\n");
+    put("proc/sys/net/netfilter/nf_conntrack_count", "100\n");
+    put("proc/sys/net/netfilter/nf_conntrack_max", "100\n");
+    put(
+        "suppress.toml",
+        "[[suppress]]\nid = \"tcp-timestamps\"\nreason = \"a <lab> & no \\\"net\\\"\"\nuntil = \"2099-01-01\"\n",
+    );
+    dir
+}
+
+fn check(dir: &Path, more: &[&str]) -> assert_cmd::assert::Assert {
+    let config = dir.join("suppress.toml");
+    let mut args =
+        vec!["check", "--sysroot", dir.to_str().unwrap(), "--config", config.to_str().unwrap()];
+    args.extend(more);
+    Command::cargo_bin("rxpath").unwrap().args(args).assert()
+}
+
+fn stdout(done: &assert_cmd::assert::Assert) -> String {
+    String::from_utf8(done.get_output().stdout.clone()).unwrap()
+}
+
+#[test]
+fn sarif_holds_against_the_schema_of_the_standard() {
+    let dir = sick();
+    let log: Value =
+        serde_json::from_str(&stdout(&check(dir.path(), &["--format", "sarif"]).success()))
+            .unwrap();
+    let schema =
+        std::fs::read_to_string(root().join("testdata/sarif/sarif-schema-2.1.0.json")).unwrap();
+    let validator = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(&log).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    let of = |id: &str| results.iter().find(|one| one["ruleId"] == id).unwrap();
+    assert_eq!(of("tcp-sack")["level"], "warning");
+    assert_eq!(of("conntrack-sizing")["level"], "error");
+    assert_eq!(of("stale-settings")["level"], "note");
+    assert_eq!(of("tcp-timestamps")["suppressions"][0]["kind"], "external");
+    let at = of("tcp-sack")["ruleIndex"].as_u64().unwrap() as usize;
+    assert_eq!(log["runs"][0]["tool"]["driver"]["rules"][at]["id"], "tcp-sack");
+    // The validator is not one that takes everything.
+    let mut broken = log.clone();
+    broken["runs"][0]["results"][0]["level"] = "terrible".into();
+    assert!(!validator.is_valid(&broken));
+}
+
+/// JUnit XML has no standard; these are the elements and attributes that Ant's junitreport, Jenkins and GitLab read.
+#[test]
+fn junit_has_the_structure_that_build_servers_read() {
+    let dir = sick();
+    let text = stdout(&check(dir.path(), &["--format", "junit", "--fail-on", "warn"]).code(1));
+    let document = roxmltree::Document::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let suites = document.root_element();
+    assert_eq!(suites.tag_name().name(), "testsuites");
+    let number = |node: roxmltree::Node<'_, '_>, name: &str| -> usize {
+        node.attribute(name).unwrap_or_else(|| panic!("{name}")).parse().unwrap()
+    };
+    let elements =
+        |node: roxmltree::Node<'_, '_>| node.children().filter(roxmltree::Node::is_element).count();
+    let (mut tests, mut failures) = (0, 0);
+    for suite in suites.children().filter(roxmltree::Node::is_element) {
+        assert_eq!(suite.tag_name().name(), "testsuite");
+        assert!(suite.attribute("name").is_some());
+        let cases: Vec<_> = suite.children().filter(roxmltree::Node::is_element).collect();
+        let with = |name: &str| {
+            cases.iter().filter(|case| case.children().any(|c| c.has_tag_name(name))).count()
+        };
+        assert_eq!(number(suite, "tests"), cases.len());
+        assert_eq!(
+            (number(suite, "failures"), number(suite, "skipped")),
+            (with("failure"), with("skipped"))
+        );
+        for case in &cases {
+            assert_eq!(case.tag_name().name(), "testcase");
+            assert!(case.attribute("name").is_some() && case.attribute("classname").is_some());
+            assert!(elements(*case) <= 1);
+        }
+        tests += cases.len();
+        failures += with("failure");
+    }
+    assert_eq!((number(suites, "tests"), number(suites, "failures")), (tests, failures));
+    let failed = document.descendants().filter(|node| node.has_tag_name("failure"));
+    let names: Vec<&str> =
+        failed.map(|node| node.parent().unwrap().attribute("name").unwrap()).collect();
+    assert_eq!(
+        names,
+        ["tcp-sack", "conntrack-sizing"],
+        "the suppressed one is skipped, info is below the limit"
+    );
+}
+
+#[test]
+fn json_lines_are_objects_with_their_type() {
+    let dir = sick();
+    let text = stdout(&check(dir.path(), &["--format", "jsonl"]).success());
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["type"], "settings");
+    assert_eq!(lines.last().unwrap()["type"], "result");
+    let of = |kind: &str| lines.iter().filter(|line| line["type"] == kind).count() as u64;
+    assert_eq!(lines.last().unwrap()["findings_count"], of("finding"));
+    assert_eq!(of("suppressed"), 1);
+}
+
+#[test]
+fn markdown_has_a_row_for_each_finding() {
+    let dir = sick();
+    let text = stdout(&check(dir.path(), &["--format", "md"]).success());
+    assert!(
+        text.contains("| warn | tcp-sack |  | net.ipv4.tcp\\_sack is 0 | 1, the default |"),
+        "{text}"
+    );
+    assert!(
+        text.contains("Suppressed until 2099-01-01: tcp-timestamps (a \\<lab> & no \"net\")"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_verdict_is_the_exit_status() {
+    let dir = sick();
+    check(dir.path(), &[]).success();
+    check(dir.path(), &["--fail-on", "fail"]).code(1);
+    std::fs::write(dir.path().join("proc/sys/net/netfilter/nf_conntrack_count"), "1\n").unwrap();
+    check(dir.path(), &["--fail-on", "fail"]).success();
+    check(dir.path(), &["--fail-on", "warn"]).code(1);
+}
+
+#[test]
+fn a_bad_file_of_suppressions_is_refused_with_its_place() {
+    let dir = sick();
+    for (text, wanted) in [
+        (
+            "[[suppress]]\nid = \"tcp-sac\"\nreason = \"r\"\nuntil = \"2027-01-01\"\n",
+            "suppress tcp-sac: no such rule",
+        ),
+        ("[[suppress]]\nid = \"tcp-sack\"\nuntil = \"2027-01-01\"\n", "missing field `reason`"),
+        ("[[suppress]]\nid = \"tcp-sack\"\nreason = \"r\"\nuntil = \"soon\"\n", "until is `soon`"),
+    ] {
+        std::fs::write(dir.path().join("suppress.toml"), text).unwrap();
+        let done = check(dir.path(), &[]).code(2);
+        let told = String::from_utf8(done.get_output().stderr.clone()).unwrap();
+        assert!(told.contains(wanted) && told.contains("suppress.toml"), "{told}");
+    }
+}
