@@ -149,7 +149,8 @@ impl Job<'_> {
 
     fn file(&mut self, path: &str, sort: Sort) -> Result<(), HostError> {
         let name = path.rsplit('/').next().unwrap_or_default();
-        if sources::is_secret(name) || !self.seen.insert(path.to_owned()) {
+        if sources::is_secret(name) || !self.seen.insert(path.to_owned()) || self.root.is_dir(path)
+        {
             return Ok(());
         }
         let bytes = match self.root.bytes(path) {
@@ -157,6 +158,10 @@ impl Job<'_> {
             // A driver without the attribute, or a trigger that is only written.
             Err(HostError::Missing { .. } | HostError::Unsupported { .. }) => return Ok(()),
             Err(HostError::Denied { .. }) if self.is_write_only(path) => return Ok(()),
+            // A pattern that means a directory met a file.
+            Err(HostError::Io { source, .. }) if source.raw_os_error() == Some(libc::ENOTDIR) => {
+                return Ok(());
+            }
             Err(error) => {
                 self.leave_out(path, error);
                 return Ok(());

@@ -189,7 +189,7 @@ const LINKS: [&str; 8] = [
     "/sys/class/net/*/upper_*",
     "/sys/class/net/*/lower_*",
     "/proc/self/ns/*",
-    "/proc/1/ns/*",
+    "/proc/1/ns/net",
 ];
 
 const SETTINGS: [&str; 14] = [

@@ -116,6 +116,7 @@ fn gaps(device: &DeviceQueues) -> String {
 pub fn landing(landing: &Landing, spread: &Fact<Spread>) -> String {
     let mut text = format!("{} on {}\n", landing.flow, landing.device);
     let fields = match &landing.hashed_fields {
+        Fact::Ok { value } if value.0 == 0 => "none".into(),
         Fact::Ok { value } => value.to_string(),
         gap => why(gap),
     };

@@ -1,0 +1,125 @@
+//! `rxpath capture`, and the map of queues and landing of flows over trees of hosts.
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn rxpath(args: &[&str]) -> std::process::Output {
+    Command::cargo_bin("rxpath").unwrap().args(args).env("NO_COLOR", "1").output().unwrap()
+}
+
+fn host(name: &str) -> String {
+    format!("{}/../../testdata/hosts/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn json(args: &[&str]) -> Value {
+    let output = rxpath(args);
+    let text = String::from_utf8(output.stdout).unwrap();
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+#[test]
+fn a_capture_is_a_tree_that_check_takes() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("host");
+    let target = target.to_str().unwrap();
+    let output = rxpath(&["capture", target]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("replaced:") && text.contains("keys left out"), "{text}");
+    let manifest = fs::read_to_string(Path::new(target).join("capture.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    assert_eq!(manifest["is_scrubbed"], true);
+    let queues = json(&["check", "--queues", "--dev", "lo", "--sysroot", target, "--json"]);
+    assert_eq!(queues["result"]["devices"][0]["device"], "lo");
+    let again = rxpath(&["capture", target]);
+    assert_eq!(again.status.code(), Some(2));
+    let text = String::from_utf8(again.stderr).unwrap();
+    assert!(text.contains("not empty") && text.contains("hint: "), "{text}");
+}
+
+#[test]
+fn a_capture_into_no_directory_is_a_usage_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "x").unwrap();
+    let output = rxpath(&["capture", file.join("below").to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn every_queue_of_a_bare_metal_host_has_its_cpu_and_node() {
+    let host = host("bare-metal-2node");
+    let found = json(&["check", "--queues", "--sysroot", &host, "--json"]);
+    let devices = found["result"]["devices"].as_array().unwrap();
+    assert_eq!(devices.len(), 2);
+    for (nic, device) in devices.iter().enumerate() {
+        assert_eq!(device["node"]["value"], nic);
+        let rows = device["rows"].as_array().unwrap();
+        assert_eq!(rows.len(), 4);
+        for (queue, row) in rows.iter().enumerate() {
+            let irq = &row["irq"]["value"];
+            assert_eq!(irq["source"], "netdev");
+            assert_eq!(irq["name"], format!("ice-eth{nic}-TxRx-{queue}"));
+            assert_eq!(irq["effective_cpus"]["value"], (nic * 4 + queue).to_string());
+            assert_eq!(irq["nodes"]["value"][0], nic);
+            assert_eq!(row["rss_share_ratio"]["value"], 0.25);
+            assert_eq!(row["packets_total"]["value"], 1_000_000 + queue);
+            assert_eq!(row["drops_total"]["state"], "absent");
+        }
+    }
+}
+
+#[test]
+fn a_flow_lands_where_key_and_table_say() {
+    let host = host("bare-metal-2node");
+    let flow = "66.9.149.187:2794->161.142.100.80:1766/udp";
+    let found = json(&["check", "--flow", flow, "--dev", "eth1", "--sysroot", &host, "--json"]);
+    let landing = &found["result"]["landings"][0];
+    // The first vector of the verification suite, over a table of 2048 entries and 4 queues.
+    let queue = 0x51cc_c178_u32 % 2048 % 4;
+    assert_eq!(landing["hash"]["value"], "0x51ccc178");
+    assert_eq!(landing["queue"]["value"], queue);
+    assert_eq!(landing["irq_cpus"]["value"], (4 + queue).to_string());
+    let ports = &found["result"]["spreads"][0]["value"]["source_ports"];
+    assert_eq!(ports.as_array().unwrap().len(), 4);
+    let text = rxpath(&["check", "--flow", flow, "--dev", "eth1", "--sysroot", &host]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("not knowable from here"), "{text}");
+}
+
+#[test]
+fn bad_flows_devices_and_intervals_are_one_line_and_status_2() {
+    let host = host("bare-metal-2node");
+    for (args, what) in [
+        (&["--flow", "1.2.3.4:5", "--dev", "eth0"][..], "names no protocol"),
+        (&["--flow", "1.2.3.4:5->6.7.8.9:1/udp"], "--flow needs --dev"),
+        (&["--flow", "1.2.3.4:5->6.7.8.9:1/udp", "--dev", "eth9"], "no such network device"),
+        (&["--queues", "--dev", "eth9"], "devices here: eth0, eth1"),
+        (&["--queues", "--interval", "1s"], "stands still"),
+        (&["--queues", "--interval", "0s"], "above zero"),
+        (&["--queues", "--interval", "soon"], "--interval"),
+        (&["--queues", "--goal", "latency"], "cannot be used with"),
+    ] {
+        let all = [&["check", "--sysroot", &host], args].concat();
+        let output = rxpath(&all);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
+        assert!(text.contains(what), "{args:?}: {text}");
+        assert!(text.starts_with("rxpath: ") && text.lines().count() <= 2, "{args:?}: {text}");
+    }
+}
+
+#[test]
+fn broken_trees_are_gaps_and_never_a_crash() {
+    for name in ["broken", "garbage", "old-4.18", "cloud-vm", "router", "vm-6.18", "vm-6.18-live"] {
+        let host = host(name);
+        let output = rxpath(&["check", "--queues", "--sysroot", &host, "--json"]);
+        let status = output.status.code();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(matches!(status, Some(0 | 2 | 3)), "{name}: {status:?} {text}");
+        assert!(!text.contains("panicked"), "{name}: {text}");
+    }
+}
