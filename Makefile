@@ -15,7 +15,7 @@ help:
 
 build:
 	@tools/setup.sh build
-	$(CARGO) build --release
+	$(CARGO) build --release $$(tools/features.sh)
 
 demo: build
 	$(RXPATH) demo
@@ -27,7 +27,7 @@ test:
 lint:
 	@tools/setup.sh lint
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy $(PROFILE_CI) --all-targets --workspace -- -D warnings
+	$(CARGO) clippy $(PROFILE_CI) --all-targets --workspace $$(tools/features.sh) -- -D warnings
 	$(CARGO) deny --log-level error check bans licenses sources
 
 bench: build

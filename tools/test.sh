@@ -7,10 +7,14 @@ export RXPATH_SKIP_LOG="$PWD/target/skips.log"
 mkdir -p target
 : >"$RXPATH_SKIP_LOG"
 
-cargo test --profile ci --workspace --exclude rxpath --tests --no-fail-fast
-cargo test --profile ci -p rxpath --bins --no-fail-fast
-cargo test --profile ci -p rxpath --test it --no-fail-fast
+features=$(tools/features.sh)
+# shellcheck disable=SC2086  # one option or none
+{
+cargo test $features --profile ci --workspace --exclude rxpath --tests --no-fail-fast
+cargo test $features --profile ci -p rxpath --bins --no-fail-fast
+cargo test $features --profile ci -p rxpath --test it --no-fail-fast
 # One lab at a time: the tests share the machine's CPUs, counters and lab lock.
-cargo test --profile ci -p rxpath --test root --no-fail-fast -- --test-threads=1
+cargo test $features --profile ci -p rxpath --test root --no-fail-fast -- --test-threads=1
+}
 
 tools/skips.sh "$RXPATH_SKIP_LOG" tests/skips.toml

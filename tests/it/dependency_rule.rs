@@ -12,12 +12,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rxpath-diagnose", &["record", "stats", "core"]),
     ("rxpath-model", &["record", "stats", "core"]),
     ("rxpath-load", &["host", "stats", "core"]),
+    ("rxpath-bpf", &["host", "stats", "core"]),
     ("rxpath-report", &["record", "stats", "core"]),
     ("rxpath-tune", &["host", "stats", "core"]),
     ("rxpath-lab", &["load", "diagnose", "record", "host", "stats", "core"]),
     (
         "rxpath",
-        &["lab", "report", "tune", "load", "model", "diagnose", "record", "host", "stats", "core"],
+        &[
+            "lab", "report", "tune", "load", "bpf", "model", "diagnose", "record", "host", "stats",
+            "core",
+        ],
     ),
 ];
 

@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * Whose time is it? Each CPU's time, cut at every switch between tasks and divided into the task's own, hard
+ * interrupts and softirqs; softirqs by kind and by who raised them.
+ *
+ * Two rules keep the sums whole. Per-CPU totals only grow, and a slice is the difference of two readings, so that
+ * an interrupt which arrives in the middle of a program is charged late but never lost. And a span is measured from
+ * its timestamp: programs attach one at a time, so an exit without its entry is normal at the start and is ignored.
+ */
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define MAX_VECTORS 10
+#define NET_TX_VECTOR 2
+#define NET_RX_VECTOR 3
+
+/* include/linux/sched.h */
+#define PF_KTHREAD 0x00200000
+
+/* What a CPU's time is charged to, beside the task itself. The order is known to the reader (src/account/row.rs). */
+enum total {
+	HARDIRQ_NS,
+	/* Softirqs that something other than the running task raised: receive, transmit, other. */
+	TAKEN_NET_RX_NS,
+	TAKEN_NET_TX_NS,
+	TAKEN_OTHER_NS,
+	/* Softirqs that the running task raised by what it did. */
+	OWN_NET_NS,
+	OWN_OTHER_NS,
+	/* Network softirqs for which both had work: batches that cannot be divided. */
+	MIXED_NET_NS,
+	/* Of the taken network softirqs: those that interrupted user mode, where the task cannot have asked for them. */
+	FROM_USER_NS,
+	/* Of the task's own: those that interrupted user mode, which contradicts it. */
+	OWN_FROM_USER_NS,
+	/* Interrupts that arrived outside softirqs: each costs its entry and exit beside what is measured. */
+	INTERRUPTS,
+	DEVICE_INTERRUPTS,
+	SOFTIRQ_RUNS,
+	/* Packets of receive polls in taken softirqs. */
+	TAKEN_POLL_PACKETS,
+	TOTALS,
+};
+
+/* Who raised a softirq. */
+enum raiser {
+	BY_TASK = 1,
+	BY_INTERRUPT = 2,
+};
+
+struct task_key {
+	__u64 start_ns;
+	__u32 pid;
+	__u32 cpu;
+};
+
+struct task_row {
+	__u64 total[TOTALS];
+	__u64 on_cpu_ns;
+	__u64 runtime_ns;   /* what the scheduler charged: the base of what top shows */
+	__u64 run_delay_ns; /* waited on the run queue, runnable */
+	__u64 slices;
+	__u32 tgid;
+	__u32 parent;
+	__u32 flags;
+	__u32 pad;
+	char comm[16];
+};
+
+struct culprit_key {
+	__u64 start_ns;
+	__u32 pid;
+	__u32 cpu;
+	__u32 napi_id;
+	__u32 ifindex;
+	__u32 netns;
+	__u32 pad;
+};
+
+struct culprit_row {
+	__u64 ns;
+	__u64 polls;
+	__u64 packets;
+	char dev[16];
+};
+
+/* One per CPU; only that CPU writes to it. */
+struct scratch {
+	__u64 slice_start;
+	__u64 hard_start;
+	__u64 soft_start;
+	__u64 soft_hard; /* total[HARDIRQ_NS] when the softirq began */
+	__u32 soft_vector;
+	__u32 soft_raisers;
+	__u64 changes; /* of the totals: a reading that was interrupted sees it move */
+	__u64 poll_start;
+	__u64 poll_hard;
+	__u64 runtime_base;
+	__u64 delay_base;
+	__u64 base_pid; /* whose bases they are */
+	__u64 window_start;
+	__u64 window_end;
+	__u64 lost_ns;   /* slices that found the map of tasks full */
+	__u64 lost_slices;
+	__u64 lost_polls;
+	__u64 unmatched; /* exits without their entry */
+	__u32 raised[MAX_VECTORS];
+	__u64 total[TOTALS];
+	__u64 base[TOTALS];
+} __attribute__((aligned(64)));
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} cpus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 32768);
+	__type(key, struct task_key);
+	__type(value, struct task_row);
+} tasks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct culprit_key);
+	__type(value, struct culprit_row);
+} culprits SEC(".maps");
+
+static __always_inline struct scratch *here(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&cpus, &cpu);
+}
+
+/* Before the first reading of a CPU its window has not begun. */
+static __always_inline struct scratch *counting(void)
+{
+	struct scratch *s = here();
+
+	return s && s->window_start ? s : 0;
+}
+
+/* A time and hard interrupt total that belong together: an interrupt between the two readings repeats them. */
+static __always_inline __u64 settled(volatile struct scratch *s, __u64 *hard)
+{
+	__u64 now = 0;
+
+	for (int i = 0; i < 3; i++) {
+		__u64 before = s->changes;
+
+		*hard = s->total[HARDIRQ_NS];
+		now = bpf_ktime_get_ns();
+		if (before == s->changes)
+			break;
+	}
+	return now;
+}
+
+static __always_inline __u64 since(__u64 now, __u64 then)
+{
+	return now > then ? now - then : 0;
+}
+
+/* A hard interrupt begins. Some begin inside another's (a vector that calls a handler): the outer one counts. */
+static __always_inline int hard_enter(bool device)
+{
+	struct scratch *s = counting();
+
+	if (!s || s->hard_start)
+		return 0;
+	s->hard_start = bpf_ktime_get_ns();
+	if (!s->soft_start)
+		s->total[INTERRUPTS]++;
+	if (device)
+		s->total[DEVICE_INTERRUPTS]++;
+	return 0;
+}
+
+static __always_inline int hard_exit(void)
+{
+	struct scratch *s = counting();
+
+	if (!s)
+		return 0;
+	if (!s->hard_start) {
+		s->unmatched++;
+		return 0;
+	}
+	s->total[HARDIRQ_NS] += since(bpf_ktime_get_ns(), s->hard_start);
+	s->hard_start = 0;
+	s->changes++;
+	return 0;
+}
+
+SEC("tp_btf/irq_handler_entry")
+int BPF_PROG(irq_handler_entry)
+{
+	return hard_enter(true);
+}
+
+SEC("tp_btf/irq_handler_exit")
+int BPF_PROG(irq_handler_exit)
+{
+	return hard_exit();
+}
+
+#define VECTOR(name)                                                                                                   \
+	SEC("tp_btf/" #name "_entry")                                                                                  \
+	int BPF_PROG(name##_entry)                                                                                     \
+	{                                                                                                              \
+		return hard_enter(false);                                                                              \
+	}                                                                                                              \
+	SEC("tp_btf/" #name "_exit")                                                                                   \
+	int BPF_PROG(name##_exit)                                                                                      \
+	{                                                                                                              \
+		return hard_exit();                                                                                    \
+	}
+
+VECTOR(local_timer)
+VECTOR(call_function)
+VECTOR(call_function_single)
+VECTOR(reschedule)
+VECTOR(irq_work)
+
+/* Whether the interrupt that led here came while the task was in user mode; only x86 can tell. */
+static __always_inline bool from_user(void)
+{
+#ifdef __TARGET_ARCH_x86
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs;
+
+	if (!task->pid || task->flags & PF_KTHREAD)
+		return false;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	return (long)BPF_CORE_READ(regs, orig_ax) < 0;
+#else
+	return false;
+#endif
+}
+
+/*
+ * Who raises a softirq now. A variable that says so (the preemption count) is out of reach on kernels without
+ * CONFIG_KALLSYMS_ALL, so it is told by what this CPU entered and has not left, and on x86 by the registers of the
+ * task: a task that was interrupted in user mode raises nothing, whatever interrupt it was.
+ */
+static __always_inline __u32 raiser(struct scratch *s)
+{
+	if (s->hard_start)
+		return BY_INTERRUPT;
+	/* Work that a softirq leaves to the next belongs to whom the softirq belonged. */
+	if (s->soft_start)
+		return s->soft_raisers ? s->soft_raisers : BY_INTERRUPT;
+	return from_user() ? BY_INTERRUPT : BY_TASK;
+}
+
+SEC("tp_btf/softirq_raise")
+int BPF_PROG(softirq_raise, unsigned int vector)
+{
+	struct scratch *s = counting();
+
+	if (s && vector < MAX_VECTORS)
+		s->raised[vector] |= raiser(s);
+	return 0;
+}
+
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(softirq_entry, unsigned int vector)
+{
+	struct scratch *s = counting();
+	__u64 hard, now;
+
+	if (!s || vector >= MAX_VECTORS)
+		return 0;
+	now = settled(s, &hard);
+	s->soft_vector = vector;
+	s->soft_raisers = s->raised[vector];
+	s->raised[vector] = 0;
+	s->soft_hard = hard;
+	s->poll_start = now;
+	s->poll_hard = hard;
+	s->total[SOFTIRQ_RUNS]++;
+	s->soft_start = now;
+	return 0;
+}
+
+static __always_inline void charge_softirq(struct scratch *s, __u64 now, __u64 hard)
+{
+	__u64 ns = since(now, s->soft_start);
+	__u64 inside = since(hard, s->soft_hard);
+	__u32 vector = s->soft_vector;
+	bool network = vector == NET_RX_VECTOR || vector == NET_TX_VECTOR;
+
+	ns = since(ns, inside);
+	if (s->soft_raisers == BY_TASK) {
+		s->total[network ? OWN_NET_NS : OWN_OTHER_NS] += ns;
+		if (network && from_user())
+			s->total[OWN_FROM_USER_NS] += ns;
+	} else if (network && s->soft_raisers == (BY_TASK | BY_INTERRUPT)) {
+		s->total[MIXED_NET_NS] += ns;
+	} else if (network) {
+		s->total[vector == NET_RX_VECTOR ? TAKEN_NET_RX_NS : TAKEN_NET_TX_NS] += ns;
+		if (from_user())
+			s->total[FROM_USER_NS] += ns;
+	} else {
+		s->total[TAKEN_OTHER_NS] += ns;
+	}
+}
+
+SEC("tp_btf/softirq_exit")
+int BPF_PROG(softirq_exit, unsigned int vector)
+{
+	struct scratch *s = counting();
+	__u64 hard, now;
+
+	if (!s)
+		return 0;
+	if (!s->soft_start) {
+		s->unmatched++;
+		return 0;
+	}
+	now = settled(s, &hard);
+	charge_softirq(s, now, hard);
+	s->soft_start = 0;
+	s->changes++;
+	return 0;
+}
+
+/* Charges the time since the poll before to the device and NAPI that was polled, in softirqs that are not own. */
+SEC("tp_btf/napi_poll")
+int BPF_PROG(napi_poll, struct napi_struct *napi, int work, int budget)
+{
+	struct scratch *s = counting();
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct culprit_key key = {};
+	struct culprit_row *row;
+	struct net_device *dev;
+	__u64 hard, now, ns;
+
+	if (!s || !s->soft_start || s->soft_raisers == BY_TASK)
+		return 0;
+	now = settled(s, &hard);
+	ns = since(since(now, s->poll_start), since(hard, s->poll_hard));
+	s->poll_start = now;
+	s->poll_hard = hard;
+	s->total[TAKEN_POLL_PACKETS] += work > 0 ? work : 0;
+	dev = napi->dev;
+	key.start_ns = task->pid ? task->start_time : 0;
+	key.pid = task->pid;
+	key.cpu = bpf_get_smp_processor_id();
+	key.napi_id = napi->napi_id;
+	if (dev) {
+		key.ifindex = dev->ifindex;
+		key.netns = BPF_CORE_READ(dev, nd_net.net, ns.inum);
+	}
+	row = bpf_map_lookup_elem(&culprits, &key);
+	if (!row) {
+		struct culprit_row fresh = {};
+
+		if (dev)
+			bpf_probe_read_kernel_str(fresh.dev, sizeof(fresh.dev), dev->name);
+		if (bpf_map_update_elem(&culprits, &key, &fresh, BPF_NOEXIST)) {
+			s->lost_polls++;
+			return 0;
+		}
+		row = bpf_map_lookup_elem(&culprits, &key);
+		if (!row)
+			return 0;
+	}
+	row->ns += ns;
+	row->polls++;
+	row->packets += work > 0 ? work : 0;
+	return 0;
+}
+
+/* Charges the slice that ends `now` to `task`, and begins the next. */
+static __always_inline void end_slice(struct scratch *s, struct task_struct *task, __u64 now)
+{
+	struct task_key key = {};
+	struct task_row *row;
+	__u64 ns = since(now, s->slice_start);
+
+	/* The idle tasks of all CPUs have pid 0 and no start: the CPU in the key keeps them apart. */
+	key.pid = task->pid;
+	key.start_ns = task->pid ? task->start_time : 0;
+	key.cpu = bpf_get_smp_processor_id();
+	s->slice_start = now;
+	row = bpf_map_lookup_elem(&tasks, &key);
+	if (!row) {
+		static const struct task_row fresh;
+
+		bpf_map_update_elem(&tasks, &key, &fresh, BPF_NOEXIST);
+		row = bpf_map_lookup_elem(&tasks, &key);
+	}
+	if (!row) {
+		s->lost_ns += ns;
+		s->lost_slices++;
+	} else {
+		row->on_cpu_ns += ns;
+		/* A switch that was not seen (measured: about one in ten thousand) left another task's. */
+		if (s->base_pid == task->pid) {
+			row->runtime_ns += since(task->se.sum_exec_runtime, s->runtime_base);
+			row->run_delay_ns += since(task->sched_info.run_delay, s->delay_base);
+		} else {
+			s->unmatched++;
+		}
+		row->slices++;
+		row->tgid = task->tgid;
+		row->parent = BPF_CORE_READ(task, real_parent, tgid);
+		row->flags = task->flags;
+		/* Again each time: exec changes it. */
+		bpf_probe_read_kernel(row->comm, sizeof(row->comm), task->comm);
+	}
+	for (int i = 0; i < TOTALS; i++) {
+		__u64 total = s->total[i];
+
+		if (row)
+			row->total[i] += total - s->base[i];
+		s->base[i] = total;
+	}
+}
+
+static __always_inline void begin_slice(struct scratch *s, struct task_struct *task)
+{
+	s->runtime_base = task->se.sum_exec_runtime;
+	s->delay_base = task->sched_info.run_delay;
+	s->base_pid = task->pid;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	struct scratch *s = counting();
+
+	if (!s)
+		return 0;
+	end_slice(s, prev, bpf_ktime_get_ns());
+	begin_slice(s, next);
+	return 0;
+}
+
+/*
+ * Begins the window of the CPU that it runs on, or ends one and begins the next. The reader runs it on each CPU
+ * (BPF_PROG_TEST_RUN with a CPU number): in an interrupt of that CPU, so that nothing else there moves meanwhile.
+ */
+SEC("raw_tp/rxpath_read")
+int read_window(void *ctx)
+{
+	struct scratch *s = here();
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 hard, now;
+
+	if (!s)
+		return 1;
+	now = settled(s, &hard);
+	if (s->window_start) {
+		if (s->hard_start && !s->soft_start) {
+			/* The interrupt that asks: what it took up to now, and the rest later. */
+			s->total[HARDIRQ_NS] += since(now, s->hard_start);
+			s->hard_start = now;
+		} else if (s->hard_start) {
+			s->total[HARDIRQ_NS] += since(now, s->hard_start);
+			s->hard_start = now;
+			charge_softirq(s, now, s->total[HARDIRQ_NS]);
+			s->soft_start = now;
+			s->soft_hard = s->total[HARDIRQ_NS];
+		}
+		s->changes++;
+		end_slice(s, task, now);
+	} else {
+		s->slice_start = now;
+		for (int i = 0; i < TOTALS; i++)
+			s->base[i] = s->total[i];
+	}
+	s->window_end = now;
+	if (!s->window_start)
+		s->window_start = now;
+	begin_slice(s, task);
+	return 0;
+}

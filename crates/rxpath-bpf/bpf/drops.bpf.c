@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * Packets that the kernel dropped: where (the instruction that freed them), why (the drop reason), from which device,
+ * for which socket. Counted in the kernel; addresses and numbers get their names in the reader.
+ */
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define ETH_IP 0x0800
+#define ETH_IPV6 0x86dd
+#define TCP 6
+#define UDP 17
+
+/* Set by the reader before loading. */
+const volatile struct {
+	__u32 has_socket; /* the tracepoint passes the receiving socket (6.11 and later) */
+	__u32 ifindex;    /* only this device, unless 0 */
+	__u32 netns;
+	__u32 port;       /* only this local port, unless 0 */
+} config;
+
+struct drop_key {
+	__u64 location;
+	__u64 inode; /* of the socket; 0 without one */
+	__u32 reason;
+	__u32 ifindex;
+	__u32 netns;
+	__u16 protocol; /* EtherType */
+	__u16 port;     /* of the socket, or the packet's destination port */
+};
+
+struct drop_row {
+	__u64 packets;
+	__u64 bytes;
+	__u64 first_ns;
+	__u64 last_ns;
+	__u32 pid; /* the task in whose time the last one was dropped */
+	__u32 transport; /* IPPROTO_* */
+	char comm[16];
+	char dev[16];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct drop_key);
+	__type(value, struct drop_row);
+} drops SEC(".maps");
+
+/* Drops that found no room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} lost SEC(".maps");
+
+/* Transport protocol and destination port of a packet, as far as its headers are in place. */
+static __always_inline __u32 addressed(struct sk_buff *skb, __u16 *port)
+{
+	unsigned char *ip = skb->head + skb->network_header;
+	__u8 first = 0, transport = 0;
+	__u16 at;
+	__be16 to = 0;
+
+	if (skb->network_header == 0xffff || bpf_probe_read_kernel(&first, 1, ip))
+		return 0;
+	if (first >> 4 == 4) {
+		bpf_probe_read_kernel(&transport, 1, ip + 9);
+		at = (first & 15) * 4;
+	} else if (first >> 4 == 6) {
+		bpf_probe_read_kernel(&transport, 1, ip + 6);
+		at = 40;
+	} else {
+		return 0;
+	}
+	if (transport == TCP || transport == UDP) {
+		bpf_probe_read_kernel(&to, sizeof(to), ip + at + 2);
+		*port = bpf_ntohs(to);
+	}
+	return transport;
+}
+
+static __always_inline void count_lost(void)
+{
+	__u32 zero = 0;
+	__u64 *count = bpf_map_lookup_elem(&lost, &zero);
+
+	if (count)
+		__sync_fetch_and_add(count, 1);
+}
+
+static __always_inline int dropped(struct sk_buff *skb, void *location, __u32 reason, struct sock *sk)
+{
+	struct net_device *dev = skb->dev;
+	struct drop_key key = {};
+	struct drop_row *row;
+	__u64 now = bpf_ktime_get_ns();
+	__u32 transport;
+
+	key.location = (__u64)location;
+	key.reason = reason;
+	key.protocol = bpf_ntohs(skb->protocol);
+	transport = key.protocol == ETH_IP || key.protocol == ETH_IPV6 ? addressed(skb, &key.port) : 0;
+	if (dev) {
+		/* A packet on its way through the IP layer may have lost its device: then this reads what is there. */
+		key.ifindex = BPF_CORE_READ(dev, ifindex);
+		key.netns = BPF_CORE_READ(dev, nd_net.net, ns.inum);
+	}
+	if (!sk)
+		sk = skb->sk;
+	if (sk) {
+		struct socket *socket = BPF_CORE_READ(sk, sk_socket);
+
+		if (socket)
+			key.inode = BPF_CORE_READ(socket, file, f_inode, i_ino);
+		if (!key.netns)
+			key.netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+	}
+	if (config.ifindex && (config.ifindex != key.ifindex || config.netns != key.netns))
+		return 0;
+	if (config.port && config.port != key.port)
+		return 0;
+	row = bpf_map_lookup_elem(&drops, &key);
+	if (!row) {
+		struct drop_row fresh = {};
+
+		fresh.first_ns = now;
+		if (dev)
+			bpf_probe_read_kernel_str(fresh.dev, sizeof(fresh.dev), dev->name);
+		bpf_map_update_elem(&drops, &key, &fresh, BPF_NOEXIST);
+		row = bpf_map_lookup_elem(&drops, &key);
+	}
+	if (!row) {
+		count_lost();
+		return 0;
+	}
+	/* Every CPU counts into the same row. */
+	__sync_fetch_and_add(&row->packets, 1);
+	__sync_fetch_and_add(&row->bytes, skb->len);
+	row->last_ns = now;
+	row->transport = transport;
+	row->pid = bpf_get_current_pid_tgid() >> 32;
+	bpf_get_current_comm(row->comm, sizeof(row->comm));
+	return 0;
+}
+
+SEC("tp_btf/kfree_skb")
+int kfree_skb(__u64 *ctx)
+{
+	struct sk_buff *skb = (struct sk_buff *)ctx[0];
+	struct sock *sk = 0;
+
+	/* The verifier leaves out what the constant rules out, so older kernels need not have the argument. */
+	if (config.has_socket)
+		sk = (struct sock *)ctx[3];
+	return dropped(skb, (void *)ctx[1], (__u32)ctx[2], sk);
+}

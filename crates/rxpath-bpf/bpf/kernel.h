@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The kernel's types as far as the programs here read them. Offsets are not taken from this file: CO-RE moves
+ * each access to where the running kernel has the field. Names and types follow Linux 6.1 to 6.18; what changed
+ * between them says so.
+ */
+#ifndef RXPATH_KERNEL_H
+#define RXPATH_KERNEL_H
+
+typedef unsigned char __u8;
+typedef signed char __s8;
+typedef unsigned short __u16;
+typedef short __s16;
+typedef unsigned int __u32;
+typedef int __s32;
+typedef unsigned long long __u64;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+
+enum { false = 0, true = 1 };
+
+/* include/uapi/linux/bpf.h */
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_HASH = 5,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+
+#define BPF_ANY 0
+#define BPF_NOEXIST 1
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+/* include/linux/sched.h */
+struct sched_entity {
+	__u64 sum_exec_runtime;
+};
+
+struct sched_info {
+	unsigned long long run_delay;
+};
+
+struct task_struct {
+	unsigned int flags;
+	int pid;
+	int tgid;
+	struct task_struct *real_parent;
+	__u64 start_time;
+	char comm[16];
+	struct sched_entity se;
+	struct sched_info sched_info;
+};
+
+/* arch/x86/include/asm/ptrace.h */
+struct pt_regs {
+	unsigned long orig_ax;
+};
+
+/* include/net/net_namespace.h, include/linux/ns_common.h */
+struct ns_common {
+	unsigned int inum;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+/* include/linux/netdevice.h */
+struct net_device {
+	char name[16];
+	int ifindex;
+	possible_net_t nd_net;
+};
+
+struct napi_struct {
+	struct net_device *dev;
+	unsigned int napi_id;
+};
+
+/* include/linux/interrupt.h */
+struct irqaction {
+	const char *name;
+};
+
+/* include/net/sock.h */
+struct sock_common {
+	unsigned short skc_family;
+	__u16 skc_num;
+	__be16 skc_dport;
+	possible_net_t skc_net;
+};
+
+struct inode {
+	unsigned long i_ino;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct socket {
+	struct file *file;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	__u16 sk_protocol;
+	struct socket *sk_socket;
+};
+
+/* include/linux/skbuff.h */
+struct sk_buff {
+	struct net_device *dev;
+	struct sock *sk;
+	int skb_iif;
+	__be16 protocol;
+	__u16 transport_header;
+	__u16 network_header;
+	unsigned char *head;
+	unsigned int len;
+};
+
+#pragma clang attribute pop
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+#ifndef RXPATH_LOG2_H
+#define RXPATH_LOG2_H
+
+/* Bucket 0 holds 0, bucket n holds 2^(n-1) to 2^n - 1, the last all that is larger. */
+static __always_inline __u32 log2_bucket(__u64 value, __u32 buckets)
+{
+	__u32 bucket = 0;
+
+	if (value >> 32) {
+		bucket += 32;
+		value >>= 32;
+	}
+	if (value >> 16) {
+		bucket += 16;
+		value >>= 16;
+	}
+	if (value >> 8) {
+		bucket += 8;
+		value >>= 8;
+	}
+	if (value >> 4) {
+		bucket += 4;
+		value >>= 4;
+	}
+	if (value >> 2) {
+		bucket += 2;
+		value >>= 2;
+	}
+	if (value >> 1) {
+		bucket += 1;
+		value >>= 1;
+	}
+	bucket += value ? 1 : 0;
+	return bucket < buckets ? bucket : buckets - 1;
+}
+
+#endif

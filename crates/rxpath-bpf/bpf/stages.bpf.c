@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * How long a packet takes from one stage to the next: from the entry of the receive path (netif_receive_skb) to the
+ * moment at which its socket has it (sk_data_ready), in one softirq of one CPU; and from there to the application's
+ * next read of that socket (sock_recv_length).
+ *
+ * The second is the age of the oldest unread readiness at each read: with a queue of packets it is the wait of its
+ * first, not of each.
+ */
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+#include "log2.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define BUCKETS 40
+
+/* Set by the reader before loading. */
+const volatile struct {
+	__u32 ifindex; /* only this device, unless 0 */
+	__u32 netns;
+	__u32 port; /* only this local port, unless 0 */
+	__u32 pad;
+} config;
+
+enum stage {
+	RECEIVE_TO_READY,
+	READY_TO_READ,
+	STAGES,
+};
+
+struct cpu_row {
+	__u64 received_ns; /* of the packet that is on its way, 0 when there is none */
+	__u32 ifindex;
+	__u32 netns;
+	__u64 count[STAGES];
+	__u64 sum_ns[STAGES];
+	__u64 max_ns[STAGES];
+	__u64 bucket[STAGES][BUCKETS];
+	__u64 lost;
+} __attribute__((aligned(64)));
+
+/* The newest packet of each bucket: those of the highest buckets are the outliers. */
+struct sample_key {
+	__u32 stage;
+	__u32 bucket;
+	__u32 protocol;
+	__u32 port;
+};
+
+struct sample {
+	__u64 at_ns;
+	__u64 ns;
+	__u32 cpu;
+	__u32 pid;
+	__u32 ifindex;
+	__u32 netns;
+	char comm[16];
+};
+
+struct ready {
+	__u64 ns;
+	__u32 ifindex;
+	__u32 netns;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cpu_row);
+} cpus SEC(".maps");
+
+/* Sockets that have something unread. Sockets that close unread go by age. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, struct ready);
+} waiting SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct sample_key);
+	__type(value, struct sample);
+} samples SEC(".maps");
+
+static __always_inline struct cpu_row *here(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&cpus, &cpu);
+}
+
+static __always_inline void took(struct cpu_row *row, struct sock *sk, __u32 stage, const struct ready *from, __u64 now)
+{
+	__u64 ns = now > from->ns ? now - from->ns : 0;
+	__u32 bucket = log2_bucket(ns, BUCKETS);
+	struct sample_key key = { .stage = stage, .bucket = bucket };
+	struct sample sample = { .at_ns = now, .ns = ns };
+
+	if (stage >= STAGES || bucket >= BUCKETS)
+		return;
+	row->count[stage]++;
+	row->sum_ns[stage] += ns;
+	if (ns > row->max_ns[stage])
+		row->max_ns[stage] = ns;
+	row->bucket[stage][bucket]++;
+	/* Below a tenth of a millisecond nothing is an outlier. */
+	if (ns < 100000)
+		return;
+	key.protocol = sk->sk_protocol;
+	key.port = sk->__sk_common.skc_num;
+	sample.cpu = bpf_get_smp_processor_id();
+	sample.pid = bpf_get_current_pid_tgid() >> 32;
+	sample.ifindex = from->ifindex;
+	sample.netns = from->netns;
+	bpf_get_current_comm(sample.comm, sizeof(sample.comm));
+	if (bpf_map_update_elem(&samples, &key, &sample, BPF_ANY))
+		row->lost++;
+}
+
+SEC("tp_btf/netif_receive_skb")
+int BPF_PROG(netif_receive_skb, struct sk_buff *skb)
+{
+	struct cpu_row *row = here();
+	struct net_device *dev = skb->dev;
+
+	if (!row || !dev)
+		return 0;
+	row->ifindex = dev->ifindex;
+	row->netns = BPF_CORE_READ(dev, nd_net.net, ns.inum);
+	if (config.ifindex && (config.ifindex != row->ifindex || config.netns != row->netns)) {
+		row->received_ns = 0;
+		return 0;
+	}
+	row->received_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* A packet that reached no socket by the end of its softirq never will: what a task's own call makes ready later (the
+ * TCP backlog of a locked socket) must not be taken for it. */
+SEC("tp_btf/softirq_exit")
+int BPF_PROG(softirq_exit, unsigned int vector)
+{
+	struct cpu_row *row = here();
+
+	if (row)
+		row->received_ns = 0;
+	return 0;
+}
+
+SEC("tp_btf/sk_data_ready")
+int BPF_PROG(sk_data_ready, struct sock *sk)
+{
+	struct cpu_row *row = here();
+	struct ready from = {}, ready = {};
+	__u64 key = (__u64)sk;
+
+	if (!row || !row->received_ns)
+		return 0;
+	if (config.port && sk->__sk_common.skc_num != config.port)
+		return 0;
+	from.ns = row->received_ns;
+	from.ifindex = ready.ifindex = row->ifindex;
+	from.netns = ready.netns = row->netns;
+	row->received_ns = 0;
+	ready.ns = bpf_ktime_get_ns();
+	took(row, sk, RECEIVE_TO_READY, &from, ready.ns);
+	/* Only what was not ready before: the first of a queue waits longest. */
+	bpf_map_update_elem(&waiting, &key, &ready, BPF_NOEXIST);
+	return 0;
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(sock_recv_length, struct sock *sk, int ret, int flags)
+{
+	struct cpu_row *row = here();
+	__u64 key = (__u64)sk;
+	struct ready *ready;
+	struct ready from;
+
+	if (!row || ret <= 0)
+		return 0;
+	ready = bpf_map_lookup_elem(&waiting, &key);
+	if (!ready)
+		return 0;
+	from = *ready;
+	bpf_map_delete_elem(&waiting, &key);
+	took(row, sk, READY_TO_READ, &from, bpf_ktime_get_ns());
+	return 0;
+}

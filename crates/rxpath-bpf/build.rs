@@ -1,0 +1,55 @@
+//! Compiles each `bpf/NAME.bpf.c` with clang into OUT_DIR.
+//!
+//! libbpf's own headers come from the crate that builds libbpf, so that the two agree.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The programs; each is a file `bpf/NAME.bpf.c` beside its reader `src/NAME.rs`.
+const PROBES: [&str; 4] = ["account", "polls", "drops", "stages"];
+
+fn main() {
+    println!("cargo::rerun-if-changed=bpf");
+    println!("cargo::rerun-if-env-changed=CLANG");
+    if std::env::var_os("CARGO_FEATURE_BPF").is_none() {
+        return;
+    }
+    if let Err(why) = compile_all() {
+        println!("cargo::error={why}");
+    }
+}
+
+fn compile_all() -> Result<(), String> {
+    let var = |name: &str| std::env::var(name).map_err(|e| format!("{name}: {e}"));
+    let include = var("DEP_BPF_INCLUDE")?;
+    let out = PathBuf::from(var("OUT_DIR")?);
+    // libbpf's name of the architecture whose registers `pt_regs` are.
+    let arch = match var("CARGO_CFG_TARGET_ARCH")?.as_str() {
+        "x86_64" => "x86",
+        "aarch64" => "arm64",
+        other => {
+            return Err(format!("no BPF programs for {other}: build with --no-default-features"));
+        }
+    };
+    let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
+    for probe in PROBES {
+        let source = Path::new("bpf").join(format!("{probe}.bpf.c"));
+        let done = Command::new(&clang)
+            .args(["-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror"])
+            .args([&format!("-D__TARGET_ARCH_{arch}"), "-I", "bpf", "-I", &include, "-c"])
+            .arg(&source)
+            .arg("-o")
+            .arg(out.join(format!("{probe}.bpf.o")))
+            .status()
+            .map_err(|e| {
+                format!(
+                    "cannot run {clang} ({e}): the BPF programs need clang 12 or newer \
+                     (Debian: apt-get install clang), or build with --no-default-features"
+                )
+            })?;
+        if !done.success() {
+            return Err(format!("{clang} cannot compile {}", source.display()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,353 @@
+//! The rows of the maps of `bpf/account.bpf.c`, field by field.
+
+use crate::bytes::Fields;
+
+/// A task on one CPU. Pid and start time name a task for good; idle tasks have pid 0 on every CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskKey {
+    /// Start, in ns since boot (`task_struct.start_time`); 0 for idle tasks.
+    pub start_ns: u64,
+    /// Thread id as the initial pid namespace has it.
+    pub pid: u32,
+    /// The CPU.
+    pub cpu: u32,
+}
+
+/// Where time on a CPU went, in ns; and what happened in it.
+///
+/// `on_cpu_ns` holds all other times: the task's own is what remains.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Charge {
+    /// From switched in to switched out.
+    pub on_cpu_ns: u64,
+    /// Hard interrupts, between their tracepoints.
+    pub hardirq_ns: u64,
+    /// Receive softirqs that something else raised.
+    pub net_rx_ns: u64,
+    /// Transmit softirqs that something else raised.
+    pub net_tx_ns: u64,
+    /// Other softirqs that something else raised.
+    pub other_softirq_ns: u64,
+    /// Network softirqs that the task raised.
+    pub own_net_ns: u64,
+    /// Other softirqs that the task raised.
+    pub own_other_ns: u64,
+    /// Network softirqs that both raised.
+    pub mixed_ns: u64,
+    /// Of `net_rx_ns` and `net_tx_ns`: those that interrupted user mode (x86).
+    pub from_user_ns: u64,
+    /// Of `own_net_ns`: those that interrupted user mode, which contradicts it (x86).
+    pub own_from_user_ns: u64,
+    /// Hard interrupts that arrived outside softirqs.
+    pub interrupts: u64,
+    /// Hard interrupts of devices.
+    pub device_interrupts: u64,
+    /// Softirqs of all kinds.
+    pub softirq_runs: u64,
+    /// Packets of polls in softirqs that something else raised.
+    pub taken_packets: u64,
+    /// What the scheduler charged (`se.sum_exec_runtime`): what top shows.
+    pub runtime_ns: u64,
+    /// Waited on the run queue (`sched_info.run_delay`).
+    pub run_delay_ns: u64,
+    /// Times that it was switched in.
+    pub slices: u64,
+}
+
+impl Charge {
+    /// All times as an array, to add and subtract them alike.
+    fn parts(&self) -> [u64; 17] {
+        [
+            self.on_cpu_ns,
+            self.hardirq_ns,
+            self.net_rx_ns,
+            self.net_tx_ns,
+            self.other_softirq_ns,
+            self.own_net_ns,
+            self.own_other_ns,
+            self.mixed_ns,
+            self.from_user_ns,
+            self.own_from_user_ns,
+            self.interrupts,
+            self.device_interrupts,
+            self.softirq_runs,
+            self.taken_packets,
+            self.runtime_ns,
+            self.run_delay_ns,
+            self.slices,
+        ]
+    }
+
+    #[expect(clippy::similar_names, reason = "rx and tx are the field's own words")]
+    fn from_parts(parts: [u64; 17]) -> Self {
+        let [
+            on_cpu_ns,
+            hardirq_ns,
+            net_rx_ns,
+            net_tx_ns,
+            other_softirq_ns,
+            own_net_ns,
+            own_other_ns,
+            mixed_ns,
+            from_user_ns,
+            own_from_user_ns,
+            interrupts,
+            device_interrupts,
+            softirq_runs,
+            taken_packets,
+            runtime_ns,
+            run_delay_ns,
+            slices,
+        ] = parts;
+        Self {
+            on_cpu_ns,
+            hardirq_ns,
+            net_rx_ns,
+            net_tx_ns,
+            other_softirq_ns,
+            own_net_ns,
+            own_other_ns,
+            mixed_ns,
+            from_user_ns,
+            own_from_user_ns,
+            interrupts,
+            device_interrupts,
+            softirq_runs,
+            taken_packets,
+            runtime_ns,
+            run_delay_ns,
+            slices,
+        }
+    }
+
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let (now, before) = (self.parts(), earlier.parts());
+        Self::from_parts(std::array::from_fn(|at| now[at].saturating_sub(before[at])))
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let (a, b) = (self.parts(), other.parts());
+        Self::from_parts(std::array::from_fn(|at| a[at].saturating_add(b[at])))
+    }
+
+    /// Everything that was measured and is not the task itself, in ns.
+    pub fn interrupted_ns(&self) -> u64 {
+        self.hardirq_ns
+            + self.net_rx_ns
+            + self.net_tx_ns
+            + self.other_softirq_ns
+            + self.own_net_ns
+            + self.own_other_ns
+            + self.mixed_ns
+    }
+}
+
+/// A task on one CPU, with its charge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskRow {
+    /// Which task, where.
+    pub key: TaskKey,
+    /// Where its time went.
+    pub charge: Charge,
+    /// Process.
+    pub tgid: u32,
+    /// Parent process.
+    pub parent: u32,
+    /// `task_struct.flags`.
+    pub flags: u32,
+    /// Name at the last switch.
+    pub comm: String,
+}
+
+/// `PF_KTHREAD`, include/linux/sched.h.
+pub const PF_KTHREAD: u32 = 0x0020_0000;
+
+/// One CPU's window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuWindow {
+    /// CPU number.
+    pub cpu: u32,
+    /// When its counting began, CLOCK_MONOTONIC.
+    pub start_ns: u64,
+    /// When it was read.
+    pub end_ns: u64,
+    /// Time of slices that found the map of tasks full.
+    pub lost_ns: u64,
+    /// Such slices.
+    pub lost_slices: u64,
+    /// Polls that found the map of culprits full.
+    pub lost_polls: u64,
+    /// Exits without their entry (softirqs and interrupts under way when the probe attached), and slices of a task
+    /// that was not seen to be switched in.
+    pub unmatched: u64,
+}
+
+impl CpuWindow {
+    /// The window from the end of `earlier` to the end of this one.
+    #[must_use]
+    pub fn since(&self, earlier: Option<&Self>) -> Self {
+        let Some(earlier) = earlier else { return *self };
+        Self {
+            cpu: self.cpu,
+            start_ns: earlier.end_ns,
+            end_ns: self.end_ns,
+            lost_ns: self.lost_ns.saturating_sub(earlier.lost_ns),
+            lost_slices: self.lost_slices.saturating_sub(earlier.lost_slices),
+            lost_polls: self.lost_polls.saturating_sub(earlier.lost_polls),
+            unmatched: self.unmatched.saturating_sub(earlier.unmatched),
+        }
+    }
+
+    /// Its length.
+    pub fn span_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+}
+
+/// Whose polls, in which task's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CulpritKey {
+    /// The task that was interrupted.
+    pub victim: TaskKey,
+    /// NAPI instance; 0 for the per-CPU backlog (RPS, loopback, devices without NAPI).
+    pub napi_id: u32,
+    /// Device index in its namespace; 0 for the backlog.
+    pub ifindex: u32,
+    /// Inode of the device's network namespace; 0 for the backlog.
+    pub netns: u32,
+}
+
+/// Polls of one NAPI that ran in one task's time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Culprit {
+    /// Whose, in whose time.
+    pub key: CulpritKey,
+    /// Device name when first seen; empty for the backlog.
+    pub dev: String,
+    /// Time of the polls.
+    pub ns: u64,
+    /// Polls.
+    pub polls: u64,
+    /// Packets.
+    pub packets: u64,
+}
+
+impl Culprit {
+    fn minus(&self, ns: u64, polls: u64, packets: u64) -> Self {
+        Self {
+            ns: self.ns.saturating_sub(ns),
+            polls: self.polls.saturating_sub(polls),
+            packets: self.packets.saturating_sub(packets),
+            ..self.clone()
+        }
+    }
+
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: Option<&Self>) -> Self {
+        earlier.map_or_else(|| self.clone(), |e| self.minus(e.ns, e.polls, e.packets))
+    }
+}
+
+/// Bytes of `struct task_key`, `task_row`, `culprit_key` and `culprit_row`.
+#[cfg(test)]
+const SIZES: [usize; 4] = [16, 13 * 8 + 4 * 8 + 4 * 4 + 16, 32, 40];
+
+fn task_key(fields: &mut Fields<'_>) -> TaskKey {
+    TaskKey { start_ns: fields.u64(), pid: fields.u32(), cpu: fields.u32() }
+}
+
+/// `struct task_row`.
+pub(super) fn task(key: &[u8], value: &[u8]) -> TaskRow {
+    let key = task_key(&mut Fields::of(key));
+    let mut fields = Fields::of(value);
+    // The order of `enum total`.
+    let [
+        hard,
+        rx,
+        tx,
+        other,
+        own_net,
+        own_other,
+        mixed,
+        user,
+        own_user,
+        irqs,
+        devices,
+        runs,
+        packets,
+    ] = fields.array::<13>();
+    let [on_cpu, runtime, delay, slices] = fields.array::<4>();
+    let charge = Charge::from_parts([
+        on_cpu, hard, rx, tx, other, own_net, own_other, mixed, user, own_user, irqs, devices,
+        runs, packets, runtime, delay, slices,
+    ]);
+    let (tgid, parent, flags) = (fields.u32(), fields.u32(), fields.u32());
+    fields.skip(4);
+    TaskRow { key, charge, tgid, parent, flags, comm: fields.text(16) }
+}
+
+/// `struct culprit_row`.
+pub(super) fn culprit(key: &[u8], value: &[u8]) -> Culprit {
+    let mut fields = Fields::of(key);
+    let victim = task_key(&mut fields);
+    let key =
+        CulpritKey { victim, napi_id: fields.u32(), ifindex: fields.u32(), netns: fields.u32() };
+    let mut fields = Fields::of(value);
+    let (ns, polls, packets) = (fields.u64(), fields.u64(), fields.u64());
+    Culprit { key, ns, polls, packets, dev: fields.text(16) }
+}
+
+/// `struct scratch`, the part that is read.
+pub(super) fn window(cpu: u32, value: &[u8]) -> CpuWindow {
+    let mut fields = Fields::of(value);
+    // slice, hard and soft starts, soft_hard, vector and raisers, changes, polls, bases and whose.
+    fields.skip(4 * 8 + 2 * 4 + 3 * 8 + 3 * 8);
+    let [start_ns, end_ns, lost_ns, lost_slices, lost_polls, unmatched] = fields.array::<6>();
+    CpuWindow { cpu, start_ns, end_ns, lost_ns, lost_slices, lost_polls, unmatched }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(count: usize) -> Vec<u8> {
+        (1..=count as u64).flat_map(u64::to_ne_bytes).collect()
+    }
+
+    #[test]
+    fn rows_are_read_by_place() {
+        let mut value = numbers(17);
+        for number in [11u32, 12, 13, 0] {
+            value.extend(number.to_ne_bytes());
+        }
+        value.extend(b"victim\0\0\0\0\0\0\0\0\0\0");
+        let mut key = 5u64.to_ne_bytes().to_vec();
+        key.extend([7u32.to_ne_bytes(), 1u32.to_ne_bytes()].concat());
+        assert_eq!([key.len(), value.len()], SIZES[..2]);
+        let row = task(&key, &value);
+        assert_eq!(row.key, TaskKey { start_ns: 5, pid: 7, cpu: 1 });
+        assert_eq!((row.charge.hardirq_ns, row.charge.taken_packets), (1, 13));
+        assert_eq!((row.charge.on_cpu_ns, row.charge.slices), (14, 17));
+        assert_eq!((row.tgid, row.parent, row.flags, row.comm.as_str()), (11, 12, 13, "victim"));
+    }
+
+    #[test]
+    fn the_window_stands_after_the_scratch() {
+        let row = window(3, &numbers(60));
+        // Eleven words stand before: four, one of two halves, three, three.
+        assert_eq!((row.start_ns, row.end_ns, row.unmatched), (12, 13, 17));
+    }
+
+    #[test]
+    fn sums_and_differences_undo_each_other() {
+        let a = Charge::from_parts(std::array::from_fn(|at| at as u64 * 3));
+        let b = Charge::from_parts(std::array::from_fn(|at| at as u64 + 1));
+        assert_eq!(a.plus(&b).since(&b), a);
+        assert_eq!(a.interrupted_ns(), 3 + 6 + 9 + 12 + 15 + 18 + 21);
+    }
+}

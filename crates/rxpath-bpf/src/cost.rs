@@ -1,0 +1,232 @@
+//! What a probe itself costs: time of its programs, CPU of its reader, kernel memory of its maps.
+//!
+//! The kernel measures the run time of programs when asked (`BPF_ENABLE_STATS`, kernel/bpf/syscall.c), and measuring
+//! costs time itself: two clock readings for each run. So it is asked for a part of the window only, and the rest is
+//! scaled; the result says which part.
+
+use std::time::{Duration, Instant};
+
+use rxpath_core::Fact;
+use rxpath_host::HostError;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::object::Loaded;
+
+/// The cost of a probe over its window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProbeCost {
+    /// Time in the programs over the window, all CPUs together. Scaled from the measured part.
+    pub run_time_s: f64,
+    /// Runs of the programs over the window. Scaled from the measured part.
+    pub runs_count: u64,
+    /// Mean time of a run, without the call's own entry (some 10 ns, which nothing here sees).
+    pub ns_per_run: f64,
+    /// How much of the window was measured.
+    pub measured_s: f64,
+    /// CPU time of the thread that reads.
+    pub reader_cpu_s: f64,
+    /// Kernel memory of the maps.
+    pub map_bytes: u64,
+    /// Events, slices or entries that found no room.
+    pub lost_count: u64,
+    /// Runs that the kernel left out because a program was interrupted by itself.
+    pub missed_runs_count: u64,
+    /// Each program.
+    pub programs: Vec<ProgramCost>,
+    /// Why run times are not known, where they are not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub gap: Option<String>,
+}
+
+/// One program's share.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProgramCost {
+    /// Its name.
+    pub program: String,
+    /// Runs in the measured part.
+    pub runs_count: u64,
+    /// Time in the measured part.
+    pub run_time_ns: u64,
+    /// Runs left out since it was loaded.
+    pub missed_runs_count: u64,
+}
+
+/// Reads the run time of programs while it lives.
+#[derive(Debug)]
+pub struct CostMeter {
+    ids: Vec<u32>,
+    begun: Instant,
+    before: Vec<ProgramCost>,
+    // The kernel counts as long as this is open.
+    stats: Fact<std::os::fd::OwnedFd>,
+}
+
+impl CostMeter {
+    /// Asks the kernel to measure; where it refuses, the cost will say so.
+    pub fn start(ids: Vec<u32>) -> Result<Self, HostError> {
+        let stats = rxpath_host::error::fact(enable_stats());
+        Ok(Self { before: read(&ids), ids, stats, begun: Instant::now() })
+    }
+
+    /// Stops measuring. The cost is of the measured part until [`ProbeCost::over`] scales it.
+    pub fn stop(self) -> ProbeCost {
+        let measured = self.begun.elapsed();
+        let after = read(&self.ids);
+        let gap = self.stats.gap();
+        drop(self.stats);
+        let programs: Vec<ProgramCost> = after
+            .into_iter()
+            .zip(&self.before)
+            .map(|(now, before)| ProgramCost {
+                runs_count: now.runs_count.saturating_sub(before.runs_count),
+                run_time_ns: now.run_time_ns.saturating_sub(before.run_time_ns),
+                ..now
+            })
+            .collect();
+        let runs: u64 = programs.iter().map(|p| p.runs_count).sum();
+        let ns: u64 = programs.iter().map(|p| p.run_time_ns).sum();
+        ProbeCost {
+            run_time_s: ns as f64 / 1e9,
+            runs_count: runs,
+            ns_per_run: if runs > 0 { ns as f64 / runs as f64 } else { 0.0 },
+            measured_s: measured.as_secs_f64(),
+            missed_runs_count: programs.iter().map(|p| p.missed_runs_count).sum(),
+            programs,
+            gap,
+            ..ProbeCost::default()
+        }
+    }
+}
+
+impl ProbeCost {
+    /// Scales the run times to a window of this length, and adds what the reader and the maps cost.
+    #[must_use]
+    pub fn over(mut self, window: Duration, loaded: &Loaded, reader_cpu: Duration) -> Self {
+        let scale = (window.as_secs_f64() / self.measured_s.max(1e-9)).max(1.0);
+        self.run_time_s *= scale;
+        self.runs_count = (self.runs_count as f64 * scale) as u64;
+        self.map_bytes += loaded.map_bytes();
+        self.reader_cpu_s = reader_cpu.as_secs_f64();
+        self
+    }
+
+    /// Both probes together.
+    #[must_use]
+    pub fn plus(mut self, other: Self) -> Self {
+        self.run_time_s += other.run_time_s;
+        self.runs_count += other.runs_count;
+        self.ns_per_run =
+            if self.runs_count > 0 { self.run_time_s * 1e9 / self.runs_count as f64 } else { 0.0 };
+        self.map_bytes += other.map_bytes;
+        self.lost_count += other.lost_count;
+        self.missed_runs_count += other.missed_runs_count;
+        self.programs.extend(other.programs);
+        self.gap = self.gap.or(other.gap);
+        self
+    }
+}
+
+/// Measures the first part of a window, and stops by itself: a tenth of it, at most half a second.
+#[derive(Debug)]
+pub struct PartMeter {
+    part: Duration,
+    meters: Vec<CostMeter>,
+    cost: ProbeCost,
+}
+
+impl PartMeter {
+    /// Starts for these objects and a window of this length.
+    pub fn start(objects: &[&Loaded], window: Duration) -> Result<Self, HostError> {
+        let meters = objects.iter().map(|object| object.meter()).collect::<Result<_, _>>()?;
+        let part = (window / 10).min(Duration::from_millis(500));
+        Ok(Self { part, meters, cost: ProbeCost::default() })
+    }
+
+    /// Stops once the part has passed; to be called now and then.
+    pub fn note(&mut self, passed: Duration) {
+        if passed >= self.part {
+            self.stop();
+        }
+    }
+
+    /// The cost of the measured part; stops measuring.
+    pub fn stop(&mut self) -> ProbeCost {
+        for meter in self.meters.drain(..) {
+            let cost = meter.stop();
+            let measured_s = cost.measured_s;
+            self.cost = std::mem::take(&mut self.cost).plus(cost);
+            self.cost.measured_s = measured_s;
+        }
+        self.cost.clone()
+    }
+}
+
+/// Ids of all BPF programs that are in the kernel now, whoever loaded them; empty without the right to see them.
+pub fn programs_in_kernel() -> Vec<u32> {
+    #[cfg(feature = "bpf")]
+    {
+        libbpf_rs::query::ProgInfoIter::default().map(|program| program.id).collect()
+    }
+    #[cfg(not(feature = "bpf"))]
+    {
+        Vec::new()
+    }
+}
+
+/// CPU time of the calling thread so far. **Source** getrusage(2), `RUSAGE_THREAD`.
+pub fn own_cpu() -> Duration {
+    let Ok(usage) = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_THREAD)
+    else {
+        return Duration::ZERO;
+    };
+    let of = |t: nix::sys::time::TimeVal| {
+        Duration::from_secs(t.tv_sec().max(0) as u64)
+            + Duration::from_micros(t.tv_usec().max(0) as u64)
+    };
+    of(usage.user_time()) + of(usage.system_time())
+}
+
+#[cfg(feature = "bpf")]
+fn enable_stats() -> Result<std::os::fd::OwnedFd, HostError> {
+    use std::os::fd::FromRawFd;
+
+    // SAFETY: takes a number, touches no memory of ours; the descriptor it gives has no other owner.
+    let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
+    if fd < 0 {
+        return Err(HostError::kernel("measure the run time of BPF programs", -fd));
+    }
+    // SAFETY: just opened, see above.
+    Ok(unsafe { std::os::fd::OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(not(feature = "bpf"))]
+fn enable_stats() -> Result<std::os::fd::OwnedFd, HostError> {
+    Err(HostError::Unsupported {
+        what: "measure the run time of BPF programs".into(),
+        needs: "a build with BPF".into(),
+    })
+}
+
+#[cfg(feature = "bpf")]
+fn read(ids: &[u32]) -> Vec<ProgramCost> {
+    let mut found: Vec<(u32, ProgramCost)> = libbpf_rs::query::ProgInfoIter::default()
+        .filter(|program| ids.contains(&program.id))
+        .map(|program| {
+            let cost = ProgramCost {
+                program: program.name.to_string_lossy().into_owned(),
+                runs_count: program.run_cnt,
+                run_time_ns: program.run_time_ns,
+                missed_runs_count: program.recursion_misses,
+            };
+            (program.id, cost)
+        })
+        .collect();
+    found.sort_by_key(|(id, _)| *id);
+    found.into_iter().map(|(_, cost)| cost).collect()
+}
+
+#[cfg(not(feature = "bpf"))]
+fn read(_ids: &[u32]) -> Vec<ProgramCost> {
+    Vec::new()
+}

@@ -1,0 +1,219 @@
+//! What can be measured on this host, and why not: tier by tier, each thing tried or looked up, nothing assumed.
+
+use caps::Capability;
+use rxpath_core::Fact;
+use rxpath_host::caps::{CanRun, has, lab};
+use rxpath_host::root::Root;
+use rxpath_host::{kernel_config, thread};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::can::{can_run, lockdown};
+use crate::object::{BUILT, ProgramState};
+use crate::{account, drops, polls, stages};
+
+/// One thing that was looked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// `privilege`, `kernel`, `T0`, `T1`, `T2`, `hardware`, `lab`.
+    pub area: String,
+    /// What.
+    pub what: String,
+    /// What was found, or why it is not there.
+    pub state: Fact<String>,
+    /// What can't be measured without it; empty where it is there.
+    pub without_it: String,
+}
+
+/// Everything that was looked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Diagnosis {
+    /// Each finding.
+    pub findings: Vec<Finding>,
+    /// The programs of each probe, loaded one by one where this process may.
+    pub probes: Vec<ProbeState>,
+}
+
+/// One probe.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProbeState {
+    /// Its name.
+    pub probe: String,
+    /// Commands that use it.
+    pub used_by: String,
+    /// Its programs, or why none could be tried.
+    pub programs: Fact<Vec<ProgramState>>,
+}
+
+/// Looks at this host. Nothing is attached and nothing changed; as root each program is loaded once and removed.
+pub fn examine(root: &Root) -> Diagnosis {
+    let mut findings = privileges();
+    findings.extend(kernel(root));
+    findings.extend(tiers(root));
+    findings.push(lab_finding(&lab()));
+    Diagnosis { findings, probes: probes(root) }
+}
+
+fn finding(area: &str, what: &str, state: Fact<String>, without_it: &str) -> Finding {
+    let without_it = if state.value().is_some() { String::new() } else { without_it.into() };
+    Finding { area: area.into(), what: what.into(), state, without_it }
+}
+
+fn privileges() -> Vec<Finding> {
+    let needed = [
+        (Capability::CAP_BPF, "trace, steal (load BPF programs)"),
+        (Capability::CAP_PERFMON, "trace, steal (attach BPF programs)"),
+        (Capability::CAP_NET_ADMIN, "the lab, ring sizes and other settings of devices"),
+        (Capability::CAP_SYS_PTRACE, "which process has a socket of another user"),
+        (Capability::CAP_SYSLOG, "names of the kernel functions that drop"),
+    ];
+    needed
+        .into_iter()
+        .map(|(capability, without)| {
+            // CAP_SYS_ADMIN stands for the first two (include/linux/capability.h).
+            let through_admin = matches!(capability, Capability::CAP_BPF | Capability::CAP_PERFMON)
+                && has(Capability::CAP_SYS_ADMIN);
+            let state = if has(capability) {
+                Fact::ok("held".into())
+            } else if through_admin {
+                Fact::ok("not held, CAP_SYS_ADMIN stands for it".into())
+            } else {
+                Fact::denied(format!("{capability} (root)"))
+            };
+            finding("privilege", &capability.to_string(), state, without)
+        })
+        .collect()
+}
+
+fn kernel(root: &Root) -> Vec<Finding> {
+    let there = |path: &str, why: &str| {
+        if root.exists(path) { Fact::ok(path.to_owned()) } else { Fact::absent(why.to_owned()) }
+    };
+    let built = if BUILT {
+        Fact::ok("with BPF programs".into())
+    } else {
+        Fact::absent("built with --no-default-features: clang was missing")
+    };
+    let locked = match lockdown(root).as_deref() {
+        Some("confidentiality") => Fact::denied("a lockdown below `confidentiality`"),
+        Some(mode) => Fact::ok(mode.to_owned()),
+        None => Fact::ok("not in this kernel, or not shown".into()),
+    };
+    let config = match kernel_config::read(root) {
+        Ok(config) => Fact::ok(format!("{} options", config.len())),
+        Err(error) => error.into_gap(),
+    };
+    vec![
+        finding("kernel", "this build of rxpath", built, "trace, steal"),
+        finding(
+            "kernel",
+            "types (BTF)",
+            there("/sys/kernel/btf/vmlinux", "the kernel has no CONFIG_DEBUG_INFO_BTF"),
+            "trace, steal",
+        ),
+        finding("kernel", "lockdown", locked, "trace, steal"),
+        finding("kernel", "configuration", config, "whether an absent file is an absent option"),
+    ]
+}
+
+fn tiers(root: &Root) -> Vec<Finding> {
+    let counters = match rxpath_host::procfs::softnet::read(root) {
+        Ok(lines) => Fact::ok(format!("softnet_stat of {} CPUs", lines.len())),
+        Err(error) => error.into_gap(),
+    };
+    let kprobe = if root.exists("/sys/bus/event_source/devices/kprobe/type") {
+        Fact::ok("kprobes".into())
+    } else {
+        Fact::absent("the kernel has no CONFIG_KPROBES")
+    };
+    let pmu = ["cpu", "cpu_core", "cpu_atom", "armv8_pmuv3_0", "armv8_pmuv3"]
+        .into_iter()
+        .find(|name| root.exists(&format!("/sys/bus/event_source/devices/{name}/type")));
+    let pmu = match pmu {
+        Some(name) => Fact::ok(name.into()),
+        None => Fact::absent("no processor PMU in /sys/bus/event_source/devices (usual in a VM)"),
+    };
+    let second = match thread::allowed_cpus() {
+        Ok(cpus) if cpus.0.len() > 1 => Fact::ok(format!("CPUs {cpus}")),
+        Ok(cpus) => Fact::absent(format!("this process may use CPU {cpus} only")),
+        Err(error) => error.into_gap(),
+    };
+    let tracepoints = match can_run(root).require("load BPF programs") {
+        Ok(()) => Fact::ok("see the probes below".into()),
+        Err(error) => error.into_gap(),
+    };
+    vec![
+        finding("T0", "counters of /proc", counters, "drops by counter, squeezes: everything"),
+        finding("T1", "tracepoints by BPF", tracepoints, "trace, steal"),
+        finding("T2", "kprobes", kprobe, "nothing yet: no probe of rxpath needs them"),
+        finding(
+            "hardware",
+            "performance counters (PMU)",
+            pmu,
+            "cycles and cache misses; no command of rxpath needs them",
+        ),
+        finding(
+            "hardware",
+            "a second CPU",
+            second,
+            "the calibration of steal, senders and receivers apart",
+        ),
+    ]
+}
+
+fn lab_finding(can: &CanRun) -> Finding {
+    let state = if can.is_ok() {
+        Fact::ok("two network namespaces can be made".into())
+    } else {
+        let needs: Vec<String> = can.missing.iter().map(|m| m.what.clone()).collect();
+        Fact::denied(needs.join(", "))
+    };
+    finding("lab", "rxpath run, rxpath demo", state, &can.instead)
+}
+
+fn probes(root: &Root) -> Vec<ProbeState> {
+    let allowed = can_run(root).require("load BPF programs");
+    [
+        (&account::SPEC, "steal"),
+        (&polls::SPEC, "trace"),
+        (&drops::SPEC, "trace"),
+        (&stages::SPEC, "trace"),
+    ]
+    .into_iter()
+    .map(|(spec, used_by)| {
+        let programs = match &allowed {
+            Err(error) => Fact::denied(error.to_string()),
+            Ok(()) => match crate::Loaded::load(spec, &[], &[]) {
+                Ok(loaded) => Fact::ok(loaded.programs().to_vec()),
+                Err(error) => error.into_gap(),
+            },
+        };
+        ProbeState { probe: spec.name.into(), used_by: used_by.into(), programs }
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_costs_nothing() {
+        let there = finding("T0", "x", Fact::ok("yes".into()), "everything");
+        assert_eq!(there.without_it, "");
+        let gone = finding("T0", "x", Fact::absent("no"), "everything");
+        assert_eq!(gone.without_it, "everything");
+    }
+
+    #[test]
+    fn a_host_without_anything_is_told_so_and_not_guessed() {
+        let tree = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(tree.path().join("proc")).unwrap();
+        let root = Root::tree(tree.path()).unwrap();
+        let found: Vec<Finding> = kernel(&root).into_iter().chain(tiers(&root)).collect();
+        for what in ["types (BTF)", "counters of /proc", "kprobes", "performance counters (PMU)"] {
+            let of = found.iter().find(|f| f.what == what).unwrap();
+            assert!(of.state.value().is_none() && !of.without_it.is_empty(), "{of:?}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Packets that the kernel dropped: where, why, from which device, for which socket and process.
+
+use std::collections::HashMap;
+
+use rxpath_host::HostError;
+use rxpath_host::root::Root;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::bytes::Fields;
+use crate::filter::Filter;
+use crate::names::{Reasons, Symbols, socket_owners};
+use crate::object::{Loaded, ObjectSpec, ProgramState, parameters, program};
+
+pub(crate) static SPEC: ObjectSpec = ObjectSpec {
+    name: "drops",
+    #[cfg(feature = "bpf")]
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/drops.bpf.o")),
+    #[cfg(not(feature = "bpf"))]
+    bytes: &[],
+    per_cpu_map: None,
+    programs: &[program("kfree_skb", "skb/kfree_skb", "drops", true)],
+};
+
+/// Parameters of the tracepoint, its own context included, when it passes the receiving socket: (context, skb,
+/// location, reason, rx_sk) since 6.11 (c53795d48ee8).
+const WITH_SOCKET: usize = 5;
+
+/// The running probe.
+#[derive(Debug)]
+pub struct Drops {
+    loaded: Loaded,
+    reasons: Reasons,
+}
+
+/// Drops of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Drop {
+    /// The kernel function that dropped, with the offset in it.
+    pub place: String,
+    /// The kernel's drop reason: `SOCKET_RCVBUFF`. **Source** `enum skb_drop_reason` of the running kernel's BTF.
+    pub reason: String,
+    /// Device; none where the packet had no device any more.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub dev: Option<String>,
+    /// Device index in its namespace.
+    pub ifindex: u32,
+    /// Inode of the network namespace.
+    pub netns: u32,
+    /// Network protocol: `ip`, `ipv6`, `arp` or its EtherType.
+    pub protocol: String,
+    /// Transport protocol: `udp`, `tcp`, `icmp` or its number; none where the packet has none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub transport: Option<String>,
+    /// The packet's destination port; 0 where it has none.
+    pub port: u16,
+    /// Inode of the socket that it was for; 0 where none was found.
+    pub socket_inode: u64,
+    /// Processes that have this socket, as `name (pid)`, when the drops were read.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub processes: Vec<String>,
+    /// The task in whose time the last one was dropped: the interrupted one, where a softirq dropped.
+    pub dropped_in: String,
+    /// Packets (aggregates of GSO and GRO count as one).
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// When the first was dropped, CLOCK_MONOTONIC.
+    pub first_ns: u64,
+    /// When the last was.
+    pub last_ns: u64,
+}
+
+impl Drops {
+    /// Loads and attaches.
+    pub fn start(filter: &Filter) -> Result<Self, HostError> {
+        crate::can_run(&Root::host()).require("trace drops")?;
+        let with_socket = parameters("kfree_skb")? >= WITH_SOCKET;
+        let words = [u32::from(with_socket), filter.ifindex, filter.netns, u32::from(filter.port)];
+        let constants: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let mut loaded = Loaded::load(&SPEC, &constants, &[])?;
+        loaded.attach()?;
+        Ok(Self { loaded, reasons: Reasons::of_this_kernel()? })
+    }
+
+    /// What became of each program.
+    pub fn programs(&self) -> &[ProgramState] {
+        self.loaded.programs()
+    }
+
+    /// The object, for its cost.
+    pub fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    /// Everything since the start, the most packets first; names are looked up now.
+    ///
+    /// **Cost** reads `/proc/kallsyms` (some 10 ms) and, where a socket dropped, the descriptors of all processes.
+    pub fn read(&self) -> Result<Vec<Drop>, HostError> {
+        let entries = self.loaded.entries("drops")?;
+        if entries.is_empty() {
+            return Ok(Vec::new());
+        }
+        let symbols = Symbols::read(&Root::host())?;
+        let inodes: Vec<u64> =
+            entries.iter().map(|(key, _)| inode(key)).filter(|inode| *inode != 0).collect();
+        let owners =
+            if inodes.is_empty() { HashMap::new() } else { socket_owners(&Root::host(), &inodes) };
+        let mut drops: Vec<Drop> =
+            entries.iter().map(|(key, value)| row(key, value, &symbols, &self.reasons)).collect();
+        for drop in &mut drops {
+            drop.processes = owners.get(&drop.socket_inode).cloned().unwrap_or_default();
+        }
+        drops.sort_by(|a, b| b.packets.cmp(&a.packets).then_with(|| a.place.cmp(&b.place)));
+        Ok(drops)
+    }
+
+    /// Drops that found no room in the map.
+    pub fn lost(&self) -> u64 {
+        self.loaded.value("lost", 0).map_or(0, |value| Fields::of(&value).u64())
+    }
+}
+
+fn inode(key: &[u8]) -> u64 {
+    let mut fields = Fields::of(key);
+    fields.skip(8);
+    fields.u64()
+}
+
+/// `struct drop_key` and `struct drop_row`.
+fn row(key: &[u8], value: &[u8], symbols: &Symbols, reasons: &Reasons) -> Drop {
+    let mut k = Fields::of(key);
+    let (location, socket_inode) = (k.u64(), k.u64());
+    let (reason, ifindex, netns, protocol, port) = (k.u32(), k.u32(), k.u32(), k.u16(), k.u16());
+    let mut f = Fields::of(value);
+    let [packets, bytes, first_ns, last_ns] = f.array::<4>();
+    let (pid, transport) = (f.u32(), f.u32());
+    let (comm, dev) = (f.text(16), f.text(16));
+    Drop {
+        place: symbols.name(location),
+        reason: reasons.name(reason),
+        dev: Some(dev).filter(|dev| !dev.is_empty()),
+        ifindex,
+        netns,
+        protocol: match protocol {
+            0x0800 => "ip".into(),
+            0x86dd => "ipv6".into(),
+            0x0806 => "arp".into(),
+            other => format!("{other:#06x}"),
+        },
+        transport: match transport {
+            0 => None,
+            1 => Some("icmp".into()),
+            6 => Some("tcp".into()),
+            17 => Some("udp".into()),
+            58 => Some("icmpv6".into()),
+            other => Some(other.to_string()),
+        },
+        port,
+        socket_inode,
+        processes: Vec::new(),
+        dropped_in: format!("{comm} ({pid})"),
+        packets,
+        bytes,
+        first_ns,
+        last_ns,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drop_is_read_by_place() {
+        let mut key = [0xffff_ffff_8100_0010_u64.to_ne_bytes(), 77u64.to_ne_bytes()].concat();
+        for word in [6u32, 3, 4_026_531_840] {
+            key.extend(word.to_ne_bytes());
+        }
+        key.extend([0x0800u16.to_ne_bytes(), 4321u16.to_ne_bytes()].concat());
+        let mut value: Vec<u8> =
+            [9u64, 540, 100, 200].iter().flat_map(|n| n.to_ne_bytes()).collect();
+        value.extend([42u32.to_ne_bytes(), 17u32.to_ne_bytes()].concat());
+        value.extend(b"victim\0\0\0\0\0\0\0\0\0\0veth0\0\0\0\0\0\0\0\0\0\0\0");
+        let symbols = Symbols::parse("ffffffff81000000 T udp_queue_rcv_one_skb\n");
+        let reasons = Reasons::from_pairs([(6, "SKB_DROP_REASON_SOCKET_RCVBUFF")]);
+        let drop = row(&key, &value, &symbols, &reasons);
+        assert_eq!(drop.place, "udp_queue_rcv_one_skb+0x10");
+        assert_eq!((drop.reason.as_str(), drop.port, drop.packets), ("SOCKET_RCVBUFF", 4321, 9));
+        assert_eq!((drop.protocol.as_str(), drop.transport.as_deref()), ("ip", Some("udp")));
+        assert_eq!((drop.dev.as_deref(), drop.dropped_in.as_str()), (Some("veth0"), "victim (42)"));
+        assert_eq!(inode(&key), 77);
+    }
+}

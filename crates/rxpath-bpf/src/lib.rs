@@ -1,0 +1,28 @@
+//! What the kernel's tracepoints say about the receive path: BPF programs and their readers.
+//!
+//! The question this crate answers: *what did the kernel do with packets, and with whose CPU time?* Each probe is a
+//! pair of files, `bpf/NAME.bpf.c` and `src/NAME.rs`; it aggregates in the kernel, attaches to tracepoints only
+//! (`tp_btf`), and gives a plain typed result with its own cost beside it. The crate must not print, and must not
+//! judge what the numbers mean.
+//!
+//! Built without the feature `bpf` (no clang on the machine that builds), the same types are there and each probe
+//! says that this build has none.
+
+pub mod account;
+pub mod bytes;
+pub mod can;
+pub mod cost;
+pub mod doctor;
+pub mod drops;
+pub mod filter;
+pub mod histogram;
+pub mod names;
+pub mod object;
+pub mod polls;
+pub mod stages;
+pub mod steal;
+pub mod trace;
+
+pub use can::can_run;
+pub use cost::ProbeCost;
+pub use object::{Loaded, ObjectSpec, ProgramSpec, ProgramState};

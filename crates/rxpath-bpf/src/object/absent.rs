@@ -1,0 +1,81 @@
+//! The same face in a build without BPF: everything says so.
+
+use rxpath_host::HostError;
+
+use super::{Entry, ObjectSpec, ProgramState, Sizes};
+use crate::cost::CostMeter;
+
+/// Never there in this build.
+#[derive(Debug)]
+pub struct Loaded {
+    never: std::convert::Infallible,
+}
+
+impl Loaded {
+    /// **Errors** always: this build has no BPF programs.
+    pub fn load(
+        spec: &ObjectSpec,
+        _constants: &[u8],
+        _sizes: Sizes<'_>,
+    ) -> Result<Self, HostError> {
+        Err(not_built(&format!("probe {}", spec.name)))
+    }
+
+    /// Never called.
+    pub fn attach(&mut self) -> Result<(), HostError> {
+        match self.never {}
+    }
+
+    /// Never called.
+    pub fn programs(&self) -> &[ProgramState] {
+        match self.never {}
+    }
+
+    /// Never called.
+    pub fn run_on(&self, _program: &str, _cpu: u32) -> Result<u32, HostError> {
+        match self.never {}
+    }
+
+    /// Never called.
+    pub fn entries(&self, _map: &str) -> Result<Vec<Entry>, HostError> {
+        match self.never {}
+    }
+
+    /// Never called.
+    pub fn value(&self, _map: &str, _index: u32) -> Result<Vec<u8>, HostError> {
+        match self.never {}
+    }
+
+    /// Never called.
+    pub fn drain(&self, _map: &str, _each: &mut dyn FnMut(&[u8])) -> Result<(), HostError> {
+        match self.never {}
+    }
+
+    /// Never called.
+    pub fn meter(&self) -> Result<CostMeter, HostError> {
+        match self.never {}
+    }
+
+    /// Never called.
+    pub fn map_bytes(&self) -> u64 {
+        match self.never {}
+    }
+}
+
+fn not_built(what: &str) -> HostError {
+    HostError::Unsupported {
+        what: what.into(),
+        needs: "a build with BPF (this one was made with --no-default-features: clang was missing)"
+            .into(),
+    }
+}
+
+/// **Errors** always: this build has no BPF programs.
+pub fn parameters(event: &str) -> Result<usize, HostError> {
+    Err(not_built(&format!("look up the tracepoint {event}")))
+}
+
+/// **Errors** always: this build has no BPF programs.
+pub fn enumerators(name: &str) -> Result<Vec<(u32, String)>, HostError> {
+    Err(not_built(&format!("look up the enum {name}")))
+}

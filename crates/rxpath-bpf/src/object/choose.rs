@@ -1,0 +1,65 @@
+//! Which programs of an object this kernel takes, each asked for singly.
+
+use libbpf_rs::{ErrorKind, ObjectBuilder, OpenObject};
+use rxpath_core::Fact;
+use rxpath_host::HostError;
+
+use super::{ObjectSpec, ProgramSpec, log, types};
+
+/// Opens the object, and leaves only the wanted programs to load.
+pub fn open(spec: &ObjectSpec, wanted: &dyn Fn(&str) -> bool) -> Result<OpenObject, HostError> {
+    let mut object = ObjectBuilder::default()
+        .name(spec.name)
+        .and_then(|builder| builder.open_memory(spec.bytes))
+        .map_err(|e| refused(&format!("open the BPF object {}", spec.name), &e))?;
+    for mut program in object.progs_mut() {
+        let wanted = program.name().to_str().is_some_and(wanted);
+        program.set_autoload(wanted);
+    }
+    Ok(object)
+}
+
+/// For each program whether the kernel has its tracepoint.
+pub fn with_hooks(spec: &ObjectSpec) -> Result<Vec<(ProgramSpec, Fact<()>)>, HostError> {
+    let btf = types::kernel()?;
+    let has =
+        |hook: &str| types::tracepoint(&btf, hook.rsplit('/').next().unwrap_or(hook)).is_some();
+    Ok(spec
+        .programs
+        .iter()
+        .map(|program| match program.hook {
+            Some(hook) if !has(hook) => {
+                (*program, Fact::absent(format!("this kernel has no tracepoint {hook}")))
+            }
+            _ => (*program, Fact::ok(())),
+        })
+        .collect())
+}
+
+/// Loads one program alone, and says why not.
+pub fn alone(spec: &ObjectSpec, program: &ProgramSpec) -> Fact<()> {
+    log::keep();
+    let opened = match open(spec, &|name| name == program.name) {
+        Ok(opened) => opened,
+        Err(error) => return error.into_gap(),
+    };
+    match opened.load() {
+        Ok(_) => Fact::ok(()),
+        Err(error) => refused(&format!("load {}", program.name), &error).into_gap(),
+    }
+}
+
+/// A refusal of libbpf or the kernel, by what can be done about it.
+pub fn refused(what: &str, error: &libbpf_rs::Error) -> HostError {
+    let why = log::reason().unwrap_or_else(|| error.to_string());
+    match error.kind() {
+        ErrorKind::PermissionDenied => HostError::Denied {
+            what: what.into(),
+            capability: format!("CAP_BPF and CAP_PERFMON, or root outside lockdown ({why})"),
+        },
+        _ => HostError::Unsupported {
+            what: what.into(),
+            needs: format!("a kernel that takes it ({why})"),
+        },
+    }
+}

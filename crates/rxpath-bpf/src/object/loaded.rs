@@ -1,0 +1,229 @@
+//! A loaded object.
+
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+use libbpf_rs::{
+    Link, MapCore, MapFlags, Object, Program, ProgramInput, ProgramMut, RingBufferBuilder,
+};
+use rxpath_core::Fact;
+use rxpath_host::HostError;
+
+use super::choose::{alone, open, refused, with_hooks};
+use super::{Entry, ObjectSpec, ProgramSpec, ProgramState, Sizes, log};
+use crate::cost::CostMeter;
+
+/// `BPF_F_TEST_RUN_ON_CPU`, include/uapi/linux/bpf.h; for raw tracepoint programs since 5.10.
+const TEST_RUN_ON_CPU: u32 = 1;
+
+/// Entries that one call reads from a map.
+const BATCH: u32 = 1024;
+
+/// An object whose programs are in the kernel. Dropping it detaches and removes them.
+pub struct Loaded {
+    // Links first: they are dropped before the programs that they hold.
+    links: Vec<Link>,
+    object: Object,
+    spec: ObjectSpec,
+    states: Vec<ProgramState>,
+}
+
+impl std::fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Loaded")
+            .field("spec", &self.spec.name)
+            .field("states", &self.states)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Loaded {
+    /// Loads what this kernel takes. `constants` becomes the object's read-only data, unless it is empty, and `sizes` those of maps.
+    ///
+    /// **Errors** when a required program can't be loaded, with the reason.
+    pub fn load(spec: &ObjectSpec, constants: &[u8], sizes: Sizes<'_>) -> Result<Self, HostError> {
+        log::keep();
+        let mut chosen = with_hooks(spec)?;
+        let object = if let Ok(object) = load_chosen(spec, &chosen, constants, sizes) {
+            object
+        } else {
+            // Some program is refused: each alone tells which.
+            for (program, state) in chosen.iter_mut().filter(|(_, s)| s.value().is_some()) {
+                *state = alone(spec, program);
+            }
+            check_required(spec, &chosen)?;
+            load_chosen(spec, &chosen, constants, sizes)?
+        };
+        check_required(spec, &chosen)?;
+        let states = chosen.into_iter().map(|(program, state)| state_of(&object, &program, state));
+        Ok(Self { states: states.collect(), links: Vec::new(), spec: *spec, object })
+    }
+
+    /// Attaches each program that has a hook; one that is refused is named and left out.
+    ///
+    /// **Errors** when a required one is refused.
+    pub fn attach(&mut self) -> Result<(), HostError> {
+        for (state, program) in self.states.iter_mut().zip(self.spec.programs) {
+            if state.id.value().is_none() || program.hook.is_none() {
+                continue;
+            }
+            log::keep();
+            let Some(loaded) = named(&self.object, program.name) else { continue };
+            match loaded.attach() {
+                Ok(link) => self.links.push(link),
+                Err(error) => {
+                    let error = refused(&format!("attach {}", program.name), &error);
+                    if program.required {
+                        return Err(error);
+                    }
+                    state.id = error.into_gap();
+                    state.lost_knowledge = Some(program.loses.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What became of each program.
+    pub fn programs(&self) -> &[ProgramState] {
+        &self.states
+    }
+
+    /// Runs a program once on a CPU, in an interrupt of that CPU, and gives what it returned.
+    ///
+    /// **Errors** `Kernel` with `ENXIO` for a CPU that is offline.
+    pub fn run_on(&self, program: &str, cpu: u32) -> Result<u32, HostError> {
+        let found = named(&self.object, program).ok_or_else(|| self.no_such(program))?;
+        let input = ProgramInput { cpu, flags: TEST_RUN_ON_CPU, ..ProgramInput::default() };
+        let errno = || std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+        let output = found
+            .test_run(input)
+            .map_err(|_| HostError::kernel(format!("run {program} on CPU {cpu}"), errno()))?;
+        Ok(output.return_value)
+    }
+
+    /// Every key and value of a hash map.
+    pub fn entries(&self, map: &str) -> Result<Vec<Entry>, HostError> {
+        let found = self.map(map)?;
+        let batch = found
+            .lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY)
+            .map_err(|e| refused(&format!("read the map {map}"), &e))?;
+        Ok(batch.collect())
+    }
+
+    /// The value of an array's entry.
+    pub fn value(&self, map: &str, index: u32) -> Result<Vec<u8>, HostError> {
+        let what = || format!("read entry {index} of the map {map}");
+        self.map(map)?
+            .lookup(&index.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|e| refused(&what(), &e))?
+            .ok_or_else(|| HostError::Unsupported { what: what(), needs: "that entry".into() })
+    }
+
+    /// Gives every event that waits in a ring buffer to `each`.
+    pub fn drain(&self, map: &str, each: &mut dyn FnMut(&[u8])) -> Result<(), HostError> {
+        let found = self.map(map)?;
+        let each = std::cell::RefCell::new(each);
+        let mut builder = RingBufferBuilder::new();
+        let take = |bytes: &[u8]| {
+            (each.borrow_mut())(bytes);
+            0
+        };
+        let what = |e: &libbpf_rs::Error| refused(&format!("read the events of {map}"), e);
+        builder.add(&found, take).map_err(|e| what(&e))?;
+        let ring = builder.build().map_err(|e| what(&e))?;
+        ring.poll(Duration::ZERO).map_err(|e| what(&e))
+    }
+
+    /// Starts to measure what the programs cost.
+    pub fn meter(&self) -> Result<CostMeter, HostError> {
+        CostMeter::start(self.states.iter().filter_map(|state| state.id.value().copied()).collect())
+    }
+
+    /// Kernel memory of the maps. **Source** `memlock` of `/proc/self/fdinfo/FD`, kernel/bpf/syscall.c
+    /// `bpf_map_show_fdinfo`.
+    pub fn map_bytes(&self) -> u64 {
+        let of = |fd: i32| {
+            let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;
+            text.lines().find_map(|line| line.strip_prefix("memlock:")?.trim().parse::<u64>().ok())
+        };
+        self.object.maps().filter_map(|map| of(map.as_fd().as_raw_fd())).sum()
+    }
+
+    fn map(&self, name: &str) -> Result<libbpf_rs::Map<'_>, HostError> {
+        self.object.maps().find(|map| map.name() == name).ok_or_else(|| self.no_such(name))
+    }
+
+    fn no_such(&self, what: &str) -> HostError {
+        HostError::Unsupported {
+            what: format!("use {what} of the probe {}", self.spec.name),
+            needs: "a kernel that loads it".into(),
+        }
+    }
+}
+
+fn named<'o>(object: &'o Object, name: &str) -> Option<ProgramMut<'o>> {
+    object.progs_mut().find(|program| program.name() == name)
+}
+
+fn load_chosen(
+    spec: &ObjectSpec,
+    chosen: &[(ProgramSpec, Fact<()>)],
+    constants: &[u8],
+    sizes: Sizes<'_>,
+) -> Result<Object, HostError> {
+    let wanted = |name: &str| {
+        chosen.iter().any(|(program, state)| program.name == name && state.value().is_some())
+    };
+    let mut object = open(spec, &wanted)?;
+    let what = format!("load the BPF object {}", spec.name);
+    let cpus = libbpf_rs::num_possible_cpus().map_err(|e| refused(&what, &e))? as u32;
+    for mut map in object.maps_mut() {
+        let name = map.name().to_str().unwrap_or_default().to_owned();
+        if spec.per_cpu_map == Some(name.as_str()) {
+            map.set_max_entries(cpus).map_err(|e| refused(&what, &e))?;
+        }
+        if let Some((_, entries)) = sizes.iter().find(|(of, _)| *of == name) {
+            map.set_max_entries(*entries).map_err(|e| refused(&what, &e))?;
+        }
+        if name.ends_with(".rodata") && !constants.is_empty() {
+            map.set_initial_value(constants).map_err(|e| refused(&what, &e))?;
+        }
+    }
+    object.load().map_err(|e| refused(&what, &e))
+}
+
+fn check_required(spec: &ObjectSpec, chosen: &[(ProgramSpec, Fact<()>)]) -> Result<(), HostError> {
+    for (program, state) in chosen.iter().filter(|(program, _)| program.required) {
+        let what = format!("probe {}, program {}", spec.name, program.name);
+        match state {
+            Fact::Ok { .. } => {}
+            Fact::Absent { why } => {
+                return Err(HostError::Unsupported {
+                    what,
+                    needs: format!("another kernel: {why}"),
+                });
+            }
+            Fact::Denied { needs } => {
+                return Err(HostError::Denied { what, capability: needs.clone() });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn state_of(object: &Object, program: &ProgramSpec, state: Fact<()>) -> ProgramState {
+    let id = match state {
+        Fact::Ok { .. } => named(object, program.name)
+            .and_then(|program| Program::id_from_fd(program.as_fd()).ok())
+            .map_or_else(|| Fact::absent("it has no id"), Fact::ok),
+        Fact::Absent { why } => Fact::Absent { why },
+        Fact::Denied { needs } => Fact::Denied { needs },
+    };
+    ProgramState {
+        program: program.name.into(),
+        hook: program.hook.map(str::to_owned),
+        lost_knowledge: id.value().is_none().then(|| program.loses.to_owned()),
+        id,
+    }
+}

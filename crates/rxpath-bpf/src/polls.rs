@@ -1,0 +1,328 @@
+//! What the receive side of each CPU did: interrupts, softirq runs, NAPI polls with their packets.
+//!
+//! Aggregated in the kernel (`bpf/polls.bpf.c`); on request each event too, through a ring buffer whose losses are
+//! counted.
+
+pub mod timeline;
+
+use rxpath_host::HostError;
+use rxpath_host::root::Root;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::bytes::Fields;
+use crate::filter::Filter;
+use crate::histogram::Log2;
+use crate::object::{Loaded, ObjectSpec, ProgramState, program};
+
+const IRQS: &str = "device interrupts, and the time between them";
+const OTHERS: &str = "interrupts that are no device's (timer, RPS) and their time";
+
+pub(crate) static SPEC: ObjectSpec = ObjectSpec {
+    name: "polls",
+    #[cfg(feature = "bpf")]
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/polls.bpf.o")),
+    #[cfg(not(feature = "bpf"))]
+    bytes: &[],
+    per_cpu_map: Some("cpus"),
+    programs: &[
+        program("softirq_entry", "irq/softirq_entry", "softirq runs and their time", true),
+        program("softirq_exit", "irq/softirq_exit", "softirq runs and their time", true),
+        program("napi_poll", "napi/napi_poll", "polls and packets per poll", false),
+        program("irq_handler_entry", "irq/irq_handler_entry", IRQS, false),
+        program("irq_handler_exit", "irq/irq_handler_exit", IRQS, false),
+        program("local_timer_entry", "irq_vectors/local_timer_entry", OTHERS, false),
+        program("local_timer_exit", "irq_vectors/local_timer_exit", OTHERS, false),
+        program(
+            "call_function_single_entry",
+            "irq_vectors/call_function_single_entry",
+            OTHERS,
+            false,
+        ),
+        program(
+            "call_function_single_exit",
+            "irq_vectors/call_function_single_exit",
+            OTHERS,
+            false,
+        ),
+        program("call_function_entry", "irq_vectors/call_function_entry", OTHERS, false),
+        program("call_function_exit", "irq_vectors/call_function_exit", OTHERS, false),
+        program("reschedule_entry", "irq_vectors/reschedule_entry", OTHERS, false),
+        program("reschedule_exit", "irq_vectors/reschedule_exit", OTHERS, false),
+        program("irq_work_entry", "irq_vectors/irq_work_entry", OTHERS, false),
+        program("irq_work_exit", "irq_vectors/irq_work_exit", OTHERS, false),
+    ],
+};
+
+/// Softirqs by number. **Source** include/linux/interrupt.h, `enum`.
+pub const SOFTIRQS: [&str; 10] =
+    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+
+/// The number of `NET_RX`.
+const NET_RX: usize = 3;
+
+/// Buckets of packets per poll and of times.
+const WORK: usize = 16;
+const TIME: usize = 32;
+
+/// Room for softirqs; the kernel has ten.
+const VECTORS: usize = 16;
+
+/// Bytes of the ring of events: some 40,000 of 72 bytes.
+const RING: u32 = 4 << 20;
+
+/// The running probe.
+#[derive(Debug)]
+pub struct Polls {
+    loaded: Loaded,
+    cpus: Vec<u32>,
+}
+
+/// One CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CpuPolls {
+    /// CPU number.
+    pub cpu: u32,
+    /// Interrupts of devices.
+    pub device_interrupts_count: u64,
+    /// Other interrupts: timer, calls from other CPUs (RPS), reschedules. x86 only.
+    pub other_interrupts_count: u64,
+    /// Time in hard interrupts, between their tracepoints.
+    pub hardirq_ns: u64,
+    /// Softirqs that ran, by kind.
+    pub softirqs: Vec<SoftirqRuns>,
+    /// Of NET_RX: runs in ksoftirqd.
+    pub ksoftirqd_runs_count: u64,
+    /// Of NET_RX: time in ksoftirqd.
+    pub ksoftirqd_ns: u64,
+    /// NAPI polls.
+    pub polls_count: u64,
+    /// Packets of those polls.
+    pub packets: u64,
+    /// Polls that used up their budget: there was more.
+    pub exhausted_count: u64,
+    /// The longest NET_RX run.
+    pub longest_net_rx_ns: u64,
+    /// Length of NET_RX runs, in ns.
+    pub net_rx_run_ns: Log2,
+    /// From one device interrupt to the next, in ns.
+    pub interrupt_interval_ns: Log2,
+    /// Packets of a poll.
+    pub packets_per_poll: Log2,
+    /// Exits without their entry: under way when the probe attached.
+    pub unmatched_count: u64,
+    /// Events and rows that found no room.
+    pub lost_count: u64,
+}
+
+/// Runs of one softirq.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SoftirqRuns {
+    /// `NET_RX`, ...
+    pub softirq: String,
+    /// Runs.
+    pub runs_count: u64,
+    /// Time in them, hard interrupts taken off.
+    pub ns: u64,
+}
+
+/// One NAPI instance on one CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NapiPolls {
+    /// Device; `backlog` for the per-CPU backlog (RPS, loopback, devices without NAPI).
+    pub dev: String,
+    /// Device index in its namespace; 0 for the backlog.
+    pub ifindex: u32,
+    /// Inode of its network namespace; 0 for the backlog.
+    pub netns: u32,
+    /// NAPI id; 0 for the backlog.
+    pub napi_id: u32,
+    /// CPU on which it was polled.
+    pub cpu: u32,
+    /// Polls.
+    pub polls_count: u64,
+    /// Packets.
+    pub packets: u64,
+    /// Polls that used up their budget.
+    pub exhausted_count: u64,
+    /// Time of the polls in softirqs, hard interrupts in them included. Polls of threads and of busy polling have none.
+    pub poll_ns: u64,
+    /// Packets of a poll.
+    pub packets_per_poll: Log2,
+}
+
+/// One interrupt line on one CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IrqLine {
+    /// Number, as in `/proc/interrupts`.
+    pub irq: u32,
+    /// CPU on which it was handled.
+    pub cpu: u32,
+    /// Name of its handler.
+    pub name: String,
+    /// Interrupts.
+    pub interrupts_count: u64,
+    /// From one to the next, in ns.
+    pub interval_ns: Log2,
+}
+
+/// Everything since the probe began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PollsReading {
+    /// Each CPU.
+    pub cpus: Vec<CpuPolls>,
+    /// Each NAPI on each CPU, the most packets first.
+    pub napis: Vec<NapiPolls>,
+    /// Each interrupt line on each CPU, the most interrupts first.
+    pub irqs: Vec<IrqLine>,
+}
+
+impl Polls {
+    /// Loads and attaches. With `events`, each event can be read by [`Polls::drain`].
+    pub fn start(filter: &Filter, events: bool) -> Result<Self, HostError> {
+        let root = Root::host();
+        crate::can_run(&root).require("trace softirqs")?;
+        let mut constants = Vec::new();
+        for word in
+            [u32::from(events), filter.ifindex, filter.netns, u32::from(!filter.cpus.is_empty())]
+        {
+            constants.extend(word.to_ne_bytes());
+        }
+        let mut mask = [0u64; 16];
+        for cpu in &filter.cpus {
+            if let Some(word) = mask.get_mut(*cpu as usize / 64) {
+                *word |= 1 << (cpu % 64);
+            }
+        }
+        constants.extend(mask.iter().flat_map(|word| word.to_ne_bytes()));
+        let sizes = [("events", if events { RING } else { 4096 })];
+        let mut loaded = Loaded::load(&SPEC, &constants, &sizes)?;
+        loaded.attach()?;
+        let mut cpus = root.cpus("/sys/devices/system/cpu/online")?.0;
+        cpus.retain(|cpu| filter.cpus.is_empty() || filter.cpus.contains(cpu));
+        Ok(Self { loaded, cpus })
+    }
+
+    /// What became of each program.
+    pub fn programs(&self) -> &[ProgramState] {
+        self.loaded.programs()
+    }
+
+    /// The object, for its cost.
+    pub fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    /// Reads everything since the start.
+    pub fn read(&self) -> Result<PollsReading, HostError> {
+        let seen = |cpu: u32| self.cpus.contains(&cpu);
+        let cpus = self.cpus.iter().map(|cpu| Ok(cpu_row(*cpu, &self.loaded.value("cpus", *cpu)?)));
+        let cpus = cpus.collect::<Result<Vec<_>, HostError>>()?;
+        let napis = self.loaded.entries("napis")?;
+        let mut napis: Vec<NapiPolls> = napis.iter().map(|(key, value)| napi(key, value)).collect();
+        napis.retain(|napi| seen(napi.cpu));
+        napis.sort_by_key(|napi| (std::cmp::Reverse(napi.packets), napi.cpu, napi.napi_id));
+        let irqs = self.loaded.entries("irqs")?;
+        let mut irqs: Vec<IrqLine> = irqs.iter().map(|(key, value)| irq(key, value)).collect();
+        irqs.retain(|irq| seen(irq.cpu));
+        irqs.sort_by_key(|irq| (std::cmp::Reverse(irq.interrupts_count), irq.cpu, irq.irq));
+        Ok(PollsReading { cpus, napis, irqs })
+    }
+
+    /// Gives the events that wait to `each`.
+    pub fn drain(&self, each: &mut dyn FnMut(timeline::Event)) -> Result<(), HostError> {
+        self.loaded.drain("events", &mut |bytes| each(timeline::event(bytes)))
+    }
+}
+
+impl CpuPolls {
+    /// Runs of NET_RX.
+    pub fn net_rx(&self) -> (u64, u64) {
+        self.softirqs.get(NET_RX).map_or((0, 0), |rx| (rx.runs_count, rx.ns))
+    }
+}
+
+/// `struct cpu_row`.
+fn cpu_row(cpu: u32, value: &[u8]) -> CpuPolls {
+    let mut f = Fields::of(value);
+    f.skip(4 * 8);
+    let [hardirq_ns, device, other] = f.array::<3>();
+    let (runs, times) = (f.array::<VECTORS>(), f.array::<VECTORS>());
+    let [ksoftirqd_runs, ksoftirqd_ns, polls, packets, exhausted] = f.array::<5>();
+    let [lost_events, lost_rows, unmatched, _poll_start, longest] = f.array::<5>();
+    let softirqs = SOFTIRQS
+        .iter()
+        .zip(runs)
+        .zip(times)
+        .map(|((name, runs_count), ns)| SoftirqRuns { softirq: (*name).into(), runs_count, ns });
+    CpuPolls {
+        cpu,
+        device_interrupts_count: device,
+        other_interrupts_count: other,
+        hardirq_ns,
+        softirqs: softirqs.collect(),
+        ksoftirqd_runs_count: ksoftirqd_runs,
+        ksoftirqd_ns,
+        polls_count: polls,
+        packets,
+        exhausted_count: exhausted,
+        longest_net_rx_ns: longest,
+        net_rx_run_ns: Log2::of(&f.array::<TIME>()),
+        interrupt_interval_ns: Log2::of(&f.array::<TIME>()),
+        packets_per_poll: Log2::of(&f.array::<WORK>()),
+        unmatched_count: unmatched,
+        lost_count: lost_events + lost_rows,
+    }
+}
+
+/// `struct napi_key` and `struct napi_row`.
+fn napi(key: &[u8], value: &[u8]) -> NapiPolls {
+    let mut k = Fields::of(key);
+    let (napi_id, ifindex, netns, cpu) = (k.u32(), k.u32(), k.u32(), k.u32());
+    let mut f = Fields::of(value);
+    let [polls_count, packets, exhausted_count, poll_ns] = f.array::<4>();
+    let packets_per_poll = Log2::of(&f.array::<WORK>());
+    let dev = if ifindex == 0 { "backlog".into() } else { f.text(16) };
+    NapiPolls {
+        dev,
+        ifindex,
+        netns,
+        napi_id,
+        cpu,
+        polls_count,
+        packets,
+        exhausted_count,
+        poll_ns,
+        packets_per_poll,
+    }
+}
+
+/// `struct irq_key` and `struct irq_row`.
+fn irq(key: &[u8], value: &[u8]) -> IrqLine {
+    let mut k = Fields::of(key);
+    let (irq, cpu) = (k.u32(), k.u32());
+    let mut f = Fields::of(value);
+    let [interrupts_count, _last] = f.array::<2>();
+    let interval_ns = Log2::of(&f.array::<TIME>());
+    IrqLine { irq, cpu, name: f.text(32), interrupts_count, interval_ns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read_by_place() {
+        let numbers: Vec<u8> = (1..=200u64).flat_map(u64::to_ne_bytes).collect();
+        let row = cpu_row(2, &numbers);
+        assert_eq!(
+            (row.hardirq_ns, row.device_interrupts_count, row.other_interrupts_count),
+            (5, 6, 7)
+        );
+        assert_eq!(row.net_rx(), (11, 27));
+        assert_eq!((row.ksoftirqd_runs_count, row.polls_count, row.exhausted_count), (40, 42, 44));
+        assert_eq!((row.lost_count, row.unmatched_count, row.longest_net_rx_ns), (45 + 46, 47, 49));
+        assert_eq!(row.net_rx_run_ns.count(), (50..82).sum::<u64>());
+        assert_eq!(row.packets_per_poll.count(), (114..130).sum::<u64>());
+    }
+}

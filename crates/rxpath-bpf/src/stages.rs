@@ -1,0 +1,212 @@
+//! How long packets take from one stage to the next: receive path entry, socket, application.
+
+use rxpath_host::HostError;
+use rxpath_host::root::Root;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::bytes::Fields;
+use crate::filter::Filter;
+use crate::histogram::Log2;
+use crate::object::{Loaded, ObjectSpec, ProgramState, program};
+
+pub(crate) static SPEC: ObjectSpec = ObjectSpec {
+    name: "stages",
+    #[cfg(feature = "bpf")]
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/stages.bpf.o")),
+    #[cfg(not(feature = "bpf"))]
+    bytes: &[],
+    per_cpu_map: Some("cpus"),
+    programs: &[
+        program("netif_receive_skb", "net/netif_receive_skb", "latency of stages", true),
+        program(
+            "softirq_exit",
+            "irq/softirq_exit",
+            "latency of stages: packets could be mixed up",
+            true,
+        ),
+        // Since 6.3 (40e0b0908142).
+        program("sk_data_ready", "sock/sk_data_ready", "latency of stages", true),
+        program(
+            "sock_recv_length",
+            "sock/sock_recv_length",
+            "latency from socket to application",
+            false,
+        ),
+    ],
+};
+
+const BUCKETS: usize = 40;
+
+/// From where to where.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum StageName {
+    /// From netif_receive_skb to sk_data_ready: protocol processing, in one softirq of one CPU.
+    ReceiveToSocket,
+    /// From the first sk_data_ready since a read to the next read: the wait of the first packet of a queue.
+    SocketToRead,
+}
+
+/// One stage.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Stage {
+    /// Which.
+    pub stage: StageName,
+    /// Latencies measured.
+    pub latencies_count: u64,
+    /// Their mean.
+    pub mean_ns: f64,
+    /// The largest.
+    pub max_ns: u64,
+    /// Their histogram, in ns.
+    pub latency_ns: Log2,
+    /// Outliers kept: the newest of each power of two from 0.1 ms up, for each protocol and port, longest first.
+    pub outliers: Vec<Outlier>,
+}
+
+/// One latency.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Outlier {
+    /// When it ended, CLOCK_MONOTONIC.
+    pub t_ns: u64,
+    /// How long it was.
+    pub latency_ns: u64,
+    /// CPU on which it ended.
+    pub cpu: u32,
+    /// Protocol of the socket.
+    pub protocol: u32,
+    /// Local port.
+    pub port: u16,
+    /// Device through which the packet came.
+    pub ifindex: u32,
+    /// Inode of its network namespace.
+    pub netns: u32,
+    /// The task: the reader; before the socket the interrupted one.
+    pub task: String,
+}
+
+/// The running probe.
+#[derive(Debug)]
+pub struct Stages {
+    loaded: Loaded,
+    cpus: Vec<u32>,
+}
+
+impl Stages {
+    /// Loads and attaches.
+    pub fn start(filter: &Filter) -> Result<Self, HostError> {
+        let root = Root::host();
+        crate::can_run(&root).require("trace the latency of stages")?;
+        let words = [filter.ifindex, filter.netns, u32::from(filter.port), 0];
+        let constants: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let mut loaded = Loaded::load(&SPEC, &constants, &[])?;
+        loaded.attach()?;
+        let mut cpus = root.cpus("/sys/devices/system/cpu/online")?.0;
+        cpus.retain(|cpu| filter.cpus.is_empty() || filter.cpus.contains(cpu));
+        Ok(Self { loaded, cpus })
+    }
+
+    /// What became of each program.
+    pub fn programs(&self) -> &[ProgramState] {
+        self.loaded.programs()
+    }
+
+    /// The object, for its cost.
+    pub fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    /// Both stages since the start, all CPUs together.
+    pub fn read(&self) -> Result<Vec<Stage>, HostError> {
+        let names = [StageName::ReceiveToSocket, StageName::SocketToRead];
+        let mut stages = names.map(|stage| Stage {
+            stage,
+            latencies_count: 0,
+            mean_ns: 0.0,
+            max_ns: 0,
+            latency_ns: Log2::default(),
+            outliers: Vec::new(),
+        });
+        let mut sums = [0u64; 2];
+        for cpu in &self.cpus {
+            add_row(&mut stages, &mut sums, &self.loaded.value("cpus", *cpu)?);
+        }
+        for (stage, sum) in stages.iter_mut().zip(sums) {
+            stage.mean_ns = if stage.latencies_count > 0 {
+                sum as f64 / stage.latencies_count as f64
+            } else {
+                0.0
+            };
+        }
+        for (key, value) in self.loaded.entries("samples")? {
+            let (stage, outlier) = outlier(&key, &value);
+            if let Some(stage) = stages.get_mut(stage)
+                && self.cpus.contains(&outlier.cpu)
+            {
+                stage.outliers.push(outlier);
+            }
+        }
+        for stage in &mut stages {
+            stage.outliers.sort_by_key(|outlier| std::cmp::Reverse(outlier.latency_ns));
+        }
+        Ok(stages.into())
+    }
+}
+
+/// `struct cpu_row`.
+fn add_row(stages: &mut [Stage; 2], sums: &mut [u64; 2], value: &[u8]) {
+    let mut f = Fields::of(value);
+    f.skip(16);
+    let (counts, totals, longest) = (f.array::<2>(), f.array::<2>(), f.array::<2>());
+    for (at, stage) in stages.iter_mut().enumerate() {
+        stage.latencies_count += counts[at];
+        sums[at] += totals[at];
+        stage.max_ns = stage.max_ns.max(longest[at]);
+        stage.latency_ns.add(&Log2::of(&f.array::<BUCKETS>()));
+    }
+}
+
+/// `struct sample_key` and `struct sample`.
+fn outlier(key: &[u8], value: &[u8]) -> (usize, Outlier) {
+    let mut k = Fields::of(key);
+    let (stage, _bucket, protocol, port) = (k.u32(), k.u32(), k.u32(), k.u32());
+    let mut f = Fields::of(value);
+    let (t_ns, latency_ns, cpu, pid) = (f.u64(), f.u64(), f.u32(), f.u32());
+    let (ifindex, netns, comm) = (f.u32(), f.u32(), f.text(16));
+    let task = format!("{comm} ({pid})");
+    (
+        stage as usize,
+        Outlier { t_ns, latency_ns, cpu, protocol, port: port as u16, ifindex, netns, task },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blank(stage: StageName) -> Stage {
+        Stage {
+            stage,
+            latencies_count: 0,
+            mean_ns: 0.0,
+            max_ns: 0,
+            latency_ns: Log2::default(),
+            outliers: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn rows_of_cpus_are_added() {
+        let numbers: Vec<u8> = (1..=100u64).flat_map(u64::to_ne_bytes).collect();
+        let mut stages = [blank(StageName::ReceiveToSocket), blank(StageName::SocketToRead)];
+        let mut sums = [0; 2];
+        add_row(&mut stages, &mut sums, &numbers);
+        add_row(&mut stages, &mut sums, &numbers);
+        assert_eq!((stages[0].latencies_count, stages[1].latencies_count), (6, 8));
+        assert_eq!((sums, stages[1].max_ns), ([10, 12], 8));
+        assert_eq!(stages[0].latency_ns.count(), 2 * (9..49).sum::<u64>());
+    }
+}

@@ -1,0 +1,285 @@
+//! CPU time that networking took from tasks, and who caused it: the answer made from an [`crate::account`] reading.
+//!
+//! Of the time that a task was on a CPU, `own_s` is what remains when everything else is taken off, so that the parts
+//! of a row add up to `on_cpu_s`, and the rows of a CPU to its window. Softirqs that the task raised by its own calls
+//! are a part of their own (`own_softirq_s`): they are its doing, not theft. What is measured and what is estimated
+//! stand in different fields.
+
+pub mod openssl;
+pub mod probe;
+mod rows;
+
+use rxpath_core::Warning;
+use rxpath_host::cputime::user_hz;
+use rxpath_host::procfs::stat::Ticks;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::account::Reading;
+use crate::account::calibrate::Calibration;
+use crate::account::row::CpuWindow;
+use crate::cost::ProbeCost;
+use crate::object::ProgramState;
+
+pub use rows::family;
+
+/// What a row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A user task.
+    Task,
+    /// A thread of a virtual CPU (QEMU, Firecracker, Cloud Hypervisor): what is taken from it is taken from a guest.
+    Vcpu,
+    /// A vhost worker: it moves packets for a guest.
+    Vhost,
+    /// `ksoftirqd/N`: softirqs that were deferred to a thread. Its time is networking's own, never theft.
+    Ksoftirqd,
+    /// A NAPI thread (`napi/DEV-ID`): polls in a thread. Its time is networking's own, never theft.
+    Napi,
+    /// Another kernel thread.
+    Kernel,
+    /// The idle task: what runs here is taken from nobody.
+    Idle,
+}
+
+/// One task, on all the CPUs that it ran on. All times are in seconds of the window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskTime {
+    /// Thread id; 0 for the idle task.
+    pub pid: u32,
+    /// Process id.
+    pub tgid: u32,
+    /// Parent process.
+    pub parent: u32,
+    /// Start, in ns since boot: with the pid it names the task for good.
+    pub start_ns: u64,
+    /// Name at its last switch.
+    pub comm: String,
+    /// What it is.
+    pub kind: Kind,
+    /// CPUs that it ran on.
+    pub cpus: Vec<u32>,
+    /// Where its time went.
+    #[serde(flatten)]
+    pub time: Division,
+    /// Which devices' polls took time from it, the largest first.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub taken_by: Vec<TakenBy>,
+}
+
+/// One CPU.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CpuTime {
+    /// CPU number.
+    pub cpu: u32,
+    /// Length of its window.
+    pub window_s: f64,
+    /// Where its time went, the idle task's included: `on_cpu_s` is the window, less what was lost.
+    #[serde(flatten)]
+    pub time: Division,
+    /// Of `on_cpu_s`: the idle task.
+    pub idle_s: f64,
+    /// Of the network softirqs: those over the idle task, which are free.
+    pub net_on_idle_s: f64,
+    /// Of `on_cpu_s`: ksoftirqd and NAPI threads.
+    pub deferred_s: f64,
+    /// Interrupts a second.
+    pub interrupts_per_s: f64,
+    /// What tick accounting calls softirq (`/proc/stat`).
+    pub tick_softirq_s: f64,
+    /// What tick accounting calls irq.
+    pub tick_irq_s: f64,
+    /// Slices that found no room, in seconds: missing from the rows.
+    pub lost_s: f64,
+}
+
+/// Where time went; the parts up to `own_s` add up to `on_cpu_s`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Division {
+    /// From switched in to switched out. **Source** sched_switch.
+    pub on_cpu_s: f64,
+    /// The task itself: what is left of `on_cpu_s`.
+    pub own_s: f64,
+    /// Hard interrupts, between their tracepoints.
+    pub hardirq_s: f64,
+    /// Receive softirqs that something else raised.
+    pub net_rx_s: f64,
+    /// Transmit softirqs that something else raised.
+    pub net_tx_s: f64,
+    /// Timer, RCU, scheduler and block softirqs that something else raised.
+    pub other_softirq_s: f64,
+    /// Network softirqs for which both the task and something else had raised: not divisible.
+    pub mixed_softirq_s: f64,
+    /// Softirqs that the task raised by its own calls.
+    pub own_softirq_s: f64,
+    /// Estimated: entry and exit of interrupts, outside all tracepoints.
+    pub irq_entry_estimated_s: f64,
+    /// Estimated: the CPU's steal time, divided among its tasks by their time on it.
+    pub hypervisor_steal_s: f64,
+    /// What top shows. For a task what the scheduler charged it, for a CPU what `/proc/stat` calls busy.
+    pub tick_view_s: f64,
+    /// Runnable and waiting for a CPU.
+    pub preempted_s: f64,
+    /// Of `net_rx_s + net_tx_s`: what interrupted user mode, where the task can't have asked for it. x86 only.
+    pub certain_s: f64,
+    /// Of `own_softirq_s`: what interrupted user mode. It contradicts "own"; close to 0 where the rule holds. x86 only.
+    pub contradicted_s: f64,
+    /// Hard interrupts outside softirqs: those that the estimate is for.
+    pub interrupts_count: u64,
+    /// Packets that were polled in softirqs that something else raised.
+    pub taken_packets: u64,
+}
+
+impl Division {
+    /// Time that networking and interrupts took, measured between tracepoints.
+    pub fn taken_measured_s(&self) -> f64 {
+        self.hardirq_s + self.net_rx_s + self.net_tx_s + self.other_softirq_s + self.mixed_softirq_s
+    }
+
+    /// Everything that was taken, estimates included.
+    pub fn taken_s(&self) -> f64 {
+        self.taken_measured_s() + self.irq_entry_estimated_s + self.hypervisor_steal_s
+    }
+
+    /// The parts, which must add up to `on_cpu_s`.
+    pub fn sum_s(&self) -> f64 {
+        self.own_s + self.own_softirq_s + self.taken_s()
+    }
+}
+
+/// Polls of one NAPI in a task's time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TakenBy {
+    /// Device; `backlog` for the per-CPU backlog (RPS, loopback, devices without NAPI).
+    pub dev: String,
+    /// Device index in its namespace; 0 for the backlog.
+    pub ifindex: u32,
+    /// Inode of its network namespace; 0 for the backlog.
+    pub netns: u32,
+    /// NAPI instance; 0 for the backlog.
+    pub napi_id: u32,
+    /// Time of the polls, hard interrupts in them taken off.
+    pub net_s: f64,
+    /// Polls.
+    pub polls_count: u64,
+    /// Packets.
+    pub packets: u64,
+}
+
+/// The answer of `rxpath steal`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Steal {
+    /// Length of the window.
+    pub window_s: f64,
+    /// Tasks that ran, by time taken from them, the largest first; rows of the idle tasks are one.
+    pub tasks: Vec<TaskTime>,
+    /// CPUs.
+    pub cpus: Vec<CpuTime>,
+    /// What an interrupt costs beside what is measured.
+    pub calibration: Calibration,
+    /// What the probe itself cost.
+    pub probe_cost: ProbeCost,
+    /// The programs of the probe, and what is not known without those that are missing.
+    pub probes: Vec<ProgramState>,
+    /// The victim that was run for this, with what it asked for and what it got.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub victim: Option<probe::Victim>,
+}
+
+/// What the answer is made from.
+#[derive(Debug)]
+pub struct Evidence<'a> {
+    /// The first reading.
+    pub before: &'a Reading,
+    /// The last.
+    pub after: &'a Reading,
+    /// The calibration.
+    pub calibration: Calibration,
+    /// The cost.
+    pub cost: ProbeCost,
+    /// The programs.
+    pub probes: &'a [ProgramState],
+}
+
+/// Makes the answer, and what to know before trusting it.
+pub fn answer(evidence: Evidence<'_>) -> (Steal, Vec<Warning>) {
+    let window = evidence.after.since(evidence.before);
+    let ticks = tick_seconds(evidence.before, evidence.after);
+    let mut calibration = evidence.calibration;
+    let rows = rows::Rows::new(&window, &ticks, &calibration);
+    let (cpus, tasks) = (rows.cpus(), rows.tasks());
+    let interrupts: f64 = cpus.iter().map(|cpu| cpu.interrupts_per_s).sum();
+    // The value that stands for all: the mean over interrupts.
+    let estimated: f64 =
+        cpus.iter().map(|cpu| cpu.interrupts_per_s * calibration.at(cpu.interrupts_per_s)).sum();
+    if interrupts > 0.0 && !calibration.points.is_empty() {
+        calibration.irq_entry_us = estimated / interrupts;
+    }
+    let cost = ProbeCost { lost_count: evidence.cost.lost_count + window.lost(), ..evidence.cost };
+    let mut warnings = window.warnings.clone();
+    warnings.extend(told(&window, &calibration, evidence.probes));
+    let longest_ns = window.cpus.iter().map(CpuWindow::span_ns).max().unwrap_or(0);
+    let window_s = longest_ns as f64 / 1e9;
+    let probes = evidence.probes.to_vec();
+    (Steal { window_s, tasks, cpus, calibration, probe_cost: cost, probes, victim: None }, warnings)
+}
+
+/// What ticks say each CPU did in between, in seconds, by CPU.
+fn tick_seconds(before: &Reading, after: &Reading) -> Vec<(u32, TickTimes)> {
+    let hz = user_hz() as f64;
+    let seconds = |now: u64, then: u64| now.saturating_sub(then) as f64 / hz;
+    let of = |now: &Ticks, then: &Ticks| TickTimes {
+        busy_s: seconds(now.user, then.user)
+            + seconds(now.nice, then.nice)
+            + seconds(now.system, then.system)
+            + seconds(now.irq, then.irq)
+            + seconds(now.softirq, then.softirq),
+        irq_s: seconds(now.irq, then.irq),
+        softirq_s: seconds(now.softirq, then.softirq),
+        steal_s: seconds(now.steal, then.steal),
+    };
+    let earlier = |cpu: &u32| before.ticks.cpus.iter().find(|(other, _)| other == cpu);
+    let cpus = after.ticks.cpus.iter();
+    cpus.filter_map(|(cpu, now)| Some((*cpu, of(now, &earlier(cpu)?.1)))).collect()
+}
+
+/// Tick accounting of one CPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TickTimes {
+    busy_s: f64,
+    irq_s: f64,
+    softirq_s: f64,
+    steal_s: f64,
+}
+
+fn told(window: &Reading, calibration: &Calibration, probes: &[ProgramState]) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for probe in probes {
+        if let (Some(gap), Some(loses)) = (probe.id.gap(), &probe.lost_knowledge) {
+            warnings.push(
+                Warning::new("probe-missing", format!("{}: {gap}", probe.program))
+                    .because(format!("not known without it: {loses}")),
+            );
+        }
+    }
+    if calibration.points.is_empty() {
+        warnings.push(
+            Warning::new(
+                "not-calibrated",
+                "interrupt entry and exit are not estimated: what was taken is counted too small",
+            )
+            .because(calibration.source.clone())
+            .cure("give a value with --irq-entry, or let it calibrate"),
+        );
+    }
+    let lost: u64 = window.cpus.iter().map(|cpu| cpu.lost_slices).sum();
+    if lost > 0 {
+        let lost_s: f64 = window.cpus.iter().map(|cpu| cpu.lost_ns as f64 / 1e9).sum();
+        warnings.push(
+            Warning::new("tasks-lost", format!("{lost} slices of {lost_s:.3} s have no row"))
+                .because("more tasks ran than the map has room for (32,768 pairs of task and CPU)"),
+        );
+    }
+    warnings
+}

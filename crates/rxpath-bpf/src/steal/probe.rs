@@ -1,0 +1,130 @@
+//! A victim with a known load: what it asked for, what it got by the work it did, and what the probe says was taken.
+
+use std::time::Duration;
+
+use rxpath_host::{HostError, thread};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Division, TakenBy, TaskTime};
+use crate::account::spin::{self, Gaps};
+
+/// Multiplications in one turn of the built-in victim: about a microsecond.
+const ROUNDS: u32 = 800;
+
+/// What a victim asked for and what it got.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Victim {
+    /// `built-in` or the command.
+    pub what: String,
+    /// Its process.
+    pub tgid: u32,
+    /// Wall time for which it wanted the CPU.
+    pub asked_s: f64,
+    /// Time that it had by the work it did: turns times the time of an undisturbed turn. Built-in victim only.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub got_by_work_s: Option<f64>,
+    /// Time in the gaps of its loop, other tasks' slices included. Built-in victim only.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub gaps_s: Option<f64>,
+    /// An undisturbed turn. Built-in victim only.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub turn_ns: Option<f64>,
+    /// What the command itself says that it had, where its output is known (`openssl speed`). Such figures are
+    /// themselves times(2), which ticks alias.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub claims: Vec<Claim>,
+    /// Its exit status, for a command.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exit_code: Option<i32>,
+    /// Where its time on CPUs went, all its threads and descendants together.
+    pub time: Division,
+    /// Which devices' polls took time from it.
+    pub taken_by: Vec<TakenBy>,
+}
+
+/// A command's own figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Claim {
+    /// What it measured: `sha256, 16384 bytes`.
+    pub what: String,
+    /// Seconds that it asked for.
+    pub asked_s: f64,
+    /// Seconds that it says it had.
+    pub got_s: f64,
+    /// Pieces of work that it did.
+    pub work_count: u64,
+}
+
+/// What the built-in victim saw.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// Its thread.
+    pub tid: u32,
+    /// Its loop.
+    pub gaps: Gaps,
+    /// An undisturbed turn, in ns, by the fastest of some thousand before it began and the mean while it ran.
+    pub turn_ns: f64,
+}
+
+/// Runs the built-in victim on a CPU for this long.
+pub fn run(cpu: u32, time: Duration) -> Result<Ran, HostError> {
+    let ran = std::thread::Builder::new().name("rxpath-victim".into()).spawn(move || {
+        thread::pin(cpu)?;
+        let before = spin::undisturbed_turn_ns(ROUNDS);
+        let gaps = spin::look(time, ROUNDS);
+        // A CPU that clocks up while it runs makes turns shorter than before.
+        let turn_ns = before.min(gaps.turn_ns);
+        Ok::<_, HostError>(Ran { tid: thread::current_tid() as u32, gaps, turn_ns })
+    });
+    let ran = ran.map_err(|e| {
+        HostError::kernel("start the victim's thread", e.raw_os_error().unwrap_or(libc::EAGAIN))
+    })?;
+    ran.join().map_err(|_| HostError::kernel("run the victim's thread", libc::EINTR))?
+}
+
+impl Victim {
+    /// The built-in victim, with its row of the answer.
+    pub fn built_in(ran: &Ran, tasks: &[TaskTime]) -> Self {
+        let of: Vec<&TaskTime> = tasks.iter().filter(|task| task.pid == ran.tid).collect();
+        let gaps = &ran.gaps;
+        Self {
+            got_by_work_s: Some(gaps.turns as f64 * ran.turn_ns / 1e9),
+            gaps_s: Some(gaps.gaps_ns / 1e9),
+            turn_ns: Some(ran.turn_ns),
+            ..Self::of("built-in", std::process::id(), gaps.wall_ns / 1e9, &of)
+        }
+    }
+
+    /// A command, with the rows of its process and descendants.
+    pub fn command(what: &str, tgid: u32, wall: Duration, tasks: &[TaskTime]) -> Self {
+        let family = super::family(tasks, tgid);
+        let of: Vec<&TaskTime> = tasks.iter().filter(|task| family.contains(&task.tgid)).collect();
+        Self::of(what, tgid, wall.as_secs_f64(), &of)
+    }
+
+    fn of(what: &str, tgid: u32, asked_s: f64, tasks: &[&TaskTime]) -> Self {
+        let time = tasks.iter().fold(Division::default(), |sum, task| sum.plus(&task.time));
+        let mut taken_by: Vec<TakenBy> =
+            tasks.iter().flat_map(|task| task.taken_by.iter().cloned()).collect();
+        super::rows::merge(&mut taken_by);
+        Self {
+            what: what.into(),
+            tgid,
+            asked_s,
+            got_by_work_s: None,
+            gaps_s: None,
+            turn_ns: None,
+            claims: Vec::new(),
+            exit_code: None,
+            time,
+            taken_by,
+        }
+    }
+
+    /// What the truth of the victim's own loop says was taken while it was on the CPU, in seconds.
+    pub fn truly_taken_s(&self) -> Option<f64> {
+        let off_cpu = (self.asked_s - self.time.on_cpu_s).max(0.0);
+        Some((self.gaps_s? - off_cpu).max(0.0))
+    }
+}

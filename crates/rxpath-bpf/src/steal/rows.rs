@@ -1,0 +1,272 @@
+//! From charges in ns to rows in seconds: estimates added, CPUs and tasks summed from the same numbers.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{CpuTime, Division, Kind, TakenBy, TaskTime, TickTimes};
+use crate::account::Reading;
+use crate::account::calibrate::Calibration;
+use crate::account::row::{PF_KTHREAD, TaskRow};
+
+/// What the rows are made from.
+pub struct Rows<'a> {
+    window: &'a Reading,
+    ticks: HashMap<u32, TickTimes>,
+    /// By CPU: microseconds per interrupt, interrupts a second, time that was not idle.
+    cpus: BTreeMap<u32, CpuFacts>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct CpuFacts {
+    entry_us: f64,
+    interrupts_per_s: f64,
+    busy_ns: u64,
+    window_s: f64,
+    lost_s: f64,
+}
+
+impl<'a> Rows<'a> {
+    pub fn new(window: &'a Reading, ticks: &[(u32, TickTimes)], calibration: &Calibration) -> Self {
+        let mut cpus = BTreeMap::new();
+        for cpu in &window.cpus {
+            let here = || window.tasks.iter().filter(|task| task.key.cpu == cpu.cpu);
+            let interrupts: u64 = here().map(|task| task.charge.interrupts).sum();
+            let busy = here().filter(|task| task.key.pid != 0).map(|task| task.charge.on_cpu_ns);
+            let window_s = cpu.span_ns() as f64 / 1e9;
+            let interrupts_per_s = if window_s > 0.0 { interrupts as f64 / window_s } else { 0.0 };
+            let facts = CpuFacts {
+                entry_us: calibration.at(interrupts_per_s),
+                interrupts_per_s,
+                busy_ns: busy.sum(),
+                window_s,
+                lost_s: cpu.lost_ns as f64 / 1e9,
+            };
+            cpus.insert(cpu.cpu, facts);
+        }
+        Self { window, ticks: ticks.iter().copied().collect(), cpus }
+    }
+
+    /// One task on one CPU.
+    fn divide(&self, row: &TaskRow) -> Division {
+        let c = &row.charge;
+        let s = |ns: u64| ns as f64 / 1e9;
+        let cpu = self.cpus.get(&row.key.cpu).copied().unwrap_or_default();
+        let deferred = matches!(kind(row), Kind::Ksoftirqd);
+        // What ksoftirqd runs is what it is for: networking's own time, taken from nobody.
+        let taken = |ns: u64| if deferred { 0.0 } else { s(ns) };
+        let own_softirq_s = s(c.own_net_ns + c.own_other_ns)
+            + if deferred {
+                s(c.net_rx_ns + c.net_tx_ns + c.other_softirq_ns + c.mixed_ns)
+            } else {
+                0.0
+            };
+        let rest = s(c.on_cpu_ns.saturating_sub(c.interrupted_ns()));
+        // An estimate can't take more than there is.
+        let irq_entry_estimated_s = (c.interrupts as f64 * cpu.entry_us / 1e6).min(rest);
+        let steal = self.ticks.get(&row.key.cpu).map_or(0.0, |ticks| ticks.steal_s);
+        let share = if row.key.pid == 0 || cpu.busy_ns == 0 {
+            0.0
+        } else {
+            c.on_cpu_ns as f64 / cpu.busy_ns as f64
+        };
+        let hypervisor_steal_s = (steal * share).min(rest - irq_entry_estimated_s);
+        Division {
+            on_cpu_s: s(c.on_cpu_ns),
+            own_s: rest - irq_entry_estimated_s - hypervisor_steal_s,
+            hardirq_s: s(c.hardirq_ns),
+            net_rx_s: taken(c.net_rx_ns),
+            net_tx_s: taken(c.net_tx_ns),
+            other_softirq_s: taken(c.other_softirq_ns),
+            mixed_softirq_s: taken(c.mixed_ns),
+            own_softirq_s,
+            irq_entry_estimated_s,
+            hypervisor_steal_s,
+            tick_view_s: s(c.runtime_ns),
+            preempted_s: s(c.run_delay_ns),
+            certain_s: s(c.from_user_ns),
+            contradicted_s: s(c.own_from_user_ns),
+            interrupts_count: c.interrupts,
+            taken_packets: c.taken_packets,
+        }
+    }
+
+    /// Each CPU, summed from its tasks.
+    pub fn cpus(&self) -> Vec<CpuTime> {
+        self.cpus.iter().map(|(cpu, facts)| self.cpu(*cpu, facts)).collect()
+    }
+
+    fn cpu(&self, cpu: u32, facts: &CpuFacts) -> CpuTime {
+        let rows: Vec<(&TaskRow, Division)> = self
+            .window
+            .tasks
+            .iter()
+            .filter(|row| row.key.cpu == cpu)
+            .map(|row| (row, self.divide(row)))
+            .collect();
+        let of = |wanted: &dyn Fn(Kind) -> bool, part: &dyn Fn(&Division) -> f64| -> f64 {
+            let rows = rows.iter().filter(|(row, _)| wanted(kind(row)));
+            rows.map(|(_, division)| part(division)).sum()
+        };
+        let idle = |kind: Kind| kind == Kind::Idle;
+        let deferred = |kind: Kind| matches!(kind, Kind::Ksoftirqd | Kind::Napi);
+        let net = |d: &Division| d.net_rx_s + d.net_tx_s + d.mixed_softirq_s;
+        let ticks = self.ticks.get(&cpu).copied().unwrap_or_default();
+        let mut time = rows.iter().fold(Division::default(), |sum, (_, d)| sum.plus(d));
+        time.tick_view_s = ticks.busy_s;
+        CpuTime {
+            cpu,
+            window_s: facts.window_s,
+            time,
+            idle_s: of(&idle, &|d| d.own_s),
+            net_on_idle_s: of(&idle, &net),
+            deferred_s: of(&deferred, &|d| d.on_cpu_s),
+            interrupts_per_s: facts.interrupts_per_s,
+            tick_softirq_s: ticks.softirq_s,
+            tick_irq_s: ticks.irq_s,
+            lost_s: facts.lost_s,
+        }
+    }
+
+    /// Each task, summed over CPUs, by what was taken from it; then by its time.
+    pub fn tasks(&self) -> Vec<TaskTime> {
+        let mut tasks: HashMap<(u32, u64), TaskTime> = HashMap::new();
+        for row in &self.window.tasks {
+            let division = self.divide(row);
+            let task = tasks.entry((row.key.pid, row.key.start_ns)).or_insert_with(|| blank(row));
+            task.time = task.time.plus(&division);
+            task.cpus.push(row.key.cpu);
+            task.cpus.sort_unstable();
+        }
+        for culprit in &self.window.culprits {
+            let victim = &culprit.key.victim;
+            let Some(task) = tasks.get_mut(&(victim.pid, victim.start_ns)) else { continue };
+            task.taken_by.push(TakenBy {
+                dev: if culprit.key.ifindex == 0 { "backlog".into() } else { culprit.dev.clone() },
+                ifindex: culprit.key.ifindex,
+                netns: culprit.key.netns,
+                napi_id: culprit.key.napi_id,
+                net_s: culprit.ns as f64 / 1e9,
+                polls_count: culprit.polls,
+                packets: culprit.packets,
+            });
+        }
+        let mut tasks: Vec<TaskTime> = tasks.into_values().collect();
+        for task in &mut tasks {
+            merge(&mut task.taken_by);
+        }
+        let theft =
+            |task: &TaskTime| if task.kind == Kind::Idle { 0.0 } else { task.time.taken_s() };
+        tasks.sort_by(|a, b| {
+            theft(b).total_cmp(&theft(a)).then(b.time.on_cpu_s.total_cmp(&a.time.on_cpu_s))
+        });
+        tasks
+    }
+}
+
+/// The same device's polls on several CPUs as one, the largest first.
+pub fn merge(taken: &mut Vec<TakenBy>) {
+    let mut merged: Vec<TakenBy> = Vec::new();
+    for one in taken.drain(..) {
+        let same = |other: &&mut TakenBy| {
+            (other.ifindex, other.netns, other.napi_id) == (one.ifindex, one.netns, one.napi_id)
+        };
+        match merged.iter_mut().find(same) {
+            Some(other) => {
+                other.net_s += one.net_s;
+                other.polls_count += one.polls_count;
+                other.packets += one.packets;
+            }
+            None => merged.push(one),
+        }
+    }
+    merged.sort_by(|a, b| b.net_s.total_cmp(&a.net_s));
+    *taken = merged;
+}
+
+fn blank(row: &TaskRow) -> TaskTime {
+    let idle = row.key.pid == 0;
+    TaskTime {
+        pid: row.key.pid,
+        tgid: row.tgid,
+        parent: row.parent,
+        start_ns: row.key.start_ns,
+        comm: if idle { "idle".into() } else { row.comm.clone() },
+        kind: kind(row),
+        cpus: Vec::new(),
+        time: Division::default(),
+        taken_by: Vec::new(),
+    }
+}
+
+/// What a task is, by its flags and name.
+///
+/// Names of kernel threads are the kernel's (kernel/softirq.c `softirq_threads`, net/core/dev.c `napi_kthread_create`,
+/// drivers/vhost/vhost.c). Threads of virtual CPUs are named by their VMM: `CPU 0/KVM` by QEMU, `fc_vcpu 0` by
+/// Firecracker, `vcpu0` by Cloud Hypervisor; a VMM that names them otherwise is a task here.
+fn kind(row: &TaskRow) -> Kind {
+    let comm = row.comm.as_str();
+    if row.key.pid == 0 {
+        Kind::Idle
+    } else if comm.starts_with("vhost-") {
+        // Kernel thread before 6.4, user thread (vhost_task) since.
+        Kind::Vhost
+    } else if row.flags & PF_KTHREAD != 0 {
+        match comm {
+            _ if comm.starts_with("ksoftirqd/") => Kind::Ksoftirqd,
+            _ if comm.starts_with("napi/") => Kind::Napi,
+            _ => Kind::Kernel,
+        }
+    } else if (comm.starts_with("CPU ") && comm.ends_with("/KVM"))
+        || comm.starts_with("fc_vcpu ")
+        || comm
+            .strip_prefix("vcpu")
+            .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    {
+        Kind::Vcpu
+    } else {
+        Kind::Task
+    }
+}
+
+/// The processes that descend from `root`, itself included, by what their rows say of their parents.
+pub fn family(tasks: &[TaskTime], root: u32) -> Vec<u32> {
+    let mut family = vec![root];
+    let mut next = 0;
+    while let Some(parent) = family.get(next).copied() {
+        for task in tasks.iter().filter(|task| task.parent == parent && task.tgid != 0) {
+            if !family.contains(&task.tgid) {
+                family.push(task.tgid);
+            }
+        }
+        next += 1;
+    }
+    family
+}
+
+impl Division {
+    /// Both together.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            on_cpu_s: self.on_cpu_s + other.on_cpu_s,
+            own_s: self.own_s + other.own_s,
+            hardirq_s: self.hardirq_s + other.hardirq_s,
+            net_rx_s: self.net_rx_s + other.net_rx_s,
+            net_tx_s: self.net_tx_s + other.net_tx_s,
+            other_softirq_s: self.other_softirq_s + other.other_softirq_s,
+            mixed_softirq_s: self.mixed_softirq_s + other.mixed_softirq_s,
+            own_softirq_s: self.own_softirq_s + other.own_softirq_s,
+            irq_entry_estimated_s: self.irq_entry_estimated_s + other.irq_entry_estimated_s,
+            hypervisor_steal_s: self.hypervisor_steal_s + other.hypervisor_steal_s,
+            tick_view_s: self.tick_view_s + other.tick_view_s,
+            preempted_s: self.preempted_s + other.preempted_s,
+            certain_s: self.certain_s + other.certain_s,
+            contradicted_s: self.contradicted_s + other.contradicted_s,
+            interrupts_count: self.interrupts_count + other.interrupts_count,
+            taken_packets: self.taken_packets + other.taken_packets,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "rows_tests.rs"]
+mod tests;

@@ -1,0 +1,127 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::account::row::{Charge, CpuWindow, TaskKey};
+
+fn row(pid: u32, cpu: u32, comm: &str, flags: u32, charge: Charge) -> TaskRow {
+    let key = TaskKey { start_ns: u64::from(pid) * 10, pid, cpu };
+    TaskRow { key, charge, tgid: pid, parent: 1, flags, comm: comm.into() }
+}
+
+fn window(cpu: u32, span_ns: u64) -> CpuWindow {
+    CpuWindow { cpu, start_ns: 0, end_ns: span_ns, ..CpuWindow::default() }
+}
+
+fn reading(cpus: Vec<CpuWindow>, tasks: Vec<TaskRow>) -> Reading {
+    Reading { cpus, tasks, ..Reading::default() }
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+#[test]
+fn a_victim_and_the_idle_task_fill_the_window() {
+    let victim = Charge {
+        on_cpu_ns: SECOND * 3 / 4,
+        hardirq_ns: 10_000_000,
+        net_rx_ns: 200_000_000,
+        own_net_ns: 40_000_000,
+        interrupts: 20_000,
+        ..Charge::default()
+    };
+    let idle = Charge { on_cpu_ns: SECOND / 4, net_rx_ns: 50_000_000, ..Charge::default() };
+    let reading = reading(
+        vec![window(1, SECOND)],
+        vec![row(7, 1, "victim", 0, victim), row(0, 1, "swapper/1", PF_KTHREAD, idle)],
+    );
+    let steal = TickTimes { steal_s: 0.02, ..TickTimes::default() };
+    let rows = Rows::new(&reading, &[(1, steal)], &Calibration::given(5.0));
+    let tasks = rows.tasks();
+    assert_eq!((tasks[0].comm.as_str(), tasks[1].kind), ("victim", Kind::Idle));
+    let time = &tasks[0].time;
+    assert!((time.irq_entry_estimated_s - 0.1).abs() < 1e-9, "20,000 times 5 us: {time:?}");
+    assert!((time.hypervisor_steal_s - 0.02).abs() < 1e-9, "it is the only one that was not idle");
+    assert!((time.own_s - 0.38).abs() < 1e-9, "{time:?}");
+    let cpu = &rows.cpus()[0];
+    assert!((cpu.time.on_cpu_s - cpu.window_s).abs() < 1e-9);
+    assert!((cpu.net_on_idle_s - 0.05).abs() < 1e-9 && (cpu.idle_s - 0.2).abs() < 1e-9);
+}
+
+#[test]
+fn what_ksoftirqd_runs_is_taken_from_nobody() {
+    let charge = Charge { on_cpu_ns: SECOND, net_rx_ns: 900_000_000, ..Charge::default() };
+    let reading =
+        reading(vec![window(0, SECOND)], vec![row(9, 0, "ksoftirqd/0", PF_KTHREAD, charge)]);
+    let rows = Rows::new(&reading, &[], &Calibration::none("not asked for"));
+    let task = &rows.tasks()[0];
+    assert_eq!(task.kind, Kind::Ksoftirqd);
+    assert!(task.time.taken_s().abs() < 1e-12 && (task.time.own_softirq_s - 0.9).abs() < 1e-9);
+    assert!((rows.cpus()[0].deferred_s - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn kinds_are_told_by_flag_and_name() {
+    let kind_of = |comm: &str, flags| kind(&row(5, 0, comm, flags, Charge::default()));
+    assert_eq!(kind_of("ksoftirqd/3", PF_KTHREAD), Kind::Ksoftirqd);
+    assert_eq!(kind_of("ksoftirqd/3", 0), Kind::Task, "a user task can call itself so");
+    assert_eq!(kind_of("napi/eth0-8193", PF_KTHREAD), Kind::Napi);
+    assert_eq!(kind_of("kworker/0:1", PF_KTHREAD), Kind::Kernel);
+    assert_eq!(kind_of("CPU 0/KVM", 0), Kind::Vcpu);
+    assert_eq!(kind_of("fc_vcpu 1", 0), Kind::Vcpu);
+    assert_eq!(kind_of("vcpu3", 0), Kind::Vcpu);
+    assert_eq!(kind_of("vcpus", 0), Kind::Task);
+    assert_eq!(kind_of("vhost-1234", 0), Kind::Vhost);
+}
+
+#[test]
+fn a_family_is_found_through_its_parents() {
+    let reading = reading(
+        vec![window(0, SECOND)],
+        [(10, 1), (11, 10), (12, 11), (13, 1)]
+            .map(|(pid, parent)| {
+                let charge = Charge { on_cpu_ns: 1, ..Charge::default() };
+                TaskRow { parent, ..row(pid, 0, "t", 0, charge) }
+            })
+            .to_vec(),
+    );
+    let rows = Rows::new(&reading, &[], &Calibration::none("not asked for"));
+    let mut found = family(&rows.tasks(), 10);
+    found.sort_unstable();
+    assert_eq!(found, [10, 11, 12]);
+}
+
+prop_compose! {
+    /// A charge as the kernel makes them: the parts never exceed the slice.
+    fn charge()(parts in proptest::array::uniform7(0u64..SECOND / 8), own in 0u64..SECOND, interrupts in 0u64..2_000_000) -> Charge {
+        let [hardirq_ns, net_rx_ns, net_tx_ns, other_softirq_ns, own_net_ns, own_other_ns, mixed_ns] = parts;
+        Charge {
+            on_cpu_ns: parts.iter().sum::<u64>() + own,
+            hardirq_ns, net_rx_ns, net_tx_ns, other_softirq_ns, own_net_ns, own_other_ns, mixed_ns,
+            interrupts,
+            ..Charge::default()
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_row_adds_up_whatever_is_estimated(
+        charges in proptest::collection::vec((charge(), 0u32..3, 0u32..5), 1..20), k in 0.0f64..50.0, steal_s in 0.0f64..3.0,
+    ) {
+        let tasks: Vec<TaskRow> = charges.iter().map(|(charge, cpu, pid)| {
+            let (comm, flags) = if *pid == 4 { ("ksoftirqd/0", PF_KTHREAD) } else { ("t", 0) };
+            row(*pid, *cpu, comm, flags, *charge)
+        }).collect();
+        let span = |cpu| tasks.iter().filter(|t| t.key.cpu == cpu).map(|t| t.charge.on_cpu_ns).sum();
+        let windows = (0..3).map(|cpu| window(cpu, span(cpu))).collect();
+        let reading = reading(windows, tasks);
+        let ticks: Vec<_> = (0..3).map(|cpu| (cpu, TickTimes { steal_s, ..TickTimes::default() })).collect();
+        let rows = Rows::new(&reading, &ticks, &Calibration::given(k));
+        for task in rows.tasks() {
+            prop_assert!((task.time.sum_s() - task.time.on_cpu_s).abs() < 1e-6, "{task:?}");
+            prop_assert!(task.time.own_s >= -1e-9, "{task:?}");
+        }
+        for cpu in rows.cpus() {
+            prop_assert!((cpu.time.sum_s() - cpu.window_s).abs() < 1e-6, "{cpu:?}");
+        }
+    }
+}

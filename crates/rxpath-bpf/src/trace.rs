@@ -1,0 +1,164 @@
+//! All probes of the path together: what ran, what was dropped, how long it took, and what looking cost.
+
+use std::time::{Duration, Instant};
+
+use rxpath_core::Warning;
+use rxpath_host::HostError;
+use rxpath_host::procfs::softnet;
+use rxpath_host::root::Root;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cost::{PartMeter, ProbeCost, own_cpu};
+use crate::drops::{Drop, Drops};
+use crate::filter::Filter;
+use crate::object::ProgramState;
+use crate::polls::{CpuPolls, IrqLine, NapiPolls, Polls};
+use crate::stages::{Stage, Stages};
+
+/// The running probes.
+#[derive(Debug)]
+pub struct Trace {
+    polls: Polls,
+    drops: Result<Drops, HostError>,
+    stages: Result<Stages, HostError>,
+    begun: Instant,
+    squeezed: Vec<(u32, u32)>,
+    meter: PartMeter,
+    cpu_before: Duration,
+}
+
+/// Everything since the probes began.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Traced {
+    /// Time since the probes began.
+    pub duration_s: f64,
+    /// Each CPU.
+    pub cpus: Vec<CpuTrace>,
+    /// Each NAPI on each CPU, the most packets first.
+    pub napis: Vec<NapiPolls>,
+    /// Each interrupt line on each CPU.
+    pub irqs: Vec<IrqLine>,
+    /// Drops, the most packets first.
+    pub drops: Vec<Drop>,
+    /// Latency of stages.
+    pub stages: Vec<Stage>,
+    /// The programs, and what is not known without those that are missing.
+    pub probes: Vec<ProgramState>,
+    /// What the probes cost.
+    pub probe_cost: ProbeCost,
+}
+
+/// One CPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CpuTrace {
+    /// What it did.
+    #[serde(flatten)]
+    pub polls: CpuPolls,
+    /// Times that NET_RX ended with work left, its budget or time used up. **Source** `/proc/net/softnet_stat`; none
+    /// where it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub time_squeeze_count: Option<u64>,
+}
+
+impl Trace {
+    /// Starts every probe that this kernel takes, for about `window`.
+    ///
+    /// **Errors** when the probe of softirqs can't run; the others leave a gap and a warning.
+    pub fn start(filter: &Filter, events: bool, window: Duration) -> Result<Self, HostError> {
+        let polls = Polls::start(filter, events)?;
+        let (drops, stages) = (Drops::start(filter), Stages::start(filter));
+        let mut objects = vec![polls.loaded()];
+        objects.extend(drops.as_ref().ok().map(Drops::loaded));
+        objects.extend(stages.as_ref().ok().map(Stages::loaded));
+        let meter = PartMeter::start(&objects, window)?;
+        Ok(Self {
+            squeezed: squeezed(),
+            polls,
+            drops,
+            stages,
+            begun: Instant::now(),
+            meter,
+            cpu_before: own_cpu(),
+        })
+    }
+
+    /// The probe of softirqs, for its events.
+    pub fn polls(&self) -> &Polls {
+        &self.polls
+    }
+
+    /// To be called now and then: the cost is measured in the first part of the window only.
+    pub fn note(&mut self) {
+        self.meter.note(self.begun.elapsed());
+    }
+
+    /// What could not be started, as warnings.
+    pub fn warnings(&self) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        for (what, error) in [
+            ("drops", self.drops.as_ref().err()),
+            ("the latency of stages", self.stages.as_ref().err()),
+        ] {
+            warnings.extend(
+                error.map(|e| Warning::new("probe-missing", format!("{what} are not seen: {e}"))),
+            );
+        }
+        for program in self.programs() {
+            if let (Some(gap), Some(loses)) = (program.id.gap(), &program.lost_knowledge) {
+                let warning = Warning::new("probe-missing", format!("{}: {gap}", program.program));
+                warnings.push(warning.because(format!("not known without it: {loses}")));
+            }
+        }
+        warnings
+    }
+
+    fn programs(&self) -> Vec<ProgramState> {
+        let mut all = self.polls.programs().to_vec();
+        all.extend(self.drops.iter().flat_map(|probe| probe.programs().to_vec()));
+        all.extend(self.stages.iter().flat_map(|probe| probe.programs().to_vec()));
+        all
+    }
+
+    /// Reads everything since the start. It may be called again and again; times and counts are cumulative.
+    pub fn read(&mut self) -> Result<Traced, HostError> {
+        let duration = self.begun.elapsed();
+        let polls = self.polls.read()?;
+        let now = squeezed();
+        let squeeze = |cpu: u32| {
+            let of = |lines: &[(u32, u32)]| lines.iter().find(|(c, _)| *c == cpu).map(|(_, n)| *n);
+            Some(u64::from(of(&now)?.wrapping_sub(of(&self.squeezed)?)))
+        };
+        let cpus: Vec<CpuTrace> = polls
+            .cpus
+            .into_iter()
+            .map(|cpu| CpuTrace { time_squeeze_count: squeeze(cpu.cpu), polls: cpu })
+            .collect();
+        let drops = self.drops.as_ref().ok().map(Drops::read).transpose()?.unwrap_or_default();
+        let stages = self.stages.as_ref().ok().map(Stages::read).transpose()?.unwrap_or_default();
+        let reader = own_cpu().saturating_sub(self.cpu_before);
+        let mut cost = self.meter.stop().over(duration, self.polls.loaded(), reader);
+        cost.map_bytes += self.drops.as_ref().map_or(0, |probe| probe.loaded().map_bytes());
+        cost.map_bytes += self.stages.as_ref().map_or(0, |probe| probe.loaded().map_bytes());
+        cost.lost_count = cpus.iter().map(|cpu| cpu.polls.lost_count).sum::<u64>()
+            + self.drops.as_ref().map_or(0, Drops::lost);
+        Ok(Traced {
+            duration_s: duration.as_secs_f64(),
+            cpus,
+            napis: polls.napis,
+            irqs: polls.irqs,
+            drops,
+            stages,
+            probes: self.programs(),
+            probe_cost: cost,
+        })
+    }
+}
+
+/// `time_squeeze` of each CPU; empty where it can't be read.
+fn squeezed() -> Vec<(u32, u32)> {
+    softnet::read(&Root::host()).map_or_else(
+        |_| Vec::new(),
+        |lines| lines.into_iter().map(|(cpu, line)| (cpu, line.time_squeeze)).collect(),
+    )
+}
