@@ -3,6 +3,8 @@
 //! A new parser is one line here, one corpus directory `fuzz/corpus/<name>/` and one file
 //! `fuzz/fuzz_targets/<name>.rs`; the replay test fails while one of the three is missing.
 
+use rxpath_bpf::names::Symbols;
+use rxpath_bpf::steal::openssl;
 use rxpath_core::CpuList;
 use rxpath_host::capture::scrub::Scrubber;
 use rxpath_host::kernel_config;
@@ -48,6 +50,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("http_request", |bytes| assert!(dialogue::fuzz(bytes), "pieces make no difference")),
     ("interrupts", |bytes| text(bytes, |t| drop(interrupts::parse(t)))),
     ("ioctl_answers", ioctl_answers),
+    ("kallsyms", |bytes| text(bytes, |t| drop(Symbols::parse(t).name(u64::MAX)))),
     ("kernel_config", |bytes| text(bytes, |t| drop(kernel_config::parse(t)))),
     ("kernel_config_gz", |bytes| drop(kernel_config::parse_gz(bytes))),
     ("kept_sysctls", |bytes| text(bytes, |t| drop(rxpath_tune::facts::parse_kept("x.conf", t)))),
@@ -65,6 +68,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("netlink_qdisc", |bytes| drop(Qdisc::parse(bytes))),
     ("netlink_udp", |bytes| drop(UdpSocket::parse(bytes))),
     ("nft_list", |bytes| drop(nft::parse_counters(bytes))),
+    ("openssl_speed", |bytes| text(bytes, |t| drop(openssl::claims(t)))),
     ("scenario", |bytes| text(bytes, scenario_file)),
     ("scenario_set", |bytes| text(bytes, scenario_set)),
     ("schedstat", |bytes| text(bytes, |t| drop(schedstat::parse(t)))),

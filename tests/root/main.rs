@@ -16,6 +16,7 @@ mod load_http;
 mod losses;
 mod namespace;
 mod over_tcp;
+mod probes;
 mod ring;
 mod selftest;
 mod serve_http;

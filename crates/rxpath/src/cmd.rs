@@ -8,6 +8,7 @@ mod completions;
 mod conduct;
 mod demo;
 pub mod diagnose;
+mod doctor;
 mod explain;
 mod list;
 mod load;
@@ -16,6 +17,8 @@ mod report;
 mod run;
 mod schema;
 mod serve;
+mod steal;
+mod trace;
 mod values;
 
 use crate::exit::Outcome;
@@ -59,6 +62,12 @@ commands! {
     Serve(serve::ServeCommand),
     /// Send: offer load by schedule or as fast as possible and say where the sender's limit is
     Load(load::LoadCommand),
+    /// What can be measured here, and why not
+    Doctor(doctor::DoctorCommand),
+    /// Softirqs, NAPI polls, interrupts, drops and the latency of stages, for a while
+    Trace(trace::TraceCommand),
+    /// CPU time that networking takes from work: by task, measured, with who caused it
+    Steal(steal::StealCommand),
     /// Predict: fluid bounds and queueing formulas of the receive path
     Model(model::ModelCommand),
     /// Remove what a killed run left behind, and nothing else

@@ -8,7 +8,9 @@ pub mod explain;
 pub mod format;
 pub mod queues;
 pub mod rates;
+pub mod steal;
 pub mod tcp;
+pub mod trace;
 
 use std::io::{self, Write};
 

@@ -1,9 +1,16 @@
 //! Values of options that the workloads share, and how they are shown.
 
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rxpath_core::{Count, CpuList, Nanos};
 use rxpath_load::quantiles::Quantiles;
 
 use crate::exit::Failure;
+use crate::interrupt::Interrupt;
 
 /// A plain number of ns or a time with its unit.
 pub fn nanoseconds(text: &str) -> Result<u64, String> {
@@ -37,4 +44,34 @@ pub fn placed(threads: usize, cpus: &[u32]) -> String {
         return format!("{threads}, not pinned");
     }
     format!("{threads}, on CPU {}", CpuList(cpus.to_vec()))
+}
+
+/// Waits for a condition or a signal, whichever is first.
+pub struct Wait<'a> {
+    interrupt: &'a Interrupt,
+    begun: Instant,
+}
+
+impl<'a> Wait<'a> {
+    /// From now on.
+    pub fn new(interrupt: &'a Interrupt) -> Self {
+        Self { interrupt, begun: Instant::now() }
+    }
+
+    /// Asks `over` every 10 ms, with the time that passed, until it is true or a signal came.
+    pub fn until(&mut self, mut over: impl FnMut(Duration) -> bool) -> io::Result<()> {
+        while !over(self.begun.elapsed()) && self.signal().is_none() {
+            let mut signal = [PollFd::new(self.interrupt.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut signal, PollTimeout::from(10u8)) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The signal that ended it.
+    pub fn signal(&self) -> Option<i32> {
+        self.interrupt.caught()
+    }
 }

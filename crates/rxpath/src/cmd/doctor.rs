@@ -1,0 +1,80 @@
+//! `rxpath doctor`: what can be measured here, and why not.
+
+use rxpath_bpf::doctor::{Diagnosis, examine};
+use rxpath_core::{Envelope, Fact};
+use rxpath_host::Root;
+use serde_json::json;
+
+use crate::exit::{Exit, Outcome};
+use crate::output::color::{Paint, Stream, paint};
+use crate::output::format::FormatArgs;
+use crate::output::{self, text};
+
+/// `rxpath doctor`
+#[derive(Debug, clap::Args)]
+pub struct DoctorCommand {
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+impl DoctorCommand {
+    /// Looks and prints.
+    pub fn run(self) -> Outcome {
+        let diagnosis = examine(&Root::host());
+        if self.format.is_json() {
+            output::json(&Envelope::new("doctor", json!({}), &diagnosis, Vec::new()))?;
+        } else {
+            text(&told(&diagnosis))?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// `ok` or `no`, in words as well as in colour.
+fn mark<T>(state: &Fact<T>) -> String {
+    match state {
+        Fact::Ok { .. } => paint(Paint::Green, Stream::Out, "ok"),
+        Fact::Absent { .. } | Fact::Denied { .. } => paint(Paint::Yellow, Stream::Out, "no"),
+    }
+}
+
+fn told(diagnosis: &Diagnosis) -> String {
+    let mut out = String::new();
+    let mut area = "";
+    for finding in &diagnosis.findings {
+        if finding.area != area {
+            area = &finding.area;
+            out += &format!("{}\n", paint(Paint::Bold, Stream::Out, area));
+        }
+        let state =
+            finding.state.value().cloned().or_else(|| finding.state.gap()).unwrap_or_default();
+        out += &format!("  {}  {:<28} {state}\n", mark(&finding.state), finding.what);
+        if !finding.without_it.is_empty() {
+            out += &format!("      without it: {}\n", finding.without_it);
+        }
+    }
+    out += &format!("{}\n", paint(Paint::Bold, Stream::Out, "probes"));
+    for probe in &diagnosis.probes {
+        let name = format!("{} (rxpath {})", probe.probe, probe.used_by);
+        let Some(programs) = probe.programs.value() else {
+            out += &format!(
+                "  {}  {name:<28} {}\n",
+                mark(&probe.programs),
+                probe.programs.gap().unwrap_or_default()
+            );
+            continue;
+        };
+        let loaded = programs.iter().filter(|program| program.id.value().is_some()).count();
+        out += &format!(
+            "  {}  {name:<28} {loaded} of {} programs load\n",
+            mark(&probe.programs),
+            programs.len()
+        );
+        for program in programs {
+            if let (Some(gap), Some(loses)) = (program.id.gap(), &program.lost_knowledge) {
+                out += &format!("      {}: {gap}\n      without it: {loses}\n", program.program);
+            }
+        }
+    }
+    out
+}

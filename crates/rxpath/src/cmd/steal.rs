@@ -1,0 +1,198 @@
+//! `rxpath steal`: CPU time that networking takes from work, by task and by who caused it.
+
+mod command;
+
+use std::time::{Duration, Instant};
+
+use rxpath_bpf::account::Account;
+use rxpath_bpf::account::calibrate::{self, Calibration};
+use rxpath_bpf::cost::{PartMeter, own_cpu};
+use rxpath_bpf::steal::{Evidence, Steal, answer, probe};
+use rxpath_core::{CpuList, Envelope, Nanos, Warning};
+use rxpath_host::{HostError, thread};
+use serde::Serialize;
+
+use crate::cmd::values::Wait;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::interrupt::Interrupt;
+use crate::output;
+use crate::output::format::FormatArgs;
+
+/// `rxpath steal`
+#[derive(Debug, clap::Args)]
+pub struct StealCommand {
+    /// Length of the window, and of the built-in victim (default 5s)
+    #[arg(short, long, value_name = "TIME", conflicts_with = "command")]
+    duration: Option<Nanos>,
+    /// Run the built-in victim: known work in a loop, which knows what it lost
+    #[arg(long, conflicts_with = "command")]
+    probe: bool,
+    /// CPU of the victim (default: the last that this process may use; a command is pinned only when this is given)
+    #[arg(long, value_name = "N")]
+    cpu: Option<u32>,
+    /// Rows of the table of tasks
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// Cost of an interrupt outside all tracepoints, in us, instead of calibrating it (which spins on a CPU for 2 s)
+    #[arg(long, value_name = "US", value_parser = microseconds)]
+    irq_entry: Option<f64>,
+    #[command(flatten)]
+    format: FormatArgs,
+    /// The victim: a command of yours, run while everything is counted
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// What was in force.
+#[derive(Debug, Serialize)]
+struct Settings {
+    duration_s: Option<f64>,
+    victim: Option<String>,
+    cpu: Option<u32>,
+    irq_entry_us: Option<f64>,
+}
+
+fn microseconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && (0.0..1000.0).contains(&value) => Ok(value),
+        _ => Err("microseconds from 0 to 1000 expected, for example 5.5".into()),
+    }
+}
+
+impl StealCommand {
+    /// Counts and prints.
+    pub fn run(self) -> Outcome {
+        let window = Duration::from_nanos(self.duration.map_or(5_000_000_000, |d| d.0));
+        if window < Duration::from_millis(10) {
+            return Err(Failure::usage("--duration must be at least 10ms"));
+        }
+        if let Some(cpu) = self.cpu {
+            thread::check_cpus(&CpuList(vec![cpu])).map_err(|e| {
+                Failure::usage_of(anyhow::Error::new(e).context(format!("--cpu {cpu}")))
+            })?;
+        }
+        let interrupt = Interrupt::catch()?;
+        let account = Account::start().map_err(|error| {
+            Failure::new(Exit::Cannot, error).hint("rxpath doctor says what can be measured here")
+        })?;
+        let calibration = self.calibrate(&account)?;
+        let (steal, mut warnings, signal) =
+            self.watch(&account, calibration, window, &interrupt)?;
+        drop(account);
+        if signal.is_some() {
+            warnings.push(Warning::new("interrupted", "the window ended early, at a signal"));
+        }
+        self.print(&steal, warnings, window)?;
+        Ok(signal.map_or(Exit::Done, Exit::Signal))
+    }
+
+    /// The CPU of the victim.
+    fn victim_cpu(&self) -> Result<u32, HostError> {
+        match self.cpu {
+            Some(cpu) => Ok(cpu),
+            None => Ok(thread::allowed_cpus()?.0.last().copied().unwrap_or(0)),
+        }
+    }
+
+    fn calibrate(&self, account: &Account) -> Result<Calibration, HostError> {
+        if let Some(us) = self.irq_entry {
+            return Ok(Calibration::given(us));
+        }
+        let cpu = self.victim_cpu()?;
+        eprintln!("calibrating the cost of an interrupt: 2 s on CPU {cpu}");
+        match calibrate::measure(account, cpu) {
+            Ok(calibration) => Ok(calibration),
+            Err(error @ HostError::Unsupported { .. }) => Ok(Calibration::none(error.to_string())),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Counts over the window, with the victim in it.
+    fn watch(
+        &self,
+        account: &Account,
+        calibration: Calibration,
+        window: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<(Steal, Vec<Warning>, Option<i32>), Failure> {
+        let before = account.read()?;
+        let (cpu_before, begun) = (own_cpu(), Instant::now());
+        let mut meter = PartMeter::start(&[account.loaded()], window)?;
+        eprintln!("counting on every CPU");
+        let mut wait = Wait::new(interrupt);
+        let victim = self.victim(window, &mut wait, &mut meter)?;
+        let after = account.read()?;
+        let cost = meter.stop().over(
+            begun.elapsed(),
+            account.loaded(),
+            own_cpu().saturating_sub(cpu_before),
+        );
+        let evidence = Evidence {
+            before: &before,
+            after: &after,
+            calibration,
+            cost,
+            probes: account.programs(),
+        };
+        let (mut steal, warnings) = answer(evidence);
+        steal.victim = victim.map(|victim| match victim {
+            Victim::BuiltIn(ran) => probe::Victim::built_in(&ran, &steal.tasks),
+            Victim::Command(ended) => ended.victim(&steal.tasks),
+        });
+        Ok((steal, warnings, wait.signal()))
+    }
+
+    /// Runs the victim to its end; without one waits for the window's.
+    fn victim(
+        &self,
+        window: Duration,
+        wait: &mut Wait<'_>,
+        meter: &mut PartMeter,
+    ) -> Result<Option<Victim>, Failure> {
+        if self.probe {
+            let cpu = self.victim_cpu()?;
+            let ran = std::thread::spawn(move || probe::run(cpu, window));
+            wait.until(|passed| {
+                meter.note(passed);
+                ran.is_finished()
+            })?;
+            // A signal ended the wait: the loop goes with the process.
+            let joined = if ran.is_finished() { ran.join().ok() } else { None };
+            return Ok(joined.transpose()?.map(Victim::BuiltIn));
+        }
+        if self.command.is_empty() {
+            wait.until(|passed| {
+                meter.note(passed);
+                passed >= window
+            })?;
+            return Ok(None);
+        }
+        let mut child = command::Child::start(&self.command, self.cpu)?;
+        wait.until(|passed| {
+            meter.note(passed);
+            child.is_over()
+        })?;
+        Ok(Some(Victim::Command(child.end(wait.signal())?)))
+    }
+
+    fn print(&self, steal: &Steal, warnings: Vec<Warning>, window: Duration) -> anyhow::Result<()> {
+        if self.format.is_json() {
+            let settings = Settings {
+                duration_s: self.command.is_empty().then_some(window.as_secs_f64()),
+                victim: steal.victim.as_ref().map(|victim| victim.what.clone()),
+                cpu: self.cpu,
+                irq_entry_us: self.irq_entry,
+            };
+            return output::json(&Envelope::new("steal", settings, steal, warnings));
+        }
+        output::text(&output::steal::text(steal, self.top))?;
+        warnings.iter().for_each(output::warning);
+        Ok(())
+    }
+}
+
+/// A victim that ran.
+enum Victim {
+    BuiltIn(probe::Ran),
+    Command(command::Ended),
+}

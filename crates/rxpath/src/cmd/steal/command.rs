@@ -1,0 +1,127 @@
+//! The user's command as a victim: started on its CPU, its output passed on and read.
+
+use std::io::{Read, Write};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rxpath_bpf::steal::TaskTime;
+use rxpath_bpf::steal::openssl;
+use rxpath_bpf::steal::probe::Victim;
+use rxpath_core::CpuList;
+use rxpath_host::thread;
+
+use crate::exit::{Exit, Failure};
+
+/// Output that is kept to be read; more is passed on only.
+const KEPT: usize = 1 << 20;
+
+/// The running command.
+pub struct Child {
+    what: String,
+    child: std::process::Child,
+    begun: Instant,
+    status: Option<(ExitStatus, Duration)>,
+    said: Arc<Mutex<Vec<u8>>>,
+    readers: Vec<JoinHandle<()>>,
+}
+
+/// The command that ended.
+pub struct Ended {
+    what: String,
+    pid: u32,
+    wall: Duration,
+    status: ExitStatus,
+    said: String,
+}
+
+impl Child {
+    /// Starts it, on this CPU when one is given. Its output goes to our standard error: ours is for the result.
+    pub fn start(words: &[String], cpu: Option<u32>) -> Result<Self, Failure> {
+        let what = words.join(" ");
+        let program = words.first().map_or("", String::as_str);
+        let before = thread::affinity(0)?;
+        if let Some(cpu) = cpu {
+            // It inherits the affinity of the thread that starts it.
+            thread::set_affinity(0, &CpuList(vec![cpu]))?;
+        }
+        let started = Command::new(program)
+            .args(&words[1..])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        thread::set_affinity(0, &before)?;
+        let mut child = started.map_err(|e| {
+            Failure::new(
+                Exit::Usage,
+                anyhow::Error::new(e).context(format!("cannot start {program}")),
+            )
+        })?;
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let pipes: [Option<Box<dyn Read + Send>>; 2] = [
+            child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),
+            child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),
+        ];
+        let readers = pipes
+            .into_iter()
+            .flatten()
+            .map(|pipe| {
+                let said = Arc::clone(&said);
+                std::thread::spawn(move || pass_on(pipe, &said))
+            })
+            .collect();
+        Ok(Self { what, child, begun: Instant::now(), status: None, said, readers })
+    }
+
+    /// Whether it has ended.
+    pub fn is_over(&mut self) -> bool {
+        if self.status.is_none()
+            && let Ok(Some(status)) = self.child.try_wait()
+        {
+            self.status = Some((status, self.begun.elapsed()));
+        }
+        self.status.is_some()
+    }
+
+    /// Its end; after a signal to us it is ended first.
+    pub fn end(mut self, signal: Option<i32>) -> Result<Ended, Failure> {
+        if signal.is_some() && !self.is_over() {
+            self.child.kill()?;
+        }
+        let (status, wall) = match self.status {
+            Some(ended) => ended,
+            None => (self.child.wait()?, self.begun.elapsed()),
+        };
+        for reader in self.readers {
+            let _ = reader.join();
+        }
+        let said = self.said.lock().map(|said| String::from_utf8_lossy(&said).into_owned());
+        let pid = self.child.id();
+        Ok(Ended { what: self.what, pid, wall, status, said: said.unwrap_or_default() })
+    }
+}
+
+/// Both pipes one after the other would block the command; each has a thread.
+fn pass_on(mut pipe: Box<dyn Read + Send>, said: &Mutex<Vec<u8>>) {
+    let mut buffer = [0; 4096];
+    while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+        let _ = std::io::stderr().write_all(&buffer[..count]);
+        if let Ok(mut said) = said.lock() {
+            let room = KEPT.saturating_sub(said.len()).min(count);
+            said.extend_from_slice(&buffer[..room]);
+        }
+    }
+}
+
+impl Ended {
+    /// What it asked for and what it got.
+    pub fn victim(&self, tasks: &[TaskTime]) -> Victim {
+        Victim {
+            claims: openssl::claims(&self.said),
+            exit_code: self.status.code(),
+            ..Victim::command(&self.what, self.pid, self.wall, tasks)
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! `rxpath trace`: softirqs, NAPI polls, interrupts, drops and the latency of stages, for a while.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use nix::net::if_::if_nametoindex;
+use rxpath_bpf::filter::Filter;
+use rxpath_bpf::polls::timeline::{Event, chrome_trace};
+use rxpath_bpf::trace::{Trace, Traced};
+use rxpath_core::{Count, CpuList, Envelope, Nanos, Warning};
+use rxpath_host::thread;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::cmd::values::Wait;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::interrupt::Interrupt;
+use crate::output;
+use crate::output::format::FormatArgs;
+
+/// `rxpath trace`
+#[derive(Debug, clap::Args)]
+pub struct TraceCommand {
+    /// How long to look
+    #[arg(short, long, value_name = "TIME", default_value = "5s")]
+    duration: Nanos,
+    /// Only this device of this network namespace (interrupts and softirqs are counted whole)
+    #[arg(long, value_name = "IF")]
+    dev: Option<String>,
+    /// Only these CPUs: 1 or 0,2-3
+    #[arg(long, value_name = "LIST")]
+    cpu: Option<CpuList>,
+    /// Only this local port, for drops and stages
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Print each interrupt, softirq and poll in the order of time
+    #[arg(long)]
+    timeline: bool,
+    /// Write them into this file, in the format that Perfetto's and Chrome's viewers open
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
+    /// Most events that are kept; later ones are counted as lost
+    #[arg(long, value_name = "N", default_value = "200k")]
+    events: Count,
+    /// Rows of each table
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+/// What was in force.
+#[derive(Debug, Serialize)]
+struct Settings {
+    duration_s: f64,
+    dev: Option<String>,
+    ifindex: Option<u32>,
+    cpus: Option<Vec<u32>>,
+    port: Option<u16>,
+    timeline: bool,
+}
+
+/// The `result` object.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TraceResult {
+    #[serde(flatten)]
+    traced: Traced,
+    /// Each event in the order of time; with `--timeline` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeline: Option<Vec<Event>>,
+    /// Events that found no room here or in the kernel's ring.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeline_lost_count: Option<u64>,
+}
+
+impl TraceCommand {
+    /// Looks and prints.
+    pub fn run(self) -> Outcome {
+        let window = Duration::from_nanos(self.duration.0);
+        if window < Duration::from_millis(10) {
+            return Err(Failure::usage("--duration must be at least 10ms"));
+        }
+        let filter = self.filter()?;
+        // A file that can't be written is told before the window, not after it.
+        if let Some(path) = &self.perfetto {
+            std::fs::write(path, "").map_err(|e| {
+                Failure::usage_of(
+                    anyhow::Error::new(e).context(format!("cannot write {}", path.display())),
+                )
+            })?;
+        }
+        let interrupt = Interrupt::catch()?;
+        let wanted = self.timeline || self.perfetto.is_some();
+        let mut trace = Trace::start(&filter, wanted, window).map_err(|error| {
+            Failure::new(Exit::Cannot, error).hint("rxpath doctor says what can be measured here")
+        })?;
+        let mut events = Events { kept: Vec::new(), room: self.events.0 as usize, lost: 0 };
+        eprintln!("tracing for {}", self.duration);
+        let mut wait = Wait::new(&interrupt);
+        let mut failed = None;
+        wait.until(|passed| {
+            trace.note();
+            if wanted && let Err(error) = trace.polls().drain(&mut |event| events.take(event)) {
+                failed = Some(error);
+            }
+            passed >= window || failed.is_some()
+        })?;
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        let traced = trace.read()?;
+        let mut warnings = trace.warnings();
+        drop(trace);
+        if wait.signal().is_some() {
+            warnings.push(Warning::new("interrupted", "the window ended early, at a signal"));
+        }
+        self.print(traced, events, warnings, &filter)?;
+        Ok(wait.signal().map_or(Exit::Done, Exit::Signal))
+    }
+
+    fn filter(&self) -> Result<Filter, Failure> {
+        let mut filter = Filter { port: self.port.unwrap_or(0), ..Filter::default() };
+        if self.port == Some(0) {
+            return Err(Failure::usage("--port 0 is no port"));
+        }
+        if let Some(cpus) = &self.cpu {
+            thread::check_cpus(cpus).map_err(|e| {
+                Failure::usage_of(anyhow::Error::new(e).context(format!("--cpu {cpus}")))
+            })?;
+            filter.cpus.clone_from(&cpus.0);
+        }
+        if let Some(dev) = &self.dev {
+            filter.ifindex = if_nametoindex(dev.as_str()).map_err(|_| {
+                Failure::usage(format!("--dev {dev}: no such device in this network namespace"))
+            })?;
+            let netns =
+                std::fs::metadata("/proc/self/ns/net").context("look up the network namespace")?;
+            filter.netns = std::os::unix::fs::MetadataExt::ino(&netns) as u32;
+        }
+        Ok(filter)
+    }
+
+    fn print(
+        self,
+        traced: Traced,
+        mut events: Events,
+        mut warnings: Vec<Warning>,
+        filter: &Filter,
+    ) -> anyhow::Result<()> {
+        let in_kernel: u64 = traced.cpus.iter().map(|cpu| cpu.polls.lost_count).sum();
+        let lost = events.lost + in_kernel;
+        let wanted = self.timeline || self.perfetto.is_some();
+        if wanted {
+            // Each CPU writes in its order; the ring mixes them.
+            events.kept.sort_by_key(|event| event.t_ns);
+            if lost > 0 {
+                warnings.push(
+                    Warning::new(
+                        "events-lost",
+                        format!("{lost} events are missing from the timeline"),
+                    )
+                    .cure("a shorter window, fewer CPUs (--cpu), or more room (--events)"),
+                );
+            }
+        }
+        if let Some(path) = &self.perfetto {
+            let text = serde_json::to_string(&chrome_trace(&events.kept))?;
+            std::fs::write(path, text)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+            eprintln!(
+                "{} events in {}: open it at https://ui.perfetto.dev",
+                events.kept.len(),
+                path.display()
+            );
+        }
+        if !self.format.is_json() {
+            let mut text = output::trace::text(&traced, self.top);
+            if self.timeline {
+                text += &output::trace::timeline(&events.kept);
+            }
+            output::text(&text)?;
+            warnings.iter().for_each(output::warning);
+            return Ok(());
+        }
+        let settings = Settings {
+            duration_s: self.duration.0 as f64 / 1e9,
+            dev: self.dev,
+            ifindex: (filter.ifindex != 0).then_some(filter.ifindex),
+            cpus: self.cpu.map(|cpus| cpus.0),
+            port: self.port,
+            timeline: self.timeline,
+        };
+        let result = TraceResult {
+            traced,
+            timeline: self.timeline.then_some(events.kept),
+            timeline_lost_count: wanted.then_some(lost),
+        };
+        output::json(&Envelope::new("trace", settings, result, warnings))
+    }
+}
+
+/// Events that were read.
+struct Events {
+    kept: Vec<Event>,
+    room: usize,
+    lost: u64,
+}
+
+impl Events {
+    fn take(&mut self, event: Event) {
+        if self.kept.len() < self.room {
+            self.kept.push(event);
+        } else {
+            self.lost += 1;
+        }
+    }
+}

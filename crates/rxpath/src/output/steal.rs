@@ -1,0 +1,188 @@
+//! The tables of `rxpath steal`.
+
+use comfy_table::{CellAlignment, Table, presets};
+use rxpath_bpf::ProbeCost;
+use rxpath_bpf::steal::probe::Victim;
+use rxpath_bpf::steal::{CpuTime, Division, Kind, Steal, TaskTime};
+use rxpath_core::units::grouped;
+
+/// Times in the tables: seconds with three digits, a dash for nothing.
+fn s(seconds: f64) -> String {
+    if seconds < 0.0005 { "-".into() } else { format!("{seconds:.3}") }
+}
+
+/// Everything.
+pub fn text(steal: &Steal, top: usize) -> String {
+    let mut out = format!("window {:.3} s; times in s, `~` is estimated\n\n", steal.window_s);
+    out += &cpus(&steal.cpus);
+    out += "\n\n";
+    out += &tasks(&steal.tasks, top);
+    out += "\n\n";
+    if let Some(told) = &steal.victim {
+        out += &victim(told);
+    }
+    let k = &steal.calibration;
+    let points: Vec<String> = k
+        .points
+        .iter()
+        .map(|p| format!("{:.2} us at {}/s", p.irq_entry_us, grouped(p.rate_per_s.round() as u64)))
+        .collect();
+    out += &match k.cpu {
+        Some(cpu) => format!(
+            "interrupt entry and exit: {:.2} us each, measured on CPU {cpu} ({})\n",
+            k.irq_entry_us,
+            points.join(", ")
+        ),
+        None => format!("interrupt entry and exit: {:.2} us each ({})\n", k.irq_entry_us, k.source),
+    };
+    out + &cost(&steal.probe_cost)
+}
+
+/// What the probe cost, in one line.
+pub fn cost(cost: &ProbeCost) -> String {
+    let time = match &cost.gap {
+        Some(gap) => format!("run time not known ({gap})"),
+        None => format!(
+            "{:.3} s in {} runs ({:.0} ns each; measured for {:.2} s)",
+            cost.run_time_s,
+            grouped(cost.runs_count),
+            cost.ns_per_run,
+            cost.measured_s
+        ),
+    };
+    format!(
+        "probe: {time}; reader {:.3} s of CPU; maps {:.1} MiB; lost {}\n",
+        cost.reader_cpu_s,
+        cost.map_bytes as f64 / 1_048_576.0,
+        grouped(cost.lost_count)
+    )
+}
+
+fn table(head: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(head);
+    table
+}
+
+fn right_from(table: &mut Table, first: usize) {
+    for column in table.column_iter_mut().skip(first) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+}
+
+fn parts(time: &Division) -> [String; 8] {
+    [
+        s(time.hardirq_s),
+        s(time.net_rx_s),
+        s(time.net_tx_s),
+        s(time.other_softirq_s),
+        s(time.mixed_softirq_s),
+        s(time.own_softirq_s),
+        s(time.irq_entry_estimated_s),
+        s(time.hypervisor_steal_s),
+    ]
+}
+
+const PARTS: [&str; 8] =
+    ["hardirq", "net rx", "net tx", "other sirq", "mixed", "own sirq", "~irq entry", "~hyp. steal"];
+
+fn cpus(cpus: &[CpuTime]) -> String {
+    let mut head = vec!["CPU", "tasks' own"];
+    head.extend(PARTS);
+    head.extend(["idle", "irq/s", "net on idle", "ticks: softirq", "ticks: busy"]);
+    let mut table = table(&head);
+    for cpu in cpus {
+        let mut row = vec![cpu.cpu.to_string(), s(cpu.time.own_s - cpu.idle_s)];
+        row.extend(parts(&cpu.time));
+        row.extend([
+            s(cpu.idle_s),
+            grouped(cpu.interrupts_per_s.round() as u64),
+            s(cpu.net_on_idle_s),
+            s(cpu.tick_softirq_s),
+            s(cpu.time.tick_view_s),
+        ]);
+        table.add_row(row);
+    }
+    right_from(&mut table, 1);
+    table.to_string()
+}
+
+fn tasks(tasks: &[TaskTime], top: usize) -> String {
+    let mut head = vec!["pid", "task", "on CPU", "own"];
+    head.extend(PARTS);
+    head.extend(["top shows", "waited", "taken by"]);
+    let mut table = table(&head);
+    for task in tasks.iter().take(top) {
+        let mut row =
+            vec![task.pid.to_string(), named(task), s(task.time.on_cpu_s), s(task.time.own_s)];
+        row.extend(parts(&task.time));
+        let by: Vec<String> = task.taken_by.iter().take(2).map(|by| by.dev.clone()).collect();
+        row.extend([s(task.time.tick_view_s), s(task.time.preempted_s), by.join(", ")]);
+        table.add_row(row);
+    }
+    right_from(&mut table, 2);
+    let rest = tasks.len().saturating_sub(top);
+    let more =
+        if rest > 0 { format!("\n{rest} more tasks ran (--top, --json)") } else { String::new() };
+    table.to_string() + &more
+}
+
+fn named(task: &TaskTime) -> String {
+    let what = match task.kind {
+        Kind::Vcpu => " (virtual CPU)",
+        Kind::Vhost => " (guest's packets)",
+        Kind::Ksoftirqd | Kind::Napi => " (deferred softirqs)",
+        Kind::Idle => " (free time)",
+        Kind::Task | Kind::Kernel => "",
+    };
+    format!("{}{what}", task.comm)
+}
+
+fn victim(victim: &Victim) -> String {
+    let time = &victim.time;
+    let share = |part: f64| if victim.asked_s > 0.0 { 100.0 * part / victim.asked_s } else { 0.0 };
+    let mut rows = vec![("asked", victim.asked_s, String::new())];
+    if let Some(work) = victim.got_by_work_s {
+        rows.push(("got, by its work", work, "turns done times an undisturbed turn".into()));
+    }
+    rows.push(("own, by the probe", time.own_s + time.own_softirq_s, "own softirqs in it".into()));
+    rows.push(("top shows", time.tick_view_s, String::new()));
+    rows.push((
+        "taken",
+        time.taken_s(),
+        format!("{:.3} s of it estimated", time.irq_entry_estimated_s + time.hypervisor_steal_s),
+    ));
+    if let Some(truth) = victim.truly_taken_s() {
+        rows.push((
+            "taken, by its gaps",
+            truth,
+            "gaps in its loop, other tasks' slices taken off".into(),
+        ));
+    }
+    rows.push(("other tasks ran", (victim.asked_s - time.on_cpu_s).max(0.0), "or it slept".into()));
+    let mut out = format!("victim: {}\n", victim.what);
+    for (what, seconds, note) in rows {
+        let note = if note.is_empty() { note } else { format!("  ({note})") };
+        out += &format!("  {what:<20} {seconds:>8.3} s  {:>5.1} %{note}\n", share(seconds));
+    }
+    for claim in &victim.claims {
+        out += &format!(
+            "  it says itself: {} asked {:.2} s, had {:.2} s (by times(2), which ticks alias), did {}\n",
+            claim.what,
+            claim.asked_s,
+            claim.got_s,
+            grouped(claim.work_count)
+        );
+    }
+    for by in victim.taken_by.iter().take(4) {
+        out += &format!(
+            "  by {}: {:.3} s, {} packets in {} polls\n",
+            by.dev,
+            by.net_s,
+            grouped(by.packets),
+            grouped(by.polls_count)
+        );
+    }
+    out + "\n"
+}

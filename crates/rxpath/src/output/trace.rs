@@ -1,0 +1,233 @@
+//! The tables of `rxpath trace`.
+
+use comfy_table::{CellAlignment, Table, presets};
+use rxpath_bpf::histogram::Log2;
+use rxpath_bpf::polls::timeline::{Event, What};
+use rxpath_bpf::polls::{IrqLine, NapiPolls};
+use rxpath_bpf::stages::{Stage, StageName};
+use rxpath_bpf::trace::{CpuTrace, Traced};
+use rxpath_core::Nanos;
+use rxpath_core::units::grouped;
+
+use super::steal::cost;
+
+/// Everything but the timeline.
+pub fn text(traced: &Traced, top: usize) -> String {
+    let seconds = traced.duration_s;
+    let mut out =
+        format!("window {seconds:.3} s; quantiles are upper ends of power-of-two buckets\n\n");
+    out += &cpus(&traced.cpus, seconds);
+    out += &section("NAPI polls", &napis(&traced.napis, top), traced.napis.len(), top);
+    out += &section(
+        "interrupts of devices",
+        &irqs(&traced.irqs, seconds, top),
+        traced.irqs.len(),
+        top,
+    );
+    out += &section("drops", &drops(traced, top), traced.drops.len(), top);
+    out += &stages(&traced.stages);
+    out + "\n" + &cost(&traced.probe_cost)
+}
+
+fn section(name: &str, table: &Table, rows: usize, top: usize) -> String {
+    if rows == 0 {
+        return format!("\n\n{name}: none");
+    }
+    let more = rows.saturating_sub(top);
+    let rest = if more > 0 { format!("\n{more} more (--top, --json)") } else { String::new() };
+    format!("\n\n{name}\n{table}{rest}")
+}
+
+fn table(head: &[&str], right_from: usize) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(head);
+    for column in table.column_iter_mut().skip(right_from) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// The upper end of the bucket in which a quantile lies.
+fn upper(histogram: &Log2, q: f64) -> Option<u64> {
+    histogram.quantile(q).map(|(_, high)| high)
+}
+
+fn time(histogram: &Log2, q: f64) -> String {
+    upper(histogram, q).map_or_else(|| "-".into(), |ns| Nanos(ns).to_string())
+}
+
+fn packets(histogram: &Log2) -> String {
+    match (upper(histogram, 0.5), upper(histogram, 0.99)) {
+        (Some(middle), Some(high)) => format!("{middle} / {high}"),
+        _ => "-".into(),
+    }
+}
+
+fn percent(part: u64, whole: f64) -> String {
+    if whole > 0.0 { format!("{:.1} %", 100.0 * part as f64 / whole) } else { "-".into() }
+}
+
+fn cpus(cpus: &[CpuTrace], seconds: f64) -> String {
+    let head = [
+        "CPU",
+        "dev irqs",
+        "other irqs",
+        "irq time",
+        "NET_RX runs",
+        "NET_RX time",
+        "run p50",
+        "run max",
+        "polls",
+        "packets",
+        "per poll p50/p99",
+        "budget used up",
+        "squeezed",
+        "ksoftirqd",
+    ];
+    let mut table = table(&head, 1);
+    for cpu in cpus {
+        let polls = &cpu.polls;
+        let (runs, ns) = polls.net_rx();
+        table.add_row([
+            polls.cpu.to_string(),
+            grouped(polls.device_interrupts_count),
+            grouped(polls.other_interrupts_count),
+            percent(polls.hardirq_ns, seconds * 1e9),
+            grouped(runs),
+            percent(ns, seconds * 1e9),
+            time(&polls.net_rx_run_ns, 0.5),
+            Nanos(polls.longest_net_rx_ns).to_string(),
+            grouped(polls.polls_count),
+            grouped(polls.packets),
+            packets(&polls.packets_per_poll),
+            grouped(polls.exhausted_count),
+            cpu.time_squeeze_count.map_or_else(|| "?".into(), grouped),
+            percent(polls.ksoftirqd_ns, ns as f64),
+        ]);
+    }
+    table.to_string()
+}
+
+fn napis(napis: &[NapiPolls], top: usize) -> Table {
+    let head =
+        ["device", "NAPI", "CPU", "polls", "packets", "per poll p50/p99", "budget used up", "time"];
+    let mut table = table(&head, 1);
+    for napi in napis.iter().take(top) {
+        table.add_row([
+            napi.dev.clone(),
+            if napi.napi_id == 0 { "-".into() } else { napi.napi_id.to_string() },
+            napi.cpu.to_string(),
+            grouped(napi.polls_count),
+            grouped(napi.packets),
+            packets(&napi.packets_per_poll),
+            grouped(napi.exhausted_count),
+            Nanos(napi.poll_ns).to_string(),
+        ]);
+    }
+    table
+}
+
+fn irqs(irqs: &[IrqLine], seconds: f64, top: usize) -> Table {
+    let mut table =
+        table(&["irq", "handler", "CPU", "interrupts", "per s", "interval p50", "p99"], 2);
+    for irq in irqs.iter().take(top) {
+        table.add_row([
+            irq.irq.to_string(),
+            irq.name.clone(),
+            irq.cpu.to_string(),
+            grouped(irq.interrupts_count),
+            grouped((irq.interrupts_count as f64 / seconds).round() as u64),
+            time(&irq.interval_ns, 0.5),
+            time(&irq.interval_ns, 0.99),
+        ]);
+    }
+    table
+}
+
+fn drops(traced: &Traced, top: usize) -> Table {
+    let head = ["packets", "reason", "place", "device", "protocol", "port", "process"];
+    let mut table = table(&head, 7);
+    for drop in traced.drops.iter().take(top) {
+        let protocol = drop
+            .transport
+            .as_ref()
+            .map_or_else(|| drop.protocol.clone(), |t| format!("{} {t}", drop.protocol));
+        table.add_row([
+            grouped(drop.packets),
+            drop.reason.clone(),
+            drop.place.clone(),
+            drop.dev.clone().unwrap_or_else(|| "-".into()),
+            protocol,
+            if drop.port == 0 { "-".into() } else { drop.port.to_string() },
+            if drop.processes.is_empty() { "-".into() } else { drop.processes.join(", ") },
+        ]);
+    }
+    table
+}
+
+fn stages(stages: &[Stage]) -> String {
+    let mut table = table(&["latency", "packets", "mean", "p50", "p99", "p99.9", "max"], 1);
+    for stage in stages {
+        let name = match stage.stage {
+            StageName::ReceiveToSocket => "receive path entry to socket",
+            StageName::SocketToRead => "socket to the next read",
+        };
+        table.add_row([
+            name.into(),
+            grouped(stage.latencies_count),
+            Nanos(stage.mean_ns as u64).to_string(),
+            time(&stage.latency_ns, 0.5),
+            time(&stage.latency_ns, 0.99),
+            time(&stage.latency_ns, 0.999),
+            Nanos(stage.max_ns).to_string(),
+        ]);
+    }
+    let mut out = format!("\n\nstages\n{table}\n");
+    for stage in stages {
+        for outlier in stage.outliers.iter().take(3) {
+            out += &format!(
+                "  outlier: {} on CPU {}, port {}, {}\n",
+                Nanos(outlier.latency_ns),
+                outlier.cpu,
+                outlier.port,
+                outlier.task
+            );
+        }
+    }
+    out
+}
+
+/// One line an event, as `perf script` has it: time in s, CPU, what, in whose time.
+pub fn timeline(events: &[Event]) -> String {
+    let mut out = String::from("\ntimeline\n");
+    let mut before = None;
+    for event in events {
+        let step = before.map_or(0, |t| event.t_ns.saturating_sub(t));
+        before = Some(event.t_ns);
+        let what = match event.what {
+            What::IrqEntry => format!("irq_handler_entry irq={} name={}", event.number, event.name),
+            What::IrqExit => format!("irq_handler_exit irq={}", event.number),
+            What::VectorEntry => format!("{}_entry", event.name),
+            What::VectorExit => format!("{}_exit", event.name),
+            What::SoftirqEntry => format!("softirq_entry {}", event.name),
+            What::SoftirqExit => format!("softirq_exit {}", event.name),
+            What::NapiPoll => format!(
+                "napi_poll dev={} napi_id={} work={} budget={}",
+                event.name,
+                event.number,
+                event.work.unwrap_or(0),
+                event.budget.unwrap_or(0)
+            ),
+            What::Unknown => format!("event of an unknown kind, number {}", event.number),
+        };
+        out += &format!(
+            "{:>14.6} [{:03}] +{:>9.3} us  {:<16} {what}\n",
+            event.t_ns as f64 / 1e9,
+            event.cpu,
+            step as f64 / 1e3,
+            format!("{}-{}", event.comm, event.pid)
+        );
+    }
+    out
+}

@@ -1,0 +1,262 @@
+//! `rxpath steal` and `rxpath trace` on real traffic: whose work it was, nothing counted twice, the rows' sums, the
+//! exact number of drops with their reason, and nothing left in the kernel.
+//!
+//! Nothing here is a time or a rate: those parts are in `make bench`.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::UdpSocket;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rxpath_host::{Namespace, thread};
+use serde_json::Value;
+
+use crate::bed::{Bed, RX_IP, TX_IP, send, until};
+use crate::skip::skip;
+
+/// A running probe.
+struct Probe {
+    child: Child,
+    stdout: ChildStdout,
+}
+
+/// Starts it, and waits until its programs are attached.
+fn probe(words: &[&str]) -> Probe {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    command.args(words).arg("--json").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    loop {
+        let mut line = String::new();
+        assert!(told.read_line(&mut line).unwrap() > 0, "ended before it was ready: {said}");
+        said += &line;
+        if line.starts_with("counting") || line.starts_with("tracing") {
+            break;
+        }
+    }
+    // Nobody must wait for a full pipe.
+    std::thread::spawn(move || std::io::copy(&mut told, &mut std::io::sink()));
+    let stdout = child.stdout.take().unwrap();
+    Probe { child, stdout }
+}
+
+impl Probe {
+    /// Its result, after a signal to end.
+    fn end(mut self) -> Value {
+        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT).unwrap();
+        let mut text = String::new();
+        self.stdout.read_to_string(&mut text).unwrap();
+        assert_eq!(self.child.wait().unwrap().code(), Some(130), "{text}");
+        serde_json::from_str::<Value>(&text).unwrap()["result"].take()
+    }
+
+    /// Ids of its programs, from its descriptors.
+    fn programs(&self) -> Vec<u32> {
+        let dir = format!("/proc/{}/fdinfo", self.child.id());
+        let id = |text: String| {
+            text.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok())
+        };
+        let entries = std::fs::read_dir(dir).unwrap();
+        entries.filter_map(|entry| id(std::fs::read_to_string(entry.ok()?.path()).ok()?)).collect()
+    }
+}
+
+/// `None`, and the test is named as skipped, where BPF programs can't be loaded.
+fn bed() -> Option<Bed> {
+    let bed = Bed::new()?;
+    match rxpath_bpf::can_run(&rxpath_host::Root::host()).require("load BPF programs") {
+        Ok(()) => Some(bed),
+        Err(reason) => {
+            skip("bpf_programs", &reason.to_string());
+            None
+        }
+    }
+}
+
+fn number(value: &Value, key: &str) -> f64 {
+    value[key].as_f64().unwrap_or_else(|| panic!("{key} in {value}"))
+}
+
+fn rows<'v>(result: &'v Value, key: &str) -> &'v Vec<Value> {
+    result[key].as_array().unwrap_or_else(|| panic!("{key} in {result}"))
+}
+
+const PARTS: [&str; 9] = [
+    "own_s",
+    "hardirq_s",
+    "net_rx_s",
+    "net_tx_s",
+    "other_softirq_s",
+    "mixed_softirq_s",
+    "own_softirq_s",
+    "irq_entry_estimated_s",
+    "hypervisor_steal_s",
+];
+
+/// The parts of every row make its time, the rows of a CPU its window, and the tasks the CPUs.
+fn assert_sums(result: &Value) {
+    let near = |a: f64, b: f64| (a - b).abs() < 1e-6;
+    let parts = |row: &Value| PARTS.iter().map(|part| number(row, part)).sum::<f64>();
+    for row in rows(result, "tasks").iter().chain(rows(result, "cpus")) {
+        assert!(near(parts(row), number(row, "on_cpu_s")), "{row}");
+        assert!(number(row, "own_s") >= -1e-9, "{row}");
+    }
+    for cpu in rows(result, "cpus") {
+        let window = number(cpu, "on_cpu_s") + number(cpu, "lost_s");
+        assert!(near(window, number(cpu, "window_s")), "{cpu}");
+    }
+    let sum = |key| rows(result, key).iter().map(|row| number(row, "on_cpu_s")).sum::<f64>();
+    assert!(near(sum("tasks"), sum("cpus")));
+}
+
+/// Sends to a socket that is read, from a thread in the namespace; gives the thread's id.
+fn flood(tx: &Namespace, rx: &Namespace, cpu: u32, count: u32) -> i32 {
+    let socket = rx.run(|_| UdpSocket::bind((RX_IP, 4000)).unwrap()).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    tx.run(move |_| {
+        thread::pin(cpu).unwrap();
+        let out = UdpSocket::bind((TX_IP, 0)).unwrap();
+        let mut buffer = [0; 64];
+        for _ in 0..count {
+            out.send_to(&[7; 32], (RX_IP, 4000)).unwrap();
+            while socket.recv(&mut buffer).is_ok() {}
+        }
+        thread::current_tid()
+    })
+    .unwrap()
+}
+
+fn task(result: &Value, pid: i32) -> Value {
+    let found = rows(result, "tasks").iter().find(|task| task["pid"] == pid);
+    found.unwrap_or_else(|| panic!("no row of {pid}")).clone()
+}
+
+#[test]
+fn what_a_sender_makes_run_is_its_own_and_no_theft() {
+    let Some(bed) = bed() else { return };
+    let (tx, rx) = bed.pair(1);
+    let steal = probe(&["steal", "-d", "10m", "--irq-entry", "1"]);
+    let tid = flood(&tx, &rx, thread::allowed_cpus().unwrap().0[0], 20_000);
+    let result = steal.end();
+    assert_sums(&result);
+    let sender = task(&result, tid);
+    // The receive path of every datagram ran inside its own send: that is more than what others had run in its time.
+    assert!(number(&sender, "own_softirq_s") > number(&sender, "net_rx_s"), "{sender}");
+    assert!(number(&sender, "contradicted_s").abs() < 1e-9, "{sender}");
+    assert_eq!(result["tasks"].as_array().unwrap().iter().filter(|t| t["pid"] == tid).count(), 1);
+}
+
+#[test]
+fn what_rps_sends_to_another_cpu_is_taken_from_the_task_there() {
+    let Some(bed) = bed() else { return };
+    let cpus = thread::allowed_cpus().unwrap().0;
+    let [from, .., to] = cpus[..] else {
+        skip("second_cpu", "one CPU: there is none to steer to");
+        return;
+    };
+    let (tx, rx) = bed.pair(1);
+    rx.set_queue_attr("veth", "rps_cpus", &format!("{:x}", 1u64 << to)).unwrap();
+    let victim = to.to_string();
+    let words = ["steal", "--probe", "--cpu", &victim, "-d", "4s", "--irq-entry", "1"];
+    let mut steal = probe(&words);
+    until("the victim spins", || {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", steal.child.id())).unwrap();
+        tasks.flatten().any(|task| {
+            std::fs::read_to_string(task.path().join("comm"))
+                .is_ok_and(|n| n.starts_with("rxpath-victim"))
+        })
+    });
+    flood(&tx, &rx, from, 20_000);
+    let mut text = String::new();
+    steal.stdout.read_to_string(&mut text).unwrap();
+    assert!(steal.child.wait().unwrap().success(), "{text}");
+    let result = serde_json::from_str::<Value>(&text).unwrap()["result"].take();
+    assert_sums(&result);
+    let victim = &result["victim"];
+    let time = &victim["time"];
+    assert!(number(time, "net_rx_s") > 0.0, "{victim}");
+    assert!(number(time, "own_softirq_s").abs() < 1e-9, "a loop raises no softirq: {victim}");
+    assert!(
+        number(time, "certain_s") <= number(time, "net_rx_s") + number(time, "net_tx_s") + 1e-9
+    );
+    let by_backlog = rows(victim, "taken_by").iter().any(|by| by["dev"] == "backlog");
+    assert!(by_backlog, "RPS goes through the backlog: {victim}");
+}
+
+#[test]
+fn drops_are_counted_exactly_with_reason_place_and_port() {
+    let Some(bed) = bed() else { return };
+    let (tx, rx) = bed.pair(1);
+    let full = rx.run(|_| UdpSocket::bind((RX_IP, 4501)).unwrap()).unwrap();
+    let trace = probe(&["trace", "-d", "10m"]);
+    send(&tx, 4500, 500);
+    send(&tx, 4501, 5000);
+    let received = rx
+        .run(move |_| {
+            full.set_nonblocking(true).unwrap();
+            let mut buffer = [0; 64];
+            let count = std::iter::from_fn(|| full.recv(&mut buffer).ok()).count();
+            (count as u64, full)
+        })
+        .unwrap();
+    let result = trace.end();
+    let dropped = |port: u64, reason: &str| {
+        let drops = rows(&result, "drops").iter();
+        let of: Vec<&Value> =
+            drops.filter(|drop| drop["port"] == port && drop["dev"] == "veth").collect();
+        assert!(of.iter().all(|drop| drop["reason"] == reason), "{of:?}");
+        assert!(of.iter().all(|drop| drop["place"].as_str().unwrap().contains("udp")), "{of:?}");
+        of.iter().map(|drop| drop["packets"].as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!(dropped(4500, "NO_SOCKET"), 500);
+    let lost = dropped(4501, "SOCKET_RCVBUFF");
+    assert_eq!(lost + received.0, 5000);
+    assert!(lost > 0, "the default buffer holds fewer than 5,000 datagrams");
+    let stages = rows(&result, "stages");
+    assert!(stages.iter().all(|stage| number(stage, "latencies_count") > 0.0), "{stages:?}");
+}
+
+#[test]
+fn the_timeline_is_in_order_and_opens_in_a_viewer() {
+    let Some(bed) = bed() else { return };
+    let (tx, _rx) = bed.pair(1);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("trace.json");
+    let words = ["trace", "-d", "10m", "--timeline", "--perfetto", file.to_str().unwrap()];
+    let trace = probe(&words);
+    send(&tx, 4600, 300);
+    let result = trace.end();
+    let events = rows(&result, "timeline");
+    let times: Vec<u64> = events.iter().map(|event| event["t_ns"].as_u64().unwrap()).collect();
+    assert!(times.is_sorted());
+    let polls: Vec<&Value> = events.iter().filter(|event| event["what"] == "napi-poll").collect();
+    assert!(polls.iter().all(|poll| poll["work"].as_i64() <= poll["budget"].as_i64()));
+    let work: i64 = polls.iter().map(|poll| poll["work"].as_i64().unwrap()).sum();
+    let lost = result["timeline_lost_count"].as_u64().unwrap();
+    assert!(work >= 300 || lost > 0, "{work} packets in {} polls, {lost} events lost", polls.len());
+    let written: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let spans = rows(&written, "traceEvents").iter().filter(|event| event["ph"] == "X");
+    let softirqs = spans.filter(|span| span["cat"] == "softirq" && number(span, "dur") >= 0.0);
+    assert!(softirqs.count() > 0);
+}
+
+#[test]
+fn a_killed_probe_leaves_no_program_in_the_kernel() {
+    let Some(_bed) = bed() else { return };
+    for words in [["steal", "-d", "10m", "--irq-entry=1"], ["trace", "-d", "10m", "--top=1"]] {
+        let mut probe = probe(&words);
+        let ids = probe.programs();
+        assert!(ids.len() >= 8, "{words:?} has {} programs", ids.len());
+        let in_kernel = |ids: &[u32]| {
+            let now = rxpath_bpf::cost::programs_in_kernel();
+            ids.iter().filter(|id| now.contains(id)).count()
+        };
+        assert_eq!(in_kernel(&ids), ids.len());
+        probe.child.kill().unwrap();
+        probe.child.wait().unwrap();
+        // The kernel frees them in the background.
+        until("its programs are gone", || in_kernel(&ids) == 0);
+    }
+}
