@@ -1,68 +1,32 @@
 //! One setting of the host: what was asked, what was there, what came of it.
 //!
 //! A success code is not a change: drivers round, ignore and refuse. So every setting is read back and
-//! compared. This module writes; it must not decide what to write.
+//! compared. This module compares and writes files; it must not decide what to write.
 
-use std::fmt;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use rxpath_core::CpuList;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::HostError;
-
-/// What can be set.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Target {
-    /// A sysctl by its dotted name.
-    Sysctl {
-        /// `net.ipv4.udp_rmem_min`.
-        key: String,
-    },
-    /// A sysfs attribute.
-    Sysfs {
-        /// `/sys/class/net/eth0/threaded`.
-        path: PathBuf,
-    },
-    /// An offload feature of a device.
-    Feature {
-        /// The device.
-        dev: String,
-        /// The kernel's name: `rx-gro`.
-        name: String,
-    },
-}
-
-impl Target {
-    /// The file behind it, for those that are files.
-    pub fn path(&self) -> Option<PathBuf> {
-        match self {
-            Self::Sysctl { key } => Some(sysctl_path(key)),
-            Self::Sysfs { path } => Some(path.clone()),
-            Self::Feature { .. } => None,
-        }
-    }
-}
-
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sysctl { key } => f.write_str(key),
-            Self::Sysfs { path } => write!(f, "{}", path.display()),
-            Self::Feature { dev, name } => write!(f, "{dev} {name}"),
-        }
-    }
-}
+use crate::pairs::Pairs;
+pub use crate::target::{Group, Knob, Target};
 
 /// What came of a setting.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Outcome {
     /// It reads back as asked.
     Applied,
-    /// It reads back as another number than before, not the one asked for.
+    /// It is accepted and takes effect later.
+    Pending {
+        /// When.
+        until: String,
+    },
+    /// It reads back as another value than before, not the one asked for.
     Rounded,
     /// The write succeeded and changed nothing.
     Ignored,
@@ -78,12 +42,15 @@ pub enum Outcome {
 pub struct Change {
     /// What.
     pub target: Target,
-    /// The value before; `None` for what can't be read.
+    /// The value before; `None` for what can't be read. Of a group, the pairs that were asked for.
     pub before: Option<String>,
     /// The value that was asked for.
     pub asked: String,
     /// The value that it reads back as.
     pub after: Option<String>,
+    /// Pairs of the group that changed without being asked for, as they are now.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub also: String,
     /// How asked and read back compare.
     #[serde(flatten)]
     pub outcome: Outcome,
@@ -91,32 +58,31 @@ pub struct Change {
 
 impl Change {
     /// Compares what was asked with what is read back.
-    pub(crate) fn judge(
+    pub fn judge(
         target: Target,
         before: Option<String>,
         asked: &str,
         after: Option<String>,
     ) -> Self {
-        let outcome = match &after {
-            Some(after) if same(asked, after) => Outcome::Applied,
-            Some(after) if before.as_deref().is_some_and(|before| same(before, after)) => {
-                Outcome::Ignored
-            }
-            Some(_) => Outcome::Rounded,
-            None => Outcome::Refused { why: "it can't be read back".into() },
-        };
-        Self { target, before, asked: asked.trim().into(), after, outcome }
+        if target.has_parts()
+            && let (Some(was), Some(is)) = (&before, &after)
+            && let (Ok(was), Ok(is), Ok(wish)) = (was.parse(), is.parse(), asked.parse())
+        {
+            return judge_pairs(target, &was, &wish, &is);
+        }
+        let same = |one: &str, other: &str| same_of(&target, one, other);
+        let outcome = judge_value(&same, before.as_deref(), asked, after.as_deref());
+        Self { target, before, asked: asked.trim().into(), after, also: String::new(), outcome }
     }
 
-    pub(crate) fn refused(
+    /// A change that the kernel refused; a group may have changed in part nevertheless.
+    pub fn refused(
         target: Target,
         before: Option<String>,
         asked: &str,
-        why: String,
+        (after, why): (Option<String>, String),
     ) -> Self {
-        let after = before.clone();
-        let outcome = Outcome::Refused { why };
-        Self { target, before, asked: asked.trim().into(), after, outcome }
+        Self { outcome: Outcome::Refused { why }, ..Self::judge(target, before, asked, after) }
     }
 
     /// This change when it was applied as asked.
@@ -125,7 +91,7 @@ impl Change {
     pub fn applied(self) -> Result<Self, HostError> {
         let after = self.after.as_deref().unwrap_or("unreadable");
         let why = match &self.outcome {
-            Outcome::Applied => return Ok(self),
+            Outcome::Applied | Outcome::Pending { .. } => return Ok(self),
             Outcome::Rounded => format!("the kernel made it {after}"),
             Outcome::Ignored => format!("the kernel accepted it and left {after}"),
             Outcome::Refused { why } => why.clone(),
@@ -138,28 +104,97 @@ impl Change {
     }
 }
 
-/// The file of a sysctl: `net.ipv4.ip_forward`, or with slashes where a device's name holds dots.
-fn sysctl_path(key: &str) -> PathBuf {
-    let key = if key.contains('/') { key.into() } else { key.replace('.', "/") };
-    Path::new("/proc/sys").join(key)
+fn judge_value(
+    same: &dyn Fn(&str, &str) -> bool,
+    before: Option<&str>,
+    asked: &str,
+    after: Option<&str>,
+) -> Outcome {
+    match after {
+        Some(after) if same(asked, after) => Outcome::Applied,
+        Some(after) if before.is_some_and(|before| same(before, after)) => Outcome::Ignored,
+        Some(_) => Outcome::Rounded,
+        None => Outcome::Refused { why: "it can't be read back".into() },
+    }
 }
 
-/// Whether two texts are the same value to the kernel: blanks, leading zeros and mask commas apart.
-fn same(asked: &str, read: &str) -> bool {
+/// The worst pair decides; a pair that is not there reads back as nothing.
+fn judge_pairs(target: Target, before: &Pairs, asked: &Pairs, after: &Pairs) -> Change {
+    let worst = asked.iter().map(|(name, wish)| match after.get(name) {
+        None => Outcome::Refused { why: format!("{name} is not there") },
+        is => judge_value(&same, before.get(name), wish, is),
+    });
+    let outcome = worst.max().unwrap_or(Outcome::Applied);
+    let moved = after.unlike(before);
+    let also = moved.unlike(&moved.named_in(asked));
+    Change {
+        target,
+        before: Some(before.named_in(asked).to_string()),
+        asked: asked.to_string(),
+        after: Some(after.named_in(asked).to_string()),
+        also: also.to_string(),
+        outcome,
+    }
+}
+
+/// Whether two texts are the same value: blanks and leading zeros apart.
+pub fn same(asked: &str, read: &str) -> bool {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let number = |text: &str| text.trim().parse::<i128>().ok();
+    words(asked) == words(read) || number(asked).is_some_and(|asked| number(read) == Some(asked))
+}
+
+/// Whether two masks are the same: commas and leading zeros apart.
+fn same_mask(asked: &str, read: &str) -> bool {
     let mask = |text: &str| {
         let digits: String = text.trim().trim_start_matches("0x").replace(',', "");
         let hex = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit());
         hex.then(|| digits.trim_start_matches('0').to_ascii_lowercase())
     };
-    words(asked) == words(read)
-        || mask(asked).is_some_and(|asked| mask(read).is_some_and(|read| asked == read))
+    mask(asked).is_some_and(|asked| mask(read) == Some(asked))
+}
+
+/// Whether two values of a target are the same to the kernel: of a group pair by pair in any order, of masks and CPU
+/// lists whatever their form.
+pub fn same_of(target: &Target, one: &str, other: &str) -> bool {
+    let list = |text: &str| text.trim().parse::<CpuList>().ok();
+    let is_mask = |name: &str| {
+        name.ends_with("_cpus") || name.ends_with("_rxqs") || name.ends_with("_bitmap")
+    };
+    if target.has_parts()
+        && let (Ok(one), Ok(other)) = (one.parse::<Pairs>(), other.parse::<Pairs>())
+    {
+        return one.unlike(&other).is_empty() && other.unlike(&one).is_empty();
+    }
+    same(one, other)
+        || match target {
+            Target::Irq { .. } => list(one).is_some_and(|one| list(other) == Some(one)),
+            Target::Attr { attr: name, .. } | Target::Sysctl { key: name } if is_mask(name) => {
+                same_mask(one, other)
+            }
+            _ => false,
+        }
 }
 
 /// Reads the value of a file of one or few lines.
 pub(crate) fn read_value(path: &Path) -> Result<String, HostError> {
     let text = fs::read(path).map_err(|e| HostError::from_io("read", path, e))?;
     Ok(String::from_utf8_lossy(&text).trim().to_owned())
+}
+
+/// Writes the value of an attribute in one write, as the kernel wants it; the file is neither made nor cut.
+pub(crate) fn write_value(path: &Path, value: &str) -> Result<(), HostError> {
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .open(path)
+        .map_err(|e| HostError::from_io("write", path, e))?;
+    io::Write::write_all(&mut file, value.trim().as_bytes()).map_err(|e| match e.raw_os_error() {
+        // The file is there: that something else is missing is the kernel's word about the value.
+        Some(libc::ENOENT | libc::ENODEV | libc::EINVAL) => {
+            HostError::Io { op: "write", path: path.into(), source: e }
+        }
+        _ => HostError::from_io("write", path, e),
+    })
 }
 
 /// Writes a sysctl or sysfs attribute and reads it back.
@@ -174,14 +209,11 @@ pub(crate) fn set_file(target: Target, value: &str) -> Result<Change, HostError>
         Err(error @ HostError::Missing { .. }) => return Err(error),
         other => other.ok(),
     };
-    // Attributes take one write of the whole value; opening must neither create nor truncate.
-    let written = fs::OpenOptions::new()
-        .write(true)
-        .open(&path)
-        .and_then(|mut file| io::Write::write_all(&mut file, value.trim().as_bytes()));
+    let written = write_value(&path, value);
+    let after = read_value(&path).ok();
     Ok(match written {
-        Ok(()) => Change::judge(target, before, value, read_value(&path).ok()),
-        Err(error) => Change::refused(target, before, value, error.to_string()),
+        Ok(()) => Change::judge(target, before, value, after),
+        Err(error) => Change::refused(target, before, value, (after, error.reason())),
     })
 }
 
@@ -195,18 +227,27 @@ mod tests {
 
     #[test]
     fn the_same_value_is_known_in_the_kernels_form() {
-        for (asked, read) in [
-            ("2", "00000000,00000002"),
-            ("00000003", "3"),
-            ("0", "00"),
-            ("4096 131072 6291456", "4096\t131072\t6291456"),
-            (" 1\n", "1"),
-            ("cubic", "cubic"),
+        for (name, asked, read) in [
+            ("e0/queues/rx-0/rps_cpus", "2", "00000000,00000002"),
+            ("e0/queues/rx-0/rps_cpus", "00000003", "3"),
+            ("e0/threaded", "0", "00"),
+            ("net.ipv4.tcp_rmem", "4096 131072 6291456", "4096\t131072\t6291456"),
+            ("net.core.x", " 1\n", "1"),
+            ("net.core.x", "cubic", "cubic"),
+            ("irq/1", "0,1,2", "0-2"),
+            ("irq/1", "3-3", "3"),
         ] {
-            assert!(same(asked, read), "{asked} is {read}");
+            assert!(same_of(&name.parse().unwrap(), asked, read), "{name}: {asked} is {read}");
         }
-        assert!(!same("20", "2"));
-        assert!(!same("on", "off"));
+        for (name, asked, read) in [
+            ("net.core.x", "20", "2"),
+            ("net.core.x", "on", "off"),
+            ("irq/1", "0-2", "0-1"),
+            ("irq/1", "0,1", "1"),
+            ("irq/1", "10", "1,0"),
+        ] {
+            assert!(!same_of(&name.parse().unwrap(), asked, read), "{name}: {asked} is not {read}");
+        }
     }
 
     #[test]
@@ -218,6 +259,30 @@ mod tests {
         assert_eq!(judge("1", "8000", "8064"), Outcome::Rounded);
         assert_eq!(judge("1", "8000", "1"), Outcome::Ignored);
         assert_eq!(judge("1", "1", "1"), Outcome::Applied);
+    }
+
+    #[test]
+    fn the_worst_pair_of_a_group_decides_and_what_moved_with_it_is_told() {
+        let group = Target::Group { dev: "e0".into(), group: Group::Pause };
+        let judge = |before: &str, asked: &str, after: &str| {
+            Change::judge(group.clone(), Some(before.into()), asked, Some(after.into()))
+        };
+        let half = judge("autoneg=on rx=on tx=on", "rx=off tx=off", "autoneg=on rx=on tx=off");
+        assert_eq!(half.outcome, Outcome::Ignored, "tx went off, rx was left");
+        assert_eq!(half.before.as_deref(), Some("rx=on tx=on"));
+        assert_eq!(half.after.as_deref(), Some("rx=on tx=off"));
+        let moved = judge("sg=on tso=on", "sg=off", "sg=off tso=waiting");
+        assert_eq!((moved.outcome, moved.also.as_str()), (Outcome::Applied, "tso=waiting"));
+        let gone = judge("rx=1", "frames=3", "rx=1");
+        assert!(matches!(gone.outcome, Outcome::Refused { .. }), "{gone:?}");
+    }
+
+    #[test]
+    fn the_order_of_pairs_makes_no_difference() {
+        let rings: Target = "e0/rings".parse().unwrap();
+        assert!(same_of(&rings, "rx=1 tx=2", "tx=2 rx=1"));
+        assert!(!same_of(&rings, "rx=1", "rx=1 tx=2"));
+        assert!(!same_of(&target(), "1 2", "2 1"));
     }
 
     #[test]
@@ -238,14 +303,5 @@ mod tests {
         fs::write(&path, "1").unwrap();
         let change = set_file(Target::Sysfs { path }, "2").unwrap();
         assert_eq!((change.before.as_deref(), change.outcome), (Some("1"), Outcome::Applied));
-    }
-
-    #[test]
-    fn dotted_names_are_paths() {
-        assert_eq!(sysctl_path("net.ipv4.ip_forward"), Path::new("/proc/sys/net/ipv4/ip_forward"));
-        assert_eq!(
-            sysctl_path("net/ipv4/conf/eth0.1/rp_filter"),
-            Path::new("/proc/sys/net/ipv4/conf/eth0.1/rp_filter")
-        );
     }
 }

@@ -99,6 +99,20 @@ impl HostError {
         Self::Kernel { op: op.into(), errno, extack: None }
     }
 
+    /// Why, in one line with its cause: what a reader sees who is told the object already.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Io { source, .. } => source.to_string(),
+            Self::Kernel { errno, extack: None, .. } => {
+                io::Error::from_raw_os_error(*errno).to_string()
+            }
+            Self::Kernel { errno, extack: Some(words), .. } => {
+                format!("{}: {words}", io::Error::from_raw_os_error(*errno))
+            }
+            other => other.to_string(),
+        }
+    }
+
     /// A malformed source.
     pub fn malformed(path: impl Into<PathBuf>, line: usize, why: impl Into<String>) -> Self {
         Self::Malformed { path: path.into(), line, why: why.into() }

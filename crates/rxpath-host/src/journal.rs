@@ -13,54 +13,81 @@ use serde::{Deserialize, Serialize};
 
 use crate::HostError;
 use crate::change::{Change, Outcome, Target};
-use crate::owner::boot_id;
+use crate::fault::{self, Point};
+use crate::identity::{Identity, network_namespace};
+use crate::owner::{ProcessId, boot_id};
+use crate::setter::Setter;
 
-/// Version of the form.
-const VERSION: u32 = 1;
+mod form;
+mod undo;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "step", rename_all = "kebab-case")]
-enum Line {
-    Head { v: u32, boot_id: String },
-    Begin { n: u32, target: Target, before: Option<String>, asked: String },
-    End { n: u32, after: Option<String>, outcome: Outcome },
-    Undone { n: u32 },
-}
+pub use form::parse_any;
+pub use undo::{Restored, Undo};
+
+use form::{Line, VERSION, parse};
 
 /// One change on the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its number, from 0.
     pub n: u32,
-    /// What was to be changed.
+    /// What was to be changed; of a group, all of it.
     pub target: Target,
-    /// The value before; `None` when it could not be read.
-    pub before: Option<String>,
+    /// What the target belonged to; `None` for settings of the host.
+    pub identity: Option<Identity>,
+    /// The value before.
+    pub before: String,
     /// The value asked for.
     pub asked: String,
+    /// Other settings that the change may take along, with their values before.
+    pub beside: Vec<(Target, String)>,
     /// The value read back and what that means; `None` when the writer died in between.
     pub end: Option<(Option<String>, Outcome)>,
     /// It was undone.
     pub undone: bool,
 }
 
-/// What undoing did, for each entry that was not undone yet, last change first.
-#[derive(Debug)]
-pub struct Undo {
-    /// The entry's number.
-    pub n: u32,
-    /// What was restored.
-    pub target: Target,
-    /// How the restoring went.
-    pub result: Result<Change, HostError>,
+/// Who undoes the changes by itself, and when, unless they are confirmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watch {
+    /// The process that waits.
+    pub process: ProcessId,
+    /// The process that makes the changes, which may hang when the time is up.
+    pub applier: ProcessId,
+    /// **Unit** ns of `CLOCK_BOOTTIME`, which goes on while the machine sleeps.
+    pub deadline_ns: u64,
 }
 
-/// Reads and writes the settings that a journal is about; the host, or a namespace.
-pub trait Setter {
-    /// The value now; `None` for what can't be read.
-    fn read(&mut self, target: &Target) -> Result<Option<String>, HostError>;
-    /// Writes a value and reads it back.
-    fn write(&mut self, target: &Target, value: &str) -> Result<Change, HostError>;
+/// What a journal holds, apart from the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// The boot in which it was written.
+    pub boot_id: String,
+    /// The network namespace: inode of its file.
+    pub netns: u64,
+    /// All changes, in their order.
+    pub entries: Vec<Entry>,
+    /// The last order to undo without being asked.
+    pub watch: Option<Watch>,
+    /// The changes were confirmed: nobody undoes them without being asked.
+    pub confirmed: bool,
+    /// Nothing more is to be done for it, although not everything could be restored.
+    pub forgotten: bool,
+}
+
+impl Contents {
+    /// Reads a journal without touching it; a last line that is not whole is left out.
+    ///
+    /// **Errors** `Malformed` for a journal of a newer version, or with a broken line before the last.
+    pub fn read(path: &Path) -> Result<Option<Self>, HostError> {
+        let bytes = fs::read(path).map_err(|e| HostError::from_io("read", path, e))?;
+        parse(path, &bytes[..whole_lines(&bytes)])
+    }
+
+    /// Whether anything that it changed may still be in force.
+    pub fn is_open(&self) -> bool {
+        !self.forgotten && self.entries.iter().any(|entry| !entry.undone)
+    }
 }
 
 /// An open journal.
@@ -68,14 +95,14 @@ pub trait Setter {
 pub struct Journal {
     path: PathBuf,
     file: File,
-    boot_id: String,
-    entries: Vec<Entry>,
+    length: u64,
+    contents: Contents,
 }
 
 impl Journal {
     /// Opens a journal or begins one; what is on it is read and kept.
     ///
-    /// A last line that was cut off by a crash is taken away.
+    /// A last line that was cut off by a crash is taken away: only the one who writes may open it so.
     ///
     /// **Errors** `Malformed` for a journal of a newer version, or with a broken line before the last.
     pub fn open(path: &Path) -> Result<Self, HostError> {
@@ -89,18 +116,19 @@ impl Journal {
             .map_err(io("open"))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(io("read"))?;
-        let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+        let whole = whole_lines(&bytes);
         let parsed = parse(path, &bytes[..whole])?;
         if whole < bytes.len() {
             file.set_len(whole as u64).map_err(io("shorten"))?;
         }
-        let (boot, entries) = match parsed {
-            Some((boot, entries)) => (boot, entries),
-            None => (boot_id()?, Vec::new()),
+        let contents = match parsed {
+            Some(contents) => contents,
+            None => Contents::begun()?,
         };
-        let mut journal = Self { path: path.into(), file, boot_id: boot.clone(), entries };
+        let mut journal = Self { path: path.into(), file, length: whole as u64, contents };
         if whole == 0 {
-            journal.append(&Line::Head { v: VERSION, boot_id: boot })?;
+            let (boot_id, netns) = (journal.contents.boot_id.clone(), journal.contents.netns);
+            journal.append(&Line::Head { v: VERSION, boot_id, netns })?;
             if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
                 File::open(dir).and_then(|dir| dir.sync_all()).map_err(io("sync the folder of"))?;
             }
@@ -108,73 +136,120 @@ impl Journal {
         Ok(journal)
     }
 
+    /// What is on it.
+    pub fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
     /// All changes, in their order.
     pub fn entries(&self) -> &[Entry] {
-        &self.entries
+        &self.contents.entries
     }
 
     /// Whether the machine was started anew since: sysctls and attributes then are not what it says.
     pub fn is_of_earlier_boot(&self) -> Result<bool, HostError> {
-        Ok(boot_id()? != self.boot_id)
+        Ok(boot_id()? != self.contents.boot_id)
     }
 
     /// Makes a change: old value and wish on disk first, then the write, then what came of it.
+    ///
+    /// `beside` are settings that the change may take along; they are restored with it. What has the
+    /// value already is neither written nor journaled.
+    ///
+    /// **Errors** when the old value can't be read or the journal can't be written: nothing was changed then,
+    /// except after a failed last line, when undo still knows all. A refusal of the kernel is an outcome.
     pub fn change<S: Setter>(
         &mut self,
         setter: &mut S,
         target: &Target,
         value: &str,
+        beside: &[Target],
     ) -> Result<Change, HostError> {
-        let before = setter.read(target)?;
-        let n = self.entries.last().map_or(0, |entry| entry.n + 1);
-        let asked = value.trim().to_owned();
-        self.append(&Line::Begin {
-            n,
-            target: target.clone(),
-            before: before.clone(),
-            asked: asked.clone(),
+        let asked = setter.spell_out(target, value)?;
+        let before = setter.read(target)?.ok_or_else(|| HostError::Unsupported {
+            what: format!("change {target}"),
+            needs: "a value that can be read: it could not be undone".into(),
         })?;
-        let entry = Entry { n, target: target.clone(), before, asked, end: None, undone: false };
-        self.entries.push(entry);
-        let change = setter.write(target, value)?;
-        let end = (change.after.clone(), change.outcome.clone());
-        self.append(&Line::End { n, after: end.0.clone(), outcome: end.1.clone() })?;
-        if let Some(entry) = self.entries.last_mut() {
-            entry.end = Some(end);
+        let already =
+            Change::judge(target.clone(), Some(before.clone()), &asked, Some(before.clone()));
+        if already.outcome == Outcome::Applied {
+            return Ok(already);
         }
+        fault::at(Point::BeforeBegin);
+        let n = self.begin(setter, target, (&before, &asked), beside)?;
+        fault::at(Point::AfterBegin);
+        let written = setter.write(target, value);
+        fault::at(Point::AfterWrite);
+        let after = setter.read(target).ok().flatten();
+        let change = match written {
+            Ok(()) => {
+                let mut change = Change::judge(target.clone(), Some(before), &asked, after.clone());
+                if change.outcome == Outcome::Applied
+                    && let Some(until) = setter.pending(target, &asked)
+                {
+                    change.outcome = Outcome::Pending { until };
+                }
+                change
+            }
+            Err(error) => {
+                let why = (after.clone(), error.reason());
+                Change::refused(target.clone(), Some(before), &asked, why)
+            }
+        };
+        fault::at(Point::BeforeEnd);
+        let end = Line::End { n, after: after.clone(), outcome: change.outcome.clone() };
+        self.append_at(&end, Point::TornEnd)?;
+        if let Some(entry) = self.contents.entries.last_mut() {
+            entry.end = Some((after, change.outcome.clone()));
+        }
+        fault::at(Point::AfterEnd);
         Ok(change)
     }
 
-    /// Restores the old values, last change first. Goes on after a failure and tells it.
-    ///
-    /// **Errors** `Unsupported` for a journal of an earlier boot: what it changed is gone already.
-    pub fn undo<S: Setter>(&mut self, setter: &mut S) -> Result<Vec<Undo>, HostError> {
-        if self.is_of_earlier_boot()? {
-            return Err(HostError::Unsupported {
-                what: format!("undo {}", self.path.display()),
-                needs: "the boot that it was written in; the restart has undone it".into(),
-            });
-        }
-        let mut done = Vec::new();
-        for at in
-            (0..self.entries.len()).rev().filter(|at| !self.entries[*at].undone).collect::<Vec<_>>()
-        {
-            let entry = &self.entries[at];
-            let (n, target) = (entry.n, entry.target.clone());
-            let result = match &entry.before {
-                Some(before) => setter.write(&target, before).and_then(Change::applied),
-                None => Err(HostError::Unsupported {
-                    what: format!("undo the change of {target}"),
-                    needs: "its old value, which could not be read".into(),
-                }),
-            };
-            if result.is_ok() {
-                self.append(&Line::Undone { n })?;
-                self.entries[at].undone = true;
-            }
-            done.push(Undo { n, target, result });
-        }
-        Ok(done)
+    fn begin<S: Setter>(
+        &mut self,
+        setter: &mut S,
+        target: &Target,
+        (before, asked): (&str, &str),
+        beside: &[Target],
+    ) -> Result<u32, HostError> {
+        let n = self.entries().last().map_or(0, |entry| entry.n + 1);
+        // What this device lacks can't be taken along.
+        let read = |target: &Target| Some((target.clone(), setter.read(target).ok()??));
+        let entry = Entry {
+            n,
+            target: target.clone(),
+            beside: beside.iter().filter_map(read).collect(),
+            identity: setter.identify(target)?,
+            before: before.into(),
+            asked: asked.into(),
+            end: None,
+            undone: false,
+        };
+        self.append_at(&Line::begin(&entry), Point::TornBegin)?;
+        self.contents.entries.push(entry);
+        Ok(n)
+    }
+
+    /// Orders that the changes are undone at a moment unless they are confirmed before; a later order replaces it.
+    pub fn watch(&mut self, watch: Watch) -> Result<(), HostError> {
+        self.append(&Line::Watch(watch))?;
+        self.contents.watch = Some(watch);
+        Ok(())
+    }
+
+    /// Confirms the changes: they stay until somebody asks to undo them.
+    pub fn confirm(&mut self) -> Result<(), HostError> {
+        self.append(&Line::Confirmed)?;
+        self.contents.confirmed = true;
+        Ok(())
+    }
+
+    /// Gives up what could not be restored: the journal is not open any more.
+    pub fn forget(&mut self) -> Result<(), HostError> {
+        self.append(&Line::Forgotten)?;
+        self.contents.forgotten = true;
+        Ok(())
     }
 
     /// Takes the journal away, once nothing on it is in force any more.
@@ -186,55 +261,47 @@ impl Journal {
         let mut text = serde_json::to_string(line)
             .map_err(|e| HostError::malformed(&self.path, 0, format!("no JSON: {e}")))?;
         text.push('\n');
-        self.file
-            .write_all(text.as_bytes())
-            .and_then(|()| self.file.sync_data())
-            .map_err(|e| HostError::from_io("write", &self.path, e))
+        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
+        match written {
+            Ok(()) => {
+                self.length += text.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                // Half a line must not stand before the next one. Should this fail too, the half line stays the
+                // last one: nothing is appended any more, because every caller stops at this error.
+                let _ = self.file.set_len(self.length);
+                Err(HostError::from_io("write", &self.path, error))
+            }
+        }
+    }
+
+    fn append_at(&mut self, line: &Line, point: Point) -> Result<(), HostError> {
+        if fault::torn(point) {
+            let text = serde_json::to_string(line).unwrap_or_default();
+            let _ = self.file.write_all(&text.as_bytes()[..text.len() / 2]);
+            fault::end();
+        }
+        self.append(line)
     }
 }
 
-type Parsed = Option<(String, Vec<Entry>)>;
+impl Contents {
+    /// A journal on which nothing stands yet: its writer died before the first whole line, and changed nothing.
+    pub fn begun() -> Result<Self, HostError> {
+        Ok(Self {
+            boot_id: boot_id()?,
+            netns: network_namespace()?,
+            entries: Vec::new(),
+            watch: None,
+            confirmed: false,
+            forgotten: false,
+        })
+    }
+}
 
-/// Reads whole lines; `None` for an empty journal.
-fn parse(path: &Path, bytes: &[u8]) -> Result<Parsed, HostError> {
-    let text = String::from_utf8_lossy(bytes);
-    let bad = |line: usize, why: String| HostError::malformed(path, line, why);
-    let mut lines = text.lines().enumerate();
-    let Some((_, first)) = lines.next() else { return Ok(None) };
-    let head: serde_json::Value =
-        serde_json::from_str(first).map_err(|e| bad(1, format!("not a journal: {e}")))?;
-    match head.get("v").and_then(serde_json::Value::as_u64) {
-        Some(v) if v > u64::from(VERSION) => {
-            let why = format!("written by a newer rxpath (form {v}, this one knows {VERSION})");
-            return Err(bad(1, why));
-        }
-        Some(_) => {}
-        None => return Err(bad(1, "not a journal: no version".into())),
-    }
-    let Ok(Line::Head { boot_id, .. }) = serde_json::from_value(head) else {
-        return Err(bad(1, "not a journal: no head".into()));
-    };
-    let mut entries: Vec<Entry> = Vec::new();
-    for (at, line) in lines {
-        let line: Line = serde_json::from_str(line).map_err(|e| bad(at + 1, e.to_string()))?;
-        let number = match &line {
-            Line::Head { .. } => return Err(bad(at + 1, "a second head".into())),
-            Line::Begin { n, .. } | Line::End { n, .. } | Line::Undone { n } => *n,
-        };
-        if let Line::Begin { n, target, before, asked } = line {
-            entries.push(Entry { n, target, before, asked, end: None, undone: false });
-            continue;
-        }
-        let entry = entries
-            .iter_mut()
-            .rfind(|entry| entry.n == number)
-            .ok_or_else(|| bad(at + 1, format!("change {number} was never begun")))?;
-        match line {
-            Line::End { after, outcome, .. } => entry.end = Some((after, outcome)),
-            _ => entry.undone = true,
-        }
-    }
-    Ok(Some((boot_id, entries)))
+fn whole_lines(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::HostError;
@@ -46,6 +46,11 @@ impl LabLock {
 
     /// As [`LabLock::take`], with another file.
     pub fn take_at(path: &Path, patience: Duration) -> Result<Self, HostError> {
+        Self::take_for("lab", path, patience)
+    }
+
+    /// As [`LabLock::take`], for something else that only one process may do at a time.
+    pub fn take_for(what: &str, path: &Path, patience: Duration) -> Result<Self, HostError> {
         let io = |op| move |e| HostError::from_io(op, path, e);
         // The file is never removed: a lock on a name that others can replace is none.
         let file = open(path).map_err(io("open"))?;
@@ -57,7 +62,7 @@ impl LabLock {
                     let left = deadline.saturating_duration_since(Instant::now());
                     std::thread::sleep(LOOK_AGAIN.min(left));
                 }
-                Err(TryLockError::WouldBlock) => return Err(busy(path, &file)),
+                Err(TryLockError::WouldBlock) => return Err(busy(what, path, &file)),
                 Err(TryLockError::Error(e)) => return Err(io("lock")(e)),
             }
         }
@@ -95,14 +100,13 @@ fn open(path: &Path) -> std::io::Result<File> {
     }
 }
 
-fn busy(path: &Path, mut file: &File) -> HostError {
+fn busy(what: &str, path: &Path, mut file: &File) -> HostError {
     let mut text = String::new();
     let _ = file.read_to_string(&mut text);
-    let what = PathBuf::from(path);
     HostError::Kernel {
-        op: format!("take the lab lock {}", what.display()),
+        op: format!("take the {what} lock {}", path.display()),
         errno: libc::EBUSY,
-        extack: Some(format!("one lab at a time; {} has it", holder(&text))),
+        extack: Some(format!("one {what} at a time; {} has it", holder(&text))),
     }
 }
 

@@ -9,6 +9,8 @@ pub mod ethtool;
 pub(crate) mod genl;
 pub mod ioctl;
 pub mod link;
+pub mod link_settings;
+pub mod napi;
 pub mod neigh;
 pub mod netdev;
 pub mod netfilter;

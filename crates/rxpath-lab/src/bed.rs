@@ -29,7 +29,7 @@ pub type Started = Box<dyn DerefMut<Target = Child> + Send>;
 pub struct Change {
     /// The side.
     pub side: Side,
-    /// Its name: `net.ipv4.conf.all.rp_filter`, `veth rx-gro`.
+    /// Its name: `net.ipv4.conf.all.rp_filter`, `veth/features/rx-gro`.
     pub setting: String,
     /// Value before.
     pub old: String,

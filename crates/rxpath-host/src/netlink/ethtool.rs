@@ -11,6 +11,7 @@ pub(crate) mod command;
 mod eee;
 mod features;
 mod fec;
+pub mod group;
 #[cfg(test)]
 mod header_test;
 mod link_modes;
@@ -33,7 +34,7 @@ pub use pause::{Pause, parse_pause};
 pub use private_flags::{PrivateFlags, parse_private_flags};
 pub use rings::{DataSplit, Rings, parse_rings};
 pub use rss::{Rss, parse_rss, parse_rss_contexts};
-pub(crate) use rss::{function, key_fact, transformation};
+pub(crate) use rss::{function, function_bit, key_fact, transformation};
 pub use standard_stats::{StandardStats, parse_standard_stats};
 pub use timestamping::{Timestamping, parse_timestamping};
 

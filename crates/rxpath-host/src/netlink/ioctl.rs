@@ -9,6 +9,7 @@ mod per_queue;
 mod rss;
 mod rules;
 mod stamps;
+pub mod steering;
 
 pub use flow_hash::{FlowHash, FlowKind, HashFields, flow_hash, parse_flow_hash};
 pub use per_queue::{parse_per_queue, queue_coalesce};

@@ -9,18 +9,18 @@ use super::socket::{CREATE, Netlink, Reply};
 use super::wire::{Attrs, Body, word32, word64};
 use crate::HostError;
 
-const RTM_NEWLINK: u16 = 16;
+pub(super) const RTM_NEWLINK: u16 = 16;
 const RTM_DELLINK: u16 = 17;
-const RTM_GETLINK: u16 = 18;
-const IFINFOMSG: usize = 16;
+pub(super) const RTM_GETLINK: u16 = 18;
+pub(super) const IFINFOMSG: usize = 16;
 
 // linux/if_link.h
 const IFLA_ADDRESS: u16 = 1;
-const IFLA_IFNAME: u16 = 3;
-const IFLA_MTU: u16 = 4;
+pub(super) const IFLA_IFNAME: u16 = 3;
+pub(super) const IFLA_MTU: u16 = 4;
 const IFLA_LINK: u16 = 5;
 const IFLA_QDISC: u16 = 6;
-const IFLA_TXQLEN: u16 = 13;
+pub(super) const IFLA_TXQLEN: u16 = 13;
 const IFLA_MASTER: u16 = 10;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_STATS64: u16 = 23;
@@ -29,15 +29,15 @@ const IFLA_PROMISCUITY: u16 = 30;
 const IFLA_NUM_TX_QUEUES: u16 = 31;
 const IFLA_NUM_RX_QUEUES: u16 = 32;
 const IFLA_CARRIER: u16 = 33;
-const IFLA_GSO_MAX_SEGS: u16 = 40;
-const IFLA_GSO_MAX_SIZE: u16 = 41;
+pub(super) const IFLA_GSO_MAX_SEGS: u16 = 40;
+pub(super) const IFLA_GSO_MAX_SIZE: u16 = 41;
 const IFLA_XDP: u16 = 43;
-const IFLA_MIN_MTU: u16 = 50;
-const IFLA_MAX_MTU: u16 = 51;
-const IFLA_GRO_MAX_SIZE: u16 = 58;
+pub(super) const IFLA_MIN_MTU: u16 = 50;
+pub(super) const IFLA_MAX_MTU: u16 = 51;
+pub(super) const IFLA_GRO_MAX_SIZE: u16 = 58;
 const IFLA_ALLMULTI: u16 = 61;
-const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
-const IFLA_GRO_IPV4_MAX_SIZE: u16 = 64;
+pub(super) const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
+pub(super) const IFLA_GRO_IPV4_MAX_SIZE: u16 = 64;
 const IFLA_XDP_ATTACHED: u16 = 2;
 const IFLA_XDP_PROG_ID: u16 = 4;
 const IFLA_XDP_DRV_PROG_ID: u16 = 5;
@@ -236,11 +236,11 @@ pub struct VethSpec<'a> {
     pub mtu: Option<u32>,
 }
 
-fn header(index: u32, flags: u32, change: u32) -> Vec<u8> {
+pub(super) fn header(index: u32, flags: u32, change: u32) -> Vec<u8> {
     [0, index, flags, change].iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-fn checked(name: &str) -> Result<&str, HostError> {
+pub(super) fn checked(name: &str) -> Result<&str, HostError> {
     // dev_valid_name, net/core/dev.c
     let bad = name.is_empty()
         || name.len() > NAME_MAX

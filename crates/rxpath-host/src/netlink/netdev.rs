@@ -17,7 +17,7 @@ use super::socket::{Netlink, Reply};
 use super::wire::{Attrs, Body};
 use crate::HostError;
 
-const NETDEV: Family = Family { name: "netdev", needs: "Linux 6.3" };
+pub(super) const NETDEV: Family = Family { name: "netdev", needs: "Linux 6.3" };
 
 /// The questions; there is no order among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

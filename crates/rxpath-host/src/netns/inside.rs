@@ -2,17 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::Path;
 use std::process::Command;
 
 use super::{Namespace, NsChild};
-use crate::change::{Change, Target, read_value, set_file};
-use crate::journal::Setter;
+use crate::change::{Change, set_file};
 use crate::netlink::ethtool::feature_names;
 use crate::netlink::route::Via;
 use crate::netlink::{Netlink, QdiscSpec, UdpSocket, VethSpec, ioctl};
 use crate::owner::Owner;
-use crate::{HostError, Root};
+use crate::{Group, HostError, Root, Target};
 
 /// The namespace as its thread sees it; handed to the closures of [`super::NsThread::run`].
 #[derive(Debug)]
@@ -127,8 +125,7 @@ impl Inside {
         attr: &str,
         value: &str,
     ) -> Result<Change, HostError> {
-        let path = Path::new("/sys/class/net").join(dev).join(attr);
-        set_file(Target::Sysfs { path }, value)
+        set_file(Target::Attr { dev: dev.into(), attr: attr.into() }, value)
     }
 
     /// Sets `/sys/class/net/DEV/queues/ATTR` (`rx-0/rps_cpus`, `tx-0/xps_cpus`).
@@ -172,13 +169,14 @@ impl Inside {
         };
         let after = generic.features(dev)?;
         let change = |(name, on): (&str, bool)| {
-            let target = Target::Feature { dev: dev.into(), name: name.into() };
-            let was = before.get(name).map(|feature| word(feature.active));
-            if let Some(why) = &refusal {
-                return Change::refused(target, was, &word(on), why.clone());
+            let target = Target::Group { dev: dev.into(), group: Group::Features };
+            let pair = |on: bool| format!("{name}={}", if on { "on" } else { "off" });
+            let was = before.get(name).map(|feature| pair(feature.active));
+            let is = after.get(name).map(|feature| pair(feature.active));
+            match &refusal {
+                Some(why) => Change::refused(target, was, &pair(on), (is, why.clone())),
+                None => Change::judge(target, was, &pair(on), is),
             }
-            let is = after.get(name).map(|feature| word(feature.active));
-            Change::judge(target, was, &word(on), is)
         };
         Ok(all.into_iter().map(change).collect())
     }
@@ -203,31 +201,6 @@ impl Inside {
     pub fn spawn(&mut self, command: Command) -> Result<NsChild, HostError> {
         NsChild::spawn(command, &self.owner)
     }
-}
-
-impl Setter for Inside {
-    fn read(&mut self, target: &Target) -> Result<Option<String>, HostError> {
-        if let Target::Feature { dev, name } = target {
-            let feature = self.generic()?.features(dev)?.get(name).copied();
-            return Ok(feature.map(|feature| word(feature.active)));
-        }
-        match target.path().map(|path| read_value(&path)) {
-            Some(Ok(value)) => Ok(Some(value)),
-            Some(Err(error @ HostError::Missing { .. })) => Err(error),
-            _ => Ok(None),
-        }
-    }
-
-    fn write(&mut self, target: &Target, value: &str) -> Result<Change, HostError> {
-        let Target::Feature { dev, name } = target else { return set_file(target.clone(), value) };
-        let changes = self.set_features(dev, &[(name, value.trim() == "on")])?;
-        let change = changes.into_iter().find(|change| change.target == *target);
-        change.ok_or_else(|| HostError::kernel(format!("set {target}"), libc::ENOENT))
-    }
-}
-
-fn word(on: bool) -> String {
-    if on { "on" } else { "off" }.into()
 }
 
 fn similar(features: &crate::netlink::ethtool::Features, asked: &str) -> String {

@@ -221,9 +221,18 @@ fn queueing(tx: &Namespace, lab: &Lab, changes: &mut Vec<Change>) -> Result<(), 
 fn note(side: Side, change: rxpath_host::Change, changes: &mut Vec<Change>) {
     let unread = || "not readable".to_owned();
     let (old, new) = (change.before.unwrap_or_else(unread), change.after.unwrap_or_else(unread));
-    if old != new {
-        changes.push(Change { side, setting: change.target.to_string(), old, new });
+    if old == new {
+        return;
     }
+    let setting = change.target.to_string();
+    let parts = (old.split_once('='), new.split_once('='));
+    changes.push(match parts {
+        // One value of a group: `veth/features/rx-gro`, from `on` to `off`.
+        (Some((name, old)), Some((_, new))) if change.target.has_parts() => {
+            Change { side, setting: format!("{setting}/{name}"), old: old.into(), new: new.into() }
+        }
+        _ => Change { side, setting, old, new },
+    });
 }
 
 fn put(

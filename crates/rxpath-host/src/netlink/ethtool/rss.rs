@@ -111,6 +111,11 @@ pub(crate) fn function(bits: u32) -> Option<String> {
     named(&FUNCTIONS, bits)
 }
 
+/// The bit of a hash function.
+pub(crate) fn function_bit(name: &str) -> Option<u8> {
+    FUNCTIONS.iter().position(|known| *known == name).map(|at| 1 << at)
+}
+
 /// The name of the input transformation whose bit is set.
 pub(crate) fn transformation(bits: u32) -> Option<String> {
     if bits == NO_CHANGE { None } else { named(&TRANSFORMATIONS, bits) }

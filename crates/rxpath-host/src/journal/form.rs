@@ -1,0 +1,121 @@
+//! The journal's lines, and how they are read back.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Contents, Entry, Watch};
+use crate::HostError;
+use crate::change::{Outcome, Target};
+use crate::identity::Identity;
+
+/// Version of the form.
+pub(super) const VERSION: u32 = 1;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "step", rename_all = "kebab-case")]
+pub(super) enum Line {
+    Head {
+        v: u32,
+        boot_id: String,
+        netns: u64,
+    },
+    Begin {
+        n: u32,
+        target: Target,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        identity: Option<Identity>,
+        before: String,
+        asked: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        beside: Vec<(Target, String)>,
+    },
+    End {
+        n: u32,
+        after: Option<String>,
+        #[serde(flatten)]
+        outcome: Outcome,
+    },
+    Undone {
+        n: u32,
+    },
+    Watch(Watch),
+    Confirmed,
+    Forgotten,
+}
+
+impl Line {
+    pub(super) fn begin(entry: &Entry) -> Self {
+        Self::Begin {
+            n: entry.n,
+            target: entry.target.clone(),
+            identity: entry.identity.clone(),
+            before: entry.before.clone(),
+            asked: entry.asked.clone(),
+            beside: entry.beside.clone(),
+        }
+    }
+}
+
+/// Reads whole lines; `None` for an empty journal.
+pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Option<Contents>, HostError> {
+    let text = String::from_utf8_lossy(bytes);
+    let bad = |line: usize, why: String| HostError::malformed(path, line, why);
+    let mut lines = text.lines().enumerate();
+    let Some((_, first)) = lines.next() else { return Ok(None) };
+    let head: serde_json::Value =
+        serde_json::from_str(first).map_err(|e| bad(1, format!("not a journal: {e}")))?;
+    match head.get("v").and_then(serde_json::Value::as_u64) {
+        Some(v) if v > u64::from(VERSION) => {
+            let why = format!("written by a newer rxpath (form {v}, this one knows {VERSION})");
+            return Err(bad(1, why));
+        }
+        Some(_) => {}
+        None => return Err(bad(1, "not a journal: no version".into())),
+    }
+    let Ok(Line::Head { boot_id, netns, .. }) = serde_json::from_value(head) else {
+        return Err(bad(1, "not a journal: no head".into()));
+    };
+    let mut contents = Contents {
+        boot_id,
+        netns,
+        entries: Vec::new(),
+        watch: None,
+        confirmed: false,
+        forgotten: false,
+    };
+    for (at, line) in lines {
+        let line: Line = serde_json::from_str(line).map_err(|e| bad(at + 1, e.to_string()))?;
+        contents.take(line).map_err(|why| bad(at + 1, why))?;
+    }
+    Ok(Some(contents))
+}
+
+impl Contents {
+    fn take(&mut self, line: Line) -> Result<(), String> {
+        match line {
+            Line::Head { .. } => return Err("a second head".into()),
+            Line::Watch(watch) => self.watch = Some(watch),
+            Line::Confirmed => self.confirmed = true,
+            Line::Forgotten => self.forgotten = true,
+            Line::Begin { n, target, identity, before, asked, beside } => {
+                let (end, undone) = (None, false);
+                let entry = Entry { n, target, identity, before, asked, beside, end, undone };
+                self.entries.push(entry);
+            }
+            Line::End { n, after, outcome } => self.begun_entry(n)?.end = Some((after, outcome)),
+            Line::Undone { n } => self.begun_entry(n)?.undone = true,
+        }
+        Ok(())
+    }
+
+    fn begun_entry(&mut self, n: u32) -> Result<&mut Entry, String> {
+        let entry = self.entries.iter_mut().rfind(|entry| entry.n == n);
+        entry.ok_or_else(|| format!("change {n} was never begun"))
+    }
+}
+
+/// Reads a journal's bytes; for tests of any bytes.
+pub fn parse_any(bytes: &[u8]) -> Result<Option<Contents>, HostError> {
+    parse(Path::new("journal"), bytes)
+}

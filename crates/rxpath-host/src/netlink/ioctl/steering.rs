@@ -1,0 +1,165 @@
+//! Setting which queue a packet goes to, as only the ioctl does it on every kernel: table, key, function, hashed
+//! fields; and interrupt moderation of one queue, which netlink does not have.
+//!
+//! ethtool netlink reads RSS since 6.3 and sets it since 6.17; the ioctl does both on all kernels.
+
+use super::flow_hash::RXNFC;
+use super::rss::HEAD;
+use super::{FlowKind, HashFields, call};
+use crate::HostError;
+use crate::netlink::wire::word32;
+
+// linux/ethtool.h
+const ETHTOOL_GCOALESCE: u32 = 0x0e;
+const ETHTOOL_SCOALESCE: u32 = 0x0f;
+const ETHTOOL_SRXFH: u32 = 0x2a;
+const ETHTOOL_GRXRINGS: u32 = 0x2d;
+const ETHTOOL_SRSSH: u32 = 0x47;
+const ETHTOOL_PERQUEUE: u32 = 0x4b;
+/// Of `indir_size`: leave the table as it is.
+const NO_CHANGE: u32 = 0xffff_ffff;
+/// `struct ethtool_rxfh` up to its table.
+const RXFH: usize = HEAD * 4;
+/// `struct ethtool_coalesce`: 23 words.
+const COALESCE_WORDS: usize = 23;
+/// `struct ethtool_per_queue_op` up to its data: two words and a mask of 4096 queues.
+const PER_QUEUE: usize = 8 + 512;
+/// What to change of a device's RSS; `None` leaves a part as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpreadWish {
+    /// The table.
+    pub table: Option<Table>,
+    /// The key.
+    pub key: Option<Vec<u8>>,
+    /// The function's bit.
+    pub function: Option<u8>,
+}
+
+/// A table to set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Table {
+    /// The driver's own choice: entry `i` to queue `i` modulo the number of queues.
+    Default,
+    /// These queues.
+    Entries(Vec<u32>),
+}
+
+fn put(buffer: &mut [u8], word: usize, value: u32) {
+    buffer[word * 4..word * 4 + 4].copy_from_slice(&value.to_ne_bytes());
+}
+
+/// Asks for parts of a device's main RSS context.
+///
+/// **Source** net/ethtool/ioctl.c `ethtool_set_rxfh`.
+pub fn set_spread(dev: &str, wish: &SpreadWish) -> Result<(), HostError> {
+    let entries = match &wish.table {
+        None => NO_CHANGE,
+        Some(Table::Default) => 0,
+        Some(Table::Entries(entries)) => entries.len() as u32,
+    };
+    let mut buffer = vec![0; RXFH];
+    put(&mut buffer, 0, ETHTOOL_SRSSH);
+    put(&mut buffer, 2, entries);
+    put(&mut buffer, 3, wish.key.as_ref().map_or(0, Vec::len) as u32);
+    buffer[16] = wish.function.unwrap_or(0);
+    if let Some(Table::Entries(entries)) = &wish.table {
+        buffer.extend(entries.iter().flat_map(|entry| entry.to_ne_bytes()));
+    }
+    buffer.extend(wish.key.iter().flatten());
+    call("set the RSS table of", dev, &mut buffer)
+}
+
+/// How many queues RSS can spread to.
+///
+/// **Source** net/ethtool/ioctl.c `ethtool_get_rxrings`, `ETHTOOL_GRXRINGS`.
+pub fn receive_queues(dev: &str) -> Result<u32, HostError> {
+    let mut buffer = [0; RXNFC];
+    put(&mut buffer, 0, ETHTOOL_GRXRINGS);
+    call("read the number of receive queues of", dev, &mut buffer)?;
+    Ok(word32(&buffer, 2).unwrap_or_default())
+}
+
+/// Asks for the fields that a device hashes for a kind of packet.
+pub fn set_hash_fields(dev: &str, kind: FlowKind, fields: HashFields) -> Result<(), HostError> {
+    let mut buffer = [0; RXNFC];
+    put(&mut buffer, 0, ETHTOOL_SRXFH);
+    put(&mut buffer, 1, kind.number());
+    buffer[8..16].copy_from_slice(&fields.0.to_ne_bytes());
+    call("set the hashed fields of", dev, &mut buffer)
+}
+
+/// `struct ethtool_coalesce` of one queue, without its command: 22 numbers in the order of the header.
+pub type Moderation = [u32; COALESCE_WORDS - 1];
+
+fn per_queue(command: u32, queue: u32) -> Result<Vec<u8>, HostError> {
+    if queue >= 4096 {
+        return Err(HostError::malformed("queue", 0, format!("{queue}: 0 to 4095 expected")));
+    }
+    let mut buffer = vec![0; PER_QUEUE + COALESCE_WORDS * 4];
+    put(&mut buffer, 0, ETHTOOL_PERQUEUE);
+    put(&mut buffer, 1, command);
+    put(&mut buffer, 2 + queue as usize / 32, 1 << (queue % 32));
+    put(&mut buffer, PER_QUEUE / 4, command);
+    Ok(buffer)
+}
+
+/// Interrupt moderation of one queue.
+///
+/// **Source** net/ethtool/ioctl.c `ethtool_get_per_queue_coalesce`.
+pub fn queue_moderation(dev: &str, queue: u32) -> Result<Moderation, HostError> {
+    let mut buffer = per_queue(ETHTOOL_GCOALESCE, queue)?;
+    call(&format!("read the coalescing of queue {queue} of"), dev, &mut buffer)?;
+    let mut values = [0; COALESCE_WORDS - 1];
+    for (at, value) in values.iter_mut().enumerate() {
+        *value = word32(&buffer, PER_QUEUE / 4 + 1 + at).unwrap_or_default();
+    }
+    Ok(values)
+}
+
+/// Asks for the interrupt moderation of one queue.
+///
+/// **Source** net/ethtool/ioctl.c `ethtool_set_per_queue_coalesce`.
+pub fn set_queue_moderation(dev: &str, queue: u32, values: &Moderation) -> Result<(), HostError> {
+    let mut buffer = per_queue(ETHTOOL_SCOALESCE, queue)?;
+    for (at, value) in values.iter().enumerate() {
+        put(&mut buffer, PER_QUEUE / 4 + 1 + at, *value);
+    }
+    call(&format!("set the coalescing of queue {queue} of"), dev, &mut buffer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_for_one_queue_names_it_alone() {
+        let buffer = per_queue(ETHTOOL_GCOALESCE, 33).unwrap();
+        assert_eq!(word32(&buffer, 0), Some(ETHTOOL_PERQUEUE));
+        assert_eq!((word32(&buffer, 2), word32(&buffer, 3)), (Some(0), Some(2)));
+        assert_eq!(buffer.len(), 520 + 92);
+        assert!(per_queue(ETHTOOL_GCOALESCE, 4096).is_err());
+    }
+
+    #[test]
+    fn numbers_are_those_of_the_installed_header() {
+        let header = std::fs::read_to_string("/usr/include/linux/ethtool.h").unwrap();
+        for (name, number) in [
+            ("GCOALESCE", ETHTOOL_GCOALESCE),
+            ("SCOALESCE", ETHTOOL_SCOALESCE),
+            ("SRXFH", ETHTOOL_SRXFH),
+            ("GRXRINGS", ETHTOOL_GRXRINGS),
+            ("SRSSH", ETHTOOL_SRSSH),
+            ("PERQUEUE", ETHTOOL_PERQUEUE),
+        ] {
+            let line = header
+                .lines()
+                .find(|line| line.split_whitespace().nth(1) == Some(&format!("ETHTOOL_{name}")));
+            let text = line.unwrap().split_whitespace().nth(2).unwrap();
+            assert_eq!(
+                u32::from_str_radix(text.trim_start_matches("0x"), 16),
+                Ok(number),
+                "{name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Reads and writes each kind of setting, as text that a person can check.
+//!
+//! The question it answers: *what is this setting now, and what does the kernel say when it is to be another?* Every
+//! value has one form for reading and writing, so that what was read restores it. It must not decide what to write.
+
+use std::fs;
+
+use crate::change::{read_value, write_value};
+use crate::identity::Identity;
+use crate::netlink::ethtool::group::wanted_word;
+use crate::netlink::{Netlink, ioctl};
+use crate::pairs::Pairs;
+use crate::{Group, HostError, Target};
+
+pub mod spread;
+
+use spread::{flow_hash, restore_spread, set_flow_hash, set_spread, spread_pairs};
+
+/// Reads and writes settings; the host, or a stand-in for it in tests.
+pub trait Setter {
+    /// What the target belongs to now, so that another thing of the same name is not taken for it.
+    fn identify(&mut self, target: &Target) -> Result<Option<Identity>, HostError>;
+
+    /// The target under the name that it has now; `None` when what it belonged to is gone.
+    fn locate(&mut self, target: &Target, was: &Identity) -> Result<Option<Target>, HostError>;
+
+    /// The value now; `None` for what can't be read.
+    fn read(&mut self, target: &Target) -> Result<Option<String>, HostError>;
+
+    /// Asks for a value. What came of it is seen by reading.
+    fn write(&mut self, target: &Target, value: &str) -> Result<(), HostError>;
+
+    /// Writes back a value that [`Setter::read`] gave, leaving alone what has it already.
+    fn restore(&mut self, target: &Target, value: &str) -> Result<(), HostError> {
+        self.write(target, value)
+    }
+
+    /// The value as it will read back, for wishes with words in them (`indir=equal:4`).
+    fn spell_out(&mut self, _target: &Target, value: &str) -> Result<String, HostError> {
+        Ok(value.trim().to_owned())
+    }
+
+    /// When a value that was accepted takes effect, where that is later.
+    fn pending(&mut self, _target: &Target, _value: &str) -> Option<String> {
+        None
+    }
+
+    /// Largest values that the device names, for a group.
+    fn limits(&mut self, _target: &Target) -> Pairs {
+        Pairs::default()
+    }
+}
+
+/// The running host, as the thread that made this sees it: its network namespace, its `/sys`.
+#[derive(Debug, Default)]
+pub struct HostSetter {
+    route: Option<Netlink>,
+    generic: Option<Netlink>,
+}
+
+impl HostSetter {
+    fn route(&mut self) -> Result<&mut Netlink, HostError> {
+        match &mut self.route {
+            Some(open) => Ok(open),
+            empty => Ok(empty.insert(Netlink::route()?)),
+        }
+    }
+
+    fn generic(&mut self) -> Result<&mut Netlink, HostError> {
+        match &mut self.generic {
+            Some(open) => Ok(open),
+            empty => Ok(empty.insert(Netlink::generic()?)),
+        }
+    }
+
+    fn pairs(&mut self, dev: &str, group: Group) -> Result<Pairs, HostError> {
+        match group {
+            Group::Link => self.route()?.link_settings(dev),
+            Group::Rss => spread_pairs(dev),
+            Group::FlowHash => flow_hash(dev),
+            _ => self.generic()?.group(dev, group),
+        }
+    }
+
+    fn set_pairs(&mut self, dev: &str, group: Group, asked: &Pairs) -> Result<(), HostError> {
+        match group {
+            Group::Link => self.route()?.set_link_settings(dev, asked),
+            Group::Rss => set_spread(dev, asked),
+            Group::FlowHash => set_flow_hash(dev, asked),
+            _ => self.generic()?.set_group(dev, group, asked),
+        }
+    }
+
+    fn napi_id(&mut self, dev: &str, queue: u32) -> Result<u32, HostError> {
+        let index = self.route()?.index(dev)?;
+        self.generic()?.napi_of_queue(index, queue)
+    }
+}
+
+fn parsed(target: &Target, text: &str) -> Result<Pairs, HostError> {
+    text.parse().map_err(|e| HostError::malformed(target.to_string(), 0, format!("{e}")))
+}
+
+impl Setter for HostSetter {
+    fn identify(&mut self, target: &Target) -> Result<Option<Identity>, HostError> {
+        if let Target::Irq { irq } = target {
+            return Ok(Some(Identity::Irq { users: irq_users(*irq) }));
+        }
+        match target.device() {
+            Some(dev) => Ok(Some(Identity::Device { index: self.route()?.index(dev)? })),
+            None => Ok(None),
+        }
+    }
+
+    fn locate(&mut self, target: &Target, was: &Identity) -> Result<Option<Target>, HostError> {
+        match (target, was) {
+            (Target::Irq { irq }, Identity::Irq { users }) => {
+                Ok((irq_users(*irq) == *users).then(|| target.clone()))
+            }
+            (_, Identity::Device { index }) => {
+                let links = self.route()?.links()?;
+                let link = links.into_iter().find(|link| link.index == *index);
+                Ok(link.map(|link| target.clone().on_device(&link.name)))
+            }
+            _ => Ok(Some(target.clone())),
+        }
+    }
+
+    fn read(&mut self, target: &Target) -> Result<Option<String>, HostError> {
+        if let Some(path) = target.path() {
+            return match read_value(&path) {
+                Ok(value) => Ok(Some(value)),
+                // Write-only attributes exist.
+                Err(HostError::Denied { .. } | HostError::Unsupported { .. }) => Ok(None),
+                Err(error) => Err(error),
+            };
+        }
+        let pairs = match target {
+            Target::Group { dev, group } => self.pairs(dev, *group)?,
+            Target::QueueCoalesce { dev, queue } => spread::moderation_pairs(dev, *queue)?,
+            Target::Napi { dev, queue } => {
+                let id = self.napi_id(dev, *queue)?;
+                self.generic()?.napi(id)?
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(pairs.to_string()))
+    }
+
+    fn write(&mut self, target: &Target, value: &str) -> Result<(), HostError> {
+        if let Some(path) = target.path() {
+            return write_value(&path, value);
+        }
+        let asked = parsed(target, value)?;
+        match target {
+            Target::Group { dev, group } => self.set_pairs(dev, *group, &asked),
+            Target::QueueCoalesce { dev, queue } => spread::set_moderation(dev, *queue, &asked),
+            Target::Napi { dev, queue } => {
+                let id = self.napi_id(dev, *queue)?;
+                self.generic()?.set_napi(id, &asked)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn restore(&mut self, target: &Target, value: &str) -> Result<(), HostError> {
+        if !target.has_parts() {
+            return self.write(target, value);
+        }
+        let (was, now) = (parsed(target, value)?, self.read(target)?.unwrap_or_default());
+        let differing = was.unlike(&parsed(target, &now)?);
+        if differing.is_empty() {
+            return Ok(());
+        }
+        match target {
+            Target::Group { dev, group: Group::Rss } => restore_spread(dev, &differing),
+            Target::Group { group: Group::Features, .. } => {
+                let mut wanted = Pairs::default();
+                // All of them: a bit that waits for another one is only right once that one is.
+                for (name, word) in was.iter() {
+                    wanted.push(name, wanted_word(word));
+                }
+                self.write(target, &wanted.to_string())
+            }
+            _ => self.write(target, &differing.to_string()),
+        }
+    }
+
+    fn spell_out(&mut self, target: &Target, value: &str) -> Result<String, HostError> {
+        match target {
+            Target::Group { dev, group: Group::Rss } => {
+                spread::spell_out(dev, &parsed(target, value)?).map(|pairs| pairs.to_string())
+            }
+            _ => Ok(value.trim().to_owned()),
+        }
+    }
+
+    fn pending(&mut self, target: &Target, value: &str) -> Option<String> {
+        let Target::Irq { irq } = target else { return None };
+        let effective =
+            fs::read_to_string(format!("/proc/irq/{irq}/effective_affinity_list")).ok()?;
+        let (effective, asked) = (
+            effective.trim().parse::<rxpath_core::CpuList>().ok()?,
+            value.trim().parse::<rxpath_core::CpuList>().ok()?,
+        );
+        let outside = effective.0.iter().any(|cpu| !asked.0.contains(cpu));
+        outside.then(|| format!("the next interrupt (CPU {effective} still takes it)"))
+    }
+
+    fn limits(&mut self, target: &Target) -> Pairs {
+        let Target::Group { dev, group } = target else { return Pairs::default() };
+        if *group == Group::Link {
+            let mut pairs = Pairs::default();
+            let limits = self.route().and_then(|route| route.mtu_limits(dev)).ok().flatten();
+            if let Some((_, max)) = limits {
+                pairs.push("mtu", max);
+            }
+            return pairs;
+        }
+        self.generic().and_then(|generic| generic.group_limits(dev, *group)).unwrap_or_default()
+    }
+}
+
+/// Who uses an interrupt: the names of its handlers, which a number that was given away again does not share.
+///
+/// **Source** kernel/irq/irqdesc.c `actions_show` (4.10).
+fn irq_users(irq: u32) -> String {
+    fs::read_to_string(format!("/sys/kernel/irq/{irq}/actions")).unwrap_or_default().trim().into()
+}
+
+/// Queues that RSS can spread to, for wishes like `equal:4`.
+pub fn receive_queues(dev: &str) -> Result<u32, HostError> {
+    ioctl::steering::receive_queues(dev)
+}

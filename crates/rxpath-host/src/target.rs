@@ -1,0 +1,406 @@
+//! What can be set, and the one way to write its name down.
+//!
+//! The question this module answers: *which setting is meant?* A [`Target`] is what is read, journaled and restored as
+//! a whole; a [`Knob`] is a target, or one of the values in it. The names are those of the kernel and of ethtool,
+//! joined like a path: `eth0/rings/rx`, `eth0/queues/rx-0/rps_cpus`, `irq/24`, `net.core.rmem_max`.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::netlink::link::NAME_MAX;
+
+/// Settings of a device that the driver takes, and gives back, together.
+///
+/// One bit or number often moves others, so all of a group are journaled before one is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Group {
+    /// Offloads (`ETHTOOL_MSG_FEATURES_*`).
+    Features,
+    /// Interrupt moderation of the device (`ETHTOOL_MSG_COALESCE_*`).
+    Coalesce,
+    /// Descriptor rings (`ETHTOOL_MSG_RINGS_*`).
+    Rings,
+    /// Numbers of queues (`ETHTOOL_MSG_CHANNELS_*`).
+    Channels,
+    /// Ethernet flow control (`ETHTOOL_MSG_PAUSE_*`).
+    Pause,
+    /// The driver's own switches (`ETHTOOL_MSG_PRIVFLAGS_*`).
+    PrivFlags,
+    /// Energy-Efficient Ethernet (`ETHTOOL_MSG_EEE_*`).
+    Eee,
+    /// The table, key and function that choose a queue (`ETHTOOL_GRSSH`, `ETHTOOL_SRSSH`).
+    Rss,
+    /// The header fields that are hashed, by protocol (`ETHTOOL_GRXFH`, `ETHTOOL_SRXFH`).
+    FlowHash,
+    /// MTU and aggregation limits (rtnetlink, `IFLA_MTU`).
+    Link,
+}
+
+/// The groups and their names.
+const GROUPS: [(Group, &str); 10] = [
+    (Group::Features, "features"),
+    (Group::Coalesce, "coalesce"),
+    (Group::Rings, "rings"),
+    (Group::Channels, "channels"),
+    (Group::Pause, "pause"),
+    (Group::PrivFlags, "priv-flags"),
+    (Group::Eee, "eee"),
+    (Group::Rss, "rss"),
+    (Group::FlowHash, "flow-hash"),
+    (Group::Link, "link"),
+];
+
+impl Group {
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        GROUPS.iter().map(|(group, _)| *group)
+    }
+
+    /// Its name in a knob.
+    pub fn name(self) -> &'static str {
+        GROUPS.iter().find(|(group, _)| *group == self).map_or("", |(_, name)| name)
+    }
+}
+
+/// What is read, written and restored as one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Target {
+    /// A sysctl by its dotted name, or with slashes where a device's name holds dots.
+    Sysctl {
+        /// `net.ipv4.udp_rmem_min`.
+        key: String,
+    },
+    /// A sysfs attribute that belongs to no network device.
+    Sysfs {
+        /// `/sys/devices/system/cpu/smt/control`.
+        path: PathBuf,
+    },
+    /// A sysfs attribute of a network device.
+    Attr {
+        /// The device.
+        dev: String,
+        /// Below `/sys/class/net/DEV`: `threaded`, `queues/rx-0/rps_cpus`.
+        attr: String,
+    },
+    /// A group of settings of a device; its value is a list of pairs, see [`crate::pairs::Pairs`].
+    Group {
+        /// The device.
+        dev: String,
+        /// Which.
+        group: Group,
+    },
+    /// Interrupt moderation of one queue (`ETHTOOL_PERQUEUE`); pairs.
+    QueueCoalesce {
+        /// The device.
+        dev: String,
+        /// The queue.
+        queue: u32,
+    },
+    /// The NAPI instance of one receive queue (netdev netlink, 6.13); pairs.
+    Napi {
+        /// The device.
+        dev: String,
+        /// The receive queue.
+        queue: u32,
+    },
+    /// The CPUs that may take an interrupt, as a list.
+    Irq {
+        /// Its number.
+        irq: u32,
+    },
+}
+
+impl Target {
+    /// The file behind it, for those that are one file.
+    pub fn path(&self) -> Option<PathBuf> {
+        match self {
+            Self::Sysctl { key } => Some(sysctl_path(key)),
+            Self::Sysfs { path } => Some(path.clone()),
+            Self::Attr { dev, attr } => Some(Path::new("/sys/class/net").join(dev).join(attr)),
+            Self::Irq { irq } => Some(format!("/proc/irq/{irq}/smp_affinity_list").into()),
+            Self::Group { .. } | Self::QueueCoalesce { .. } | Self::Napi { .. } => None,
+        }
+    }
+
+    /// The device that it belongs to.
+    pub fn device(&self) -> Option<&str> {
+        match self {
+            Self::Attr { dev, .. }
+            | Self::Group { dev, .. }
+            | Self::QueueCoalesce { dev, .. }
+            | Self::Napi { dev, .. } => Some(dev),
+            Self::Sysctl { .. } | Self::Sysfs { .. } | Self::Irq { .. } => None,
+        }
+    }
+
+    /// The same setting of a device that has another name now.
+    #[must_use]
+    pub fn on_device(mut self, name: &str) -> Self {
+        match &mut self {
+            Self::Attr { dev, .. }
+            | Self::Group { dev, .. }
+            | Self::QueueCoalesce { dev, .. }
+            | Self::Napi { dev, .. } => name.clone_into(dev),
+            Self::Sysctl { .. } | Self::Sysfs { .. } | Self::Irq { .. } => {}
+        }
+        self
+    }
+
+    /// Whether its value is a list of pairs.
+    pub fn has_parts(&self) -> bool {
+        self.path().is_none()
+    }
+}
+
+/// The file of a sysctl.
+fn sysctl_path(key: &str) -> PathBuf {
+    let key = if key.contains('/') { key.into() } else { key.replace('.', "/") };
+    Path::new("/proc/sys").join(key)
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sysctl { key } if key.contains('/') => write!(f, "/proc/sys/{key}"),
+            Self::Sysctl { key } => f.write_str(key),
+            Self::Sysfs { path } => write!(f, "{}", path.display()),
+            Self::Attr { dev, attr } => write!(f, "{dev}/{attr}"),
+            Self::Group { dev, group } => write!(f, "{dev}/{}", group.name()),
+            Self::QueueCoalesce { dev, queue } => write!(f, "{dev}/coalesce/queue-{queue}"),
+            Self::Napi { dev, queue } => write!(f, "{dev}/napi-{queue}"),
+            Self::Irq { irq } => write!(f, "irq/{irq}"),
+        }
+    }
+}
+
+/// A name that is no setting.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{name}` is not a setting: {why}")]
+pub struct NoKnob {
+    name: String,
+    why: &'static str,
+}
+
+const FORMS: &str = "expected net.core.NAME, DEV/GROUP/NAME (groups: features, coalesce, rings, channels, pause, \
+                     priv-flags, eee, rss, flow-hash, link), DEV/ATTRIBUTE, DEV/queues/rx-N/ATTRIBUTE, \
+                     DEV/napi-N/NAME, irq/N or a path below /proc/sys or /sys";
+
+/// A target, or one of the values in it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Knob {
+    /// What is written.
+    pub target: Target,
+    /// Which value in it, for targets that have several.
+    pub part: Option<String>,
+}
+
+impl Knob {
+    /// A part of a group: `eth0/rings/rx`.
+    pub fn part(dev: &str, group: Group, part: &str) -> Self {
+        Self { target: Target::Group { dev: dev.into(), group }, part: Some(part.into()) }
+    }
+}
+
+impl From<Target> for Knob {
+    fn from(target: Target) -> Self {
+        Self { target, part: None }
+    }
+}
+
+impl fmt::Display for Knob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.target.fmt(f)?;
+        self.part.as_ref().map_or(Ok(()), |part| write!(f, "/{part}"))
+    }
+}
+
+impl FromStr for Knob {
+    type Err = NoKnob;
+
+    fn from_str(name: &str) -> Result<Self, NoKnob> {
+        let no = |why| NoKnob { name: name.into(), why };
+        if name.chars().any(|c| c.is_whitespace() || c.is_control() || c == '=') {
+            return Err(no("a name has no blanks and no ="));
+        }
+        if name.split('/').any(|part| part == "..") {
+            return Err(no("a path must not lead upwards"));
+        }
+        if let Some(key) = name.strip_prefix("/proc/sys/") {
+            return Ok(Target::Sysctl { key: undotted(key) }.into());
+        }
+        if name.starts_with("/sys/") {
+            return Ok(Target::Sysfs { path: name.into() }.into());
+        }
+        if name.starts_with('/') {
+            return Err(no(FORMS));
+        }
+        match name.split_once('/') {
+            Some(("irq", number)) => {
+                let irq = number.parse().map_err(|_| no("an interrupt has a number: irq/24"))?;
+                Ok(Target::Irq { irq }.into())
+            }
+            Some((dev, rest)) => of_device(dev, rest).map_err(no),
+            None if name.contains('.') && name.split('.').all(|part| !part.is_empty()) => {
+                Ok(Target::Sysctl { key: name.into() }.into())
+            }
+            None => Err(no(FORMS)),
+        }
+    }
+}
+
+/// A path below `/proc/sys` as a dotted name, where that means the same.
+fn undotted(path: &str) -> String {
+    if path.contains('.') { path.into() } else { path.replace('/', ".") }
+}
+
+fn of_device(dev: &str, rest: &str) -> Result<Knob, &'static str> {
+    if dev.is_empty() || dev.len() > NAME_MAX || matches!(dev, "." | "..") || dev.contains(':') {
+        return Err("a device has a name of 1 to 15 bytes");
+    }
+    let dev = dev.to_owned();
+    let (head, part) =
+        rest.split_once('/').map_or((rest, None), |(head, part)| (head, Some(part.to_owned())));
+    if part.as_deref() == Some("") {
+        return Err("it ends in a slash");
+    }
+    if let Some(queue) = head.strip_prefix("napi-") {
+        let queue = queue.parse().map_err(|_| "a NAPI instance is named by its queue: napi-0")?;
+        return Ok(Knob { target: Target::Napi { dev, queue }, part });
+    }
+    if let Some((group, _)) = GROUPS.iter().find(|(_, name)| *name == head) {
+        let inner = part.as_deref().and_then(|part| part.strip_prefix("queue-"));
+        if let (Group::Coalesce, Some(inner)) = (group, inner) {
+            let (queue, part) =
+                inner.split_once('/').map_or((inner, None), |(n, part)| (n, Some(part.to_owned())));
+            let queue = queue.parse().map_err(|_| "a queue has a number: coalesce/queue-0")?;
+            return Ok(Knob { target: Target::QueueCoalesce { dev, queue }, part });
+        }
+        return Ok(Knob { target: Target::Group { dev, group: *group }, part });
+    }
+    if rest.is_empty() || rest.contains('.') || rest.starts_with('/') || rest.ends_with('/') {
+        return Err(FORMS);
+    }
+    Ok(Target::Attr { dev, attr: rest.into() }.into())
+}
+
+impl FromStr for Target {
+    type Err = NoKnob;
+
+    fn from_str(name: &str) -> Result<Self, NoKnob> {
+        match name.parse()? {
+            Knob { target, part: None } => Ok(target),
+            Knob { .. } => Err(NoKnob {
+                name: name.into(),
+                why: "a whole group was expected, without its part",
+            }),
+        }
+    }
+}
+
+macro_rules! as_text {
+    ($($name:ident),*) => {$(
+        impl From<$name> for String {
+            fn from(it: $name) -> Self {
+                it.to_string()
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = NoKnob;
+
+            fn try_from(text: String) -> Result<Self, NoKnob> {
+                text.parse()
+            }
+        }
+    )*};
+}
+
+as_text!(Target, Knob);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const KNOBS: [&str; 14] = [
+        "net.core.rmem_max",
+        "/proc/sys/net/ipv4/conf/eth0.1/rp_filter",
+        "/sys/devices/system/cpu/smt/control",
+        "eth0/napi_defer_hard_irqs",
+        "eth0/queues/rx-0/rps_cpus",
+        "eth0/rings/rx",
+        "eth0.7/features/rx-gro",
+        "eth0/coalesce/rx-usecs",
+        "eth0/coalesce/queue-3/rx-usecs",
+        "eth0/coalesce",
+        "eth0/napi-2/irq-suspend-timeout",
+        "eth0/flow-hash/udp4",
+        "eth0/link/mtu",
+        "irq/24",
+    ];
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for name in KNOBS {
+            let knob: Knob = name.parse().unwrap();
+            assert_eq!(knob.to_string(), name);
+        }
+        let knob: Knob = "/proc/sys/net/core/rmem_max".parse().unwrap();
+        assert_eq!(knob.to_string(), "net.core.rmem_max");
+        assert_eq!("irq/24".parse(), Ok(Target::Irq { irq: 24 }));
+    }
+
+    #[test]
+    fn what_is_no_setting_is_refused() {
+        for name in [
+            "",
+            "eth0",
+            "/etc/passwd",
+            "/sys/../etc/passwd",
+            "eth0/../../x",
+            "irq/x",
+            "a b",
+            "net..core",
+            "eth0/rings/",
+            "eth0/napi-x",
+            "eth0/coalesce/queue-x/rx-usecs",
+            "a=b.c",
+            "averyverylongname/rings/rx",
+            "/proc/1/mem",
+            "eth0/",
+            "./rings/rx",
+        ] {
+            assert!(name.parse::<Knob>().is_err(), "{name}");
+        }
+        assert!("eth0/rings/rx".parse::<Target>().is_err(), "a part is no whole target");
+    }
+
+    #[test]
+    fn a_renamed_device_keeps_its_settings() {
+        let target: Target = "eth0/queues/rx-0/rps_cpus".parse().unwrap();
+        assert_eq!(target.on_device("lan0").to_string(), "lan0/queues/rx-0/rps_cpus");
+    }
+
+    #[test]
+    fn dotted_names_are_paths() {
+        assert_eq!(sysctl_path("net.ipv4.ip_forward"), Path::new("/proc/sys/net/ipv4/ip_forward"));
+        let vlan: Target = "/proc/sys/net/ipv4/conf/eth0.1/rp_filter".parse().unwrap();
+        assert_eq!(vlan.path().unwrap(), Path::new("/proc/sys/net/ipv4/conf/eth0.1/rp_filter"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_back_or_refused(name in "[a-z0-9./ =-]{0,40}") {
+            if let Ok(knob) = name.parse::<Knob>() {
+                let again: Knob = knob.to_string().parse().unwrap();
+                prop_assert_eq!(again, knob);
+            }
+        }
+    }
+}
