@@ -7,10 +7,12 @@ use rxpath_bpf::names::Symbols;
 use rxpath_bpf::steal::openssl;
 use rxpath_core::CpuList;
 use rxpath_host::capture::scrub::Scrubber;
+use rxpath_host::journal;
 use rxpath_host::kernel_config;
 use rxpath_host::netlink::{Link, Qdisc, UdpSocket, ethtool, ioctl, netdev, netfilter, wire};
 use rxpath_host::nft;
 use rxpath_host::nic;
+use rxpath_host::pairs::Pairs;
 use rxpath_host::procfs::{
     cpuinfo, dev, interrupts, schedstat, snmp, snmp6, sockstat, softirqs, softnet, stat, sysctl,
     task, udp,
@@ -18,6 +20,7 @@ use rxpath_host::procfs::{
 use rxpath_host::queue_map::{counters, vector};
 use rxpath_host::steering::Flow;
 use rxpath_host::sysfs::device;
+use rxpath_host::{Knob, session};
 use rxpath_lab::scenario;
 use rxpath_load::control::Order;
 use rxpath_load::http::load::url::Url;
@@ -51,6 +54,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("interrupts", |bytes| text(bytes, |t| drop(interrupts::parse(t)))),
     ("ioctl_answers", ioctl_answers),
     ("kallsyms", |bytes| text(bytes, |t| drop(Symbols::parse(t).name(u64::MAX)))),
+    ("journal", |bytes| drop(journal::parse_any(bytes))),
     ("kernel_config", |bytes| text(bytes, |t| drop(kernel_config::parse(t)))),
     ("kernel_config_gz", |bytes| drop(kernel_config::parse_gz(bytes))),
     ("kept_sysctls", |bytes| text(bytes, |t| drop(rxpath_tune::facts::parse_kept("x.conf", t)))),
@@ -69,12 +73,14 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("netlink_udp", |bytes| drop(UdpSocket::parse(bytes))),
     ("nft_list", |bytes| drop(nft::parse_counters(bytes))),
     ("openssl_speed", |bytes| text(bytes, |t| drop(openssl::claims(t)))),
+    ("plan", |bytes| text(bytes, plan)),
     ("scenario", |bytes| text(bytes, scenario_file)),
     ("scenario_set", |bytes| text(bytes, scenario_set)),
     ("schedstat", |bytes| text(bytes, |t| drop(schedstat::parse(t)))),
     ("scrub", |bytes| text(bytes, |t| drop(scrubber().text(t)))),
     ("snmp", |bytes| text(bytes, |t| drop(snmp::parse(t)))),
     ("snmp6", |bytes| text(bytes, |t| drop(snmp6::parse(t)))),
+    ("session", |bytes| text(bytes, |t| drop(session::parse(t)))),
     ("sockstat", |bytes| text(bytes, |t| drop(sockstat::parse(t)))),
     ("softirqs", |bytes| text(bytes, |t| drop(softirqs::parse(t)))),
     ("softnet", |bytes| text(bytes, |t| drop(softnet::parse(t)))),
@@ -193,6 +199,16 @@ fn text(bytes: &[u8], parse: impl FnOnce(&str)) {
 fn model_parameters(text: &str) {
     if let Ok(parameters) = rxpath_model::bounds::Parameters::from_toml(text) {
         drop(rxpath_model::bounds::bounds(&parameters));
+    }
+}
+
+/// A plan that is taken is written and taken again as the same plan.
+fn plan(text: &str) {
+    drop(text.parse::<Knob>());
+    drop(text.parse::<Pairs>());
+    if let Ok(plan) = rxpath_tune::plan::Plan::parse(text, "fuzz.toml") {
+        let again = plan.to_toml().map(|text| rxpath_tune::plan::Plan::parse(&text, "again"));
+        assert!(matches!(again, Ok(Ok(again)) if again == plan), "a plan is kept as it is");
     }
 }
 

@@ -5,14 +5,22 @@
 //! what a site lives with. A rule names what it would change as a [`knob`], and never
 //! changes it. This crate must not measure, and rules must not read the host but through the facts.
 
+pub mod apply;
 pub mod check;
+pub mod effects;
 pub mod facts;
 pub mod finding;
 pub mod knob;
+pub mod limits;
+pub mod persist;
+pub mod plan;
 mod prelude;
 pub mod rule;
 pub mod rules;
+pub mod store;
 pub mod suppress;
+pub mod verify;
+pub mod watch;
 
 pub use check::{Ask, Report, check};
 pub use facts::{Device, HostFacts};

@@ -19,6 +19,7 @@ mod schema;
 mod serve;
 mod steal;
 mod trace;
+mod tune;
 mod values;
 
 use crate::exit::Outcome;
@@ -70,6 +71,8 @@ commands! {
     Steal(steal::StealCommand),
     /// Predict: fluid bounds and queueing formulas of the receive path
     Model(model::ModelCommand),
+    /// Change the host's settings: plan, apply, verify, undo
+    Tune(tune::TuneCommand),
     /// Remove what a killed run left behind, and nothing else
     Cleanup(cleanup::CleanupCommand),
     /// Print the JSON Schemas of what is written and printed

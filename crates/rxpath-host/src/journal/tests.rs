@@ -288,7 +288,7 @@ proptest! {
                 2 => (group.clone(), format!("rx={value}")),
                 _ => (group.clone(), format!("rx={value} tx={value}")),
             };
-            journal.change(&mut fake, &target, &text, &[group.clone()]).unwrap();
+            journal.change(&mut fake, &target, &text, std::slice::from_ref(&group)).unwrap();
             if undo {
                 journal.undo(&mut fake).unwrap();
                 prop_assert_eq!(&fake.values, &original);

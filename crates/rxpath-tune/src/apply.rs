@@ -1,0 +1,83 @@
+//! Carrying a plan out: all of it is checked first, then each write is journaled, made and read back.
+//!
+//! The question it answers: *what did the kernel really do with each step?* At the first refusal it stops: what was done
+//! stays on the journal, and the caller offers to undo it.
+
+use rxpath_host::change::same_of;
+use rxpath_host::journal::Journal;
+use rxpath_host::setter::Setter;
+use rxpath_host::{Change, HostError, Outcome, Root};
+
+use crate::effects::beside;
+use crate::limits;
+use crate::plan::{Plan, PlanError, Step, as_far_as};
+
+/// What came of a plan.
+#[derive(Debug, Default)]
+pub struct Applied {
+    /// The steps that were made or tried, in their order.
+    pub changes: Vec<Change>,
+    /// Why it stopped before the end, when it did.
+    pub stopped: Option<HostError>,
+}
+
+impl Applied {
+    /// Whether every step reads back as asked.
+    pub fn is_whole(&self) -> bool {
+        let good = |change: &Change| {
+            matches!(change.outcome, Outcome::Applied | Outcome::Pending { .. } | Outcome::Rounded)
+        };
+        self.stopped.is_none() && self.changes.iter().all(good)
+    }
+}
+
+/// Whether the host is still as the plan says, and each value within what the device takes.
+///
+/// Nothing is written before all steps have passed.
+pub fn ready<S: Setter>(setter: &mut S, plan: &Plan) -> Result<(), PlanError> {
+    for (at, step) in plan.steps.iter().enumerate() {
+        let number = at + 1;
+        let set = step.set.to_string();
+        limits::within(&step.new, &setter.limits(&step.set)).map_err(|why| PlanError::Step {
+            number,
+            set: set.clone(),
+            why,
+        })?;
+        let now = setter.read(&step.set)?.unwrap_or_default();
+        let now = as_far_as(&step.set, &now, &step.new);
+        if !same_of(&step.set, &step.old, &now) {
+            return Err(PlanError::Stale { number, set, old: step.old.clone(), now });
+        }
+    }
+    Ok(())
+}
+
+/// Makes the changes of a plan.
+///
+/// `before_each` is called before each step; its error stops the plan there.
+pub fn apply<S: Setter>(
+    journal: &mut Journal,
+    setter: &mut S,
+    (steps, root): (&[Step], &Root),
+    before_each: &mut dyn FnMut(&mut Journal) -> Result<(), HostError>,
+) -> Applied {
+    let mut applied = Applied::default();
+    for step in steps {
+        let change = before_each(journal)
+            .and_then(|()| journal.change(setter, &step.set, &step.new, &beside(&step.set, root)));
+        match change {
+            Ok(change) => {
+                let refused = matches!(change.outcome, Outcome::Refused { .. });
+                applied.changes.push(change);
+                if refused {
+                    break;
+                }
+            }
+            Err(error) => {
+                applied.stopped = Some(error);
+                break;
+            }
+        }
+    }
+    applied
+}

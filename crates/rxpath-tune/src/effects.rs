@@ -1,0 +1,311 @@
+//! What a change does beside its purpose, and what it may take along.
+//!
+//! The question it answers: *what else happens when this is written?* So that a plan can say it before, and the
+//! journal can hold it.
+
+use std::fmt;
+
+use rxpath_host::pairs::Pairs;
+use rxpath_host::{Group, Root, Target};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Something that a change does beside its purpose.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// The link is lost for up to some seconds.
+    LinkBounce,
+    /// Queues are made anew: interrupts, affinities, steering masks and counters with them.
+    QueuesRebuilt,
+    /// Other settings of the group may move with it.
+    MovesOthers,
+    /// It takes effect at the next interrupt.
+    NextInterrupt,
+    /// Packets of one flow may be reordered while it is written.
+    Reorders,
+    /// It weakens a protection.
+    Security,
+    /// More power is drawn.
+    Power,
+    /// CPU time is spent on waiting.
+    BurnsCpu,
+    /// It holds for every socket and device of the host.
+    HostWide,
+}
+
+impl Effect {
+    /// What it means, in a few words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::LinkBounce => "the link is lost for up to some seconds",
+            Self::QueuesRebuilt => {
+                "queues are made anew: interrupts, affinities and counters change"
+            }
+            Self::MovesOthers => "other settings of the group may move with it",
+            Self::NextInterrupt => "takes effect at the next interrupt",
+            Self::Reorders => "packets of a flow may be reordered for a moment",
+            Self::Security => "weakens a protection",
+            Self::Power => "draws more power",
+            Self::BurnsCpu => "spends CPU time on waiting",
+            Self::HostWide => "holds for the whole host",
+        }
+    }
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.words())
+    }
+}
+
+/// Drivers whose queues are memory: no link is lost.
+///
+/// **Source** drivers/net: `veth_set_channels`, `virtnet_set_ringparam` (the queue is reset, the link stays), `tun`.
+const VIRTUAL: [&str; 10] =
+    ["veth", "virtio_net", "tun", "dummy", "ifb", "bridge", "bonding", "macvlan", "ipvlan", "vlan"];
+
+/// Offloads that the stack does itself: the driver is not asked, so nothing is reset.
+///
+/// **Source** include/linux/netdev_features.h, `NETIF_F_SOFT_FEATURES`.
+const SOFT: [&str; 4] =
+    ["rx-gro", "tx-generic-segmentation", "rx-udp-gro-forwarding", "rx-gro-list"];
+
+/// What a write of `new` in place of `old` does beside its purpose, on a device of this driver.
+pub fn effects(target: &Target, driver: Option<&str>, (old, new): (&str, &str)) -> Vec<Effect> {
+    let is_virtual = driver.is_none_or(|driver| VIRTUAL.contains(&driver));
+    let mut found = Vec::new();
+    match target {
+        Target::Group { group, .. } => {
+            let asked: Pairs = new.parse().unwrap_or_default();
+            if !is_virtual && bounces(*group, &asked) {
+                found.push(Effect::LinkBounce);
+            }
+            found.extend(match group {
+                Group::Channels => vec![Effect::QueuesRebuilt],
+                Group::Rings if !is_virtual => vec![Effect::QueuesRebuilt],
+                Group::Features | Group::PrivFlags => vec![Effect::MovesOthers],
+                Group::Rss | Group::FlowHash => vec![Effect::Reorders],
+                _ => Vec::new(),
+            });
+        }
+        Target::Irq { .. } => found.push(Effect::NextInterrupt),
+        Target::Attr { attr, .. } if attr.ends_with("/rps_cpus") => found.push(Effect::Reorders),
+        Target::Attr { .. } | Target::QueueCoalesce { .. } | Target::Napi { .. } => {}
+        Target::Sysctl { key } => {
+            found.extend(of_sysctl(key, old, new));
+        }
+        Target::Sysfs { path } => found.extend(of_file(&path.to_string_lossy(), new)),
+    }
+    found
+}
+
+fn bounces(group: Group, asked: &Pairs) -> bool {
+    match group {
+        Group::Rings | Group::Channels | Group::Pause | Group::Eee | Group::PrivFlags => true,
+        Group::Link => asked.get("mtu").is_some(),
+        Group::Features => {
+            asked.iter().any(|(name, _)| name.starts_with("rx-") && !SOFT.contains(&name))
+        }
+        Group::Coalesce | Group::Rss | Group::FlowHash => false,
+    }
+}
+
+fn of_sysctl(key: &str, old: &str, new: &str) -> Vec<Effect> {
+    let number = |text: &str| text.trim().parse::<i64>().ok();
+    let mut found = Vec::new();
+    // 1 is strict, 2 is loose, 0 is off (Documentation/networking/ip-sysctl.rst).
+    let weaker = match (number(old), number(new)) {
+        (Some(1), Some(2 | 0)) | (Some(2), Some(0)) => key.ends_with("rp_filter"),
+        _ => false,
+    };
+    if weaker {
+        found.push(Effect::Security);
+    }
+    if matches!(key, "net.core.busy_poll" | "net.core.busy_read")
+        && number(new).is_some_and(|us| us > 0)
+    {
+        found.push(Effect::BurnsCpu);
+    }
+    if !key.contains(".conf.") && !key.contains("/conf/") {
+        found.push(Effect::HostWide);
+    }
+    found
+}
+
+fn of_file(path: &str, new: &str) -> Vec<Effect> {
+    let power = path.ends_with("/scaling_governor") && new.trim() == "performance"
+        || path.ends_with("/energy_performance_preference") && new.trim() == "performance"
+        || path.ends_with("/scaling_min_freq")
+        || path.ends_with("/min_perf_pct")
+        || path.contains("/cpuidle/") && new.trim() == "1"
+        || path.ends_with("/pm_qos_resume_latency_us")
+        || path.ends_with("/pcie_aspm/parameters/policy") && new.trim() == "performance";
+    let mut found = Vec::new();
+    if power {
+        found.push(Effect::Power);
+    }
+    if !path.starts_with("/sys/class/net/") {
+        found.push(Effect::HostWide);
+    }
+    found
+}
+
+/// Settings that a write of this target may take along, so that undo can restore them with it.
+pub fn beside(target: &Target, root: &Root) -> Vec<Target> {
+    match target {
+        Target::Group { dev, group: Group::Channels | Group::Rings } => {
+            let mut all = vec![Target::Group { dev: dev.clone(), group: Group::Rss }];
+            all.extend(queue_attributes(dev, root));
+            all.extend(irqs_of(dev, root));
+            all
+        }
+        // A jumbo MTU switches off what the driver can't do with it.
+        Target::Group { dev, group: Group::Link } => {
+            vec![Target::Group { dev: dev.clone(), group: Group::Features }]
+        }
+        Target::Group { dev, group: Group::Coalesce } => receive_queues(dev, root)
+            .map(|queue| Target::QueueCoalesce { dev: dev.clone(), queue })
+            .collect(),
+        // A value for the device is one for each of its NAPI instances (net/core/dev.c
+        // `netdev_set_defer_hard_irqs`, 6.13).
+        Target::Attr { dev, attr } if !attr.contains('/') => receive_queues(dev, root)
+            .map(|queue| Target::Napi { dev: dev.clone(), queue })
+            .collect(),
+        Target::Sysctl { key } if is_forwarding(key) => forwarding(root),
+        // CPUs that go away lose their interrupts to others.
+        Target::Sysfs { path } if path.ends_with("smt/control") => {
+            numbers(root, "/proc/irq").map(|irq| Target::Irq { irq }).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn is_forwarding(key: &str) -> bool {
+    key == "net.ipv4.ip_forward" || key.starts_with("net.ipv4.conf.all.forwarding")
+}
+
+/// Forwarding is copied to every device and takes LRO off them.
+///
+/// **Source** net/ipv4/devinet.c `inet_forward_change`.
+fn forwarding(root: &Root) -> Vec<Target> {
+    let devices = root.list("/proc/sys/net/ipv4/conf").unwrap_or_default();
+    let key = |dev: &String| format!("net/ipv4/conf/{dev}/forwarding");
+    let undotted = |key: String| if key.contains('.') { key } else { key.replace('/', ".") };
+    let mut all: Vec<Target> =
+        devices.iter().map(|dev| Target::Sysctl { key: undotted(key(dev)) }).collect();
+    let real = |dev: &&String| !matches!(dev.as_str(), "all" | "default" | "lo");
+    all.extend(
+        devices
+            .iter()
+            .filter(real)
+            .map(|dev| Target::Group { dev: dev.clone(), group: Group::Features }),
+    );
+    all
+}
+
+fn numbers(root: &Root, dir: &str) -> impl Iterator<Item = u32> {
+    root.list(dir).unwrap_or_default().into_iter().filter_map(|name| name.parse().ok())
+}
+
+fn receive_queues(dev: &str, root: &Root) -> impl Iterator<Item = u32> {
+    let names = root.list(&format!("/sys/class/net/{dev}/queues")).unwrap_or_default();
+    let mut queues: Vec<u32> =
+        names.iter().filter_map(|name| name.strip_prefix("rx-")?.parse().ok()).collect();
+    queues.sort_unstable();
+    queues.into_iter()
+}
+
+fn queue_attributes(dev: &str, root: &Root) -> Vec<Target> {
+    let dir = format!("/sys/class/net/{dev}/queues");
+    let mut all = Vec::new();
+    for queue in root.list(&dir).unwrap_or_default() {
+        let attributes: &[&str] = if queue.starts_with("rx-") {
+            &["rps_cpus", "rps_flow_cnt"]
+        } else {
+            &["xps_cpus", "xps_rxqs"]
+        };
+        for attribute in attributes {
+            let attr = format!("queues/{queue}/{attribute}");
+            if root.exists(&format!("/sys/class/net/{dev}/{attr}")) {
+                all.push(Target::Attr { dev: dev.into(), attr });
+            }
+        }
+    }
+    all
+}
+
+/// Interrupts of a device: its own, or those of the bus device above it (virtio).
+fn irqs_of(dev: &str, root: &Root) -> Vec<Target> {
+    let base = format!("/sys/class/net/{dev}/device");
+    for dir in [format!("{base}/msi_irqs"), format!("{base}/../msi_irqs")] {
+        let irqs: Vec<Target> = numbers(root, &dir).map(|irq| Target::Irq { irq }).collect();
+        if !irqs.is_empty() {
+            return irqs;
+        }
+    }
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(name: &str, driver: &str, old: &str, new: &str) -> Vec<Effect> {
+        effects(&name.parse().unwrap(), Some(driver), (old, new))
+    }
+
+    #[test]
+    fn real_nics_lose_their_link_and_memory_does_not() {
+        assert!(of("e0/rings", "igb", "rx=256", "rx=512").contains(&Effect::LinkBounce));
+        assert!(of("e0/link", "igb", "mtu=1500", "mtu=9000").contains(&Effect::LinkBounce));
+        assert!(of("e0/features", "igb", "rx-lro=on", "rx-lro=off").contains(&Effect::LinkBounce));
+        assert!(!of("e0/features", "igb", "rx-gro=on", "rx-gro=off").contains(&Effect::LinkBounce));
+        assert!(
+            !of("e0/coalesce", "igb", "rx-usecs=3", "rx-usecs=0").contains(&Effect::LinkBounce)
+        );
+        assert!(!of("v0/channels", "veth", "rx=1", "rx=2").contains(&Effect::LinkBounce));
+        assert!(of("e0/link", "igb", "gro-max-size=1", "gro-max-size=2").is_empty());
+    }
+
+    #[test]
+    fn a_protection_that_is_weakened_is_said() {
+        let key = "net.ipv4.conf.all.rp_filter";
+        assert_eq!(of(key, "", "1", "2"), [Effect::Security]);
+        assert_eq!(of(key, "", "1", "0"), [Effect::Security]);
+        assert!(of(key, "", "0", "1").is_empty());
+        assert_eq!(of("net.core.busy_poll", "", "0", "50"), [Effect::BurnsCpu, Effect::HostWide]);
+    }
+
+    #[test]
+    fn what_a_change_takes_along_is_listed() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in [
+            "sys/class/net/e0/queues/rx-0/rps_cpus",
+            "sys/class/net/e0/queues/tx-0/xps_cpus",
+            "sys/class/net/e0/device/msi_irqs/41",
+            "proc/sys/net/ipv4/conf/e0.1/forwarding",
+        ] {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "0").unwrap();
+        }
+        let root = Root::tree(dir.path()).unwrap();
+        let names = |name: &str| {
+            let all = beside(&name.parse().unwrap(), &root);
+            all.iter().map(Target::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            names("e0/channels"),
+            ["e0/rss", "e0/queues/rx-0/rps_cpus", "e0/queues/tx-0/xps_cpus", "irq/41"]
+        );
+        assert_eq!(names("e0/gro_flush_timeout"), ["e0/napi-0"]);
+        assert_eq!(
+            names("net.ipv4.ip_forward"),
+            ["/proc/sys/net/ipv4/conf/e0.1/forwarding", "e0.1/features"]
+        );
+        assert!(names("net.core.rmem_max").is_empty());
+    }
+}

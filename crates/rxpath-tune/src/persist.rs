@@ -1,0 +1,194 @@
+//! A plan as text for the files that last over a restart: to be read and put in place by a person.
+//!
+//! The question it answers: *where does each of these values live, so that the next boot has it too?* Nothing is
+//! installed: these are drafts, and what no file can hold is said.
+
+use rxpath_host::Target;
+use rxpath_host::pairs::Pairs;
+
+use crate::plan::{LeftOut, Plan, Step};
+
+mod link;
+
+/// A kind of file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// sysctl.d(5).
+    Sysctl,
+    /// systemd.link(5), one file a device.
+    Link,
+    /// udev(7) rules.
+    Udev,
+    /// Words for the kernel's command line.
+    Cmdline,
+    /// An Ansible task list that puts the first three in place.
+    Ansible,
+}
+
+/// A draft.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    /// Name of the file.
+    pub name: String,
+    /// Where it belongs.
+    pub place: &'static str,
+    /// Its text.
+    pub text: String,
+}
+
+const NOTE: &str = "# Drafted by rxpath from a plan: read it before you put it in place.\n";
+
+/// The drafts of a plan, and the steps that this kind of file can't hold.
+pub fn drafts(plan: &Plan, home: Home) -> (Vec<Draft>, Vec<LeftOut>) {
+    match home {
+        Home::Sysctl => sysctl(plan),
+        Home::Link => link::drafts(plan),
+        Home::Udev => udev(plan),
+        Home::Cmdline => cmdline(plan),
+        Home::Ansible => ansible(plan),
+    }
+}
+
+fn left(step: &Step, why: &str) -> LeftOut {
+    LeftOut { what: format!("{} {}", step.set, step.new), why: why.into() }
+}
+
+fn sysctl(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
+    let (mut text, mut out) = (String::new(), Vec::new());
+    for step in &plan.steps {
+        match &step.set {
+            // With slashes, because a device's name may hold dots (sysctl.d(5)).
+            Target::Sysctl { key } => {
+                text += &format!("# {}\n{key} = {}\n", step.because.join(", "), step.new.trim());
+            }
+            _ => out.push(left(step, "not a sysctl")),
+        }
+    }
+    (one("90-rxpath.conf", "/etc/sysctl.d/", &text), out)
+}
+
+fn one(name: &str, place: &'static str, text: &str) -> Vec<Draft> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    vec![Draft { name: name.into(), place, text: format!("{NOTE}{text}") }]
+}
+
+fn udev(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
+    let (mut text, mut out) = (String::new(), Vec::new());
+    for step in &plan.steps {
+        let Target::Attr { dev, attr } = &step.set else {
+            out.push(left(step, "not an attribute of a device in sysfs"));
+            continue;
+        };
+        let value = step.new.trim();
+        let because = step.because.join(", ");
+        text += &match attr.strip_prefix("queues/").and_then(|rest| rest.split_once('/')) {
+            // Queues are devices of their own, and made anew when their number changes.
+            Some((queue, name)) => format!(
+                "# {because}\nACTION==\"add\", SUBSYSTEM==\"queues\", KERNEL==\"{queue}\", \
+                 DEVPATH==\"*/net/{dev}/queues/{queue}\", ATTR{{{name}}}=\"{value}\"\n"
+            ),
+            None => format!(
+                "# {because}\nACTION==\"add|move\", SUBSYSTEM==\"net\", KERNEL==\"{dev}\", \
+                 ATTR{{{attr}}}=\"{value}\"\n"
+            ),
+        };
+    }
+    (one("90-rxpath.rules", "/etc/udev/rules.d/", &text), out)
+}
+
+/// Words of the command line for files of sysfs that have one.
+///
+/// **Source** Documentation/admin-guide/kernel-parameters.txt; `module.parameter=` for module parameters.
+fn word(path: &str, value: &str) -> Option<String> {
+    let value = value.trim();
+    if path.ends_with("/scaling_governor") {
+        return Some(format!("cpufreq.default_governor={value}"));
+    }
+    match path {
+        "/sys/devices/system/cpu/smt/control" if value == "off" => Some("nosmt".into()),
+        "/sys/devices/system/clocksource/clocksource0/current_clocksource" => {
+            Some(format!("clocksource={value}"))
+        }
+        "/sys/kernel/mm/transparent_hugepage/enabled" => {
+            Some(format!("transparent_hugepage={value}"))
+        }
+        _ => {
+            let (module, parameter) =
+                path.strip_prefix("/sys/module/")?.split_once("/parameters/")?;
+            Some(format!("{module}.{parameter}={value}"))
+        }
+    }
+}
+
+fn cmdline(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
+    let (mut words, mut out) = (Vec::new(), Vec::new());
+    for step in &plan.steps {
+        let found = match &step.set {
+            Target::Sysfs { path } => word(&path.to_string_lossy(), &step.new),
+            // Since 5.8 any sysctl can stand there (fs/proc/proc_sysctl.c `do_sysctl_args`).
+            Target::Sysctl { key } if !step.new.trim().contains(char::is_whitespace) => {
+                Some(format!("sysctl.{}={}", key.replace('/', "."), step.new.trim()))
+            }
+            _ => None,
+        };
+        match found {
+            Some(word) if words.contains(&word) => {}
+            Some(word) => words.push(word),
+            None => out.push(left(step, "has no word on the kernel's command line")),
+        }
+    }
+    let text = if words.is_empty() { String::new() } else { words.join(" ") + "\n" };
+    (one("cmdline.txt", "the boot loader's configuration", &text), out)
+}
+
+fn ansible(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
+    let mut text = String::from("---\n");
+    for step in &plan.steps {
+        if let Target::Sysctl { key } = &step.set {
+            text += &format!(
+                "- name: {}\n  ansible.posix.sysctl:\n    name: {}\n    value: {}\n    \
+                 sysctl_file: /etc/sysctl.d/90-rxpath.conf\n",
+                quoted(&format!("{key} ({})", step.because.join(", "))),
+                quoted(key),
+                quoted(step.new.trim()),
+            );
+        }
+    }
+    let files = [link::drafts(plan).0, udev(plan).0].concat();
+    for file in &files {
+        text += &format!(
+            "- name: {}\n  ansible.builtin.copy:\n    dest: {}\n    mode: '0644'\n    content: |\n",
+            quoted(&file.name),
+            quoted(&format!("{}{}", file.place, file.name)),
+        );
+        for line in file.text.lines() {
+            text += &format!("      {line}\n");
+        }
+    }
+    let held = |step: &&Step| {
+        let alone = Plan { steps: vec![(*step).clone()], ..plan.clone() };
+        let in_files = !link::drafts(&alone).0.is_empty() || !udev(&alone).0.is_empty();
+        in_files || matches!(step.set, Target::Sysctl { .. })
+    };
+    let out = plan.steps.iter().filter(|step| !held(step));
+    let out =
+        out.map(|step| left(step, "no file holds it: a unit that sets it at boot can")).collect();
+    if text == "---\n" {
+        return (Vec::new(), out);
+    }
+    (one("rxpath-tasks.yml", "the tasks of a role", &text), out)
+}
+
+/// A YAML scalar in single quotes.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+fn pairs(step: &Step) -> Pairs {
+    step.new.parse().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! systemd.link(5): which key holds which value.
+
+use std::collections::BTreeMap;
+
+use rxpath_host::{Group, Target};
+
+use super::{Draft, NOTE, left, pairs};
+use crate::plan::{LeftOut, Plan, Step};
+
+/// Keys of the `[Link]` section by group and value.
+const KEYS: &[(Group, &str, &str)] = &[
+    (Group::Rings, "rx", "RxBufferSize"),
+    (Group::Rings, "rx-mini", "RxMiniBufferSize"),
+    (Group::Rings, "rx-jumbo", "RxJumboBufferSize"),
+    (Group::Rings, "tx", "TxBufferSize"),
+    (Group::Channels, "rx", "RxChannels"),
+    (Group::Channels, "tx", "TxChannels"),
+    (Group::Channels, "other", "OtherChannels"),
+    (Group::Channels, "combined", "CombinedChannels"),
+    (Group::Coalesce, "rx-usecs", "RxCoalesceSec"),
+    (Group::Coalesce, "rx-frames", "RxMaxCoalescedFrames"),
+    (Group::Coalesce, "tx-usecs", "TxCoalesceSec"),
+    (Group::Coalesce, "tx-frames", "TxMaxCoalescedFrames"),
+    (Group::Coalesce, "adaptive-rx", "UseAdaptiveRxCoalesce"),
+    (Group::Coalesce, "adaptive-tx", "UseAdaptiveTxCoalesce"),
+    (Group::Pause, "rx", "RxFlowControl"),
+    (Group::Pause, "tx", "TxFlowControl"),
+    (Group::Pause, "autoneg", "AutoNegotiationFlowControl"),
+    (Group::Link, "mtu", "MTUBytes"),
+    (Group::Link, "txqueuelen", "TransmitQueueLength"),
+    (Group::Link, "gso-max-size", "GenericSegmentOffloadMaxBytes"),
+    (Group::Link, "gso-max-segs", "GenericSegmentOffloadMaxSegments"),
+    (Group::Features, "rx-gro", "GenericReceiveOffload"),
+    (Group::Features, "rx-gro-hw", "GenericReceiveOffloadHardware"),
+    (Group::Features, "rx-lro", "LargeReceiveOffload"),
+    (Group::Features, "rx-checksum", "ReceiveChecksumOffload"),
+    (Group::Features, "tx-generic-segmentation", "GenericSegmentationOffload"),
+    (Group::Features, "tx-tcp-segmentation", "TCPSegmentationOffload"),
+    (Group::Features, "tx-tcp6-segmentation", "TCP6SegmentationOffload"),
+    (Group::Features, "rx-ntuple-filter", "NTupleFilter"),
+    (Group::Features, "rx-vlan-hw-parse", "ReceiveVLANCTAGHardwareAcceleration"),
+    (Group::Features, "rx-vlan-filter", "ReceiveVLANCTAGFilter"),
+];
+
+/// A value as systemd writes it.
+fn value(name: &str, value: &str) -> String {
+    match value {
+        "on" => "yes".into(),
+        "off" => "no".into(),
+        number if name.ends_with("-usecs") => format!("{number}us"),
+        other => other.into(),
+    }
+}
+
+fn lines(step: &Step, group: Group) -> Vec<String> {
+    let key = |name: &str| KEYS.iter().find(|(g, known, _)| *g == group && *known == name);
+    let pairs = pairs(step);
+    pairs
+        .iter()
+        .filter_map(|(name, v)| Some(format!("{}={}", key(name)?.2, value(name, v))))
+        .collect()
+}
+
+/// One file for each device, and the steps that have no key.
+pub(super) fn drafts(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
+    let (mut by_device, mut out) = (BTreeMap::<&str, Vec<String>>::new(), Vec::new());
+    for step in &plan.steps {
+        let Target::Group { dev, group } = &step.set else {
+            out.push(left(step, "systemd.link has no key for it"));
+            continue;
+        };
+        let found = lines(step, *group);
+        if found.len() < pairs(step).iter().count() {
+            out.push(left(step, "systemd.link has no key for all of it"));
+        }
+        if !found.is_empty() {
+            by_device.entry(dev).or_default().extend(found);
+        }
+    }
+    let draft = |(dev, lines): (&str, Vec<String>)| Draft {
+        name: format!("10-rxpath-{dev}.link"),
+        place: "/etc/systemd/network/",
+        text: format!(
+            "{NOTE}# Only the first .link file that matches is used: take over the names that the one in force gives\n\
+             # (networkctl status {dev}), and match by what does not change (Path= or PermanentMACAddress=).\n\
+             [Match]\nOriginalName={dev}\n\n[Link]\nNamePolicy=keep kernel database onboard slot path\n{}\n",
+            lines.join("\n")
+        ),
+    };
+    (by_device.into_iter().map(draft).collect(), out)
+}

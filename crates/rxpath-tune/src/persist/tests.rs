@@ -1,0 +1,52 @@
+use super::*;
+use crate::plan::{HostMark, tests::step};
+
+fn plan() -> Plan {
+    let mut plan = Plan::new("2026-01-01T00:00:00Z".into(), HostMark::default());
+    plan.steps = vec![
+        step("eth0/rings", "rx=256 cqe-size=64", "rx=4096 cqe-size=128"),
+        step("eth0/coalesce", "rx-usecs=50 adaptive-rx=on", "rx-usecs=8 adaptive-rx=off"),
+        step("eth0/rss", "hfunc=xor", "hfunc=toeplitz"),
+        step("eth0/queues/rx-0/rps_cpus", "0", "3"),
+        step("eth0/napi_defer_hard_irqs", "0", "2"),
+        step("net.core.rmem_max", "212992", "4194304"),
+        step("net.ipv4.tcp_rmem", "4096 131072 6291456", "4096 131072 33554432"),
+        step("/sys/devices/system/cpu/smt/control", "on", "off"),
+        step("/sys/module/nf_conntrack/parameters/hashsize", "1", "2"),
+    ];
+    plan
+}
+
+fn shown(home: Home) -> String {
+    let (drafts, out) = drafts(&plan(), home);
+    let drafts =
+        drafts.iter().map(|draft| format!("== {}{}\n{}", draft.place, draft.name, draft.text));
+    let out = out.iter().map(|left| format!("-- {}: {}\n", left.what, left.why));
+    drafts.chain(out).collect()
+}
+
+#[test]
+fn drafts_are_complete_or_say_what_is_missing() {
+    for (name, home) in [
+        ("sysctl", Home::Sysctl),
+        ("link", Home::Link),
+        ("udev", Home::Udev),
+        ("cmdline", Home::Cmdline),
+        ("ansible", Home::Ansible),
+    ] {
+        insta::assert_snapshot!(name, shown(home));
+    }
+}
+
+#[test]
+fn an_empty_plan_makes_no_file() {
+    let plan = Plan { steps: Vec::new(), ..plan() };
+    for home in [Home::Sysctl, Home::Link, Home::Udev, Home::Cmdline, Home::Ansible] {
+        assert_eq!(drafts(&plan, home), (Vec::new(), Vec::new()));
+    }
+}
+
+#[test]
+fn quotes_are_kept_apart_in_yaml() {
+    assert_eq!(quoted("it's"), "'it''s'");
+}

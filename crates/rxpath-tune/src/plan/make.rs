@@ -1,0 +1,200 @@
+//! From wishes to a plan: what is already so is left out, writes to one target become one, order and effects are found.
+
+use rxpath_host::change::same_of;
+use rxpath_host::pairs::Pairs;
+use rxpath_host::setter::Setter;
+use rxpath_host::{Change, Group, HostError, Knob, Outcome, Target};
+
+use super::{LeftOut, Plan, Step, as_far_as};
+use crate::effects::effects;
+use crate::limits;
+
+/// A knob, the value that it should get, and who wants that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// What.
+    pub knob: Knob,
+    /// To what.
+    pub value: String,
+    /// The id of a rule, or `asked for`.
+    pub because: String,
+}
+
+/// What stands for a wish given by hand.
+pub const ASKED_FOR: &str = "asked for";
+/// `EOPNOTSUPP`: the driver lacks the operation.
+const EOPNOTSUPP: i32 = 95;
+
+impl Wish {
+    /// Reads `KNOB=VALUE`.
+    ///
+    /// **Errors** in one line what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (name, value) =
+            text.split_once('=').ok_or_else(|| format!("`{text}`: expected KNOB=VALUE"))?;
+        let knob: Knob = name.parse().map_err(|e| format!("{e}"))?;
+        let wish = Self { knob, value: value.trim().into(), because: ASKED_FOR.into() };
+        if wish.knob.target.has_parts() && wish.knob.part.is_none() {
+            return Err(format!("`{name}` is a group: name one of its values, {name}/NAME=VALUE"));
+        }
+        limits::may_change(&wish.knob.target).map_err(|why| format!("{name}: {why}"))?;
+        limits::well_formed(&wish.knob.target, &wish.text())
+            .map_err(|why| format!("{name}: {why}"))?;
+        Ok(wish)
+    }
+
+    /// The value as its target takes it.
+    fn text(&self) -> String {
+        match &self.knob.part {
+            None => self.value.clone(),
+            Some(part) => {
+                let mut pairs = Pairs::default();
+                pairs.push(part, &self.value);
+                pairs.to_string()
+            }
+        }
+    }
+}
+
+/// Why a wish makes no step.
+enum No {
+    /// It is fulfilled.
+    Already,
+    /// In words.
+    Because(String),
+}
+
+impl<T: Into<String>> From<T> for No {
+    fn from(words: T) -> Self {
+        Self::Because(words.into())
+    }
+}
+
+/// Adds steps for these wishes to an empty plan, in the order in which they are to be written.
+pub fn make<S: Setter>(
+    setter: &mut S,
+    driver: &dyn Fn(&str) -> Option<String>,
+    wishes: &[Wish],
+    mut plan: Plan,
+) -> Plan {
+    for wish in wishes {
+        let why = match add(setter, wish, &mut plan) {
+            Ok(()) => continue,
+            Err(No::Already) => "it is so already".into(),
+            Err(No::Because(why)) => why,
+        };
+        plan.left_out.push(LeftOut { what: format!("{}={}", wish.knob, wish.value), why });
+    }
+    for step in &mut plan.steps {
+        let driver = step.set.device().and_then(driver);
+        step.effects = effects(&step.set, driver.as_deref(), (&step.old, &step.new));
+    }
+    let shrinks = plan.steps.iter().any(shrinks_channels);
+    plan.steps.sort_by_key(|step| rank(&step.set, shrinks));
+    plan
+}
+
+/// Adds one wish.
+fn add<S: Setter>(setter: &mut S, wish: &Wish, plan: &mut Plan) -> Result<(), No> {
+    let (target, new) = (&wish.knob.target, wish.text());
+    limits::may_change(target)?;
+    limits::well_formed(target, &new)?;
+    let whole = setter.read(target).map_err(|error| unavailable(&error))?;
+    let whole = whole.ok_or("it can't be read, so it could not be undone")?;
+    let old = as_far_as(target, &whole, &new);
+    if let Some(part) = wish.knob.part.as_ref().filter(|_| old.is_empty()) {
+        let names = whole.parse::<Pairs>().unwrap_or_default();
+        let names: Vec<&str> = names.iter().map(|(name, _)| name).collect();
+        return Err(format!("this driver has no {part}; it has {}", names.join(", ")).into());
+    }
+    limits::within(&new, &setter.limits(target))?;
+    let asked = setter.spell_out(target, &new).map_err(|error| error.reason())?;
+    let now = Change::judge(target.clone(), Some(whole.clone()), &asked, Some(whole));
+    if now.outcome == Outcome::Applied {
+        return Err(No::Already);
+    }
+    let because = vec![wish.because.clone()];
+    let Some(step) = plan.steps.iter_mut().find(|step| step.set == *target) else {
+        let effects = Vec::new();
+        plan.steps.push(Step { set: target.clone(), old, new, because, effects });
+        return Ok(());
+    };
+    merge(step, &old, &new)?;
+    if !step.because.contains(&wish.because) {
+        step.because.push(wish.because.clone());
+    }
+    Ok(())
+}
+
+/// Joins a wish with what is asked of the same target already.
+fn merge(step: &mut Step, old: &str, new: &str) -> Result<(), String> {
+    let by = step.because.join(", ");
+    let conflict = |other: &str| Err(format!("two values are wanted: {other} ({by}) and {new}"));
+    if !step.set.has_parts() {
+        return if same_of(&step.set, &step.new, new) { Ok(()) } else { conflict(&step.new) };
+    }
+    let parse = |text: &str| text.parse::<Pairs>().unwrap_or_default();
+    let (mut all, mut before) = (parse(&step.new), parse(&step.old));
+    for (name, value) in parse(new).iter() {
+        match all.get(name) {
+            Some(other) if other == value => {}
+            Some(other) => return conflict(&format!("{name}={other}")),
+            None => {
+                all.push(name, value);
+                before.push(name, parse(old).get(name).unwrap_or_default());
+            }
+        }
+    }
+    (step.new, step.old) = (all.to_string(), before.to_string());
+    Ok(())
+}
+
+fn unavailable(error: &HostError) -> String {
+    match error {
+        HostError::Kernel { errno: EOPNOTSUPP, .. } => {
+            format!("this driver does not have it ({})", error.reason())
+        }
+        HostError::Unsupported { needs, .. } => {
+            format!("this driver does not have it (needs {needs})")
+        }
+        HostError::Missing { path } => format!("not here: there is no {}", path.display()),
+        other => other.to_string(),
+    }
+}
+
+fn shrinks_channels(step: &Step) -> bool {
+    if !matches!(step.set, Target::Group { group: Group::Channels, .. }) {
+        return false;
+    }
+    let (old, new) = (step.old.parse::<Pairs>(), step.new.parse::<Pairs>());
+    let (Ok(old), Ok(new)) = (old, new) else { return false };
+    let number = |pairs: &Pairs, name: &str| pairs.get(name).and_then(|v| v.parse::<u64>().ok());
+    new.iter().any(|(name, _)| number(&new, name) < number(&old, name))
+}
+
+/// What makes queues anew comes before what is set on them. A table that names a queue is only written while the queue
+/// is there: after channels that grow, before channels that shrink. Undoing in reverse order then holds the same.
+fn rank(target: &Target, channels_shrink: bool) -> u8 {
+    match target {
+        Target::Group { group, .. } => match group {
+            Group::Link => 10,
+            Group::PrivFlags => 20,
+            Group::Features => 30,
+            Group::Rss if channels_shrink => 35,
+            Group::Channels => 40,
+            Group::Rings => 50,
+            Group::Pause => 60,
+            Group::Eee => 61,
+            Group::Rss => 70,
+            Group::FlowHash => 72,
+            Group::Coalesce => 80,
+        },
+        Target::QueueCoalesce { .. } => 81,
+        Target::Attr { attr, .. } if !attr.contains('/') => 85,
+        Target::Napi { .. } => 86,
+        Target::Attr { .. } => 87,
+        Target::Irq { .. } => 90,
+        Target::Sysfs { .. } => 95,
+        Target::Sysctl { .. } => 96,
+    }
+}

@@ -1,0 +1,183 @@
+//! Where the journals of tuning lie: one file each, numbered, and a lock so that one process at a time changes the host.
+//!
+//! The question it answers: *what has been changed by `tune` and may be in force?* A finished journal stays for a while
+//! as a record.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rxpath_host::HostError;
+use rxpath_host::journal::{Contents, Journal};
+use rxpath_host::lock::LabLock;
+
+/// Where journals lie unless told otherwise: they outlive a restart, to say then that it has undone all.
+pub const STATE_DIR: &str = "/var/lib/rxpath/tune";
+/// Finished journals that are kept.
+const KEPT: usize = 30;
+
+/// The folder of journals.
+#[derive(Clone, Debug)]
+pub struct Store {
+    dir: PathBuf,
+}
+
+/// A journal of the folder, as far as it can be read.
+#[derive(Debug)]
+pub struct Listed {
+    /// Its number.
+    pub id: u32,
+    /// What is on it; the error of one that can't be read.
+    pub contents: Result<Contents, HostError>,
+}
+
+impl Listed {
+    /// Whether it may have changes in force. One that can't be read may.
+    pub fn is_open(&self) -> bool {
+        self.contents.as_ref().map_or(true, Contents::is_open)
+    }
+}
+
+impl Store {
+    /// The folder, made when it is not there.
+    pub fn open(dir: &Path) -> Result<Self, HostError> {
+        fs::create_dir_all(dir).map_err(|e| HostError::from_io("create", dir, e))?;
+        Ok(Self { dir: dir.into() })
+    }
+
+    /// The folder, which need not be there.
+    pub fn at(dir: &Path) -> Self {
+        Self { dir: dir.into() }
+    }
+
+    /// The right to change the host, waiting for it at most `patience`.
+    ///
+    /// **Errors** `Kernel` with `EBUSY` that names the holder.
+    pub fn lock(&self, patience: Duration) -> Result<LabLock, HostError> {
+        LabLock::take_for("tune", &self.dir.join("lock"), patience)
+    }
+
+    /// The file of a journal.
+    pub fn path(&self, id: u32) -> PathBuf {
+        self.dir.join(format!("{id}.journal"))
+    }
+
+    /// What the watchdog of a journal did.
+    pub fn log(&self, id: u32) -> PathBuf {
+        self.dir.join(format!("{id}.log"))
+    }
+
+    /// All journals, oldest first.
+    pub fn list(&self) -> Result<Vec<Listed>, HostError> {
+        let mut all = Vec::new();
+        for id in self.ids()? {
+            let contents = Contents::read(&self.path(id))
+                .and_then(|contents| contents.map_or_else(Contents::begun, Ok));
+            all.push(Listed { id, contents });
+        }
+        Ok(all)
+    }
+
+    fn ids(&self) -> Result<Vec<u32>, HostError> {
+        let entries = match fs::read_dir(&self.dir) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(HostError::from_io("list", &self.dir, e)),
+        };
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let mut ids: Vec<u32> =
+            names.filter_map(|name| name.strip_suffix(".journal")?.parse().ok()).collect();
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    /// Begins a journal of the next number, and lets go of old finished ones. The caller holds the lock.
+    pub fn begin(&self) -> Result<(u32, Journal), HostError> {
+        let listed = self.list()?;
+        let id = listed.last().map_or(1, |last| last.id + 1);
+        let finished: Vec<u32> =
+            listed.iter().filter(|one| !one.is_open()).map(|one| one.id).collect();
+        for id in finished.iter().rev().skip(KEPT) {
+            // Only a record is lost or kept by this.
+            let _ = fs::remove_file(self.path(*id));
+            let _ = fs::remove_file(self.log(*id));
+        }
+        Ok((id, Journal::open(&self.path(id))?))
+    }
+
+    /// Whether a journal that is still open came after this one and changed the same settings.
+    pub fn later_on_same(&self, id: u32, contents: &Contents) -> Result<Option<u32>, HostError> {
+        let touches = |other: &Contents| {
+            let open = other.entries.iter().filter(|entry| !entry.undone);
+            open.into_iter().any(|theirs| {
+                contents.entries.iter().any(|ours| !ours.undone && ours.target == theirs.target)
+            })
+        };
+        let listed = self.list()?;
+        let same_place = |one: &&Listed| {
+            one.id > id
+                && one.contents.as_ref().is_ok_and(|other| {
+                    other.is_open()
+                        && (&other.boot_id, other.netns) == (&contents.boot_id, contents.netns)
+                        && touches(other)
+                })
+        };
+        Ok(listed.iter().find(same_place).map(|one| one.id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "{\"step\":\"head\",\"v\":1,\"boot_id\":\"b\",\"netns\":1}\n";
+
+    fn begin(n: u32, target: &str) -> String {
+        format!(
+            "{{\"step\":\"begin\",\"n\":{n},\"target\":\"{target}\",\"before\":\"1\",\"asked\":\"2\"}}\n"
+        )
+    }
+
+    #[test]
+    fn journals_are_numbered_and_finished_ones_are_let_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        assert!(Store::at(&dir.path().join("none")).list().unwrap().is_empty());
+        for expected in 1..=40 {
+            assert_eq!(store.begin().unwrap().0, expected);
+        }
+        let left = store.list().unwrap();
+        assert_eq!(left.len(), KEPT + 1, "journals without changes are finished");
+        fs::write(store.path(41), "garbage\n").unwrap();
+        let bad = store.list().unwrap().pop().unwrap();
+        assert!(bad.contents.is_err() && bad.is_open(), "what can't be read may be in force");
+        assert_eq!(store.begin().unwrap().0, 42);
+    }
+
+    #[test]
+    fn a_later_change_of_the_same_setting_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let write = |id, lines: &[String]| {
+            fs::write(store.path(id), format!("{HEAD}{}", lines.concat())).unwrap();
+        };
+        write(1, &[begin(0, "net.core.rmem_max")]);
+        write(2, &[begin(0, "net.core.wmem_max")]);
+        write(3, &[begin(0, "net.core.rmem_max"), "{\"step\":\"undone\",\"n\":0}\n".into()]);
+        let first = Contents::read(&store.path(1)).unwrap().unwrap();
+        assert_eq!(store.later_on_same(1, &first).unwrap(), None);
+        write(4, &[begin(0, "net.core.rmem_max")]);
+        assert_eq!(store.later_on_same(1, &first).unwrap(), Some(4));
+    }
+
+    #[test]
+    fn two_at_a_time_are_refused_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let held = store.lock(Duration::ZERO).unwrap();
+        let error = store.lock(Duration::ZERO).unwrap_err().to_string();
+        assert!(error.contains("one tune at a time; process"), "{error}");
+        drop(held);
+        store.lock(Duration::ZERO).unwrap();
+    }
+}

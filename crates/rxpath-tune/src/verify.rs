@@ -1,0 +1,90 @@
+//! Whether what was changed is still so.
+
+use rxpath_host::change::same_of;
+use rxpath_host::journal::{Contents, Entry};
+use rxpath_host::setter::Setter;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::plan::as_far_as;
+
+/// How a change stands now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum Standing {
+    /// It reads as asked.
+    Holds,
+    /// It reads as the kernel had made it, which is not what was asked.
+    AsLeft,
+    /// It has another value now: somebody changed it, or the device was reset.
+    Drifted,
+    /// What it belonged to is gone.
+    Gone,
+    /// It can't be read now.
+    Unread {
+        /// Why.
+        why: String,
+    },
+}
+
+/// One change, and the value now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Verified {
+    /// The setting, under its present name.
+    pub target: String,
+    /// The value asked for.
+    pub asked: String,
+    /// The value now.
+    pub now: Option<String>,
+    /// How they compare.
+    #[serde(flatten)]
+    pub standing: Standing,
+}
+
+/// Compares each change that was not undone with the host; of several changes to a setting, the last.
+pub fn verify<S: Setter>(setter: &mut S, contents: &Contents) -> Vec<Verified> {
+    let open: Vec<&Entry> = contents.entries.iter().filter(|entry| !entry.undone).collect();
+    let last = |at: usize| open[at + 1..].iter().all(|later| later.target != open[at].target);
+    (0..open.len()).filter(|at| last(*at)).map(|at| one(setter, open[at])).collect()
+}
+
+fn one<S: Setter>(setter: &mut S, entry: &Entry) -> Verified {
+    let mut verified = Verified {
+        target: entry.target.to_string(),
+        asked: entry.asked.clone(),
+        now: None,
+        standing: Standing::Gone,
+    };
+    let located = match &entry.identity {
+        Some(identity) => setter.locate(&entry.target, identity),
+        None => Ok(Some(entry.target.clone())),
+    };
+    let target = match located {
+        Ok(Some(target)) => target,
+        Ok(None) => return verified,
+        Err(error) => {
+            verified.standing = Standing::Unread { why: error.reason() };
+            return verified;
+        }
+    };
+    verified.target = target.to_string();
+    let now = match setter.read(&target) {
+        Ok(Some(now)) => as_far_as(&target, &now, &entry.asked),
+        Ok(None) => String::new(),
+        Err(error) => {
+            verified.standing = Standing::Unread { why: error.reason() };
+            return verified;
+        }
+    };
+    let left = entry.end.as_ref().and_then(|(after, _)| after.as_ref());
+    let left = left.map(|left| as_far_as(&target, left, &entry.asked));
+    verified.standing = if same_of(&target, &entry.asked, &now) {
+        Standing::Holds
+    } else if left.is_some_and(|left| same_of(&target, &left, &now)) {
+        Standing::AsLeft
+    } else {
+        Standing::Drifted
+    };
+    verified.now = Some(now);
+    verified
+}

@@ -1,0 +1,75 @@
+//! Waiting for a confirmation that may never come, and undoing then.
+//!
+//! The one who waits is a process of its own: it outlives the terminal and the program that made the changes, and needs
+//! nothing of them but the journal.
+
+use std::time::Duration;
+
+use rxpath_host::HostError;
+use rxpath_host::detached::boottime_ns;
+use rxpath_host::journal::{Contents, Journal, Undo, Watch};
+use rxpath_host::setter::Setter;
+
+use crate::store::Store;
+
+/// How often the journal is looked at. Nobody measures while a change waits for its confirmation.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// How long a process that makes changes may hold the lock beyond the deadline before it is ended.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How the waiting ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// The changes were confirmed.
+    Confirmed,
+    /// Somebody else has undone them.
+    Finished,
+    /// The time was up: this was undone.
+    Undone(Vec<Undo>),
+}
+
+/// What there is to do for a journal now.
+enum Next {
+    Wait,
+    TimeIsUp(Watch),
+    Nothing(Ended),
+}
+
+fn next(contents: &Contents) -> Result<Next, HostError> {
+    if contents.confirmed {
+        return Ok(Next::Nothing(Ended::Confirmed));
+    }
+    if !contents.entries.is_empty() && !contents.is_open() {
+        return Ok(Next::Nothing(Ended::Finished));
+    }
+    match contents.watch {
+        Some(watch) if boottime_ns()? >= watch.deadline_ns => Ok(Next::TimeIsUp(watch)),
+        _ => Ok(Next::Wait),
+    }
+}
+
+/// Waits until the changes of journal `id` are confirmed or the time is up, and undoes them then.
+pub fn stand_by<S: Setter>(store: &Store, id: u32, setter: &mut S) -> Result<Ended, HostError> {
+    let path = store.path(id);
+    loop {
+        let contents = Contents::read(&path)?.map_or_else(Contents::begun, Ok)?;
+        match next(&contents)? {
+            Next::Wait => std::thread::sleep(LOOK_AGAIN),
+            Next::Nothing(ended) => return Ok(ended),
+            Next::TimeIsUp(watch) => {
+                let lock = match store.lock(PATIENCE) {
+                    // A step that hangs, or a terminal that takes no more output: the journal is made for this.
+                    Err(_) => watch.applier.kill().and_then(|_| store.lock(PATIENCE))?,
+                    Ok(lock) => lock,
+                };
+                let mut journal = Journal::open(&path)?;
+                // The confirmation, or more time, may have come while we waited for the lock.
+                match next(journal.contents())? {
+                    Next::TimeIsUp(_) => return Ok(Ended::Undone(journal.undo(setter)?)),
+                    Next::Nothing(ended) => return Ok(ended),
+                    Next::Wait => drop(lock),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! `rxpath tune`: plan, apply, confirm, verify, undo, status.
+
+mod apply;
+mod confirm;
+mod plan;
+mod sessions;
+mod shown;
+mod status;
+mod undo;
+mod verify;
+mod watchdog;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use rxpath_host::HostError;
+use rxpath_host::lock::LabLock;
+use rxpath_tune::store::{STATE_DIR, Store};
+
+use crate::exit::{Exit, Failure, Outcome};
+
+/// How long a command waits for another one that changes the host.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Options of `rxpath tune`.
+#[derive(Debug, Args)]
+pub struct TuneCommand {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Say what would be changed, from what to what, and what that costs
+    Plan(plan::PlanCommand),
+    /// Carry a plan out: journaled, read back, undone on request
+    Apply(apply::ApplyCommand),
+    /// Keep changes that were applied with --confirm-within
+    Confirm(confirm::ConfirmCommand),
+    /// Say whether what was changed is still so
+    Verify(verify::VerifyCommand),
+    /// Restore what was there before, last change first
+    Undo(undo::UndoCommand),
+    /// List what was changed and may be in force
+    Status(status::StatusCommand),
+    #[command(hide = true)]
+    Watchdog(watchdog::WatchdogCommand),
+}
+
+impl TuneCommand {
+    /// Runs it.
+    pub fn run(self) -> Outcome {
+        match self.what {
+            What::Plan(args) => args.run(),
+            What::Apply(args) => args.run(),
+            What::Confirm(args) => args.run(),
+            What::Verify(args) => args.run(),
+            What::Undo(args) => args.run(),
+            What::Status(args) => args.run(),
+            What::Watchdog(args) => args.run(),
+        }
+    }
+}
+
+/// Where the journals lie.
+#[derive(Clone, Debug, Args)]
+struct StateArgs {
+    /// Keep the journals of changes in this directory
+    #[arg(long, value_name = "DIR", default_value = STATE_DIR)]
+    state_dir: PathBuf,
+}
+
+impl StateArgs {
+    fn store(&self) -> Store {
+        Store::at(&self.state_dir)
+    }
+
+    /// The folder and the right to change the host.
+    fn locked(&self) -> Result<(Store, LabLock), Failure> {
+        let store = Store::open(&self.state_dir).map_err(no_state)?;
+        let lock = store.lock(PATIENCE).map_err(|error| match error {
+            HostError::Kernel { .. } => {
+                Failure::new(Exit::Cannot, error).hint("wait until it has ended, then try again")
+            }
+            other => no_state(other),
+        })?;
+        Ok((store, lock))
+    }
+}
+
+fn no_state(error: HostError) -> Failure {
+    let needs_root = matches!(error, HostError::Denied { .. });
+    let failure = Failure::new(Exit::Cannot, error);
+    if needs_root {
+        failure.hint("changes are made and undone as root; `rxpath tune plan` works without")
+    } else {
+        failure.hint("without a journal nothing is changed; --state-dir names another place")
+    }
+}

@@ -1,0 +1,220 @@
+//! `rxpath tune apply`.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use rxpath_core::{Envelope, Nanos};
+use rxpath_host::detached::{self, boottime_ns};
+use rxpath_host::journal::{Journal, Watch};
+use rxpath_host::owner::ProcessId;
+use rxpath_host::setter::HostSetter;
+use rxpath_host::{HostError, Root};
+use rxpath_tune::apply::{Applied, apply, ready};
+use rxpath_tune::plan::{HostMark, Plan, PlanError};
+use rxpath_tune::store::Store;
+use serde_json::json;
+
+use super::shown::{ApplyResult, ShownChange, ShownUndo, change_line};
+use super::{StateArgs, sessions};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output;
+use crate::output::format::FormatArgs;
+
+/// Shorter, and nobody could confirm in time; longer, and a watchdog is no watchdog.
+const WITHIN: std::ops::RangeInclusive<u64> = 5..=86_400;
+
+/// Options of `rxpath tune apply`.
+#[derive(Debug, Args)]
+pub struct ApplyCommand {
+    /// The plan, as `rxpath tune plan -o FILE` wrote it
+    plan: PathBuf,
+    /// Undo by itself after this time unless `rxpath tune confirm` comes before
+    #[arg(long, value_name = "TIME")]
+    confirm_within: Option<Nanos>,
+    /// Take down the link that carries this ssh session, if the plan asks for it
+    #[arg(long)]
+    force: bool,
+    /// What to do with the steps that were made when one is refused
+    #[arg(long, value_enum, default_value_t = OnFailure::Keep)]
+    on_failure: OnFailure,
+    #[command(flatten)]
+    state: StateArgs,
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OnFailure {
+    /// Leave them, to be looked at and undone by hand
+    Keep,
+    /// Undo them at once
+    Undo,
+}
+
+/// What was done.
+struct Done {
+    id: u32,
+    applied: Applied,
+    undone: Vec<ShownUndo>,
+    not_tried: usize,
+}
+
+impl ApplyCommand {
+    /// Checks the whole plan, then carries it out.
+    pub fn run(self) -> Outcome {
+        let within = self.within()?;
+        let file = self.plan.display().to_string();
+        let text = std::fs::read_to_string(&self.plan)
+            .with_context(|| format!("cannot read the plan {file}"))
+            .map_err(Failure::usage_of)?;
+        let plan = Plan::parse(&text, &file).map_err(refused)?;
+        plan.is_for(&HostMark::here()?, &file).map_err(refused)?;
+        if plan.steps.is_empty() {
+            output::line("nothing to change: the plan has no steps")?;
+            return Ok(Exit::Done);
+        }
+        sessions::guard(&plan, self.force)?;
+        let (store, lock) = self.state.locked()?;
+        let mut setter = HostSetter::default();
+        ready(&mut setter, &plan).map_err(refused)?;
+        let done = self.carry_out(&store, &plan, &mut setter, within)?;
+        // Output may block, on a terminal that is gone: the lock must not wait for it.
+        drop(lock);
+        self.print(&done, within)?;
+        let whole = done.applied.is_whole();
+        if !whole && self.on_failure == OnFailure::Keep {
+            eprintln!("hint: undo what was done with: rxpath tune undo {}", done.id);
+        }
+        Ok(if whole { Exit::Done } else { Exit::Partial })
+    }
+
+    fn within(&self) -> Result<Option<Duration>, Failure> {
+        let Some(within) = self.confirm_within else { return Ok(None) };
+        let within = Duration::from_nanos(within.0);
+        if WITHIN.contains(&within.as_secs()) {
+            return Ok(Some(within));
+        }
+        Err(Failure::usage(format!(
+            "--confirm-within {}s: expected 5s to 86400s",
+            within.as_secs()
+        )))
+    }
+
+    fn carry_out(
+        &self,
+        store: &Store,
+        plan: &Plan,
+        setter: &mut HostSetter,
+        within: Option<Duration>,
+    ) -> Result<Done, Failure> {
+        let (id, mut journal) = store.begin()?;
+        let watch = match within {
+            Some(within) => Some((start_watchdog(store, id, &mut journal, within)?, within)),
+            None => None,
+        };
+        // Each step gets the whole time again: a plan of many steps must not be undone in its middle.
+        let mut renew = |journal: &mut Journal| match &watch {
+            Some((watch, within)) => {
+                journal.watch(Watch { deadline_ns: after(*within)?, ..*watch })
+            }
+            None => Ok(()),
+        };
+        let root = Root::host();
+        let applied = apply(&mut journal, setter, (&plan.steps, &root), &mut renew);
+        renew(&mut journal)?;
+        let mut undone = Vec::new();
+        if !applied.is_whole() && self.on_failure == OnFailure::Undo {
+            undone = journal.undo(setter)?.iter().map(|undo| ShownUndo::new(id, undo)).collect();
+        }
+        let not_tried = plan.steps.len() - applied.changes.len();
+        Ok(Done { id, applied, undone, not_tried })
+    }
+
+    fn print(&self, done: &Done, within: Option<Duration>) -> anyhow::Result<()> {
+        let within = within.filter(|_| done.undone.is_empty());
+        if self.format.is_json() {
+            let result = ApplyResult {
+                journal: Some(done.id),
+                changes: done.applied.changes.iter().map(ShownChange::from).collect(),
+                not_tried_count: done.not_tried,
+                stopped: done.applied.stopped.as_ref().map(ToString::to_string),
+                undone: done.undone.clone(),
+                confirm_within_s: within.map(|within| within.as_secs()),
+            };
+            let settings = json!({ "plan": self.plan, "force": self.force });
+            return output::json(&Envelope::new("tune-apply", settings, result, Vec::new()));
+        }
+        for change in &done.applied.changes {
+            output::line(&change_line(change))?;
+        }
+        if let Some(error) = &done.applied.stopped {
+            eprintln!("rxpath: stopped: {error}");
+        }
+        if done.not_tried > 0 {
+            output::line(&format!("{} more steps were not tried", done.not_tried))?;
+        }
+        for line in done.undone.iter().flat_map(ShownUndo::lines) {
+            output::line(&line)?;
+        }
+        match within {
+            Some(within) => output::line(&format!(
+                "undone in {} s unless confirmed: rxpath tune confirm {}",
+                within.as_secs(),
+                done.id
+            )),
+            None => output::line(&format!("journal {}: rxpath tune undo {}", done.id, done.id)),
+        }
+    }
+}
+
+fn after(within: Duration) -> Result<u64, HostError> {
+    Ok(boottime_ns()? + within.as_nanos() as u64)
+}
+
+fn refused(error: PlanError) -> Failure {
+    let hint = match &error {
+        PlanError::Foreign { .. } | PlanError::Stale { .. } => {
+            "plan again here: rxpath tune plan -o FILE"
+        }
+        PlanError::Bad { .. } | PlanError::Step { .. } => "see `rxpath schema tune-plan`",
+        PlanError::Host(_) => return Failure::new(Exit::Cannot, error),
+    };
+    Failure::usage_of(error.into()).hint(hint)
+}
+
+/// Starts the process that undoes, and returns when it is ready to: nothing is changed before.
+fn start_watchdog(
+    store: &Store,
+    id: u32,
+    journal: &mut Journal,
+    within: Duration,
+) -> Result<Watch, Failure> {
+    let log = std::fs::File::create(store.log(id)).context("cannot create the watchdog's log")?;
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let dir = store.path(id);
+    let dir = dir.parent().unwrap_or(Path::new("."));
+    let dir = dir.canonicalize().context("cannot find the state directory")?;
+    let mut command = Command::new(program);
+    command.args(["tune", "watchdog", "--state-dir"]).arg(dir).args(["--journal", &id.to_string()]);
+    command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+    let mut child = detached::spawn(command)?;
+    let mut line = String::new();
+    let said = child.stdout.take().map(|out| BufReader::new(out).read_line(&mut line));
+    if !matches!(said, Some(Ok(_))) || line != "ready\n" {
+        let _ = child.kill();
+        let _ = child.wait();
+        return Err(Failure::new(Exit::Cannot, anyhow::anyhow!("the watchdog did not start"))
+            .hint(format!("nothing was changed; see {}", store.log(id).display())));
+    }
+    let watch = Watch {
+        process: ProcessId::of(child.id() as i32)?,
+        applier: ProcessId::own()?,
+        deadline_ns: after(within)?,
+    };
+    journal.watch(watch)?;
+    Ok(watch)
+}

@@ -1,0 +1,165 @@
+//! `rxpath tune plan`.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use rxpath_core::Envelope;
+use rxpath_host::Root;
+use rxpath_host::netlink::ioctl::driver_info;
+use rxpath_host::setter::HostSetter;
+use rxpath_tune::persist::{Home, drafts};
+use rxpath_tune::plan::make::{Wish, make};
+use rxpath_tune::plan::{HostMark, LeftOut, Plan, found};
+use rxpath_tune::{Ask, Goal, HostFacts, check, rules};
+use serde_json::json;
+
+use super::shown::plan_lines;
+use crate::cmd::check::GoalArg;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output;
+use crate::output::format::FormatArgs;
+
+/// Options of `rxpath tune plan`.
+#[derive(Debug, Args)]
+pub struct PlanCommand {
+    /// Rules whose findings are to be fixed, as `rxpath check` names them; without any, all that are found
+    ids: Vec<String>,
+    /// What the host should be good for
+    #[arg(long, value_enum)]
+    goal: Option<GoalArg>,
+    /// Look at this device only (may be given again)
+    #[arg(long, value_name = "IF")]
+    dev: Vec<String>,
+    /// Set this knob and nothing that rules find: `net.core.rmem_max=4194304`, `eth0/rings/rx=4096` (may be given again)
+    #[arg(long = "set", value_name = "KNOB=VALUE")]
+    sets: Vec<String>,
+    /// Write the plan into this file, for `rxpath tune apply`
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Draft a file that keeps the values over a restart; it is written into DIR, to be reviewed
+    #[arg(long, num_args = 2, value_names = ["KIND", "DIR"])]
+    persist: Option<Vec<String>>,
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+/// The kinds of `--persist`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    #[value(name = "sysctl.d")]
+    Sysctl,
+    Link,
+    Udev,
+    Cmdline,
+    Ansible,
+}
+
+impl From<Kind> for Home {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Sysctl => Self::Sysctl,
+            Kind::Link => Self::Link,
+            Kind::Udev => Self::Udev,
+            Kind::Cmdline => Self::Cmdline,
+            Kind::Ansible => Self::Ansible,
+        }
+    }
+}
+
+impl PlanCommand {
+    /// Makes, prints and writes the plan.
+    pub fn run(self) -> Outcome {
+        let (wishes, mut left_out) = self.wishes()?;
+        let persist = self.persist.as_deref().map(persist_kind).transpose()?;
+        let empty = Plan::new(jiff::Timestamp::now().to_string(), HostMark::here()?);
+        let driver = |dev: &str| driver_info(dev).ok().map(|info| info.driver);
+        let mut plan = make(&mut HostSetter::default(), &driver, &wishes, empty);
+        plan.left_out.append(&mut left_out);
+        if let Some(path) = &self.out {
+            std::fs::write(path, plan.to_toml()?)
+                .with_context(|| format!("cannot write {}", path.display()))
+                .map_err(Failure::usage_of)?;
+        }
+        let written = match persist {
+            Some((home, dir)) => persist_to(&plan, home, &dir)?,
+            None => Vec::new(),
+        };
+        if self.format.is_json() {
+            let settings = json!({ "ids": self.ids, "goal": self.goal.map(Goal::from), "sets": self.sets, "out": self.out, "persist": self.persist });
+            output::json(&Envelope::new("tune-plan", settings, &plan, Vec::new()))?;
+        } else {
+            self.print(&plan, &written)?;
+        }
+        Ok(Exit::Done)
+    }
+
+    fn wishes(&self) -> Result<(Vec<Wish>, Vec<LeftOut>), Failure> {
+        if let Some(id) = self.ids.iter().find(|id| rules::find(id).is_none()) {
+            return Err(Failure::usage(format!("tune plan {id}: no such rule"))
+                .hint("`rxpath explain` lists all rules"));
+        }
+        let by_hand: Result<Vec<Wish>, String> = self.sets.iter().map(|s| Wish::parse(s)).collect();
+        let mut by_hand = by_hand.map_err(Failure::usage)?;
+        if !by_hand.is_empty() && self.ids.is_empty() && self.goal.is_none() {
+            return Ok((by_hand, Vec::new()));
+        }
+        let facts = HostFacts::collect(&Root::host(), &self.dev);
+        let report = check(&Ask { facts: &facts, goal: self.goal.map(Goal::from) });
+        let (mut wishes, mut left_out) = found::wishes(&report.findings, &self.ids);
+        let found = |id: &&String| report.findings.iter().any(|finding| finding.id == **id);
+        left_out.extend(
+            self.ids
+                .iter()
+                .filter(|id| !found(id))
+                .map(|id| LeftOut { what: id.clone(), why: "finds nothing wrong here".into() }),
+        );
+        wishes.append(&mut by_hand);
+        Ok((wishes, left_out))
+    }
+
+    fn print(&self, plan: &Plan, written: &[String]) -> anyhow::Result<()> {
+        if plan.steps.is_empty() {
+            output::line("nothing to change")?;
+        }
+        for line in plan_lines(plan) {
+            output::line(&line)?;
+        }
+        for line in written {
+            output::line(line)?;
+        }
+        match &self.out {
+            Some(path) => {
+                output::line(&format!("apply it with: rxpath tune apply {}", path.display()))
+            }
+            None if plan.steps.is_empty() => Ok(()),
+            None => output::line("write it into a file with -o FILE, then: rxpath tune apply FILE"),
+        }
+    }
+}
+
+fn persist_kind(words: &[String]) -> Result<(Home, PathBuf), Failure> {
+    let [kind, dir] = words else { return Err(Failure::usage("--persist takes KIND and DIR")) };
+    let kind = Kind::from_str(kind, false).map_err(|_| {
+        Failure::usage(format!("--persist {kind}: no such kind of file"))
+            .hint("one of sysctl.d, link, udev, cmdline, ansible")
+    })?;
+    Ok((kind.into(), dir.into()))
+}
+
+fn persist_to(plan: &Plan, home: Home, dir: &std::path::Path) -> Result<Vec<String>, Failure> {
+    let (drafts, left) = drafts(plan, home);
+    std::fs::create_dir_all(dir)
+        .with_context(|| format!("cannot create {}", dir.display()))
+        .map_err(Failure::usage_of)?;
+    let mut lines = Vec::new();
+    for draft in drafts {
+        let path = dir.join(&draft.name);
+        std::fs::write(&path, &draft.text)
+            .with_context(|| format!("cannot write {}", path.display()))
+            .map_err(Failure::usage_of)?;
+        lines.push(format!("drafted {}: review it, it belongs to {}", path.display(), draft.place));
+    }
+    lines.extend(left.iter().map(|left| format!("not in the draft: {}: {}", left.what, left.why)));
+    Ok(lines)
+}

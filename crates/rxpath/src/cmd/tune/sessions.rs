@@ -1,0 +1,39 @@
+//! Keeps the link that carries the ssh session up.
+
+use rxpath_host::netlink::ioctl::driver_info;
+use rxpath_host::{Root, session};
+use rxpath_tune::effects::{Effect, effects};
+use rxpath_tune::plan::{Plan, Step};
+
+use crate::exit::Failure;
+
+/// As the plan says, or as it is here: a plan may have been edited.
+fn bounces(step: &Step) -> bool {
+    let driver = step.set.device().and_then(|dev| Some(driver_info(dev).ok()?.driver));
+    let effects = effects(&step.set, driver.as_deref(), (&step.old, &step.new));
+    step.bounces_link() || effects.contains(&Effect::LinkBounce)
+}
+
+/// Refuses a plan that would take down a link below the ssh session, unless that is wanted.
+pub fn guard(plan: &Plan, force: bool) -> Result<(), Failure> {
+    let bouncing = plan.steps.iter().filter(|step| bounces(step));
+    let bouncing: Vec<&str> = bouncing.filter_map(|step| step.set.device()).collect();
+    if bouncing.is_empty() || force {
+        return Ok(());
+    }
+    let session = session::current(&Root::host()).map_err(|error| {
+        Failure::usage_of(anyhow::Error::new(error).context(
+            "the plan takes a link down and it can't be seen whether an ssh session runs over it",
+        ))
+        .hint("--force applies it nevertheless")
+    })?;
+    let Some(session) = session else { return Ok(()) };
+    match bouncing.iter().find(|dev| session.devices.contains(**dev)) {
+        None => Ok(()),
+        Some(dev) => Err(Failure::usage(format!(
+            "the plan takes {dev} down for a moment, and your ssh session from {} runs over it",
+            session.client.ip()
+        ))
+        .hint("--force applies it nevertheless, best with --confirm-within 60s")),
+    }
+}

@@ -1,0 +1,179 @@
+//! What the commands of `tune` print, as JSON and as text.
+
+use rxpath_host::Change;
+use rxpath_host::change::Outcome as What;
+use rxpath_host::journal::{Restored, Undo};
+use rxpath_tune::plan::Plan;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::output::color::{Paint, Stream, paint};
+
+/// One change, as printed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ShownChange {
+    /// The setting.
+    pub set: String,
+    /// The value before.
+    pub before: Option<String>,
+    /// The value asked for.
+    pub asked: String,
+    /// The value that it reads back as.
+    pub after: Option<String>,
+    /// What else of the group changed with it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub also: String,
+    /// How asked and read back compare.
+    #[serde(flatten)]
+    pub outcome: What,
+}
+
+impl From<&Change> for ShownChange {
+    fn from(change: &Change) -> Self {
+        Self {
+            set: change.target.to_string(),
+            before: change.before.clone(),
+            asked: change.asked.clone(),
+            after: change.after.clone(),
+            also: change.also.clone(),
+            outcome: change.outcome.clone(),
+        }
+    }
+}
+
+/// What `tune apply` did.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ApplyResult {
+    /// Number of the journal; none when there was nothing to change.
+    pub journal: Option<u32>,
+    /// The steps that were made or tried.
+    pub changes: Vec<ShownChange>,
+    /// Steps of the plan that were not tried.
+    pub not_tried_count: usize,
+    /// Why it stopped before the end.
+    pub stopped: Option<String>,
+    /// What was undone at once, with `--on-failure undo`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub undone: Vec<ShownUndo>,
+    /// Seconds until the changes are undone unless they are confirmed.
+    pub confirm_within_s: Option<u64>,
+}
+
+/// How one change was undone.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ShownUndo {
+    /// Number of the journal.
+    pub journal: u32,
+    /// The setting, under its present name.
+    pub set: String,
+    /// The old value.
+    pub value: String,
+    /// `restored`, `already`, `gone` or `failed`.
+    pub state: String,
+    /// Why it is not restored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// What somebody else had made it in between.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<String>,
+    /// What the change had taken along and could not be restored, with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<(String, String)>,
+}
+
+impl ShownUndo {
+    /// As printed.
+    pub fn new(journal: u32, undo: &Undo) -> Self {
+        let (state, why) = match &undo.restored {
+            Restored::Yes => ("restored", None),
+            Restored::Already => ("already", None),
+            Restored::Gone { why } => ("gone", Some(why.clone())),
+            Restored::No { why } => ("failed", Some(why.clone())),
+        };
+        Self {
+            journal,
+            set: undo.target.to_string(),
+            value: undo.value.clone(),
+            state: state.into(),
+            why,
+            foreign: undo.foreign.clone(),
+            beside: undo.beside.iter().map(|(t, why)| (t.to_string(), why.clone())).collect(),
+        }
+    }
+
+    /// One line, and one for each thing that could not be restored with it.
+    pub fn lines(&self) -> Vec<String> {
+        let value = short(&self.value);
+        let mut lines = vec![match (self.state.as_str(), &self.why) {
+            ("already", _) => format!("{}: is {value} already", self.set),
+            (_, Some(why)) => {
+                let bad = paint(Paint::Red, Stream::Out, "not restored");
+                format!("{}: {bad} to {value}: {why}", self.set)
+            }
+            _ => format!("{}: {value} again", self.set),
+        }];
+        if let Some(foreign) = &self.foreign {
+            lines.push(format!("  somebody had made it {} in between", short(foreign)));
+        }
+        for (set, why) in &self.beside {
+            lines.push(format!("  {set}, which changed with it, is not restored: {why}"));
+        }
+        lines
+    }
+}
+
+/// Longest value that is shown in a line; the whole one is in the JSON and on the journal.
+const SHOWN: usize = 120;
+
+/// A value for one line of text.
+pub fn short(value: &str) -> String {
+    let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
+    if value.chars().count() <= SHOWN {
+        return value;
+    }
+    value.chars().take(SHOWN).chain("...".chars()).collect()
+}
+
+/// One line for a change.
+pub fn change_line(change: &Change) -> String {
+    let before = short(change.before.as_deref().unwrap_or("unreadable"));
+    let after = short(change.after.as_deref().unwrap_or("unreadable"));
+    let asked = short(&change.asked);
+    let bad = |text| paint(Paint::Red, Stream::Out, text);
+    let odd = |text| paint(Paint::Yellow, Stream::Out, text);
+    let told = match &change.outcome {
+        What::Applied => format!("{before} -> {after}"),
+        What::Pending { until } => {
+            format!("{before} -> {after}, {} {until}", odd("pending until"))
+        }
+        What::Rounded => format!("{before} -> {after}, {} {asked}", odd("rounded from")),
+        What::Ignored => {
+            format!("{} the kernel took {asked} and left {after}", bad("ignored:"))
+        }
+        What::Refused { why } => format!("{} {asked}: {why}", bad("refused")),
+    };
+    let also = if change.also.is_empty() {
+        String::new()
+    } else {
+        format!("; with it: {}", short(&change.also))
+    };
+    format!("{}: {told}{also}", change.target)
+}
+
+/// The lines of a plan.
+pub fn plan_lines(plan: &Plan) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (at, step) in plan.steps.iter().enumerate() {
+        let set = paint(Paint::Bold, Stream::Out, &step.set.to_string());
+        lines.push(format!("{:>3}. {set}: {} -> {}", at + 1, short(&step.old), short(&step.new)));
+        lines.push(format!("     because: {}", step.because.join(", ")));
+        for effect in &step.effects {
+            lines.push(format!("     note: {}", paint(Paint::Yellow, Stream::Out, effect.words())));
+        }
+    }
+    if !plan.left_out.is_empty() {
+        lines.push("left out:".into());
+    }
+    lines.extend(plan.left_out.iter().map(|left| format!("  {}: {}", left.what, left.why)));
+    lines
+}

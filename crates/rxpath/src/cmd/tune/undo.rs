@@ -1,0 +1,120 @@
+//! `rxpath tune undo`.
+
+use clap::Args;
+use rxpath_core::Envelope;
+use rxpath_host::HostError;
+use rxpath_host::journal::Journal;
+use rxpath_host::setter::HostSetter;
+use rxpath_tune::store::Store;
+use serde_json::json;
+
+use super::StateArgs;
+use super::shown::ShownUndo;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output;
+use crate::output::format::FormatArgs;
+
+/// Options of `rxpath tune undo`.
+#[derive(Debug, Args)]
+pub struct UndoCommand {
+    /// Number of the journal; without it the last one that is open
+    id: Option<u32>,
+    /// Undo every open journal, the last one first
+    #[arg(long, conflicts_with = "id")]
+    all: bool,
+    /// Give up what can't be restored: the journal is closed
+    #[arg(long)]
+    forget: bool,
+    #[command(flatten)]
+    state: StateArgs,
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+impl UndoCommand {
+    /// Undoes and reports.
+    pub fn run(self) -> Outcome {
+        if !self.state.state_dir.is_dir() {
+            return self.print(&[], &[]).map(|()| Exit::Done).map_err(Failure::from);
+        }
+        let (store, _lock) = self.state.locked()?;
+        let ids = self.ids(&store)?;
+        let (mut undone, mut failed) = (Vec::new(), Vec::new());
+        for id in ids {
+            match self.undo_one(&store, id) {
+                Ok(done) => undone.extend(done),
+                Err(error) => failed.push(format!("journal {id}: {error}")),
+            }
+        }
+        self.print(&undone, &failed)?;
+        let whole = undone.iter().all(|undo| undo.why.is_none() && undo.beside.is_empty());
+        if !whole && !self.forget {
+            eprintln!("hint: try again later, or close the journal as it is with --forget");
+        }
+        Ok(if whole && failed.is_empty() { Exit::Done } else { Exit::Partial })
+    }
+
+    /// Which journals, last first.
+    fn ids(&self, store: &Store) -> Result<Vec<u32>, Failure> {
+        let listed = store.list()?;
+        if let Some(id) = self.id {
+            let Some(one) = listed.iter().find(|one| one.id == id) else {
+                return Err(Failure::usage(format!("there is no journal {id}"))
+                    .hint("`rxpath tune status` lists them"));
+            };
+            if let Ok(contents) = &one.contents
+                && let Some(later) = store.later_on_same(id, contents)?
+            {
+                return Err(Failure::usage(format!(
+                    "journal {later} came after journal {id} and changed the same settings"
+                ))
+                .hint(format!("undo {later} first, or all with --all")));
+            }
+            return Ok(vec![id]);
+        }
+        let open = listed.iter().rev().filter(|one| one.is_open()).map(|one| one.id);
+        Ok(if self.all { open.collect() } else { open.take(1).collect() })
+    }
+
+    fn undo_one(&self, store: &Store, id: u32) -> Result<Vec<ShownUndo>, HostError> {
+        let mut journal = Journal::open(&store.path(id))?;
+        let undone = match journal.undo(&mut HostSetter::default()) {
+            Ok(undone) => undone,
+            // The restart has undone it: there is nothing left to keep the journal open for.
+            Err(_) if journal.is_of_earlier_boot()? => {
+                journal.forget()?;
+                eprintln!("journal {id} is of an earlier boot: the restart has undone it");
+                return Ok(Vec::new());
+            }
+            Err(error) => {
+                if self.forget {
+                    journal.forget()?;
+                }
+                return Err(error);
+            }
+        };
+        if self.forget && journal.contents().is_open() {
+            journal.forget()?;
+        }
+        Ok(undone.iter().map(|undo| ShownUndo::new(id, undo)).collect())
+    }
+
+    fn print(&self, undone: &[ShownUndo], failed: &[String]) -> anyhow::Result<()> {
+        if self.format.is_json() {
+            let warning = |text: &String| rxpath_core::Warning::new("not-undone", text.clone());
+            let settings = json!({ "id": self.id, "all": self.all });
+            let warnings = failed.iter().map(warning).collect();
+            return output::json(&Envelope::new("tune-undo", settings, undone, warnings));
+        }
+        for line in undone.iter().flat_map(ShownUndo::lines) {
+            output::line(&line)?;
+        }
+        for text in failed {
+            eprintln!("rxpath: {text}");
+        }
+        if undone.is_empty() && failed.is_empty() {
+            output::line("nothing to undo")?;
+        }
+        Ok(())
+    }
+}

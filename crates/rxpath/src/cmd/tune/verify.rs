@@ -1,0 +1,69 @@
+//! `rxpath tune verify`.
+
+use clap::Args;
+use rxpath_core::Envelope;
+use rxpath_host::setter::HostSetter;
+use rxpath_tune::verify::{Standing, Verified, verify};
+use serde_json::json;
+
+use super::StateArgs;
+use super::shown::short;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output;
+use crate::output::format::FormatArgs;
+
+/// Options of `rxpath tune verify`.
+#[derive(Debug, Args)]
+pub struct VerifyCommand {
+    /// Number of the journal; without it all that are open
+    id: Option<u32>,
+    #[command(flatten)]
+    state: StateArgs,
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+impl VerifyCommand {
+    /// Compares what was changed with what is.
+    pub fn run(self) -> Outcome {
+        let listed = self.state.store().list()?;
+        if let Some(id) = self.id.filter(|id| listed.iter().all(|one| one.id != *id)) {
+            return Err(Failure::usage(format!("there is no journal {id}"))
+                .hint("`rxpath tune status` lists them"));
+        }
+        let mut all = Vec::new();
+        for one in listed {
+            if self.id.map_or(one.is_open(), |id| id == one.id) {
+                let contents = one.contents?;
+                if contents.boot_id == rxpath_host::owner::boot_id()? {
+                    all.extend(verify(&mut HostSetter::default(), &contents));
+                }
+            }
+        }
+        if self.format.is_json() {
+            let settings = json!({ "id": self.id });
+            output::json(&Envelope::new("tune-verify", settings, &all, Vec::new()))?;
+        } else {
+            for verified in &all {
+                output::line(&line(verified))?;
+            }
+            if all.is_empty() {
+                output::line("nothing is changed")?;
+            }
+        }
+        let good = |one: &Verified| matches!(one.standing, Standing::Holds | Standing::AsLeft);
+        Ok(if all.iter().all(good) { Exit::Done } else { Exit::Negative })
+    }
+}
+
+fn line(one: &Verified) -> String {
+    let (target, asked) = (&one.target, short(&one.asked));
+    let now = short(one.now.as_deref().unwrap_or("unreadable"));
+    match &one.standing {
+        Standing::Holds => format!("{target}: holds ({now})"),
+        Standing::AsLeft => format!("{target}: as the kernel made it ({now}, asked for {asked})"),
+        Standing::Drifted => format!("{target}: drifted: {now}, asked for {asked}"),
+        Standing::Gone => format!("{target}: gone"),
+        Standing::Unread { why } => format!("{target}: can't be read: {why}"),
+    }
+}

@@ -1,0 +1,42 @@
+//! The process behind `tune apply --confirm-within`: not a command for people.
+
+use clap::Args;
+use rxpath_host::setter::HostSetter;
+use rxpath_tune::watch::{Ended, stand_by};
+
+use super::StateArgs;
+use super::shown::ShownUndo;
+use crate::exit::{Exit, Outcome};
+use crate::output;
+
+/// Options of the watchdog.
+#[derive(Debug, Args)]
+pub struct WatchdogCommand {
+    /// Number of the journal
+    #[arg(long)]
+    journal: u32,
+    #[command(flatten)]
+    state: StateArgs,
+}
+
+impl WatchdogCommand {
+    /// Waits, and undoes when nobody confirms. What it does goes to its log, which is its standard error.
+    pub fn run(self) -> Outcome {
+        let store = self.state.store();
+        let mut setter = HostSetter::default();
+        output::line("ready")?;
+        match stand_by(&store, self.journal, &mut setter)? {
+            Ended::Confirmed => eprintln!("confirmed"),
+            Ended::Finished => eprintln!("undone by hand"),
+            Ended::Undone(undone) => {
+                eprintln!("nobody confirmed: undone");
+                for undo in &undone {
+                    for line in ShownUndo::new(self.journal, undo).lines() {
+                        eprintln!("{line}");
+                    }
+                }
+            }
+        }
+        Ok(Exit::Done)
+    }
+}
