@@ -63,6 +63,9 @@ pub const TARGETS: &[(&str, Target)] = &[
     }),
     ("load_order", |bytes| text(bytes, |t| drop(t.parse::<Order>()))),
     ("manifest", |bytes| text(bytes, |t| drop(parse_manifest(t)))),
+    ("model_calibration", |bytes| {
+        text(bytes, |t| drop(rxpath_model::calibration::Calibration::from_json(t)));
+    }),
     ("model_cases", |bytes| text(bytes, |t| drop(rxpath_model::evaluate(t)))),
     ("model_parameters", |bytes| text(bytes, model_parameters)),
     ("netdev_answers", netdev_answers),
@@ -78,6 +81,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("scenario_set", |bytes| text(bytes, scenario_set)),
     ("schedstat", |bytes| text(bytes, |t| drop(schedstat::parse(t)))),
     ("scrub", |bytes| text(bytes, |t| drop(scrubber().text(t)))),
+    ("sim_parameters", |bytes| text(bytes, |t| drop(rxpath_model::sim::Parameters::from_toml(t)))),
+    ("sim_trace", sim_trace),
     ("snmp", |bytes| text(bytes, |t| drop(snmp::parse(t)))),
     ("snmp6", |bytes| text(bytes, |t| drop(snmp6::parse(t)))),
     ("session", |bytes| text(bytes, |t| drop(session::parse(t)))),
@@ -209,6 +214,16 @@ fn plan(text: &str) {
     if let Ok(plan) = rxpath_tune::plan::Plan::parse(text, "fuzz.toml") {
         let again = plan.to_toml().map(|text| rxpath_tune::plan::Plan::parse(&text, "again"));
         assert!(matches!(again, Ok(Ok(again)) if again == plan), "a plan is kept as it is");
+    }
+}
+
+/// A trace's times never go backwards, and its packets have a size.
+fn sim_trace(bytes: &[u8]) {
+    let Ok(trace) = rxpath_model::sim::TraceReader::new(bytes) else { return };
+    let mut last = 0;
+    for arrival in trace.flatten() {
+        assert!(arrival.at >= last, "{} after {last}", arrival.at);
+        last = arrival.at;
     }
 }
 

@@ -79,3 +79,100 @@ fn flags_win_over_the_file_and_nonsense_is_usage() {
         assert!(stderr.starts_with("rxpath: ") && stderr.contains(wanted), "{words:?}: {stderr}");
     }
 }
+
+#[test]
+fn a_simulation_is_repeatable_and_its_ledger_closes() {
+    let words = ["model", "simulate", "whole-path", "-d", "50ms", "--seed", "3", "--json"];
+    let (first, second) = (rxpath(&words), rxpath(&words));
+    assert_eq!(first.status.code(), Some(0), "{}", String::from_utf8_lossy(&first.stderr));
+    assert_eq!(first.stdout, second.stdout, "the same seed gives the same bytes");
+    let got = json(&first);
+    assert_eq!(got["schema"], "rxpath/model-simulate/1.0");
+    assert_eq!(got["settings"]["nic.ring"], 512);
+    assert_eq!(got["settings"]["duration_ns"], 50_000_000);
+    assert_eq!(got["result"]["ledger"]["unaccounted_packets"], 0);
+    let other = rxpath(&["model", "simulate", "whole-path", "-d", "50ms", "--seed", "4", "--json"]);
+    assert_ne!(first.stdout, other.stdout, "another seed is another run");
+}
+
+#[test]
+fn a_simulation_is_kept_as_a_run_that_can_be_reported() {
+    let base = tempfile::tempdir().unwrap();
+    let out = base.path().display().to_string();
+    let sets = ["--set", "reader.packet_ns=2us", "--set", "warmup=10ms", "-d", "100ms"];
+    let words = [&["model", "simulate", "simple-path", "--out", out.as_str(), "--json"], &sets[..]]
+        .concat();
+    let done = rxpath(&words);
+    let run = json(&done)["result"]["run"].as_str().unwrap().to_owned();
+    for file in ["manifest.json", "environment.json", "events.jsonl", "samples.jsonl.gz"] {
+        assert!(Path::new(&run).join(file).exists(), "{file}");
+    }
+    assert!(std::fs::read_dir(Path::new(&run).join("histograms")).unwrap().count() >= 3);
+    let report = rxpath(&["report", &run]);
+    assert_eq!(report.status.code(), Some(0), "{}", String::from_utf8_lossy(&report.stderr));
+    assert!(report.stderr.is_empty(), "whole: {}", String::from_utf8_lossy(&report.stderr));
+    let page = std::fs::read_to_string(Path::new(&run).join("report.html")).unwrap();
+    assert!(page.contains("every figure here is simulated, none was measured"));
+}
+
+#[test]
+fn bad_parameters_and_traces_are_told_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let trace = file("back.csv", "5,32,1\n4,32,1\n");
+    let missing = file("missing.toml", "[arrivals]\nrate = 5\n");
+    let broken = file("broken.toml", "[arrivals\n");
+    let with = |set: &str| vec!["simple-path".to_owned(), "--set".into(), set.into()];
+    for (words, told) in [
+        (with("arrivals.rate=0"), "must be 1 to 1000000000 (packets/s)"),
+        (with("duration=-5"), "it is negative"),
+        (with("nic.rings=4"), "`nic.rings` is no parameter"),
+        (vec![missing], "`reader.packet_ns` is missing"),
+        (vec![broken], "broken.toml"),
+        (vec!["simple-paths".into()], "no bundled set and no file"),
+        (
+            vec![
+                "simple-path".into(),
+                "--set".into(),
+                "arrivals.kind=trace".into(),
+                "--set".into(),
+                format!("arrivals.file={trace}"),
+            ],
+            "line 2: time goes backwards by 1 ns",
+        ),
+    ] {
+        let words: Vec<&str> =
+            ["model", "simulate"].into_iter().chain(words.iter().map(String::as_str)).collect();
+        let done = rxpath(&words);
+        let error = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(2), "{words:?}: {error}");
+        assert!(error.contains(told), "{words:?}: {error}");
+        let lines = error.lines().filter(|line| line.starts_with("rxpath: ")).count();
+        assert_eq!(lines, 1, "{error}");
+    }
+}
+
+#[test]
+fn a_calibration_of_another_host_is_refused_without_the_flag() {
+    let file = repository("fuzz/corpus/model_calibration/whole");
+    let sets = ["--set", "arrivals.rate=10k", "-d", "10ms", "--json"];
+    let words = [&["model", "simulate", "--from", file.as_str()], &sets[..]].concat();
+    let refused = rxpath(&words);
+    assert_eq!(refused.status.code(), Some(2));
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        error.contains("of another host: its kernel is 6.18.0") || error.contains("its CPU is x"),
+        "{error}"
+    );
+    assert!(error.contains("--foreign"), "{error}");
+    let used = rxpath(&[words.as_slice(), &["--foreign"]].concat());
+    assert_eq!(used.status.code(), Some(0), "{}", String::from_utf8_lossy(&used.stderr));
+    let got = json(&used);
+    assert_eq!(got["settings"]["reader.packet_ns"], 612);
+    assert_eq!(got["warnings"][0]["code"], "foreign-calibration");
+    assert!(got["result"]["before"]["delivered_pps"].is_null(), "no base without a rate");
+}

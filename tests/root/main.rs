@@ -14,6 +14,7 @@ mod flows;
 mod kills;
 mod load_http;
 mod losses;
+mod model;
 mod namespace;
 mod over_tcp;
 mod probes;

@@ -5,7 +5,6 @@
 
 mod capacity;
 pub mod headline;
-mod hlog;
 pub mod progress;
 pub mod series;
 pub mod summary;
@@ -23,7 +22,8 @@ use rxpath_host::{HostError, Owner, Root, environment, owner};
 use rxpath_record::environment::Environment;
 use rxpath_record::event::{Event, What};
 use rxpath_record::manifest::{Grade, Manifest, Status, Trial};
-use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA, RunWriter, run_id};
+use rxpath_record::prediction::Prediction;
+use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA, RunWriter, hlog, run_id};
 use rxpath_record::samples::TrialSamples;
 use rxpath_record::verdict::PairedTrial;
 
@@ -60,7 +60,12 @@ pub struct Options<'a> {
     pub keep_noisy: bool,
     /// Set by a signal.
     pub stop: &'a AtomicBool,
+    /// What a model says of the variants, once they are measured.
+    pub predict: Option<&'a Predict<'a>>,
 }
+
+/// From a scenario and what was measured of it to predictions.
+pub type Predict<'a> = dyn Fn(&Resolved, &Manifest) -> Vec<Prediction> + 'a;
 
 /// A run that has ended, one way or another, with its directory written.
 #[derive(Debug)]
@@ -196,6 +201,7 @@ fn first_manifest(
         trials: Vec::new(),
         comparisons: Vec::new(),
         noise_floor: None,
+        predictions: Vec::new(),
         headline: String::new(),
         warnings: resolved.warnings.clone(),
         files: std::collections::BTreeMap::new(),
@@ -414,6 +420,9 @@ impl Running<'_> {
         self.manifest.status = status;
         self.manifest.ended = Some(Timestamp::now().to_string());
         self.manifest.headline = headline::of(&self.manifest);
+        if let Some(predict) = self.options.predict {
+            self.manifest.predictions = predict(&self.resolved, &self.manifest);
+        }
         if let Err(error) = &outcome {
             self.manifest.warnings.push(Warning::new(how, error.to_string()));
         }

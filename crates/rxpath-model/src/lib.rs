@@ -4,10 +4,12 @@
 //! The literature and the assumptions of each formula stand in its module and, retold, in `docs/model.md`.
 
 pub mod bounds;
+pub mod calibration;
 pub mod eval;
 pub mod inputs;
 pub mod kinds;
 pub mod poisson;
 pub mod queue;
+pub mod sim;
 
 pub use eval::{Evaluated, FileError, evaluate};

@@ -9,6 +9,7 @@ pub mod event;
 pub mod evidence;
 pub mod ledger;
 pub mod manifest;
+pub mod prediction;
 pub mod run;
 pub mod samples;
 pub mod schema;

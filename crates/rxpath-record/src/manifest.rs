@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::counters::Moved;
 use crate::evidence::Evidence;
 use crate::ledger::Ledger;
+use crate::prediction::Prediction;
 use crate::verdict::Verdict;
 
 /// The whole manifest. Written at the start with `status: running`, replaced (by rename) after each trial.
@@ -52,6 +53,9 @@ pub struct Manifest {
     pub comparisons: Vec<Comparison>,
     /// The A/A difference: how far two equal variants were apart.
     pub noise_floor: Option<NoiseFloor>,
+    /// What the model predicted of each variant, when a calibration was there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub predictions: Vec<Prediction>,
     /// Headline of the run, one or two sentences.
     pub headline: String,
     /// What to know before trusting it.

@@ -12,6 +12,7 @@
 //! A killed run can be read up to its last whole event. A run of a newer version, a cut file or an edited
 //! manifest is read as far as it goes, with a list of what is wrong and where.
 
+pub mod hlog;
 mod id;
 mod problem;
 mod reader;

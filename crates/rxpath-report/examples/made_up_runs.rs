@@ -472,6 +472,7 @@ fn manifest(id: &str, scenario: &str, kinds: &[Kind], trials: Vec<Trial>) -> Man
             variant: kinds[0].name.into(),
             ratio: 1.0274,
         }),
+        predictions: Vec::new(),
         headline: headline(&variants),
         warnings: vec![Warning::new("two-cpus", "this host has 2 CPUs: placements on a third were left out")
             .because("the scenario asks for up to 4")

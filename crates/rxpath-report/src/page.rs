@@ -5,6 +5,7 @@ mod flows;
 mod ledger;
 mod method;
 pub(crate) mod part;
+mod prediction;
 mod reproduce;
 mod river;
 mod settings;
@@ -77,6 +78,7 @@ fn sections(run: &Run) -> Vec<Section> {
         verdict::section(run),
         ledger::section(run),
         evidence(run),
+        prediction::section(run),
         flows::section(run),
         settings::section(run),
         environment::section(run),

@@ -71,6 +71,11 @@ impl Failure {
         self
     }
 
+    /// The causes in one line.
+    pub fn line(&self) -> String {
+        chain(&self.error)
+    }
+
     /// Prints `rxpath: a: b: c` and `hint: …` on stderr, and gives the exit status.
     ///
     /// A reader of our stdout that went away is no failure: it prints nothing and is status 0.

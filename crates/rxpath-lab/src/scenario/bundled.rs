@@ -33,6 +33,12 @@ const BUNDLED: &[(&str, &str)] = &[
     ("http-cpu", include_str!("../../scenarios/http-cpu.toml")),
     ("http-nginx", include_str!("../../scenarios/http-nginx.toml")),
     ("http-wrk", include_str!("../../scenarios/http-wrk.toml")),
+    ("model-socket-overload", include_str!("../../scenarios/model-socket-overload.toml")),
+    ("model-stalling-reader", include_str!("../../scenarios/model-stalling-reader.toml")),
+    ("model-ring", include_str!("../../scenarios/model-ring.toml")),
+    ("model-livelock", include_str!("../../scenarios/model-livelock.toml")),
+    ("model-knee", include_str!("../../scenarios/model-knee.toml")),
+    ("model-calibration", include_str!("../../scenarios/model-calibration.toml")),
     ("demo", include_str!("../../scenarios/demo.toml")),
 ];
 

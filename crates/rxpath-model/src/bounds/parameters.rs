@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::kinds::socket_capacity::capacity;
+use crate::kinds::socket_capacity::{capacity, estimated_truesize};
 
 /// `NAPI_POLL_WEIGHT` (include/linux/netdevice.h).
 const WEIGHT: u64 = 64;
@@ -212,18 +212,12 @@ impl Parameters {
         self.rcvbuf.map_or(RCVBUF, |Bytes(n)| n)
     }
 
-    /// Kernel memory per datagram, and whether it is only estimated.
-    ///
-    /// The estimate: 320 bytes of `skb_shared_info` and 64 of headers beside the payload, in a slab of 576 bytes or
-    /// the next power of two, and 256 for `sk_buff` (`SKB_TRUESIZE`, include/linux/skbuff.h). It is that of plain
-    /// senders on one host; NICs that fill pages have 2304 to 4352.
+    /// Kernel memory per datagram, and whether it is only estimated from the payload.
     pub(super) fn truesize(&self) -> Option<(u64, bool)> {
         if let Some(Bytes(truesize)) = self.truesize {
             return Some((truesize.max(1), false));
         }
-        let needed = self.size?.0.min(1 << 32) + 384;
-        let head = if needed <= 576 { 576 } else { needed.next_power_of_two() };
-        Some((head + 256, true))
+        Some((estimated_truesize(self.size?.0), true))
     }
 
     /// Datagrams that an unread socket holds, and those it holds for sure while it is read.
@@ -270,7 +264,7 @@ impl Parameters {
 }
 
 /// The parser's message without its drawing of the line.
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let told: Vec<&str> =
         text.lines().filter(|line| !line.contains(" |") && !line.trim().starts_with('|')).collect();
     told.join(": ").trim().to_owned()

@@ -35,7 +35,7 @@ pub fn fair(nice: i64, others: u64) -> Option<f64> {
 }
 
 /// The O(1) scheduler's time slice in ms: 5 ms per step below 19, four times that for negative nice values.
-fn slice_ms(nice: i64) -> u64 {
+pub fn slice_ms(nice: i64) -> u64 {
     let steps = (20 - nice) as u64;
     if nice < 0 { steps * 20 } else { steps * 5 }
 }

@@ -15,6 +15,17 @@ pub fn capacity(rcvbuf_bytes: u64, truesize_bytes: u64) -> u64 {
     (rcvbuf_bytes / truesize_bytes.max(1)).max(1)
 }
 
+/// Kernel memory of a queued datagram with this payload, as plain senders on one host give it.
+///
+/// **Source** 320 bytes of `skb_shared_info` and 64 of headers beside the payload, in a slab of 576 bytes or the next
+/// power of two, and 256 for `sk_buff` (`SKB_TRUESIZE`, include/linux/skbuff.h). **Caveat** NICs that fill pages have
+/// 2304 to 4352.
+pub fn estimated_truesize(payload_bytes: u64) -> u64 {
+    let needed = payload_bytes.min(1 << 32) + 384;
+    let head = if needed <= 576 { 576 } else { needed.next_power_of_two() };
+    head + 256
+}
+
 fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let rcvbuf = inputs.whole("sk_rcvbuf", 0..=1_000_000_000_000)?;
     let truesize = inputs.whole("truesize", 1..=1_000_000_000_000)?;

@@ -54,6 +54,11 @@ pub(super) fn manifest(text: &str, events: &[Event], problems: &mut Vec<Problem>
         trials: fields.list("trials"),
         comparisons: fields.list("comparisons"),
         noise_floor: fields.optional("noise_floor"),
+        predictions: if fields.object.contains_key("predictions") {
+            fields.list("predictions")
+        } else {
+            Vec::new()
+        },
         headline: fields.one("headline", empty.headline),
         warnings: fields.list("warnings"),
         files: fields.one("files", empty.files),
@@ -100,6 +105,7 @@ pub(super) fn from_events(events: &[Event]) -> Manifest {
         trials: Vec::new(),
         comparisons: Vec::new(),
         noise_floor: None,
+        predictions: Vec::new(),
         headline: String::new(),
         warnings: warnings.collect(),
         files: std::collections::BTreeMap::new(),

@@ -11,6 +11,7 @@ use rxpath_record::manifest::{
     Comparison, Grade, LoopKind, Manifest, Metric, NoiseFloor, Outcome, Status, Trial,
     VariantSummary,
 };
+use rxpath_record::prediction::{Predicted, Prediction};
 use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA};
 use rxpath_record::verdict::{Confidence, EvidenceLine, PairedTrial, Stage, Verdict};
 use serde_json::json;
@@ -144,6 +145,14 @@ pub fn manifest() -> Manifest {
             variant: "pinned".into(),
             ratio: 1.01,
         }),
+        predictions: vec![Prediction {
+            variant: "pinned".into(),
+            metrics: BTreeMap::from([(
+                "delivered_pps".into(),
+                Predicted { predicted: 910.0, measured: 900.0 },
+            )]),
+            not_predicted: None,
+        }],
         headline: "pinning gives 10 %".into(),
         warnings: vec![Warning::new("few-cpus", "2 CPUs")],
         files: BTreeMap::new(),

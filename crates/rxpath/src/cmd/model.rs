@@ -1,7 +1,13 @@
 //! `rxpath model`: what arithmetic says about the receive path, without measuring anything.
 
 mod bounds;
+pub mod calibrate;
 mod eval;
+pub mod predict;
+mod simulate;
+pub use simulate::Simulated;
+mod validate;
+pub use validate::Validation;
 
 use crate::exit::Outcome;
 
@@ -17,8 +23,14 @@ pub struct ModelCommand {
 enum Model {
     /// Say in sentences what each stage can carry, what it loses and how large its buffer must be
     Bounds(Box<bounds::BoundsCommand>),
+    /// Measure what the steps of the receive path cost on this host
+    Calibrate(calibrate::CalibrateCommand),
     /// Compute the outputs of every case of a file of queueing problems
     Eval(eval::EvalCommand),
+    /// Hold the simulator's predictions against measurements
+    Validate(Box<validate::ValidateCommand>),
+    /// Simulate the receive path packet by packet, from parameters
+    Simulate(Box<simulate::SimulateCommand>),
 }
 
 impl ModelCommand {
@@ -26,7 +38,10 @@ impl ModelCommand {
     pub fn run(self) -> Outcome {
         match self.what {
             Model::Bounds(bounds) => bounds.run(),
+            Model::Calibrate(calibrate) => calibrate.run(),
             Model::Eval(eval) => eval.run(),
+            Model::Validate(validate) => validate.run(),
+            Model::Simulate(simulate) => simulate.run(),
         }
     }
 }

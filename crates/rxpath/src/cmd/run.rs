@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use rxpath_core::Envelope;
+use rxpath_core::{Envelope, Warning};
 use rxpath_host::topology;
 use rxpath_host::{Root, thread};
 use rxpath_lab::LabError;
 use rxpath_lab::plan::plan;
 use rxpath_lab::run::progress::Progress;
-use rxpath_lab::run::{Finished, Options, run};
+use rxpath_lab::run::{Finished, Options, Predict, run};
 use rxpath_lab::scenario::power::Power;
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_lab::scenario::{HostShape, ScenarioError, load, resolve};
@@ -19,6 +19,8 @@ use rxpath_record::run::RunError;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
+use crate::cmd::model::calibrate::{default_path, load as load_calibration};
+use crate::cmd::model::predict;
 use crate::cmd::report::write_report;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
@@ -119,6 +121,7 @@ pub fn conduct(
         stop.store(true, Ordering::Relaxed);
     }
     let exe = std::env::current_exe()?;
+    let predict = predictor();
     let options = Options {
         base,
         exe: &exe,
@@ -126,6 +129,7 @@ pub fn conduct(
         version: env!("CARGO_PKG_VERSION"),
         keep_noisy,
         stop: &stop,
+        predict: predict.as_deref(),
     };
     let finished = run(resolved, &options, progress).map_err(|error| match interrupt.caught() {
         Some(signal) if matches!(error, LabError::Interrupted) => {
@@ -134,6 +138,24 @@ pub fn conduct(
         _ => failure(error),
     })?;
     Ok(Ended { finished, signal: interrupt.caught(), keep_noisy })
+}
+
+/// What predicts the variants of a run: this host's calibration, when there is one that is this host's.
+fn predictor() -> Option<Box<Predict<'static>>> {
+    let path = default_path();
+    if !path.exists() {
+        return None;
+    }
+    match load_calibration(&path, false) {
+        Ok((calibration, _)) => {
+            Some(Box::new(move |resolved, manifest| predict::all(resolved, manifest, &calibration)))
+        }
+        Err(failure) => {
+            let text = format!("no predictions: {}", failure.line());
+            output::warning(&Warning::new("no-predictions", text));
+            None
+        }
+    }
 }
 
 /// A run that has ended and the signal that ended it, if one did.

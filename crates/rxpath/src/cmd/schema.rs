@@ -35,6 +35,10 @@ fn all() -> Vec<(&'static str, Schema)> {
         ("diagnose", schema_for!(Envelope<Value, crate::cmd::diagnose::host::Judged>)),
         ("diagnose-runs", schema_for!(Envelope<Value, crate::cmd::diagnose::runs::All>)),
         ("diagnose-selftest", schema_for!(Envelope<Value, crate::cmd::diagnose::selftest::Answer>)),
+        ("calibration", schema_for!(rxpath_model::calibration::Calibration)),
+        ("model-calibrate", schema_for!(Envelope<Value, rxpath_model::calibration::Calibration>)),
+        ("model-validate", schema_for!(Envelope<Value, crate::cmd::model::Validation>)),
+        ("model-simulate", schema_for!(Envelope<Value, crate::cmd::model::Simulated>)),
         ("warning", schema_for!(Warning)),
     ]);
     all

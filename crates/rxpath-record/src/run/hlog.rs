@@ -4,7 +4,7 @@
 //! nanoseconds; the largest is given in milliseconds, as the tools expect it.
 
 /// The log. Start and length are those of the measured window; the values are of the whole trial.
-pub(super) fn text(tag: &str, window_ns: [u64; 2], hdr_v2_base64: &str) -> String {
+pub fn text(tag: &str, window_ns: [u64; 2], hdr_v2_base64: &str) -> String {
     let [from, to] = window_ns;
     let seconds = |ns: u64| ns as f64 / 1e9;
     format!(

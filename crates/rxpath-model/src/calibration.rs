@@ -1,0 +1,160 @@
+//! What a host's receive path costs, as parameters of the simulator: fitted from measurements, kept as a file.
+//!
+//! Pure: numbers come in from whoever measured them. Each parameter has an interval, what is left unexplained, and how
+//! it was found; the host and the conditions stand beside them, because on another host they are somebody else's.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::sim::{ParameterError, Values, keys};
+
+pub mod fit;
+
+/// Schema id of the file.
+pub const SCHEMA: &str = "rxpath/calibration/1.0";
+
+/// A calibration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Calibration {
+    /// `rxpath/calibration/1.0`.
+    pub schema: String,
+    /// RFC 3339, UTC.
+    pub made: String,
+    /// Where.
+    pub host: Host,
+    /// On which device and with which datagrams.
+    pub conditions: Conditions,
+    /// By the simulator's key.
+    pub parameters: BTreeMap<String, Estimate>,
+    /// What is less certain than it could be, and why.
+    pub caveats: Vec<String>,
+}
+
+/// The host, as far as it decides costs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Host {
+    /// Kernel release.
+    pub kernel: String,
+    /// CPU model.
+    pub cpu_model: String,
+    /// CPUs online.
+    pub cpus_count: u32,
+    /// Hypervisor, when there is one.
+    pub hypervisor: Option<String>,
+}
+
+/// What else the costs hold for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Conditions {
+    /// Kind of device.
+    pub device: String,
+    /// Payload of a datagram.
+    pub size_bytes: u64,
+    /// CPU of the receive path.
+    pub cpu: u32,
+    /// Clock source.
+    pub clock: String,
+}
+
+/// One parameter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Estimate {
+    /// The value.
+    pub value: f64,
+    /// Its 95 % interval.
+    pub interval: [f64; 2],
+    /// `ns`, `bytes`, `descriptors`.
+    pub unit: String,
+    /// What the fit leaves unexplained, as a root mean square in the unit that `how` names; nothing when it is exact.
+    pub residual: Option<f64>,
+    /// Measurements behind it.
+    pub measurements_count: u64,
+    /// How it was found.
+    pub how: String,
+}
+
+/// A calibration that cannot be used.
+#[derive(Debug, Error)]
+pub enum CalibrationError {
+    /// The file is not one.
+    #[error("is not a calibration: {0}")]
+    Malformed(String),
+    /// A value that the simulator does not take.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+}
+
+impl Calibration {
+    /// Reads a file's text and checks every value against the simulator's ranges.
+    pub fn from_json(text: &str) -> Result<Self, CalibrationError> {
+        let malformed = |why: String| CalibrationError::Malformed(why.replace('\n', " "));
+        let read: Self =
+            serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
+        if !read.schema.starts_with("rxpath/calibration/1.") {
+            let schema: String = read.schema.chars().take(60).collect();
+            return Err(malformed(format!("its schema is `{schema}`, and {SCHEMA} is known")));
+        }
+        read.apply(&mut Values::default())?;
+        Ok(read)
+    }
+
+    /// Sets what was calibrated.
+    pub fn apply(&self, values: &mut Values) -> Result<(), ParameterError> {
+        for (key, estimate) in &self.parameters {
+            if !(estimate.value.is_finite() && estimate.value >= 0.0) {
+                return Err(ParameterError::Value {
+                    key: key.chars().take(80).collect(),
+                    why: format!("is {}, and must be a number from 0 on", estimate.value),
+                });
+            }
+            // Facts about the measurement that the simulator does not need stand among the parameters, too.
+            if keys::find(key).is_some() {
+                values.put_number(key, estimate.value.round() as u64)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a key.
+    pub fn value(&self, key: &str) -> Option<f64> {
+        self.parameters.get(key).map(|estimate| estimate.value)
+    }
+
+    /// In what `host` differs from the calibrated one; nothing when it is the same.
+    pub fn differs_from(&self, host: &Host) -> Option<String> {
+        let said = [
+            ("kernel", &self.host.kernel, &host.kernel),
+            ("CPU", &self.host.cpu_model, &host.cpu_model),
+        ];
+        let mut differences: Vec<String> = said
+            .iter()
+            .filter(|(_, then, now)| then != now)
+            .map(|(what, then, now)| format!("its {what} is {then}, this is {now}"))
+            .collect();
+        if self.host.cpus_count != host.cpus_count {
+            differences
+                .push(format!("it has {} CPUs, this {}", self.host.cpus_count, host.cpus_count));
+        }
+        (!differences.is_empty()).then(|| differences.join("; "))
+    }
+}
+
+impl Estimate {
+    /// A value that was read and not fitted.
+    pub fn exact(value: f64, unit: &str, how: &str) -> Self {
+        Self {
+            value,
+            interval: [value, value],
+            unit: unit.into(),
+            residual: None,
+            measurements_count: 1,
+            how: how.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

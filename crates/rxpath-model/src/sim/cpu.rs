@@ -1,0 +1,241 @@
+//! One CPU: what it does now, what waits below that, and where its time went.
+//!
+//! Three levels, each above the next: hard interrupts, softirqs, threads. What is interrupted goes on where it was.
+//! Every nanosecond belongs to exactly one account.
+
+use std::collections::VecDeque;
+
+use super::parameters::Parameters;
+use super::slots::NEVER;
+use super::softirq::{By, Pass};
+use super::stage::Fifo;
+use super::thread::Role;
+use super::world::World;
+
+/// What a CPU is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Level {
+    Idle,
+    Thread,
+    Soft,
+    Irq,
+}
+
+/// Why an interrupt came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Irq {
+    Queue(u16),
+    /// From a CPU that filled this one's backlog.
+    Backlog,
+    Tick,
+}
+
+/// Where a CPU's time went, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    /// Hard interrupts.
+    pub irq: u64,
+    /// Softirqs on top of whatever ran.
+    pub softirq: u64,
+    /// Softirqs run by ksoftirqd.
+    pub ksoftirqd: u64,
+    /// NAPI threads.
+    pub napi: u64,
+    /// The readers.
+    pub reader: u64,
+    /// Background threads.
+    pub background: u64,
+    /// Nothing.
+    pub idle: u64,
+}
+
+impl CpuTime {
+    /// What went by since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            irq: self.irq - before.irq,
+            softirq: self.softirq - before.softirq,
+            ksoftirqd: self.ksoftirqd - before.ksoftirqd,
+            napi: self.napi - before.napi,
+            reader: self.reader - before.reader,
+            background: self.background - before.background,
+            idle: self.idle - before.idle,
+        }
+    }
+}
+
+/// One CPU.
+#[derive(Debug)]
+pub(super) struct Cpu {
+    pub level: Level,
+    since: u64,
+    pub used: CpuTime,
+    irqs: VecDeque<Irq>,
+    /// What the softirq's present step still needs, while an interrupt is above it.
+    pub soft_left: u64,
+    pub pass: Option<Pass>,
+    /// NAPIs that wait for the next pass.
+    pub poll_list: VecDeque<u16>,
+    /// The list and the repoll list of passes, kept for their memory.
+    pub list: VecDeque<u16>,
+    pub repoll: VecDeque<u16>,
+    /// CPUs whose backlogs this pass has woken.
+    pub ipis: u64,
+    pub backlog: Fifo,
+    /// Packets of the backlog that its poll has taken over already.
+    pub processing: u64,
+    pub backlog_scheduled: bool,
+    pub backlog_drops: u64,
+    /// Threads that live here, the current one, and what it wants.
+    pub threads: Vec<usize>,
+    pub current: Option<usize>,
+    pub need_resched: bool,
+    pub slice_end: u64,
+    /// When the current thread's present step ends, while it runs.
+    pub step_end: u64,
+    pub ksoftirqd: usize,
+}
+
+impl Cpu {
+    pub(super) fn new(p: &Parameters, cpu: usize) -> Self {
+        let places = if p.rps_cpus.is_empty() { 0 } else { p.backlog + p.weight };
+        Self {
+            level: Level::Idle,
+            since: 0,
+            used: CpuTime::default(),
+            irqs: VecDeque::with_capacity(8),
+            soft_left: 0,
+            pass: None,
+            poll_list: VecDeque::with_capacity(8),
+            list: VecDeque::with_capacity(8),
+            repoll: VecDeque::with_capacity(8),
+            ipis: 0,
+            backlog: Fifo::new(places),
+            processing: 0,
+            backlog_scheduled: false,
+            backlog_drops: 0,
+            threads: Vec::new(),
+            current: None,
+            need_resched: false,
+            slice_end: NEVER,
+            step_end: NEVER,
+            ksoftirqd: super::thread::Thread::ksoftirqd_of(p, cpu),
+        }
+    }
+
+    /// Whether an interrupt is being handled: what runs below it must wait.
+    #[inline]
+    pub(super) fn in_interrupt(&self) -> bool {
+        !self.irqs.is_empty()
+    }
+}
+
+impl World<'_> {
+    #[inline]
+    pub(super) fn cpu_event(&mut self, c: usize) {
+        match self.cpus[c].level {
+            Level::Soft => self.soft_step(c),
+            Level::Thread => self.thread_event(c),
+            Level::Irq => self.irq_done(c),
+            Level::Idle => self.slots.set(c, NEVER),
+        }
+    }
+
+    /// Books the time since the last booking.
+    pub(super) fn account(&mut self, c: usize) {
+        let threads = &self.threads;
+        let cpu = &mut self.cpus[c];
+        let spent = self.now - cpu.since;
+        cpu.since = self.now;
+        let account = match cpu.level {
+            Level::Irq => &mut cpu.used.irq,
+            Level::Soft => match cpu.pass.as_ref().map(|pass| pass.by) {
+                Some(By::Ksoftirqd) => &mut cpu.used.ksoftirqd,
+                Some(By::Thread) => &mut cpu.used.napi,
+                _ => &mut cpu.used.softirq,
+            },
+            Level::Thread => match cpu.current.map(|thread| threads[thread].role) {
+                Some(Role::Reader { .. }) => &mut cpu.used.reader,
+                Some(Role::Ksoftirqd) => &mut cpu.used.ksoftirqd,
+                Some(Role::Napi(_)) => &mut cpu.used.napi,
+                _ => &mut cpu.used.background,
+            },
+            Level::Idle => &mut cpu.used.idle,
+        };
+        *account += spent;
+    }
+
+    /// Goes to `level`, with its next event at `at`.
+    #[inline]
+    pub(super) fn enter(&mut self, c: usize, level: Level, at: u64) {
+        if self.cpus[c].level != level {
+            self.account(c);
+            self.cpus[c].level = level;
+        }
+        self.slots.set(c, at);
+    }
+
+    /// An interrupt reaches CPU `c`.
+    pub(super) fn interrupt(&mut self, c: usize, irq: Irq) {
+        self.cpus[c].irqs.push_back(irq);
+        match self.cpus[c].level {
+            Level::Irq => return,
+            Level::Soft => self.cpus[c].soft_left = self.slots.get(c) - self.now,
+            Level::Thread => self.save_step(c),
+            Level::Idle => {}
+        }
+        let cost = self.cost(irq);
+        self.enter(c, Level::Irq, self.now + cost);
+    }
+
+    fn cost(&self, irq: Irq) -> u64 {
+        match irq {
+            Irq::Queue(_) => self.p.irq_ns,
+            Irq::Backlog => self.p.ipi_ns,
+            Irq::Tick => self.p.tick_ns,
+        }
+    }
+
+    fn irq_done(&mut self, c: usize) {
+        let Some(irq) = self.cpus[c].irqs.pop_front() else { return };
+        match irq {
+            Irq::Queue(queue) => self.napi_schedule(c, usize::from(queue)),
+            Irq::Backlog => self.schedule_backlog(c),
+            Irq::Tick => {}
+        }
+        if let Some(next) = self.cpus[c].irqs.front().copied() {
+            let at = self.now + self.cost(next);
+            self.slots.set(c, at);
+            return;
+        }
+        if self.cpus[c].pass.is_some() {
+            let at = self.now + self.cpus[c].soft_left;
+            self.enter(c, Level::Soft, at);
+        } else if !self.cpus[c].poll_list.is_empty() && self.may_run_inline(c) {
+            self.begin_softirq(c, By::Interrupt);
+        } else {
+            self.back_to_threads(c);
+        }
+    }
+
+    /// **Source** `irq_exit_rcu` and `invoke_softirq` (kernel/softirq.c): from 4.9 (4cd13c21b207) to 6.4 nothing runs
+    /// while ksoftirqd is to run; 6.5 (d15121be7485) took that back.
+    fn may_run_inline(&self, c: usize) -> bool {
+        !self.p.holds_back || !self.threads[self.cpus[c].ksoftirqd].is_ready()
+    }
+
+    /// The timer tick of every CPU that has something to do.
+    ///
+    /// A tick without cost still ends in `irq_exit`, which runs what is pending.
+    pub(super) fn ticks(&mut self) {
+        for c in 0..self.cpus.len() {
+            let cpu = &self.cpus[c];
+            let waits = !cpu.poll_list.is_empty() && cpu.pass.is_none();
+            let costs = self.p.tick_ns > 0 && cpu.level != Level::Idle;
+            if waits || costs {
+                self.interrupt(c, Irq::Tick);
+            }
+        }
+    }
+}

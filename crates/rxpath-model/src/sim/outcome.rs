@@ -1,0 +1,262 @@
+//! What a simulation says: figures, the ledger, the evidence and the time series of a real run.
+
+use rxpath_record::evidence::Evidence;
+use rxpath_record::ledger::Ledger;
+use rxpath_record::samples::TrialSamples;
+use rxpath_stats::Histogram;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::cpu::CpuTime;
+use super::stage::{Fifo, Gauge};
+use super::world::World;
+
+mod evidence;
+mod ledger;
+mod samples;
+
+/// A simulation that has ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The figures.
+    pub figures: Figures,
+    /// Where every packet went, by the counters a kernel would have.
+    pub ledger: Ledger,
+    /// The counters of the ledger.
+    pub moved: rxpath_record::counters::Moved,
+    /// What a diagnosis is given.
+    pub evidence: Evidence,
+    /// Queues over time.
+    pub samples: TrialSamples,
+    /// Rates over time, as a run's events tell them.
+    pub events: Vec<rxpath_record::event::Event>,
+    /// Start and end of the measured window.
+    pub window_ns: [i64; 2],
+    /// Times of the stages by name.
+    pub histograms: Vec<(&'static str, Histogram)>,
+}
+
+/// One stage over the whole simulation.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Stage {
+    /// `ring`, `backlog`, `socket`.
+    pub stage: &'static str,
+    /// Packets dropped in front of it.
+    pub dropped_packets: u64,
+    /// Packets that left it.
+    pub left_packets: u64,
+    /// Most packets in one of its queues.
+    pub most_packets: u64,
+    /// Mean number of packets in all of its queues.
+    pub mean_packets: f64,
+    /// Mean time in it.
+    pub mean_ns: f64,
+}
+
+/// Quantiles of a time.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Times {
+    /// From where to where.
+    pub span: &'static str,
+    /// Mean.
+    pub mean_ns: f64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 90 of 100 are below.
+    pub p90_ns: u64,
+    /// 99 of 100.
+    pub p99_ns: u64,
+    /// 999 of 1000.
+    pub p999_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+/// Where a CPU's time went in the measured window; the parts add up to the window.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CpuSplit {
+    /// The CPU.
+    pub cpu: u32,
+    /// Hard interrupts.
+    pub irq_ns: u64,
+    /// Softirqs on top of whatever ran.
+    pub softirq_ns: u64,
+    /// ksoftirqd.
+    pub ksoftirqd_ns: u64,
+    /// NAPI threads.
+    pub napi_ns: u64,
+    /// Readers.
+    pub reader_ns: u64,
+    /// Background threads.
+    pub background_ns: u64,
+    /// Idle.
+    pub idle_ns: u64,
+}
+
+/// The figures of a simulation. Rates are of the measured window, counts of the whole.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Figures {
+    /// Offered in the window.
+    pub offered_pps: f64,
+    /// Delivered in the window.
+    pub delivered_pps: f64,
+    /// Lost of offered, over the whole.
+    pub loss_ratio: f64,
+    /// Stages in the order of the path.
+    pub stages: Vec<Stage>,
+    /// Packets that readers were working on at the end.
+    pub in_hand_packets: u64,
+    /// Interrupts of the NIC.
+    pub interrupts_total: u64,
+    /// Interrupts between CPUs.
+    pub ipis_total: u64,
+    /// Softirq passes.
+    pub passes_total: u64,
+    /// NAPI polls.
+    pub polls_total: u64,
+    /// Packets per poll.
+    pub batch_mean_packets: f64,
+    /// Polls by the packets that they took: `[packets, polls]`, empty sizes left out; 1024 stands for more, too.
+    pub batches: Vec<[u64; 2]>,
+    /// `time_squeeze` of softnet_stat.
+    pub time_squeeze_total: u64,
+    /// Softirqs that ended with ksoftirqd woken.
+    pub ksoftirqd_wakeups_total: u64,
+    /// Times that a reader slept.
+    pub sleeps_total: u64,
+    /// Softirq time spent on packets that were dropped later.
+    pub wasted_ns: u64,
+    /// Segments sent again (`tcp`).
+    pub resent_packets: u64,
+    /// CPU time of the window.
+    pub cpus: Vec<CpuSplit>,
+    /// Times.
+    pub times: Vec<Times>,
+    /// Until the last packet was read or given up.
+    pub simulated_ns: u64,
+}
+
+impl World<'_> {
+    pub(super) fn outcome(mut self) -> Outcome {
+        let resent = self.source.stream().map_or(0, |stream| stream.resent);
+        let figures = self.figures(resent);
+        let (ledger, moved) = self.ledger();
+        let evidence = self.evidence(&ledger);
+        let window_ns =
+            [0, 1].map(|end| self.tally.marks.get(end).map_or(0, |mark| mark.at as i64));
+        let (samples, events) = (self.trial_samples(), self.events());
+        let tally = self.tally;
+        let histograms = vec![
+            ("ring", tally.ring_times),
+            ("backlog", tally.backlog_times),
+            ("socket", tally.socket_times),
+            ("total", tally.total_times),
+        ];
+        let histograms = histograms.into_iter().filter(|(_, times)| times.count() > 0).collect();
+        Outcome { figures, ledger, moved, evidence, samples, events, window_ns, histograms }
+    }
+
+    fn figures(&self, resent: u64) -> Figures {
+        let tally = &self.tally;
+        let (from, to) = self.window();
+        let seconds = (to.at - from.at) as f64 / 1e9;
+        let rate = |before: u64, after: u64| (after - before) as f64 / seconds;
+        let batches = tally.batches.iter().enumerate().filter(|(_, polls)| **polls > 0);
+        let packets: u64 = tally.batches.iter().zip(0..).map(|(polls, n)| polls * n).sum();
+        Figures {
+            offered_pps: rate(from.offered, to.offered),
+            delivered_pps: rate(from.delivered, to.delivered),
+            loss_ratio: tally.lost as f64 / tally.offered.max(1) as f64,
+            stages: self.stages(),
+            in_hand_packets: self.in_hand(),
+            interrupts_total: tally.irqs,
+            ipis_total: tally.ipis,
+            passes_total: tally.passes,
+            polls_total: tally.polls,
+            batch_mean_packets: packets as f64 / tally.polls.max(1) as f64,
+            batches: batches.map(|(size, polls)| [size as u64, *polls]).collect(),
+            time_squeeze_total: tally.squeezes,
+            ksoftirqd_wakeups_total: tally.handed_over,
+            sleeps_total: self.threads.iter().map(|thread| thread.sleeps).sum(),
+            wasted_ns: tally.wasted_ns,
+            resent_packets: resent,
+            cpus: self.cpu_split(),
+            times: self.times(),
+            simulated_ns: self.now,
+        }
+    }
+
+    /// Both ends of the measured window; a simulation always reaches its duration.
+    fn window(&self) -> (super::tally::Mark, super::tally::Mark) {
+        let mut marks = self.tally.marks.iter().cloned();
+        (marks.next().unwrap_or_default(), marks.next().unwrap_or_default())
+    }
+
+    fn stages(&self) -> Vec<Stage> {
+        let now = self.now;
+        let stage = |stage, dropped_packets, queues: &[&Fifo], spent: Option<u128>| {
+            let left: u64 = queues.iter().map(|queue| queue.left).sum();
+            let spent = spent.unwrap_or_else(|| queues.iter().map(|queue| queue.spent_ns).sum());
+            let gauges = || queues.iter().map(|queue| &queue.gauge);
+            Stage {
+                stage,
+                dropped_packets,
+                left_packets: left,
+                most_packets: gauges().map(|gauge| gauge.most).max().unwrap_or(0),
+                mean_packets: gauges().map(|gauge: &Gauge| gauge.mean(now)).sum(),
+                mean_ns: spent as f64 / left.max(1) as f64,
+            }
+        };
+        let rings: Vec<&Fifo> = self.queues.iter().map(|queue| &queue.ring).collect();
+        let sockets: Vec<&Fifo> = self.sockets.iter().map(|socket| &socket.queue).collect();
+        let mut all =
+            vec![stage("ring", self.queues.iter().map(|queue| queue.drops).sum(), &rings, None)];
+        if !self.p.rps_cpus.is_empty() {
+            let backlogs: Vec<&Fifo> = self.cpus.iter().map(|cpu| &cpu.backlog).collect();
+            let drops = self.cpus.iter().map(|cpu| cpu.backlog_drops).sum();
+            all.push(stage("backlog", drops, &backlogs, None));
+        }
+        let drops = self.sockets.iter().map(|socket| socket.drops).sum();
+        all.push(stage("socket", drops, &sockets, None));
+        all
+    }
+
+    fn cpu_split(&self) -> Vec<CpuSplit> {
+        let (from, to) = self.window();
+        let each = |(cpu, (from, to)): (usize, (&CpuTime, &CpuTime))| {
+            let used = to.since(from);
+            CpuSplit {
+                cpu: cpu as u32,
+                irq_ns: used.irq,
+                softirq_ns: used.softirq,
+                ksoftirqd_ns: used.ksoftirqd,
+                napi_ns: used.napi,
+                reader_ns: used.reader,
+                background_ns: used.background,
+                idle_ns: used.idle,
+            }
+        };
+        from.cpus.iter().zip(&to.cpus).enumerate().map(each).collect()
+    }
+
+    fn times(&self) -> Vec<Times> {
+        let tally = &self.tally;
+        let spans = [
+            ("from the NIC to the end of its packet in the poll", &tally.ring_times),
+            ("from the RPS backlog to the end of its packet in the poll", &tally.backlog_times),
+            ("from the socket's queue to the reader's being done", &tally.socket_times),
+            ("from the NIC to the reader's being done", &tally.total_times),
+        ];
+        let told = spans.into_iter().filter(|(_, times)| times.count() > 0);
+        told.map(|(span, times)| Times {
+            span,
+            mean_ns: times.mean_ns(),
+            p50_ns: times.quantile_ns(0.5),
+            p90_ns: times.quantile_ns(0.9),
+            p99_ns: times.quantile_ns(0.99),
+            p999_ns: times.quantile_ns(0.999),
+            max_ns: times.max_ns(),
+        })
+        .collect()
+    }
+}

@@ -1,0 +1,131 @@
+//! What a simulation counts while it runs: counters, histograms, marks of the measured window, samples.
+
+use rxpath_stats::Histogram;
+
+use super::cpu::CpuTime;
+use super::parameters::Parameters;
+use super::thread::ThreadTime;
+use super::world::{World, times};
+
+/// The counters.
+#[derive(Debug)]
+pub(super) struct Tally {
+    pub offered: u64,
+    pub delivered: u64,
+    pub lost: u64,
+    pub irqs: u64,
+    pub ipis: u64,
+    pub polls: u64,
+    pub passes: u64,
+    pub squeezes: u64,
+    pub handed_over: u64,
+    /// Softirq time of packets that were dropped afterwards.
+    pub wasted_ns: u64,
+    /// Polls by the packets that they took.
+    pub batches: Vec<u64>,
+    /// From the NIC to the end of its packet in the poll.
+    pub ring_times: Histogram,
+    /// In the RPS backlog.
+    pub backlog_times: Histogram,
+    /// From the socket's queue until the reader is done with it.
+    pub socket_times: Histogram,
+    /// From the NIC until the reader is done with it.
+    pub total_times: Histogram,
+    pub socket_spent_ns: u128,
+    pub marks: Vec<Mark>,
+    pub samples: Samples,
+    /// Costs with the reader's share in them.
+    pub reader_packet_ns: u64,
+    pub call_ns: u64,
+    pub sleep_ns: u64,
+}
+
+/// Everything at one end of the measured window.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Mark {
+    pub at: u64,
+    pub offered: u64,
+    pub delivered: u64,
+    pub cpus: Vec<CpuTime>,
+    pub threads: Vec<ThreadTime>,
+}
+
+/// Time series, one row each time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Samples {
+    pub t: Vec<u64>,
+    pub offered: Vec<u64>,
+    pub delivered: Vec<u64>,
+    pub ring: Vec<u64>,
+    pub backlog: Vec<u64>,
+    pub unread: Vec<u64>,
+    /// Of each socket.
+    pub rmem: Vec<Vec<u64>>,
+    pub drops: Vec<Vec<u64>>,
+    /// Time of each reader on a CPU.
+    pub running: Vec<Vec<u64>>,
+}
+
+/// The longest batch that is told apart.
+const LONGEST_BATCH: usize = 1024;
+
+impl Tally {
+    pub(super) fn new(p: &Parameters) -> Self {
+        let stretched = |ns: u64| (ns as f64 / p.share).round() as u64;
+        let rows = |n: usize| vec![Vec::new(); n];
+        Self {
+            offered: 0,
+            delivered: 0,
+            lost: 0,
+            irqs: 0,
+            ipis: 0,
+            polls: 0,
+            passes: 0,
+            squeezes: 0,
+            handed_over: 0,
+            wasted_ns: 0,
+            batches: vec![0; LONGEST_BATCH + 1],
+            ring_times: times(p),
+            backlog_times: times(p),
+            socket_times: times(p),
+            total_times: times(p),
+            socket_spent_ns: 0,
+            marks: Vec::with_capacity(2),
+            samples: Samples {
+                rmem: rows(p.sockets),
+                drops: rows(p.sockets),
+                running: rows(p.readers),
+                ..Samples::default()
+            },
+            reader_packet_ns: stretched(p.reader_packet_ns),
+            call_ns: stretched(p.call_ns),
+            sleep_ns: stretched(p.sleep_ns),
+        }
+    }
+
+    #[inline]
+    pub(super) fn polled(&mut self, packets: u64) {
+        self.polls += 1;
+        self.batches[(packets as usize).min(LONGEST_BATCH)] += 1;
+    }
+}
+
+impl World<'_> {
+    pub(super) fn sample(&mut self) {
+        self.settle_threads();
+        let samples = &mut self.tally.samples;
+        samples.t.push(self.now);
+        samples.offered.push(self.tally.offered);
+        samples.delivered.push(self.tally.delivered);
+        samples.ring.push(self.queues.iter().map(|queue| queue.ring.len()).sum());
+        samples.backlog.push(self.cpus.iter().map(|cpu| cpu.backlog.len()).sum());
+        samples.unread.push(self.sockets.iter().map(|socket| socket.unread).sum());
+        for (s, socket) in self.sockets.iter().enumerate() {
+            samples.rmem[s].push(socket.rmem);
+            samples.drops[s].push(socket.drops);
+        }
+        for (t, row) in samples.running.iter_mut().enumerate() {
+            row.push(self.threads[t].used().running);
+        }
+    }
+}

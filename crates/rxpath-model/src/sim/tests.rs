@@ -1,0 +1,1 @@
+//! The simulator against itself, and against the published figures.

@@ -1,0 +1,276 @@
+//! Arrivals from a file: lines of `ns,bytes,flow`, or a capture in the classic pcap format.
+//!
+//! A file is read as the simulation goes, so that its length costs no memory. What is wrong is told with its place:
+//! time that goes backwards, a packet of no size, a record that is cut off.
+//!
+//! **Source** the pcap format: draft-ietf-opsawg-pcap. **Caveat** pcapng is another format and is refused by name.
+
+use std::io::{self, BufRead, Read};
+
+use thiserror::Error;
+
+use super::arrivals::Arrival;
+
+/// The longest line that is read.
+const LONGEST_LINE: u64 = 256;
+/// The longest packet of a capture that is believed.
+const LONGEST_PACKET: u32 = 1 << 20;
+/// The largest payload of a datagram.
+const LARGEST: u64 = 65_507;
+
+/// A trace that cannot be followed.
+#[derive(Debug, Error)]
+pub enum TraceError {
+    /// It cannot be read.
+    #[error("cannot be read")]
+    Io(#[from] io::Error),
+    /// A place in it is wrong.
+    #[error("{place}: {why}")]
+    Malformed {
+        /// `line 3`, `packet 17`, `file header`.
+        place: String,
+        /// What is wrong and what would be right.
+        why: String,
+    },
+}
+
+impl TraceError {
+    fn at(place: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Malformed { place: place.into(), why: why.into() }
+    }
+}
+
+enum Format {
+    Lines,
+    Pcap(Pcap),
+}
+
+/// How a capture is written.
+#[derive(Clone, Copy, Debug)]
+struct Pcap {
+    big_endian: bool,
+    nanoseconds: bool,
+    link: u32,
+}
+
+/// A trace being read; its times begin at 0.
+pub struct TraceReader<R> {
+    from: R,
+    format: Format,
+    /// Lines or packets so far.
+    count: u64,
+    first: Option<u64>,
+    last: u64,
+    ended: bool,
+}
+
+impl<R: BufRead> TraceReader<R> {
+    /// Looks at the beginning to tell the format.
+    pub fn new(mut from: R) -> Result<Self, TraceError> {
+        let head = from.fill_buf()?;
+        let magic: [u8; 4] =
+            head.get(..4).and_then(|head| head.try_into().ok()).unwrap_or_default();
+        let format = match magic {
+            [0x0a, 0x0d, 0x0d, 0x0a] => {
+                return Err(TraceError::at(
+                    "file header",
+                    "this is pcapng; convert it: editcap -F pcap IN OUT",
+                ));
+            }
+            [0xd4, 0xc3, 0xb2, 0xa1] => Format::Pcap(header(&mut from, false, false)?),
+            [0xa1, 0xb2, 0xc3, 0xd4] => Format::Pcap(header(&mut from, true, false)?),
+            [0x4d, 0x3c, 0xb2, 0xa1] => Format::Pcap(header(&mut from, false, true)?),
+            [0xa1, 0xb2, 0x3c, 0x4d] => Format::Pcap(header(&mut from, true, true)?),
+            _ => Format::Lines,
+        };
+        Ok(Self { from, format, count: 0, first: None, last: 0, ended: false })
+    }
+
+    fn read(&mut self) -> Result<Option<Arrival>, TraceError> {
+        let (place, got) = match self.format {
+            Format::Lines => ("line", self.line()?),
+            Format::Pcap(pcap) => ("packet", self.packet(pcap)?),
+        };
+        let Some((at, bytes, flow)) = got else { return Ok(None) };
+        let here = || format!("{place} {}", self.count);
+        let first = *self.first.get_or_insert(at);
+        if at < self.last {
+            let why = format!("time goes backwards by {} ns; sort the trace", self.last - at);
+            return Err(TraceError::at(here(), why));
+        }
+        self.last = at;
+        Ok(Some(Arrival { at: at - first, bytes, flow }))
+    }
+
+    /// The next line that is neither empty nor a comment.
+    fn line(&mut self) -> Result<Option<(u64, u32, u32)>, TraceError> {
+        let mut text = Vec::new();
+        loop {
+            text.clear();
+            self.count += 1;
+            let got = self.from.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut text)?;
+            if got == 0 {
+                return Ok(None);
+            }
+            let line = String::from_utf8_lossy(&text);
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let place = || format!("line {}", self.count);
+            let cut = got as u64 == LONGEST_LINE && text.last() != Some(&b'\n');
+            return match fields(line).filter(|_| !cut) {
+                Some((_, 0, _)) => {
+                    Err(TraceError::at(place(), "a packet of 0 bytes; leave it out"))
+                }
+                Some(fields) => Ok(Some(fields)),
+                None => {
+                    let shown: String = line.chars().take(40).collect();
+                    let why = format!(
+                        "`{shown}` is not `ns,bytes,flow` with at most {LARGEST} bytes, for example 1500,1472,3"
+                    );
+                    Err(TraceError::at(place(), why))
+                }
+            };
+        }
+    }
+
+    fn packet(&mut self, pcap: Pcap) -> Result<Option<(u64, u32, u32)>, TraceError> {
+        self.count += 1;
+        let mut head = [0; 16];
+        let got = fill(&mut self.from, &mut head)?;
+        if got == 0 {
+            return Ok(None);
+        }
+        let place = || format!("packet {}", self.count);
+        let cut = || TraceError::at(place(), "the file ends inside it; it was cut off");
+        if got < head.len() {
+            return Err(cut());
+        }
+        let [seconds, fraction, kept, whole] = [0, 4, 8, 12].map(|at| pcap.number(&head[at..]));
+        let parts = if pcap.nanoseconds { 1_000_000_000 } else { 1_000_000 };
+        if fraction >= parts || kept > LONGEST_PACKET || whole < kept {
+            return Err(TraceError::at(place(), "its header makes no sense; the file is damaged"));
+        }
+        if whole == 0 {
+            return Err(TraceError::at(place(), "a packet of 0 bytes"));
+        }
+        let mut data = vec![0; kept as usize];
+        if fill(&mut self.from, &mut data)? < data.len() {
+            return Err(cut());
+        }
+        let at = u64::from(seconds) * 1_000_000_000
+            + u64::from(fraction) * if pcap.nanoseconds { 1 } else { 1000 };
+        let (bytes, flow) = inside(pcap.link, &data, whole);
+        Ok(Some((at, bytes, flow)))
+    }
+}
+
+impl<R: BufRead> Iterator for TraceReader<R> {
+    type Item = Result<Arrival, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let next = self.read().transpose();
+        self.ended = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+fn fields(line: &str) -> Option<(u64, u32, u32)> {
+    let mut parts = line.split(',').map(str::trim);
+    let at = parts.next()?.parse().ok()?;
+    let bytes: u64 = parts.next()?.parse().ok()?;
+    let flow = match parts.next() {
+        Some(flow) => flow.parse().ok()?,
+        None => 0,
+    };
+    (parts.next().is_none() && bytes <= LARGEST).then_some((at, bytes as u32, flow))
+}
+
+/// Reads until `into` is full or the file ends.
+fn fill(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
+    let mut got = 0;
+    while got < into.len() {
+        match from.read(&mut into[got..]) {
+            Ok(0) => break,
+            Ok(n) => got += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(got)
+}
+
+fn header(from: &mut impl Read, big_endian: bool, nanoseconds: bool) -> Result<Pcap, TraceError> {
+    let mut head = [0; 24];
+    if fill(from, &mut head)? < head.len() {
+        return Err(TraceError::at("file header", "the file ends inside it"));
+    }
+    let mut pcap = Pcap { big_endian, nanoseconds, link: 0 };
+    // The upper bits of the field say whether a frame check sequence is kept.
+    pcap.link = pcap.number(&head[20..]) & 0x0fff_ffff;
+    Ok(pcap)
+}
+
+impl Pcap {
+    fn number(self, bytes: &[u8]) -> u32 {
+        let four = [bytes[0], bytes[1], bytes[2], bytes[3]];
+        if self.big_endian { u32::from_be_bytes(four) } else { u32::from_le_bytes(four) }
+    }
+}
+
+/// Payload and flow of a captured packet; what is not UDP over IP counts whole, its flow from its first bytes.
+fn inside(link: u32, data: &[u8], whole: u32) -> (u32, u32) {
+    let network = match link {
+        1 => ethernet(data),
+        101 | 12 | 228 | 229 => Some(data),
+        113 => data.get(16..),
+        276 => data.get(20..),
+        _ => None,
+    };
+    let told = network.and_then(datagram);
+    let (bytes, flow) =
+        told.unwrap_or_else(|| (whole, mix(data.get(..14.min(data.len())).unwrap_or(data))));
+    (bytes.min(LARGEST as u32), flow)
+}
+
+fn ethernet(data: &[u8]) -> Option<&[u8]> {
+    let mut at = 12;
+    // VLAN tags.
+    while matches!(data.get(at..at + 2)?, [0x81, 0x00] | [0x88, 0xa8]) {
+        at += 4;
+    }
+    data.get(at + 2..)
+}
+
+/// UDP's payload and the flow's hash over addresses and ports.
+fn datagram(packet: &[u8]) -> Option<(u32, u32)> {
+    let (header, protocol, addresses) = match packet.first()? >> 4 {
+        4 => (usize::from(packet[0] & 15) * 4, *packet.get(9)?, packet.get(12..20)?),
+        6 => (40, *packet.get(6)?, packet.get(8..40)?),
+        _ => return None,
+    };
+    let ports = packet.get(header..header + 4)?;
+    let flow = mix(&[addresses, ports].concat());
+    if protocol != 17 {
+        return None;
+    }
+    let length = packet.get(header + 4..header + 6)?;
+    let length = u32::from(u16::from_be_bytes([length[0], length[1]]));
+    Some((length.saturating_sub(8), flow))
+}
+
+/// FNV-1a, folded: spreads flows over the table.
+fn mix(bytes: &[u8]) -> u32 {
+    let mut hash = 0x811c_9dc5_u32;
+    for byte in bytes {
+        hash = (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    }
+    hash ^ hash >> 16
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! From the trials of a calibration and the meter's readings to parameters.
+
+use std::collections::BTreeMap;
+
+use rxpath_lab::meter::Reading;
+use rxpath_model::calibration::fit::{self, Stolen, TooNoisy};
+use rxpath_model::calibration::{Calibration, Conditions, Estimate, Host, SCHEMA};
+use rxpath_record::manifest::Trial;
+use serde_json::Value;
+
+/// A reader that runs less than this of its time was not the limit.
+const BUSY: f64 = 0.95;
+/// Usable descriptors of a veth's ring: one of `VETH_RING_SIZE` stays empty.
+const VETH_RING: f64 = 255.0;
+
+/// What was measured.
+pub(super) struct Measured<'a> {
+    pub trials: &'a [Trial],
+    /// By trial.
+    pub readings: &'a BTreeMap<u32, Reading>,
+    pub size_bytes: u64,
+    pub cpu: u32,
+}
+
+/// The calibration, or why the measurements do not carry one.
+pub(super) fn calibration(
+    measured: &Measured<'_>,
+    host: Host,
+    made: &str,
+) -> Result<Calibration, TooNoisy> {
+    let mut parameters = BTreeMap::new();
+    let mut put = |key: &str, estimate: Estimate| parameters.insert(key.to_owned(), estimate);
+    let (call, packet) = measured.reader()?;
+    let busy = call.value + packet.value;
+    put("reader.sleep_ns", measured.sleeping(busy)?);
+    put("reader.call_ns", call);
+    put("reader.packet_ns", packet);
+    let costs = fit::softirq(&measured.stolen("stolen-"))?;
+    put("rps.packet_ns", costs.packet);
+    put("rps.ipi_ns", costs.interrupt);
+    put("softirq.packet_ns", measured.napi(costs.floor_ratio)?);
+    put(
+        "nic.ring",
+        Estimate::exact(VETH_RING, "descriptors", "VETH_RING_SIZE less one (drivers/net/veth.c)"),
+    );
+    if let Some(wakeup) = measured.wakeup() {
+        put("reader.wakeup_ns", wakeup);
+    }
+    let truesize = measured.truesize().ok_or_else(|| {
+        TooNoisy("no trial told the kernel memory of a datagram (SO_MEMINFO)".into())
+    })?;
+    put("socket.truesize", truesize);
+    let clocks: Vec<f64> = measured.readings.values().map(|reading| reading.clock_ns).collect();
+    put(
+        "clock_ns",
+        fit::mean(&clocks, "ns", "one reading of CLOCK_MONOTONIC, in the meter's loop")?,
+    );
+    Ok(Calibration {
+        schema: SCHEMA.into(),
+        made: made.into(),
+        host,
+        conditions: Conditions {
+            device: "veth".into(),
+            size_bytes: measured.size_bytes,
+            cpu: measured.cpu,
+            clock: rxpath_host::Root::host()
+                .text("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+                .map(|text| text.trim().to_owned())
+                .unwrap_or_default(),
+        },
+        parameters,
+        caveats: caveats(),
+    })
+}
+
+/// What the meter alone cannot tell.
+fn caveats() -> Vec<String> {
+    [
+        "without tracepoints softirq time is not split into polls and packets: the cost of a poll is inside the interrupt's",
+        "the meter's own loop keeps caches cold for the softirq: its costs are those of a CPU that does other work, too",
+        "the wake-up latency includes the sender's call and the receive path before the socket",
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}
+
+impl Measured<'_> {
+    fn of<'a>(&'a self, variant: &'a str) -> impl Iterator<Item = &'a Trial> {
+        self.trials.iter().filter(move |trial| trial.variant == variant && trial.void.is_none())
+    }
+
+    /// ns of the reader's thread per datagram, trial by trial.
+    fn per_packet(&self, variant: &str, least_running: f64) -> Result<Vec<f64>, TooNoisy> {
+        let mut all = Vec::new();
+        for trial in self.of(variant) {
+            let Some(reader) = trial.evidence.receiver_threads.first() else { continue };
+            if reader.running_ratio < least_running {
+                return Err(TooNoisy(format!(
+                    "the reader of `{variant}` ran {:.0} % of its time and was to run all of it: the sender is too slow, \
+                     or something took its CPU",
+                    reader.running_ratio * 100.0
+                )));
+            }
+            if trial.evidence.delivered_pps > 0.0 {
+                all.push(reader.running_ratio * 1e9 / trial.evidence.delivered_pps);
+            }
+        }
+        Ok(all)
+    }
+
+    /// ns per call and per datagram, from one and from up to 64 datagrams a call.
+    fn reader(&self) -> Result<(Estimate, Estimate), TooNoisy> {
+        let one =
+            fit::mean(&self.per_packet("busy-1", BUSY)?, "ns", "busy reader, 1 datagram a call")?;
+        let many = fit::mean(
+            &self.per_packet("busy-64", BUSY)?,
+            "ns",
+            "busy reader, 64 datagrams a call",
+        )?;
+        let solve = |one: f64, many: f64| {
+            let packet = (many - one / 64.0) / (1.0 - 1.0 / 64.0);
+            ((one - packet).max(0.0), packet.max(0.0))
+        };
+        let (call, packet) = solve(one.value, many.value);
+        let how = "a reader that never sleeps, with 1 and with 64 datagrams a call";
+        let estimate = |value: f64, ends: [f64; 2]| Estimate {
+            value,
+            interval: [ends[0].min(ends[1]).max(0.0), ends[0].max(ends[1])],
+            how: how.into(),
+            ..one.clone()
+        };
+        let low = solve(one.interval[0], many.interval[1]);
+        let high = solve(one.interval[1], many.interval[0]);
+        Ok((estimate(call, [low.0, high.0]), estimate(packet, [low.1, high.1])))
+    }
+
+    fn sleeping(&self, busy: f64) -> Result<Estimate, TooNoisy> {
+        let all: Vec<f64> =
+            self.per_packet("sleeping", 0.0)?.iter().map(|ns| (ns - busy).max(0.0)).collect();
+        fit::mean(
+            &all,
+            "ns",
+            "CPU time of a datagram read after a sleep, less that of a busy reader",
+        )
+    }
+
+    /// The meter's loads of the variants with this prefix.
+    fn stolen(&self, prefix: &str) -> Vec<Stolen> {
+        let valid =
+            self.trials.iter().filter(|t| t.variant.starts_with(prefix) && t.void.is_none());
+        let load = |trial: &Trial| {
+            let reading = self.readings.get(&trial.trial)?;
+            Some(Stolen {
+                stolen_ratio: reading.stolen_ratio(),
+                packets_pps: reading.per_second(reading.packets),
+                interrupts_per_s: reading.per_second(reading.rps_interrupts_count?),
+            })
+        };
+        valid.filter_map(load).collect()
+    }
+
+    /// ns of a NAPI thread per datagram, its wake-ups and polls among them.
+    fn napi(&self, floor_ratio: f64) -> Result<Estimate, TooNoisy> {
+        let costs: Vec<f64> = self
+            .trials
+            .iter()
+            .filter(|trial| trial.variant == "napi-100k" && trial.void.is_none())
+            .filter_map(|trial| self.readings.get(&trial.trial))
+            .filter(|reading| reading.packets > 0)
+            .map(|reading| {
+                let stolen = reading.stolen_ratio() - floor_ratio.max(0.0);
+                stolen.max(0.0) * 1e9 / reading.per_second(reading.packets)
+            })
+            .collect();
+        fit::mean(
+            &costs,
+            "ns",
+            "stolen-time meter beside a NAPI thread, polls and wake-ups included",
+        )
+    }
+
+    fn wakeup(&self) -> Option<Estimate> {
+        let p50 = self.of("sleeping").find_map(|trial| {
+            trial
+                .workloads
+                .get("serve")?
+                .pointer("/result/one_way_delay_us/p50")
+                .and_then(Value::as_f64)
+        })?;
+        fit::mean(&[p50 * 1e3], "ns", "median one-way delay to a sleeping reader").ok()
+    }
+
+    /// Kernel memory of a plain sender's datagram.
+    fn truesize(&self) -> Option<Estimate> {
+        self.of("sleeping").find_map(|trial| {
+            let socket = trial.workloads.get("serve")?.pointer("/result/sockets/0")?;
+            let truesize = socket.get("truesize_bytes")?.as_f64()?;
+            Some(Estimate::exact(truesize, "bytes", "SO_MEMINFO with one datagram queued"))
+        })
+    }
+}

@@ -1,0 +1,236 @@
+//! From a variant of an experiment and a calibration to parameters of the simulator, and what it says.
+
+use std::collections::BTreeMap;
+
+use rxpath_lab::scenario::spec::{Protocol, Resolved, Variant};
+use rxpath_model::calibration::Calibration;
+use rxpath_model::sim::{Parameters, Values, simulate};
+use rxpath_record::manifest::{Manifest, Trial};
+use rxpath_record::prediction::{Predicted, Prediction};
+use rxpath_stats::quantile;
+use serde_json::Value;
+
+/// The metric of a variant's loss: in the window, where queues are as full as they get.
+pub const LOSS: &str = "window_loss_ratio";
+
+/// Simulated time; queues fill during the warm-up.
+const TIMES: [(&str, &str); 3] = [("duration", "3s"), ("warmup", "1s"), ("drain", "0ns")];
+/// Packets that are simulated of one variant, at most.
+const MOST_PPS: f64 = 20e6;
+/// A ring that never fills: where the receive path runs inside the sender's call there is none.
+const NO_RING: u64 = 1 << 20;
+
+/// Predictions of every variant that was measured.
+pub fn all(resolved: &Resolved, manifest: &Manifest, calibration: &Calibration) -> Vec<Prediction> {
+    let one = |variant: &Variant| {
+        let trials: Vec<&Trial> = valid(manifest, &variant.name).collect();
+        if trials.is_empty() || variant.protocol() != Protocol::Udp {
+            return None;
+        }
+        let made = values(variant, &trials, calibration, &BTreeMap::new());
+        Some(predicted(&variant.name, &trials, made))
+    };
+    resolved.variants.iter().filter_map(one).collect()
+}
+
+/// The prediction of one variant from its parameters, or why there is none.
+pub fn predicted(variant: &str, trials: &[&Trial], made: Result<Values, String>) -> Prediction {
+    let simulated = made.and_then(|values| figures(&values).map_err(|error| error.to_string()));
+    match simulated {
+        Ok(said) => {
+            let beside = |(name, predicted): (String, f64)| {
+                let measured = measured(&name, trials)?;
+                Some((name, Predicted { predicted, measured }))
+            };
+            let metrics = said.into_iter().filter_map(beside).collect();
+            Prediction { variant: variant.into(), metrics, not_predicted: None }
+        }
+        Err(why) => Prediction {
+            variant: variant.into(),
+            metrics: BTreeMap::new(),
+            not_predicted: Some(why),
+        },
+    }
+}
+
+/// Simulates and names the metrics as trials do.
+pub fn figures(values: &Values) -> anyhow::Result<BTreeMap<String, f64>> {
+    let parameters = Parameters::new(values)?;
+    let figures = simulate(&parameters, None)?.figures;
+    let mut said = BTreeMap::from([
+        ("delivered_pps".to_owned(), figures.delivered_pps),
+        (LOSS.to_owned(), (1.0 - figures.delivered_pps / figures.offered_pps.max(1.0)).max(0.0)),
+    ]);
+    if let Some(times) = figures.times.last() {
+        for (name, ns) in [("p50", times.p50_ns), ("p90", times.p90_ns), ("p99", times.p99_ns)] {
+            said.insert(format!("one_way_delay_{name}_us"), ns as f64 / 1e3);
+        }
+    }
+    Ok(said)
+}
+
+/// Median over trials of a metric of the window.
+pub fn measured(metric: &str, trials: &[&Trial]) -> Option<f64> {
+    let of = |trial: &&Trial| -> Option<f64> {
+        let evidence = &trial.evidence;
+        match metric {
+            "delivered_pps" => Some(evidence.delivered_pps),
+            LOSS => (evidence.offered_pps > 0.0)
+                .then(|| (1.0 - evidence.delivered_pps / evidence.offered_pps).max(0.0)),
+            _ => {
+                let quantile = metric.strip_prefix("one_way_delay_")?.strip_suffix("_us")?;
+                result(trial, "serve")?.get("one_way_delay_us")?.get(quantile)?.as_f64()
+            }
+        }
+    };
+    quantile::median(&trials.iter().filter_map(of).collect::<Vec<f64>>())
+}
+
+/// Valid trials of a variant.
+pub fn valid<'a>(manifest: &'a Manifest, variant: &'a str) -> impl Iterator<Item = &'a Trial> {
+    manifest.trials.iter().filter(move |trial| trial.variant == variant && trial.void.is_none())
+}
+
+fn result<'a>(trial: &'a Trial, side: &str) -> Option<&'a Value> {
+    trial.workloads.get(side)?.get("result")
+}
+
+fn settings<'a>(trial: &'a Trial, side: &str) -> Option<&'a Value> {
+    trial.workloads.get(side)?.get("settings")
+}
+
+/// The simulator's parameters for a variant as it was run: its load as offered, its costs as calibrated, or as `fitted`
+/// says. The error says what the simulator does not know of it.
+pub fn values(
+    variant: &Variant,
+    trials: &[&Trial],
+    calibration: &Calibration,
+    fitted: &BTreeMap<&str, f64>,
+) -> Result<Values, String> {
+    let trial = trials.first().ok_or("it has no valid trial")?;
+    unknown(variant)?;
+    let told = |error: rxpath_model::sim::ParameterError| error.to_string();
+    let mut values = Values::default();
+    calibration.apply(&mut values).map_err(told)?;
+    for (key, value) in TIMES {
+        values.put_text(key, value).map_err(told)?;
+    }
+    let offered: Vec<f64> = trials.iter().map(|trial| trial.evidence.offered_pps).collect();
+    let offered = quantile::median(&offered).unwrap_or(0.0);
+    if !(1.0..MOST_PPS).contains(&offered) {
+        return Err(format!("{offered:.0} datagrams/s were offered"));
+    }
+    values.put_text("arrivals.kind", "cbr").map_err(told)?;
+    values.put_number("arrivals.rate", offered.round() as u64).map_err(told)?;
+    let size = variant.load.datagrams().map_or(0, |datagrams| u64::from(datagrams.size_bytes));
+    values.put_number("arrivals.size", size).map_err(told)?;
+    for (key, value) in fitted {
+        values.put_number(key, value.round().max(0.0) as u64).map_err(told)?;
+    }
+    softirq(variant, trial, &mut values).map_err(told)?;
+    reader(variant, trial, &mut values)?;
+    Ok(values)
+}
+
+/// What of a variant the simulator does not know.
+fn unknown(variant: &Variant) -> Result<(), String> {
+    let lab = &variant.lab;
+    let datagrams = variant.load.datagrams();
+    let one = |cpus: &rxpath_core::CpuList| cpus.0.len() == 1;
+    let reasons = [
+        (
+            variant.load.is_external() || variant.serve.is_external(),
+            "a program that is not rxpath's",
+        ),
+        (variant.serve.own().is_some_and(|own| own.absent), "nobody listens"),
+        (datagrams.is_none_or(|datagrams| datagrams.segments > 1), "GSO batches are not simulated"),
+        (
+            variant.serve.datagrams().is_some_and(|d| d.gro) || lab.udp_gro_forwarding,
+            "GRO is not simulated",
+        ),
+        (
+            lab.nft_rx.is_some() || lab.nft_tx.is_some() || !lab.iptables_rx.is_empty(),
+            "netfilter rules have costs of their own",
+        ),
+        (lab.qdisc_tx.is_some(), "queueing disciplines are not simulated"),
+        (
+            lab.napi_idle || lab.napi_defer_hard_irqs.is_some(),
+            "this scheduling of NAPI is not simulated",
+        ),
+        (!one(variant.serve.cpus()), "the reader is not one thread on one CPU"),
+        (!one(variant.load.cpus()), "the sender is not one thread on one CPU"),
+        (variant.serve.cpus() == variant.load.cpus(), "sender and reader share a CPU"),
+        (lab.gro && !lab.threaded, "NAPI of the link runs where the sender's does"),
+    ];
+    match reasons.iter().find(|(applies, _)| *applies) {
+        Some((_, why)) => Err((*why).to_owned()),
+        None => Ok(()),
+    }
+}
+
+/// Where the receive path runs, and with which ring.
+fn softirq(
+    variant: &Variant,
+    trial: &Trial,
+    values: &mut Values,
+) -> Result<(), rxpath_model::sim::ParameterError> {
+    let lab = &variant.lab;
+    let sender = variant.load.cpus().0.clone();
+    if lab.threaded {
+        let cpus = lab.napi_cpu.map_or(sender, |cpu| vec![cpu]);
+        values.put_cpus("nic.cpus", &cpus)?;
+        return values.set("softirq.threaded=true");
+    }
+    // The sender's call carries the packet to the socket or the backlog: that is the sender's time.
+    values.put_cpus("nic.cpus", &sender)?;
+    values.put_number("nic.ring", NO_RING)?;
+    for cost in ["softirq.packet_ns", "softirq.poll_ns", "nic.irq_ns"] {
+        values.put_number(cost, 0)?;
+    }
+    values.put_cpus("rps.cpus", &lab.rps_cpus.0)?;
+    match trial.evidence.backlog_limit_packets {
+        Some(limit) => values.put_number("rps.backlog", limit),
+        None => Ok(()),
+    }
+}
+
+/// The reader as it was set up.
+fn reader(variant: &Variant, trial: &Trial, values: &mut Values) -> Result<(), String> {
+    let told = |error: rxpath_model::sim::ParameterError| error.to_string();
+    let served = settings(trial, "serve").ok_or("the reader's settings were not recorded")?;
+    let number = |name: &str| served.get(name).and_then(Value::as_u64);
+    values.put_cpus("reader.cpus", &variant.serve.cpus().0).map_err(told)?;
+    values.put_number("reader.batch", number("batch").unwrap_or(1).max(1)).map_err(told)?;
+    let work = number("work_ns").unwrap_or(0);
+    let packet = values.to_json()["reader.packet_ns"]
+        .as_u64()
+        .ok_or("the reader's cost is not calibrated")?;
+    values.put_number("reader.packet_ns", packet + work).map_err(told)?;
+    if let Some(stall) = served.get("stall").filter(|stall| !stall.is_null()) {
+        let part = |name: &str| stall.get(name).and_then(Value::as_u64).unwrap_or(0);
+        values.put_number("reader.stall", part("sleep_ns")).map_err(told)?;
+        values.put_number("reader.period", part("every_ns")).map_err(told)?;
+    }
+    let socket = result(trial, "serve").and_then(|result| result.pointer("/sockets/0"));
+    let of = |name: &str| socket.and_then(|socket| socket.get(name)).and_then(Value::as_u64);
+    if let Some(rcvbuf) = of("rcvbuf_bytes") {
+        values.put_number("socket.rcvbuf", rcvbuf).map_err(told)?;
+    }
+    if let Some(truesize) = of("truesize_bytes") {
+        values.put_number("socket.truesize", truesize).map_err(told)?;
+    }
+    if let Some(nice) = served.get("nice").and_then(Value::as_i64) {
+        values.set(&format!("reader.nice={nice}")).map_err(told)?;
+    }
+    let background = &variant.background;
+    if background.hogs > 0 {
+        if !background.command.is_empty() || background.cpus.0.is_empty() {
+            return Err("the load beside it is not busy loops on a known CPU".into());
+        }
+        let each = (background.hogs as usize).div_ceil(background.cpus.0.len());
+        values.put_number("background.threads", each as u64).map_err(told)?;
+        values.put_cpus("background.cpus", &background.cpus.0).map_err(told)?;
+        values.set(&format!("background.nice={}", background.nice)).map_err(told)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,226 @@
+//! `rxpath model simulate`: the receive path packet by packet, from parameters.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use nix::time::{ClockId, clock_gettime};
+use rxpath_core::{Count, Envelope, Nanos, Warning};
+use rxpath_model::sim::outcome::Figures;
+use rxpath_model::sim::parameters::Law;
+use rxpath_model::sim::{self, Outcome as Simulation, Parameters, Trace, TraceReader, Values};
+use rxpath_record::ledger::Ledger;
+use rxpath_record::verdict::Verdict;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::calibrate::{default_path, load};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output;
+use crate::output::format::FormatArgs;
+
+mod directory;
+mod from_run;
+mod text;
+
+/// `rxpath model simulate`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples: rxpath model simulate livelock-400\n          \
+                        rxpath model simulate mine.toml --set nic.ring=1024 --out runs --json\n\
+                        docs/simulate.md lists every parameter with its unit, range and default, and what is not modelled.")]
+pub struct SimulateCommand {
+    /// A parameter file (TOML) or a bundled set
+    #[arg(required_unless_present_any = ["list", "from"])]
+    what: Option<String>,
+    /// Take costs from a calibration file, or costs and load from a run directory; `--set` then asks "what if"
+    #[arg(long, value_name = "RUN|FILE", conflicts_with = "list")]
+    from: Option<PathBuf>,
+    /// With `--from RUN`: the variant [default: the first that can be predicted]
+    #[arg(long, value_name = "NAME", requires = "from")]
+    variant: Option<String>,
+    /// With `--from RUN`: the calibration of the host it ran on
+    #[arg(long, value_name = "FILE", default_value_os_t = default_path())]
+    calibration: PathBuf,
+    /// Use a calibration of another host or kernel
+    #[arg(long)]
+    foreign: bool,
+    /// Set a parameter, for example `nic.ring=1024` or `arrivals.rate=200k`; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Seed of everything random (the same as `--set seed=N`)
+    #[arg(long, value_name = "N")]
+    seed: Option<Count>,
+    /// How long packets arrive (the same as `--set duration=TIME`)
+    #[arg(short, long, value_name = "TIME")]
+    duration: Option<Nanos>,
+    /// Also keep it as a run directory in DIR, for `rxpath report`
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// List the bundled sets
+    #[arg(long)]
+    list: bool,
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+/// The result.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Simulated {
+    #[serde(flatten)]
+    figures: Figures,
+    /// The same without the `--set` changes, when costs or load come from elsewhere (`--from`).
+    before: Option<Figures>,
+    /// Where every packet went.
+    ledger: Ledger,
+    /// Which stage limits.
+    verdict: Verdict,
+    /// The run directory, when one was asked for.
+    run: Option<PathBuf>,
+}
+
+impl SimulateCommand {
+    /// Runs it.
+    pub fn run(self) -> Outcome {
+        if self.list {
+            return list();
+        }
+        let mut warnings = Vec::new();
+        let base = self.base(&mut warnings)?;
+        let parameters = parameters(&self.changed(base.clone())?)?;
+        // A calibration alone has no load: then there is nothing to compare with.
+        let before = match Parameters::new(&base) {
+            Ok(base) if self.from.is_some() && !self.sets.is_empty() => {
+                Some(simulate(&base)?.figures)
+            }
+            _ => None,
+        };
+        let begun = cpu_time()?;
+        let simulation = simulate(&parameters)?;
+        eprintln!(
+            "{}",
+            text::speed(simulation.ledger.offered_packets, cpu_time()?.saturating_sub(begun))
+        );
+        let verdict = rxpath_diagnose::diagnose(&simulation.evidence);
+        warnings.extend(self::warnings(&parameters, &simulation));
+        let run = match &self.out {
+            Some(base) => {
+                let run = directory::write(base, &parameters, &simulation, &warnings)
+                    .map_err(directory::failure)?;
+                Some(run)
+            }
+            None => None,
+        };
+        let settings = parameters.values.to_json();
+        let Simulation { figures, ledger, .. } = simulation;
+        let result = Simulated { figures, before, ledger, verdict, run };
+        if self.format.is_json() {
+            output::json(&Envelope::new("model-simulate", settings, result, warnings))?;
+        } else {
+            output::text(&text::result(&parameters, &result))?;
+            warnings.iter().for_each(output::warning);
+        }
+        Ok(Exit::Done)
+    }
+
+    /// The parameters before `--set`.
+    fn base(&self, warnings: &mut Vec<Warning>) -> Result<Values, Failure> {
+        let mut values = match &self.what {
+            Some(what) => read(what)?,
+            None => Values::default(),
+        };
+        let Some(from) = &self.from else { return Ok(values) };
+        if from.is_dir() {
+            let (calibration, told) = load(&self.calibration, self.foreign)?;
+            warnings.extend(told);
+            return from_run::values(from, self.variant.as_deref(), &calibration);
+        }
+        let (calibration, told) = load(from, self.foreign)?;
+        warnings.extend(told);
+        calibration.apply(&mut values).map_err(|error| Failure::new(Exit::Usage, error))?;
+        Ok(values)
+    }
+
+    fn changed(&self, mut values: Values) -> Result<Values, Failure> {
+        let given = [
+            self.seed.map(|Count(seed)| format!("seed={seed}")),
+            self.duration.map(|Nanos(ns)| format!("duration={ns}")),
+        ];
+        for set in self.sets.iter().cloned().chain(given.into_iter().flatten()) {
+            values.set(&set).map_err(|error| Failure::new(Exit::Usage, error))?;
+        }
+        Ok(values)
+    }
+}
+
+/// CPU time of this process.
+fn cpu_time() -> nix::Result<Duration> {
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map(Duration::from)
+}
+
+fn list() -> Outcome {
+    for (name, text) in sim::bundled::ALL {
+        let question = Parameters::from_toml(text).map(|p| p.question).unwrap_or_default();
+        output::line(&format!("{name:<20} {question}"))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The parameters of a bundled set or a file.
+fn read(what: &str) -> Result<Values, Failure> {
+    let text = match sim::bundled::find(what) {
+        Some(text) => text.to_owned(),
+        None if !what.contains(['/', '.']) && !Path::new(what).exists() => {
+            let names: Vec<&str> = sim::bundled::ALL.iter().map(|(name, _)| *name).collect();
+            return Err(Failure::usage(format!("no bundled set and no file is called `{what}`"))
+                .hint(format!("bundled: {}", names.join(", "))));
+        }
+        None => std::fs::read_to_string(what)
+            .with_context(|| what.to_owned())
+            .map_err(Failure::usage_of)?,
+    };
+    Values::from_toml(&text).with_context(|| what.to_owned()).map_err(Failure::usage_of)
+}
+
+fn parameters(values: &Values) -> Result<Parameters, Failure> {
+    Parameters::new(values).map_err(|error| Failure::new(Exit::Usage, error))
+}
+
+/// Runs it, with the trace that it names.
+fn simulate(parameters: &Parameters) -> Result<Simulation, Failure> {
+    let Law::Trace { file } = &parameters.law else {
+        return sim::simulate(parameters, None).map_err(|error| Failure::new(Exit::Usage, error));
+    };
+    let usage = |error: anyhow::Error| Failure::usage_of(error);
+    let from = File::open(file).with_context(|| file.clone()).map_err(usage)?;
+    let reader =
+        TraceReader::new(BufReader::new(from)).with_context(|| file.clone()).map_err(usage)?;
+    let trace: Trace<'_> = Box::new(reader);
+    sim::simulate(parameters, Some(trace)).with_context(|| file.clone()).map_err(usage)
+}
+
+fn warnings(parameters: &Parameters, simulation: &Simulation) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if simulation.ledger.offered_packets == 0 {
+        warnings.push(
+            Warning::new("no-packets", "no packet arrived within the duration")
+                .cure("a longer duration, a higher rate, or a trace that begins earlier"),
+        );
+    }
+    if simulation.ledger.in_flight_packets > 0 {
+        let text = format!(
+            "{} packets were still under way when the time to drain was over",
+            simulation.ledger.in_flight_packets
+        );
+        warnings.push(Warning::new("not-drained", text).cure("a longer `drain`, if that matters"));
+    }
+    if parameters.truesize.is_none() {
+        warnings.push(
+            Warning::new("truesize-estimated", "the kernel memory per packet is an estimate")
+                .because("it depends on the driver and on GRO")
+                .cure("measure it and give it as `socket.truesize`"),
+        );
+    }
+    warnings
+}

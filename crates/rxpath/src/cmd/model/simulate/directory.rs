@@ -1,0 +1,160 @@
+//! A simulation kept as a run directory: what reads real runs reads it, and it says on every page that it is none.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use jiff::Timestamp;
+use rxpath_core::{Fact, Warning};
+use rxpath_model::sim::{Outcome as Simulation, Parameters};
+use rxpath_record::environment::{Environment, HostFacts};
+use rxpath_record::event::{Event, What};
+use rxpath_record::manifest::{Grade, LoopKind, Manifest, Metric, Status, Trial, VariantSummary};
+use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA, RunError, RunWriter, hlog, run_id};
+use rxpath_record::samples::TrialSamples;
+use serde_json::json;
+
+use crate::exit::{Exit, Failure};
+
+/// The name of the one variant.
+const VARIANT: &str = "simulated";
+
+/// Writes the directory and gives its path.
+pub(super) fn write(
+    base: &Path,
+    parameters: &Parameters,
+    simulation: &Simulation,
+    warnings: &[Warning],
+) -> Result<PathBuf, RunError> {
+    let random = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
+    let started = Timestamp::now();
+    let id = run_id(started, &parameters.name, random);
+    let mut writer = RunWriter::create(base, &id)?;
+    let mut manifest = manifest(parameters, simulation, warnings);
+    manifest.run_id.clone_from(&id);
+    manifest.started = started.to_string();
+    manifest.ended = Some(Timestamp::now().to_string());
+    let end = simulation.figures.simulated_ns as i64;
+    let tell = |t_ns, what| Event { t_ns, what };
+    let scenario = parameters.name.clone();
+    writer.event(&tell(0, What::RunStarted { run_id: id, scenario }))?;
+    let variant = VARIANT.to_owned();
+    writer.event(&tell(0, What::TrialStarted { trial: 0, block: 0, variant: variant.clone() }))?;
+    for event in &simulation.events {
+        writer.event(event)?;
+    }
+    writer.event(&tell(end, What::TrialEnded { trial: 0, void: None }))?;
+    writer.event(&tell(end, What::RunEnded { how: "complete".into() }))?;
+    writer.environment(&environment(parameters))?;
+    writer.samples(&TrialSamples { variant, ..simulation.samples.clone() })?;
+    let window = simulation.window_ns.map(|ns| ns as u64);
+    for (name, histogram) in &simulation.histograms {
+        let file = format!("trial0-serve-{name}-time");
+        let v2 = histogram.to_v2().map_err(|error| RunError::Io {
+            op: "encode",
+            path: PathBuf::from(&file),
+            source: std::io::Error::other(error.to_string()),
+        })?;
+        let log = hlog::text(&file, window, &BASE64.encode(v2));
+        writer.histogram(&file, |out| out.write_all(log.as_bytes()))?;
+    }
+    writer.finish(manifest)
+}
+
+/// The way out of a directory that cannot be written.
+pub(super) fn failure(error: RunError) -> Failure {
+    let exit = match error {
+        RunError::ReadOnly { .. } | RunError::Exists { .. } => Exit::Usage,
+        _ => Exit::Partial,
+    };
+    Failure::new(exit, error)
+}
+
+fn manifest(p: &Parameters, simulation: &Simulation, warnings: &[Warning]) -> Manifest {
+    let figures = &simulation.figures;
+    let metrics = BTreeMap::from([
+        ("delivered_pps".to_owned(), figures.delivered_pps),
+        ("offered_pps".to_owned(), figures.offered_pps),
+        ("loss_ratio".to_owned(), figures.loss_ratio),
+    ]);
+    let verdict = rxpath_diagnose::diagnose(&simulation.evidence);
+    let one = |value: f64| Metric {
+        median: value,
+        min: value,
+        max: value,
+        interval: None,
+        values: vec![value],
+    };
+    let simulated = Warning::new("simulated", "every figure here is simulated, none was measured");
+    Manifest {
+        schema: MANIFEST_SCHEMA.into(),
+        run_id: String::new(),
+        status: Status::Complete,
+        command: std::env::args().collect(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        scenario: p.name.clone(),
+        question: p.question.clone(),
+        expected: (!p.expected.is_empty()).then(|| p.expected.clone()),
+        resolved: p.values.to_json(),
+        seed: p.seed,
+        started: String::new(),
+        ended: None,
+        epoch_offset_ns: 0,
+        main_metric: "delivered_pps".into(),
+        variants: vec![VariantSummary {
+            name: VARIANT.into(),
+            what: "the parameters as given".into(),
+            settings: BTreeMap::new(),
+            not_available: None,
+            trials_count: 1,
+            metrics: metrics.iter().map(|(name, value)| (name.clone(), one(*value))).collect(),
+            verdict: Some(verdict.clone()),
+        }],
+        trials: vec![trial(simulation, metrics, verdict.clone())],
+        comparisons: Vec::new(),
+        noise_floor: None,
+        predictions: Vec::new(),
+        headline: format!("Simulated: {}", verdict.sentence),
+        warnings: [simulated].into_iter().chain(warnings.iter().cloned()).collect(),
+        files: BTreeMap::new(),
+    }
+}
+
+fn trial(
+    simulation: &Simulation,
+    metrics: BTreeMap<String, f64>,
+    verdict: rxpath_record::verdict::Verdict,
+) -> Trial {
+    Trial {
+        trial: 0,
+        block: 0,
+        variant: VARIANT.into(),
+        void: None,
+        loop_kind: LoopKind::Open,
+        grade: Grade::A,
+        noise: vec!["simulated: nothing disturbed it".into()],
+        window_ns: simulation.window_ns,
+        ledger: simulation.ledger.clone(),
+        moved: simulation.moved.clone(),
+        evidence: simulation.evidence.clone(),
+        verdict: Some(verdict),
+        metrics,
+        workloads: BTreeMap::from([("simulation".to_owned(), json!(simulation.figures))]),
+        flow_cpus: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+/// The machine that never was, so that nobody takes it for the one that computed it.
+fn environment(p: &Parameters) -> Environment {
+    let mut facts = HostFacts::new();
+    if let serde_json::Value::Object(all) = p.values.to_json() {
+        facts.extend(
+            all.into_iter().map(|(name, value)| (format!("simulated.{name}"), Fact::ok(value))),
+        );
+    }
+    let hosts = BTreeMap::from([("simulated".to_owned(), facts)]);
+    Environment { schema: ENVIRONMENT_SCHEMA.into(), hosts }
+}

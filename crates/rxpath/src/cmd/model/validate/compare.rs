@@ -1,0 +1,268 @@
+//! Predicted, measured, error: per variant, against the baselines, and the goals.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use rxpath_lab::scenario::spec::Resolved;
+use rxpath_model::calibration::Calibration;
+use rxpath_record::manifest::{Manifest, Trial};
+use rxpath_stats::quantile;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::super::predict::{self, LOSS};
+use super::fit::{self, Fitted, PREFIX};
+
+/// Loss at which a rate counts as not carried: the knee is the highest rate below it.
+const KNEE_LOSS: f64 = 0.01;
+
+/// One scenario held against the model.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Validated {
+    /// The scenario.
+    pub scenario: String,
+    /// Its run directory.
+    pub run: PathBuf,
+    /// What was learned from its calibrating variants, by the simulator's key.
+    pub fitted: BTreeMap<String, f64>,
+    /// The variants.
+    pub variants: Vec<Row>,
+    /// The highest rate that loses less than 1 %, where the scenario looks for it.
+    pub knee: Option<Knee>,
+    /// Root mean square error of the goodput of the variants that test, over the largest goodput.
+    pub goodput_nrmse: Option<f64>,
+    /// The goals.
+    pub goals: Vec<Goal>,
+}
+
+/// One variant.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Row {
+    /// Name.
+    pub variant: String,
+    /// Whether the model was fitted to it: then it tests nothing.
+    pub fitted: bool,
+    /// Offered in the window, median over trials.
+    pub offered_pps: f64,
+    /// Valid trials.
+    pub trials_count: usize,
+    /// Measured loss of the window: median, smallest, largest.
+    pub measured_loss: [f64; 3],
+    /// Predicted loss.
+    pub predicted_loss: Option<f64>,
+    /// `1 - mu/lambda` with the best observed goodput for mu.
+    pub best_goodput_loss: f64,
+    /// The loss of the variant with the next lower rate.
+    pub last_rate_loss: f64,
+    /// ln(predicted/measured) of the one-way delay, by quantile.
+    pub delay_log_ratio: BTreeMap<String, f64>,
+    /// Why nothing was predicted.
+    pub not_predicted: Option<String>,
+    #[serde(skip)]
+    goodput: [f64; 2],
+}
+
+/// The highest rate without loss.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Knee {
+    /// By the model.
+    pub predicted_pps: f64,
+    /// Between the two measured rates around it, by their losses.
+    pub measured_pps: f64,
+}
+
+/// One goal.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Goal {
+    /// What was to be reached.
+    pub goal: String,
+    /// What came out.
+    pub got: String,
+    /// Whether it was reached.
+    pub reached: bool,
+}
+
+/// Holds one run against the model.
+pub(super) fn validated(
+    scenario: &Resolved,
+    run: &Path,
+    manifest: &Manifest,
+    calibration: &Calibration,
+) -> Validated {
+    let fitted = fit::fitted(scenario, manifest, calibration);
+    let mut variants = rows(scenario, manifest, calibration, &fitted);
+    baselines(&mut variants);
+    let knee = knee(scenario, manifest, calibration, (&fitted, &variants));
+    let same_cpu = scenario.variants.iter().any(|v| !v.lab.rps_cpus.0.is_empty());
+    let goals = goals(&variants, knee.as_ref(), same_cpu);
+    Validated {
+        scenario: scenario.name.clone(),
+        run: run.to_owned(),
+        fitted: fitted.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+        goodput_nrmse: nrmse(&variants),
+        variants,
+        knee,
+        goals,
+    }
+}
+
+fn rows(
+    scenario: &Resolved,
+    manifest: &Manifest,
+    calibration: &Calibration,
+    fitted: &Fitted,
+) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for variant in &scenario.variants {
+        let trials: Vec<&Trial> = predict::valid(manifest, &variant.name).collect();
+        let (Some(measured), Some(offered_pps)) = (losses(&trials), offered(&trials)) else {
+            continue;
+        };
+        let made = predict::values(variant, &trials, calibration, fitted);
+        let said = predict::predicted(&variant.name, &trials, made);
+        let of = |metric: &str| said.metrics.get(metric);
+        let ratio = |name: &str| {
+            let both = of(&format!("one_way_delay_{name}_us"))?;
+            let ratio = (both.predicted / both.measured).ln();
+            ratio.is_finite().then(|| (name.to_owned(), ratio))
+        };
+        rows.push(Row {
+            variant: variant.name.clone(),
+            fitted: variant.name.starts_with(PREFIX),
+            offered_pps,
+            trials_count: trials.len(),
+            measured_loss: measured,
+            predicted_loss: of(LOSS).map(|loss| loss.predicted),
+            best_goodput_loss: 0.0,
+            last_rate_loss: 0.0,
+            delay_log_ratio: ["p50", "p90", "p99"].into_iter().filter_map(ratio).collect(),
+            goodput: of("delivered_pps").map_or([0.0; 2], |both| [both.predicted, both.measured]),
+            not_predicted: said.not_predicted,
+        });
+    }
+    rows
+}
+
+fn losses(trials: &[&Trial]) -> Option<[f64; 3]> {
+    let all: Vec<f64> =
+        trials.iter().filter_map(|trial| predict::measured(LOSS, &[*trial])).collect();
+    let (least, most) = quantile::range(&all)?;
+    Some([quantile::median(&all)?, least, most])
+}
+
+fn offered(trials: &[&Trial]) -> Option<f64> {
+    let all: Vec<f64> = trials.iter().map(|trial| trial.evidence.offered_pps).collect();
+    quantile::median(&all)
+}
+
+/// What somebody without a model would say.
+fn baselines(rows: &mut [Row]) {
+    let goodput = |row: &Row| row.offered_pps * (1.0 - row.measured_loss[0]);
+    let best = rows.iter().map(goodput).fold(0.0, f64::max);
+    let mut by_rate: Vec<(f64, f64)> =
+        rows.iter().map(|row| (row.offered_pps, row.measured_loss[0])).collect();
+    by_rate.sort_by(|a, b| a.0.total_cmp(&b.0));
+    for row in rows {
+        row.best_goodput_loss = (1.0 - best / row.offered_pps.max(1.0)).max(0.0);
+        let below = by_rate.iter().rev().find(|(rate, _)| *rate < row.offered_pps * 0.999);
+        row.last_rate_loss = below.map_or(0.0, |(_, loss)| *loss);
+    }
+}
+
+/// Where the loss crosses the limit: measured between two rates, predicted by searching.
+fn knee(
+    scenario: &Resolved,
+    manifest: &Manifest,
+    calibration: &Calibration,
+    (fitted, rows): (&Fitted, &[Row]),
+) -> Option<Knee> {
+    if !scenario.name.ends_with("knee") {
+        return None;
+    }
+    let mut by_rate: Vec<(f64, f64)> =
+        rows.iter().map(|row| (row.offered_pps, row.measured_loss[0])).collect();
+    by_rate.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let over = by_rate.iter().position(|(_, loss)| *loss > KNEE_LOSS).filter(|at| *at > 0)?;
+    let ((low, loss_low), (high, loss_high)) = (by_rate[over - 1], by_rate[over]);
+    let measured_pps = low + (high - low) * (KNEE_LOSS - loss_low) / (loss_high - loss_low);
+    let variant = scenario.variants.iter().find(|v| !v.name.starts_with(PREFIX))?;
+    let trials: Vec<&Trial> = predict::valid(manifest, &variant.name).collect();
+    let base = predict::values(variant, &trials, calibration, fitted).ok()?;
+    let loss = |rate: f64| -> Option<f64> {
+        let mut values = base.clone();
+        values.put_number("arrivals.rate", rate as u64).ok()?;
+        predict::figures(&values).ok()?.get(LOSS).copied()
+    };
+    let (mut low, mut high) = (by_rate.first()?.0 / 4.0, by_rate.last()?.0 * 4.0);
+    for _ in 0..12 {
+        let middle = (low * high).sqrt();
+        if loss(middle)? > KNEE_LOSS { high = middle } else { low = middle }
+    }
+    Some(Knee { predicted_pps: (low * high).sqrt(), measured_pps })
+}
+
+fn nrmse(rows: &[Row]) -> Option<f64> {
+    let tests: Vec<[f64; 2]> = rows
+        .iter()
+        .filter(|row| !row.fitted && row.goodput[1] > 0.0)
+        .map(|row| row.goodput)
+        .collect();
+    let most = tests.iter().map(|[_, measured]| *measured).fold(0.0, f64::max);
+    let square: f64 =
+        tests.iter().map(|[predicted, measured]| (predicted - measured).powi(2)).sum();
+    (!tests.is_empty() && most > 0.0).then(|| (square / tests.len() as f64).sqrt() / most)
+}
+
+fn goals(rows: &[Row], knee: Option<&Knee>, same_cpu: bool) -> Vec<Goal> {
+    let tests: Vec<&Row> = rows.iter().filter(|row| !row.fitted).collect();
+    let errors: Vec<f64> = tests
+        .iter()
+        .map(|row| row.predicted_loss.map_or(1.0, |loss| (loss - row.measured_loss[0]).abs()))
+        .collect();
+    let limit = if same_cpu { 0.05 } else { 0.02 };
+    let worst = errors.iter().copied().fold(0.0, f64::max);
+    let mean = |errors: &[f64]| errors.iter().sum::<f64>() / errors.len().max(1) as f64;
+    let naive = |of: fn(&Row) -> f64| {
+        mean(&tests.iter().map(|row| (of(row) - row.measured_loss[0]).abs()).collect::<Vec<_>>())
+    };
+    let (ours, best, last) =
+        (mean(&errors), naive(|row| row.best_goodput_loss), naive(|row| row.last_rate_loss));
+    let mut goals = vec![
+        Goal {
+            goal: format!("drop fraction within {limit} of every variant"),
+            got: format!("at most {worst:.4} off"),
+            reached: worst <= limit && !tests.is_empty(),
+        },
+        Goal {
+            goal: "better than both baselines (mean error)".into(),
+            got: format!("{ours:.4} against {best:.4} (best goodput) and {last:.4} (last rate)"),
+            reached: ours <= best && ours <= last,
+        },
+    ];
+    goals.extend(delays(&tests));
+    goals.extend(knee.map(|knee| {
+        let off = knee.predicted_pps / knee.measured_pps - 1.0;
+        Goal {
+            goal: "knee within 10 %".into(),
+            got: format!("{:+.1} %", off * 100.0),
+            reached: off.abs() <= 0.1,
+        }
+    }));
+    goals
+}
+
+/// The median and the 90th percentile of the one-way delay, where it was measured.
+fn delays(tests: &[&Row]) -> Option<Goal> {
+    let of = |row: &&Row| ["p50", "p90"].map(|name| row.delay_log_ratio.get(name).copied());
+    let all: Vec<f64> = tests.iter().flat_map(of).flatten().map(f64::abs).collect();
+    let worst = all.iter().copied().fold(0.0, f64::max);
+    (!all.is_empty()).then(|| Goal {
+        goal: "p50 and p90 of the one-way delay within a factor of 1.25".into(),
+        got: format!(
+            "a factor of {:.2} at most, {:.2} in the median",
+            worst.exp(),
+            quantile::median(&all).unwrap_or(0.0).exp()
+        ),
+        reached: worst <= 1.25_f64.ln(),
+    })
+}
