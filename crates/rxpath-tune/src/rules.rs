@@ -1,10 +1,13 @@
 //! The rules by area, in the order of the way of a packet. A new file of rules is one line in [`FILES`].
 
+mod cpu;
 mod hooks;
 mod interrupts;
+mod napi;
 mod offloads;
 mod queues;
 mod sockets;
+mod surroundings;
 
 use crate::rule::Rule;
 
@@ -24,6 +27,11 @@ const FILES: &[&[Rule]] = &[
     offloads::aggregate::RULES,
     offloads::link::RULES,
     offloads::pcie::RULES,
+    // NAPI, softirq, polling.
+    napi::budget::RULES,
+    napi::backlog::RULES,
+    napi::moderation::RULES,
+    napi::polling::RULES,
     // Sockets and protocol.
     sockets::buffers::RULES,
     sockets::tcp::RULES,
@@ -31,6 +39,13 @@ const FILES: &[&[Rule]] = &[
     // Netfilter and other hooks on the path.
     hooks::netfilter::RULES,
     hooks::taps::RULES,
+    // CPU, power, scheduling, kernel.
+    cpu::power::RULES,
+    cpu::kernel::RULES,
+    cpu::quiet::RULES,
+    // Queueing, virtualisation, managers, honesty of benchmarks.
+    surroundings::virtual_machine::RULES,
+    surroundings::managers::RULES,
 ];
 
 /// Every rule, in order.

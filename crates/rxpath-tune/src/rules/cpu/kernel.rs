@@ -1,0 +1,382 @@
+//! How the kernel was built and started: what no file changes at runtime.
+
+use crate::prelude::*;
+
+const PARAMS: &str = "kernel: Documentation/admin-guide/kernel-parameters.txt";
+const CPU: &str = "/sys/devices/system/cpu";
+const TALAWAH: &str = "talawah.io, Extreme HTTP Performance Tuning, 2021";
+
+/// Options that multiply the cost of a packet.
+const DEBUG: [&str; 6] = [
+    "KASAN",
+    "KCSAN",
+    "PROVE_LOCKING",
+    "DEBUG_KMEMLEAK",
+    "SLUB_DEBUG_ON",
+    "DEBUG_PAGEALLOC_ENABLE_DEFAULT",
+];
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "cpu-mitigations",
+        area: Area::Cpu,
+        kind: Kind::Record,
+        what: "Which mitigations of the CPU's faults are in force?",
+        applies: "hosts that show vulnerabilities",
+        weight: Weight::always(Info),
+        effect: Effect::Figure {
+            size: Tens,
+            text: "all off: 347,000 to 446,000 HTTP requests/s (28 %) on one VM",
+            source: TALAWAH,
+        },
+        check: Check::Host(mitigations),
+        text: Text {
+            why: "They cost at each system call and interrupt, and differ between hosts that look alike.",
+            mechanism: "arch/x86/kernel/cpu/bugs.c chooses them by CPU and boot parameters.",
+            not_when: "always: they are security. This is recorded and never changed",
+            side_effects: "without them other tenants and programs may read the host's memory",
+            set_now: "not offered",
+            persist: "not offered",
+            undo: NOTHING_CHANGED,
+            verify: "grep . /sys/devices/system/cpu/vulnerabilities/*",
+            since: "4.15",
+            sources: &["kernel: Documentation/admin-guide/hw-vuln/index.rst", TALAWAH],
+        },
+    },
+    Rule {
+        id: "isolcpus-nohz-full",
+        area: Area::Cpu,
+        kind: Kind::Judge,
+        what: "Do isolated CPUs keep the tick and RCU callbacks away as well?",
+        applies: "hosts with isolated CPUs",
+        weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn),
+        effect: Effect::Measure,
+        check: Check::Host(isolation),
+        text: Text {
+            why: "isolcpus alone keeps tasks away; the tick and RCU still come by. Half an isolation looks like a \
+                  whole one until the tail is measured.",
+            mechanism: "isolcpus= takes CPUs out of the scheduler's domains, nohz_full= stops the tick with one task, \
+                        rcu_nocbs= moves callbacks (nohz_full implies it).",
+            not_when: "a poller that tolerates the tick",
+            side_effects: "boot only; accounting costs more at each system call on nohz_full CPUs",
+            set_now: "not possible at runtime",
+            persist: "kernel parameters isolcpus=, nohz_full= and rcu_nocbs= with the same list",
+            undo: "remove the parameters and boot",
+            verify: "cat /sys/devices/system/cpu/{isolated,nohz_full}",
+            since: "3.10",
+            sources: &["kernel: Documentation/timers/no_hz.rst", PARAMS],
+        },
+    },
+    Rule {
+        id: "preempt-model",
+        area: Area::Cpu,
+        kind: Kind::Record,
+        what: "How may the kernel be preempted?",
+        applies: "hosts that show it (debugfs or the version)",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(preempt),
+        text: Text {
+            why: "Full preemption shortens the tail and costs throughput; PREEMPT_RT runs softirqs in threads.",
+            mechanism: "preempt= at boot with PREEMPT_DYNAMIC, else a build option.",
+            not_when: NO_SETTING,
+            side_effects: "none",
+            set_now: NO_SETTING,
+            persist: NO_SETTING,
+            undo: NOTHING_CHANGED,
+            verify: "cat /sys/kernel/debug/sched/preempt; uname -v",
+            since: "5.12",
+            sources: &[PARAMS],
+        },
+    },
+    Rule {
+        id: "irq-time-accounting",
+        area: Area::Cpu,
+        kind: Kind::Honesty,
+        what: "Is the softirq time that the kernel tells measured, or guessed at ticks?",
+        applies: "hosts whose kernel config can be read",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(accounting),
+        text: Text {
+            why: "Without it softirq time is sampled at the tick and charged to the task that was interrupted: who \
+                  pays for networking cannot be read from /proc/stat.",
+            mechanism: "irqtime_account_irq (kernel/sched/cputime.c) with IRQ_TIME_ACCOUNTING, or \
+                        VIRT_CPU_ACCOUNTING_GEN.",
+            not_when: NO_SETTING,
+            side_effects: "a build option; some percent of interrupt cost",
+            set_now: "not possible at runtime",
+            persist: "a kernel with CONFIG_IRQ_TIME_ACCOUNTING=y",
+            undo: NOTHING_CHANGED,
+            verify: "zgrep IRQ_TIME_ACCOUNTING /proc/config.gz",
+            since: "2.6.37",
+            sources: &["kernel: kernel/sched/cputime.c irqtime_account_irq"],
+        },
+    },
+    Rule {
+        id: "hz",
+        area: Area::Cpu,
+        kind: Kind::Record,
+        what: "How many ticks a second?",
+        applies: "every host that tells",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(hz),
+        text: Text {
+            why: "Defaults depend on it: the time budget of a softirq is two ticks.",
+            mechanism: "CONFIG_HZ; nohz= for idle CPUs.",
+            not_when: NO_SETTING,
+            side_effects: "none",
+            set_now: NO_SETTING,
+            persist: NO_SETTING,
+            undo: NOTHING_CHANGED,
+            verify: "zgrep CONFIG_HZ= /proc/config.gz",
+            since: "2.6.13",
+            sources: &["kernel: kernel/Kconfig.hz"],
+        },
+    },
+    Rule {
+        id: "clocksource",
+        area: Area::Cpu,
+        kind: Kind::Judge,
+        what: "Does reading the clock cost a few ns, or a trip to a device or the hypervisor?",
+        applies: "x86 hosts that list their clock sources",
+        weight: Weight::always(Warn).when(Latency, Fail).when(Benchmark, Fail),
+        effect: Effect::Follows {
+            size: Tens,
+            text: "a stamp by TSC takes some ten ns without a system call, one by hpet or acpi_pm a microsecond",
+        },
+        check: Check::Host(clock),
+        text: Text {
+            why: "Every stamp and every latency probe reads the clock. With hpet, acpi_pm or xen each reading is a \
+                  system call and a slow one.",
+            mechanism: "__cvdso_clock_gettime (lib/vdso/gettimeofday.c) reads tsc, kvm-clock and hyperv pages in \
+                        user space; others fall back to the system call.",
+            not_when: "the kernel marked the TSC unstable for a reason (dmesg)",
+            side_effects: "an unstable TSC gives wrong times",
+            set_now: "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource",
+            persist: "kernel parameter clocksource=tsc tsc=reliable",
+            undo: VALUE_BACK,
+            verify: "cat .../current_clocksource; dmesg | grep -i clocksource",
+            since: "2.6.18",
+            sources: &["kernel: lib/vdso/gettimeofday.c", PARAMS],
+        },
+    },
+    Rule {
+        id: "iommu-mode",
+        area: Area::Cpu,
+        kind: Kind::Record,
+        what: "Does each buffer of a NIC pass through an IOMMU's table?",
+        applies: "hosts with IOMMU groups",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(iommu),
+        text: Text {
+            why: "Strict translation costs at each mapping; passthrough costs nothing and protects from nothing.",
+            mechanism: "drivers/iommu: type DMA (strict), DMA-FQ (lazy) or identity for each group; drivers that keep \
+                        pages mapped (page_pool) pay little.",
+            not_when: "passthrough gives up the protection against a device that writes where it should not",
+            side_effects: "security",
+            set_now: NO_SETTING,
+            persist: "kernel parameter iommu=pt",
+            undo: NOTHING_CHANGED,
+            verify: "cat /sys/kernel/iommu_groups/*/type",
+            since: "5.11",
+            sources: &[PARAMS, "fasterdata.es.net, host tuning"],
+        },
+    },
+    Rule {
+        id: "swiotlb-forced",
+        area: Area::Cpu,
+        kind: Kind::Honesty,
+        what: "Is each packet copied through bounce buffers?",
+        applies: "hosts whose boot parameters can be read",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(swiotlb),
+        text: Text {
+            why: "Confidential guests and swiotlb=force copy each packet once more.",
+            mechanism: "swiotlb_map (kernel/dma/swiotlb.c).",
+            not_when: NO_SETTING,
+            side_effects: "none",
+            set_now: "remove swiotlb=force from the boot parameters",
+            persist: "the same",
+            undo: NOTHING_CHANGED,
+            verify: "cat /proc/cmdline",
+            since: "2.6",
+            sources: &[PARAMS],
+        },
+    },
+    Rule {
+        id: "kernel-debug",
+        area: Area::Cpu,
+        kind: Kind::Judge,
+        what: "Is this a kernel for use, without checks that multiply the cost of a packet?",
+        applies: "hosts whose kernel config or boot parameters can be read",
+        weight: Weight::always(Warn).when(Benchmark, Fail).when(Throughput, Fail),
+        effect: Effect::Follows {
+            size: Multiple,
+            text: "sanitizers and lock checking cost a factor",
+        },
+        check: Check::Host(debug),
+        text: Text {
+            why: "A debugging kernel finds errors and is several times slower; numbers of it say nothing.",
+            mechanism: "KASAN and KCSAN check each access, lockdep each lock, slub_debug each allocation.",
+            not_when: "errors are what is looked for",
+            side_effects: "errors go unseen",
+            set_now: "not possible at runtime",
+            persist: "boot another kernel; remove slub_debug, page_poison and the like from the command line",
+            undo: "boot the kernel from before",
+            verify: "zgrep -E 'KASAN|PROVE_LOCKING' /proc/config.gz; cat /proc/cmdline",
+            since: "2.6",
+            sources: &["kernel: Documentation/dev-tools/kasan.rst", PARAMS],
+        },
+    },
+];
+
+fn mitigations(ask: &Ask<'_>) -> Checked {
+    let dir = format!("{CPU}/vulnerabilities");
+    let names = ask.facts.list(&dir).known()?;
+    let mut open = Vec::new();
+    let mut active = 0;
+    for name in &names {
+        let state = ask.facts.text(&format!("{dir}/{name}")).known()?;
+        active += usize::from(state.starts_with("Mitigation"));
+        if state.starts_with("Vulnerable") {
+            open.push(name.as_str());
+        }
+    }
+    let mut text = format!("{active} mitigations in force of {} known faults", names.len());
+    if !open.is_empty() {
+        text += &format!("; open: {}", open.join(", "));
+    }
+    Answer::recorded(text)
+}
+
+fn isolation(ask: &Ask<'_>) -> Checked {
+    let topology = (&ask.facts.topology).known()?;
+    let isolated = (&topology.isolated).known()?;
+    if isolated.is_empty() {
+        return Answer::silent("no CPU is isolated");
+    }
+    let Ok(nohz) = (&topology.nohz_full).known() else {
+        return Answer::silent("this kernel was built without nohz_full");
+    };
+    let with_tick: Vec<u32> =
+        isolated.as_slice().iter().copied().filter(|cpu| !nohz.as_slice().contains(cpu)).collect();
+    if with_tick.is_empty() {
+        return Answer::fine(format!("CPUs {isolated} are isolated and without a tick"));
+    }
+    Found::new(
+        format!(
+            "CPUs {isolated} are isolated, {} keep their tick",
+            rxpath_core::CpuList(with_tick)
+        ),
+        format!("nohz_full={isolated} beside isolcpus={isolated}"),
+        "the tick and RCU callbacks still interrupt them",
+    )
+    .advice("kernel parameters, at the next boot")
+    .answer()
+}
+
+fn preempt(ask: &Ask<'_>) -> Checked {
+    if let Some(text) = ask.facts.text("/sys/kernel/debug/sched/preempt").into_value() {
+        return Answer::recorded(text);
+    }
+    let version = ask.facts.text("/proc/sys/kernel/version").known()?;
+    let word = version.split_whitespace().find(|word| word.starts_with("PREEMPT"));
+    Answer::recorded(word.unwrap_or("not preemptible, or not told").to_owned())
+}
+
+fn accounting(ask: &Ask<'_>) -> Checked {
+    let irq = ask.facts.option("IRQ_TIME_ACCOUNTING").known()?;
+    let virt = ask.facts.option("VIRT_CPU_ACCOUNTING_GEN").known()?;
+    if irq == "y" || virt == "y" {
+        return Answer::recorded("measured");
+    }
+    Answer::caution(
+        "softirq time is sampled at ticks and charged to the interrupted task: shares of CPU time per program mislead",
+    )
+}
+
+fn hz(ask: &Ask<'_>) -> Checked {
+    Answer::recorded(format!("{} Hz", (&ask.facts.kernel.hz).known()?))
+}
+
+fn clock(ask: &Ask<'_>) -> Checked {
+    let dir = "/sys/devices/system/clocksource/clocksource0";
+    let now = ask.facts.text(&format!("{dir}/current_clocksource")).known()?;
+    let available = ask.facts.text(&format!("{dir}/available_clocksource")).known()?;
+    let slow = ["hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit", "xen"];
+    if !slow.contains(&now.as_str()) {
+        return Answer::fine(now);
+    }
+    let found = Found::new(
+        now.clone(),
+        "tsc, kvm-clock or the hypervisor's page",
+        "each reading is a slow system call",
+    );
+    if available.split_whitespace().any(|name| name == "tsc") {
+        found
+            .change(Set::new(Knob::attribute(format!("{dir}/current_clocksource")), "tsc"))
+            .answer()
+    } else {
+        found.advice("the TSC is not offered: dmesg says why it was given up").answer()
+    }
+}
+
+fn iommu(ask: &Ask<'_>) -> Checked {
+    let groups = ask.facts.list("/sys/kernel/iommu_groups").known()?;
+    let mut kinds = std::collections::BTreeMap::<String, u32>::new();
+    for group in &groups {
+        let path = format!("/sys/kernel/iommu_groups/{group}/type");
+        if let Some(kind) = ask.facts.text(&path).into_value() {
+            *kinds.entry(kind).or_default() += 1;
+        }
+    }
+    if kinds.is_empty() {
+        return Answer::silent("no IOMMU group");
+    }
+    let words: Vec<String> = kinds.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
+    Answer::recorded(words.join(", "))
+}
+
+fn swiotlb(ask: &Ask<'_>) -> Checked {
+    (&ask.facts.kernel.cmdline).known()?;
+    match ask.facts.kernel.parameter("swiotlb") {
+        Some(value) if value.split(',').any(|word| word == "force") => {
+            Answer::caution("swiotlb=force: every packet is copied through bounce buffers")
+        }
+        _ => Answer::recorded("not forced"),
+    }
+}
+
+fn debug(ask: &Ask<'_>) -> Checked {
+    let mut seen: Vec<String> = Vec::new();
+    for option in DEBUG {
+        if ask.facts.option(option).into_value().as_deref() == Some("y") {
+            seen.push(format!("CONFIG_{option}"));
+        }
+    }
+    let started = ["slub_debug", "slab_debug", "page_poison", "debug_pagealloc"];
+    let cmdline = (&ask.facts.kernel.cmdline).known();
+    if seen.is_empty() && cmdline.is_err() && ask.facts.config.value().is_none() {
+        return Err(Gap::Absent("neither the kernel's config nor its parameters are known".into()));
+    }
+    for name in started {
+        if ask.facts.kernel.parameter(name).is_some_and(|value| value != "0" && value != "off") {
+            seen.push(name.to_owned());
+        }
+    }
+    if seen.is_empty() {
+        return Answer::fine("no such option");
+    }
+    Found::new(
+        seen.join(", "),
+        "none of them",
+        "numbers and speed of a debugging kernel mean little",
+    )
+    .advice("boot a kernel that is built for use")
+    .answer()
+}

@@ -1,0 +1,303 @@
+//! Frequency, boost, hyper-threads, idle states.
+
+use crate::prelude::*;
+
+const CPU: &str = "/sys/devices/system/cpu";
+const CPUFREQ: &str = "kernel: Documentation/admin-guide/pm/cpufreq.rst";
+const IDLE: &str = "kernel: Documentation/admin-guide/pm/cpuidle.rst";
+const PERF: &str = "rust-lang/rustc-perf issue 1450";
+
+/// An idle state whose exit takes longer is seen in round-trip times, in us.
+const DEEP_US: u64 = 20;
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "cpu-governor",
+        area: Area::Cpu,
+        kind: Kind::Judge,
+        what: "Do the CPUs keep their frequency when packets come in bursts?",
+        applies: "hosts that show cpufreq policies (few VMs do)",
+        weight: Weight::by_goal().when(Latency, Warn).when(Throughput, Info).when(Benchmark, Warn),
+        effect: Effect::Measure,
+        check: Check::Host(governor),
+        text: Text {
+            why: "A CPU that clocks down between bursts handles the first packets slowly, and two runs of a \
+                  benchmark at low load differ by where the clock stood.",
+            mechanism: "The governor (drivers/cpufreq) chooses the clock from the load; performance keeps the highest.",
+            not_when: "power or heat are the limit",
+            side_effects: "power and heat; less room for boost of other cores",
+            set_now: "echo performance > /sys/devices/system/cpu/cpufreq/policyN/scaling_governor, for each",
+            persist: "cpupower.service, a tuned profile or the kernel parameter cpufreq.default_governor=",
+            undo: VALUE_BACK,
+            verify: "cat /sys/devices/system/cpu/cpufreq/policy*/scaling_governor",
+            since: "2.6",
+            sources: &[CPUFREQ],
+        },
+    },
+    Rule {
+        id: "cpu-turbo",
+        area: Area::Cpu,
+        kind: Kind::Judge,
+        what: "Is boost off where numbers shall repeat, and on where speed counts?",
+        applies: "hosts that show intel_pstate/no_turbo or cpufreq/boost",
+        weight: Weight::by_goal().when(Benchmark, Warn).when(Throughput, Info).when(Latency, Info),
+        effect: Effect::Figure {
+            size: Percents,
+            text: "variance reduced substantially with boost and SMT off, run time 10 % longer",
+            source: PERF,
+        },
+        check: Check::Host(turbo),
+        text: Text {
+            why: "Boost depends on heat and on what other cores do: it is speed that is not there in the next run.",
+            mechanism: "The processor raises single cores above the base clock while power and heat allow.",
+            not_when: "speed counts more than repeatability",
+            side_effects: "lower peak speed",
+            set_now: "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 0 > .../cpufreq/boost",
+            persist: "a unit at boot",
+            undo: VALUE_BACK,
+            verify: "cat the same file; scaling_cur_freq under load",
+            since: "3.9; cpufreq/boost 3.11",
+            sources: &[PERF, "kernel: Documentation/admin-guide/pm/intel_pstate.rst"],
+        },
+    },
+    Rule {
+        id: "cpu-smt",
+        area: Area::Cpu,
+        kind: Kind::Judge,
+        what: "Are hyper-threads off where numbers shall repeat?",
+        applies: "hosts that show cpu/smt",
+        weight: Weight::by_goal().when(Benchmark, Info),
+        effect: Effect::Figure {
+            size: Percents,
+            text: "variance reduced substantially with boost and SMT off",
+            source: PERF,
+        },
+        check: Check::Host(smt),
+        text: Text {
+            why: "Two threads of a core share its units: what runs on one changes the other's speed.",
+            mechanism: "cpu/smt/control takes the second threads offline (kernel/cpu.c cpuhp_smt_disable).",
+            not_when: "all CPUs are needed; threads of one core can be left idle by pinning instead",
+            side_effects: "interrupts of the threads that go offline move: their affinities must be saved first",
+            set_now: "echo off > /sys/devices/system/cpu/smt/control",
+            persist: "kernel parameter nosmt",
+            undo: "echo on > /sys/devices/system/cpu/smt/control, then write back the interrupts' affinities",
+            verify: "cat /sys/devices/system/cpu/smt/active",
+            since: "4.19",
+            sources: &[PERF, "kernel: Documentation/ABI/testing/sysfs-devices-system-cpu, smt"],
+        },
+    },
+    Rule {
+        id: "cpu-cstates",
+        area: Area::Cpu,
+        kind: Kind::Judge,
+        what: "Do CPUs sleep so deep that waking them is seen in a round trip?",
+        applies: "hosts that show cpuidle states",
+        weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn),
+        effect: Effect::Figure {
+            size: Multiple,
+            text: "a home router's LAN ping of 1.2 ms until its idle states were limited",
+            source: "slava.cc, I211 and C-states",
+        },
+        check: Check::Host(cstates),
+        text: Text {
+            why: "Latency that is higher when the host is idle than under load is the sign: each packet wakes a CPU \
+                  from a deep state.",
+            mechanism: "cpuidle picks a state by the expected idle time; leaving it takes its exit latency.",
+            not_when: "power matters more; holding /dev/cpu_dma_latency open at 0 does the same and ends by itself",
+            side_effects: "power and heat; less room for boost of other cores",
+            set_now: "echo 1 > /sys/devices/system/cpu/cpuN/cpuidle/stateM/disable, for each deep state",
+            persist: "kernel parameters intel_idle.max_cstate=1 or processor.max_cstate=1",
+            undo: VALUE_BACK,
+            verify: "usage of the disabled states stands still",
+            since: "2.6.24",
+            sources: &[IDLE, "kernel: Documentation/power/pm_qos_interface.rst"],
+        },
+    },
+    Rule {
+        id: "pm-qos-latency",
+        area: Area::Cpu,
+        kind: Kind::Record,
+        what: "Does a per-CPU limit hold idle states back?",
+        applies: "hosts that show pm_qos_resume_latency_us",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(pm_qos),
+        text: Text {
+            why: "The safest way to keep CPUs awake: it is one file for each CPU, and the global one ends with the \
+                  process that holds it.",
+            mechanism: "cpuidle honours the smallest of /dev/cpu_dma_latency and cpuN/power/pm_qos_resume_latency_us.",
+            not_when: NO_SETTING,
+            side_effects: "power of the CPUs that stay awake",
+            set_now: NO_SETTING,
+            persist: NO_SETTING,
+            undo: NOTHING_CHANGED,
+            verify: "cat /sys/devices/system/cpu/cpu0/power/pm_qos_resume_latency_us (0 is no limit, n/a is no sleep)",
+            since: "4.16",
+            sources: &["kernel: Documentation/power/pm_qos_interface.rst"],
+        },
+    },
+    Rule {
+        id: "thermal-throttle",
+        area: Area::Surroundings,
+        kind: Kind::Honesty,
+        what: "Was the clock cut for heat since boot?",
+        applies: "x86 hosts that count it",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(throttled),
+        text: Text {
+            why: "A run on a throttled CPU measures the cooling.",
+            mechanism: "therm_throt_process (drivers/thermal/intel/therm_throt.c) counts each event.",
+            not_when: NO_SETTING,
+            side_effects: "none",
+            set_now: "cooling; a lower fixed clock",
+            persist: NO_SETTING,
+            undo: NOTHING_CHANGED,
+            verify: "core_throttle_count stands still during a run",
+            since: "2.6",
+            sources: &["kernel: drivers/thermal/intel/therm_throt.c"],
+        },
+    },
+];
+
+/// Directories below `dir` whose names begin with `prefix` and a number.
+fn numbered(ask: &Ask<'_>, dir: &str, prefix: &str) -> Result<Vec<String>, Gap> {
+    let names = ask.facts.list(dir).known()?;
+    let fits = |name: &String| {
+        name.strip_prefix(prefix)
+            .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    };
+    Ok(names.into_iter().filter(fits).collect())
+}
+
+fn governor(ask: &Ask<'_>) -> Checked {
+    let dir = format!("{CPU}/cpufreq");
+    let policies = numbered(ask, &dir, "policy")?;
+    if policies.is_empty() {
+        return Answer::silent("no cpufreq policy: the hypervisor or firmware sets the clock");
+    }
+    let mut slow = Vec::new();
+    let mut names = Vec::new();
+    for policy in &policies {
+        let path = format!("{dir}/{policy}/scaling_governor");
+        let governor = ask.facts.text(&path).known()?;
+        if governor != "performance" {
+            slow.push(Set::new(Knob::attribute(path), "performance"));
+            names.push(governor);
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    if slow.is_empty() {
+        return Answer::fine(format!("performance on {} policies", policies.len()));
+    }
+    let seen = format!("{} on {} of {} policies", names.join(", "), slow.len(), policies.len());
+    Found::new(
+        seen,
+        "performance",
+        "the clock follows the load, and the first packets of a burst wait for it",
+    )
+    .changes(slow)
+    .answer()
+}
+
+fn turbo(ask: &Ask<'_>) -> Checked {
+    let intel = format!("{CPU}/intel_pstate/no_turbo");
+    let boost = format!("{CPU}/cpufreq/boost");
+    let (path, is_on, off) = if let Ok(value) = ask.facts.number(&intel).known() {
+        (intel, value == 0, 1_u64)
+    } else {
+        let value = ask.facts.number(&boost).known()?;
+        (boost, value == 1, 0)
+    };
+    match (is_on, ask.goal) {
+        (true, Some(Benchmark)) => Found::new(
+            "boost is on",
+            "off, for numbers that repeat",
+            "its gain depends on heat and on other cores",
+        )
+        .change(Set::new(Knob::attribute(path), off))
+        .answer(),
+        (false, Some(Throughput | Latency)) => {
+            Found::new("boost is off", "on", "single cores could run faster")
+                .change(Set::new(Knob::attribute(path), 1 - off))
+                .answer()
+        }
+        (is_on, _) => Answer::fine(if is_on { "boost is on" } else { "boost is off" }),
+    }
+}
+
+fn smt(ask: &Ask<'_>) -> Checked {
+    let active = ask.facts.number(&format!("{CPU}/smt/active")).known()?;
+    if active == 0 {
+        return Answer::fine("no hyper-threads are in use");
+    }
+    Found::new(
+        "two threads share each core",
+        "off, or the second threads left idle",
+        "each changes the other's speed",
+    )
+    .change(Set::new(Knob::attribute(format!("{CPU}/smt/control")), "off"))
+    .answer()
+}
+
+fn cstates(ask: &Ask<'_>) -> Checked {
+    let dir = format!("{CPU}/cpu0/cpuidle");
+    let mut deep = Vec::new();
+    let mut worst = 0;
+    for state in numbered(ask, &dir, "state")? {
+        let latency = ask.facts.number(&format!("{dir}/{state}/latency")).known()? as u64;
+        let disabled = ask.facts.number(&format!("{dir}/{state}/disable")).known()?;
+        if latency > DEEP_US && disabled == 0 {
+            worst = worst.max(latency);
+            deep.push(state);
+        }
+    }
+    if deep.is_empty() {
+        return Answer::fine(format!("no idle state takes longer than {DEEP_US} us to leave"));
+    }
+    let cpus = numbered(ask, CPU, "cpu")?;
+    let sets = cpus.iter().flat_map(|cpu| {
+        let path = move |state: &String| format!("{CPU}/{cpu}/cpuidle/{state}/disable");
+        deep.iter().map(move |state| Set::new(Knob::attribute(path(state)), 1))
+    });
+    let sets: Vec<Set> = sets.collect();
+    Found::new(
+        format!("{} idle states take up to {worst} us to leave", deep.len()),
+        format!("none above {DEEP_US} us"),
+        "a packet that wakes a CPU waits that long",
+    )
+    .changes(sets)
+    .answer()
+}
+
+fn pm_qos(ask: &Ask<'_>) -> Checked {
+    let value = ask.facts.text(&format!("{CPU}/cpu0/power/pm_qos_resume_latency_us")).known()?;
+    Answer::recorded(match value.as_str() {
+        "0" => "no limit on CPU 0".into(),
+        "n/a" => "CPU 0 may not sleep".into(),
+        us => format!("{us} us on CPU 0"),
+    })
+}
+
+fn throttled(ask: &Ask<'_>) -> Checked {
+    let mut total = 0;
+    let mut seen = false;
+    for cpu in numbered(ask, CPU, "cpu")? {
+        let path = format!("{CPU}/{cpu}/thermal_throttle/core_throttle_count");
+        if let Some(count) = ask.facts.number(&path).into_value() {
+            seen = true;
+            total += count;
+        }
+    }
+    if !seen {
+        return Answer::silent("this host does not count it (a VM?)");
+    }
+    if total == 0 {
+        return Answer::recorded("never since boot");
+    }
+    Answer::caution(format!(
+        "clocks were cut for heat {total} times since boot: look at the count during a run"
+    ))
+}

@@ -1,0 +1,6 @@
+//! NAPI, softirq, polling.
+
+pub mod backlog;
+pub mod budget;
+pub mod moderation;
+pub mod polling;

@@ -1,0 +1,160 @@
+//! The queue of each CPU for packets without a NAPI of their own, and what goes with it.
+
+use crate::prelude::*;
+
+const ADMIN: &str = "kernel: Documentation/admin-guide/sysctl/net.rst";
+const BACKLOG: &str = "kernel: net/core/dev.c enqueue_to_backlog, process_backlog";
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "backlog-max",
+        area: Area::Napi,
+        kind: Kind::Judge,
+        what: "Is the backlog of each CPU large enough for what RPS, veth and tunnels put into it?",
+        applies: "hosts on which RPS is on, or a device without NAPI of its own is up",
+        weight: Weight::always(Warn).when(Throughput, Fail).when(Latency, Info),
+        effect: Effect::Follows {
+            size: Loss,
+            text: "each packet that finds the backlog full is lost, and one loss moves five counters",
+        },
+        check: Check::Host(backlog),
+        text: Text {
+            why: "Packets of veth, tunnels and RPS wait in a queue of the CPU that shall handle them. When it is \
+                  full, they are dropped before any protocol saw them.",
+            mechanism: "enqueue_to_backlog (net/core/dev.c) drops above netdev_max_backlog and counts it in column 2 \
+                        of softnet_stat and in the device's rx_dropped. A NIC's own NAPI never comes here.",
+            not_when: "no RPS and no such device: the setting then does nothing; a CPU that is at its limit fills \
+                       any queue",
+            side_effects: "memory, and the time that packets wait in the longer queue",
+            set_now: "sysctl -w net.core.netdev_max_backlog=4000",
+            persist: "/etc/sysctl.d/",
+            undo: VALUE_BACK,
+            verify: "column 2 of /proc/net/softnet_stat stands still",
+            since: "2.2",
+            sources: &[ADMIN, BACKLOG, "oracle/bpftune issue 178"],
+        },
+    },
+    Rule {
+        id: "dev-weight",
+        area: Area::Napi,
+        kind: Kind::Judge,
+        what: "Is the batch of the backlog the kernel's own, or does somebody believe it is the NIC's?",
+        applies: "every host",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(weight),
+        text: Text {
+            why: "dev_weight is the batch of the backlog (RPS, veth). Drivers fix the weight of their own NAPI in \
+                  code, so changing it for a NIC changes nothing.",
+            mechanism: "process_backlog takes dev_rx_weight = dev_weight * dev_weight_rx_bias packets; drivers \
+                        register NAPI with NAPI_POLL_WEIGHT (64).",
+            not_when: "RPS or veth carry the load, and a larger batch was measured to help",
+            side_effects: "other NAPI instances of the CPU wait longer",
+            set_now: "sysctl -w net.core.dev_weight=64",
+            persist: "remove the line from /etc/sysctl.d/",
+            undo: VALUE_BACK,
+            verify: "sysctl net.core.dev_weight",
+            since: "2.4; dev_weight_rx_bias 4.10",
+            sources: &[ADMIN, BACKLOG, "kernel: include/linux/netdevice.h NAPI_POLL_WEIGHT"],
+        },
+    },
+    Rule {
+        id: "skb-defer",
+        area: Area::Napi,
+        kind: Kind::Record,
+        what: "How many packets may wait to be freed on the CPU that allocated them?",
+        applies: "Linux 5.19 and later",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(defer),
+        text: Text {
+            why: "Freeing on the allocating CPU spares cache misses when another CPU reads the socket.",
+            mechanism: "skb_attempt_defer_free (net/core/skbuff.c) hands buffers back up to skb_defer_max of them.",
+            not_when: NO_SETTING,
+            side_effects: "0 turns it off",
+            set_now: NO_SETTING,
+            persist: NO_SETTING,
+            undo: NOTHING_CHANGED,
+            verify: "sysctl net.core.skb_defer_max",
+            since: "5.19",
+            sources: &["kernel: net/core/skbuff.c skb_attempt_defer_free", ADMIN],
+        },
+    },
+    Rule {
+        id: "tstamp-prequeue",
+        area: Area::Napi,
+        kind: Kind::Record,
+        what: "Are packets stamped before RPS or after it?",
+        applies: "every host",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(prequeue),
+        text: Text {
+            why: "A latency probe sees the wait in the backlog only when packets are stamped before it.",
+            mechanism: "netif_receive_skb_internal and netif_rx_internal (net/core/dev.c) stamp before the backlog \
+                        when netdev_tstamp_prequeue is 1, else __netif_receive_skb_core does.",
+            not_when: NO_SETTING,
+            side_effects: "0 moves the cost of the stamp to the CPU that RPS chose",
+            set_now: "sysctl -w net.core.netdev_tstamp_prequeue=0",
+            persist: "/etc/sysctl.d/",
+            undo: VALUE_BACK,
+            verify: "sysctl net.core.netdev_tstamp_prequeue",
+            since: "3.0",
+            sources: &[ADMIN, "kernel: net/core/dev.c net_timestamp_check"],
+        },
+    },
+];
+
+fn backlog(ask: &Ask<'_>) -> Checked {
+    if !ask.facts.uses_backlog() {
+        return Answer::silent("no RPS and no device without NAPI: nothing passes the backlog");
+    }
+    let now = ask.facts.sysctl_number("net.core.netdev_max_backlog").known()?;
+    let lines = (&ask.facts.softnet).known()?;
+    let dropped: u64 = lines.iter().map(|(_, line)| u64::from(line.dropped)).sum();
+    if dropped == 0 {
+        return Answer::fine(format!("{now} packets, none was dropped"));
+    }
+    let wanted = now.saturating_mul(4).clamp(4000, 250_000);
+    if now >= wanted {
+        return Found::new(
+            format!("{dropped} packets dropped with a backlog of {now}"),
+            "no drops",
+            "the CPU that gets them cannot keep up",
+        )
+        .advice(
+            "a longer queue will not help: spread over more CPUs, or spare work for each packet",
+        )
+        .answer();
+    }
+    Found::new(
+        format!("{dropped} packets dropped at a backlog of {now}"),
+        format!("{wanted}, and no drops"),
+        "packets that find the backlog full are lost",
+    )
+    .change(Set::new(Knob::sysctl("net.core.netdev_max_backlog"), wanted as u64))
+    .answer()
+}
+
+fn weight(ask: &Ask<'_>) -> Checked {
+    let now = ask.facts.sysctl_number("net.core.dev_weight").known()?;
+    if now == 64 {
+        return Answer::fine("64");
+    }
+    if ask.facts.uses_backlog() {
+        return Answer::silent("the backlog is in use: its batch may have been measured");
+    }
+    Found::new(now.to_string(), "64", "no NIC looks at it: it is the batch of RPS and veth alone")
+        .change(Set::new(Knob::sysctl("net.core.dev_weight"), 64))
+        .answer()
+}
+
+fn defer(ask: &Ask<'_>) -> Checked {
+    Answer::recorded(ask.facts.sysctl_number("net.core.skb_defer_max").known()?.to_string())
+}
+
+fn prequeue(ask: &Ask<'_>) -> Checked {
+    let now = ask.facts.sysctl_number("net.core.netdev_tstamp_prequeue").known()?;
+    Answer::recorded(if now == 0 { "after RPS (0)" } else { "before RPS (1)" })
+}

@@ -1,0 +1,138 @@
+//! How much one run of the receive softirq may do.
+
+use crate::prelude::*;
+
+const ADMIN: &str =
+    "kernel: Documentation/admin-guide/sysctl/net.rst, netdev_budget and netdev_budget_usecs";
+const ACTION: &str = "kernel: net/core/dev.c net_rx_action";
+
+/// The kernel's own budget (net/core/hotdata.c, `netdev_budget`).
+const BUDGET: i64 = 300;
+/// More than this many times the default is no tuning but a softirq that keeps the CPU.
+const MUCH: i64 = 8;
+/// Squeezes over packets: below it a squeeze is an accident of a burst.
+const SQUEEZE_RATIO: f64 = 1e-4;
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "napi-budget",
+        area: Area::Napi,
+        kind: Kind::Judge,
+        what: "Does the receive softirq end its work, without keeping the CPU for too long?",
+        applies: "hosts with two or more CPUs and a NIC with two or more receive queues; the upper bound: every host",
+        weight: Weight::by_goal()
+            .when(Throughput, Warn)
+            .when(Fairness, Warn)
+            .when(Latency, Warn)
+            .when(Benchmark, Info),
+        effect: Effect::Follows {
+            size: Percents,
+            text: "each squeeze puts the rest off to the next round or to ksoftirqd; each step up keeps other \
+                   softirqs and tasks waiting",
+        },
+        check: Check::Host(budget),
+        text: Text {
+            why: "A softirq that runs out of budget leaves packets in the ring for later. One with a huge budget \
+                  starves whatever else the CPU should do.",
+            mechanism: "net_rx_action (net/core/dev.c) polls until netdev_budget packets or netdev_budget_usecs are \
+                        used up, then counts a time_squeeze and raises itself again.",
+            not_when: "a CPU that serves one queue alone and is at its limit is squeezed whatever the budget is; \
+                       threaded NAPI does not come through here",
+            side_effects: "other softirqs and tasks of that CPU wait longer: an automatic tuner drove it to 300 ms \
+                           of softirq at a stretch",
+            set_now: "sysctl -w net.core.netdev_budget=600",
+            persist: "/etc/sysctl.d/",
+            undo: VALUE_BACK,
+            verify: "column 3 of /proc/net/softnet_stat stands still under the same load",
+            since: "2.4",
+            sources: &[ADMIN, ACTION, "oracle/bpftune issue 178"],
+        },
+    },
+    Rule {
+        id: "napi-budget-usecs",
+        area: Area::Napi,
+        kind: Kind::Judge,
+        what: "Is the time that one receive softirq may take near the kernel's own two ticks?",
+        applies: "hosts whose tick is known (config or clock)",
+        weight: Weight::by_goal().when(Latency, Warn).when(Fairness, Warn).when(Benchmark, Info),
+        effect: Effect::Follows {
+            size: Percents,
+            text: "the time is the longest that a task of that CPU waits for one softirq",
+        },
+        check: Check::Host(usecs),
+        text: Text {
+            why: "Guides print 2000 as if it were the default of all kernels. The default is two ticks: 2000 us \
+                  at HZ=1000, 8000 us at HZ=250, 20000 us at HZ=100.",
+            mechanism: "netdev_budget_usecs is 2 * USEC_PER_SEC / HZ (net/core/hotdata.c); net_rx_action rounds it \
+                        up to whole ticks.",
+            not_when: "a router whose CPUs do nothing else",
+            side_effects: "more time_squeeze with less time, longer waits with more",
+            set_now: "sysctl -w net.core.netdev_budget_usecs=8000 (two ticks of this kernel)",
+            persist: "/etc/sysctl.d/",
+            undo: VALUE_BACK,
+            verify: "column 3 of /proc/net/softnet_stat; latency of a pinned task on that CPU",
+            since: "4.12",
+            sources: &[ADMIN, ACTION, "kernel commit 7acf8a1e8a28 (netdev_budget_usecs)"],
+        },
+    },
+];
+
+fn budget(ask: &Ask<'_>) -> Checked {
+    let now = ask.facts.sysctl_number("net.core.netdev_budget").known()?;
+    if now > BUDGET * MUCH {
+        let why =
+            "a softirq that may handle so many packets keeps tasks and other softirqs waiting";
+        return Found::new(now.to_string(), format!("{BUDGET} to {}", BUDGET * MUCH), why)
+            .change(Set::new(Knob::sysctl("net.core.netdev_budget"), BUDGET as u64))
+            .answer();
+    }
+    if !matches!(ask.goal, Some(Throughput)) {
+        return Answer::fine(format!("{now} packets a round"));
+    }
+    let queues = ask.facts.nics().map(|device| device.sysfs.rx_queues.len()).max().unwrap_or(0);
+    let online = (&ask.facts.topology).known()?.online.as_slice().len();
+    if queues < 2 || online < 2 {
+        return Answer::silent(
+            "one queue or one CPU: a squeeze there says that the CPU is at its limit",
+        );
+    }
+    let lines = (&ask.facts.softnet).known()?;
+    let worst = lines.iter().filter(|(_, line)| line.processed > 0).max_by(|(_, a), (_, b)| {
+        let ratio = |line: &rxpath_host::procfs::softnet::CpuLine| {
+            f64::from(line.time_squeeze) / f64::from(line.processed)
+        };
+        ratio(a).total_cmp(&ratio(b))
+    });
+    let Some((cpu, line)) = worst else { return Answer::silent("no packet came yet") };
+    let ratio = f64::from(line.time_squeeze) / f64::from(line.processed);
+    if ratio < SQUEEZE_RATIO || now >= 2 * BUDGET {
+        return Answer::fine(format!("CPU {cpu} was squeezed {} times", line.time_squeeze));
+    }
+    Found::new(
+        format!(
+            "CPU {cpu} ran out of budget {} times in {} packets",
+            line.time_squeeze, line.processed
+        ),
+        "less than once in 10,000 packets".to_owned(),
+        "packets wait in the ring for the next round",
+    )
+    .change(Set::new(Knob::sysctl("net.core.netdev_budget"), (2 * BUDGET) as u64))
+    .answer()
+}
+
+fn usecs(ask: &Ask<'_>) -> Checked {
+    let now = ask.facts.sysctl_number("net.core.netdev_budget_usecs").known()?;
+    let hz = i64::from(*(&ask.facts.kernel.hz).known()?).max(1);
+    let default = 2_000_000 / hz;
+    if now <= default * 2 {
+        return Answer::fine(format!("{now} us, two ticks are {default} us"));
+    }
+    Found::new(
+        format!("{now} us"),
+        format!("{default} us: two ticks at HZ={hz}"),
+        "one softirq may hold its CPU that long",
+    )
+    .change(Set::new(Knob::sysctl("net.core.netdev_budget_usecs"), default as u64))
+    .answer()
+}

@@ -1,0 +1,223 @@
+//! Interrupts put off by software, and packets gathered before the stack sees them.
+
+use crate::prelude::*;
+
+const NAPI: &str = "kernel: Documentation/networking/napi.rst, software interrupt coalescing";
+const COMMIT: &str = "kernel commit 6f8b12d661d0 (napi_defer_hard_irqs)";
+
+/// A lone packet should not wait longer than this, in ns.
+const LONG_NS: u64 = 200_000;
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "napi-defer-hard-irqs",
+        area: Area::Napi,
+        kind: Kind::Judge,
+        what: "Are both halves of software interrupt coalescing set, or neither?",
+        applies: "devices with NAPI that are up, Linux 5.8 and later",
+        weight: Weight::always(Warn),
+        effect: Effect::Figure {
+            size: Tens,
+            text: "both set: up to 20 % more on a 100 Gb/s NIC with 32 queues; one alone does nothing",
+            source: COMMIT,
+        },
+        check: Check::Device(defer),
+        text: Text {
+            why: "The number of empty polls that are allowed needs a timer that makes them. Without the timer the \
+                  interrupt is enabled at once, as if nothing were set.",
+            mechanism: "napi_complete_done (net/core/dev.c) keeps the interrupt masked while defer_hard_irqs_count \
+                        is left, and only when gro_flush_timeout is set arms the timer that polls again.",
+            not_when: "latency of single packets matters: each may wait for the timer",
+            side_effects: "a lone packet waits up to gro_flush_timeout; some CPU for the empty polls",
+            set_now: "echo 10 > /sys/class/net/DEV/napi_defer_hard_irqs; \
+                      echo 20000 > /sys/class/net/DEV/gro_flush_timeout (ns)",
+            persist: "a udev rule for the device",
+            undo: "write back both values read before; 0 in both is off",
+            verify: "interrupts a second of the queue fall in /proc/interrupts under the same load",
+            since: "5.8; for each NAPI 6.13",
+            sources: &[NAPI, COMMIT],
+        },
+    },
+    Rule {
+        id: "gro-flush-timeout",
+        area: Area::Napi,
+        kind: Kind::Judge,
+        what: "Does no timer hold packets back for longer than a round trip in a rack?",
+        applies: "devices with NAPI that are up",
+        weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Info),
+        effect: Effect::Follows {
+            size: Tens,
+            text: "adds up to its value to a packet that comes alone",
+        },
+        check: Check::Device(flush),
+        text: Text {
+            why: "GRO holds packets until the timer ends or enough came. A packet that comes alone waits for it.",
+            mechanism: "napi_complete_done arms a timer of gro_flush_timeout ns; napi_gro_flush hands up what is \
+                        older. 0 flushes at the end of each poll.",
+            not_when: "bulk transfer is what the host is for; busy polling with prefer_busy_poll uses it as a guard",
+            side_effects: "with a smaller value smaller GRO packets: more CPU for bulk TCP",
+            set_now: "echo 20000 > /sys/class/net/DEV/gro_flush_timeout, or 0",
+            persist: "a udev rule for the device",
+            undo: VALUE_BACK,
+            verify: "cat /sys/class/net/DEV/gro_flush_timeout; round-trip times of single packets",
+            since: "3.19; for each NAPI 6.13",
+            sources: &[NAPI, "kernel: net/core/dev.c napi_complete_done"],
+        },
+    },
+    Rule {
+        id: "gro-normal-batch",
+        area: Area::Napi,
+        kind: Kind::Judge,
+        what: "Is the batch that GRO hands to the stack one that somebody measured?",
+        applies: "Linux 5.4 and later",
+        weight: Weight::by_goal().when(Latency, Info).when(Throughput, Info),
+        effect: Effect::Measure,
+        check: Check::Host(batch),
+        text: Text {
+            why: "Packets that GRO does not merge go up in lists: instruction caches stay warm, and the first of a \
+                  list waits for the last.",
+            mechanism: "gro_normal_one (include/net/gro.h) hands the list up at gro_normal_batch packets, \
+                        and napi_complete_done at the end of the poll.",
+            not_when: "forwarding small packets at high rates may like 16 and more",
+            side_effects: "larger: later first packets; 1: no lists at all",
+            set_now: "sysctl -w net.core.gro_normal_batch=8",
+            persist: "/etc/sysctl.d/",
+            undo: VALUE_BACK,
+            verify: "sysctl net.core.gro_normal_batch",
+            since: "5.4",
+            sources: &[
+                "kernel: include/net/gro.h gro_normal_one",
+                "kernel commit 323ebb61e32b (gro_normal_batch)",
+            ],
+        },
+    },
+    Rule {
+        id: "irq-suspend-timeout",
+        area: Area::Napi,
+        kind: Kind::Record,
+        what: "Are interrupts suspended while an application keeps finding data?",
+        applies: "devices whose NAPI instances can be read (6.13)",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Device(suspend),
+        text: Text {
+            why: "With it an application that polls gets its packets without interrupts, and the host gets \
+                  interrupts again as soon as it stops.",
+            mechanism: "ep_suspend_napi_irqs (fs/eventpoll.c) masks the interrupt for irq-suspend-timeout ns when \
+                        epoll_wait found data and prefer_busy_poll is set.",
+            not_when: NO_SETTING,
+            side_effects: "the application has to cooperate (EPIOCSPARAMS, 6.9)",
+            set_now: NO_SETTING,
+            persist: NO_SETTING,
+            undo: NOTHING_CHANGED,
+            verify: "the netdev family's napi-get shows irq-suspend-timeout",
+            since: "6.13",
+            sources: &[NAPI, "kernel: fs/eventpoll.c ep_suspend_napi_irqs"],
+        },
+    },
+    Rule {
+        id: "napi-id-map",
+        area: Area::Napi,
+        kind: Kind::Record,
+        what: "Does the driver say which NAPI instance and interrupt serve which queue?",
+        applies: "NICs that are up",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Device(linked),
+        text: Text {
+            why: "Where it does not, the interrupt of a queue is known by the name of the interrupt alone.",
+            mechanism: "netif_queue_set_napi and netif_napi_set_irq (net/core/dev.c) are the driver's to call.",
+            not_when: NO_SETTING,
+            side_effects: "none",
+            set_now: NO_SETTING,
+            persist: NO_SETTING,
+            undo: NOTHING_CHANGED,
+            verify: "rxpath check --queues",
+            since: "6.8",
+            sources: &["kernel: Documentation/netlink/specs/netdev.yaml, queue-get and napi-get"],
+        },
+    },
+];
+
+fn halves(device: &Device) -> Result<(u32, u64), Gap> {
+    let defer = *(&device.sysfs.napi_defer_hard_irqs).known()?;
+    Ok((defer, *(&device.sysfs.gro_flush_timeout_ns).known()?))
+}
+
+fn defer(_: &Ask<'_>, device: &Device) -> Checked {
+    if device.is_loopback() || !device.is_up() {
+        return Answer::silent("loopback or down");
+    }
+    let (defer, flush) = halves(device)?;
+    match (defer, flush) {
+        (0, _) => Answer::fine("hardware interrupts are not put off"),
+        (defer, 0) => Found::new(
+            format!("napi_defer_hard_irqs {defer}, gro_flush_timeout 0"),
+            "a timer as well, or 0 in both",
+            "without the timer the setting does nothing",
+        )
+        .change(Set::new(Knob::attribute(device.path("gro_flush_timeout")), 20_000))
+        .answer(),
+        (defer, flush) => Answer::fine(format!("{defer} empty polls, {flush} ns apart")),
+    }
+}
+
+fn flush(_: &Ask<'_>, device: &Device) -> Checked {
+    if device.is_loopback() || !device.is_up() {
+        return Answer::silent("loopback or down");
+    }
+    let (_, flush) = halves(device)?;
+    if flush <= LONG_NS {
+        return Answer::fine(format!("{flush} ns"));
+    }
+    Found::new(
+        format!("gro_flush_timeout {flush} ns"),
+        format!("{LONG_NS} ns or less"),
+        "a packet that comes alone waits that long",
+    )
+    .change(Set::new(Knob::attribute(device.path("gro_flush_timeout")), 20_000))
+    .answer()
+}
+
+fn batch(ask: &Ask<'_>) -> Checked {
+    let now = ask.facts.sysctl_number("net.core.gro_normal_batch").known()?;
+    match (now, ask.goal) {
+        (..8, Some(Latency)) | (8, _) => Answer::fine(now.to_string()),
+        (9..=64, goal) if goal != Some(Latency) => Answer::fine(now.to_string()),
+        (_, Some(Latency)) => Found::new(
+            now.to_string(),
+            "8 or less",
+            "the first packet of a list waits for the last",
+        )
+        .change(Set::new(Knob::sysctl("net.core.gro_normal_batch"), 8))
+        .answer(),
+        _ => Found::new(now.to_string(), "8 to 64", "the kernel's own batch is 8")
+            .change(Set::new(Knob::sysctl("net.core.gro_normal_batch"), 8))
+            .answer(),
+    }
+}
+
+fn suspend(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let napis = (&device.nic.napis).known()?;
+    let set = napis.iter().filter(|napi| napi.irq_suspend_timeout_ns.is_some_and(|ns| ns > 0));
+    Answer::recorded(format!("{} of {} NAPI instances", set.count(), napis.len()))
+}
+
+fn linked(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let queues = (&device.nic.queues).known()?;
+    let napis = (&device.nic.napis).known()?;
+    let with_napi = queues.iter().filter(|queue| queue.napi_id.is_some()).count();
+    let with_irq = napis.iter().filter(|napi| napi.irq.is_some()).count();
+    Answer::recorded(format!(
+        "{with_napi} of {} queues have a NAPI, {with_irq} of {} NAPI instances an interrupt",
+        queues.len(),
+        napis.len()
+    ))
+}

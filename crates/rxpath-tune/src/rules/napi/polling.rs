@@ -1,0 +1,331 @@
+//! Busy polling, NAPI threads, and how buffers come back.
+
+use crate::prelude::*;
+
+const ADMIN: &str = "kernel: Documentation/admin-guide/sysctl/net.rst, busy_poll and busy_read";
+const NAPI: &str = "kernel: Documentation/networking/napi.rst";
+
+/// Of all buffers, so many from the page allocator is a pool that does not recycle.
+const SLOW_RATIO: f64 = 0.1;
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "busy-poll-sysctl",
+        area: Area::Napi,
+        kind: Kind::Judge,
+        what: "Do all sockets busy poll because a sysctl says so?",
+        applies: "hosts with a NIC (sockets without a NAPI id never poll)",
+        weight: Weight::by_goal().when(Fairness, Warn).when(Latency, Info).when(Benchmark, Info),
+        effect: Effect::Figure {
+            size: Multiple,
+            text: "1-byte TCP round trips from 8353/s to 18967/s over virtio and mlx4, for the CPU of every waiting \
+                   thread",
+            source: "kernel commit 91815639d880",
+        },
+        check: Check::Host(busy),
+        text: Text {
+            why: "A waiting thread polls the NIC itself: no interrupt, no wake-up. It costs that thread's CPU, of \
+                  every program on the host.",
+            mechanism: "sk_busy_loop and napi_busy_loop (net/core/dev.c) poll the NAPI instance whose id the socket \
+                        saw; busy_poll is for poll and select, busy_read for reads.",
+            not_when: "other work shares the CPUs; sockets over loopback, or veth without NAPI, never poll. A socket \
+                       option (SO_BUSY_POLL, EPIOCSPARAMS) reaches the one program that needs it",
+            side_effects: "CPU time of waiting threads up to the whole of it; power",
+            set_now: "sysctl -w net.core.busy_poll=50 net.core.busy_read=50 (us)",
+            persist: "/etc/sysctl.d/; tuned's network-latency sets both",
+            undo: VALUE_BACK,
+            verify: "BusyPollRxPackets in /proc/net/netstat rises",
+            since: "3.11",
+            sources: &[ADMIN, "kernel commit 91815639d880", "redis issue 3773"],
+        },
+    },
+    Rule {
+        id: "busy-poll-socket",
+        area: Area::Napi,
+        kind: Kind::Record,
+        what: "Did any socket of this namespace busy poll since boot?",
+        applies: "kernels with CONFIG_NET_RX_BUSY_POLL",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(polled),
+        text: Text {
+            why: "The option belongs to the socket, and no interface shows it; the counter shows that it works.",
+            mechanism: "napi_busy_loop adds what it received to LINUX_MIB_BUSYPOLLRXPACKETS.",
+            not_when: NO_SETTING,
+            side_effects: "none",
+            set_now: "setsockopt(SO_BUSY_POLL) in the application",
+            persist: NO_SETTING,
+            undo: NOTHING_CHANGED,
+            verify: "BusyPollRxPackets in /proc/net/netstat",
+            since: "3.11; SO_PREFER_BUSY_POLL 5.11; EPIOCSPARAMS 6.9",
+            sources: &[NAPI, "socket(7), SO_BUSY_POLL"],
+        },
+    },
+    Rule {
+        id: "napi-threaded",
+        area: Area::Napi,
+        kind: Kind::Judge,
+        what: "Where NAPI runs in threads, are they bound to CPUs?",
+        applies: "devices that are up with threaded set, Linux 5.12 and later",
+        weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn).when(Fairness, Info),
+        effect: Effect::Follows {
+            size: Tens,
+            text: "a thread that wanders leaves its caches and its node behind",
+        },
+        check: Check::Device(threaded),
+        text: Text {
+            why: "In threads the scheduler sees the receive path, and may move it to any CPU.",
+            mechanism: "napi_threaded_poll (net/core/dev.c) runs in kthreads napi/DEV-ID; they are ordinary \
+                        SCHED_OTHER threads.",
+            not_when: "the scheduler shall balance them, which is what threads are for",
+            side_effects: "bound threads cannot go away from a busy CPU; they are made anew when the device goes \
+                           down and up",
+            set_now: "taskset -pc CPU $(pgrep -f napi/DEV)",
+            persist: "a unit that runs after the device is up",
+            undo: "taskset -pc with the list read before",
+            verify: "grep Cpus_allowed_list /proc/PID/status of each napi/DEV-* thread",
+            since: "5.12; for each NAPI 6.17",
+            sources: &[NAPI, "kernel: Documentation/ABI/testing/sysfs-class-net, threaded"],
+        },
+    },
+    Rule {
+        id: "napi-threaded-busy",
+        area: Area::Napi,
+        kind: Kind::Record,
+        what: "Do NAPI threads poll all the time?",
+        applies: "devices whose NAPI instances can be read, Linux 6.19 and later for the value 2",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Device(always),
+        text: Text {
+            why: "Such a thread takes a whole core for each NAPI instance, whether packets come or not.",
+            mechanism: "threaded=2 keeps napi_threaded_poll in its loop; kernels before 6.19 refuse it (ERANGE).",
+            not_when: NO_SETTING,
+            side_effects: "a core for each instance",
+            set_now: NO_SETTING,
+            persist: NO_SETTING,
+            undo: NOTHING_CHANGED,
+            verify: "the netdev family's napi-get shows threaded",
+            since: "6.19",
+            sources: &["kernel commit c18d4b190a46 (busy polling NAPI threads)", NAPI],
+        },
+    },
+    Rule {
+        id: "backlog-threads",
+        area: Area::Napi,
+        kind: Kind::Record,
+        what: "Does the backlog run in threads of its own?",
+        applies: "Linux 6.10 and later",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(threads),
+        text: Text {
+            why: "The scheduler then sees the work of RPS and veth, and softirq time does not.",
+            mechanism: "thread_backlog_napi at boot, always with PREEMPT_RT: kthreads backlog_napi/N run \
+                        process_backlog.",
+            not_when: NO_SETTING,
+            side_effects: "a wake-up for each batch",
+            set_now: "boot parameter thread_backlog_napi; it cannot be changed at runtime",
+            persist: "kernel command line",
+            undo: "remove the boot parameter",
+            verify: "ps -e | grep backlog_napi",
+            since: "6.10",
+            sources: &["kernel commit dad6b9770263 (backlog NAPI threads)"],
+        },
+    },
+    Rule {
+        id: "ksoftirqd-sched",
+        area: Area::Napi,
+        kind: Kind::Judge,
+        what: "Does ksoftirqd run with the kernel's own priority on its CPU?",
+        applies: "hosts that show ksoftirqd's /proc/PID/stat",
+        weight: Weight::by_goal().when(Fairness, Warn).when(Latency, Info).when(Benchmark, Warn),
+        effect: Effect::Follows {
+            size: Tens,
+            text: "under load it does the receiving; its priority is the stack's",
+        },
+        check: Check::Host(ksoftirqd),
+        text: Text {
+            why: "Under load softirqs are put off to ksoftirqd. At real-time priority it starves every program of \
+                  the CPU; with a high nice value programs starve it.",
+            mechanism: "wakeup_softirqd (kernel/softirq.c) hands over when softirqs keep coming; ksoftirqd is \
+                        SCHED_OTHER, nice 0.",
+            not_when: "PREEMPT_RT hosts that were tuned as a whole",
+            side_effects: "priority of all softirqs that are put off, timers and RCU among them",
+            set_now: "chrt -o -p 0 PID; renice 0 PID",
+            persist: "remove the unit or script that changes it",
+            undo: "chrt and renice with what was read before",
+            verify: "fields 18, 19, 41 of /proc/PID/stat",
+            since: "2.4",
+            sources: &["kernel: kernel/softirq.c wakeup_softirqd", "proc_pid_stat(5)"],
+        },
+    },
+    Rule {
+        id: "page-pool-recycle",
+        area: Area::Napi,
+        kind: Kind::Judge,
+        what: "Do receive buffers come back to their pool?",
+        applies: "hosts that count it (CONFIG_PAGE_POOL_STATS, Linux 6.8)",
+        weight: Weight::by_goal().when(Throughput, Warn).when(Benchmark, Info),
+        effect: Effect::Follows {
+            size: Tens,
+            text: "each buffer that does not costs the page allocator twice",
+        },
+        check: Check::Host(recycle),
+        text: Text {
+            why: "A pool that gets its buffers back hands out pages that are mapped and warm.",
+            mechanism: "page_pool_put_netmem (net/core/page_pool.c) takes back what nobody else holds; what is held \
+                        longer or comes when the ring is full goes to the page allocator.",
+            not_when: "short bursts after boot: look again under steady load",
+            side_effects: "larger rings keep more memory",
+            set_now: "no setting: a reader that holds buffers long (zero copy, a slow tap), or a pool smaller than \
+                      the ring, is the cause",
+            persist: NO_SETTING,
+            undo: NOTHING_CHANGED,
+            verify: "page-pool-stats-get: alloc-slow stands still, recycle-ring rises",
+            since: "6.8",
+            sources: &[
+                "kernel: Documentation/networking/page_pool.rst",
+                "kernel: net/core/page_pool.c",
+            ],
+        },
+    },
+];
+
+fn busy(ask: &Ask<'_>) -> Checked {
+    let read = ask.facts.sysctl_number("net.core.busy_read").known()?;
+    let poll = ask.facts.sysctl_number("net.core.busy_poll").known()?;
+    if ask.facts.nics().next().is_none() {
+        return Answer::silent("no NIC: no socket here has a NAPI id");
+    }
+    if read == 0 && poll == 0 {
+        return Answer::fine("off");
+    }
+    if matches!(ask.goal, Some(Latency)) {
+        return Answer::fine(format!("busy_read {read} us, busy_poll {poll} us"));
+    }
+    Found::new(
+        format!("busy_read {read} us, busy_poll {poll} us for every socket"),
+        "0, and the option on the sockets that need it",
+        "every waiting thread of the host spends its CPU on polling",
+    )
+    .change(Set::new(Knob::sysctl("net.core.busy_read"), 0))
+    .change(Set::new(Knob::sysctl("net.core.busy_poll"), 0))
+    .answer()
+}
+
+fn polled(ask: &Ask<'_>) -> Checked {
+    let packets = ask.facts.counter("TcpExt.BusyPollRxPackets").known()?;
+    Answer::recorded(format!("{packets} packets by busy polling since boot"))
+}
+
+/// Threads of a device's NAPI, by the beginning of their names (`comm` is cut to 15 bytes).
+fn napi_threads(ask: &Ask<'_>, device: &Device) -> Result<Vec<i32>, Gap> {
+    let processes = (&ask.facts.processes).known()?;
+    let prefix: String = format!("napi/{}-", device.name).chars().take(15).collect();
+    let all = processes.all.iter().filter(|(_, name)| name.starts_with(&prefix));
+    Ok(all.map(|(pid, _)| *pid).collect())
+}
+
+fn threaded(ask: &Ask<'_>, device: &Device) -> Checked {
+    if *(&device.sysfs.threaded).known()? == 0 || !device.is_up() {
+        return Answer::silent("NAPI does not run in threads");
+    }
+    let online = (&ask.facts.topology).known()?.online.as_slice().len();
+    let pids = napi_threads(ask, device)?;
+    if pids.is_empty() {
+        return Answer::silent("its threads are not to be seen from here");
+    }
+    let mut wandering = 0;
+    for pid in &pids {
+        let status = ask.facts.text(&format!("/proc/{pid}/status")).known()?;
+        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        let cpus = list.and_then(|list| list.trim().parse::<rxpath_core::CpuList>().ok());
+        wandering += usize::from(cpus.is_some_and(|cpus| cpus.as_slice().len() >= online.max(2)));
+    }
+    if wandering == 0 {
+        return Answer::fine(format!("{} threads, all bound", pids.len()));
+    }
+    Found::new(
+        format!("{wandering} of {} NAPI threads may run on every CPU", pids.len()),
+        "each bound to a CPU of the device's node",
+        "a thread that wanders leaves its caches behind",
+    )
+    .advice(format!("taskset -pc CPU PID for the threads napi/{}-*", device.name))
+    .answer()
+}
+
+fn always(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let napis = (&device.nic.napis).known()?;
+    let count = napis.iter().filter(|napi| napi.threaded == Some(2)).count();
+    Answer::recorded(format!("{count} of {} NAPI instances", napis.len()))
+}
+
+fn threads(ask: &Ask<'_>) -> Checked {
+    let processes = (&ask.facts.processes).known()?;
+    let count = processes.all.iter().filter(|(_, name)| name.starts_with("backlog_napi/")).count();
+    Answer::recorded(if count == 0 { "in softirq".into() } else { format!("in {count} threads") })
+}
+
+/// Nice value, real-time priority and policy: fields 19, 40 and 41 of proc_pid_stat(5), behind the name.
+fn scheduling(stat: &str) -> Option<(i64, u64, u64)> {
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    Some((
+        fields.get(16)?.parse().ok()?,
+        fields.get(37)?.parse().ok()?,
+        fields.get(38)?.parse().ok()?,
+    ))
+}
+
+fn ksoftirqd(ask: &Ask<'_>) -> Checked {
+    let processes = (&ask.facts.processes).known()?;
+    let own: Vec<&(i32, String)> =
+        processes.all.iter().filter(|(_, name)| name.starts_with("ksoftirqd/")).collect();
+    if own.is_empty() {
+        return Answer::silent("ksoftirqd is not to be seen from here (a container?)");
+    }
+    for (pid, name) in &own {
+        let stat = ask.facts.text(&format!("/proc/{pid}/stat")).known()?;
+        let Some((nice, priority, policy)) = scheduling(&stat) else {
+            return Err(Gap::Absent(format!("/proc/{pid}/stat has no scheduling fields")));
+        };
+        if policy != 0 || nice != 0 {
+            let seen = format!("{name}: policy {policy}, priority {priority}, nice {nice}");
+            return Found::new(
+                seen,
+                "SCHED_OTHER, nice 0",
+                "all deferred receiving runs at this priority",
+            )
+            .advice("find who set it before you set it back: an RT tuning profile or a script")
+            .answer();
+        }
+    }
+    Answer::fine(format!("{} threads, SCHED_OTHER, nice 0", own.len()))
+}
+
+fn recycle(ask: &Ask<'_>) -> Checked {
+    let pools = (&ask.facts.answers.page_pools).known()?;
+    let counted = pools.iter().filter_map(|pool| pool.stats);
+    let (slow, all) = counted.fold((0u64, 0u64), |(slow, all), stats| {
+        let both = stats.alloc_slow_total.saturating_add(stats.alloc_fast_total);
+        (slow.saturating_add(stats.alloc_slow_total), all.saturating_add(both))
+    });
+    if all < 100_000 {
+        return Answer::silent("too few buffers were handed out to tell");
+    }
+    let ratio = slow as f64 / all as f64;
+    if ratio < SLOW_RATIO {
+        return Answer::fine(format!("{:.1} % from the page allocator", ratio * 100.0));
+    }
+    Found::new(
+        format!("{:.0} % of {all} buffers came from the page allocator", ratio * 100.0),
+        "less than 10 %",
+        "buffers do not come back to their pool",
+    )
+    .advice("look for readers that hold buffers: zero copy, packet taps, sockets with long queues")
+    .answer()
+}

@@ -1,0 +1,214 @@
+//! Who else sets what rxpath reads: two owners of one knob undo each other.
+
+use crate::prelude::*;
+
+/// Programs that set what is read here, by `comm` (cut to 15 bytes), and what they own.
+const MANAGERS: [(&str, &str); 7] = [
+    ("bpftune", "buffers, backlog, budget"),
+    ("ktune", "sysctls"),
+    ("NetworkManager", "MTU, ethtool settings of its connections"),
+    ("systemd-network", "what .link files name"),
+    ("thermald", "frequency limits"),
+    ("power-profiles-", "governor and energy preference"),
+    ("cpupower", "governor"),
+];
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "tuned-active",
+        area: Area::Surroundings,
+        kind: Kind::Judge,
+        what: "Will a tuned profile set things back at its next start?",
+        applies: "hosts on which tuned runs",
+        weight: Weight::always(Info).when(Benchmark, Warn),
+        effect: Effect::Measure,
+        check: Check::Host(tuned),
+        text: Text {
+            why: "tuned writes its profile again when it starts. What was set by hand is gone then, and its own \
+                  check fails until then.",
+            mechanism: "Profiles are lists of sysctls and device settings; /etc/tuned/active_profile names the one.",
+            not_when: "the profile is what you want: then change the profile and not the value",
+            side_effects: "without it the settings of the profile go back to what they were before it",
+            set_now: "tuned-adm off, or settings in a profile of your own that includes it",
+            persist: "systemctl disable --now tuned",
+            undo: "tuned-adm profile NAME with the name read before",
+            verify: "tuned-adm active; tuned-adm verify",
+            since: "any",
+            sources: &["tuned-adm(8)", "redhat-performance/tuned issue 790"],
+        },
+    },
+    Rule {
+        id: "other-managers",
+        area: Area::Surroundings,
+        kind: Kind::Judge,
+        what: "Does no other program own the same settings?",
+        applies: "hosts that show their processes",
+        weight: Weight::by_goal().when(Benchmark, Warn).when(Latency, Info),
+        effect: Effect::Measure,
+        check: Check::Host(others),
+        text: Text {
+            why: "Two owners of one setting undo each other at times that nobody chose.",
+            mechanism: "Each writes at its own events: link up, load, a timer.",
+            not_when: "the other one owns it: set it there",
+            side_effects: "what it did stays undone",
+            set_now: "systemctl stop UNIT while measuring, or set it there",
+            persist: "systemctl disable UNIT",
+            undo: "systemctl start UNIT",
+            verify: "the value is the same after an hour, and after link down and up",
+            since: "any",
+            sources: &["redhat-performance/tuned issue 78", "oracle/bpftune issue 178"],
+        },
+    },
+    Rule {
+        id: "persistent-vs-live",
+        area: Area::Surroundings,
+        kind: Kind::Judge,
+        what: "Will the next boot bring the same sysctls as now?",
+        applies: "hosts with files of sysctl.d",
+        weight: Weight::always(Warn),
+        effect: Effect::Follows {
+            size: Unmeasured,
+            text: "what was tuned by hand is gone after a reboot, or the file is wrong",
+        },
+        check: Check::Host(kept),
+        text: Text {
+            why: "A value that differs from its file was changed after boot, by somebody or something.",
+            mechanism: "systemd-sysctl applies the files once at boot, in the order of their names; the last line wins.",
+            not_when: "the difference is on purpose and short",
+            side_effects: "none",
+            set_now: "sysctl --system, or correct the file",
+            persist: "the file",
+            undo: VALUE_BACK,
+            verify: "rxpath check says nothing more",
+            since: "any",
+            sources: &["sysctl.d(5)", "CISOfy/lynis issue 1256"],
+        },
+    },
+    Rule {
+        id: "qdisc-root",
+        area: Area::Surroundings,
+        kind: Kind::Record,
+        what: "Which qdisc sends the replies?",
+        applies: "devices that are up",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Device(qdisc),
+        text: Text {
+            why: "A sender's qdisc shapes what the receiver sees, and a receiver's own shapes its ACKs and replies.",
+            mechanism: "net.core.default_qdisc for devices that come up; fq paces, fq_codel drops late packets.",
+            not_when: NO_SETTING,
+            side_effects: "replacing it loses its configuration: dump it first",
+            set_now: "tc qdisc replace dev DEV root fq",
+            persist: "net.core.default_qdisc in /etc/sysctl.d/",
+            undo: "tc qdisc replace with what was dumped before",
+            verify: "tc qdisc show dev DEV",
+            since: "2.2",
+            sources: &["kernel: net/sched/sch_generic.c", "tc(8)"],
+        },
+    },
+    Rule {
+        id: "peer-checks",
+        area: Area::Surroundings,
+        kind: Kind::Honesty,
+        what: "Was the sender checked as well?",
+        applies: "every host, for benchmarks",
+        weight: Weight::by_goal().when(Benchmark, Info),
+        effect: Effect::Measure,
+        check: Check::Host(peer),
+        text: Text {
+            why: "A sender at its limit reads as a receiver's result.",
+            mechanism: "Nothing on this host shows the other one.",
+            not_when: NO_SETTING,
+            side_effects: "none",
+            set_now: "rxpath check --goal benchmark on the sender",
+            persist: NO_SETTING,
+            undo: NOTHING_CHANGED,
+            verify: "both reports beside the result",
+            since: "any",
+            sources: &["rxpath: docs/guide.md, where each side says where its own limit was"],
+        },
+    },
+];
+
+fn tuned(ask: &Ask<'_>) -> Checked {
+    let processes = (&ask.facts.processes).known()?;
+    if !processes.runs("tuned") {
+        return Answer::silent("tuned does not run");
+    }
+    let profile = ask.facts.text("/etc/tuned/active_profile").into_value().unwrap_or_default();
+    let profile = if profile.is_empty() { "no profile is named".into() } else { profile };
+    Found::new(
+        format!("tuned runs: {profile}"),
+        "one owner of each setting",
+        "it writes its profile again at its next start",
+    )
+    .advice("put changes into a profile, or turn tuned off while measuring")
+    .answer()
+}
+
+fn others(ask: &Ask<'_>) -> Checked {
+    let processes = (&ask.facts.processes).known()?;
+    let found: Vec<String> = MANAGERS
+        .iter()
+        .filter(|(name, _)| processes.runs(name))
+        .map(|(name, owns)| format!("{name} ({owns})"))
+        .collect();
+    if found.is_empty() {
+        return Answer::fine("none of the known ones runs");
+    }
+    Found::new(
+        found.join(", "),
+        "one owner of each setting",
+        "they write what you set at times of their own",
+    )
+    .advice("set it there, or stop them while measuring")
+    .answer()
+}
+
+/// Numbers compare as numbers: a file separates them by blanks, the kernel by tabs.
+fn words(text: &str) -> Vec<&str> {
+    text.split_whitespace().collect()
+}
+
+fn kept(ask: &Ask<'_>) -> Checked {
+    let mut last = std::collections::BTreeMap::new();
+    for line in &ask.facts.kept {
+        last.insert(line.key.clone(), line);
+    }
+    let own = |key: &str| ["net.", "kernel.", "vm."].iter().any(|area| key.starts_with(area));
+    let mut compared = 0;
+    let mut differ = Vec::new();
+    for (key, line) in last.iter().filter(|(key, _)| own(key) && !key.contains('*')) {
+        let path = rxpath_host::procfs::sysctl::path(key);
+        let Some(live) = ask.facts.text(&path).into_value() else { continue };
+        compared += 1;
+        if words(&live) != words(&line.value) {
+            differ.push(format!("{key} is {live}, {} says {}", line.file, line.value));
+        }
+    }
+    if compared == 0 {
+        return Answer::silent("no file of sysctl.d names a setting of this host");
+    }
+    if differ.is_empty() {
+        return Answer::fine(format!("{compared} settings are as their files say"));
+    }
+    Found::new(differ.join("; "), "the same in both", "the next boot brings other values than now")
+        .advice("decide which is right: sysctl --system, or correct the file")
+        .answer()
+}
+
+fn qdisc(_: &Ask<'_>, device: &Device) -> Checked {
+    if device.is_loopback() || !device.is_up() {
+        return Answer::silent("loopback or down");
+    }
+    let link = (&device.nic.link).known()?;
+    Answer::recorded(link.qdisc.clone().unwrap_or_else(|| "none".into()))
+}
+
+fn peer(ask: &Ask<'_>) -> Checked {
+    (&ask.facts.kernel.release).known()?;
+    Answer::caution(
+        "a limit of the sender reads as a result of the receiver: check it there as well",
+    )
+}

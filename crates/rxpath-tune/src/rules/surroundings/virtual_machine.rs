@@ -1,0 +1,232 @@
+//! What the host runs in, and what that does to numbers.
+
+use crate::prelude::*;
+
+const VIRTIO: &str = "virtio 1.3 specification, 5.1.3 feature bits; linux/virtio_net.h";
+
+/// `VIRTIO_NET_F_MQ`, `VIRTIO_RING_F_EVENT_IDX`, `VIRTIO_NET_F_NOTF_COAL`, `VIRTIO_NET_F_RSS`.
+const BITS: [(usize, &str); 4] =
+    [(22, "multiqueue"), (29, "event index"), (53, "coalescing"), (60, "RSS")];
+
+/// Counters of cloud NICs for packets that the cloud held back.
+const ALLOWANCES: [&str; 5] = [
+    "bw_in_allowance_exceeded",
+    "pps_allowance_exceeded",
+    "conntrack_allowance_exceeded",
+    "linklocal_allowance_exceeded",
+    "bw_out_allowance_exceeded",
+];
+
+/// Stolen over all CPU time: above it a run is disturbed.
+const STEAL_RATIO: f64 = 0.005;
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "hypervisor",
+        area: Area::Surroundings,
+        kind: Kind::Honesty,
+        what: "Is this a guest, and does its host take time from it?",
+        applies: "every host",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(hypervisor),
+        text: Text {
+            why: "Numbers of a guest describe its host as well: its load, its vCPU scheduling, its switch.",
+            mechanism: "steal in /proc/stat is time in which a runnable vCPU did not run.",
+            not_when: NO_SETTING,
+            side_effects: "none",
+            set_now: "nothing here: dedicated hosts or pinned vCPUs are the hypervisor's",
+            persist: NO_SETTING,
+            undo: NOTHING_CHANGED,
+            verify: "steal in /proc/stat stands still during a run",
+            since: "2.6.11",
+            sources: &[
+                "proc_stat(5), steal",
+                "kernel: Documentation/virt/kvm/x86/msr.rst, steal time",
+            ],
+        },
+    },
+    Rule {
+        id: "virtio-features",
+        area: Area::Surroundings,
+        kind: Kind::Record,
+        what: "What did the hypervisor give the virtio NIC?",
+        applies: "virtio_net devices",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Device(virtio),
+        text: Text {
+            why: "Without multiqueue one CPU serves all; without coalescing bits a set rx-usecs does nothing.",
+            mechanism: "virtnet_probe (drivers/net/virtio_net.c) takes what both sides offer.",
+            not_when: NO_SETTING,
+            side_effects: "none",
+            set_now: "options of the hypervisor: queues=, mq=on, rx_queue_size=1024",
+            persist: "the same",
+            undo: NOTHING_CHANGED,
+            verify: "cat /sys/class/net/DEV/device/features",
+            since: "mq 3.8; RSS 5.18; notification coalescing 6.0",
+            sources: &[VIRTIO],
+        },
+    },
+    Rule {
+        id: "cloud-nic",
+        area: Area::Surroundings,
+        kind: Kind::Judge,
+        what: "Does the cloud hold packets back because an allowance is used up?",
+        applies: "NICs that count it (ena)",
+        weight: Weight::always(Warn).when(Throughput, Fail).when(Benchmark, Fail),
+        effect: Effect::Follows {
+            size: Loss,
+            text: "packets above the allowance are queued or dropped outside the host",
+        },
+        check: Check::Device(cloud),
+        text: Text {
+            why: "Loss above the instance's allowance looks like loss on the host and cannot be tuned away on it.",
+            mechanism: "The counters are the NIC's own; the driver reads them (ena_metrics_stats_strings).",
+            not_when: "the counts are old: look whether they move",
+            side_effects: "none",
+            set_now: "a larger instance, fewer packets (larger ones), fewer tracked flows",
+            persist: NO_SETTING,
+            undo: NOTHING_CHANGED,
+            verify: "the counters stand still under load",
+            since: "5.9",
+            sources: &[
+                "kernel: drivers/net/ethernet/amazon/ena/ena_ethtool.c",
+                "AWS EC2: network performance metrics of ENA",
+            ],
+        },
+    },
+    Rule {
+        id: "loopback-or-veth",
+        area: Area::Surroundings,
+        kind: Kind::Honesty,
+        what: "Is there a NIC at all, or only devices without interrupts and DMA?",
+        applies: "every host",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(no_nic),
+        text: Text {
+            why: "On loopback and veth the sender's CPU does the receiver's work, nothing interrupts, nothing is \
+                  copied by DMA: results say nothing about a NIC.",
+            mechanism: "loopback_xmit and veth_xmit hand the packet to the backlog or to NAPI of the same host.",
+            not_when: NO_SETTING,
+            side_effects: "none",
+            set_now: NO_SETTING,
+            persist: NO_SETTING,
+            undo: NOTHING_CHANGED,
+            verify: "ls -d /sys/class/net/*/device",
+            since: "2.6",
+            sources: &["kernel: drivers/net/loopback.c", "kernel: drivers/net/veth.c"],
+        },
+    },
+    Rule {
+        id: "netns-scope",
+        area: Area::Surroundings,
+        kind: Kind::Honesty,
+        what: "Is this the network namespace of the host?",
+        applies: "processes that can see init's namespace",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Host(namespace),
+        text: Text {
+            why: "In a container half of the sysctls are the container's, the NIC is elsewhere, and settings of the \
+                  host do not show.",
+            mechanism: "net sysctls belong to a namespace or to the first one only (net/core/sysctl_net_core.c).",
+            not_when: NO_SETTING,
+            side_effects: "none",
+            set_now: "run it in the host's namespace",
+            persist: NO_SETTING,
+            undo: NOTHING_CHANGED,
+            verify: "readlink /proc/self/ns/net /proc/1/ns/net",
+            since: "3.0",
+            sources: &["network_namespaces(7)", "kernel: net/core/sysctl_net_core.c"],
+        },
+    },
+];
+
+/// Stolen and all time of the CPUs, in ticks: the fields of the first line of proc_stat(5).
+fn steal(text: &str) -> Option<(u64, u64)> {
+    let mut words = text.lines().next()?.split_ascii_whitespace();
+    if words.next()? != "cpu" {
+        return None;
+    }
+    let fields: Vec<u64> = words.take(8).map(|word| word.parse().ok()).collect::<Option<_>>()?;
+    Some((*fields.get(7)?, fields.iter().fold(0, |sum, field| field.saturating_add(sum))))
+}
+
+fn hypervisor(ask: &Ask<'_>) -> Checked {
+    let info = ask.facts.text("/proc/cpuinfo").known()?;
+    let flags = info.lines().find(|line| line.starts_with("flags"));
+    let guest = flags.is_some_and(|line| line.split_whitespace().any(|flag| flag == "hypervisor"));
+    let taken = ask.facts.text("/proc/stat").into_value().and_then(|text| steal(&text));
+    let (stolen, all) = taken.unwrap_or((0, 0));
+    let ratio = if all == 0 { 0.0 } else { stolen as f64 / all as f64 };
+    match (guest, ratio > STEAL_RATIO) {
+        (_, true) => Answer::caution(format!(
+            "a guest whose host took {:.1} % of its CPU time since boot: numbers depend on its neighbours",
+            ratio * 100.0
+        )),
+        (true, false) => Answer::recorded("a guest, hardly any time stolen"),
+        (false, false) => Answer::recorded("no sign of a hypervisor"),
+    }
+}
+
+fn virtio(ask: &Ask<'_>, device: &Device) -> Checked {
+    if device.driver() != "virtio_net" {
+        return Answer::silent("no virtio NIC");
+    }
+    // One digit for each bit, the first for bit 0 (drivers/virtio/virtio.c features_show).
+    let bits = ask.facts.text(&device.path("device/features")).known()?;
+    let has = |at: usize| bits.as_bytes().get(at) == Some(&b'1');
+    let words: Vec<String> = BITS
+        .iter()
+        .map(|(at, name)| format!("{} {name}", if has(*at) { "with" } else { "without" }))
+        .collect();
+    Answer::recorded(words.join(", "))
+}
+
+fn cloud(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let stats = (&device.nic.driver_stats).known()?;
+    let known: Vec<&(String, u64)> =
+        stats.iter().filter(|(name, _)| ALLOWANCES.contains(&name.as_str())).collect();
+    if known.is_empty() {
+        return Answer::silent("the driver counts no allowances");
+    }
+    let used: Vec<String> = known
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect();
+    if used.is_empty() {
+        return Answer::fine("no allowance was exceeded");
+    }
+    Found::new(used.join(", "), "0", "packets above the allowance are lost outside the host")
+        .advice("a larger instance, or fewer packets; nothing on the host helps")
+        .answer()
+}
+
+fn no_nic(ask: &Ask<'_>) -> Checked {
+    if ask.facts.devices.is_empty() {
+        return Err(Gap::Absent("no network device is to be seen".into()));
+    }
+    let nics: Vec<&str> = ask.facts.nics().map(|device| device.name.as_str()).collect();
+    if nics.is_empty() {
+        return Answer::caution(
+            "no device with hardware behind it: results say nothing about a NIC",
+        );
+    }
+    Answer::recorded(format!("with hardware: {}", nics.join(", ")))
+}
+
+fn namespace(ask: &Ask<'_>) -> Checked {
+    let own = ask.facts.link("/proc/self/ns/net").known()?;
+    let first = ask.facts.link("/proc/1/ns/net").known()?;
+    if own == first {
+        return Answer::recorded("the same as init's");
+    }
+    Answer::caution("not init's network namespace: settings of the host's NIC do not show here")
+}
