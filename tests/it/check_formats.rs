@@ -50,6 +50,8 @@ fn sarif_holds_against_the_schema_of_the_standard() {
             .unwrap();
     let schema =
         std::fs::read_to_string(root().join("testdata/sarif/sarif-schema-2.1.0.json")).unwrap();
+    // A pattern of the standard ends in a bracket that ECMAScript takes as itself and other dialects refuse.
+    let schema = schema.replace("{2}]?$", r"{2}\\]?$");
     let validator = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
     let errors: Vec<String> =
         validator.iter_errors(&log).map(|e| format!("{}: {e}", e.instance_path())).collect();
