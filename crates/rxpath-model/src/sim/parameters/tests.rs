@@ -47,7 +47,6 @@ fn what_is_out_of_range_or_against_another_is_told_in_one_line() {
         ("socket.truesize=1", "must be at least `arrivals.size`"),
         ("nic.rx_frames=300", "at most `nic.ring` (256)"),
         ("sample=1us", "more than 20000 samples"),
-        ("duration=99999s", "shorten one"),
         ("nic.rings=3", "`nic.rings` is no parameter"),
         ("ring=3", "did you mean `nic.ring`?"),
         ("nic.ring", "has no value; write key=value"),
