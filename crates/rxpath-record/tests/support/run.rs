@@ -94,6 +94,7 @@ pub fn trial(number: u32) -> Trial {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "every member of a manifest, once")]
 pub fn manifest() -> Manifest {
     Manifest {
         schema: MANIFEST_SCHEMA.into(),
