@@ -103,7 +103,11 @@ impl World<'_> {
         match self.p.scheduler {
             _ if self.threads[t].realtime => NEVER / 2,
             SchedulerKind::O1 => fair.slice_left,
-            SchedulerKind::Eevdf => fair.deadline.saturating_sub(fair.runtime) * fair.weight / 1024,
+            // Rounded up: a slice that leaves a part of a virtual ns would never be used up.
+            SchedulerKind::Eevdf => {
+                let left = fair.deadline.saturating_sub(fair.runtime) + 1;
+                (left * fair.weight).div_ceil(1024)
+            }
         }
     }
 
