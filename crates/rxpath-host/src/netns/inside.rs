@@ -84,7 +84,9 @@ impl Inside {
                         .map(|(stat, v)| (format!("ethtool.{}.{stat}", link.name), v)),
                 ),
                 // No ethtool operations (loopback has no statistics), or gone since the list.
-                Err(HostError::Kernel { errno: libc::EOPNOTSUPP | libc::ENODEV, .. }) => {}
+                Err(
+                    HostError::Unsupported { .. } | HostError::Kernel { errno: libc::ENODEV, .. },
+                ) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -162,9 +164,10 @@ impl Inside {
         }
         let refusal = match generic.want_features(dev, &all) {
             Ok(()) => None,
-            Err(error @ HostError::Kernel { errno: libc::EINVAL | libc::EOPNOTSUPP, .. }) => {
-                Some(error.to_string())
-            }
+            Err(
+                error @ (HostError::Unsupported { .. }
+                | HostError::Kernel { errno: libc::EINVAL | libc::EOPNOTSUPP, .. }),
+            ) => Some(error.to_string()),
             Err(error) => return Err(error),
         };
         let after = generic.features(dev)?;
