@@ -32,7 +32,7 @@ pub enum HostError {
         path: PathBuf,
     },
     /// It was read and is not what it should be: a defect of the kernel, the capture or this program.
-    #[error("{}:{line}: {why}", path.display())]
+    #[error("{}{}: {why}", path.display(), if *line == 0 { String::new() } else { format!(":{line}") })]
     Malformed {
         /// The source.
         path: PathBuf,

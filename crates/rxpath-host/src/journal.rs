@@ -84,6 +84,23 @@ impl Contents {
         parse(path, &bytes[..whole_lines(&bytes)])
     }
 
+    /// Where else it was written, in words: in another boot or network namespace, whose settings are not those here.
+    pub fn elsewhere(&self) -> Result<Option<String>, HostError> {
+        if self.boot_id != boot_id()? {
+            return Ok(Some("an earlier boot: the restart has undone it".into()));
+        }
+        let here = network_namespace()? == self.netns;
+        Ok((!here).then(|| format!("another network namespace (net:[{}])", self.netns)))
+    }
+
+    /// Whether undoing it may write this setting, as its own or as one that was taken along.
+    pub fn may_restore(&self, target: &Target) -> bool {
+        let open = self.entries.iter().filter(|entry| !entry.undone);
+        open.into_iter().any(|entry| {
+            entry.target == *target || entry.beside.iter().any(|(beside, _)| beside == target)
+        })
+    }
+
     /// Whether anything that it changed may still be in force.
     pub fn is_open(&self) -> bool {
         !self.forgotten && self.entries.iter().any(|entry| !entry.undone)

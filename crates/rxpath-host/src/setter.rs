@@ -91,9 +91,32 @@ impl HostSetter {
         }
     }
 
+    fn ask(&mut self, target: &Target, asked: &Pairs) -> Result<(), HostError> {
+        match target {
+            Target::Group { dev, group } => self.set_pairs(dev, *group, asked),
+            Target::QueueCoalesce { dev, queue } => spread::set_moderation(dev, *queue, asked),
+            Target::Napi { dev, queue } => {
+                let id = self.napi_id(dev, *queue)?;
+                self.generic()?.set_napi(id, asked)
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn napi_id(&mut self, dev: &str, queue: u32) -> Result<u32, HostError> {
         let index = self.route()?.index(dev)?;
         self.generic()?.napi_of_queue(index, queue)
+    }
+}
+
+/// A refusal for want of the capability that all of these need, with its name. Who has it hears the driver's refusal.
+fn denied(target: &Target, error: HostError) -> HostError {
+    let needed = caps::Capability::CAP_NET_ADMIN;
+    match error {
+        HostError::Kernel { errno: libc::EPERM, extack: None, .. } if !crate::caps::has(needed) => {
+            HostError::Denied { what: format!("set {target}"), capability: needed.to_string() }
+        }
+        other => other,
     }
 }
 
@@ -151,16 +174,7 @@ impl Setter for HostSetter {
         if let Some(path) = target.path() {
             return write_value(&path, value);
         }
-        let asked = parsed(target, value)?;
-        match target {
-            Target::Group { dev, group } => self.set_pairs(dev, *group, &asked),
-            Target::QueueCoalesce { dev, queue } => spread::set_moderation(dev, *queue, &asked),
-            Target::Napi { dev, queue } => {
-                let id = self.napi_id(dev, *queue)?;
-                self.generic()?.set_napi(id, &asked)
-            }
-            _ => Ok(()),
-        }
+        self.ask(target, &parsed(target, value)?).map_err(|error| denied(target, error))
     }
 
     fn restore(&mut self, target: &Target, value: &str) -> Result<(), HostError> {

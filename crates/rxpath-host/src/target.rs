@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::netlink::link::NAME_MAX;
+use crate::pairs::Pairs;
 
 /// Settings of a device that the driver takes, and gives back, together.
 ///
@@ -149,6 +150,17 @@ impl Target {
             Self::Sysctl { .. } | Self::Sysfs { .. } | Self::Irq { .. } => {}
         }
         self
+    }
+
+    /// A value of it as far as `names` names it: of a group those pairs, of anything else all.
+    pub fn as_far_as(&self, value: &str, names: &str) -> String {
+        if !self.has_parts() {
+            return value.into();
+        }
+        match (value.parse::<Pairs>(), names.parse::<Pairs>()) {
+            (Ok(value), Ok(names)) => value.named_in(&names).to_string(),
+            _ => value.into(),
+        }
     }
 
     /// Whether its value is a list of pairs.

@@ -10,7 +10,7 @@ use rxpath_host::{Change, HostError, Outcome, Root};
 
 use crate::effects::beside;
 use crate::limits;
-use crate::plan::{Plan, PlanError, Step, as_far_as};
+use crate::plan::{Plan, PlanError, Step};
 
 /// What came of a plan.
 #[derive(Debug, Default)]
@@ -43,8 +43,9 @@ pub fn ready<S: Setter>(setter: &mut S, plan: &Plan) -> Result<(), PlanError> {
             set: set.clone(),
             why,
         })?;
-        let now = setter.read(&step.set)?.unwrap_or_default();
-        let now = as_far_as(&step.set, &now, &step.new);
+        let unread = |source| PlanError::Unread { number, set: set.clone(), source };
+        let now = setter.read(&step.set).map_err(unread)?.unwrap_or_default();
+        let now = step.set.as_far_as(&now, &step.new);
         if !same_of(&step.set, &step.old, &now) {
             return Err(PlanError::Stale { number, set, old: step.old.clone(), now });
         }

@@ -32,7 +32,7 @@ pub enum Effect {
     Power,
     /// CPU time is spent on waiting.
     BurnsCpu,
-    /// It holds for every socket and device of the host.
+    /// It holds for every socket and device of the host, or of the network namespace.
     HostWide,
 }
 
@@ -50,7 +50,7 @@ impl Effect {
             Self::Security => "weakens a protection",
             Self::Power => "draws more power",
             Self::BurnsCpu => "spends CPU time on waiting",
-            Self::HostWide => "holds for the whole host",
+            Self::HostWide => "holds for the whole host or network namespace",
         }
     }
 }

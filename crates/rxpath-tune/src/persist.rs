@@ -84,18 +84,25 @@ fn udev(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
         let value = step.new.trim();
         let because = step.because.join(", ");
         text += &match attr.strip_prefix("queues/").and_then(|rest| rest.split_once('/')) {
-            // Queues are devices of their own, and made anew when their number changes.
+            // Queues are devices of their own, and made anew when their number changes; at boot they come before
+            // their device has its name.
             Some((queue, name)) => format!(
-                "# {because}\nACTION==\"add\", SUBSYSTEM==\"queues\", KERNEL==\"{queue}\", \
-                 DEVPATH==\"*/net/{dev}/queues/{queue}\", ATTR{{{name}}}=\"{value}\"\n"
+                "{}ACTION==\"add\", SUBSYSTEM==\"queues\", KERNEL==\"{queue}\", \
+                 DEVPATH==\"*/net/{dev}/queues/{queue}\", ATTR{{{name}}}=\"{value}\"\n",
+                of_device(dev, attr, value, &because),
             ),
-            None => format!(
-                "# {because}\nACTION==\"add|move\", SUBSYSTEM==\"net\", KERNEL==\"{dev}\", \
-                 ATTR{{{attr}}}=\"{value}\"\n"
-            ),
+            None => of_device(dev, attr, value, &because),
         };
     }
     (one("90-rxpath.rules", "/etc/udev/rules.d/", &text), out)
+}
+
+/// The rule that writes an attribute when a device comes or gets its name.
+fn of_device(dev: &str, attr: &str, value: &str, because: &str) -> String {
+    format!(
+        "# {because}\nACTION==\"add|move\", SUBSYSTEM==\"net\", KERNEL==\"{dev}\", \
+         ATTR{{{attr}}}=\"{value}\"\n"
+    )
 }
 
 /// Words of the command line for files of sysfs that have one.
@@ -167,14 +174,18 @@ fn ansible(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
             text += &format!("      {line}\n");
         }
     }
-    let held = |step: &&Step| {
-        let alone = Plan { steps: vec![(*step).clone()], ..plan.clone() };
-        let in_files = !link::drafts(&alone).0.is_empty() || !udev(&alone).0.is_empty();
-        in_files || matches!(step.set, Target::Sysctl { .. })
-    };
-    let out = plan.steps.iter().filter(|step| !held(step));
-    let out =
-        out.map(|step| left(step, "no file holds it: a unit that sets it at boot can")).collect();
+    let out = plan.steps.iter().filter_map(|step| {
+        let alone = Plan { steps: vec![step.clone()], ..plan.clone() };
+        let (files, missing) = link::drafts(&alone);
+        match missing.into_iter().next() {
+            None => None,
+            // A part of it.
+            Some(rest) if !files.is_empty() => Some(rest),
+            Some(_) if udev(&alone).1.is_empty() || sysctl(&alone).1.is_empty() => None,
+            Some(_) => Some(left(step, "no file holds it: a unit that sets it at boot can")),
+        }
+    });
+    let out = out.collect();
     if text == "---\n" {
         return (Vec::new(), out);
     }

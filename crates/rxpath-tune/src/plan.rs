@@ -5,7 +5,6 @@
 
 use std::path::Path;
 
-use rxpath_host::pairs::Pairs;
 use rxpath_host::{HostError, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,8 +18,8 @@ pub mod make;
 
 /// Major version of the form that is read; a newer minor one may add fields.
 const SCHEMA: &str = "rxpath/plan/1.0";
-/// A plan is text that people read: more is not one.
-const MAX_BYTES: usize = 4 << 20;
+/// A plan is text that people read: more bytes are not one.
+pub const MAX_BYTES: usize = 4 << 20;
 const MAX_STEPS: usize = 10_000;
 
 /// A plan as it stands in its file.
@@ -137,6 +136,16 @@ pub enum PlanError {
         /// Now.
         now: String,
     },
+    /// The setting can't be read: its device is gone, or more privilege is needed.
+    #[error("step {number}: {set} can't be read: {}", source.reason())]
+    Unread {
+        /// From 1.
+        number: usize,
+        /// The setting.
+        set: String,
+        /// Why.
+        source: HostError,
+    },
     /// The host could not be read.
     #[error(transparent)]
     Host(#[from] HostError),
@@ -224,17 +233,6 @@ fn toml_words(error: &toml::de::Error, text: &str) -> String {
         .map(|span| text.get(..span.start).map_or(0, |before| before.matches('\n').count()) + 1);
     let words = error.message().lines().collect::<Vec<_>>().join("; ");
     line.map_or(words.clone(), |line| format!("line {line}: {words}"))
-}
-
-/// The value of a group as far as `names` names it; any other value as it is.
-pub(crate) fn as_far_as(target: &Target, value: &str, names: &str) -> String {
-    if !target.has_parts() {
-        return value.into();
-    }
-    match (value.parse::<Pairs>(), names.parse::<Pairs>()) {
-        (Ok(value), Ok(names)) => value.named_in(&names).to_string(),
-        _ => value.into(),
-    }
 }
 
 impl HostMark {

@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rxpath_host::HostError;
 use rxpath_host::journal::{Contents, Journal};
 use rxpath_host::lock::LabLock;
+use rxpath_host::{HostError, Target};
 
 /// Where journals lie unless told otherwise: they outlive a restart, to say then that it has undone all.
 pub const STATE_DIR: &str = "/var/lib/rxpath/tune";
@@ -108,10 +108,13 @@ impl Store {
     /// Whether a journal that is still open came after this one and changed the same settings.
     pub fn later_on_same(&self, id: u32, contents: &Contents) -> Result<Option<u32>, HostError> {
         let touches = |other: &Contents| {
-            let open = other.entries.iter().filter(|entry| !entry.undone);
-            open.into_iter().any(|theirs| {
-                contents.entries.iter().any(|ours| !ours.undone && ours.target == theirs.target)
-            })
+            let open = |contents: &Contents| -> Vec<Target> {
+                let open = contents.entries.iter().filter(|entry| !entry.undone);
+                open.map(|entry| entry.target.clone()).collect()
+            };
+            // What is only taken along counts on one side: two that both take it along restore it in any order.
+            open(other).iter().any(|theirs| contents.may_restore(theirs))
+                || open(contents).iter().any(|ours| other.may_restore(ours))
         };
         let listed = self.list()?;
         let same_place = |one: &&Listed| {

@@ -6,8 +6,6 @@ use rxpath_host::setter::Setter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::plan::as_far_as;
-
 /// How a change stands now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "kebab-case")]
@@ -69,7 +67,7 @@ fn one<S: Setter>(setter: &mut S, entry: &Entry) -> Verified {
     };
     verified.target = target.to_string();
     let now = match setter.read(&target) {
-        Ok(Some(now)) => as_far_as(&target, &now, &entry.asked),
+        Ok(Some(now)) => target.as_far_as(&now, &entry.asked),
         Ok(None) => String::new(),
         Err(error) => {
             verified.standing = Standing::Unread { why: error.reason() };
@@ -77,7 +75,7 @@ fn one<S: Setter>(setter: &mut S, entry: &Entry) -> Verified {
         }
     };
     let left = entry.end.as_ref().and_then(|(after, _)| after.as_ref());
-    let left = left.map(|left| as_far_as(&target, left, &entry.asked));
+    let left = left.map(|left| target.as_far_as(left, &entry.asked));
     verified.standing = if same_of(&target, &entry.asked, &now) {
         Standing::Holds
     } else if left.is_some_and(|left| same_of(&target, &left, &now)) {

@@ -39,6 +39,8 @@ pub struct Undo {
     pub value: String,
     /// How it went.
     pub restored: Restored,
+    /// What it was when it was restored; `None` when it had the old value already or could not be restored.
+    pub found: Option<String>,
     /// Somebody else had changed it since; this is what they had made it.
     pub foreign: Option<String>,
     /// Settings that the change had taken along and that could not be restored, with the reason.
@@ -110,6 +112,7 @@ fn restore<S: Setter>(setter: &mut S, entry: &Entry) -> Undo {
         target: entry.target.clone(),
         value: entry.before.clone(),
         restored: Restored::Already,
+        found: None,
         foreign: None,
         beside: Vec::new(),
     };
@@ -131,8 +134,9 @@ fn restore<S: Setter>(setter: &mut S, entry: &Entry) -> Undo {
     undo.restored = match put_back(setter, &undo.target, &entry.before) {
         Ok(None) => Restored::Already,
         Ok(Some(found)) => {
-            undo.foreign =
-                left.is_some_and(|left| !same_of(&undo.target, &left, &found)).then_some(found);
+            let foreign = left.is_some_and(|left| !same_of(&undo.target, &left, &found));
+            undo.foreign = foreign.then(|| found.clone());
+            undo.found = Some(found);
             Restored::Yes
         }
         Err(why) => Restored::No { why },

@@ -5,7 +5,7 @@ use rxpath_host::pairs::Pairs;
 use rxpath_host::setter::Setter;
 use rxpath_host::{Change, Group, HostError, Knob, Outcome, Target};
 
-use super::{LeftOut, Plan, Step, as_far_as};
+use super::{LeftOut, Plan, Step};
 use crate::effects::effects;
 use crate::limits;
 
@@ -83,7 +83,9 @@ pub fn make<S: Setter>(
             Err(No::Already) => "it is so already".into(),
             Err(No::Because(why)) => why,
         };
-        plan.left_out.push(LeftOut { what: format!("{}={}", wish.knob, wish.value), why });
+        let by =
+            if wish.because == ASKED_FOR { String::new() } else { wish.because.clone() + ": " };
+        plan.left_out.push(LeftOut { what: format!("{by}{}={}", wish.knob, wish.value), why });
     }
     for step in &mut plan.steps {
         let driver = step.set.device().and_then(driver);
@@ -101,7 +103,7 @@ fn add<S: Setter>(setter: &mut S, wish: &Wish, plan: &mut Plan) -> Result<(), No
     limits::well_formed(target, &new)?;
     let whole = setter.read(target).map_err(|error| unavailable(&error))?;
     let whole = whole.ok_or("it can't be read, so it could not be undone")?;
-    let old = as_far_as(target, &whole, &new);
+    let old = target.as_far_as(&whole, &new);
     if let Some(part) = wish.knob.part.as_ref().filter(|_| old.is_empty()) {
         let names = whole.parse::<Pairs>().unwrap_or_default();
         let names: Vec<&str> = names.iter().map(|(name, _)| name).collect();

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use rxpath_host::identity::Identity;
 use rxpath_host::journal::Journal;
+use rxpath_host::pairs::Pairs;
 use rxpath_host::setter::Setter;
 use rxpath_host::{Outcome, Root};
 

@@ -31,6 +31,9 @@ fn all() -> Vec<(&'static str, Schema)> {
         ("steal", schema_for!(Envelope<Value, rxpath_bpf::steal::Steal>)),
         ("model-bounds", schema_for!(Envelope<Value, rxpath_model::bounds::Bounds>)),
         ("check", schema_for!(Envelope<Value, rxpath_tune::Report>)),
+        ("check-queues", schema_for!(Envelope<Value, super::check::queues::Queues>)),
+        ("check-flow", schema_for!(Envelope<Value, super::check::flow::Landings>)),
+        ("capture", schema_for!(Envelope<Value, rxpath_host::capture::Captured>)),
         ("compare", schema_for!(Envelope<Value, crate::cmd::compare::Compared>)),
         ("diagnose", schema_for!(Envelope<Value, crate::cmd::diagnose::host::Judged>)),
         ("diagnose-runs", schema_for!(Envelope<Value, crate::cmd::diagnose::runs::All>)),
@@ -41,6 +44,7 @@ fn all() -> Vec<(&'static str, Schema)> {
         ("model-simulate", schema_for!(Envelope<Value, crate::cmd::model::Simulated>)),
         ("warning", schema_for!(Warning)),
     ]);
+    all.extend(super::tune::schemas());
     all
 }
 

@@ -10,6 +10,8 @@ mod undo;
 mod verify;
 mod watchdog;
 
+pub use shown::schemas;
+
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
 //! `rxpath tune apply`.
 
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use rxpath_host::owner::ProcessId;
 use rxpath_host::setter::HostSetter;
 use rxpath_host::{HostError, Root};
 use rxpath_tune::apply::{Applied, apply, ready};
-use rxpath_tune::plan::{HostMark, Plan, PlanError};
+use rxpath_tune::plan::{HostMark, MAX_BYTES, Plan, PlanError};
 use rxpath_tune::store::Store;
 use serde_json::json;
 
@@ -68,13 +69,10 @@ impl ApplyCommand {
     pub fn run(self) -> Outcome {
         let within = self.within()?;
         let file = self.plan.display().to_string();
-        let text = std::fs::read_to_string(&self.plan)
-            .with_context(|| format!("cannot read the plan {file}"))
-            .map_err(Failure::usage_of)?;
-        let plan = Plan::parse(&text, &file).map_err(refused)?;
+        let plan = Plan::parse(&text_of(&self.plan)?, &file).map_err(refused)?;
         plan.is_for(&HostMark::here()?, &file).map_err(refused)?;
         if plan.steps.is_empty() {
-            output::line("nothing to change: the plan has no steps")?;
+            self.print_nothing()?;
             return Ok(Exit::Done);
         }
         sessions::guard(&plan, self.force)?;
@@ -134,19 +132,29 @@ impl ApplyCommand {
         Ok(Done { id, applied, undone, not_tried })
     }
 
+    fn print_nothing(&self) -> anyhow::Result<()> {
+        if self.format.is_json() {
+            return self.print_json(ApplyResult::default());
+        }
+        output::line("nothing to change: the plan has no steps")
+    }
+
+    fn print_json(&self, result: ApplyResult) -> anyhow::Result<()> {
+        let settings = json!({ "plan": self.plan, "force": self.force });
+        output::json(&Envelope::new("tune-apply", settings, result, Vec::new()))
+    }
+
     fn print(&self, done: &Done, within: Option<Duration>) -> anyhow::Result<()> {
         let within = within.filter(|_| done.undone.is_empty());
         if self.format.is_json() {
-            let result = ApplyResult {
+            return self.print_json(ApplyResult {
                 journal: Some(done.id),
                 changes: done.applied.changes.iter().map(ShownChange::from).collect(),
                 not_tried_count: done.not_tried,
                 stopped: done.applied.stopped.as_ref().map(ToString::to_string),
                 undone: done.undone.clone(),
                 confirm_within_s: within.map(|within| within.as_secs()),
-            };
-            let settings = json!({ "plan": self.plan, "force": self.force });
-            return output::json(&Envelope::new("tune-apply", settings, result, Vec::new()));
+            });
         }
         for change in &done.applied.changes {
             output::line(&change_line(change))?;
@@ -171,6 +179,16 @@ impl ApplyCommand {
     }
 }
 
+/// The text of a plan file, of which no more is read than a plan can be.
+fn text_of(path: &Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    File::open(path)
+        .and_then(|file| file.take(MAX_BYTES as u64 + 1).read_to_string(&mut text))
+        .with_context(|| format!("cannot read the plan {}", path.display()))
+        .map_err(Failure::usage_of)?;
+    Ok(text)
+}
+
 fn after(within: Duration) -> Result<u64, HostError> {
     Ok(boottime_ns()? + within.as_nanos() as u64)
 }
@@ -181,7 +199,7 @@ fn refused(error: PlanError) -> Failure {
             "plan again here: rxpath tune plan -o FILE"
         }
         PlanError::Bad { .. } | PlanError::Step { .. } => "see `rxpath schema tune-plan`",
-        PlanError::Host(_) => return Failure::new(Exit::Cannot, error),
+        PlanError::Unread { .. } | PlanError::Host(_) => return Failure::new(Exit::Cannot, error),
     };
     Failure::usage_of(error.into()).hint(hint)
 }
@@ -193,7 +211,7 @@ fn start_watchdog(
     journal: &mut Journal,
     within: Duration,
 ) -> Result<Watch, Failure> {
-    let log = std::fs::File::create(store.log(id)).context("cannot create the watchdog's log")?;
+    let log = File::create(store.log(id)).context("cannot create the watchdog's log")?;
     let program = std::env::current_exe().context("cannot find this program")?;
     let dir = store.path(id);
     let dir = dir.parent().unwrap_or(Path::new("."));

@@ -1,12 +1,17 @@
 //! `rxpath tune confirm`.
 
 use clap::Args;
+use rxpath_core::Envelope;
 use rxpath_host::journal::{Contents, Journal};
-use rxpath_tune::store::Listed;
+use rxpath_tune::store::{Listed, Store};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
 
 use super::StateArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
+use crate::output::format::FormatArgs;
 
 /// Options of `rxpath tune confirm`.
 #[derive(Debug, Args)]
@@ -15,6 +20,27 @@ pub struct ConfirmCommand {
     id: Option<u32>,
     #[command(flatten)]
     state: StateArgs,
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+/// What was confirmed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Confirmed {
+    /// Number of the journal.
+    pub journal: u32,
+    /// It was confirmed before.
+    pub already: bool,
+}
+
+/// Its changes are in force, and a process waits for a confirmation.
+fn waits(contents: &Contents) -> bool {
+    contents.watch.is_some() && !contents.confirmed && contents.is_open()
+}
+
+/// Its changes were undone because nobody confirmed them.
+fn came_too_late(contents: &Contents) -> bool {
+    contents.watch.is_some() && !contents.confirmed && !contents.is_open()
 }
 
 impl ConfirmCommand {
@@ -22,49 +48,60 @@ impl ConfirmCommand {
     pub fn run(self) -> Outcome {
         let (store, _lock) = self.state.locked()?;
         let listed = store.list()?;
-        let waits = |contents: &Contents| {
-            contents.watch.is_some() && !contents.confirmed && contents.is_open()
-        };
-        let id = self.id.map_or_else(|| the_one_that_waits(&listed, &waits), Ok)?;
+        let id = self.id.map_or_else(|| the_one_that_waits(&store, &listed), Ok)?;
         let Some(one) = listed.iter().find(|one| one.id == id) else {
             return Err(Failure::usage(format!("there is no journal {id}"))
                 .hint("`rxpath tune status` lists them"));
         };
-        match &one.contents {
-            Ok(contents) if waits(contents) => {}
-            Ok(contents) if contents.confirmed => {
-                output::line(&format!("journal {id} is confirmed already"))?;
-                return Ok(Exit::Done);
-            }
-            Ok(contents) if contents.watch.is_some() => {
-                return Err(Failure::new(
-                    Exit::Negative,
-                    anyhow::anyhow!("too late: journal {id} was undone"),
-                )
-                .hint(format!("what was undone is in {}", store.log(id).display())));
-            }
+        let already = match &one.contents {
+            Ok(contents) if waits(contents) => false,
+            Ok(contents) if contents.confirmed => true,
+            Ok(contents) if came_too_late(contents) => return Err(too_late(&store, id)),
             _ => return Err(nothing()),
+        };
+        if !already {
+            Journal::open(&store.path(id))?.confirm()?;
         }
-        Journal::open(&store.path(id))?.confirm()?;
-        output::line(&format!("confirmed: journal {id} stays until it is undone by hand"))?;
+        self.print(&Confirmed { journal: id, already })?;
         Ok(Exit::Done)
+    }
+
+    fn print(&self, confirmed: &Confirmed) -> anyhow::Result<()> {
+        let id = confirmed.journal;
+        if self.format.is_json() {
+            let settings = json!({ "id": self.id });
+            return output::json(&Envelope::new("tune-confirm", settings, confirmed, Vec::new()));
+        }
+        output::line(&if confirmed.already {
+            format!("journal {id} is confirmed already")
+        } else {
+            format!("confirmed: journal {id} stays until it is undone by hand")
+        })
     }
 }
 
-fn the_one_that_waits(
-    listed: &[Listed],
-    waits: &dyn Fn(&Contents) -> bool,
-) -> Result<u32, Failure> {
+fn the_one_that_waits(store: &Store, listed: &[Listed]) -> Result<u32, Failure> {
     let waiting = listed.iter().filter(|one| one.contents.as_ref().is_ok_and(waits));
     match waiting.map(|one| one.id).collect::<Vec<_>>().as_slice() {
         [id] => Ok(*id),
-        [] => Err(nothing()),
+        [] => Err(match listed.last() {
+            Some(Listed { id, contents: Ok(contents) }) if came_too_late(contents) => {
+                too_late(store, *id)
+            }
+            _ => nothing(),
+        }),
         several => {
             let several: Vec<String> = several.iter().map(u32::to_string).collect();
             Err(Failure::usage("several journals wait for a confirmation")
                 .hint(format!("name one: {}", several.join(", "))))
         }
     }
+}
+
+fn too_late(store: &Store, id: u32) -> Failure {
+    let words = anyhow::anyhow!("too late: journal {id} was undone");
+    Failure::new(Exit::Negative, words)
+        .hint(format!("what was undone is in {}", store.log(id).display()))
 }
 
 fn nothing() -> Failure {

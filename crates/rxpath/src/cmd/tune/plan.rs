@@ -129,6 +129,9 @@ impl PlanCommand {
             output::line(line)?;
         }
         match &self.out {
+            Some(path) if plan.steps.is_empty() => {
+                output::line(&format!("written: {}", path.display()))
+            }
             Some(path) => {
                 output::line(&format!("apply it with: rxpath tune apply {}", path.display()))
             }

@@ -1,12 +1,18 @@
 //! What the commands of `tune` print, as JSON and as text.
 
+use rxpath_core::Envelope;
 use rxpath_host::Change;
 use rxpath_host::change::Outcome as What;
 use rxpath_host::journal::{Restored, Undo};
+use rxpath_host::pairs::Pairs;
 use rxpath_tune::plan::Plan;
-use schemars::JsonSchema;
+use rxpath_tune::verify::Verified;
+use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
+use serde_json::Value;
 
+use super::confirm::Confirmed;
+use super::status::Status;
 use crate::output::color::{Paint, Stream, paint};
 
 /// One change, as printed.
@@ -21,7 +27,7 @@ pub struct ShownChange {
     /// The value that it reads back as.
     pub after: Option<String>,
     /// What else of the group changed with it.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub also: String,
     /// How asked and read back compare.
     #[serde(flatten)]
@@ -42,7 +48,7 @@ impl From<&Change> for ShownChange {
 }
 
 /// What `tune apply` did.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ApplyResult {
     /// Number of the journal; none when there was nothing to change.
     pub journal: Option<u32>,
@@ -53,7 +59,7 @@ pub struct ApplyResult {
     /// Why it stopped before the end.
     pub stopped: Option<String>,
     /// What was undone at once, with `--on-failure undo`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone: Vec<ShownUndo>,
     /// Seconds until the changes are undone unless they are confirmed.
     pub confirm_within_s: Option<u64>,
@@ -66,18 +72,21 @@ pub struct ShownUndo {
     pub journal: u32,
     /// The setting, under its present name.
     pub set: String,
-    /// The old value.
+    /// The old value; of a group, all of it.
     pub value: String,
+    /// What of it was written back; of a group, the values that differed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<String>,
     /// `restored`, `already`, `gone` or `failed`.
     pub state: String,
     /// Why it is not restored.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// What somebody else had made it in between.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign: Option<String>,
     /// What the change had taken along and could not be restored, with the reason.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<(String, String)>,
 }
 
@@ -94,6 +103,7 @@ impl ShownUndo {
             journal,
             set: undo.target.to_string(),
             value: undo.value.clone(),
+            written: undo.found.as_ref().map(|found| differing(undo, found)),
             state: state.into(),
             why,
             foreign: undo.foreign.clone(),
@@ -103,9 +113,9 @@ impl ShownUndo {
 
     /// One line, and one for each thing that could not be restored with it.
     pub fn lines(&self) -> Vec<String> {
-        let value = short(&self.value);
+        let value = short(self.written.as_ref().unwrap_or(&self.value));
         let mut lines = vec![match (self.state.as_str(), &self.why) {
-            ("already", _) => format!("{}: is {value} already", self.set),
+            ("already", _) => format!("{}: is as before already", self.set),
             (_, Some(why)) => {
                 let bad = paint(Paint::Red, Stream::Out, "not restored");
                 format!("{}: {bad} to {value}: {why}", self.set)
@@ -119,6 +129,14 @@ impl ShownUndo {
             lines.push(format!("  {set}, which changed with it, is not restored: {why}"));
         }
         lines
+    }
+}
+
+/// Of the old value, what was not so when it was restored.
+fn differing(undo: &Undo, found: &str) -> String {
+    match (undo.value.parse::<Pairs>(), found.parse::<Pairs>()) {
+        (Ok(value), Ok(found)) if undo.target.has_parts() => value.unlike(&found).to_string(),
+        _ => undo.value.clone(),
     }
 }
 
@@ -176,4 +194,16 @@ pub fn plan_lines(plan: &Plan) -> Vec<String> {
     }
     lines.extend(plan.left_out.iter().map(|left| format!("  {}: {}", left.what, left.why)));
     lines
+}
+
+/// The schemas of what is printed here.
+pub fn schemas() -> [(&'static str, Schema); 6] {
+    [
+        ("tune-plan", schema_for!(Envelope<Value, Plan>)),
+        ("tune-apply", schema_for!(Envelope<Value, ApplyResult>)),
+        ("tune-undo", schema_for!(Envelope<Value, Vec<ShownUndo>>)),
+        ("tune-verify", schema_for!(Envelope<Value, Vec<Verified>>)),
+        ("tune-confirm", schema_for!(Envelope<Value, Confirmed>)),
+        ("tune-status", schema_for!(Envelope<Value, Vec<Status>>)),
+    ]
 }

@@ -31,6 +31,10 @@ pub struct UndoCommand {
     format: FormatArgs,
 }
 
+fn is_denied(error: &HostError) -> bool {
+    matches!(error, HostError::Denied { .. })
+}
+
 impl UndoCommand {
     /// Undoes and reports.
     pub fn run(self) -> Outcome {
@@ -43,9 +47,17 @@ impl UndoCommand {
         for id in ids {
             match self.undo_one(&store, id) {
                 Ok(done) => undone.extend(done),
-                Err(error) => failed.push(format!("journal {id}: {error}")),
+                Err(error) => failed.push((id, error)),
             }
         }
+        if undone.is_empty() && failed.iter().all(|(_, error)| is_denied(error)) {
+            failed.reverse();
+            if let Some((_, error)) = failed.pop() {
+                return Err(Failure::new(Exit::Cannot, error).hint("changes are undone as root"));
+            }
+        }
+        let failed: Vec<String> =
+            failed.iter().map(|(id, error)| format!("journal {id}: {error}")).collect();
         self.print(&undone, &failed)?;
         let whole = undone.iter().all(|undo| undo.why.is_none() && undo.beside.is_empty());
         if !whole && !self.forget {

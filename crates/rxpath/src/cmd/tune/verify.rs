@@ -1,7 +1,7 @@
 //! `rxpath tune verify`.
 
 use clap::Args;
-use rxpath_core::Envelope;
+use rxpath_core::{Envelope, Warning};
 use rxpath_host::setter::HostSetter;
 use rxpath_tune::verify::{Standing, Verified, verify};
 use serde_json::json;
@@ -31,28 +31,42 @@ impl VerifyCommand {
             return Err(Failure::usage(format!("there is no journal {id}"))
                 .hint("`rxpath tune status` lists them"));
         }
-        let mut all = Vec::new();
+        let (mut all, mut warnings) = (Vec::new(), Vec::new());
         for one in listed {
-            if self.id.map_or(one.is_open(), |id| id == one.id) {
-                let contents = one.contents?;
-                if contents.boot_id == rxpath_host::owner::boot_id()? {
-                    all.extend(verify(&mut HostSetter::default(), &contents));
+            if !self.id.map_or(one.is_open(), |id| id == one.id) {
+                continue;
+            }
+            let contents = one.contents?;
+            match contents.elsewhere()? {
+                Some(place) => {
+                    let words = format!("journal {} is not compared: it is of {place}", one.id);
+                    warnings.push(Warning::new("not-verified", words));
                 }
+                None => all.extend(verify(&mut HostSetter::default(), &contents)),
             }
         }
-        if self.format.is_json() {
-            let settings = json!({ "id": self.id });
-            output::json(&Envelope::new("tune-verify", settings, &all, Vec::new()))?;
-        } else {
-            for verified in &all {
-                output::line(&line(verified))?;
-            }
-            if all.is_empty() {
-                output::line("nothing is changed")?;
-            }
-        }
+        self.print(&all, warnings)?;
         let good = |one: &Verified| matches!(one.standing, Standing::Holds | Standing::AsLeft);
         Ok(if all.iter().all(good) { Exit::Done } else { Exit::Negative })
+    }
+}
+
+impl VerifyCommand {
+    fn print(&self, all: &[Verified], warnings: Vec<Warning>) -> anyhow::Result<()> {
+        if self.format.is_json() {
+            let settings = json!({ "id": self.id });
+            return output::json(&Envelope::new("tune-verify", settings, all, warnings));
+        }
+        for verified in all {
+            output::line(&line(verified))?;
+        }
+        for warning in &warnings {
+            eprintln!("{}", warning.text);
+        }
+        if all.is_empty() && warnings.is_empty() {
+            output::line("nothing is changed")?;
+        }
+        Ok(())
     }
 }
 
