@@ -17,10 +17,13 @@ mod model;
 mod refusals;
 mod report_browser;
 mod report_command;
+#[path = "../support/schema.rs"]
+mod schema;
 mod schemas;
 mod serve_http;
 #[path = "../support/skip.rs"]
 mod skip;
 mod steered;
 mod tcp;
+mod tune;
 mod udp;

@@ -19,6 +19,8 @@ mod namespace;
 mod over_tcp;
 mod probes;
 mod ring;
+#[path = "../support/schema.rs"]
+mod schema;
 mod selftest;
 mod serve_http;
 #[path = "../support/skip.rs"]
@@ -26,3 +28,4 @@ mod skip;
 mod sockets;
 mod tcp;
 mod thread_netns;
+mod tune;

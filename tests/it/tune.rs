@@ -1,0 +1,216 @@
+//! Plans without root: what is refused, in one line, before anything is written.
+
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::schema;
+
+struct Said {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+fn rxpath(words: &[&str]) -> Said {
+    let done = Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Said { code: done.status.code(), out: text(done.stdout), err: text(done.stderr) }
+}
+
+/// A plan of this host that changes nothing bad: loopback's MTU down by one.
+fn plan(dir: &TempDir) -> String {
+    let path = dir.path().join("plan.toml").display().to_string();
+    let mtu: u32 =
+        std::fs::read_to_string("/sys/class/net/lo/mtu").unwrap().trim().parse().unwrap();
+    let set = format!("lo/link/mtu={}", mtu - 1);
+    let said = rxpath(&["tune", "plan", "--set", &set, "-o", &path]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(said.out.contains(&format!("lo/link: mtu={mtu} -> mtu={}", mtu - 1)), "{}", said.out);
+    path
+}
+
+#[test]
+fn knobs_that_are_none_and_values_out_of_range_are_refused() {
+    let cases = [
+        ("net.core.rmem_max", "expected KNOB=VALUE"),
+        ("net.core.rmem_max=-5", "from 256 to 2147483647"),
+        ("net.ipv4.tcp_rmem=1 2", "three numbers"),
+        ("lo/rings=rx", "name one of its values"),
+        ("lo/ringz/rx=1", "expected one of"),
+        ("lo=1", "is not a setting"),
+        ("/etc/passwd=x", "is not a setting"),
+        ("net.netfilter.nf_conntrack_max=1", "never changed"),
+        ("/sys/devices/system/cpu/vulnerabilities/meltdown=off", "never changed"),
+        ("kernel.modprobe=/tmp/x", "not a sysctl of the receive path"),
+        ("irq/1=x", "expected CPUs"),
+        ("lo/features/rx-gro=maybe", "on or off"),
+    ];
+    for (set, words) in cases {
+        let said = rxpath(&["tune", "plan", "--set", set]);
+        assert_eq!(said.code, Some(2), "{set}: {}", said.err);
+        assert!(
+            said.err.starts_with("rxpath: ") && said.err.contains(words),
+            "{set}: {}",
+            said.err
+        );
+        let rest = said.err.lines().skip(1).all(|line| line.starts_with("hint: "));
+        assert!(rest, "one line: {}", said.err);
+    }
+}
+
+#[test]
+fn what_this_host_lacks_is_left_out_with_its_reason() {
+    let sets = [
+        "--set",
+        "lo/rings/rx=512",
+        "--set",
+        "no-such-dev/rings/rx=1",
+        "--set",
+        "lo/features/rx-gro=on",
+    ];
+    let said = rxpath(&[&["tune", "plan"], &sets[..]].concat());
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(said.out.contains("lo/rings/rx=512: this driver does not have it"), "{}", said.out);
+    assert!(said.out.contains("no-such-dev/rings/rx=1:"), "{}", said.out);
+    assert!(said.out.contains("lo/features/rx-gro=on: it is so already"), "{}", said.out);
+}
+
+/// The same plan, of a machine with another id, or with one where this has none.
+fn other_host(plan: &str) -> String {
+    let kept = plan.lines().filter(|line| !line.starts_with("machine = "));
+    kept.map(|line| {
+        if line == "[host]" { "[host]\nmachine = \"0123\"\n" } else { line }.to_owned() + "\n"
+    })
+    .collect()
+}
+
+#[test]
+fn bad_plans_change_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = plan(&dir);
+    let state = dir.path().join("state").display().to_string();
+    let good = std::fs::read_to_string(&path).unwrap();
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let other_boot = "00000000-0000-0000-0000-000000000000";
+    let mtu = good.lines().find_map(|line| line.strip_prefix("new = ")).unwrap();
+    let cases = [
+        (good.replace(boot.trim(), other_boot), "another boot"),
+        (other_host(&good), "another host"),
+        (good.replace(mtu, "\"mtu=huge\""), "expected a number"),
+        (good.replace("lo/link", "lo/lunk"), "expected one of"),
+        (good.replace("plan/1.0", "plan/7.0"), "newer rxpath"),
+        (String::new(), "missing field"),
+        ("\u{0}\u{1}garbage".into(), "line 1"),
+        (good.replace("[[step]]", "[[stop]]"), "unknown field `stop`"),
+    ];
+    for (text, words) in cases {
+        std::fs::write(&path, &text).unwrap();
+        let said = rxpath(&["tune", "apply", &path, "--state-dir", &state]);
+        assert_eq!(said.code, Some(2), "{words}: {} {}", said.out, said.err);
+        assert!(said.err.contains(words), "{words}: {}", said.err);
+        assert_eq!(said.err.lines().filter(|line| line.starts_with("rxpath: ")).count(), 1);
+        assert!(!Path::new(&state).exists(), "nothing was begun");
+    }
+    let said = rxpath(&["tune", "apply", "/no/such/plan"]);
+    assert_eq!(said.code, Some(2));
+    assert!(said.err.contains("cannot read the plan /no/such/plan"), "{}", said.err);
+}
+
+#[test]
+fn times_that_are_no_watchdog_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = plan(&dir);
+    for time in ["1s", "2000000s"] {
+        let said = rxpath(&["tune", "apply", &path, "--confirm-within", time]);
+        assert_eq!(said.code, Some(2), "{}", said.err);
+        assert!(said.err.contains("expected 5s to 86400s"), "{}", said.err);
+    }
+}
+
+#[test]
+fn journals_of_other_boots_and_newer_versions_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().display().to_string();
+    let head = |v: u32| format!("{{\"step\":\"head\",\"v\":{v},\"boot_id\":\"x\",\"netns\":1}}\n");
+    let begin = "{\"step\":\"begin\",\"n\":0,\"target\":\"net.core.rmem_max\",\"before\":\"1\",\"asked\":\"2\"}\n";
+    std::fs::write(dir.path().join("1.journal"), head(1) + begin).unwrap();
+    std::fs::write(dir.path().join("2.journal"), head(9) + begin).unwrap();
+    let status = rxpath(&["tune", "status", "--state-dir", &state]);
+    assert!(
+        status.out.contains("journal 1: of an earlier boot: the restart has undone it"),
+        "{}",
+        status.out
+    );
+    assert!(
+        status.out.contains("journal 2: can't be read") && status.out.contains("newer rxpath"),
+        "{}",
+        status.out
+    );
+    let undo = rxpath(&["tune", "undo", "--all", "--state-dir", &state]);
+    assert_eq!(undo.code, Some(5), "{}", undo.err);
+    assert!(undo.err.contains("journal 2:") && undo.err.contains("newer rxpath"), "{}", undo.err);
+    assert!(undo.err.contains("journal 1 is of an earlier boot"), "{}", undo.err);
+    let again = rxpath(&["tune", "status", "--state-dir", &state]);
+    assert!(!again.out.contains("journal 1"), "{}", again.out);
+}
+
+#[test]
+fn drafts_for_a_restart_are_written_for_review() {
+    let dir = tempfile::tempdir().unwrap();
+    let to = dir.path().join("etc").display().to_string();
+    let said = rxpath(&[
+        "tune",
+        "plan",
+        "--set",
+        "lo/link/mtu=4000",
+        "--set",
+        "net.ipv4.udp_rmem_min=8192",
+        "--persist",
+        "sysctl.d",
+        &to,
+    ]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(said.out.contains("review it, it belongs to /etc/sysctl.d/"), "{}", said.out);
+    assert!(said.out.contains("not in the draft: lo/link mtu=4000: not a sysctl"), "{}", said.out);
+    let text = std::fs::read_to_string(Path::new(&to).join("90-rxpath.conf")).unwrap();
+    assert!(text.contains("net.ipv4.udp_rmem_min = 8192"), "{text}");
+    let said = rxpath(&["tune", "plan", "--set", "lo/link/mtu=4000", "--persist", "nowhere", &to]);
+    assert_eq!(said.code, Some(2));
+    assert!(said.err.contains("sysctl.d, link, udev, cmdline, ansible"), "{}", said.err);
+}
+
+#[test]
+fn json_is_as_the_schemas_say() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().display().to_string();
+    let path = plan(&dir);
+    let sets = ["--set", "lo/link/mtu=4000", "--set", "lo/rings/rx=1", "--json"];
+    let said = rxpath(&[&["tune", "plan"], &sets[..]].concat());
+    let planned = schema::result("tune-plan", &said.out);
+    assert_eq!(planned["step"].as_array().unwrap().len(), 1, "{planned}");
+    assert_eq!(planned["left_out"].as_array().unwrap().len(), 1, "{planned}");
+    let nothing: [(&str, &[&str]); 3] = [
+        ("tune-status", &["status", "--all"]),
+        ("tune-verify", &["verify"]),
+        ("tune-undo", &["undo"]),
+    ];
+    for (name, words) in nothing {
+        let words = [&["tune"], words, &["--json", "--state-dir", &state]].concat();
+        assert_eq!(schema::result(name, &rxpath(&words).out), serde_json::json!([]));
+    }
+    let without = std::fs::read_to_string(&path).unwrap();
+    let (head, _) = without.split_once("[[step]]").unwrap();
+    std::fs::write(&path, head).unwrap();
+    let said = rxpath(&["tune", "apply", &path, "--json", "--state-dir", &state]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert_eq!(schema::result("tune-apply", &said.out)["journal"], serde_json::Value::Null);
+}
+
+#[test]
+fn an_endless_plan_is_not_read_to_its_end() {
+    let said = rxpath(&["tune", "apply", "/dev/zero"]);
+    assert_eq!(said.code, Some(2), "{}", said.err);
+    assert!(said.err.contains("larger than 4 MiB: not a plan"), "{}", said.err);
+}

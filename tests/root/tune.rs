@@ -1,0 +1,240 @@
+//! Changing real settings of a veth pair and of a namespace's sysctls: applied, read back, undone, after every crash.
+
+mod crash;
+mod device;
+mod place;
+mod watch;
+
+use place::{Place, WISHES};
+
+use crate::schema;
+
+#[test]
+fn every_kind_of_setting_is_applied_verified_and_undone() {
+    let Some(place) = Place::new() else { return };
+    let before = place.snapshot();
+    let plan = place.plan(&WISHES);
+    let text = std::fs::read_to_string(&plan).unwrap();
+    assert_eq!(text.matches("[[step]]").count(), WISHES.len(), "{text}");
+    let applied = place.rxpath(&["tune", "apply", &plan]).ok();
+    assert_eq!(applied.matches(" -> ").count(), WISHES.len(), "{applied}");
+    let changed = place.snapshot();
+    for wish in WISHES {
+        let (knob, value) = wish.split_once('=').unwrap();
+        assert!(place.has(knob, value), "{wish}: {changed:#?}");
+    }
+    let verified = place.rxpath(&["tune", "verify"]).ok();
+    assert_eq!(verified.matches(": holds").count(), WISHES.len(), "{verified}");
+    let status = place.rxpath(&["tune", "status"]).ok();
+    assert!(status.contains("journal 1: in force"), "{status}");
+
+    let undone = place.rxpath(&["tune", "undo"]).ok();
+    assert_eq!(undone.matches(" again").count(), WISHES.len(), "{undone}");
+    assert_eq!(place.snapshot(), before);
+    assert!(place.rxpath(&["tune", "undo", "--all"]).ok().contains("nothing to undo"));
+}
+
+#[test]
+fn what_drifted_is_told_and_undone_all_the_same() {
+    let Some(place) = Place::new() else { return };
+    let before = place.snapshot();
+    let plan = place.plan(&["net.ipv4.udp_rmem_min=8192"]);
+    place.rxpath(&["tune", "apply", &plan]).ok();
+    place.sysctl("net.ipv4.udp_rmem_min", "16384");
+    let verified = place.rxpath(&["tune", "verify"]);
+    assert_eq!(verified.code, Some(1), "{verified:?}");
+    assert!(verified.out.contains("drifted: 16384, asked for 8192"), "{verified:?}");
+    let undone = place.rxpath(&["tune", "undo"]).ok();
+    assert!(undone.contains("somebody had made it 16384"), "{undone}");
+    assert_eq!(place.snapshot(), before);
+}
+
+#[test]
+fn a_refusal_stops_the_plan_and_offers_to_undo() {
+    let Some(place) = Place::new() else { return };
+    let before = place.snapshot();
+    // veth takes no more channels than it has queues, and says so.
+    let plan = place.plan(&["veth/link/mtu=1400", "net.ipv4.udp_rmem_min=8192"]);
+    let text = std::fs::read_to_string(&plan).unwrap();
+    // A congestion control that no kernel has; sysctls that are text are the kernel's to judge.
+    let key = "net.ipv4.tcp_congestion_control";
+    let now = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
+    let step = format!(
+        "\n[[step]]\nset = \"{key}\"\nold = \"{}\"\nnew = \"no-such-control\"\n\n[[step]]\n",
+        now.trim()
+    );
+    let edited = text.replacen(
+        "\n[[step]]\nset = \"net.ipv4.udp_rmem_min\"",
+        &format!("{step}set = \"net.ipv4.udp_rmem_min\""),
+        1,
+    );
+    std::fs::write(&plan, edited).unwrap();
+    let applied = place.rxpath(&["tune", "apply", &plan]);
+    assert_eq!(applied.code, Some(5), "{applied:?}");
+    assert!(
+        applied.out.contains("tcp_congestion_control: refused no-such-control: No such file"),
+        "{applied:?}"
+    );
+    assert!(applied.out.contains("1 more steps were not tried"), "{applied:?}");
+    assert!(
+        applied.err.contains("hint: undo what was done with: rxpath tune undo 1"),
+        "{applied:?}"
+    );
+    assert!(place.has("veth/link/mtu", "1400"), "the step before stays until it is undone");
+    place.rxpath(&["tune", "undo", "1"]).ok();
+    assert_eq!(place.snapshot(), before);
+
+    let applied = place.rxpath(&["tune", "apply", &plan, "--on-failure", "undo"]);
+    assert_eq!(applied.code, Some(5), "{applied:?}");
+    assert_eq!(place.snapshot(), before);
+}
+
+#[test]
+fn a_permission_that_is_lost_halfway_stops_the_plan() {
+    let Some(place) = Place::new() else { return };
+    let before = place.snapshot();
+    let plan = place.plan(&["veth/threaded=1", "net.ipv4.udp_rmem_min=8192"]);
+    // Without CAP_NET_ADMIN root may still write sysctls, as their owner, and no attribute of a device.
+    let text = std::fs::read_to_string(&plan).unwrap();
+    let (head, steps) = text.split_once("[[step]]").unwrap();
+    let mut steps: Vec<&str> = steps.split("[[step]]").collect();
+    steps.reverse();
+    let steps: Vec<String> =
+        steps.iter().map(|step| format!("[[step]]{}\n", step.trim_end())).collect();
+    std::fs::write(&plan, format!("{head}{}", steps.concat())).unwrap();
+    let applied = place.without("net_admin", &["tune", "apply", &plan]);
+    assert_eq!(applied.code, Some(5), "{applied:?}");
+    assert!(applied.out.contains("udp_rmem_min: 4096 -> 8192"), "{applied:?}");
+    assert!(applied.out.contains("veth/threaded: refused 1:"), "{applied:?}");
+    assert!(applied.out.contains("CAP_NET_ADMIN"), "{applied:?}");
+    place.rxpath(&["tune", "undo"]).ok();
+    assert_eq!(place.snapshot(), before);
+}
+
+#[test]
+fn a_plan_that_is_stale_or_foreign_changes_nothing() {
+    let Some(place) = Place::new() else { return };
+    let plan = place.plan(&["veth/threaded=1", "net.ipv4.udp_rmem_min=8192"]);
+    place.sysctl("net.ipv4.udp_rmem_min", "16384");
+    let before = place.snapshot();
+    let stale = place.rxpath(&["tune", "apply", &plan]);
+    assert_eq!(stale.code, Some(2), "{stale:?}");
+    assert!(stale.err.contains("was 4096 when the plan was made and is 16384 now"), "{stale:?}");
+    assert_eq!(place.snapshot(), before);
+
+    let other = Place::new().unwrap();
+    let foreign = other.rxpath(&["tune", "apply", &plan]);
+    assert_eq!(foreign.code, Some(2), "{foreign:?}");
+    assert!(foreign.err.contains("another network namespace"), "{foreign:?}");
+}
+
+#[test]
+fn changes_on_top_of_each_other_are_undone_in_order() {
+    let Some(place) = Place::new() else { return };
+    let before = place.snapshot();
+    for value in ["8192", "16384"] {
+        let plan = place.plan(&[&format!("net.ipv4.udp_rmem_min={value}")]);
+        place.rxpath(&["tune", "apply", &plan]).ok();
+    }
+    let refused = place.rxpath(&["tune", "undo", "1"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("journal 2 came after journal 1"), "{refused:?}");
+    place.rxpath(&["tune", "undo", "--all"]).ok();
+    assert_eq!(place.snapshot(), before);
+}
+
+#[test]
+fn only_one_at_a_time_changes_the_host() {
+    let Some(place) = Place::new() else { return };
+    let plan = place.plan(&["veth/link/mtu=1400"]);
+    let before = place.snapshot();
+    let held = place.store().lock(std::time::Duration::ZERO).unwrap();
+    let refused = place.rxpath(&["tune", "apply", &plan]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    let holder = format!("one tune at a time; process {}", std::process::id());
+    assert!(refused.err.contains(&holder), "{refused:?}");
+    assert_eq!(place.snapshot(), before);
+    drop(held);
+    place.rxpath(&["tune", "apply", &plan]).ok();
+    place.rxpath(&["tune", "undo"]).ok();
+    assert_eq!(place.snapshot(), before);
+}
+
+#[test]
+fn the_link_of_the_ssh_session_stays_up_unless_forced() {
+    let Some(place) = Place::new() else { return };
+    let plan = place.plan(&["veth/link/mtu=1400"]);
+    let text = std::fs::read_to_string(&plan).unwrap();
+    // What a plan says of its effects counts too: veth itself loses no link.
+    assert!(!text.contains("link-bounce"), "{text}");
+    std::fs::write(
+        &plan,
+        format!("{text}\n").replace("because", "effects = [\"link-bounce\"]\nbecause"),
+    )
+    .unwrap();
+    let before = place.snapshot();
+    let session = ("SSH_CONNECTION", "10.77.0.9 50000 10.77.0.2 22");
+    let refused = place.with(session, &["tune", "apply", &plan]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("your ssh session from 10.77.0.9 runs over it"), "{refused:?}");
+    assert!(refused.err.contains("--force"), "{refused:?}");
+    assert_eq!(place.snapshot(), before);
+    // A session over another device is no reason.
+    let other = ("SSH_CONNECTION", "127.0.0.1 50000 127.0.0.1 22");
+    assert_eq!(place.with(other, &["tune", "apply", &plan]).code, Some(0));
+    place.rxpath(&["tune", "undo"]).ok();
+    assert_eq!(place.with(session, &["tune", "apply", "--force", &plan]).code, Some(0));
+    place.rxpath(&["tune", "undo"]).ok();
+    assert_eq!(place.snapshot(), before);
+}
+
+#[test]
+fn json_of_each_command_is_as_its_schema_says() {
+    let Some(place) = Place::new() else { return };
+    let before = place.snapshot();
+    let plan = place.plan(&WISHES);
+    let json = |words: &[&str]| place.rxpath(&[&["tune"], words, &["--json"]].concat()).ok();
+    let applied =
+        schema::result("tune-apply", &json(&["apply", &plan, "--confirm-within", "1000s"]));
+    assert_eq!(applied["changes"].as_array().unwrap().len(), WISHES.len(), "{applied}");
+    let status = schema::result("tune-status", &json(&["status"]));
+    assert_eq!(status[0]["state"], "waits", "{status}");
+    let confirmed = schema::result("tune-confirm", &json(&["confirm"]));
+    assert_eq!(confirmed["already"], false);
+    assert_eq!(schema::result("tune-confirm", &json(&["confirm", "1"]))["already"], true);
+    let status = schema::result("tune-status", &json(&["status"]));
+    assert_eq!(status[0]["state"], "in-force", "{status}");
+    let verified = schema::result("tune-verify", &json(&["verify"]));
+    assert!(verified.as_array().unwrap().iter().all(|one| one["state"] == "holds"), "{verified}");
+    let undone = schema::result("tune-undo", &json(&["undo"]));
+    assert!(undone.as_array().unwrap().iter().all(|one| one["state"] == "restored"), "{undone}");
+    assert_eq!(place.snapshot(), before);
+}
+
+#[test]
+fn from_another_namespace_nothing_is_compared_or_undone() {
+    let Some(place) = Place::new() else { return };
+    let before = place.snapshot();
+    let plan = place.plan(&["veth/link/mtu=1400"]);
+    place.rxpath(&["tune", "apply", &plan]).ok();
+    let changed = place.snapshot();
+    let state = place.dir.path().join("state").display().to_string();
+    let outside = |words: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rxpath"));
+        place::Said::from(command.args(words).args(["--state-dir", &state]).output().unwrap())
+    };
+    let status = outside(&["tune", "status"]).ok();
+    assert!(status.contains("journal 1: of another network namespace"), "{status}");
+    let verified = outside(&["tune", "verify"]);
+    assert_eq!((verified.code, verified.out.as_str()), (Some(0), ""), "{verified:?}");
+    assert!(verified.err.contains("journal 1 is not compared"), "{verified:?}");
+    let undone = outside(&["tune", "undo"]);
+    assert_eq!(undone.code, Some(5), "{undone:?}");
+    assert!(
+        undone.err.contains("the network namespace in which the changes were made"),
+        "{undone:?}"
+    );
+    assert_eq!(place.snapshot(), changed);
+    place.rxpath(&["tune", "undo"]).ok();
+    assert_eq!(place.snapshot(), before);
+}

@@ -1,0 +1,40 @@
+//! A device that is renamed or goes away between applying and undoing.
+
+use super::place::Place;
+
+#[test]
+fn a_renamed_device_is_restored_under_its_new_name() {
+    let Some(place) = Place::new() else { return };
+    let before = place.snapshot();
+    let plan = place.plan(&["veth/link/mtu=1400", "veth/queues/rx-0/rps_cpus=1"]);
+    place.rxpath(&["tune", "apply", &plan]).ok();
+    place.ip(&["link", "set", "veth", "down"]);
+    place.ip(&["link", "set", "veth", "name", "lan0"]);
+    let verified = place.rxpath(&["tune", "verify"]).ok();
+    assert!(verified.contains("lan0/link: holds"), "{verified}");
+    let undone = place.rxpath(&["tune", "undo"]).ok();
+    assert!(undone.contains("lan0/queues/rx-0/rps_cpus:"), "{undone}");
+    place.ip(&["link", "set", "lan0", "name", "veth"]);
+    place.ip(&["link", "set", "veth", "up"]);
+    assert_eq!(place.snapshot(), before);
+}
+
+#[test]
+fn of_a_device_that_is_gone_it_says_so_and_restores_the_rest() {
+    let Some(place) = Place::new() else { return };
+    let before = place.snapshot();
+    let plan = place.plan(&["veth/link/mtu=1400", "net.ipv4.udp_rmem_min=8192"]);
+    place.rxpath(&["tune", "apply", &plan]).ok();
+    place.ip(&["link", "del", "veth"]);
+    // Another device of the same name is a stranger.
+    place.ip(&["link", "add", "veth", "mtu", "1300", "type", "veth", "peer", "name", "other"]);
+    let undone = place.rxpath(&["tune", "undo"]);
+    assert_eq!(undone.code, Some(5), "{undone:?}");
+    assert!(undone.out.contains("veth/link: not restored"), "{undone:?}");
+    assert!(undone.out.contains("is gone, and veth/link with it"), "{undone:?}");
+    assert!(undone.err.contains("--forget"), "{undone:?}");
+    assert_eq!(place.snapshot()["net.ipv4.udp_rmem_min"], before["net.ipv4.udp_rmem_min"]);
+    assert!(place.has("veth/link/mtu", "1300"), "the stranger is not touched");
+    assert_eq!(place.rxpath(&["tune", "undo", "--forget"]).code, Some(5));
+    assert!(place.rxpath(&["tune", "status"]).ok().contains("nothing is changed"));
+}

@@ -1,0 +1,88 @@
+//! Undone by itself unless confirmed, whatever becomes of the program that made the changes.
+
+use rxpath_host::fault::VARIABLE;
+use rxpath_host::journal::Contents;
+
+use super::place::{Place, WISHES};
+use crate::bed::until;
+
+fn watchdog_is_gone(place: &Place) -> bool {
+    let contents = Contents::read(&place.store().path(1)).unwrap().unwrap();
+    !contents.watch.unwrap().process.is_alive()
+}
+
+fn log(place: &Place) -> String {
+    std::fs::read_to_string(place.store().log(1)).unwrap()
+}
+
+#[test]
+fn without_a_confirmation_it_is_undone() {
+    let Some(place) = Place::new() else { return };
+    let before = place.snapshot();
+    let plan = place.plan(&WISHES);
+    let applied = place.rxpath(&["tune", "apply", &plan, "--confirm-within", "5s"]).ok();
+    assert!(applied.contains("undone in 5 s unless confirmed: rxpath tune confirm 1"), "{applied}");
+    assert_ne!(place.snapshot(), before);
+    let status = place.rxpath(&["tune", "status"]).ok();
+    assert!(status.contains("unless confirmed"), "{status}");
+    until("the watchdog has ended", || watchdog_is_gone(&place));
+    assert_eq!(place.snapshot(), before, "{}", log(&place));
+    assert!(log(&place).contains("nobody confirmed: undone"), "{}", log(&place));
+    let late = place.rxpath(&["tune", "confirm", "1"]);
+    assert_eq!(late.code, Some(1), "{late:?}");
+    assert!(late.err.contains("too late"), "{late:?}");
+}
+
+#[test]
+fn what_is_confirmed_stays() {
+    let Some(place) = Place::new() else { return };
+    let before = place.snapshot();
+    let plan = place.plan(&WISHES);
+    place.rxpath(&["tune", "apply", &plan, "--confirm-within", "1000s"]).ok();
+    let changed = place.snapshot();
+    place.rxpath(&["tune", "confirm"]).ok();
+    until("the watchdog has ended", || watchdog_is_gone(&place));
+    assert!(log(&place).contains("confirmed"), "{}", log(&place));
+    assert_eq!(place.snapshot(), changed);
+    place.rxpath(&["tune", "undo"]).ok();
+    assert_eq!(place.snapshot(), before);
+}
+
+#[test]
+fn what_is_undone_by_hand_needs_no_watchdog() {
+    let Some(place) = Place::new() else { return };
+    let before = place.snapshot();
+    let plan = place.plan(&WISHES);
+    place.rxpath(&["tune", "apply", &plan, "--confirm-within", "1000s"]).ok();
+    place.rxpath(&["tune", "undo"]).ok();
+    until("the watchdog has ended", || watchdog_is_gone(&place));
+    assert_eq!(place.snapshot(), before);
+}
+
+#[test]
+fn the_death_of_the_program_leaves_the_watchdog_at_work() {
+    let Some(place) = Place::new() else { return };
+    let before = place.snapshot();
+    let plan = place.plan(&WISHES);
+    let words = ["tune", "apply", &plan, "--confirm-within", "5s"];
+    let killed = place.with((VARIABLE, "after-write:4"), &words);
+    assert_eq!(killed.code, None, "{killed:?}");
+    assert_ne!(place.snapshot(), before);
+    until("the watchdog has ended", || watchdog_is_gone(&place));
+    assert_eq!(place.snapshot(), before, "{}", log(&place));
+}
+
+#[test]
+fn a_watchdog_that_was_killed_is_told() {
+    let Some(place) = Place::new() else { return };
+    let before = place.snapshot();
+    let plan = place.plan(&["net.ipv4.udp_rmem_min=8192"]);
+    place.rxpath(&["tune", "apply", &plan, "--confirm-within", "1000s"]).ok();
+    let contents = Contents::read(&place.store().path(1)).unwrap().unwrap();
+    assert!(contents.watch.unwrap().process.kill().unwrap());
+    until("the watchdog has ended", || watchdog_is_gone(&place));
+    let status = place.rxpath(&["tune", "status"]).ok();
+    assert!(status.contains("the process that would undo it is dead"), "{status}");
+    place.rxpath(&["tune", "undo"]).ok();
+    assert_eq!(place.snapshot(), before);
+}
