@@ -113,6 +113,9 @@ fn bad_plans_change_nothing() {
         assert_eq!(said.err.lines().filter(|line| line.starts_with("rxpath: ")).count(), 1);
         assert!(!Path::new(&state).exists(), "nothing was begun");
     }
+    let said = rxpath(&["tune", "plan", "--goal", "latency", "--dev", "no-such-dev"]);
+    assert_eq!(said.code, Some(2), "{}", said.err);
+    assert!(said.err.contains("--dev no-such-dev: no such network device"), "{}", said.err);
     let said = rxpath(&["tune", "apply", "/no/such/plan"]);
     assert_eq!(said.code, Some(2));
     assert!(said.err.contains("cannot read the plan /no/such/plan"), "{}", said.err);

@@ -212,6 +212,19 @@ fn json_of_each_command_is_as_its_schema_says() {
 }
 
 #[test]
+fn a_plan_that_was_printed_as_json_is_applied_as_well() {
+    let Some(place) = Place::new() else { return };
+    let before = place.snapshot();
+    let printed = place.rxpath(&["tune", "plan", "--set", "veth/link/mtu=1400", "--json"]).ok();
+    let path = place.dir.path().join("plan.json").display().to_string();
+    std::fs::write(&path, printed).unwrap();
+    place.rxpath(&["tune", "apply", &path]).ok();
+    assert!(place.has("veth/link/mtu", "1400"));
+    place.rxpath(&["tune", "undo"]).ok();
+    assert_eq!(place.snapshot(), before);
+}
+
+#[test]
 fn from_another_namespace_nothing_is_compared_or_undone() {
     let Some(place) = Place::new() else { return };
     let before = place.snapshot();

@@ -43,8 +43,12 @@ pub fn ready<S: Setter>(setter: &mut S, plan: &Plan) -> Result<(), PlanError> {
             set: set.clone(),
             why,
         })?;
-        let unread = |source| PlanError::Unread { number, set: set.clone(), source };
-        let now = setter.read(&step.set).map_err(unread)?.unwrap_or_default();
+        let now = setter.read(&step.set).map_err(|error| PlanError::Unread {
+            number,
+            set: set.clone(),
+            why: error.reason(),
+        })?;
+        let now = now.unwrap_or_default();
         let now = step.set.as_far_as(&now, &step.new);
         if !same_of(&step.set, &step.old, &now) {
             return Err(PlanError::Stale { number, set, old: step.old.clone(), now });

@@ -49,6 +49,19 @@ pub fn drafts(plan: &Plan, home: Home) -> (Vec<Draft>, Vec<LeftOut>) {
     }
 }
 
+/// How many steps each kind of file can hold whole, for the kinds that hold some; the name is the one of `--persist`.
+pub fn homes(plan: &Plan) -> Vec<(&'static str, usize)> {
+    let kinds = [
+        ("sysctl.d", Home::Sysctl),
+        ("link", Home::Link),
+        ("udev", Home::Udev),
+        ("cmdline", Home::Cmdline),
+    ];
+    let held = |home| plan.steps.len().saturating_sub(drafts(plan, home).1.len());
+    let all = kinds.into_iter().map(|(name, home)| (name, held(home)));
+    all.filter(|(_, steps)| *steps > 0).collect()
+}
+
 fn left(step: &Step, why: &str) -> LeftOut {
     LeftOut { what: format!("{} {}", step.set, step.new), why: why.into() }
 }

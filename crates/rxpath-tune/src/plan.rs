@@ -137,14 +137,14 @@ pub enum PlanError {
         now: String,
     },
     /// The setting can't be read: its device is gone, or more privilege is needed.
-    #[error("step {number}: {set} can't be read: {}", source.reason())]
+    #[error("step {number}: {set} can't be read: {why}")]
     Unread {
         /// From 1.
         number: usize,
         /// The setting.
         set: String,
         /// Why.
-        source: HostError,
+        why: String,
     },
     /// The host could not be read.
     #[error(transparent)]
@@ -157,7 +157,7 @@ impl Plan {
         Self { schema: SCHEMA.into(), created, host, steps: Vec::new(), left_out: Vec::new() }
     }
 
-    /// Reads a plan from its text, TOML or JSON.
+    /// Reads a plan from its text, TOML or JSON; also as `tune plan --json` printed it.
     ///
     /// **Errors** in one line, with the line of the file where there is one.
     pub fn parse(text: &str, file: &str) -> Result<Self, PlanError> {
@@ -166,7 +166,7 @@ impl Plan {
             return Err(bad(format!("larger than {} MiB: not a plan", MAX_BYTES >> 20)));
         }
         let plan: Self = if text.trim_start().starts_with('{') {
-            serde_json::from_str(text).map_err(|e| bad(e.to_string()))?
+            from_json(text).map_err(|e| bad(e.to_string()))?
         } else {
             toml::from_str(text).map_err(|e| bad(toml_words(&e, text)))?
         };
@@ -225,6 +225,23 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+fn from_json(text: &str) -> Result<Plan, serde_json::Error> {
+    /// What `tune plan --json` prints.
+    #[derive(Deserialize)]
+    struct Printed {
+        result: Plan,
+    }
+    #[derive(Deserialize)]
+    struct Form {
+        schema: String,
+    }
+    let form: Form = serde_json::from_str(text)?;
+    if form.schema.starts_with("rxpath/tune-plan/") {
+        return serde_json::from_str::<Printed>(text).map(|printed| printed.result);
+    }
+    serde_json::from_str(text)
 }
 
 fn toml_words(error: &toml::de::Error, text: &str) -> String {

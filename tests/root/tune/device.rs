@@ -20,6 +20,19 @@ fn a_renamed_device_is_restored_under_its_new_name() {
 }
 
 #[test]
+fn a_plan_for_a_device_that_is_gone_names_its_step() {
+    let Some(place) = Place::new() else { return };
+    let plan = place.plan(&["veth/link/mtu=1400"]);
+    place.ip(&["link", "del", "veth"]);
+    let refused = place.rxpath(&["tune", "apply", &plan]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert_eq!(
+        refused.err.trim(),
+        "rxpath: step 1: veth/link can't be read: No such device (os error 19)"
+    );
+}
+
+#[test]
 fn of_a_device_that_is_gone_it_says_so_and_restores_the_rest() {
     let Some(place) = Place::new() else { return };
     let before = place.snapshot();

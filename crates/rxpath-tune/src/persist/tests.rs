@@ -50,3 +50,10 @@ fn an_empty_plan_makes_no_file() {
 fn quotes_are_kept_apart_in_yaml() {
     assert_eq!(quoted("it's"), "'it''s'");
 }
+
+#[test]
+fn what_keeps_a_plan_over_a_restart_is_counted() {
+    let expected = [("sysctl.d", 2), ("link", 1), ("udev", 2), ("cmdline", 3)];
+    assert_eq!(homes(&plan()), expected);
+    assert!(homes(&Plan { steps: Vec::new(), ..plan() }).is_empty());
+}

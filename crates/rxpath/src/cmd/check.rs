@@ -129,7 +129,7 @@ impl CheckCommand {
             return outcome;
         }
         let facts = HostFacts::collect(&root, &self.dev);
-        self.known_devices(&facts)?;
+        known_devices(&self.dev, &facts)?;
         let goal = self.goal.map(Goal::from);
         let mut report = check(&Ask { facts: &facts, goal });
         let mut warnings = warnings(&facts);
@@ -219,13 +219,13 @@ impl CheckCommand {
         let Some(limit) = self.fail_on.map(Severity::from) else { return Exit::Done };
         if report.worst().is_some_and(|worst| worst >= limit) { Exit::Negative } else { Exit::Done }
     }
+}
 
-    /// A device that was named and is not there is a typing error.
-    fn known_devices(&self, facts: &HostFacts) -> Result<(), Failure> {
-        let missing = self.dev.iter().find(|name| facts.device(name).is_none());
-        let Some(name) = missing else { return Ok(()) };
-        let all: Vec<&str> = facts.devices.iter().map(|device| device.name.as_str()).collect();
-        Err(Failure::usage(format!("--dev {name}: no such network device here"))
-            .hint(format!("devices here: {}", all.join(", "))))
-    }
+/// A device that was named and is not there is a typing error.
+pub fn known_devices(named: &[String], facts: &HostFacts) -> Result<(), Failure> {
+    let missing = named.iter().find(|name| facts.device(name).is_none());
+    let Some(name) = missing else { return Ok(()) };
+    let all: Vec<&str> = facts.devices.iter().map(|device| device.name.as_str()).collect();
+    Err(Failure::usage(format!("--dev {name}: no such network device here"))
+        .hint(format!("devices here: {}", all.join(", "))))
 }

@@ -15,7 +15,7 @@ use rxpath_tune::{Ask, Goal, HostFacts, check, rules};
 use serde_json::json;
 
 use super::shown::plan_lines;
-use crate::cmd::check::GoalArg;
+use crate::cmd::check::{GoalArg, known_devices};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
@@ -105,6 +105,7 @@ impl PlanCommand {
             return Ok((by_hand, Vec::new()));
         }
         let facts = HostFacts::collect(&Root::host(), &self.dev);
+        known_devices(&self.dev, &facts)?;
         let report = check(&Ask { facts: &facts, goal: self.goal.map(Goal::from) });
         let (mut wishes, mut left_out) = found::wishes(&report.findings, &self.ids);
         let found = |id: &&String| report.findings.iter().any(|finding| finding.id == **id);

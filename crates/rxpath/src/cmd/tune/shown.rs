@@ -5,6 +5,7 @@ use rxpath_host::Change;
 use rxpath_host::change::Outcome as What;
 use rxpath_host::journal::{Restored, Undo};
 use rxpath_host::pairs::Pairs;
+use rxpath_tune::persist::homes;
 use rxpath_tune::plan::Plan;
 use rxpath_tune::verify::Verified;
 use schemars::{JsonSchema, Schema, schema_for};
@@ -178,6 +179,18 @@ pub fn change_line(change: &Change) -> String {
     format!("{}: {told}{also}", change.target)
 }
 
+/// What becomes of it at a restart.
+fn lasting(plan: &Plan) -> String {
+    let homes: Vec<String> = homes(plan)
+        .iter()
+        .map(|(name, steps)| format!("{name} ({steps} of {})", plan.steps.len()))
+        .collect();
+    if homes.is_empty() {
+        return "a restart undoes it, and no kind of file keeps it".into();
+    }
+    format!("a restart undoes it; files that keep it, by --persist KIND DIR: {}", homes.join(", "))
+}
+
 /// The lines of a plan.
 pub fn plan_lines(plan: &Plan) -> Vec<String> {
     let mut lines = Vec::new();
@@ -188,6 +201,9 @@ pub fn plan_lines(plan: &Plan) -> Vec<String> {
         for effect in &step.effects {
             lines.push(format!("     note: {}", paint(Paint::Yellow, Stream::Out, effect.words())));
         }
+    }
+    if !plan.steps.is_empty() {
+        lines.push(lasting(plan));
     }
     if !plan.left_out.is_empty() {
         lines.push("left out:".into());
