@@ -3,11 +3,12 @@ CARGO ?= cargo
 PROFILE_CI = --profile ci
 RXPATH = target/release/rxpath
 
-.PHONY: help setup demo test lint bench install build schema
+.PHONY: help setup demo test lint bench install build schema rig
 
 help:
 	@echo 'make demo     build, run the tutorial in a lab of two network namespaces, write a report'
 	@echo 'make test     the whole test suite (root tests need root; without it they are named as skipped)'
+	@echo 'make rig      settings on real drivers, in a small machine under QEMU (minutes; installs QEMU as root)'
 	@echo 'make lint     formatting, clippy, dependency rules'
 	@echo 'make bench    speed against iperf3 and trafgen, interleaved; needs root and a quiet machine'
 	@echo 'make install  put rxpath into PREFIX/bin (default /usr/local)'
@@ -23,6 +24,10 @@ demo: build
 test:
 	@tools/setup.sh test
 	tools/test.sh
+
+rig:
+	@tools/setup.sh build
+	RXPATH_SKIP_LOG=$(CURDIR)/target/skips.log $(CARGO) test $(PROFILE_CI) $$(tools/features.sh) -p rxpath --test rig -- --nocapture
 
 lint:
 	@tools/setup.sh lint

@@ -1,0 +1,237 @@
+//! The program on real drivers: `tools/rig.sh` boots a small machine with emulated NICs, `probe.sh` tries every setting
+//! in it, and what came of each is held against `expected.toml`.
+//!
+//! It takes minutes, so `make rig` runs it and `make test` does not.
+
+// Helpers beside the test functions may unwrap too: a panic is how a test fails.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+#[path = "../support/skip.rs"]
+mod skip;
+
+const NICS: &str = "igb e1000e e1000 virtio_net vmxnet3";
+
+/// What was said by each command of one try.
+type Said = BTreeMap<String, (i32, Value)>;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn rig(words: &[&str]) -> Output {
+    Command::new(root().join("tools/rig.sh")).args(words).output().unwrap()
+}
+
+/// A machine to boot.
+#[derive(Clone, Copy, Default)]
+struct Machine<'a> {
+    kernel: &'a str,
+    nics: &'a str,
+    modules: &'a str,
+    /// Files beside the program.
+    adds: &'a [&'a str],
+}
+
+/// What a command says inside the machine; `None`, and the test is named as skipped, where the machine can't be had.
+fn run(machine: Machine<'_>, command: &[&str]) -> Option<String> {
+    let setup = rig(&["setup", "--kernel", machine.kernel]);
+    if setup.status.code() == Some(3) {
+        let why = String::from_utf8_lossy(&setup.stderr).lines().last().unwrap_or("").to_owned();
+        skip::skip("rig", &why);
+        return None;
+    }
+    let mut words = vec!["run", "--kernel", machine.kernel, "--nics", machine.nics];
+    words.extend(["--modules", machine.modules, "--add", env!("CARGO_BIN_EXE_rxpath")]);
+    words.extend(machine.adds.iter().flat_map(|file| ["--add", file]));
+    words.push("--");
+    words.extend(command);
+    let done = rig(&words);
+    let out = String::from_utf8(done.stdout).unwrap();
+    let err = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{err}{}", &out[out.len().saturating_sub(2000)..]);
+    Some(out)
+}
+
+/// Tries by driver and wish.
+fn tries(out: &str) -> BTreeMap<(String, String), Said> {
+    let mut found = BTreeMap::new();
+    for part in out.split("\n@@").map(|part| part.trim_start_matches("@@")) {
+        let (head, body) = part.split_once('\n').unwrap_or((part, ""));
+        let Some((driver, wish)) = head.split_once(' ') else { continue };
+        let mut said = Said::new();
+        for answer in format!("\n{body}").split("\n@").skip(1) {
+            let (command, text) = answer.split_once('\n').unwrap_or((answer, ""));
+            let (command, status) = command.split_once(' ').unwrap_or((command, ""));
+            let status = status.split(' ').next().unwrap().parse().unwrap_or(-1);
+            let value = serde_json::from_str(text).unwrap_or(Value::String(answer.into()));
+            said.insert(command.to_owned(), (status, value));
+        }
+        found.insert((driver.to_owned(), wish.to_owned()), said);
+    }
+    found
+}
+
+/// What came of a try, in the words of `expected.toml`: without the device's name, which follows from the order of loading.
+fn outcome(said: &Said) -> String {
+    let change =
+        &said.get("apply").map_or(Value::Null, |apply| apply.1["result"]["changes"][0].clone());
+    let device = change["set"].as_str().and_then(|set| set.split('/').next()).unwrap_or_default();
+    let words = told(said, change);
+    if device.is_empty() { words } else { words.replace(device, "DEV") }
+}
+
+fn told(said: &Said, change: &Value) -> String {
+    let result = |command: &str| &said[command].1["result"];
+    let Some(step) = result("plan")["step"].get(0) else {
+        let why = result("plan")["left_out"][0]["why"].as_str().unwrap_or("no plan").to_owned();
+        let known = [
+            ("does not have it", "absent"),
+            ("this driver has no", "absent"),
+            ("not here", "absent"),
+            ("it is so already", "already"),
+        ];
+        let word = known.iter().find(|(words, _)| why.contains(words));
+        return word.map_or(format!("left out: {why}"), |(_, word)| (*word).into());
+    };
+    let after = change["after"].as_str().unwrap_or("");
+    let also = match change["also"].as_str() {
+        Some(also) => format!("; also {also}"),
+        None => String::new(),
+    };
+    match change["outcome"].as_str().unwrap_or("none") {
+        // Whether an interrupt came in between is chance.
+        "pending" => format!("applied{also}"),
+        "rounded" => format!("rounded: {after}{also}"),
+        "refused" => format!("refused: {}", change["why"].as_str().unwrap()),
+        "none" => panic!("no change of {step}: {:?}", said["apply"]),
+        word => format!("{word}{also}"),
+    }
+}
+
+/// Whatever came of it: told alike by all commands, and undone to the last bit.
+fn assert_consistent(name: &(String, String), said: &Said) {
+    let steps = said["plan"].1["result"]["step"].as_array().map_or(0, Vec::len);
+    assert_eq!(said["plan"].0, 0, "{name:?}: {said:?}");
+    if steps == 0 {
+        return;
+    }
+    let changes = said["apply"].1["result"]["changes"].as_array().unwrap();
+    let good = |change: &Value| {
+        matches!(change["outcome"].as_str(), Some("applied" | "pending" | "rounded"))
+    };
+    let status = if changes.iter().all(good) { 0 } else { 5 };
+    assert_eq!(said["apply"].0, status, "{name:?}: {said:?}");
+    for undo in said["undo"].1["result"].as_array().unwrap() {
+        let state = undo["state"].as_str().unwrap();
+        assert!(matches!(state, "restored" | "already"), "{name:?}: {undo}");
+        assert!(undo.get("beside").is_none(), "{name:?}: {undo}");
+    }
+    assert_eq!(said["undo"].0, 0, "{name:?}");
+    // The plan that is made afterwards finds what the first one found.
+    assert_eq!(said["again"].1["result"]["step"], said["plan"].1["result"]["step"], "{name:?}");
+    if let Some((status, words)) = said.get("masks") {
+        assert_eq!(*status, 0, "{name:?}: {words}");
+    }
+}
+
+#[test]
+fn every_setting_of_every_driver_is_as_expected() {
+    let probe = format!("{}:/probe.sh", root().join("tests/rig/probe.sh").display());
+    let machine = Machine { kernel: "6.12", nics: NICS, adds: &[&probe], ..Machine::default() };
+    let Some(out) = run(machine, &["sh", "/probe.sh"]) else { return };
+    let tries = tries(&out);
+    let mut found = BTreeMap::<String, BTreeMap<String, String>>::new();
+    for (name, said) in &tries {
+        if name.1 != "together" {
+            found.entry(name.0.clone()).or_default().insert(name.1.clone(), outcome(said));
+        }
+    }
+    let text = toml::to_string(&found).unwrap();
+    let kept = root().join("target/rig/found.toml");
+    std::fs::write(&kept, &text).unwrap();
+    for (name, said) in &tries {
+        assert_consistent(name, said);
+    }
+    assert_eq!(found.len(), 5, "drivers: {:?}", found.keys());
+    let expected = std::fs::read_to_string(root().join("tests/rig/expected.toml")).unwrap();
+    let expected: BTreeMap<String, BTreeMap<String, String>> = toml::from_str(&expected).unwrap();
+    for (driver, wishes) in &found {
+        for (wish, came) in wishes {
+            let wanted = expected.get(driver).and_then(|wishes| wishes.get(wish));
+            assert_eq!(
+                Some(came),
+                wanted,
+                "{driver} {wish}; all that was found is in {}",
+                kept.display()
+            );
+        }
+    }
+    assert_eq!(found, expected, "nothing is expected that was not tried");
+}
+
+/// What the kernel's verifier of these versions thinks of each program.
+#[test]
+fn every_bpf_program_loads_on_debians_kernels() {
+    for kernel in ["6.12", "6.1"] {
+        let machine = Machine { kernel, nics: "e1000", ..Machine::default() };
+        let Some(out) = run(machine, &["rxpath", "doctor", "--json"]) else { return };
+        let document: Value = serde_json::from_str(&out).unwrap();
+        let probes = document["result"]["probes"].as_array().unwrap();
+        let build = |found: &&Value| found["what"] == "this build of rxpath";
+        let build = document["result"]["findings"].as_array().unwrap().iter().find(build).unwrap();
+        if build["state"]["state"] != "ok" {
+            skip::skip("bpf_programs", "this build has no BPF programs");
+            return;
+        }
+        assert!(probes.len() >= 4, "{kernel}: {probes:?}");
+        for probe in probes {
+            // A tracepoint that came with 6.2: the probe is left out, and says why.
+            if kernel == "6.1" && probe["probe"] == "stages" {
+                let why = probe["programs"]["why"].as_str().unwrap();
+                assert!(why.contains("no tracepoint sock/sk_data_ready"), "{why}");
+                continue;
+            }
+            let programs = probe["programs"]["value"].as_array();
+            let programs = programs.unwrap_or_else(|| panic!("{kernel}: {probe}"));
+            let refused: Vec<_> =
+                programs.iter().filter(|program| program["id"]["state"] != "ok").collect();
+            assert!(refused.is_empty(), "{kernel}: {}: {refused:?}", probe["probe"]);
+        }
+    }
+}
+
+/// Parts of the kernel that many hosts lack, read by the check: the list of netfilter hooks with its modules loaded.
+#[test]
+fn the_check_reads_what_modules_add() {
+    const NFT: &str = "/usr/sbin/nft";
+    if !Path::new(NFT).exists() {
+        return skip::skip("rig", "needs nft, to put a chain on a hook");
+    }
+    let machine = Machine {
+        kernel: "6.12",
+        nics: "virtio_net vmxnet3",
+        modules: "crc32c_generic nf_tables nfnetlink_hook",
+        adds: &[NFT],
+    };
+    let rules = "add table inet t; add chain inet t c { type filter hook input priority 0; }";
+    let script = format!("nft '{rules}' && rxpath check --goal throughput --json");
+    let Some(out) = run(machine, &["sh", "-c", &script]) else { return };
+    let document: Value = serde_json::from_str(&out).unwrap();
+    let result = &document["result"];
+    let named = |part: &str, id: &str| {
+        let all = result[part].as_array().unwrap();
+        all.iter().filter(|one| one["id"] == id).cloned().collect::<Vec<_>>()
+    };
+    let hooks = named("records", "nf-hooks");
+    assert_eq!(hooks.len(), 1, "{result}");
+    assert!(hooks[0]["text"].as_str().unwrap().contains("input t c"), "{hooks:?}");
+    let drivers = named("records", "nic-driver-fw");
+    let told = |name: &str| drivers.iter().any(|one| one["text"].to_string().contains(name));
+    assert!(told("virtio_net") && told("vmxnet3"), "{drivers:?}");
+}

@@ -1,0 +1,70 @@
+#!/bin/sh
+# Inside the rig: tries every setting of every NIC with the program itself, and prints what it says, to be compared outside.
+# A line @@DRIVER WISH, then for each command a line @COMMAND STATUS and its JSON.
+say() { echo "@$1 $2"; cat /tmp/out; [ -s /tmp/out ] || cat /tmp/err; }
+
+try() { # driver, label, wish...
+	label=$2
+	echo "@@$1 $label"
+	shift 2
+	sets=
+	for wish in "$@"; do sets="$sets --set $wish"; done
+	# shellcheck disable=SC2086  # words
+	rxpath tune plan --json $sets -o /tmp/plan.toml >/tmp/out 2>/tmp/err
+	say plan $?
+	grep -q '^\[\[step\]\]' /tmp/plan.toml || return
+	for command in "apply /tmp/plan.toml" verify undo; do
+		# shellcheck disable=SC2086
+		rxpath tune $command --json >/tmp/out 2>/tmp/err
+		say "${command%% *}" $?
+	done
+	# shellcheck disable=SC2086
+	rxpath tune plan --json $sets >/tmp/out 2>/tmp/err
+	say again $?
+}
+
+irq_of() {
+	for dir in "/sys/class/net/$1/device/msi_irqs" "/sys/class/net/$1/device/../msi_irqs"; do
+		[ -d "$dir" ] && ls "$dir" | sort -n | head -n 2 | tail -n 1 && return
+	done
+	cat "/sys/class/net/$1/device/irq"
+}
+
+key() { # of so many bytes
+	n=0
+	while [ $n -lt "$1" ]; do
+		[ $n -eq 0 ] || printf :
+		printf '%02x' $((n * 7 % 256))
+		n=$((n + 1))
+	done
+}
+
+wishes="coalesce/rx-usecs=50 coalesce/rx-usecs=8000 coalesce/tx-usecs=60 coalesce/adaptive-rx=on coalesce/rx-frames=16
+coalesce/queue-0/rx-usecs=40
+rings/rx=512 rings/rx=100 rings/rx=999999 rings/tx=512
+channels/combined=2 channels/combined=3
+rss/indir=equal:2 rss/indir=weights:3:1 rss/indir=default flow-hash/udp4=sdfn flow-hash/udp4=sd
+features/rx-gro=off features/tx-generic-segmentation=off features/tx-tcp-segmentation=off
+features/tx-scatter-gather=off features/tx-checksum-ip-generic=off features/rx-checksum=off features/rx-hashing=off
+features/rx-hashing=on features/rx-vlan-hw-parse=off features/rx-lro=off features/rx-lro=on features/rx-gro-hw=off
+features/rx-ntuple-filter=on
+pause/rx=off pause/tx=off pause/autoneg=off priv-flags/legacy-rx=on eee/enabled=off link/mtu=1400 link/mtu=9000
+napi_defer_hard_irqs=2 gro_flush_timeout=20000 threaded=1
+queues/rx-0/rps_cpus=1 queues/rx-0/rps_flow_cnt=1024 queues/tx-0/xps_cpus=1 napi-0/irq-suspend-timeout=20000"
+
+for path in /sys/class/net/*/device/driver; do
+	dev=${path#/sys/class/net/}
+	dev=${dev%%/*}
+	driver=$(basename "$(readlink "$path")")
+	for wish in $wishes; do try "$driver" "$wish" "$dev/$wish"; done
+	try "$driver" "rss/key" "$dev/rss/key=$(key 40)"
+	try "$driver" "pause by hand" "$dev/pause/autoneg=off" "$dev/pause/rx=off"
+	try "$driver" "irq" "irq/$(irq_of "$dev")=1"
+	# What a change of channels takes along comes back with it: table, masks, affinities.
+	echo 3 >"/sys/class/net/$dev/queues/rx-0/rps_cpus"
+	[ ! -e "/sys/class/net/$dev/queues/rx-1" ] || echo 1 >"/sys/class/net/$dev/queues/rx-1/rps_cpus"
+	masks() { cat /sys/class/net/"$dev"/queues/*/rps_cpus /sys/class/net/"$dev"/queues/*/xps_cpus 2>/dev/null | tr '\n' ' '; }
+	before=$(masks)
+	try "$driver" "together" "$dev/rss/indir=equal:1" "$dev/channels/combined=1" "$dev/rings/rx=512" "$dev/coalesce/rx-usecs=20" "$dev/threaded=1"
+	[ "$before" = "$(masks)" ] && echo "@masks 0" || echo "@masks 1 was $before is $(masks)"
+done

@@ -1,0 +1,245 @@
+#!/bin/sh
+# A small machine with emulated NICs: Debian's own kernel, busybox and a command, under QEMU. It shows what real drivers
+# do with a setting; it says nothing about speed.
+#
+# Usage: tools/rig.sh setup [--kernel 6.12]
+#        tools/rig.sh run [--kernel 6.12] [--nics "igb e1000e"] [--modules "nf_tables"] [--memory 512]
+#                         [--add FILE[:PATH]]... -- COMMAND [ARGUMENT]...
+# The command runs as root inside, its output is ours, its exit status too. FILE is copied in, with the libraries that a
+# program needs. Everything that is fetched is kept in target/rig. Exit 3: it can't be had here, and why.
+set -eu
+cd "$(dirname "$0")/.."
+
+cache=$PWD/target/rig
+goal=${1:-}
+[ $# -eq 0 ] || shift
+kernel=6.12
+nics=
+modules=
+memory=512
+adds=
+while [ $# -gt 0 ]; do
+	case $1 in
+	--kernel) kernel=$2; shift 2 ;;
+	--nics) nics=$2; shift 2 ;;
+	--modules) modules=$2; shift 2 ;;
+	--memory) memory=$2; shift 2 ;;
+	--add) adds="$adds $2"; shift 2 ;;
+	--) shift; break ;;
+	*) echo "rig: unknown option $1; see the head of tools/rig.sh" >&2; exit 2 ;;
+	esac
+done
+
+cannot() { echo "rig: $*" >&2; exit 3; }
+have() { command -v "$1" >/dev/null 2>&1; }
+say() { echo "rig: $*" >&2; }
+
+# The distribution's sources and its backports, in a place of their own: the machine's lists stay as they are.
+lists() {
+	[ -e "$cache/apt/done" ] && return
+	mkdir -p "$cache/apt/lists/partial" "$cache/apt/cache/archives/partial"
+	# shellcheck disable=SC1091  # not ours
+	codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+	[ -n "$codename" ] || cannot "this distribution has no code name in /etc/os-release"
+	{
+		# One-line form: the line of the release itself, and the same for its backports.
+		cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null | grep -E "^deb .* $codename " |
+			sed "p; s/ $codename / $codename-backports /" || true
+	} >"$cache/apt/rig.list"
+	# Paragraphs: those that name the release, with the backports beside it.
+	cat /etc/apt/sources.list.d/*.sources 2>/dev/null | awk -v name="$codename" 'BEGIN { RS = ""; ORS = "\n\n" }
+		$0 ~ "Suites:[^\n]*(^|[ \t])" name "([ \t\n]|$)" {
+			sub("Suites:[^\n]*", "Suites: " name " " name "-updates " name "-backports"); gsub("(^|\n)#[^\n]*", ""); print
+		}
+		$0 ~ name "-security" { gsub("(^|\n)#[^\n]*", ""); print }' >"$cache/apt/rig.sources" || true
+	[ -s "$cache/apt/rig.list" ] || [ -s "$cache/apt/rig.sources" ] ||
+		cannot "no package source of $codename is named below /etc/apt"
+	mkdir -p "$cache/apt/parts"
+	mv "$cache/apt/rig.list" "$cache/apt/rig.sources" "$cache/apt/parts/"
+	say "reading package lists"
+	apt update -qq >"$cache/apt/log" 2>&1 || cannot "apt-get update failed: $(tail -n 1 "$cache/apt/log")"
+	touch "$cache/apt/done"
+}
+
+apt() {
+	apt-get -o Dir::State::lists="$cache/apt/lists" -o Dir::Cache="$cache/apt/cache" \
+		-o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$cache/apt/parts" -o APT::Sandbox::User=root "$@"
+}
+
+candidates() { # package names that fit
+	apt-cache -o Dir::State::lists="$cache/apt/lists" -o Dir::Cache="$cache/apt/cache" \
+		-o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$cache/apt/parts" search --names-only "$1" |
+		cut -d' ' -f1
+}
+
+# igb came with QEMU 8.
+qemu_is_enough() {
+	have qemu-system-x86_64 || return 1
+	major=$(qemu-system-x86_64 --version | sed -n 's/^QEMU emulator version \([0-9]*\).*/\1/p')
+	[ "${major:-0}" -ge 8 ]
+}
+
+get_qemu() {
+	qemu_is_enough && return
+	have apt-get || cannot "needs QEMU 8 or newer (qemu-system-x86_64) and Debian's packages"
+	[ "$(id -u)" = 0 ] || cannot "needs QEMU 8 or newer (qemu-system-x86_64): install it, or run this as root"
+	lists
+	say "installing QEMU"
+	# shellcheck disable=SC1091
+	codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+	for from in "-t $codename-backports" ""; do
+		# shellcheck disable=SC2086  # words
+		if DEBIAN_FRONTEND=noninteractive apt $from install -y -qq --no-install-recommends \
+			qemu-system-x86 ipxe-qemu seabios >"$cache/apt/log" 2>&1; then
+			break
+		fi
+	done
+	qemu_is_enough || cannot "QEMU 8 or newer can't be installed: $(tail -n 1 "$cache/apt/log")"
+}
+
+get_package() { # package, directory: unpacked there
+	[ -e "$2/.done" ] && return
+	lists
+	say "fetching $1"
+	rm -rf "$2"
+	mkdir -p "$2"
+	(cd "$2" && apt download "$1" >"$cache/apt/log" 2>&1) || cannot "$1 can't be fetched: $(tail -n 1 "$cache/apt/log")"
+	dpkg -x "$2"/*.deb "$2"
+	rm -f "$2"/*.deb
+	touch "$2/.done"
+}
+
+get_kernel() {
+	if [ ! -e "$cache/kernel-$kernel/.done" ]; then
+		have dpkg || cannot "needs Debian's packages"
+		lists
+		version=$(echo "$kernel" | sed 's/\./\\./g')
+		package=$(candidates "^linux-image-$version[.].*amd64(-unsigned)?\$" |
+			grep -Ev -- '-(rt|cloud|dbg)' | sort -V | tail -n 1)
+		[ -n "$package" ] || cannot "no kernel $kernel among this distribution's packages"
+		get_package "$package" "$cache/kernel-$kernel"
+	fi
+	get_package busybox-static "$cache/busybox"
+}
+
+setup() {
+	[ "$(uname -m)" = x86_64 ] || cannot "needs an x86-64 host"
+	mkdir -p "$cache"
+	get_qemu
+	get_kernel
+	have xz || cannot "needs xz"
+	have cpio || { [ "$(id -u)" = 0 ] && lists && apt install -y -qq cpio >"$cache/apt/log" 2>&1; } || cannot "needs cpio"
+}
+
+# A module and all that it needs, each once, needs first.
+load() {
+	name=$(echo "$1" | tr - _)
+	case " $loaded " in *" $name "*) return ;; esac
+	loaded="$loaded $name"
+	file=$(find "$cache/kernel-$kernel" -name "$name.ko*" -o -name "$(echo "$name" | tr _ -).ko*" | head -n 1)
+	[ -n "$file" ] || return 0 # built in
+	target=$tree/modules/$name.ko
+	case $file in
+	*.xz) xz -dc "$file" >"$target" ;;
+	*.zst) zstd -qdc "$file" >"$target" ;;
+	*) cp "$file" "$target" ;;
+	esac
+	for need in $(tr '\0' '\n' <"$target" | sed -n 's/^depends=//p; s/^softdep=pre: //p' | tr , ' '); do load "$need"; done
+	echo "$1" | tr - _ >>"$tree/modules/order"
+}
+
+add() { # FILE[:PATH]
+	from=${1%%:*}
+	to=${1#*:}
+	[ "$to" != "$1" ] || to=/bin/$(basename "$from")
+	[ -e "$from" ] || { echo "rig: there is no $from" >&2; exit 2; }
+	mkdir -p "$tree$(dirname "$to")"
+	cp "$from" "$tree$to"
+	for library in $(ldd "$from" 2>/dev/null | grep -o '/[^ ]*' || true); do
+		mkdir -p "$tree$(dirname "$library")"
+		cp -L "$library" "$tree$library"
+	done
+}
+
+case $goal in
+setup)
+	setup
+	exit 0
+	;;
+run) [ $# -gt 0 ] || { echo "rig: no command after --" >&2; exit 2; } ;;
+*) echo "rig: setup or run; see the head of tools/rig.sh" >&2; exit 2 ;;
+esac
+
+setup
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+tree=$work/tree
+mkdir -p "$tree/bin" "$tree/modules" "$tree/proc" "$tree/sys" "$tree/dev" "$tree/run" "$tree/tmp" "$tree/etc" "$tree/var"
+cp "$(find "$cache/busybox" -path "*bin/busybox" -type f | head -n 1)" "$tree/bin/busybox"
+: >"$tree/modules/order"
+loaded=
+devices=
+number=0
+for nic in $nics; do
+	number=$((number + 1))
+	case $nic in
+	virtio_net)
+		load virtio_pci
+		devices="$devices -netdev tap,id=n$number,queues=4,script=no,downscript=no,vhost=off"
+		devices="$devices -device virtio-net-pci,netdev=n$number,mq=on,vectors=10,rss=on,hash=on,rx_queue_size=1024"
+		;;
+	igb | e1000e | e1000 | vmxnet3)
+		devices="$devices -netdev user,id=n$number,restrict=on -device $nic,netdev=n$number"
+		;;
+	*) echo "rig: no NIC is called $nic: igb, e1000e, e1000, virtio_net, vmxnet3" >&2; exit 2 ;;
+	esac
+	# igb finds its helpers only when they are there before it.
+	[ "$nic" != igb ] || for helper in pps_core ptp dca i2c-algo-bit; do load "$helper"; done
+	load "$nic"
+done
+for module in $modules; do load "$module"; done
+for file in $adds; do add "$file"; done
+quote() { printf "'%s' " "$(printf %s "$1" | sed "s/'/'\\\\''/g")"; }
+for word in "$@"; do quote "$word"; done >"$tree/command"
+
+cat >"$tree/init" <<'INIT'
+#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/bin:/sbin:/usr/bin HOME=/
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+mount -t tmpfs run /run
+mount -t tracefs trace /sys/kernel/tracing 2>/dev/null
+mount -t bpf bpf /sys/fs/bpf 2>/dev/null
+while read -r module; do insmod "/modules/$module.ko" || echo "rig: $module is not loaded"; done </modules/order
+for dev in /sys/class/net/*; do ip link set "${dev##*/}" up; done
+stty -onlcr 2>/dev/null </dev/console
+echo
+echo @@rig-begin
+sh /command </dev/null
+echo "@@rig-end $?"
+poweroff -f
+INIT
+chmod +x "$tree/init"
+(cd "$tree" && find . | cpio -o -H newc --quiet | gzip -1) >"$work/initrd.gz"
+
+image=$(find "$cache/kernel-$kernel/boot" -name 'vmlinuz-*' | head -n 1)
+# A namespace of its own: taps and user networks leave no trace on the host.
+if [ "$(id -u)" = 0 ]; then apart="unshare -n"; else apart="unshare -rn"; fi
+# shellcheck disable=SC2086  # words
+$apart timeout "${RIG_TIMEOUT_S:-1200}" qemu-system-x86_64 -machine q35 -accel "${RIG_ACCEL:-tcg,thread=single}" -cpu max \
+	-smp 2 -m "$memory" -nographic -no-reboot -nodefaults -serial stdio -monitor none $devices \
+	-kernel "$image" -initrd "$work/initrd.gz" \
+	-append "console=ttyS0 quiet loglevel=1 panic=-1 no_timer_check" </dev/null >"$work/console" 2>"$work/qemu.err" || true
+tr -d '\r' <"$work/console" >"$work/text"
+if ! grep -aq '^@@rig-begin' "$work/text"; then
+	tail -n 20 "$work/text" "$work/qemu.err" >&2
+	cannot "the machine did not come up"
+fi
+# What could not be loaded; the command may do without.
+sed -n '1,/^@@rig-begin/{/^rig: /p}' "$work/text" >&2
+sed -n '/^@@rig-begin/,/^@@rig-end/p' "$work/text" | sed '/^@@rig-/d'
+status=$(sed -n 's/^@@rig-end \([0-9]*\)$/\1/p' "$work/text")
+[ -n "$status" ] || { echo "rig: the machine ended before the command did" >&2; exit 1; }
+exit "$status"
