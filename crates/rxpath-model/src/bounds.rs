@@ -9,6 +9,7 @@ use serde_json::{Map, Number, Value};
 
 pub mod parameters;
 
+mod calibrated;
 mod coalescing;
 mod livelock;
 mod passes;

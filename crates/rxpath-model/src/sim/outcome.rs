@@ -43,6 +43,8 @@ pub struct Stage {
     pub stage: &'static str,
     /// Packets dropped in front of it.
     pub dropped_packets: u64,
+    /// Of them, in the measured window.
+    pub window_dropped_packets: u64,
     /// Packets that left it.
     pub left_packets: u64,
     /// Most packets in one of its queues.
@@ -132,6 +134,8 @@ pub struct Figures {
     pub cpus: Vec<CpuSplit>,
     /// Times.
     pub times: Vec<Times>,
+    /// Length of the measured window.
+    pub window_ns: u64,
     /// Until the last packet was read or given up.
     pub simulated_ns: u64,
 }
@@ -182,6 +186,7 @@ impl World<'_> {
             resent_packets: resent,
             cpus: self.cpu_split(),
             times: self.times(),
+            window_ns: to.at - from.at,
             simulated_ns: self.now,
         }
     }
@@ -194,13 +199,16 @@ impl World<'_> {
 
     fn stages(&self) -> Vec<Stage> {
         let now = self.now;
-        let stage = |stage, dropped_packets, queues: &[&Fifo], spent: Option<u128>| {
+        let (from, to) = self.window();
+        let drops = self.drops();
+        let stage = |stage, at: usize, queues: &[&Fifo]| {
             let left: u64 = queues.iter().map(|queue| queue.left).sum();
-            let spent = spent.unwrap_or_else(|| queues.iter().map(|queue| queue.spent_ns).sum());
+            let spent: u128 = queues.iter().map(|queue| queue.spent_ns).sum();
             let gauges = || queues.iter().map(|queue| &queue.gauge);
             Stage {
                 stage,
-                dropped_packets,
+                dropped_packets: drops[at],
+                window_dropped_packets: to.drops[at].saturating_sub(from.drops[at]),
                 left_packets: left,
                 most_packets: gauges().map(|gauge| gauge.most).max().unwrap_or(0),
                 mean_packets: gauges().map(|gauge: &Gauge| gauge.mean(now)).sum(),
@@ -209,15 +217,12 @@ impl World<'_> {
         };
         let rings: Vec<&Fifo> = self.queues.iter().map(|queue| &queue.ring).collect();
         let sockets: Vec<&Fifo> = self.sockets.iter().map(|socket| &socket.queue).collect();
-        let mut all =
-            vec![stage("ring", self.queues.iter().map(|queue| queue.drops).sum(), &rings, None)];
+        let mut all = vec![stage("ring", 0, &rings)];
         if !self.p.rps_cpus.is_empty() {
             let backlogs: Vec<&Fifo> = self.cpus.iter().map(|cpu| &cpu.backlog).collect();
-            let drops = self.cpus.iter().map(|cpu| cpu.backlog_drops).sum();
-            all.push(stage("backlog", drops, &backlogs, None));
+            all.push(stage("backlog", 1, &backlogs));
         }
-        let drops = self.sockets.iter().map(|socket| socket.drops).sum();
-        all.push(stage("socket", drops, &sockets, None));
+        all.push(stage("socket", 2, &sockets));
         all
     }
 

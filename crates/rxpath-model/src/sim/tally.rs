@@ -46,6 +46,8 @@ pub(super) struct Mark {
     pub at: u64,
     pub offered: u64,
     pub delivered: u64,
+    /// Dropped in front of ring, backlog and socket.
+    pub drops: [u64; 3],
     pub cpus: Vec<CpuTime>,
     pub threads: Vec<ThreadTime>,
 }

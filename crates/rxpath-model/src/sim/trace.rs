@@ -123,9 +123,14 @@ impl<R: BufRead> TraceReader<R> {
                 Some((_, 0, _)) => {
                     Err(TraceError::at(place(), "a packet of 0 bytes; leave it out"))
                 }
+                // What is left of a number reads as a smaller one.
+                Some(_) if text.last() != Some(&b'\n') => Err(TraceError::at(
+                    place(),
+                    "the file ends inside it; a whole file ends with the end of a line",
+                )),
                 Some(fields) => Ok(Some(fields)),
                 None => {
-                    let shown: String = line.chars().take(40).collect();
+                    let shown: String = line.escape_debug().take(40).collect();
                     let why = format!(
                         "`{shown}` is not `ns,bytes,flow` with at most {LARGEST} bytes, for example 1500,1472,3"
                     );

@@ -234,6 +234,15 @@ impl<'a> World<'a> {
         self.tally.offered - self.tally.lost - self.tally.delivered
     }
 
+    /// Packets dropped in front of the rings, the backlogs and the sockets so far.
+    pub(super) fn drops(&self) -> [u64; 3] {
+        [
+            self.queues.iter().map(|queue| queue.drops).sum(),
+            self.cpus.iter().map(|cpu| cpu.backlog_drops).sum(),
+            self.sockets.iter().map(|socket| socket.drops).sum(),
+        ]
+    }
+
     fn mark(&mut self) -> Mark {
         for cpu in 0..self.cpus.len() {
             self.account(cpu);
@@ -243,6 +252,7 @@ impl<'a> World<'a> {
             at: self.now,
             offered: self.tally.offered,
             delivered: self.tally.delivered,
+            drops: self.drops(),
             cpus: self.cpus.iter().map(|cpu| cpu.used).collect(),
             threads: self.threads.iter().map(Thread::used).collect(),
         }

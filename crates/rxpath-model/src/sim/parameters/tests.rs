@@ -35,6 +35,7 @@ fn what_is_out_of_range_or_against_another_is_told_in_one_line() {
         ("arrivals.rate=5G", "must be 1 to 1000000000 (packets/s)"),
         ("duration=-1s", "`duration` cannot be read"),
         ("duration=-1", "it is negative"),
+        ("duration=100001s", "`duration` is 100001000000000, and must be 1ns to 100000s"),
         ("nic.ring=0", "`nic.ring` is 0, and must be 1 to 1048576 (descriptors)"),
         ("reader.share=0", "`reader.share` is 0, and must be 0.001 to 1 (ratio)"),
         ("reader.nice=-21", "from -20 to 19"),
@@ -72,6 +73,14 @@ fn values_are_read_as_people_type_them() {
     assert_eq!(told["duration_ns"], 2_000_000_000_u64);
     assert_eq!(told["arrivals.rate_pps"], 100_000);
     assert_eq!(told["reader.packet_ns"], 2000);
+}
+
+#[test]
+fn a_day_of_simulated_time_takes_no_more_memory_than_a_second() {
+    let p = with(&["duration=99999s", "arrivals.rate=1"]).unwrap();
+    assert!(p.duration / p.sample <= 1000, "{} ns from sample to sample", p.sample);
+    let error = with(&["duration=99999s", "sample=1s"]).unwrap_err().to_string();
+    assert!(error.contains("more than 20000 samples"), "{error}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use anyhow::Context;
 use rxpath_core::{Bytes, Count, Envelope, Nanos, Warning};
 use rxpath_model::bounds::{Bounds, Parameters, bounds};
 
+use super::calibrate::{default_path, load};
 use crate::cmd::values::nanoseconds;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -21,6 +22,15 @@ use crate::output::format::FormatArgs;
 pub struct BoundsCommand {
     /// Parameters as TOML; flags win over them
     file: Option<PathBuf>,
+    /// Take costs, ring and truesize that are not given from the last calibration (rxpath model calibrate)
+    #[arg(long)]
+    calibrated: bool,
+    /// The calibration to take them from; implies --calibrated
+    #[arg(long, value_name = "FILE")]
+    calibration: Option<PathBuf>,
+    /// Use a calibration of another host or kernel
+    #[arg(long)]
+    foreign: bool,
     #[command(flatten)]
     load: LoadFlags,
     #[command(flatten)]
@@ -136,7 +146,8 @@ struct DeviceFlags {
 impl BoundsCommand {
     /// Runs it.
     pub fn run(self) -> Outcome {
-        let parameters = self.parameters().map_err(|error| Failure::new(Exit::Usage, error))?;
+        let mut parameters = self.parameters().map_err(|error| Failure::new(Exit::Usage, error))?;
+        let told = self.calibrate(&mut parameters)?;
         let got = bounds(&parameters).map_err(|error| Failure::new(Exit::Usage, error))?;
         if got.bounds.is_empty() {
             let needs: Vec<String> = got
@@ -147,7 +158,7 @@ impl BoundsCommand {
             return Err(Failure::usage("these parameters bound nothing")
                 .hint(format!("still needed by each bound: {}", needs.join("; "))));
         }
-        let warnings = warnings(&got);
+        let warnings = [told, warnings(&got)].concat();
         if self.format.is_json() {
             output::json(&Envelope::new("model-bounds", parameters, got, warnings))?;
         } else {
@@ -155,6 +166,23 @@ impl BoundsCommand {
             warnings.iter().for_each(output::warning);
         }
         Ok(Exit::Done)
+    }
+
+    /// What a calibration says, where one was asked for.
+    fn calibrate(&self, parameters: &mut Parameters) -> Result<Vec<Warning>, Failure> {
+        if !self.calibrated && self.calibration.is_none() {
+            return Ok(Vec::new());
+        }
+        let path = self.calibration.clone().unwrap_or_else(default_path);
+        let (calibration, mut warnings) = load(&path, self.foreign)?;
+        let taken = parameters.calibrated(&calibration);
+        if taken.is_empty() {
+            let text = format!("everything was given: nothing is taken from {}", path.display());
+            warnings.push(Warning::new("calibration-unused", text));
+        } else {
+            eprintln!("from {}: {}", path.display(), taken.join(", "));
+        }
+        Ok(warnings)
     }
 
     fn parameters(&self) -> anyhow::Result<Parameters> {
