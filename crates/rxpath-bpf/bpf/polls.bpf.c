@@ -49,6 +49,8 @@ struct cpu_row {
 	__u64 rx_ns[TIME_BUCKETS];  /* length of NET_RX runs */
 	__u64 gap_ns[TIME_BUCKETS]; /* from one device interrupt to the next */
 	__u64 work[POLL_BUCKETS];   /* packets of a poll */
+	__u64 pass_packets_before;
+	__u64 passes[6]; /* of NET_RX runs with packets: n, w, w*w, t, w*t, (t/16)*(t/16) */
 } __attribute__((aligned(64)));
 
 struct napi_key {
@@ -302,6 +304,7 @@ int BPF_PROG(softirq_entry, unsigned int vector)
 	row->soft_hard = row->hard_ns;
 	row->poll_start = now;
 	row->soft_start = now;
+	row->pass_packets_before = row->packets;
 	submit(event(row, now, SOFTIRQ_ENTRY, vector));
 	return 0;
 }
@@ -315,6 +318,21 @@ static __always_inline bool in_ksoftirqd(void)
 
 	bpf_probe_read_kernel(&comm, sizeof(comm), task->comm);
 	return comm == *(const __u64 *)name;
+}
+
+/* Sums for a line through time against packets. What took longer than a millisecond was held up by something else. */
+static __always_inline void add_pass(struct cpu_row *row, __u64 ns)
+{
+	__u64 packets = row->packets - row->pass_packets_before;
+
+	if (!packets || ns > 1000000)
+		return;
+	row->passes[0]++;
+	row->passes[1] += packets;
+	row->passes[2] += packets * packets;
+	row->passes[3] += ns;
+	row->passes[4] += packets * ns;
+	row->passes[5] += (ns >> 4) * (ns >> 4);
 }
 
 SEC("tp_btf/softirq_exit")
@@ -337,6 +355,7 @@ int BPF_PROG(softirq_exit, unsigned int vector)
 	row->soft_ns[vector] += ns;
 	if (vector == NET_RX_VECTOR) {
 		row->rx_ns[time_bucket(ns)]++;
+		add_pass(row, ns);
 		if (ns > row->longest_rx_ns)
 			row->longest_rx_ns = ns;
 		if (in_ksoftirqd()) {

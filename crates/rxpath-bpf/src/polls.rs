@@ -109,10 +109,30 @@ pub struct CpuPolls {
     pub interrupt_interval_ns: Log2,
     /// Packets of a poll.
     pub packets_per_poll: Log2,
+    /// Sums over NET_RX runs, for a line through their time against their packets; not part of a result.
+    #[serde(skip)]
+    pub passes: Passes,
     /// Exits without their entry: under way when the probe attached.
     pub unmatched_count: u64,
     /// Events and rows that found no room.
     pub lost_count: u64,
+}
+
+/// Sums over runs of NET_RX that handled packets and took at most a millisecond: `t` its ns, `w` its packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passes {
+    /// Runs.
+    pub n: u64,
+    /// Sum of `w`.
+    pub w: u64,
+    /// Sum of `w*w`.
+    pub ww: u64,
+    /// Sum of `t`.
+    pub t: u64,
+    /// Sum of `w*t`.
+    pub wt: u64,
+    /// Sum of `(t/16)*(t/16)`, whole parts.
+    pub tt_256: u64,
 }
 
 /// Runs of one softirq.
@@ -270,9 +290,15 @@ fn cpu_row(cpu: u32, value: &[u8]) -> CpuPolls {
         net_rx_run_ns: Log2::of(&f.array::<TIME>()),
         interrupt_interval_ns: Log2::of(&f.array::<TIME>()),
         packets_per_poll: Log2::of(&f.array::<WORK>()),
+        passes: passes(f.array::<7>()),
         unmatched_count: unmatched,
         lost_count: lost_events + lost_rows,
     }
+}
+
+/// The end of `struct cpu_row`.
+fn passes([_before, n, w, ww, t, wt, tt_256]: [u64; 7]) -> Passes {
+    Passes { n, w, ww, t, wt, tt_256 }
 }
 
 /// `struct napi_key` and `struct napi_row`.
@@ -324,5 +350,7 @@ mod tests {
         assert_eq!((row.lost_count, row.unmatched_count, row.longest_net_rx_ns), (45 + 46, 47, 49));
         assert_eq!(row.net_rx_run_ns.count(), (50..82).sum::<u64>());
         assert_eq!(row.packets_per_poll.count(), (114..130).sum::<u64>());
+        let sums = Passes { n: 131, w: 132, ww: 133, t: 134, wt: 135, tt_256: 136 };
+        assert_eq!(row.passes, sums);
     }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+use rxpath_core::CpuList;
 use rxpath_host::counter::Width;
 use rxpath_host::procfs::softnet;
 use rxpath_host::{HostError, Root, thread};
@@ -20,11 +21,25 @@ const GAP_NS: u64 = 300;
 /// Readings of the clock between two looks at the order to stop.
 const TURNS: u32 = 64;
 
+/// What the meter runs beside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    /// Softirqs and interrupts, which take the CPU from every thread.
+    Softirq,
+    /// A kernel thread, which must get the CPU whenever it wants it: the meter takes what is left (`SCHED_IDLE`).
+    Thread,
+}
+
 /// A running meter.
+///
+/// While it runs, this process's other threads are kept off its CPU: what they take would be counted. The meter has no
+/// better nice value than they: under autogroups its weight would take its own process's share of other CPUs away
+/// (kernel/sched/fair.c `calc_group_shares`).
 #[derive(Debug)]
 pub struct Meter {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<Reading, HostError>>,
+    moved: Vec<(i32, CpuList)>,
 }
 
 /// What it saw.
@@ -58,26 +73,59 @@ impl Reading {
 
 impl Meter {
     /// Starts it on `cpu`.
-    pub fn start(cpu: u32) -> std::io::Result<Self> {
+    pub fn start(cpu: u32, beside: Beside) -> std::io::Result<Self> {
+        let moved = keep_off(cpu);
         let stop = Arc::new(AtomicBool::new(false));
         let order = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
             .name("rxpath-meter".into())
-            .spawn(move || measure(cpu, &order))?;
-        Ok(Self { stop, thread })
+            .spawn(move || measure(cpu, beside, &order));
+        match thread {
+            Ok(thread) => Ok(Self { stop, thread, moved }),
+            Err(error) => {
+                give_back(&moved);
+                Err(error)
+            }
+        }
     }
 
     /// Stops it and gives what it saw; `None` when its thread could not run to its end.
     pub fn finish(self) -> Result<Option<Reading>, HostError> {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().ok().transpose()
+        let reading = self.thread.join().ok().transpose();
+        give_back(&self.moved);
+        reading
     }
 }
 
-fn measure(cpu: u32, stop: &AtomicBool) -> Result<Reading, HostError> {
+/// Keeps this process's threads off `cpu` and gives where each could run before; none where there is no other CPU.
+fn keep_off(cpu: u32) -> Vec<(i32, CpuList)> {
+    let tids = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let tids = tids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let one = |tid: i32| {
+        let before = thread::affinity(tid).ok().filter(|cpus| cpus.0.contains(&cpu))?;
+        let others = CpuList(before.0.iter().copied().filter(|other| *other != cpu).collect());
+        if others.is_empty() {
+            return None;
+        }
+        thread::set_affinity(tid, &others).ok()?;
+        Some((tid, before))
+    };
+    tids.filter_map(one).collect()
+}
+
+fn give_back(moved: &[(i32, CpuList)]) {
+    for (tid, before) in moved {
+        // A thread that has ended meanwhile needs nothing.
+        let _ = thread::set_affinity(*tid, before);
+    }
+}
+
+fn measure(cpu: u32, beside: Beside, stop: &AtomicBool) -> Result<Reading, HostError> {
     thread::pin(cpu)?;
-    // Against threads only; softirqs and interrupts come anyway. Without the right to, the gaps may hold other threads.
-    let _ = thread::set_nice(thread::current_tid(), -20);
+    if beside == Beside::Thread {
+        thread::set_idle_policy(thread::current_tid())?;
+    }
     let root = Root::host();
     let before = line(&root, cpu)?;
     let begun = clock::now_ns();
@@ -123,11 +171,15 @@ mod tests {
     #[test]
     fn a_meter_sees_its_own_time_and_no_more() {
         let cpu = thread::allowed_cpus().unwrap().0[0];
-        let meter = Meter::start(cpu).unwrap();
+        let allowed = thread::affinity(0).unwrap();
+        let meter = Meter::start(cpu, Beside::Softirq).unwrap();
+        let others = thread::affinity(0).unwrap();
+        assert!(allowed.0.len() == 1 || !others.0.contains(&cpu), "{others}");
         // Some work of this thread's own; where there is one CPU it takes it from the meter.
         let until = clock::now_ns() + 20_000_000;
         while clock::now_ns() < until {}
         let got = meter.finish().unwrap().unwrap();
+        assert_eq!(thread::affinity(0).unwrap(), allowed);
         assert!(got.stolen_ns <= got.span_ns, "{got:?}");
         assert!(got.span_ns == 0 || got.clock_ns > 0.0, "{got:?}");
     }

@@ -12,6 +12,7 @@ use thiserror::Error;
 use crate::sim::{ParameterError, Values, keys};
 
 pub mod fit;
+pub mod passes;
 
 /// Schema id of the file.
 pub const SCHEMA: &str = "rxpath/calibration/1.0";
@@ -111,7 +112,12 @@ impl Calibration {
                 });
             }
             // Facts about the measurement that the simulator does not need stand among the parameters, too.
-            if keys::find(key).is_some() {
+            if keys::find(key).is_none() {
+                continue;
+            }
+            if estimate.unit == "ratio" {
+                values.set(&format!("{key}={:.4}", estimate.value))?;
+            } else {
                 values.put_number(key, estimate.value.round() as u64)?;
             }
         }

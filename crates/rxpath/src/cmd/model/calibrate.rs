@@ -1,28 +1,22 @@
 //! `rxpath model calibrate`: what the steps of the receive path cost on this host.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use jiff::Timestamp;
 use rxpath_core::{Envelope, Warning};
 use rxpath_host::{Root, environment};
-use rxpath_lab::meter::{Meter, Reading};
-use rxpath_lab::plan::Plan;
-use rxpath_lab::run::progress::Progress;
-use rxpath_lab::scenario::spec::{Resolved, Variant};
 use rxpath_model::calibration::fit::TooNoisy;
 use rxpath_model::calibration::{Calibration, CalibrationError, Host};
-use rxpath_record::manifest::Trial;
 use serde::Serialize;
 
 use crate::cmd::run::{BASE, conduct, ending, resolved};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
-use crate::output::bars::Bars;
 use crate::output::format::FormatArgs;
 
 mod gather;
+mod watch;
 
 /// The scenario that is measured.
 const SCENARIO: &str = "model-calibration";
@@ -45,6 +39,15 @@ pub struct CalibrateCommand {
     /// Payload of the datagrams
     #[arg(long, value_name = "BYTES", default_value = "32")]
     size: rxpath_core::Bytes,
+    /// Set a key of the measuring scenario, for example `trials.measure=2s`; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Count trials that other load on the machine disturbed
+    #[arg(long)]
+    keep_noisy: bool,
+    /// Measure with the stolen-time meter alone, without BPF
+    #[arg(long)]
+    no_bpf: bool,
     #[command(flatten)]
     format: FormatArgs,
 }
@@ -58,17 +61,18 @@ struct Settings {
 impl CalibrateCommand {
     /// Measures, fits, writes.
     pub fn run(self) -> Outcome {
-        let sets = [format!("load.size={}", self.size.0)];
+        let size = format!("load.size={}", self.size.0);
+        let sets: Vec<String> = [size].into_iter().chain(self.sets.iter().cloned()).collect();
         let resolved = resolved(SCENARIO, &sets)?;
-        let mut watch = Watch::new(&resolved);
-        let ended = conduct(&resolved, &self.runs, false, &mut watch)?;
+        let mut watch = watch::Watch::new(&resolved, !self.no_bpf);
+        let ended = conduct(&resolved, &self.runs, self.keep_noisy, &mut watch)?;
         let exit = ending(&ended)?;
         if exit != Exit::Done {
             return Ok(exit);
         }
         let measured = gather::Measured {
             trials: &ended.manifest.trials,
-            readings: &watch.readings,
+            watch: &watch,
             size_bytes: self.size.0,
             cpu: watch.cpu.unwrap_or(0),
         };
@@ -160,74 +164,4 @@ fn table(calibration: &Calibration) -> String {
         );
     }
     text
-}
-
-/// Draws the progress, and runs the meter in the windows of the variants that need it.
-struct Watch {
-    bars: Bars,
-    /// CPU of the softirq, by variant.
-    cpus: BTreeMap<String, u32>,
-    cpu: Option<u32>,
-    variant: String,
-    trial: u32,
-    meter: Option<Meter>,
-    /// By trial.
-    readings: BTreeMap<u32, Reading>,
-}
-
-impl Watch {
-    fn new(resolved: &Resolved) -> Self {
-        let cpu = |variant: &Variant| {
-            let cpu = variant.lab.rps_cpus.0.first().copied().or(variant.lab.napi_cpu)?;
-            Some((variant.name.clone(), cpu))
-        };
-        let cpus: BTreeMap<String, u32> = resolved.variants.iter().filter_map(cpu).collect();
-        Self {
-            bars: Bars::new(),
-            cpu: cpus.values().next().copied(),
-            cpus,
-            variant: String::new(),
-            trial: 0,
-            meter: None,
-            readings: BTreeMap::new(),
-        }
-    }
-
-    /// A meter that could not run leaves its trial without a reading, and the fit says what is missing.
-    fn stop(&mut self) {
-        let reading = self.meter.take().and_then(|meter| meter.finish().ok().flatten());
-        if let Some(reading) = reading {
-            self.readings.insert(self.trial, reading);
-        }
-    }
-}
-
-impl Progress for Watch {
-    fn planned(&mut self, plan: &Plan, directory: &Path) {
-        self.bars.planned(plan, directory);
-    }
-
-    fn trial_started(&mut self, trial: u32, block: u32, variant: &str) {
-        (self.trial, self.variant) = (trial, variant.to_owned());
-        self.bars.trial_started(trial, block, variant);
-    }
-
-    fn phase(&mut self, phase: &str) {
-        self.stop();
-        if phase == "measure"
-            && let Some(cpu) = self.cpus.get(&self.variant)
-        {
-            self.meter = Meter::start(*cpu).ok();
-        }
-        self.bars.phase(phase);
-    }
-
-    fn trial_ended(&mut self, trial: &Trial) {
-        self.stop();
-        self.bars.trial_ended(trial);
-    }
-
-    fn found(&mut self, what: &str) {
-        self.bars.found(what);
-    }
 }

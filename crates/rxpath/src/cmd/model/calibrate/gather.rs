@@ -2,22 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_lab::meter::Reading;
 use rxpath_model::calibration::fit::{self, Stolen, TooNoisy};
+use rxpath_model::calibration::passes::{Sums, passes};
 use rxpath_model::calibration::{Calibration, Conditions, Estimate, Host, SCHEMA};
 use rxpath_record::manifest::Trial;
 use serde_json::Value;
 
-/// A reader that runs less than this of its time was not the limit.
-const BUSY: f64 = 0.95;
+use super::watch::Watch;
+
+/// Below this rate what a look at an empty socket costs, once a ms, is not small against the datagrams.
+const FEWEST_PPS: f64 = 20e3;
+/// Programs that run between the start and the end of a pass, as tracepoints time it.
+const PROGRAMS_PER_PASS: f64 = 2.0;
 /// Usable descriptors of a veth's ring: one of `VETH_RING_SIZE` stays empty.
 const VETH_RING: f64 = 255.0;
 
 /// What was measured.
 pub(super) struct Measured<'a> {
     pub trials: &'a [Trial],
-    /// By trial.
-    pub readings: &'a BTreeMap<u32, Reading>,
+    pub watch: &'a Watch,
     pub size_bytes: u64,
     pub cpu: u32,
 }
@@ -35,9 +38,26 @@ pub(super) fn calibration(
     put("reader.sleep_ns", measured.sleeping(busy)?);
     put("reader.call_ns", call);
     put("reader.packet_ns", packet);
+    put("reader.share", measured.share()?);
     let costs = fit::softirq(&measured.stolen("stolen-"))?;
     put("rps.packet_ns", costs.packet);
-    put("rps.ipi_ns", costs.interrupt);
+    let caveats = match measured.passes() {
+        Ok(Some(traced)) => {
+            put("rps.ipi_ns", without(&costs.interrupt, &traced.pass));
+            put("rps.poll_ns", traced.pass);
+            put("traced_packet_ns", traced.packet);
+            put("tracing_ns", traced.tracing);
+            caveats(None)
+        }
+        Ok(None) => {
+            put("rps.ipi_ns", costs.interrupt);
+            caveats(Some(measured.watch.no_tracing.as_deref().unwrap_or("no pass was seen")))
+        }
+        Err(TooNoisy(why)) => {
+            put("rps.ipi_ns", costs.interrupt);
+            caveats(Some(&why))
+        }
+    };
     put("softirq.packet_ns", measured.napi(costs.floor_ratio)?);
     put(
         "nic.ring",
@@ -50,7 +70,11 @@ pub(super) fn calibration(
         TooNoisy("no trial told the kernel memory of a datagram (SO_MEMINFO)".into())
     })?;
     put("socket.truesize", truesize);
-    let clocks: Vec<f64> = measured.readings.values().map(|reading| reading.clock_ns).collect();
+    if let Some(stall) = measured.stall() {
+        put("reader_stall_ns", stall);
+    }
+    let clocks: Vec<f64> =
+        measured.watch.readings.values().map(|reading| reading.clock_ns).collect();
     put(
         "clock_ns",
         fit::mean(&clocks, "ns", "one reading of CLOCK_MONOTONIC, in the meter's loop")?,
@@ -69,19 +93,45 @@ pub(super) fn calibration(
                 .unwrap_or_default(),
         },
         parameters,
-        caveats: caveats(),
+        caveats,
     })
 }
 
-/// What the meter alone cannot tell.
-fn caveats() -> Vec<String> {
-    [
-        "without tracepoints softirq time is not split into polls and packets: the cost of a poll is inside the interrupt's",
+/// The interrupt without the pass that it brings: tracepoints see the pass, and the meter both.
+fn without(interrupt: &Estimate, pass: &Estimate) -> Estimate {
+    Estimate {
+        value: (interrupt.value - pass.value).max(0.0),
+        interval: [
+            (interrupt.interval[0] - pass.interval[1]).max(0.0),
+            (interrupt.interval[1] - pass.interval[0]).max(0.0),
+        ],
+        how: "stolen-time meter, less the pass that tracepoints see".into(),
+        ..interrupt.clone()
+    }
+}
+
+/// What is less certain than it could be.
+fn caveats(no_tracing: Option<&str>) -> Vec<String> {
+    let blind = no_tracing.map(|why| {
+        format!(
+            "without tracepoints ({why}) softirq time is not split into passes and interrupts: the cost of a poll is \
+             inside the interrupt's, and how polls gather packets under load is less certain"
+        )
+    });
+    let always = [
         "the meter's own loop keeps caches cold for the softirq: its costs are those of a CPU that does other work, too",
         "the wake-up latency includes the sender's call and the receive path before the socket",
     ]
-    .map(str::to_owned)
-    .to_vec()
+    .map(str::to_owned);
+    blind.into_iter().chain(always).collect()
+}
+
+/// What tracepoints told.
+struct Traced {
+    pass: Estimate,
+    packet: Estimate,
+    /// What watching adds to a pass.
+    tracing: Estimate,
 }
 
 impl Measured<'_> {
@@ -90,19 +140,19 @@ impl Measured<'_> {
     }
 
     /// ns of the reader's thread per datagram, trial by trial.
-    fn per_packet(&self, variant: &str, least_running: f64) -> Result<Vec<f64>, TooNoisy> {
+    fn per_packet(&self, variant: &str, fewest_pps: f64) -> Result<Vec<f64>, TooNoisy> {
         let mut all = Vec::new();
         for trial in self.of(variant) {
             let Some(reader) = trial.evidence.receiver_threads.first() else { continue };
-            if reader.running_ratio < least_running {
+            let delivered = trial.evidence.delivered_pps;
+            if delivered < fewest_pps {
                 return Err(TooNoisy(format!(
-                    "the reader of `{variant}` ran {:.0} % of its time and was to run all of it: the sender is too slow, \
-                     or something took its CPU",
-                    reader.running_ratio * 100.0
+                    "the reader of `{variant}` got {delivered:.0} datagrams/s and {fewest_pps:.0} are needed: the sender is \
+                     too slow, or something took its CPU"
                 )));
             }
-            if trial.evidence.delivered_pps > 0.0 {
-                all.push(reader.running_ratio * 1e9 / trial.evidence.delivered_pps);
+            if delivered > 0.0 {
+                all.push(reader.running_ratio * 1e9 / delivered);
             }
         }
         Ok(all)
@@ -111,18 +161,18 @@ impl Measured<'_> {
     /// ns per call and per datagram, from one and from up to 64 datagrams a call.
     fn reader(&self) -> Result<(Estimate, Estimate), TooNoisy> {
         let one =
-            fit::mean(&self.per_packet("busy-1", BUSY)?, "ns", "busy reader, 1 datagram a call")?;
+            fit::mean(&self.per_packet("busy-1", FEWEST_PPS)?, "ns", "reader, 1 datagram a call")?;
         let many = fit::mean(
-            &self.per_packet("busy-64", BUSY)?,
+            &self.per_packet("busy-64", FEWEST_PPS)?,
             "ns",
-            "busy reader, 64 datagrams a call",
+            "reader, 64 datagrams a call",
         )?;
         let solve = |one: f64, many: f64| {
             let packet = (many - one / 64.0) / (1.0 - 1.0 / 64.0);
             ((one - packet).max(0.0), packet.max(0.0))
         };
         let (call, packet) = solve(one.value, many.value);
-        let how = "a reader that never sleeps, with 1 and with 64 datagrams a call";
+        let how = "a reader that is not woken for a datagram, with 1 and with 64 datagrams a call";
         let estimate = |value: f64, ends: [f64; 2]| Estimate {
             value,
             interval: [ends[0].min(ends[1]).max(0.0), ends[0].max(ends[1])],
@@ -137,11 +187,7 @@ impl Measured<'_> {
     fn sleeping(&self, busy: f64) -> Result<Estimate, TooNoisy> {
         let all: Vec<f64> =
             self.per_packet("sleeping", 0.0)?.iter().map(|ns| (ns - busy).max(0.0)).collect();
-        fit::mean(
-            &all,
-            "ns",
-            "CPU time of a datagram read after a sleep, less that of a busy reader",
-        )
+        fit::mean(&all, "ns", "CPU time of a datagram read after a sleep, less that of one of many")
     }
 
     /// The meter's loads of the variants with this prefix.
@@ -149,7 +195,7 @@ impl Measured<'_> {
         let valid =
             self.trials.iter().filter(|t| t.variant.starts_with(prefix) && t.void.is_none());
         let load = |trial: &Trial| {
-            let reading = self.readings.get(&trial.trial)?;
+            let reading = self.watch.readings.get(&trial.trial)?;
             Some(Stolen {
                 stolen_ratio: reading.stolen_ratio(),
                 packets_pps: reading.per_second(reading.packets),
@@ -165,7 +211,7 @@ impl Measured<'_> {
             .trials
             .iter()
             .filter(|trial| trial.variant == "napi-100k" && trial.void.is_none())
-            .filter_map(|trial| self.readings.get(&trial.trial))
+            .filter_map(|trial| self.watch.readings.get(&trial.trial))
             .filter(|reading| reading.packets > 0)
             .map(|reading| {
                 let stolen = reading.stolen_ratio() - floor_ratio.max(0.0);
@@ -177,6 +223,54 @@ impl Measured<'_> {
             "ns",
             "stolen-time meter beside a NAPI thread, polls and wake-ups included",
         )
+    }
+
+    /// Costs of a pass and a packet by tracepoints; nothing where there were none.
+    fn passes(&self) -> Result<Option<Traced>, TooNoisy> {
+        let valid = self.trials.iter().filter(|trial| trial.void.is_none());
+        let seen: Vec<_> =
+            valid.filter_map(|trial| self.watch.passes.get(&trial.trial)).copied().collect();
+        if seen.is_empty() {
+            return Ok(None);
+        }
+        let sums = seen.iter().fold(Sums::default(), |all, traced| all.plus(traced.sums));
+        // Between the two clock readings of a pass lie the end of one program, a whole one and the start of a third.
+        let runs: Vec<f64> = seen.iter().filter_map(|traced| traced.program_ns).collect();
+        let each = runs.iter().sum::<f64>() / runs.len().max(1) as f64;
+        let tracing = PROGRAMS_PER_PASS * each;
+        let costs = passes(sums, tracing)?;
+        let how = "run time of the probe's programs in a pass (BPF_ENABLE_STATS)";
+        Ok(Some(Traced {
+            pass: costs.pass,
+            packet: costs.packet,
+            tracing: Estimate::exact(tracing, "ns", how),
+        }))
+    }
+
+    /// The part of its time that a reader which wants its CPU all the time gets it.
+    fn share(&self) -> Result<Estimate, TooNoisy> {
+        let busy = self.of("busy-1").chain(self.of("busy-64"));
+        let of = |trial: &Trial| {
+            let reader = trial.evidence.receiver_threads.first()?;
+            let wanted = reader.running_ratio + reader.waiting_ratio;
+            (wanted > 0.0).then(|| reader.running_ratio / wanted)
+        };
+        let shares: Vec<f64> = busy.filter_map(of).collect();
+        let how = "running over running and waiting of the reader of many datagrams (schedstat)";
+        let mut share = fit::mean(&shares, "ratio", how)?;
+        share.interval[1] = share.interval[1].min(1.0);
+        Ok(share)
+    }
+
+    /// The longest time beyond its nap in which such a reader read nothing although datagrams waited.
+    fn stall(&self) -> Option<Estimate> {
+        let stalls = self.of("busy-1").chain(self.of("busy-64"));
+        let longest = stalls.filter_map(|trial| trial.evidence.reader_stall_s).reduce(f64::max)?;
+        Some(Estimate::exact(
+            longest * 1e9,
+            "ns",
+            "longest stall of the reader of many datagrams that sampling shows",
+        ))
     }
 
     fn wakeup(&self) -> Option<Estimate> {
