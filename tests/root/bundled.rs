@@ -31,7 +31,8 @@ fn lacks(scenario: &str) -> Option<&'static str> {
     PEERS.into_iter().find(|peer| scenario.ends_with(peer) && !installed(peer))
 }
 
-fn holds(manifest: &Manifest) {
+/// The ledgers of a run's trials close, and its main metric is a number.
+pub fn holds(manifest: &Manifest) {
     let name = &manifest.scenario;
     assert!(!manifest.trials.is_empty(), "{name}: no variant can run here");
     for trial in &manifest.trials {
@@ -49,7 +50,7 @@ fn every_bundled_scenario_runs_and_its_ledgers_close() {
     if !may_run() {
         return;
     }
-    // Those of the model are run by `model validate`, some seconds each: not at their smallest.
+    // Those of the model are run by `model validate`, and its tests look at their ledgers.
     for file in bundled().unwrap().into_iter().filter(|file| !file.name.starts_with("model-")) {
         match lacks(&file.name) {
             Some(peer) => skip("bundled_peers", &format!("{} needs {peer}", file.name)),

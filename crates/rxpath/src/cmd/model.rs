@@ -1,5 +1,6 @@
 //! `rxpath model`: what arithmetic says about the receive path, without measuring anything.
 
+mod again;
 mod bounds;
 pub mod calibrate;
 mod eval;
@@ -8,6 +9,7 @@ mod simulate;
 pub use simulate::Simulated;
 mod validate;
 pub use validate::Validation;
+pub mod what_if;
 
 use crate::exit::Outcome;
 

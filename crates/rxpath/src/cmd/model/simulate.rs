@@ -22,7 +22,7 @@ use crate::output;
 use crate::output::format::FormatArgs;
 
 mod directory;
-mod from_run;
+pub(super) mod from_run;
 mod text;
 
 /// `rxpath model simulate`
@@ -168,7 +168,7 @@ fn list() -> Outcome {
 }
 
 /// The parameters of a bundled set or a file.
-fn read(what: &str) -> Result<Values, Failure> {
+pub(super) fn read(what: &str) -> Result<Values, Failure> {
     let text = match sim::bundled::find(what) {
         Some(text) => text.to_owned(),
         None if !what.contains(['/', '.']) && !Path::new(what).exists() => {

@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use rxpath_core::{Envelope, Warning};
-use rxpath_record::manifest::Manifest;
+use rxpath_lab::scenario::spec::Resolved;
+use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::run::RunReader;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::calibrate::{default_path, load};
+use super::{again, predict};
 use crate::cmd::run::{BASE, conduct, ending, resolved};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -43,6 +45,9 @@ pub struct ValidateCommand {
     /// Trials of each variant
     #[arg(long, value_name = "N", default_value_t = 5)]
     trials: u32,
+    /// Set a key of the scenarios, for example `trials.measure=3s`; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "run")]
+    sets: Vec<String>,
     /// Hold the model against a run that is there already, instead of running; repeatable, one scenario each
     #[arg(long, value_name = "RUN", conflicts_with = "scenarios")]
     run: Vec<PathBuf>,
@@ -82,14 +87,15 @@ impl ValidateCommand {
     pub fn run(self) -> Outcome {
         let (calibration, mut warnings) = load(&self.calibration, self.foreign)?;
         let mut scenarios = Vec::new();
-        let manifests = self.manifests()?;
-        for (name, run, manifest) in &manifests {
-            let scenario = resolved(name, &self.sets())?;
-            scenarios.push(compare::validated(&scenario, run, manifest, &calibration));
-            warnings.extend(disturbed(name, manifest));
+        for (scenario, run, mut manifest) in self.runs()? {
+            if !self.keep_noisy {
+                set_aside(&mut manifest);
+            }
+            scenarios.push(compare::validated(&scenario, &run, &manifest, &calibration));
+            warnings.extend(left_out(&scenario, &manifest));
         }
-        let reached =
-            scenarios.iter().all(|scenario| scenario.goals.iter().all(|goal| goal.reached));
+        let reached = !scenarios.is_empty()
+            && scenarios.iter().all(|scenario| scenario.goals.iter().all(|goal| goal.reached));
         let result = Validation { scenarios, reached };
         if self.format.is_json() {
             let settings = Settings { calibration: self.calibration, trials: self.trials };
@@ -104,15 +110,19 @@ impl ValidateCommand {
     }
 
     fn sets(&self) -> Vec<String> {
-        vec![format!("trials.blocks={}", self.trials), format!("trials.max_blocks={}", self.trials)]
+        let trials = [
+            format!("trials.blocks={}", self.trials),
+            format!("trials.max_blocks={}", self.trials),
+        ];
+        trials.into_iter().chain(self.sets.iter().cloned()).collect()
     }
 
     /// Scenario, run directory and manifest of each run, made now or before.
-    fn manifests(&self) -> Result<Vec<(String, PathBuf, Manifest)>, Failure> {
+    fn runs(&self) -> Result<Vec<(Resolved, PathBuf, Manifest)>, Failure> {
         if !self.run.is_empty() {
             let read = |path: &PathBuf| {
                 let reader = RunReader::open(path).map_err(|e| Failure::new(Exit::Usage, e))?;
-                Ok((reader.manifest.scenario.clone(), path.clone(), reader.manifest))
+                Ok((again::scenario(&reader.manifest)?, path.clone(), reader.manifest))
             };
             return self.run.iter().map(read).collect();
         }
@@ -129,20 +139,56 @@ impl ValidateCommand {
                     return Err(Failure::new(other, anyhow::anyhow!(text)));
                 }
             }
-            made.push((name, ended.directory.clone(), ended.manifest.clone()));
+            made.push((scenario, ended.directory.clone(), ended.manifest.clone()));
         }
         Ok(made)
     }
 }
 
+/// Most of a CPU that a hypervisor may take while a trial counts.
+const MOST_STEAL: f64 = 0.01;
+/// How far the offered rate may be from the asked one.
+const MOST_OFF: f64 = 0.02;
+
+/// Trials in which the machine or the sender did something else than was asked test nothing: they are made void.
+fn set_aside(manifest: &mut Manifest) {
+    for trial in manifest.trials.iter_mut().filter(|trial| trial.void.is_none()) {
+        trial.void = strange(trial);
+    }
+}
+
+/// Why a trial does not test the model.
+fn strange(trial: &Trial) -> Option<String> {
+    let evidence = &trial.evidence;
+    let steal = evidence.cpus.iter().map(|cpu| cpu.steal_ratio).fold(0.0, f64::max);
+    if steal > MOST_STEAL {
+        return Some(format!("the hypervisor took {:.1} % of a CPU", steal * 100.0));
+    }
+    let asked = evidence.asked_pps.filter(|asked| *asked > 0.0)?;
+    let off = evidence.offered_pps / asked - 1.0;
+    (off.abs() > MOST_OFF)
+        .then(|| format!("the sender offered {:+.1} % of what was asked", off * 100.0))
+}
+
 /// What noise took out of the comparison.
-fn disturbed(name: &str, manifest: &Manifest) -> Option<Warning> {
-    let void = manifest.trials.iter().filter(|trial| trial.void.is_some()).count();
-    (void > 0).then(|| {
+fn left_out(scenario: &Resolved, manifest: &Manifest) -> Vec<Warning> {
+    let name = &scenario.name;
+    let void: Vec<&Trial> = manifest.trials.iter().filter(|trial| trial.void.is_some()).collect();
+    let mut warnings = Vec::new();
+    if let Some(first) = void.first() {
         let text = format!(
-            "{name}: {void} of {} trials were disturbed and left out",
-            manifest.trials.len()
+            "{name}: {} of {} trials were left out, the first because {}",
+            void.len(),
+            manifest.trials.len(),
+            first.void.as_deref().unwrap_or_default()
         );
-        Warning::new("void-trials", text)
-    })
+        warnings.push(Warning::new("void-trials", text));
+    }
+    for variant in &scenario.variants {
+        if predict::valid(manifest, &variant.name).next().is_none() {
+            let text = format!("{name}: no trial of {} is left to test the model", variant.name);
+            warnings.push(Warning::new("variant-not-tested", text));
+        }
+    }
+    warnings
 }

@@ -5,15 +5,14 @@ use std::path::Path;
 
 use rxpath_model::calibration::Calibration;
 use rxpath_model::sim::Values;
-use rxpath_record::manifest::{Manifest, Trial};
+use rxpath_record::manifest::Trial;
 use rxpath_record::run::RunReader;
 
-use super::super::predict;
-use crate::cmd::run::resolved;
+use super::super::{again, predict};
 use crate::exit::{Exit, Failure};
 
 /// The parameters of a variant of the run in `directory`.
-pub(super) fn values(
+pub(in crate::cmd::model) fn values(
     directory: &Path,
     wanted: Option<&str>,
     calibration: &Calibration,
@@ -21,7 +20,7 @@ pub(super) fn values(
     let reader = RunReader::open(directory).map_err(|error| Failure::new(Exit::Usage, error))?;
     let manifest = reader.manifest;
     let shown = directory.display();
-    let scenario = resolved(&manifest.scenario, &sets(&manifest))?;
+    let scenario = again::scenario(&manifest)?;
     let mut reasons = Vec::new();
     for variant in &scenario.variants {
         if wanted.is_some_and(|wanted| wanted != variant.name) {
@@ -44,14 +43,4 @@ pub(super) fn values(
             .hint(format!("one of {}", names.join(", "))));
     }
     Err(Failure::usage(format!("{shown}: nothing of it can be simulated: {}", reasons.join("; "))))
-}
-
-/// The `--set` options of the run's own command line.
-fn sets(manifest: &Manifest) -> Vec<String> {
-    let words = manifest.command.iter();
-    let next = words.clone().skip(1);
-    let spaced =
-        words.clone().zip(next).filter(|(word, _)| *word == "--set").map(|(_, set)| set.clone());
-    let joined = words.filter_map(|word| word.strip_prefix("--set=")).map(str::to_owned);
-    spaced.chain(joined).collect()
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_model::calibration::Calibration;
 use rxpath_record::manifest::{Manifest, Trial};
+use rxpath_record::prediction::{Predicted, Prediction};
 use rxpath_stats::quantile;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -54,6 +55,8 @@ pub struct Row {
     pub best_goodput_loss: f64,
     /// The loss of the variant with the next lower rate.
     pub last_rate_loss: f64,
+    /// The loss by stage, as far as the variant has it: the sum over stages is the whole.
+    pub stages: BTreeMap<String, Predicted>,
     /// ln(predicted/measured) of the one-way delay, by quantile.
     pub delay_log_ratio: BTreeMap<String, f64>,
     /// Why nothing was predicted.
@@ -119,7 +122,7 @@ fn rows(
             continue;
         };
         let made = predict::values(variant, &trials, calibration, fitted);
-        let said = predict::predicted(&variant.name, &trials, made);
+        let said = predict::predicted(variant, &trials, made);
         let of = |metric: &str| said.metrics.get(metric);
         let ratio = |name: &str| {
             let both = of(&format!("one_way_delay_{name}_us"))?;
@@ -135,12 +138,21 @@ fn rows(
             predicted_loss: of(LOSS).map(|loss| loss.predicted),
             best_goodput_loss: 0.0,
             last_rate_loss: 0.0,
+            stages: stages(&said),
             delay_log_ratio: ["p50", "p90", "p99"].into_iter().filter_map(ratio).collect(),
             goodput: of("delivered_pps").map_or([0.0; 2], |both| [both.predicted, both.measured]),
             not_predicted: said.not_predicted,
         });
     }
     rows
+}
+
+fn stages(said: &Prediction) -> BTreeMap<String, Predicted> {
+    let stage = |(metric, both): (&String, &Predicted)| {
+        let stage = metric.strip_suffix(predict::STAGE_LOSS).filter(|_| metric.as_str() != LOSS)?;
+        Some((stage.to_owned(), *both))
+    };
+    said.metrics.iter().filter_map(stage).collect()
 }
 
 fn losses(trials: &[&Trial]) -> Option<[f64; 3]> {

@@ -11,7 +11,7 @@ pub(super) fn table(scenario: &Validated) -> String {
         text += &format!("  learned: {key} = {value:.0}\n");
     }
     text += &format!(
-        "  {:<18} {:>9} {:>10} {:>19} {:>10} {:>8}  {:>8} {:>8}  {:>6} {:>6}\n",
+        "  {:<18} {:>9} {:>10} {:>19} {:>10} {:>8}  {:>8} {:>8}  {:>6} {:>6} {:>6}\n",
         "variant",
         "offered/s",
         "measured",
@@ -21,7 +21,8 @@ pub(super) fn table(scenario: &Validated) -> String {
         "best mu",
         "last",
         "p50",
-        "p90"
+        "p90",
+        "p99"
     );
     for row in &scenario.variants {
         text += &line(row);
@@ -57,7 +58,7 @@ fn line(row: &Row) -> String {
         None => ("-".into(), "-".into()),
     };
     let mut text = format!(
-        "  {:<18} {:>9} {median:>10.4} {:>19} {predicted:>10} {error:>8}  {:>8.4} {:>8.4}  {:>6} {:>6}{}\n",
+        "  {:<18} {:>9} {median:>10.4} {:>19} {predicted:>10} {error:>8}  {:>8.4} {:>8.4}  {:>6} {:>6} {:>6}{}\n",
         row.variant,
         si(row.offered_pps),
         format!("({least:.4} to {most:.4})"),
@@ -65,8 +66,18 @@ fn line(row: &Row) -> String {
         row.last_rate_loss,
         delay("p50"),
         delay("p90"),
+        delay("p99"),
         if row.fitted { "  fitted" } else { "" },
     );
+    for (stage, both) in &row.stages {
+        text += &format!(
+            "    {:<35} {:>10.4} {:>30.4} {:>+8.4}\n",
+            format!("at the {stage}"),
+            both.measured,
+            both.predicted,
+            both.residual()
+        );
+    }
     if let Some(why) = &row.not_predicted {
         text += &format!("    not predicted: {why}\n");
     }

@@ -1,0 +1,42 @@
+//! Parameters to start a "what if" from: a run that was measured, a parameter file, or a bundled set.
+
+use std::path::Path;
+
+use rxpath_core::Warning;
+use rxpath_model::sim::{Parameters, Values};
+
+use super::calibrate::load;
+use super::predict;
+use super::simulate::{from_run, read};
+use crate::exit::Failure;
+
+/// What a change is applied to, and what it does before the change.
+#[derive(Debug)]
+pub struct Base {
+    values: Values,
+}
+
+impl Base {
+    /// Reads it: of a run directory the load, with the costs of `calibration`; of a file or a bundled set everything.
+    pub fn read(
+        from: &str,
+        calibration: &Path,
+        foreign: bool,
+    ) -> Result<(Self, Vec<Warning>), Failure> {
+        if !Path::new(from).is_dir() {
+            return Ok((Self { values: read(from)? }, Vec::new()));
+        }
+        let (calibration, warnings) = load(calibration, foreign)?;
+        Ok((Self { values: from_run::values(Path::new(from), None, &calibration)? }, warnings))
+    }
+
+    /// Figures by metric after these `KEY=VALUE` changes, or why there are none.
+    pub fn with(&self, sets: &[String]) -> Result<predict::Metrics, String> {
+        let mut values = self.values.clone();
+        for set in sets {
+            values.set(set).map_err(|error| error.to_string())?;
+        }
+        Parameters::new(&values).map_err(|error| error.to_string())?;
+        predict::figures(&values).map_err(|error| format!("{error:#}"))
+    }
+}
