@@ -3,6 +3,7 @@
 mod apply;
 mod confirm;
 mod plan;
+mod predicted;
 mod sessions;
 mod shown;
 mod status;

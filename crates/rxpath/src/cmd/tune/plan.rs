@@ -14,8 +14,11 @@ use rxpath_tune::plan::{HostMark, LeftOut, Plan, found};
 use rxpath_tune::{Ask, Goal, HostFacts, check, rules};
 use serde_json::json;
 
+use super::predicted::{Planned, expected};
 use super::shown::plan_lines;
 use crate::cmd::check::{GoalArg, known_devices};
+use crate::cmd::model::calibrate::default_path;
+use crate::cmd::model::what_if::Base;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
@@ -40,6 +43,15 @@ pub struct PlanCommand {
     /// Draft a file that keeps the values over a restart; it is written into DIR, to be reviewed
     #[arg(long, num_args = 2, value_names = ["KIND", "DIR"])]
     persist: Option<Vec<String>>,
+    /// Beside the catalogue's figures, what the model predicts for the load of a measured run or a parameter file
+    #[arg(long, value_name = "RUN|FILE")]
+    predict: Option<String>,
+    /// With `--predict RUN`: the calibration of the host it ran on
+    #[arg(long, value_name = "FILE", default_value_os_t = default_path(), requires = "predict")]
+    calibration: PathBuf,
+    /// With `--predict RUN`: use a calibration of another host or kernel
+    #[arg(long, requires = "predict")]
+    foreign: bool,
     #[command(flatten)]
     format: FormatArgs,
 }
@@ -70,6 +82,11 @@ impl From<Kind> for Home {
 impl PlanCommand {
     /// Makes, prints and writes the plan.
     pub fn run(self) -> Outcome {
+        let (base, warnings) = match &self.predict {
+            Some(from) => Base::read(from, &self.calibration, self.foreign)
+                .map(|(base, warnings)| (Some(base), warnings))?,
+            None => (None, Vec::new()),
+        };
         let (wishes, mut left_out) = self.wishes()?;
         let persist = self.persist.as_deref().map(persist_kind).transpose()?;
         let empty = Plan::new(jiff::Timestamp::now().to_string(), HostMark::here()?);
@@ -85,11 +102,14 @@ impl PlanCommand {
             Some((home, dir)) => persist_to(&plan, home, &dir)?,
             None => Vec::new(),
         };
+        let predictions = base.map(|base| expected(&plan, &base));
         if self.format.is_json() {
-            let settings = json!({ "ids": self.ids, "goal": self.goal.map(Goal::from), "sets": self.sets, "out": self.out, "persist": self.persist });
-            output::json(&Envelope::new("tune-plan", settings, &plan, Vec::new()))?;
+            let settings = json!({ "ids": self.ids, "goal": self.goal.map(Goal::from), "sets": self.sets, "out": self.out, "persist": self.persist, "predict": self.predict });
+            let planned = Planned { plan, predictions };
+            output::json(&Envelope::new("tune-plan", settings, &planned, warnings))?;
         } else {
-            self.print(&plan, &written)?;
+            self.print(&Planned { plan, predictions }, &written)?;
+            warnings.iter().for_each(output::warning);
         }
         Ok(Exit::Done)
     }
@@ -119,11 +139,12 @@ impl PlanCommand {
         Ok((wishes, left_out))
     }
 
-    fn print(&self, plan: &Plan, written: &[String]) -> anyhow::Result<()> {
+    fn print(&self, planned: &Planned, written: &[String]) -> anyhow::Result<()> {
+        let Planned { plan, predictions } = planned;
         if plan.steps.is_empty() {
             output::line("nothing to change")?;
         }
-        for line in plan_lines(plan) {
+        for line in plan_lines(plan, predictions.as_deref().unwrap_or_default()) {
             output::line(&line)?;
         }
         for line in written {

@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::confirm::Confirmed;
+use super::predicted::{Expected, Planned};
 use super::status::Status;
 use crate::output::color::{Paint, Stream, paint};
 
@@ -191,8 +192,8 @@ fn lasting(plan: &Plan) -> String {
     format!("a restart undoes it; files that keep it, by --persist KIND DIR: {}", homes.join(", "))
 }
 
-/// The lines of a plan.
-pub fn plan_lines(plan: &Plan) -> Vec<String> {
+/// The lines of a plan, with what is expected of each step where that was asked for.
+pub fn plan_lines(plan: &Plan, expected: &[Expected]) -> Vec<String> {
     let mut lines = Vec::new();
     for (at, step) in plan.steps.iter().enumerate() {
         let set = paint(Paint::Bold, Stream::Out, &step.set.to_string());
@@ -201,6 +202,7 @@ pub fn plan_lines(plan: &Plan) -> Vec<String> {
         for effect in &step.effects {
             lines.push(format!("     note: {}", paint(Paint::Yellow, Stream::Out, effect.words())));
         }
+        lines.extend(expected.get(at).map(Expected::lines).unwrap_or_default());
     }
     if !plan.steps.is_empty() {
         lines.push(lasting(plan));
@@ -215,7 +217,7 @@ pub fn plan_lines(plan: &Plan) -> Vec<String> {
 /// The schemas of what is printed here.
 pub fn schemas() -> [(&'static str, Schema); 6] {
     [
-        ("tune-plan", schema_for!(Envelope<Value, Plan>)),
+        ("tune-plan", schema_for!(Envelope<Value, Planned>)),
         ("tune-apply", schema_for!(Envelope<Value, ApplyResult>)),
         ("tune-undo", schema_for!(Envelope<Value, Vec<ShownUndo>>)),
         ("tune-verify", schema_for!(Envelope<Value, Vec<Verified>>)),

@@ -1,0 +1,220 @@
+//! What the model says a plan's steps would do to a load, beside what the catalogue says: predictions, not measurements.
+//!
+//! Each step is simulated alone, from its old value to its new one, on a base that the user names: a run that was
+//! measured with this host's calibration, or a parameter file. Steps whose setting the simulator lacks say so.
+
+use std::str::FromStr;
+
+use rxpath_host::pairs::Pairs;
+use rxpath_host::sysfs::device::parse_mask;
+use rxpath_host::{Group, Target};
+use rxpath_tune::plan::{Plan, Step};
+use rxpath_tune::rules;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::cmd::model::what_if::Base;
+
+/// A plan, with what is expected of each step where that was asked for.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Planned {
+    /// The plan.
+    #[serde(flatten)]
+    pub plan: Plan,
+    /// By step, in their order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predictions: Option<Vec<Expected>>,
+}
+
+/// What is expected of one step.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Expected {
+    /// The setting.
+    pub set: String,
+    /// The effects that the rules behind it tell, with their sources.
+    pub catalogue: Vec<String>,
+    /// `prediction`: always simulated, never measured.
+    pub kind: &'static str,
+    /// What was changed in the simulation.
+    pub simulated: Vec<String>,
+    /// By metric: before and after.
+    pub metrics: Vec<Moved>,
+    /// Why nothing is predicted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_predicted: Option<String>,
+}
+
+/// One metric.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Moved {
+    /// Its name.
+    pub metric: String,
+    /// With the old value.
+    pub before: f64,
+    /// With the new one.
+    pub after: f64,
+}
+
+/// Metrics that are told, in this order.
+const TOLD: [&str; 4] =
+    ["window_loss_ratio", "delivered_pps", "one_way_delay_p50_us", "one_way_delay_p99_us"];
+
+/// What is expected of each step of a plan.
+pub fn expected(plan: &Plan, base: &Base) -> Vec<Expected> {
+    plan.steps.iter().map(|step| of(step, base)).collect()
+}
+
+fn of(step: &Step, base: &Base) -> Expected {
+    let (before, after) = (sets(&step.set, &step.old), sets(&step.set, &step.new));
+    let figures = match (&before, &after) {
+        (Ok(before), Ok(after)) => both(base, before, after),
+        (Err(why), _) | (_, Err(why)) => Err(why.clone()),
+    };
+    let rules = step.because.iter().filter_map(|id| rules::find(id));
+    let (metrics, not_predicted) = match figures {
+        Ok(metrics) => (metrics, None),
+        Err(why) => (Vec::new(), Some(why)),
+    };
+    Expected {
+        set: step.set.to_string(),
+        catalogue: rules.map(|rule| rule.effect.text()).collect(),
+        kind: "prediction",
+        simulated: after.unwrap_or_default(),
+        metrics,
+        not_predicted,
+    }
+}
+
+fn both(base: &Base, before: &[String], after: &[String]) -> Result<Vec<Moved>, String> {
+    let (before, after) = (base.with(before)?, base.with(after)?);
+    let moved = |metric: &&str| {
+        let (before, after) = (*before.get(*metric)?, *after.get(*metric)?);
+        Some(Moved { metric: (*metric).to_owned(), before, after })
+    };
+    Ok(TOLD.iter().filter_map(moved).collect())
+}
+
+/// The simulator's words for a setting's value.
+fn sets(target: &Target, value: &str) -> Result<Vec<String>, String> {
+    let none = || format!("the simulator has no parameter for {target}");
+    match target {
+        Target::Sysctl { key } => {
+            let name = match key.as_str() {
+                "net.core.netdev_budget" => "softirq.budget",
+                "net.core.netdev_budget_usecs" => "softirq.budget_usecs",
+                "net.core.netdev_max_backlog" => "rps.backlog",
+                "net.core.rmem_default" => "socket.rcvbuf",
+                _ => return Err(none()),
+            };
+            Ok(vec![format!("{name}={}", value.trim())])
+        }
+        Target::Attr { attr, .. } if attr == "threaded" => {
+            Ok(vec![format!("softirq.threaded={}", value.trim() == "1")])
+        }
+        Target::Attr { attr, .. } if attr.ends_with("/rps_cpus") => {
+            let cpus = parse_mask(value.trim()).map_err(|error| error.to_string())?;
+            let cpus: Vec<String> = cpus.0.iter().map(u32::to_string).collect();
+            Ok(vec![format!("rps.cpus=[{}]", cpus.join(", "))])
+        }
+        Target::Group { group, .. } => {
+            let pairs = Pairs::from_str(value).map_err(|error| error.to_string())?;
+            let known: Vec<String> = pairs
+                .iter()
+                .filter_map(|(name, value)| Some(format!("{}={value}", of_group(*group, name)?)))
+                .collect();
+            if known.is_empty() { Err(none()) } else { Ok(known) }
+        }
+        _ => Err(none()),
+    }
+}
+
+fn of_group(group: Group, name: &str) -> Option<&'static str> {
+    match (group, name) {
+        (Group::Rings, "rx") => Some("nic.ring"),
+        (Group::Coalesce, "rx-usecs") => Some("nic.rx_usecs"),
+        (Group::Coalesce, "rx-frames") => Some("nic.rx_frames"),
+        (Group::Channels, "combined" | "rx") => Some("nic.queues"),
+        _ => None,
+    }
+}
+
+impl Expected {
+    /// Its lines below the step's.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> =
+            self.catalogue.iter().map(|text| format!("     catalogue: {text}")).collect();
+        lines.push(match &self.not_predicted {
+            Some(why) => format!("     no prediction: {why}"),
+            None => {
+                let told: Vec<String> = self.metrics.iter().map(Moved::words).collect();
+                format!("     prediction (simulated): {}", told.join(", "))
+            }
+        });
+        lines
+    }
+}
+
+impl Moved {
+    fn words(&self) -> String {
+        let Self { metric, before, after } = self;
+        match metric.as_str() {
+            "window_loss_ratio" => {
+                format!("loss {:.2} % -> {:.2} %", before * 100.0, after * 100.0)
+            }
+            "delivered_pps" => format!("delivered {before:.0}/s -> {after:.0}/s"),
+            _ => {
+                let quantile = metric.trim_start_matches("one_way_delay_").trim_end_matches("_us");
+                format!("{quantile} of the one-way delay {before:.1} us -> {after:.1} us")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(set: &str, old: &str, new: &str) -> Step {
+        let text = format!(
+            "set = \"{set}\"\nold = \"{old}\"\nnew = \"{new}\"\nbecause = [\"asked for\"]\n"
+        );
+        toml::from_str(&text).unwrap()
+    }
+
+    fn base() -> Base {
+        Base::read("tcp-ring", std::path::Path::new("none"), false).unwrap().0
+    }
+
+    #[test]
+    fn settings_are_told_in_the_simulators_words() {
+        let of = |set, old, new| {
+            let step = step(set, old, new);
+            sets(&step.set, &step.new)
+        };
+        assert_eq!(of("eth0/rings", "rx=256", "rx=4096 tx=512").unwrap(), ["nic.ring=4096"]);
+        assert_eq!(of("eth0/coalesce", "rx-usecs=3", "rx-usecs=50").unwrap(), ["nic.rx_usecs=50"]);
+        assert_eq!(of("net.core.netdev_budget", "300", "600").unwrap(), ["softirq.budget=600"]);
+        assert_eq!(of("eth0/queues/rx-0/rps_cpus", "0", "0a").unwrap(), ["rps.cpus=[1, 3]"]);
+        assert_eq!(of("eth0/threaded", "0", "1").unwrap(), ["softirq.threaded=true"]);
+        let none = of("net.core.somaxconn", "128", "4096").unwrap_err();
+        assert!(none.contains("no parameter for net.core.somaxconn"), "{none}");
+        assert!(of("eth0/features", "gro=off", "gro=on").is_err());
+    }
+
+    #[test]
+    fn a_larger_ring_is_predicted_and_marked_so() {
+        let got = of(&step("eth0/rings", "rx=64", "rx=4096"), &base());
+        assert!(got.not_predicted.is_none(), "{got:?}");
+        assert_eq!(got.kind, "prediction");
+        let delivered = got.metrics.iter().find(|m| m.metric == "delivered_pps").unwrap();
+        assert!(delivered.after >= delivered.before, "{delivered:?}");
+        assert!(got.lines().iter().any(|line| line.contains("prediction (simulated): ")));
+    }
+
+    #[test]
+    fn what_cannot_be_simulated_says_why() {
+        let got = of(&step("eth0/rings", "rx=64", "rx=99999999"), &base());
+        let why = got.not_predicted.unwrap();
+        assert!(why.contains("nic.ring") && why.contains("1048576"), "{why}");
+    }
+}
