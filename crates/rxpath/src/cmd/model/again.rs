@@ -1,5 +1,7 @@
 //! The scenario of a run that is there already, as it was resolved for it.
 
+use std::path::Path;
+
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_record::manifest::Manifest;
 
@@ -13,7 +15,10 @@ pub(super) fn scenario(manifest: &Manifest) -> Result<Resolved, Failure> {
     if first.is_ok() {
         return first;
     }
-    let files = manifest.command.iter().filter(|word| word.ends_with(".toml"));
+    let files = manifest
+        .command
+        .iter()
+        .filter(|word| Path::new(word).extension().is_some_and(|extension| extension == "toml"));
     let same = |scenario: &Resolved| scenario.name == manifest.scenario;
     files.filter_map(|file| resolved(file, &sets).ok()).find(same).map_or(first, Ok)
 }

@@ -143,12 +143,11 @@ impl Expected {
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> =
             self.catalogue.iter().map(|text| format!("     catalogue: {text}")).collect();
-        lines.push(match &self.not_predicted {
-            Some(why) => format!("     no prediction: {why}"),
-            None => {
-                let told: Vec<String> = self.metrics.iter().map(Moved::words).collect();
-                format!("     prediction (simulated): {}", told.join(", "))
-            }
+        lines.push(if let Some(why) = &self.not_predicted {
+            format!("     no prediction: {why}")
+        } else {
+            let told: Vec<String> = self.metrics.iter().map(Moved::words).collect();
+            format!("     prediction (simulated): {}", told.join(", "))
         });
         lines
     }

@@ -39,25 +39,10 @@ pub(super) fn calibration(
     put("reader.call_ns", call);
     put("reader.packet_ns", packet);
     put("reader.share", measured.share()?);
-    let costs = fit::softirq(&measured.stolen("stolen-"))?;
-    put("rps.packet_ns", costs.packet);
-    let caveats = match measured.passes() {
-        Ok(Some(traced)) => {
-            put("rps.ipi_ns", without(&costs.interrupt, &traced.pass));
-            put("rps.poll_ns", traced.pass);
-            put("traced_packet_ns", traced.packet);
-            put("tracing_ns", traced.tracing);
-            caveats(None)
-        }
-        Ok(None) => {
-            put("rps.ipi_ns", costs.interrupt);
-            caveats(Some(measured.watch.no_tracing.as_deref().unwrap_or("no pass was seen")))
-        }
-        Err(TooNoisy(why)) => {
-            put("rps.ipi_ns", costs.interrupt);
-            caveats(Some(&why))
-        }
-    };
+    let (costs, caveats) = measured.softirq()?;
+    for (key, estimate) in costs.estimates {
+        put(key, estimate);
+    }
     put("softirq.packet_ns", measured.napi(costs.floor_ratio)?);
     put(
         "nic.ring",
@@ -124,6 +109,13 @@ fn caveats(no_tracing: Option<&str>) -> Vec<String> {
     ]
     .map(str::to_owned);
     blind.into_iter().chain(always).collect()
+}
+
+/// Costs of the softirq by key.
+struct Softirq {
+    estimates: Vec<(&'static str, Estimate)>,
+    /// Share of the CPU that is gone without any load.
+    floor_ratio: f64,
 }
 
 /// What tracepoints told.
@@ -223,6 +215,27 @@ impl Measured<'_> {
             "ns",
             "stolen-time meter beside a NAPI thread, polls and wake-ups included",
         )
+    }
+
+    /// The softirq's costs by the meter, split further where tracepoints tell, and what is less certain of them.
+    fn softirq(&self) -> Result<(Softirq, Vec<String>), TooNoisy> {
+        let costs = fit::softirq(&self.stolen("stolen-"))?;
+        let mut estimates = vec![("rps.packet_ns", costs.packet)];
+        let why = match self.passes() {
+            Ok(Some(traced)) => {
+                estimates.push(("rps.ipi_ns", without(&costs.interrupt, &traced.pass)));
+                estimates.push(("rps.poll_ns", traced.pass));
+                estimates.push(("traced_packet_ns", traced.packet));
+                estimates.push(("tracing_ns", traced.tracing));
+                None
+            }
+            Ok(None) => Some(self.watch.no_tracing.as_deref().unwrap_or("no pass was seen").into()),
+            Err(TooNoisy(why)) => Some(why),
+        };
+        if why.is_some() {
+            estimates.push(("rps.ipi_ns", costs.interrupt));
+        }
+        Ok((Softirq { estimates, floor_ratio: costs.floor_ratio }, caveats(why.as_deref())))
     }
 
     /// Costs of a pass and a packet by tracepoints; nothing where there were none.
