@@ -157,6 +157,12 @@ fn journals_of_other_boots_and_newer_versions_are_told() {
     assert!(undo.err.contains("journal 1 is of an earlier boot"), "{}", undo.err);
     let again = rxpath(&["tune", "status", "--state-dir", &state]);
     assert!(!again.out.contains("journal 1"), "{}", again.out);
+    let forgotten = rxpath(&["tune", "undo", "2", "--forget", "--state-dir", &state]);
+    assert_eq!(forgotten.code, Some(5), "{}", forgotten.err);
+    assert!(forgotten.err.contains("journal 2 is set aside as"), "{}", forgotten.err);
+    assert!(dir.path().join("2.1.unreadable").exists());
+    let status = rxpath(&["tune", "status", "--state-dir", &state]);
+    assert_eq!(status.out.trim(), "nothing is changed");
 }
 
 #[test]

@@ -3,14 +3,10 @@
 # A line @@DRIVER WISH, then for each command a line @COMMAND STATUS and its JSON.
 say() { echo "@$1 $2"; cat /tmp/out; [ -s /tmp/out ] || cat /tmp/err; }
 
-try() { # driver, label, wish...
-	label=$2
-	echo "@@$1 $label"
+try() { # driver, label, words for the plan...
+	echo "@@$1 $2"
 	shift 2
-	sets=
-	for wish in "$@"; do sets="$sets --set $wish"; done
-	# shellcheck disable=SC2086  # words
-	rxpath tune plan --json $sets -o /tmp/plan.toml >/tmp/out 2>/tmp/err
+	rxpath tune plan --json "$@" -o /tmp/plan.toml >/tmp/out 2>/tmp/err
 	say plan $?
 	grep -q '^\[\[step\]\]' /tmp/plan.toml || return
 	for command in "apply /tmp/plan.toml" verify undo; do
@@ -18,8 +14,7 @@ try() { # driver, label, wish...
 		rxpath tune $command --json >/tmp/out 2>/tmp/err
 		say "${command%% *}" $?
 	done
-	# shellcheck disable=SC2086
-	rxpath tune plan --json $sets >/tmp/out 2>/tmp/err
+	rxpath tune plan --json "$@" >/tmp/out 2>/tmp/err
 	say again $?
 }
 
@@ -56,15 +51,18 @@ for path in /sys/class/net/*/device/driver; do
 	dev=${path#/sys/class/net/}
 	dev=${dev%%/*}
 	driver=$(basename "$(readlink "$path")")
-	for wish in $wishes; do try "$driver" "$wish" "$dev/$wish"; done
-	try "$driver" "rss/key" "$dev/rss/key=$(key 40)"
-	try "$driver" "pause by hand" "$dev/pause/autoneg=off" "$dev/pause/rx=off"
-	try "$driver" "irq" "irq/$(irq_of "$dev")=1"
+	for wish in $wishes; do try "$driver" "$wish" --set "$dev/$wish"; done
+	try "$driver" "rss/key" --set "$dev/rss/key=$(key 40)"
+	try "$driver" "pause by hand" --set "$dev/pause/autoneg=off" --set "$dev/pause/rx=off"
+	try "$driver" "irq" --set "irq/$(irq_of "$dev")=1"
 	# What a change of channels takes along comes back with it: table, masks, affinities.
 	echo 3 >"/sys/class/net/$dev/queues/rx-0/rps_cpus"
 	[ ! -e "/sys/class/net/$dev/queues/rx-1" ] || echo 1 >"/sys/class/net/$dev/queues/rx-1/rps_cpus"
 	masks() { cat /sys/class/net/"$dev"/queues/*/rps_cpus /sys/class/net/"$dev"/queues/*/xps_cpus 2>/dev/null | tr '\n' ' '; }
 	before=$(masks)
-	try "$driver" "together" "$dev/rss/indir=equal:1" "$dev/channels/combined=1" "$dev/rings/rx=512" "$dev/coalesce/rx-usecs=20" "$dev/threaded=1"
+	try "$driver" "together" --set "$dev/rss/indir=equal:1" --set "$dev/channels/combined=1" --set "$dev/rings/rx=512" \
+		--set "$dev/coalesce/rx-usecs=20" --set "$dev/threaded=1"
 	[ "$before" = "$(masks)" ] && echo "@masks 0" || echo "@masks 1 was $before is $(masks)"
 done
+# What the rules want of all of them at once.
+for goal in latency throughput; do try host "$goal" --goal "$goal"; done

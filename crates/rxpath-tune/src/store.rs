@@ -105,6 +105,19 @@ impl Store {
         Ok((id, Journal::open(&self.path(id))?))
     }
 
+    /// Takes a journal out of the list that nobody can read, and keeps its file. Where it is now.
+    pub fn set_aside(&self, id: u32) -> Result<PathBuf, HostError> {
+        let from = self.path(id);
+        // Its number is given away again when it was the last one.
+        let names = (1u32..).map(|n| self.dir.join(format!("{id}.{n}.unreadable")));
+        let to = names
+            .into_iter()
+            .find(|to| !to.exists())
+            .unwrap_or_else(|| self.dir.join("unreadable"));
+        fs::rename(&from, &to).map_err(|e| HostError::from_io("rename", &from, e))?;
+        Ok(to)
+    }
+
     /// Whether a journal that is still open came after this one and changed the same settings.
     pub fn later_on_same(&self, id: u32, contents: &Contents) -> Result<Option<u32>, HostError> {
         let touches = |other: &Contents| {

@@ -22,7 +22,7 @@ pub struct UndoCommand {
     /// Undo every open journal, the last one first
     #[arg(long, conflicts_with = "id")]
     all: bool,
-    /// Give up what can't be restored: the journal is closed
+    /// Give up what can't be restored: the journal is closed, or set aside where it can't be read
     #[arg(long)]
     forget: bool,
     #[command(flatten)]
@@ -89,7 +89,13 @@ impl UndoCommand {
     }
 
     fn undo_one(&self, store: &Store, id: u32) -> Result<Vec<ShownUndo>, HostError> {
-        let mut journal = Journal::open(&store.path(id))?;
+        let mut journal = match Journal::open(&store.path(id)) {
+            Err(error @ HostError::Malformed { .. }) if self.forget => {
+                eprintln!("journal {id} is set aside as {}", store.set_aside(id)?.display());
+                return Err(error);
+            }
+            opened => opened?,
+        };
         let undone = match journal.undo(&mut HostSetter::default()) {
             Ok(undone) => undone,
             // The restart has undone it: there is nothing left to keep the journal open for.
