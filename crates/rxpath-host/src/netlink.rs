@@ -24,5 +24,5 @@ pub mod wire;
 pub use link::{Link, VethSpec, XdpMode, XdpProgram};
 pub use qdisc::{Qdisc, QdiscSpec};
 pub use queues::{QueueAsk, Queues};
-pub use sockdiag::{SkMemInfo, UdpSocket};
+pub use sockdiag::{SkMemInfo, TcpSocket, TcpState, UdpSocket};
 pub use socket::Netlink;

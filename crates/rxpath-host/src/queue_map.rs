@@ -5,6 +5,7 @@
 //! ([`vector`]). Counters are the driver's by its own names ([`counters`]). Nothing here judges.
 
 pub mod counters;
+mod rates;
 pub mod vector;
 
 use rxpath_core::{CpuList, Fact};
@@ -19,6 +20,8 @@ use crate::procfs::interrupts::{Interrupt, Interrupts};
 use crate::sysfs::{device, irq};
 use crate::topology::Topology;
 use crate::{HostError, Root};
+
+pub use rates::{QueueRate, rates};
 
 /// How the interrupt of a queue was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -106,6 +109,12 @@ impl Shared {
             interrupts: fact(root.parsed(interrupts::PATH, interrupts::parse)),
             topology: fact(crate::topology::read(root)),
         }
+    }
+
+    /// Reads again what moves: how often each interrupt was taken, and where it goes.
+    pub fn refresh(&mut self, root: &Root) {
+        use crate::procfs::interrupts;
+        self.interrupts = fact(root.parsed(interrupts::PATH, interrupts::parse));
     }
 }
 

@@ -1,4 +1,6 @@
-//! UDP sockets and their memory: who holds how many bytes of which queue, and how many were dropped.
+//! Sockets and their memory: who holds how many bytes of which queue, and how many were dropped.
+
+mod tcp;
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -6,6 +8,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use super::socket::Netlink;
 use super::wire::{Attrs, word32};
 use crate::HostError;
+
+pub use tcp::{TcpSocket, TcpState};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 // linux/inet_diag.h
@@ -102,16 +106,10 @@ impl UdpSocket {
     /// Reads one answer (`struct inet_diag_msg` and attributes).
     pub fn parse(payload: &[u8]) -> Result<Self, HostError> {
         let attrs = Attrs::after(payload, INET_DIAG_MSG)?;
-        let v6 = i32::from(payload[0]) == libc::AF_INET6;
-        let port = |at: usize| u16::from_be_bytes([payload[at], payload[at + 1]]);
-        let address = |at: usize| {
-            let mut long = [0; 16];
-            long.copy_from_slice(&payload[at..at + 16]);
-            if v6 { IpAddr::from(long) } else { IpAddr::from([long[0], long[1], long[2], long[3]]) }
-        };
+        let (local, remote) = addresses(payload);
         Ok(Self {
-            local: SocketAddr::new(address(8), port(4)),
-            remote: SocketAddr::new(address(24), port(6)),
+            local,
+            remote,
             uid: word32(payload, 16).unwrap_or_default(),
             inode: word32(payload, 17).unwrap_or_default(),
             memory: attrs.get(INET_DIAG_SKMEMINFO).and_then(SkMemInfo::parse),
@@ -119,13 +117,25 @@ impl UdpSocket {
     }
 }
 
-/// `struct inet_diag_req_v2` for all UDP sockets of a family with this local port (0: any).
-fn request(family: i32, port: u16) -> [u8; 56] {
+/// Own and other address of a `struct inet_diag_msg`, which must be whole.
+fn addresses(message: &[u8]) -> (SocketAddr, SocketAddr) {
+    let v6 = i32::from(message[0]) == libc::AF_INET6;
+    let port = |at: usize| u16::from_be_bytes([message[at], message[at + 1]]);
+    let address = |at: usize| {
+        let mut long = [0; 16];
+        long.copy_from_slice(&message[at..at + 16]);
+        if v6 { IpAddr::from(long) } else { IpAddr::from([long[0], long[1], long[2], long[3]]) }
+    };
+    (SocketAddr::new(address(8), port(4)), SocketAddr::new(address(24), port(6)))
+}
+
+/// `struct inet_diag_req_v2` for all sockets of a family and protocol in these states, with this local port (0: any).
+fn request(family: i32, protocol: i32, states: u32, port: u16) -> [u8; 56] {
     let mut bytes = [0; 56];
     bytes[0] = family as u8;
-    bytes[1] = libc::IPPROTO_UDP as u8;
+    bytes[1] = protocol as u8;
     bytes[2] = 1 << (INET_DIAG_SKMEMINFO - 1);
-    bytes[4..8].copy_from_slice(&ALL_STATES.to_ne_bytes());
+    bytes[4..8].copy_from_slice(&states.to_ne_bytes());
     bytes[8..10].copy_from_slice(&port.to_be_bytes());
     bytes
 }
@@ -138,7 +148,7 @@ impl Netlink {
     pub fn udp_sockets(&mut self, port: Option<u16>) -> Result<Vec<UdpSocket>, HostError> {
         let mut sockets = Vec::new();
         for family in [libc::AF_INET, libc::AF_INET6] {
-            let body = request(family, port.unwrap_or(0));
+            let body = request(family, libc::IPPROTO_UDP, ALL_STATES, port.unwrap_or(0));
             let replies = match self.dump("list UDP sockets", SOCK_DIAG_BY_FAMILY, &body) {
                 // inet_diag_handler: no module for this protocol.
                 Err(HostError::Kernel { errno: libc::ENOENT, .. }) => {

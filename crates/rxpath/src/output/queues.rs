@@ -3,10 +3,8 @@
 use comfy_table::{CellAlignment, Table, presets};
 use rxpath_core::units::grouped;
 use rxpath_core::{CpuList, Fact};
-use rxpath_host::queue_map::{DeviceQueues, IrqSource, QueueIrq, Row};
+use rxpath_host::queue_map::{DeviceQueues, IrqSource, QueueIrq, QueueRate, Row};
 use rxpath_host::steering::{Landing, Spread};
-
-use crate::cmd::check::queues::QueueRate;
 
 /// One table for each device; with rates instead of totals when there are some.
 pub fn tables(devices: &[DeviceQueues], rates: Option<&[QueueRate]>) -> String {

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rxpath_core::envelope::schema_id;
-use rxpath_core::{Envelope, Fact, Warning};
+use rxpath_core::{Envelope, Warning};
 use rxpath_host::nic::{self, Nic};
-use rxpath_host::queue_map::{self, DeviceQueues, Row, Shared};
+use rxpath_host::queue_map::{self, DeviceQueues, Shared};
 use rxpath_host::{Root, sysfs};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,21 +37,6 @@ pub struct Ask<'a> {
 pub struct Queues {
     /// Devices with their queues.
     pub devices: Vec<DeviceQueues>,
-}
-
-/// What moved in one queue between two readings.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct QueueRate {
-    /// Device.
-    pub device: String,
-    /// Queue.
-    pub queue: u32,
-    /// Packets a second.
-    pub packets_pps: Fact<f64>,
-    /// Drops a second.
-    pub drops_pps: Fact<f64>,
-    /// Interrupts a second.
-    pub interrupts_per_s: Fact<f64>,
 }
 
 /// Prints the map once, or again and again.
@@ -162,10 +147,10 @@ fn again(ask: &Ask<'_>, names: &[String], interval: Duration) -> Outcome {
             reader.counters(name, nic);
         }
         let (now, warnings) = take(&nics);
-        let rates = rates(&before, &now);
+        let span_s = (now.at - before.at).as_secs_f64();
+        let rates = queue_map::rates(&before.devices, &now.devices, span_s);
         if ask.json {
-            let t_s = (now.at - before.at).as_secs_f64();
-            output::json_line(&json!({"type": "interval", "span_s": t_s, "queues": rates}))?;
+            output::json_line(&json!({"type": "interval", "span_s": span_s, "queues": rates}))?;
         } else {
             output::text(&print::tables(&now.devices, Some(&rates)))?;
         }
@@ -190,51 +175,5 @@ fn wait(interrupt: &Interrupt, due: Instant) -> anyhow::Result<Option<i32>> {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),
         }
-    }
-}
-
-fn rates(before: &Reading, now: &Reading) -> Vec<QueueRate> {
-    let span_s = (now.at - before.at).as_secs_f64();
-    let mut found = Vec::new();
-    for device in &now.devices {
-        let old = before.devices.iter().find(|old| old.device == device.device);
-        for row in &device.rows {
-            let old = old.and_then(|old| old.rows.iter().find(|old| old.queue == row.queue));
-            let taken = |row: &Row| row.irq.clone().map(|irq| irq.taken_total);
-            found.push(QueueRate {
-                device: device.device.clone(),
-                queue: row.queue,
-                packets_pps: rate(old.map(|old| &old.packets_total), &row.packets_total, span_s),
-                drops_pps: rate(old.map(|old| &old.drops_total), &row.drops_total, span_s),
-                interrupts_per_s: rate(old.map(taken).as_ref(), &taken(row), span_s),
-            });
-        }
-    }
-    found
-}
-
-/// The rate of a counter; a gap when it was set back (a driver that rebuilt its queues) or is not known.
-fn rate(before: Option<&Fact<u64>>, now: &Fact<u64>, span_s: f64) -> Fact<f64> {
-    match (before.and_then(Fact::value), now) {
-        (Some(before), Fact::Ok { value }) if value >= before && span_s > 0.0 => {
-            Fact::ok((value - before) as f64 / span_s)
-        }
-        (Some(_), Fact::Ok { .. }) => Fact::absent("the counter was set back"),
-        (None, Fact::Ok { .. }) => Fact::absent("was not there at the reading before"),
-        (_, gap) => gap.clone().map(|_| 0.0),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_counter_that_was_set_back_has_no_rate() {
-        assert_eq!(rate(Some(&Fact::ok(10)), &Fact::ok(30), 2.0), Fact::ok(10.0));
-        assert!(rate(Some(&Fact::ok(10)), &Fact::ok(3), 2.0).gap().unwrap().contains("set back"));
-        assert!(rate(None, &Fact::ok(3), 2.0).gap().unwrap().contains("before"));
-        let gone: Fact<u64> = Fact::absent("no counter");
-        assert_eq!(rate(Some(&Fact::ok(10)), &gone, 2.0).gap().unwrap(), "absent: no counter");
     }
 }
