@@ -56,6 +56,10 @@ struct task_key {
 	__u64 start_ns;
 	__u32 pid;
 	__u32 cpu;
+	/* Rows are kept twice, and each reading changes over to the other half: what the CPU does while the rows are read is
+	 * charged to the half that is not. */
+	__u32 half;
+	__u32 pad;
 };
 
 struct task_row {
@@ -108,6 +112,7 @@ struct scratch {
 	__u64 lost_slices;
 	__u64 lost_polls;
 	__u64 unmatched; /* exits without their entry */
+	__u64 half;      /* that slices are charged to now */
 	__u32 raised[MAX_VECTORS];
 	__u64 total[TOTALS];
 	__u64 base[TOTALS];
@@ -392,6 +397,7 @@ static __always_inline void end_slice(struct scratch *s, struct task_struct *tas
 	key.pid = task->pid;
 	key.start_ns = task->pid ? task->start_time : 0;
 	key.cpu = bpf_get_smp_processor_id();
+	key.half = s->half & 1;
 	s->slice_start = now;
 	row = bpf_map_lookup_elem(&tasks, &key);
 	if (!row) {
@@ -475,6 +481,7 @@ int read_window(void *ctx)
 		}
 		s->changes++;
 		end_slice(s, task, now);
+		s->half ^= 1;
 	} else {
 		s->slice_start = now;
 		for (int i = 0; i < TOTALS; i++)

@@ -8,6 +8,7 @@
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
+#include "owner.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -20,8 +21,9 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const volatile struct {
 	__u32 has_socket; /* the tracepoint passes the receiving socket (6.11 and later) */
 	__u32 ifindex;    /* only this device, unless 0 */
-	__u32 netns;
+	__u32 netns;      /* only this namespace, unless 0 */
 	__u32 port;       /* only this local port, unless 0 */
+	struct owner owner;
 } config;
 
 struct drop_key {
@@ -115,14 +117,13 @@ static __always_inline int dropped(struct sk_buff *skb, void *location, __u32 re
 	if (!sk)
 		sk = skb->sk;
 	if (sk) {
-		struct socket *socket = BPF_CORE_READ(sk, sk_socket);
-
-		if (socket)
-			key.inode = BPF_CORE_READ(socket, file, f_inode, i_ino);
+		key.inode = socket_inode(sk);
 		if (!key.netns)
 			key.netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
 	}
-	if (config.ifindex && (config.ifindex != key.ifindex || config.netns != key.netns))
+	if ((config.ifindex && config.ifindex != key.ifindex) || (config.netns && config.netns != key.netns))
+		return 0;
+	if (!is_wanted(&config.owner, sk))
 		return 0;
 	if (config.port && config.port != key.port)
 		return 0;

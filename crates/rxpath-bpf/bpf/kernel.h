@@ -112,10 +112,27 @@ struct socket {
 	struct file *file;
 };
 
+/* include/linux/kernfs.h */
+struct kernfs_node {
+	__u64 id;
+};
+
+/* include/linux/cgroup-defs.h; ancestors since 6.1 (7f203bc89eb6) */
+struct cgroup {
+	int level;
+	struct kernfs_node *kn;
+	struct cgroup *ancestors[1];
+};
+
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+};
+
 struct sock {
 	struct sock_common __sk_common;
 	__u16 sk_protocol;
 	struct socket *sk_socket;
+	struct sock_cgroup_data sk_cgrp_data;
 };
 
 /* include/linux/skbuff.h */

@@ -383,7 +383,7 @@ int BPF_PROG(napi_poll, struct napi_struct *napi, int work, int budget)
 		key.ifindex = dev->ifindex;
 		key.netns = BPF_CORE_READ(dev, nd_net.net, ns.inum);
 	}
-	if (!row || (config.ifindex && (config.ifindex != key.ifindex || config.netns != key.netns)))
+	if (!row || (config.ifindex && config.ifindex != key.ifindex) || (config.netns && config.netns != key.netns))
 		return 0;
 	now = bpf_ktime_get_ns();
 	/* Polls outside a softirq (threaded NAPI, busy polling) have no start here: their time is not counted. */

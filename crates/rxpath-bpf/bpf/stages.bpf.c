@@ -11,6 +11,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
+#include "owner.h"
 #include "log2.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -23,6 +24,7 @@ const volatile struct {
 	__u32 netns;
 	__u32 port; /* only this local port, unless 0 */
 	__u32 pad;
+	struct owner owner;
 } config;
 
 enum stage {
@@ -133,7 +135,7 @@ int BPF_PROG(netif_receive_skb, struct sk_buff *skb)
 		return 0;
 	row->ifindex = dev->ifindex;
 	row->netns = BPF_CORE_READ(dev, nd_net.net, ns.inum);
-	if (config.ifindex && (config.ifindex != row->ifindex || config.netns != row->netns)) {
+	if ((config.ifindex && config.ifindex != row->ifindex) || (config.netns && config.netns != row->netns)) {
 		row->received_ns = 0;
 		return 0;
 	}
@@ -163,6 +165,8 @@ int BPF_PROG(sk_data_ready, struct sock *sk)
 	if (!row || !row->received_ns)
 		return 0;
 	if (config.port && sk->__sk_common.skc_num != config.port)
+		return 0;
+	if (!is_wanted(&config.owner, sk))
 		return 0;
 	from.ns = row->received_ns;
 	from.ifindex = ready.ifindex = row->ifindex;

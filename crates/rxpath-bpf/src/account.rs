@@ -11,6 +11,9 @@ pub mod clock;
 pub mod row;
 pub mod spin;
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use rxpath_core::Warning;
 use rxpath_host::root::Root;
 use rxpath_host::{HostError, procfs::stat};
@@ -71,6 +74,8 @@ pub struct Account {
     loaded: Loaded,
     root: Root,
     cpus: Vec<u32>,
+    /// The rows of each half when it was last read whole.
+    halves: RefCell<[HashMap<TaskKey, TaskRow>; 2]>,
 }
 
 /// Everything up to one moment, since the probe started. Times are cumulative.
@@ -99,7 +104,7 @@ impl Account {
         let mut loaded = Loaded::load(&SPEC, &[], &[])?;
         loaded.attach()?;
         let cpus = root.cpus("/sys/devices/system/cpu/online")?.0;
-        let account = Self { loaded, root, cpus };
+        let account = Self { loaded, root, cpus, halves: RefCell::default() };
         for cpu in &account.cpus {
             // A CPU that goes offline now is told at the first reading.
             let _ = account.loaded.run_on("read_window", *cpu);
@@ -122,9 +127,15 @@ impl Account {
     /// **Cost** an interrupt for each CPU, and about 1 µs for each task that ran.
     pub fn read(&self) -> Result<Reading, HostError> {
         let mut reading = Reading::default();
+        // By CPU: the half that its slices are charged to from here on.
+        let mut now = HashMap::new();
         for cpu in &self.cpus {
             match self.loaded.run_on("read_window", *cpu) {
-                Ok(_) => reading.cpus.push(row::window(*cpu, &self.loaded.value("cpus", *cpu)?)),
+                Ok(_) => {
+                    let (half, window) = row::window(*cpu, &self.loaded.value("cpus", *cpu)?);
+                    now.insert(*cpu, half);
+                    reading.cpus.push(window);
+                }
                 Err(error) => reading.warnings.push(
                     Warning::new("cpu-not-read", format!("CPU {cpu} has no rows: {error}"))
                         .because("it went offline while it was counted"),
@@ -132,11 +143,30 @@ impl Account {
             }
         }
         reading.ticks = self.root.parsed(stat::PATH, stat::parse)?;
-        let entries = self.loaded.entries("tasks")?;
-        reading.tasks = entries.iter().map(|(key, value)| row::task(key, value)).collect();
+        reading.tasks = self.tasks(&now)?;
         let entries = self.loaded.entries("culprits")?;
         reading.culprits = entries.iter().map(|(key, value)| row::culprit(key, value)).collect();
         Ok(reading)
+    }
+
+    /// The rows up to the ends of the windows: of each CPU the half that is no longer charged, and the other one as it
+    /// was at the reading before.
+    fn tasks(&self, now: &HashMap<u32, u32>) -> Result<Vec<TaskRow>, HostError> {
+        let mut halves = self.halves.borrow_mut();
+        for (key, value) in self.loaded.entries("tasks")? {
+            let (half, row) = row::task(&key, &value);
+            if now.get(&row.key.cpu) != Some(&half) {
+                halves[(half & 1) as usize].insert(row.key, row);
+            }
+        }
+        let [even, odd] = &*halves;
+        let both = even.values().map(|row| {
+            let charge =
+                odd.get(&row.key).map_or(row.charge, |other| row.charge.plus(&other.charge));
+            TaskRow { charge, ..row.clone() }
+        });
+        let rest = odd.values().filter(|row| !even.contains_key(&row.key)).cloned();
+        Ok(both.chain(rest).collect())
     }
 }
 
@@ -144,7 +174,6 @@ impl Reading {
     /// What happened from `earlier` to this reading. Tasks that did not run in between are left out.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        use std::collections::HashMap;
         let tasks: HashMap<TaskKey, &TaskRow> = earlier.tasks.iter().map(|t| (t.key, t)).collect();
         let culprits: HashMap<CulpritKey, &Culprit> =
             earlier.culprits.iter().map(|c| (c.key, c)).collect();

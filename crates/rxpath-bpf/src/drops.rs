@@ -1,5 +1,6 @@
 //! Packets that the kernel dropped: where, why, from which device, for which socket and process.
 
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 
 use rxpath_host::HostError;
@@ -31,6 +32,10 @@ const WITH_SOCKET: usize = 5;
 pub struct Drops {
     loaded: Loaded,
     reasons: Reasons,
+    /// Read once, at the first drop.
+    symbols: OnceCell<Symbols>,
+    /// Who had a socket when it was first seen to drop.
+    owners: RefCell<HashMap<u64, Vec<String>>>,
 }
 
 /// Drops of one kind.
@@ -56,7 +61,7 @@ pub struct Drop {
     pub port: u16,
     /// Inode of the socket that it was for; 0 where none was found.
     pub socket_inode: u64,
-    /// Processes that have this socket, as `name (pid)`, when the drops were read.
+    /// Processes that had this socket, as `name (pid)`, when its drops were first read.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub processes: Vec<String>,
     /// The task in whose time the last one was dropped: the interrupted one, where a softirq dropped.
@@ -77,10 +82,13 @@ impl Drops {
         crate::can_run(&Root::host()).require("trace drops")?;
         let with_socket = parameters("kfree_skb")? >= WITH_SOCKET;
         let words = [u32::from(with_socket), filter.ifindex, filter.netns, u32::from(filter.port)];
-        let constants: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let mut constants: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        constants.extend(filter.owner());
         let mut loaded = Loaded::load(&SPEC, &constants, &[])?;
+        filter.admit(&loaded)?;
         loaded.attach()?;
-        Ok(Self { loaded, reasons: Reasons::of_this_kernel()? })
+        let (symbols, owners) = (OnceCell::new(), RefCell::default());
+        Ok(Self { loaded, reasons: Reasons::of_this_kernel()?, symbols, owners })
     }
 
     /// What became of each program.
@@ -93,21 +101,29 @@ impl Drops {
         &self.loaded
     }
 
-    /// Everything since the start, the most packets first; names are looked up now.
+    /// Everything since the start, the most packets first.
     ///
-    /// **Cost** reads `/proc/kallsyms` (some 10 ms) and, where a socket dropped, the descriptors of all processes.
+    /// **Cost** at the first drop reads `/proc/kallsyms` (some 10 ms), and for each socket that drops for the first time
+    /// the descriptors of all processes.
     pub fn read(&self) -> Result<Vec<Drop>, HostError> {
         let entries = self.loaded.entries("drops")?;
         if entries.is_empty() {
             return Ok(Vec::new());
         }
-        let symbols = Symbols::read(&Root::host())?;
-        let inodes: Vec<u64> =
-            entries.iter().map(|(key, _)| inode(key)).filter(|inode| *inode != 0).collect();
-        let owners =
-            if inodes.is_empty() { HashMap::new() } else { socket_owners(&Root::host(), &inodes) };
+        if self.symbols.get().is_none() {
+            let _ = self.symbols.set(Symbols::read(&Root::host())?);
+        }
+        let symbols = self.symbols.get_or_init(Symbols::default);
+        let mut owners = self.owners.borrow_mut();
+        let new = |inode: &u64| *inode != 0 && !owners.contains_key(inode);
+        let new: Vec<u64> = entries.iter().map(|(key, _)| inode(key)).filter(new).collect();
+        if !new.is_empty() {
+            let found = socket_owners(&Root::host(), &new);
+            owners.extend(new.into_iter().map(|inode| (inode, Vec::new())));
+            owners.extend(found);
+        }
         let mut drops: Vec<Drop> =
-            entries.iter().map(|(key, value)| row(key, value, &symbols, &self.reasons)).collect();
+            entries.iter().map(|(key, value)| row(key, value, symbols, &self.reasons)).collect();
         for drop in &mut drops {
             drop.processes = owners.get(&drop.socket_inode).cloned().unwrap_or_default();
         }

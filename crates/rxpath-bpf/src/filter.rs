@@ -1,5 +1,12 @@
 //! Which part of the host a probe looks at.
 
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rxpath_host::{HostError, Root};
+
+use crate::object::Loaded;
+
 /// What is wanted; an empty filter wants everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
@@ -7,8 +14,123 @@ pub struct Filter {
     pub cpus: Vec<u32>,
     /// Only this device, unless 0.
     pub ifindex: u32,
-    /// Inode of that device's network namespace.
+    /// Only this network namespace, by its inode, unless 0; that of the device when there is one.
     pub netns: u32,
     /// Only this local port, unless 0: of sockets, and of packets without one by their destination.
     pub port: u16,
+    /// Only sockets of this control group.
+    pub cgroup: Option<Cgroup>,
+    /// Only sockets that this process has open.
+    pub process: Option<u32>,
+}
+
+/// A control group of version 2; those below it are part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cgroup {
+    /// Its id: the inode of its directory (fs/kernfs/mount.c).
+    pub id: u64,
+    /// How many groups lie above it.
+    pub level: u32,
+}
+
+impl Cgroup {
+    /// The group of a directory, or of a path below the mount point of the hierarchy.
+    ///
+    /// **Errors** `Unsupported` without a version 2 hierarchy, `Missing` when there is no such group.
+    pub fn find(root: &Root, name: &Path) -> Result<Self, HostError> {
+        let mount = mount_point(&root.text("/proc/self/mounts")?).ok_or_else(|| {
+            HostError::Unsupported {
+                what: format!("find the cgroup {}", name.display()),
+                needs: "a mounted cgroup2 file system".into(),
+            }
+        })?;
+        let below = name.strip_prefix(&mount).unwrap_or(name);
+        let below = below.strip_prefix("/").unwrap_or(below);
+        let path = mount.join(below);
+        let about = std::fs::metadata(&path).map_err(|e| HostError::from_io("read", &path, e))?;
+        if !path.join("cgroup.controllers").exists() {
+            return Err(HostError::malformed(path, 0, "no control group of version 2"));
+        }
+        Ok(Self { id: about.ino(), level: below.components().count() as u32 })
+    }
+}
+
+/// Where the version 2 hierarchy is mounted (`/proc/self/mounts`).
+fn mount_point(mounts: &str) -> Option<PathBuf> {
+    let mut lines = mounts.lines().map(|line| line.split(' '));
+    lines.find_map(|mut words| match (words.next(), words.next(), words.next()) {
+        (Some(_), Some(path), Some("cgroup2")) => Some(PathBuf::from(path)),
+        _ => None,
+    })
+}
+
+impl Filter {
+    /// `struct owner` of the programs.
+    pub(crate) fn owner(&self) -> Vec<u8> {
+        let cgroup = self.cgroup.unwrap_or(Cgroup { id: 0, level: 0 });
+        let mut bytes = cgroup.id.to_ne_bytes().to_vec();
+        bytes.extend(cgroup.level.to_ne_bytes());
+        bytes.extend(u32::from(self.process.is_some()).to_ne_bytes());
+        bytes
+    }
+
+    /// Tells the programs which sockets the process has open now. To be called again while it may open more.
+    ///
+    /// **Errors** `Missing` when the process is gone. **Cost** a link for each of its descriptors.
+    pub(crate) fn admit(&self, loaded: &Loaded) -> Result<(), HostError> {
+        let Some(pid) = self.process else { return Ok(()) };
+        for inode in sockets_of(&Root::host(), pid)? {
+            loaded.put("wanted", &inode.to_ne_bytes(), &1u32.to_ne_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// Inodes of the sockets that a process has open.
+fn sockets_of(root: &Root, pid: u32) -> Result<Vec<u64>, HostError> {
+    let dir = format!("/proc/{pid}/fd");
+    let inode = |fd: String| {
+        let link = root.link(&format!("{dir}/{fd}")).ok()?;
+        link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    };
+    Ok(root.list(&dir)?.into_iter().filter_map(inode).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_2_hierarchy_is_found_beside_the_old_one() {
+        let mounts = "cgroup /sys/fs/cgroup/cpu cgroup rw 0 0\ncgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+        assert_eq!(mount_point(mounts), Some("/sys/fs/cgroup/unified".into()));
+        assert_eq!(mount_point("proc /proc proc rw 0 0\n"), None);
+    }
+
+    #[test]
+    fn a_group_that_is_not_there_is_told() {
+        let found = Cgroup::find(&Root::host(), Path::new("no/such/group"));
+        assert!(found.is_err(), "{found:?}");
+    }
+
+    #[test]
+    fn an_own_socket_is_found() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&socket);
+        let inode = std::fs::metadata(format!("/proc/self/fd/{fd}")).unwrap().ino();
+        assert!(sockets_of(&Root::host(), std::process::id()).unwrap().contains(&inode));
+        assert!(sockets_of(&Root::host(), u32::MAX).is_err());
+    }
+
+    #[test]
+    fn the_programs_get_what_they_read() {
+        let filter = Filter {
+            cgroup: Some(Cgroup { id: 7, level: 2 }),
+            process: Some(1),
+            ..Filter::default()
+        };
+        let bytes = filter.owner();
+        assert_eq!(bytes.len(), 16);
+        assert_eq!((bytes[0], bytes[8], bytes[12]), (7, 2, 1));
+    }
 }

@@ -1,9 +1,9 @@
 //! Names for numbers: kernel addresses, drop reasons, sockets.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rxpath_host::HostError;
-use rxpath_host::procfs::task;
+use rxpath_host::procfs::{socket_owner, task};
 use rxpath_host::root::Root;
 
 /// Kernel functions by address.
@@ -85,30 +85,14 @@ impl Reasons {
 /// **Source** `/proc/PID/fd`, links `socket:[INODE]`. **Caveat** sockets of other users are not seen without
 /// CAP_SYS_PTRACE, closed ones never.
 pub fn socket_owners(root: &Root, inodes: &[u64]) -> HashMap<u64, Vec<String>> {
-    let mut owners: HashMap<u64, Vec<String>> = HashMap::new();
-    for pid in task::processes(root).unwrap_or_default() {
-        let Ok(descriptors) = root.list(&format!("/proc/{pid}/fd")) else { continue };
-        let mut found: Vec<u64> = descriptors
-            .iter()
-            .filter_map(|fd| root.link(&format!("/proc/{pid}/fd/{fd}")).ok())
-            .filter_map(|link| socket_inode(&link.to_string_lossy()))
-            .filter(|inode| inodes.contains(inode))
-            .collect();
-        found.sort_unstable();
-        found.dedup();
-        if found.is_empty() {
-            continue;
-        }
+    let inodes: BTreeSet<u32> =
+        inodes.iter().filter_map(|inode| (*inode).try_into().ok()).collect();
+    let named = |pid: i32| {
         let comm = task::read(root, pid, None).map_or_else(|_| "?".into(), |task| task.comm);
-        for inode in found {
-            owners.entry(inode).or_default().push(format!("{comm} ({pid})"));
-        }
-    }
-    owners
-}
-
-fn socket_inode(link: &str) -> Option<u64> {
-    link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+        format!("{comm} ({pid})")
+    };
+    let owners = socket_owner::of(root, &inodes).into_iter();
+    owners.map(|(inode, pids)| (inode.into(), pids.into_iter().map(named).collect())).collect()
 }
 
 #[cfg(test)]
@@ -141,12 +125,11 @@ mod tests {
     fn an_own_socket_is_found() {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let fd = std::os::fd::AsRawFd::as_raw_fd(&socket);
-        let link = std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap();
-        let inode = socket_inode(&link.to_string_lossy()).unwrap();
+        let about = std::fs::metadata(format!("/proc/self/fd/{fd}")).unwrap();
+        let inode = std::os::unix::fs::MetadataExt::ino(&about);
         let owners = socket_owners(&Root::host(), &[inode]);
         let own = format!("({})", std::process::id());
         assert!(owners[&inode].iter().any(|owner| owner.ends_with(&own)), "{owners:?}");
-        assert_eq!(socket_inode("pipe:[3]"), None);
     }
 
     proptest! {

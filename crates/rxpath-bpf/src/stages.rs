@@ -101,8 +101,10 @@ impl Stages {
         let root = Root::host();
         crate::can_run(&root).require("trace the latency of stages")?;
         let words = [filter.ifindex, filter.netns, u32::from(filter.port), 0];
-        let constants: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let mut constants: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        constants.extend(filter.owner());
         let mut loaded = Loaded::load(&SPEC, &constants, &[])?;
+        filter.admit(&loaded)?;
         loaded.attach()?;
         let mut cpus = root.cpus("/sys/devices/system/cpu/online")?.0;
         cpus.retain(|cpu| filter.cpus.is_empty() || filter.cpus.contains(cpu));

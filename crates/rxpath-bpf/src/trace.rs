@@ -16,12 +16,18 @@ use crate::object::ProgramState;
 use crate::polls::{CpuPolls, IrqLine, NapiPolls, Polls};
 use crate::stages::{Stage, Stages};
 
+/// Time between two questions for the sockets of a process.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
+
 /// The running probes.
 #[derive(Debug)]
 pub struct Trace {
     polls: Polls,
     drops: Result<Drops, HostError>,
     stages: Result<Stages, HostError>,
+    filter: Filter,
+    /// When the process was last asked for its sockets.
+    asked: Instant,
     begun: Instant,
     squeezed: Vec<(u32, u32)>,
     meter: PartMeter,
@@ -74,6 +80,8 @@ impl Trace {
         let meter = PartMeter::start(&objects, window)?;
         Ok(Self {
             squeezed: squeezed(),
+            filter: filter.clone(),
+            asked: Instant::now(),
             polls,
             drops,
             stages,
@@ -88,9 +96,21 @@ impl Trace {
         &self.polls
     }
 
-    /// To be called now and then: the cost is measured in the first part of the window only.
+    /// To be called now and then: the cost is measured in the first part of the window only, and a process that is
+    /// looked at may open more sockets.
     pub fn note(&mut self) {
         self.meter.note(self.begun.elapsed());
+        if self.filter.process.is_some() && self.asked.elapsed() >= ASK_AGAIN {
+            self.asked = Instant::now();
+            let objects = [
+                self.drops.as_ref().ok().map(Drops::loaded),
+                self.stages.as_ref().ok().map(Stages::loaded),
+            ];
+            for loaded in objects.into_iter().flatten() {
+                // A process that ended opens no more sockets; those of before stay wanted.
+                let _ = self.filter.admit(loaded);
+            }
+        }
     }
 
     /// What could not be started, as warnings.

@@ -255,15 +255,17 @@ impl Culprit {
 
 /// Bytes of `struct task_key`, `task_row`, `culprit_key` and `culprit_row`.
 #[cfg(test)]
-const SIZES: [usize; 4] = [16, 13 * 8 + 4 * 8 + 4 * 4 + 16, 32, 40];
+const SIZES: [usize; 4] = [24, 13 * 8 + 4 * 8 + 4 * 4 + 16, 32, 40];
 
 fn task_key(fields: &mut Fields<'_>) -> TaskKey {
     TaskKey { start_ns: fields.u64(), pid: fields.u32(), cpu: fields.u32() }
 }
 
-/// `struct task_row`.
-pub(super) fn task(key: &[u8], value: &[u8]) -> TaskRow {
-    let key = task_key(&mut Fields::of(key));
+/// `struct task_row`, and the half that it belongs to.
+pub(super) fn task(key: &[u8], value: &[u8]) -> (u32, TaskRow) {
+    let mut fields = Fields::of(key);
+    let key = task_key(&mut fields);
+    let half = fields.u32();
     let mut fields = Fields::of(value);
     // The order of `enum total`.
     let [
@@ -288,7 +290,7 @@ pub(super) fn task(key: &[u8], value: &[u8]) -> TaskRow {
     ]);
     let (tgid, parent, flags) = (fields.u32(), fields.u32(), fields.u32());
     fields.skip(4);
-    TaskRow { key, charge, tgid, parent, flags, comm: fields.text(16) }
+    (half, TaskRow { key, charge, tgid, parent, flags, comm: fields.text(16) })
 }
 
 /// `struct culprit_row`.
@@ -302,13 +304,13 @@ pub(super) fn culprit(key: &[u8], value: &[u8]) -> Culprit {
     Culprit { key, ns, polls, packets, dev: fields.text(16) }
 }
 
-/// `struct scratch`, the part that is read.
-pub(super) fn window(cpu: u32, value: &[u8]) -> CpuWindow {
+/// `struct scratch`, the part that is read; and the half that slices are charged to now.
+pub(super) fn window(cpu: u32, value: &[u8]) -> (u32, CpuWindow) {
     let mut fields = Fields::of(value);
     // slice, hard and soft starts, soft_hard, vector and raisers, changes, polls, bases and whose.
     fields.skip(4 * 8 + 2 * 4 + 3 * 8 + 3 * 8);
-    let [start_ns, end_ns, lost_ns, lost_slices, lost_polls, unmatched] = fields.array::<6>();
-    CpuWindow { cpu, start_ns, end_ns, lost_ns, lost_slices, lost_polls, unmatched }
+    let [start_ns, end_ns, lost_ns, lost_slices, lost_polls, unmatched, half] = fields.array::<7>();
+    (half as u32, CpuWindow { cpu, start_ns, end_ns, lost_ns, lost_slices, lost_polls, unmatched })
 }
 
 #[cfg(test)]
@@ -327,9 +329,10 @@ mod tests {
         }
         value.extend(b"victim\0\0\0\0\0\0\0\0\0\0");
         let mut key = 5u64.to_ne_bytes().to_vec();
-        key.extend([7u32.to_ne_bytes(), 1u32.to_ne_bytes()].concat());
+        key.extend([7u32, 1, 1, 0].iter().flat_map(|word| word.to_ne_bytes()));
         assert_eq!([key.len(), value.len()], SIZES[..2]);
-        let row = task(&key, &value);
+        let (half, row) = task(&key, &value);
+        assert_eq!(half, 1);
         assert_eq!(row.key, TaskKey { start_ns: 5, pid: 7, cpu: 1 });
         assert_eq!((row.charge.hardirq_ns, row.charge.taken_packets), (1, 13));
         assert_eq!((row.charge.on_cpu_ns, row.charge.slices), (14, 17));
@@ -338,7 +341,8 @@ mod tests {
 
     #[test]
     fn the_window_stands_after_the_scratch() {
-        let row = window(3, &numbers(60));
+        let (half, row) = window(3, &numbers(60));
+        assert_eq!(half, 18);
         // Eleven words stand before: four, one of two halves, three, three.
         assert_eq!((row.start_ns, row.end_ns, row.unmatched), (12, 13, 17));
     }

@@ -42,6 +42,11 @@ impl Loaded {
     }
 
     /// Never called.
+    pub fn put(&self, _map: &str, _key: &[u8], _value: &[u8]) -> Result<(), HostError> {
+        match self.never {}
+    }
+
+    /// Never called.
     pub fn value(&self, _map: &str, _index: u32) -> Result<Vec<u8>, HostError> {
         match self.never {}
     }

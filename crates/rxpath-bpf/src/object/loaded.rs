@@ -111,6 +111,13 @@ impl Loaded {
         Ok(batch.collect())
     }
 
+    /// Writes an entry of a hash map.
+    pub fn put(&self, map: &str, key: &[u8], value: &[u8]) -> Result<(), HostError> {
+        self.map(map)?
+            .update(key, value, MapFlags::ANY)
+            .map_err(|e| refused(&format!("write the map {map}"), &e))
+    }
+
     /// The value of an array's entry.
     pub fn value(&self, map: &str, index: u32) -> Result<Vec<u8>, HostError> {
         let what = || format!("read entry {index} of the map {map}");

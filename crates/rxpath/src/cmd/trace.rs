@@ -1,15 +1,15 @@
 //! `rxpath trace`: softirqs, NAPI polls, interrupts, drops and the latency of stages, for a while.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
 use nix::net::if_::if_nametoindex;
-use rxpath_bpf::filter::Filter;
+use rxpath_bpf::filter::{Cgroup, Filter};
 use rxpath_bpf::polls::timeline::{Event, chrome_trace};
 use rxpath_bpf::trace::{Trace, Traced};
 use rxpath_core::{Count, CpuList, Envelope, Nanos, Warning};
-use rxpath_host::thread;
+use rxpath_host::{Root, thread};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -31,6 +31,15 @@ pub struct TraceCommand {
     /// Only these CPUs: 1 or 0,2-3
     #[arg(long, value_name = "LIST")]
     cpu: Option<CpuList>,
+    /// Only this network namespace: a name of `ip netns`, a path, or a process id
+    #[arg(long, value_name = "NAME", conflicts_with = "dev")]
+    netns: Option<String>,
+    /// Only sockets that this process has open, for drops and stages
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// Only sockets of this control group (version 2) and those below it, for drops and stages
+    #[arg(long, value_name = "PATH")]
+    cgroup: Option<PathBuf>,
     /// Only this local port, for drops and stages
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
@@ -58,6 +67,9 @@ struct Settings {
     ifindex: Option<u32>,
     cpus: Option<Vec<u32>>,
     port: Option<u16>,
+    netns: Option<String>,
+    pid: Option<u32>,
+    cgroup: Option<PathBuf>,
     timeline: bool,
 }
 
@@ -138,6 +150,21 @@ impl TraceCommand {
                 std::fs::metadata("/proc/self/ns/net").context("look up the network namespace")?;
             filter.netns = std::os::unix::fs::MetadataExt::ino(&netns) as u32;
         }
+        if let Some(name) = &self.netns {
+            filter.netns = namespace(name)?;
+        }
+        if let Some(pid) = self.pid {
+            if !Path::new(&format!("/proc/{pid}/fd")).exists() {
+                return Err(Failure::usage(format!("--pid {pid}: there is no such process")));
+            }
+            filter.process = Some(pid);
+        }
+        if let Some(cgroup) = &self.cgroup {
+            filter.cgroup = Some(Cgroup::find(&Root::host(), cgroup).map_err(|error| {
+                let named = format!("--cgroup {}", cgroup.display());
+                Failure::usage_of(anyhow::Error::new(error).context(named))
+            })?);
+        }
         Ok(filter)
     }
 
@@ -189,6 +216,9 @@ impl TraceCommand {
             ifindex: (filter.ifindex != 0).then_some(filter.ifindex),
             cpus: self.cpu.map(|cpus| cpus.0),
             port: self.port,
+            netns: self.netns,
+            pid: self.pid,
+            cgroup: self.cgroup,
             timeline: self.timeline,
         };
         let result = TraceResult {
@@ -198,6 +228,20 @@ impl TraceCommand {
         };
         output::json(&Envelope::new("trace", settings, result, warnings))
     }
+}
+
+/// The inode of a network namespace that has this name, path or process.
+fn namespace(name: &str) -> Result<u32, Failure> {
+    let path = match name.parse::<u32>() {
+        Ok(pid) => PathBuf::from(format!("/proc/{pid}/ns/net")),
+        Err(_) if name.contains('/') => PathBuf::from(name),
+        Err(_) => Path::new("/run/netns").join(name),
+    };
+    let about = std::fs::metadata(&path).map_err(|error| {
+        let named = format!("--netns {name}: {}", path.display());
+        Failure::usage_of(anyhow::Error::new(error).context(named))
+    })?;
+    Ok(std::os::unix::fs::MetadataExt::ino(&about) as u32)
 }
 
 /// Events that were read.

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Whose a socket is: of which control group and of which process. What the constants rule out, the verifier leaves out.
+ */
+#ifndef RXPATH_OWNER_H
+#define RXPATH_OWNER_H
+
+/* Part of each program's `config`, set by the reader before loading. */
+struct owner {
+	__u64 cgroup;    /* only sockets of this cgroup (version 2) and those below it, unless 0 */
+	__u32 level;     /* how deep it lies */
+	__u32 by_inode;  /* only sockets in `wanted` */
+};
+
+/* Inodes of the sockets that a process has open; the reader keeps it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, __u32);
+} wanted SEC(".maps");
+
+static __always_inline __u64 socket_inode(struct sock *sk)
+{
+	struct socket *socket = BPF_CORE_READ(sk, sk_socket);
+
+	return socket ? BPF_CORE_READ(socket, file, f_inode, i_ino) : 0;
+}
+
+static __always_inline bool is_wanted(const volatile struct owner *owner, struct sock *sk)
+{
+	if (!owner->cgroup && !owner->by_inode)
+		return true;
+	if (!sk)
+		return false;
+	if (owner->by_inode) {
+		__u64 inode = socket_inode(sk);
+
+		if (!inode || !bpf_map_lookup_elem(&wanted, &inode))
+			return false;
+	}
+	if (owner->cgroup) {
+		struct cgroup *cgroup = BPF_CORE_READ(sk, sk_cgrp_data.cgroup);
+		struct cgroup *above = 0;
+
+		if (!cgroup || BPF_CORE_READ(cgroup, level) < (int)owner->level)
+			return false;
+		/* The array has an entry for each level down to the group itself. */
+		bpf_probe_read_kernel(&above, sizeof(above),
+				      (void *)__builtin_preserve_access_index(&cgroup->ancestors) +
+					      (owner->level & 255) * sizeof(above));
+		if (BPF_CORE_READ(above, kn, id) != owner->cgroup)
+			return false;
+	}
+	return true;
+}
+
+#endif
