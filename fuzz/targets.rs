@@ -9,7 +9,9 @@ use rxpath_core::CpuList;
 use rxpath_host::capture::scrub::Scrubber;
 use rxpath_host::journal;
 use rxpath_host::kernel_config;
-use rxpath_host::netlink::{Link, Qdisc, UdpSocket, ethtool, ioctl, netdev, netfilter, wire};
+use rxpath_host::netlink::{
+    Link, Qdisc, TcpSocket, UdpSocket, ethtool, ioctl, netdev, netfilter, wire,
+};
 use rxpath_host::nft;
 use rxpath_host::nic;
 use rxpath_host::pairs::Pairs;
@@ -73,6 +75,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("netlink_frames", netlink_frames),
     ("netlink_link", |bytes| drop(Link::parse(bytes))),
     ("netlink_qdisc", |bytes| drop(Qdisc::parse(bytes))),
+    ("netlink_tcp", |bytes| drop(TcpSocket::parse(bytes))),
     ("netlink_udp", |bytes| drop(UdpSocket::parse(bytes))),
     ("nft_list", |bytes| drop(nft::parse_counters(bytes))),
     ("openssl_speed", |bytes| text(bytes, |t| drop(openssl::claims(t)))),
@@ -102,6 +105,7 @@ pub const TARGETS: &[(&str, Target)] = &[
         let _ = Preamble::read(bytes);
     }),
     ("udp", |bytes| text(bytes, |t| drop(udp::parse(t)))),
+    ("watch_recording", |bytes| drop(rxpath_record::watch::parse(bytes))),
 ];
 
 /// Runs the target `name`; the fuzzer's binaries call this.

@@ -14,3 +14,4 @@ pub mod run;
 pub mod samples;
 pub mod schema;
 pub mod verdict;
+pub mod watch;

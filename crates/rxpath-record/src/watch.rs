@@ -1,0 +1,122 @@
+//! One look at the live receive path: what `rxpath watch` shows, prints as JSON and records.
+//!
+//! A frame is whole: a view draws it without asking the host, today or on another machine. Rates are differences of
+//! cumulative counters over [`Frame::window_s`]; what could not be read is a gap with its reason.
+
+mod recording;
+mod rows;
+
+use std::collections::BTreeMap;
+
+use rxpath_core::Fact;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use recording::{Recorded, RecordingError, Settings, head_line, parse, tail_line};
+pub use rows::{CpuRow, DropRow, LatencyRow, QueueRow, SocketRow, TaskRow};
+
+use crate::verdict::{Stage, Verdict};
+
+/// A place on the path, from left to right.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum PathStage {
+    /// Device and its ring.
+    Nic,
+    /// Hard interrupt and NAPI poll.
+    Irq,
+    /// Merging of segments.
+    Gro,
+    /// The per-CPU backlog: RPS, loopback, devices without NAPI.
+    Backlog,
+    /// Packet filter and IP.
+    Ip,
+    /// Socket queues.
+    Socket,
+    /// Reading programs.
+    Application,
+}
+
+impl PathStage {
+    /// All, from left to right.
+    pub const ALL: [Self; 7] =
+        [Self::Nic, Self::Irq, Self::Gro, Self::Backlog, Self::Ip, Self::Socket, Self::Application];
+
+    /// Where a diagnosis' stage lies on the path; `None` for verdicts that name no place of this host.
+    pub fn of(stage: Stage) -> Option<Self> {
+        match stage {
+            Stage::Ring => Some(Self::Nic),
+            Stage::Softirq | Stage::SenderOrSoftirq | Stage::Livelock => Some(Self::Irq),
+            Stage::Backlog => Some(Self::Backlog),
+            Stage::Filter | Stage::Checksum => Some(Self::Ip),
+            Stage::SocketQueue | Stage::NoListener => Some(Self::Socket),
+            Stage::Application | Stage::ApplicationDescheduled => Some(Self::Application),
+            Stage::Sender | Stage::Nothing | Stage::Unknown => None,
+        }
+    }
+}
+
+/// One stage over the window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StageRow {
+    /// Which.
+    pub stage: PathStage,
+    /// How many of `unit` passed, per second.
+    pub rate_per_s: Fact<f64>,
+    /// What `rate_per_s` counts: `packets`, `interrupts`, `datagrams read`.
+    pub unit: String,
+    /// The counters behind it.
+    pub rate_source: String,
+    /// Packets lost here, per second.
+    pub drops_pps: Fact<f64>,
+    /// The counters behind it.
+    pub drops_source: String,
+    /// CPU time spent here, in CPUs: 0.5 is half of one CPU.
+    pub cpu_ratio: Fact<f64>,
+    /// What else is worth a word: `12.3 packets a poll`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+/// One look.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Frame {
+    /// Number of the look, from 1.
+    pub number: u64,
+    /// End of the window, Unix time.
+    pub at_unix_s: f64,
+    /// Length of the window that all rates are about.
+    pub window_s: f64,
+    /// The path, from left to right.
+    pub stages: Vec<StageRow>,
+    /// What limits UDP reception, when something arrived.
+    pub verdict: Option<Verdict>,
+    /// CPUs that are online.
+    pub cpus: Vec<CpuRow>,
+    /// Receive queues.
+    pub queues: Vec<QueueRow>,
+    /// Sockets that hold, drop or move something; the fullest first.
+    pub sockets: Vec<SocketRow>,
+    /// Sockets that are there, those without a row included.
+    pub sockets_count: u64,
+    /// Tasks, those that lost most first.
+    pub tasks: Vec<TaskRow>,
+    /// Drops, the most first.
+    pub drops: Vec<DropRow>,
+    /// Latency between stages.
+    pub latency: Vec<LatencyRow>,
+    /// What could not be read, with the reason.
+    pub gaps: BTreeMap<String, String>,
+    /// CPU time of rxpath itself over the window, in CPUs, its BPF programs not included.
+    pub own_cpu_ratio: f64,
+}
+
+impl Frame {
+    /// The stage that limits, where the verdict names one.
+    pub fn limit(&self) -> Option<PathStage> {
+        PathStage::of(self.verdict.as_ref()?.stage)
+    }
+}

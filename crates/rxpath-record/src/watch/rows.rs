@@ -1,0 +1,160 @@
+//! The rows below the path: CPUs, queues, sockets, tasks, drops, latency.
+
+use rxpath_core::Fact;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One CPU; shares of wall time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct CpuRow {
+    /// Number.
+    pub cpu: u32,
+    /// NUMA node.
+    pub node: Option<u32>,
+    /// User mode, by ticks.
+    pub user_ratio: f64,
+    /// Kernel mode, by ticks.
+    pub system_ratio: f64,
+    /// Softirqs, by ticks.
+    pub softirq_ratio: f64,
+    /// Hard interrupts, by ticks.
+    pub irq_ratio: f64,
+    /// Taken by the hypervisor.
+    pub steal_ratio: f64,
+    /// Idle and iowait.
+    pub idle_ratio: f64,
+    /// Network softirqs, measured.
+    pub net_softirq_ratio: Fact<f64>,
+    /// Packets that its softirqs handled, per second. **Source** `softnet_stat` processed.
+    pub processed_pps: f64,
+    /// NET_RX runs that ended with work left, per second. **Source** `softnet_stat` time_squeeze.
+    pub squeezed_per_s: f64,
+    /// Packets that its backlog refused, per second. **Source** `softnet_stat` dropped.
+    pub dropped_pps: f64,
+    /// The task that used most of it.
+    pub busiest_task: String,
+}
+
+/// One receive queue.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct QueueRow {
+    /// Device.
+    pub device: String,
+    /// Queue.
+    pub queue: u32,
+    /// NAPI instance.
+    pub napi_id: Fact<u32>,
+    /// Interrupt.
+    pub irq: Fact<u32>,
+    /// CPUs that take it, as the hardware was told: `0`, `2-3`.
+    pub cpus: Fact<String>,
+    /// Packets per second.
+    pub packets_pps: Fact<f64>,
+    /// Drops per second.
+    pub drops_pps: Fact<f64>,
+    /// Interrupts per second.
+    pub interrupts_per_s: Fact<f64>,
+    /// Packets a poll, measured.
+    pub packets_per_poll: Fact<f64>,
+}
+
+/// One socket.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SocketRow {
+    /// `udp`, `tcp`, `tcp-listen`.
+    pub protocol: String,
+    /// Own address.
+    pub local: String,
+    /// The other's address; empty when unconnected.
+    pub remote: String,
+    /// Inode, as in `/proc/PID/fd`.
+    pub inode: u32,
+    /// Memory of the receive queue now, in bytes of truesize; of a listener connections that wait.
+    pub queued: u64,
+    /// Largest of the window.
+    pub queued_max: u64,
+    /// Limit of it, in the same unit.
+    pub limit: u64,
+    /// Dropped per second.
+    pub drops_pps: f64,
+    /// Dropped since the socket was made.
+    pub drops_total: u64,
+    /// Who has it open, as `name (pid)`.
+    pub processes: Vec<String>,
+}
+
+impl SocketRow {
+    /// The largest filling of the window as a share of the limit.
+    pub fn filled_ratio(&self) -> f64 {
+        if self.limit == 0 { 0.0 } else { self.queued_max as f64 / self.limit as f64 }
+    }
+}
+
+/// One task; shares of wall time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TaskRow {
+    /// Thread.
+    pub pid: u32,
+    /// Its name.
+    pub comm: String,
+    /// `task`, `ksoftirqd`, `napi`, `vcpu`, ...
+    pub kind: String,
+    /// CPUs it ran on.
+    pub cpus: Vec<u32>,
+    /// On a CPU, what was taken from it included.
+    pub on_cpu_ratio: f64,
+    /// Runnable and waiting for a CPU.
+    pub waiting_ratio: Fact<f64>,
+    /// Its own work.
+    pub own_ratio: Fact<f64>,
+    /// Taken from it: interrupts, softirqs of others, the hypervisor; estimates included.
+    pub taken_ratio: Fact<f64>,
+    /// Of that, network softirqs.
+    pub taken_net_ratio: Fact<f64>,
+    /// Softirqs that its own calls started.
+    pub own_softirq_ratio: Fact<f64>,
+    /// Who took most, as `device (share)`.
+    pub taken_by: String,
+}
+
+/// Packets dropped in one way.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct DropRow {
+    /// Where: a kernel function, or the place that a counter belongs to.
+    pub place: String,
+    /// Why: the kernel's drop reason; empty for counters.
+    pub reason: String,
+    /// Device, where known.
+    pub device: String,
+    /// `udp`, `tcp`, ...; empty where not known.
+    pub transport: String,
+    /// Destination port; 0 where not known.
+    pub port: u16,
+    /// Processes that have the socket open.
+    pub processes: Vec<String>,
+    /// Packets per second.
+    pub packets_pps: f64,
+    /// Packets since watching began.
+    pub packets_total: u64,
+    /// The tracepoint or counter.
+    pub source: String,
+}
+
+/// Latency from one stage to the next, over the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct LatencyRow {
+    /// `receive-to-socket`: netif_receive_skb to sk_data_ready; `socket-to-read`: sk_data_ready to the read.
+    pub stage: String,
+    /// Latencies measured.
+    pub count: u64,
+    /// Median; upper end of its power-of-two bucket.
+    pub p50_ns: u64,
+    /// 99th percentile; upper end of its power-of-two bucket.
+    pub p99_ns: u64,
+}
