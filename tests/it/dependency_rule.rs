@@ -15,7 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rxpath-bpf", &["host", "stats", "core"]),
     ("rxpath-report", &["record", "stats", "core"]),
     ("rxpath-tune", &["host", "stats", "core"]),
-    ("rxpath-lab", &["load", "diagnose", "record", "host", "stats", "core"]),
+    ("rxpath-lab", &["load", "bpf", "diagnose", "record", "host", "stats", "core"]),
     (
         "rxpath",
         &[

@@ -12,5 +12,6 @@ pub mod run;
 pub mod scenario;
 pub mod selftest;
 pub mod trial;
+pub mod watch;
 
 pub use error::LabError;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rxpath_core::Side;
-use rxpath_host::netlink::Netlink;
+use rxpath_host::netlink::{Netlink, SkMemInfo};
 use rxpath_host::procfs::socket_owner;
 use rxpath_host::snapshot::Reader;
 use rxpath_host::{HostError, Root};
@@ -25,10 +25,10 @@ const LOOK: Duration = Duration::from_millis(20);
 /// A thread that runs or waits for less than this share of the time reads no noteworthy traffic: programs have others.
 const READS_RATIO: f64 = 0.05;
 /// Processes whose threads are measured, at most.
-const OWNERS: usize = 64;
+pub(crate) const OWNERS: usize = 64;
 
 /// Places of loss, each with the counter that owns it, of UDP over IPv4 and IPv6 together.
-const PLACES: [(Place, &[&str]); 7] = [
+pub(crate) const PLACES: [(Place, &[&str]); 7] = [
     (
         Place::Ip,
         &[
@@ -48,7 +48,7 @@ const PLACES: [(Place, &[&str]); 7] = [
     (Place::Backlog, &[]),
 ];
 /// Counters of TCP that tell of the same path; no verdict rests on them.
-const BESIDE: [&str; 7] = [
+pub(crate) const BESIDE: [&str; 7] = [
     "TcpExt.ListenOverflows",
     "TcpExt.ListenDrops",
     "TcpExt.TCPBacklogDrop",
@@ -70,13 +70,27 @@ pub struct Seen {
 }
 
 /// A UDP socket over the time.
-#[derive(Debug, Default)]
-struct Socket {
-    rcvbuf: u32,
-    drops: [u32; 2],
-    sum_bytes: u64,
-    max_bytes: u64,
-    samples: u64,
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Socket {
+    pub(crate) rcvbuf: u32,
+    /// Of its first and of its last look.
+    pub(crate) drops: [u32; 2],
+    pub(crate) sum_bytes: u64,
+    pub(crate) max_bytes: u64,
+    pub(crate) samples: u64,
+}
+
+impl Socket {
+    /// Takes one look.
+    pub(crate) fn look(&mut self, memory: &SkMemInfo) {
+        if self.samples == 0 {
+            self.drops[0] = memory.drops;
+        }
+        (self.drops[1], self.rcvbuf) = (memory.drops, memory.rcvbuf);
+        self.sum_bytes += u64::from(memory.rmem);
+        self.max_bytes = self.max_bytes.max(memory.rmem.into());
+        self.samples += 1;
+    }
 }
 
 /// Looks at this host for that long, or until `stop`; at the sockets of one port when it is given.
@@ -114,7 +128,7 @@ pub fn watch(length: Duration, port: Option<u16>, stop: &AtomicBool) -> Result<S
     })
 }
 
-fn snapshot(reader: &mut Reader) -> Snapshot {
+pub(crate) fn snapshot(reader: &mut Reader) -> Snapshot {
     let read = reader.read();
     let named = |name: &str| format!("{}/{name}", Side::Machine);
     Snapshot {
@@ -131,21 +145,13 @@ fn look(
 ) -> Result<(), HostError> {
     for found in diag.udp_sockets(port)? {
         let Some(memory) = found.memory else { continue };
-        let first = !sockets.contains_key(&found.inode);
-        let socket = sockets.entry(found.inode).or_default();
-        if first {
-            socket.drops[0] = memory.drops;
-        }
-        (socket.drops[1], socket.rcvbuf) = (memory.drops, memory.rcvbuf);
-        socket.sum_bytes += u64::from(memory.rmem);
-        socket.max_bytes = socket.max_bytes.max(memory.rmem.into());
-        socket.samples += 1;
+        sockets.entry(found.inode).or_default().look(&memory);
     }
     Ok(())
 }
 
 /// How far these counters moved together; `None` when none of them is there.
-fn sum(moved: &Moved, names: &[&str]) -> Option<u64> {
+pub(crate) fn sum(moved: &Moved, names: &[&str]) -> Option<u64> {
     let one = |name: &&str| moved.values.get(&format!("{}/{name}", Side::Machine)).copied();
     let found: Vec<i64> = names.iter().filter_map(one).collect();
     (!found.is_empty()).then(|| found.iter().map(|n| u64::try_from(*n).unwrap_or(0)).sum())
@@ -170,7 +176,8 @@ fn softnet(moved: &Moved) -> (u64, Vec<u32>) {
     (dropped, cpus)
 }
 
-fn evidence(
+/// From what was read at both ends, and of the sockets in between.
+pub(crate) fn evidence(
     between: &Between,
     moved: &Moved,
     sockets: &BTreeMap<u32, Socket>,

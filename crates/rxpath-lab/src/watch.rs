@@ -1,0 +1,240 @@
+//! The live path: one frame after another from counters, socket tables and, where they may run, BPF probes.
+//!
+//! The question it answers: *what moves through which stage of this host now, what is lost, and who pays?* It sends
+//! nothing and changes nothing. Rates are those of this network namespace; softirqs, CPUs and tasks are the machine's.
+//! Without root or BPF it says in every frame what is not known for that reason.
+
+mod counters;
+mod cpus;
+mod drops;
+mod links;
+mod owners;
+mod probes;
+mod queues;
+mod sockets;
+mod stages;
+mod tasks;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rxpath_bpf::cost::own_cpu;
+use rxpath_core::Fact;
+use rxpath_host::netlink::Netlink;
+use rxpath_host::snapshot::Reader;
+use rxpath_host::{HostError, Root, topology};
+use rxpath_record::counters::Snapshot;
+use rxpath_record::watch::Frame;
+
+use crate::live;
+use crate::trial::observe::{Between, Mark, Ours};
+
+use counters::Rates;
+use links::{LinkRates, Links};
+use owners::Owners;
+use probes::{Probes, Seen};
+use queues::Queues;
+use sockets::{Looks, Sockets};
+use tasks::{Everybody, Used};
+
+/// What is watched, and how.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Without BPF, although it might run.
+    pub counters_only: bool,
+}
+
+/// Watches until it is dropped; its BPF programs go with it.
+#[derive(Debug)]
+pub struct Watcher {
+    root: Root,
+    nodes: BTreeMap<u32, u32>,
+    counters: Reader,
+    diag: Netlink,
+    /// Or why there are none.
+    probes: Result<Probes, String>,
+    queues: Queues,
+    links: Links,
+    sockets: Sockets,
+    owners: Owners,
+    everybody: Everybody,
+    /// Counters when watching began, for totals.
+    first: Snapshot,
+    begun: Begun,
+    number: u64,
+}
+
+/// The readings at the beginning of a window.
+#[derive(Debug)]
+struct Begun {
+    snapshot: Snapshot,
+    mark: Mark,
+    ours: Ours,
+    own_cpu: Duration,
+}
+
+/// One window, read: what the parts of a frame are made from.
+struct Window<'a> {
+    rates: Rates<'a>,
+    between: &'a Between,
+    /// Or why there is nothing from BPF.
+    seen: Result<&'a Seen, &'a str>,
+    links: &'a LinkRates,
+    used: &'a Used,
+    window_s: f64,
+}
+
+impl Window<'_> {
+    /// Something of the probes, per second of the window; their gap without them.
+    fn probed(&self, value: impl Fn(&Seen) -> f64) -> Fact<f64> {
+        match self.seen {
+            Ok(seen) => Fact::ok(value(seen) / self.window_s),
+            Err(why) => Fact::absent(why),
+        }
+    }
+}
+
+impl Watcher {
+    /// Takes the first readings; the first frame is about the time from here on.
+    ///
+    /// # Errors
+    /// What keeps counters or sockets from being read at all; missing probes are told in the frames instead.
+    pub fn start(options: Options) -> Result<Self, HostError> {
+        let root = Root::host();
+        let probes = if options.counters_only {
+            Err("BPF was not asked for".to_owned())
+        } else {
+            Probes::start().map_err(|error| error.to_string())
+        };
+        let (mut counters, mut diag) = (Reader::all(&root), Netlink::sock_diag()?);
+        let mut sockets = Sockets::default();
+        sockets.look(&mut diag)?;
+        let everybody = Everybody::start(&root, probes.is_ok());
+        let queues = Queues::start(&root);
+        let links = Links::start();
+        let begun = Begun::now(&mut counters, Ours::default());
+        Ok(Self {
+            nodes: nodes(&root),
+            first: begun.snapshot.clone(),
+            number: 0,
+            root,
+            counters,
+            diag,
+            probes,
+            queues,
+            links,
+            sockets,
+            owners: Owners::default(),
+            everybody,
+            begun,
+        })
+    }
+
+    /// Why there are no BPF probes; `None` when they run.
+    pub fn without_probes(&self) -> Option<&str> {
+        self.probes.as_ref().err().map(String::as_str)
+    }
+
+    /// Looks at the sockets: their largest filling of a window is the largest of all looks.
+    ///
+    /// # Errors
+    /// When the sockets can't be listed.
+    pub fn look(&mut self) -> Result<(), HostError> {
+        self.sockets.look(&mut self.diag)
+    }
+
+    /// Ends the window here and begins the next.
+    ///
+    /// # Errors
+    /// When the sockets can't be listed; everything else leaves a gap in the frame.
+    pub fn frame(&mut self) -> Result<Frame, HostError> {
+        self.look()?;
+        let looks = self.sockets.take();
+        let seen = match &mut self.probes {
+            Ok(probes) => probes.read().map_err(|error| error.to_string()),
+            Err(why) => Err(why.clone()),
+        };
+        let links = self.links.until_now();
+        let used = self.everybody.until_now(&self.root);
+        let ended = Begun::now(&mut self.counters, self.begun.ours.clone());
+        let between = Between::marks(&self.begun.mark, &ended.mark, &self.begun.ours);
+        let window_s = between.seconds().max(1e-3);
+        self.owners.learn(&self.root, &looks);
+        let window = Window {
+            rates: Rates::new(&self.begun.snapshot, &ended.snapshot, window_s),
+            between: &between,
+            seen: seen.as_ref().map_err(String::as_str),
+            links: &links,
+            used: &used,
+            window_s,
+        };
+        let (queues, gaps) = self.queues.until_now(&self.root, &window);
+        self.number += 1;
+        let mut frame = self.compose(&window, &looks, &ended.snapshot);
+        frame.own_cpu_ratio =
+            ended.own_cpu.saturating_sub(self.begun.own_cpu).as_secs_f64() / window_s;
+        frame.queues = queues;
+        frame.gaps.extend(gaps);
+        self.begun = self.begin_with(ended);
+        Ok(frame)
+    }
+
+    /// Everything that is made from what was read.
+    fn compose(&self, window: &Window<'_>, looks: &Looks, now: &Snapshot) -> Frame {
+        let moved = now.since(&self.begun.snapshot);
+        let evidence = live::evidence(window.between, &moved, &looks.udp(), self.owners.by_inode());
+        let arrived = evidence.ledger.offered_packets > 0;
+        let mut gaps = moved.gaps.clone();
+        gaps.extend(looks.gap.clone().map(|why| ("TCP sockets".to_owned(), why)));
+        gaps.extend(window.used.gap.clone().map(|why| ("tasks".to_owned(), why)));
+        gaps.extend(window.links.gap.clone().map(|why| ("devices".to_owned(), why)));
+        match window.seen {
+            Err(why) => drop(gaps.insert("BPF probes".to_owned(), why.to_owned())),
+            Ok(seen) => gaps.extend(seen.gaps.clone()),
+        }
+        Frame {
+            number: self.number,
+            at_unix_s: unix_s(),
+            window_s: window.window_s,
+            stages: stages::rows(window, &evidence),
+            verdict: arrived.then(|| rxpath_diagnose::diagnose(&evidence)),
+            cpus: cpus::rows(window, &self.nodes),
+            sockets: looks.rows(window.window_s, &self.owners),
+            sockets_count: looks.count(),
+            tasks: tasks::rows(window),
+            drops: drops::rows(window, &self.first, now),
+            latency: window.seen.map_or_else(|_| Vec::new(), |seen| seen.latency.clone()),
+            gaps,
+            ..Frame::default()
+        }
+    }
+
+    /// The readings of the window's end begin the next; the threads of new owners are marked now.
+    fn begin_with(&mut self, ended: Begun) -> Begun {
+        let ours = Ours { pids: self.owners.pids(), ..Ours::default() };
+        if ours.pids == ended.ours.pids {
+            return ended;
+        }
+        Begun { mark: Mark::of_ours(&ours), ours, ..ended }
+    }
+}
+
+impl Begun {
+    fn now(counters: &mut Reader, ours: Ours) -> Self {
+        let mark = Mark::of_ours(&ours);
+        Self { snapshot: live::snapshot(counters), mark, ours, own_cpu: own_cpu() }
+    }
+}
+
+/// NUMA node of each CPU, where it is told.
+fn nodes(root: &Root) -> BTreeMap<u32, u32> {
+    let cpus = topology::read(root).map_or_else(|_| Vec::new(), |topology| topology.cpus);
+    cpus.iter().filter_map(|cpu| Some((cpu.cpu, *cpu.node.value()?))).collect()
+}
+
+fn unix_s() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+//! What the BPF probes saw in a window: softirqs and polls, drops, latency, and whose CPU time it was.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rxpath_bpf::ProbeCost;
+use rxpath_bpf::account::calibrate::Calibration;
+use rxpath_bpf::account::{Account, Reading};
+use rxpath_bpf::drops::{Drop, Drops};
+use rxpath_bpf::filter::Filter;
+use rxpath_bpf::histogram::Log2;
+use rxpath_bpf::polls::{CpuPolls, NapiPolls, Polls, PollsReading};
+use rxpath_bpf::stages::{Stage, StageName, Stages};
+use rxpath_bpf::steal::{Evidence, Steal, answer};
+use rxpath_host::HostError;
+use rxpath_record::watch::LatencyRow;
+
+/// The running probes and their last reading.
+#[derive(Debug)]
+pub struct Probes {
+    account: Account,
+    polls: Polls,
+    drops: Option<Drops>,
+    stages: Option<Stages>,
+    /// Probes that did not start, with the reason.
+    missing: BTreeMap<String, String>,
+    before: Reading,
+    polled: PollsReading,
+    dropped: HashMap<DropKey, u64>,
+    waited: Vec<Stage>,
+}
+
+/// What makes two drops the same.
+type DropKey = (String, String, u32, u32, u16, u64);
+
+/// A window.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Whose time it was.
+    pub steal: Option<Steal>,
+    /// The task that used most of each CPU.
+    pub busiest: BTreeMap<u32, String>,
+    /// NET_RX of each CPU: runs, ns in them.
+    pub net_rx: BTreeMap<u32, (u64, u64)>,
+    /// Polls of each NAPI on each CPU.
+    pub napis: Vec<NapiPolls>,
+    /// Packets dropped in the window, and since watching began.
+    pub drops: Vec<(Drop, u64)>,
+    /// Latency of stages.
+    pub latency: Vec<LatencyRow>,
+    /// What the probes can't tell.
+    pub gaps: BTreeMap<String, String>,
+}
+
+impl Probes {
+    /// Starts every probe that this kernel takes.
+    ///
+    /// **Errors** when the probes of CPU time or of softirqs can't run; the others leave a gap.
+    pub fn start() -> Result<Self, HostError> {
+        let account = Account::start()?;
+        let all = Filter::default();
+        let polls = Polls::start(&all, false)?;
+        let mut missing = BTreeMap::new();
+        let mut keep =
+            |what: &str, error: HostError| drop(missing.insert(what.to_owned(), error.to_string()));
+        let drops = Drops::start(&all).map_err(|error| keep("drops by reason", error)).ok();
+        let stages = Stages::start(&all).map_err(|error| keep("latency of stages", error)).ok();
+        let (before, polled) = (account.read()?, polls.read()?);
+        Ok(Self {
+            account,
+            polls,
+            drops,
+            stages,
+            missing,
+            before,
+            polled,
+            dropped: HashMap::new(),
+            waited: Vec::new(),
+        })
+    }
+
+    /// What happened since the reading before.
+    pub fn read(&mut self) -> Result<Seen, HostError> {
+        let (now, polled) = (self.account.read()?, self.polls.read()?);
+        let (steal, _) = answer(Evidence {
+            before: &self.before,
+            after: &now,
+            calibration: Calibration::none("a live view does not stop to calibrate"),
+            cost: ProbeCost::default(),
+            probes: self.account.programs(),
+        });
+        let mut gaps = self.missing.clone();
+        let why = "not estimated here: `rxpath steal` calibrates it";
+        gaps.insert("entry and exit of interrupts".into(), why.into());
+        gaps.extend(now.warnings.iter().map(|warning| (warning.code.clone(), warning.to_string())));
+        let window = now.since(&self.before);
+        if window.lost() > 0 {
+            let why =
+                format!("{} slices or polls found no room in the kernel's table", window.lost());
+            gaps.insert("tasks".into(), why);
+        }
+        let seen = Seen {
+            busiest: busiest(&window),
+            net_rx: net_rx(&polled.cpus, &self.polled.cpus),
+            napis: napis(&polled.napis, &self.polled.napis),
+            drops: self.drops()?,
+            latency: self.latency()?,
+            steal: Some(steal),
+            gaps,
+        };
+        (self.before, self.polled) = (now, polled);
+        Ok(seen)
+    }
+
+    fn drops(&mut self) -> Result<Vec<(Drop, u64)>, HostError> {
+        let Some(probe) = &self.drops else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        for drop in probe.read()? {
+            let key = (
+                drop.place.clone(),
+                drop.reason.clone(),
+                drop.ifindex,
+                drop.netns,
+                drop.port,
+                drop.socket_inode,
+            );
+            let total = drop.packets;
+            let before = self.dropped.insert(key, total).unwrap_or(0);
+            found.push((Drop { packets: total.saturating_sub(before), ..drop }, total));
+        }
+        Ok(found)
+    }
+
+    fn latency(&mut self) -> Result<Vec<LatencyRow>, HostError> {
+        let Some(probe) = &self.stages else { return Ok(Vec::new()) };
+        let now = probe.read()?;
+        let rows = now.iter().map(|stage| {
+            let before = self.waited.iter().find(|old| old.stage == stage.stage);
+            let histogram = since(&stage.latency_ns, before.map(|old| &old.latency_ns));
+            let upper = |q: f64| histogram.quantile(q).map_or(0, |(_, high)| high);
+            LatencyRow {
+                stage: match stage.stage {
+                    StageName::ReceiveToSocket => "receive-to-socket".into(),
+                    StageName::SocketToRead => "socket-to-read".into(),
+                },
+                count: histogram.count(),
+                p50_ns: upper(0.5),
+                p99_ns: upper(0.99),
+            }
+        });
+        let rows = rows.collect();
+        self.waited = now;
+        Ok(rows)
+    }
+}
+
+fn since(now: &Log2, before: Option<&Log2>) -> Log2 {
+    let Some(before) = before else { return now.clone() };
+    let old = before.buckets.iter().chain(std::iter::repeat(&0));
+    let buckets: Vec<u64> =
+        now.buckets.iter().zip(old).map(|(now, old)| now.saturating_sub(*old)).collect();
+    Log2::of(&buckets)
+}
+
+/// The task that used most of each CPU, the idle task left out.
+fn busiest(window: &Reading) -> BTreeMap<u32, String> {
+    let mut most: BTreeMap<u32, (u64, String)> = BTreeMap::new();
+    for row in window.tasks.iter().filter(|row| row.key.pid != 0) {
+        let found = most.entry(row.key.cpu).or_default();
+        if row.charge.on_cpu_ns > found.0 {
+            *found = (row.charge.on_cpu_ns, format!("{} ({})", row.comm, row.key.pid));
+        }
+    }
+    most.into_iter().map(|(cpu, (_, name))| (cpu, name)).collect()
+}
+
+fn net_rx(now: &[CpuPolls], before: &[CpuPolls]) -> BTreeMap<u32, (u64, u64)> {
+    let earlier =
+        |cpu: u32| before.iter().find(|old| old.cpu == cpu).map_or((0, 0), CpuPolls::net_rx);
+    let one = |cpu: &CpuPolls| {
+        let ((runs, ns), (runs_before, ns_before)) = (cpu.net_rx(), earlier(cpu.cpu));
+        (cpu.cpu, (runs.saturating_sub(runs_before), ns.saturating_sub(ns_before)))
+    };
+    now.iter().map(one).collect()
+}
+
+fn napis(now: &[NapiPolls], before: &[NapiPolls]) -> Vec<NapiPolls> {
+    let key = |napi: &NapiPolls| (napi.napi_id, napi.ifindex, napi.netns, napi.cpu);
+    let old: HashMap<_, &NapiPolls> = before.iter().map(|napi| (key(napi), napi)).collect();
+    let one = |napi: &NapiPolls| {
+        let before = old.get(&key(napi)).copied();
+        let less = |pick: fn(&NapiPolls) -> u64| pick(napi).saturating_sub(before.map_or(0, pick));
+        NapiPolls {
+            polls_count: less(|napi| napi.polls_count),
+            packets: less(|napi| napi.packets),
+            exhausted_count: less(|napi| napi.exhausted_count),
+            poll_ns: less(|napi| napi.poll_ns),
+            packets_per_poll: since(
+                &napi.packets_per_poll,
+                before.map(|old| &old.packets_per_poll),
+            ),
+            ..napi.clone()
+        }
+    };
+    now.iter().map(one).filter(|napi| napi.polls_count > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_the_difference_of_two_readings() {
+        let poll = |polls_count, packets| NapiPolls {
+            napi_id: 7,
+            polls_count,
+            packets,
+            packets_per_poll: Log2::of(&[0, polls_count]),
+            ..NapiPolls::default()
+        };
+        let seen = napis(&[poll(12, 100)], &[poll(10, 40)]);
+        assert_eq!((seen[0].polls_count, seen[0].packets), (2, 60));
+        assert_eq!(seen[0].packets_per_poll.count(), 2);
+        assert!(napis(&[poll(10, 40)], &[poll(10, 40)]).is_empty(), "nothing was polled");
+        assert_eq!(since(&Log2::of(&[1, 5, 2]), Some(&Log2::of(&[1, 2]))), Log2::of(&[0, 3, 2]));
+    }
+}

@@ -1,0 +1,156 @@
+//! The sockets of this namespace over a window: how full they became and what they dropped.
+
+use std::collections::BTreeMap;
+
+use rxpath_host::HostError;
+use rxpath_host::netlink::{Netlink, SkMemInfo, TcpState};
+use rxpath_record::watch::SocketRow;
+
+use super::owners::Owners;
+use crate::live::Socket;
+
+/// Rows of a frame at most: a server may have a hundred thousand connections.
+const ROWS: usize = 200;
+
+/// One socket and where it leads.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    protocol: &'static str,
+    local: String,
+    remote: String,
+    /// Filling of the last look, in the unit of the limit.
+    queued: u64,
+    queued_max: u64,
+    limit: u64,
+    memory: Socket,
+}
+
+/// The looks of the running window, by inode.
+#[derive(Debug, Default)]
+pub struct Sockets {
+    seen: BTreeMap<u32, Seen>,
+    /// Drops of each socket at the window's begin.
+    drops: BTreeMap<u32, u32>,
+    gap: Option<String>,
+}
+
+/// The sockets of a window that ended.
+#[derive(Debug, Default)]
+pub struct Looks {
+    seen: BTreeMap<u32, Seen>,
+    /// Why TCP's are missing.
+    pub gap: Option<String>,
+}
+
+impl Sockets {
+    /// Takes one look.
+    pub fn look(&mut self, diag: &mut Netlink) -> Result<(), HostError> {
+        for socket in diag.udp_sockets(None)? {
+            let Some(memory) = socket.memory else { continue };
+            let filled = (u64::from(memory.rmem), u64::from(memory.rcvbuf));
+            let about = || ("udp", socket.local.to_string(), remote(&socket.remote));
+            self.take_look(socket.inode, about, filled, &memory);
+        }
+        match diag.tcp_sockets() {
+            Ok(all) => {
+                self.gap = None;
+                for socket in all {
+                    let memory = socket.memory.unwrap_or_default();
+                    let listens = socket.state == TcpState::Listen;
+                    let filled = if listens {
+                        (u64::from(socket.receive_queue), u64::from(socket.send_queue))
+                    } else {
+                        (u64::from(memory.rmem), u64::from(memory.rcvbuf))
+                    };
+                    let protocol = if listens { "tcp-listen" } else { "tcp" };
+                    let about = || (protocol, socket.local.to_string(), remote(&socket.remote));
+                    self.take_look(socket.inode, about, filled, &memory);
+                }
+            }
+            Err(error) => self.gap = Some(error.to_string()),
+        }
+        Ok(())
+    }
+
+    fn take_look(
+        &mut self,
+        inode: u32,
+        about: impl Fn() -> (&'static str, String, String),
+        (queued, limit): (u64, u64),
+        memory: &SkMemInfo,
+    ) {
+        let socket = self.seen.entry(inode).or_insert_with(|| {
+            let (protocol, local, remote) = about();
+            Seen { protocol, local, remote, ..Seen::default() }
+        });
+        (socket.queued, socket.limit) = (queued, limit);
+        socket.queued_max = socket.queued_max.max(queued);
+        socket.memory.look(memory);
+        if let Some(before) = self.drops.get(&inode) {
+            socket.memory.drops[0] = *before;
+        }
+    }
+
+    /// Ends the window: its sockets, and an empty one that begins with their drops.
+    pub fn take(&mut self) -> Looks {
+        let seen = std::mem::take(&mut self.seen);
+        self.drops = seen.iter().map(|(inode, socket)| (*inode, socket.memory.drops[1])).collect();
+        Looks { seen, gap: self.gap.clone() }
+    }
+}
+
+fn remote(address: &std::net::SocketAddr) -> String {
+    if address.port() == 0 { String::new() } else { address.to_string() }
+}
+
+impl Looks {
+    pub fn count(&self) -> u64 {
+        self.seen.len() as u64
+    }
+
+    /// Those whose owners are worth asking for.
+    pub fn inodes(&self) -> impl Iterator<Item = u32> {
+        self.interesting().map(|(inode, _)| *inode).filter(|inode| *inode != 0)
+    }
+
+    /// For the diagnosis, which is about UDP.
+    pub fn udp(&self) -> BTreeMap<u32, Socket> {
+        let udp = self.seen.iter().filter(|(_, socket)| socket.protocol == "udp");
+        udp.map(|(inode, socket)| (*inode, socket.memory.clone())).collect()
+    }
+
+    /// All of UDP, listeners, and connections in which something waited or was dropped.
+    fn interesting(&self) -> impl Iterator<Item = (&u32, &Seen)> {
+        self.seen.iter().filter(|(_, socket)| {
+            socket.protocol != "tcp" || socket.queued_max > 0 || socket.memory.drops[1] > 0
+        })
+    }
+
+    /// The rows, those that drop first, then the fullest.
+    pub fn rows(&self, window_s: f64, owners: &Owners) -> Vec<SocketRow> {
+        let row = |(inode, socket): (&u32, &Seen)| SocketRow {
+            protocol: socket.protocol.into(),
+            local: socket.local.clone(),
+            remote: socket.remote.clone(),
+            inode: *inode,
+            queued: socket.queued,
+            queued_max: socket.queued_max,
+            limit: socket.limit,
+            drops_pps: f64::from(socket.memory.drops[1].wrapping_sub(socket.memory.drops[0]))
+                / window_s,
+            drops_total: socket.memory.drops[1].into(),
+            processes: owners.named(*inode),
+        };
+        let mut rows: Vec<SocketRow> = self.interesting().map(row).collect();
+        rows.sort_by(|a, b| {
+            let key = |row: &SocketRow| (row.drops_pps, row.filled_ratio());
+            let ((drops_a, filled_a), (drops_b, filled_b)) = (key(a), key(b));
+            drops_b
+                .total_cmp(&drops_a)
+                .then(filled_b.total_cmp(&filled_a))
+                .then(a.inode.cmp(&b.inode))
+        });
+        rows.truncate(ROWS);
+        rows
+    }
+}

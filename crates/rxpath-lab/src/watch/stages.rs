@@ -1,0 +1,229 @@
+//! The path from left to right: what passed each stage, what it lost, and the CPU time it took.
+//!
+//! No packet is counted at every stage: each row names its counter. GRO and IP run inside the softirq's poll, so their
+//! CPU time is part of its time and can't be told apart here.
+
+use rxpath_core::Fact;
+use rxpath_record::evidence::Evidence;
+use rxpath_record::watch::{PathStage, StageRow};
+
+use super::Window;
+
+const IP_RECEIVED: [&str; 2] = ["Ip.InReceives", "Ip6.InReceives"];
+const IP_LOST: [&str; 7] = [
+    "Ip.InHdrErrors",
+    "Ip.InAddrErrors",
+    "Ip.InDiscards",
+    "Ip6.InHdrErrors",
+    "Ip6.InAddrErrors",
+    "Ip6.InDiscards",
+    "TcpExt.IPReversePathFilter",
+];
+const IP_DELIVERED: [&str; 2] = ["Ip.InDelivers", "Ip6.InDelivers"];
+const SOCKET_LOST: [&str; 15] = [
+    "Udp.RcvbufErrors",
+    "Udp6.RcvbufErrors",
+    "Udp.MemErrors",
+    "Udp6.MemErrors",
+    "Udp.NoPorts",
+    "Udp6.NoPorts",
+    "Udp.InCsumErrors",
+    "Udp6.InCsumErrors",
+    "TcpExt.ListenDrops",
+    "TcpExt.TCPBacklogDrop",
+    "TcpExt.TCPRcvQDrop",
+    "TcpExt.RcvPruned",
+    "TcpExt.TCPOFODrop",
+    "TcpExt.TCPZeroWindowDrop",
+    "Tcp.InErrs",
+];
+const UDP_READ: [&str; 2] = ["Udp.InDatagrams", "Udp6.InDatagrams"];
+/// CPU time that belongs to no stage alone.
+const INSIDE: &str = "part of the poll's time";
+
+pub(super) fn rows(window: &Window<'_>, evidence: &Evidence) -> Vec<StageRow> {
+    vec![
+        nic(window),
+        irq(window),
+        gro(window),
+        backlog(window),
+        ip(window),
+        socket(window, evidence),
+        application(window, evidence),
+    ]
+}
+
+fn blank(stage: PathStage) -> StageRow {
+    StageRow {
+        stage,
+        rate_per_s: Fact::default(),
+        unit: "packets".into(),
+        rate_source: String::new(),
+        drops_pps: Fact::default(),
+        drops_source: String::new(),
+        cpu_ratio: Fact::absent(INSIDE),
+        note: String::new(),
+    }
+}
+
+fn cpus(window: &Window<'_>) -> impl Iterator<Item = u32> {
+    window.between.cpus.iter().map(|cpu| cpu.cpu)
+}
+
+fn nic(window: &Window<'_>) -> StageRow {
+    let links = window.links;
+    let known = |rate: f64| match &links.gap {
+        None => Fact::ok(rate),
+        Some(why) => Fact::absent(why.as_str()),
+    };
+    // The backlog's drops are counted at the device as well (net/core/dev.c enqueue_to_backlog).
+    let backlog = window.rates.softnet_per_s("dropped", cpus(window)).into_value().unwrap_or(0.0);
+    let hardirq = window.between.cpus.iter().map(|cpu| cpu.irq_ratio).sum();
+    StageRow {
+        rate_per_s: known(links.received_pps),
+        rate_source: "rx packets of all devices but loopback".into(),
+        drops_pps: known(links.errors_pps + (links.dropped_pps - backlog).max(0.0)),
+        drops_source: "rx errors + missed + dropped of the devices, less softnet_stat dropped"
+            .into(),
+        cpu_ratio: match window.seen {
+            Ok(seen) => {
+                let cpus = seen.steal.iter().flat_map(|steal| &steal.cpus);
+                Fact::ok(cpus.map(|cpu| cpu.time.hardirq_s / cpu.window_s.max(1e-3)).sum())
+            }
+            Err(_) => Fact::ok(hardirq),
+        },
+        note: "CPU: hard interrupts".into(),
+        ..blank(PathStage::Nic)
+    }
+}
+
+fn irq(window: &Window<'_>) -> StageRow {
+    let ticks = window.between.cpus.iter().map(|cpu| cpu.softirq_ratio).sum();
+    let squeezed =
+        window.rates.softnet_per_s("time_squeeze", cpus(window)).into_value().unwrap_or(0.0);
+    let mut row = StageRow {
+        drops_pps: Fact::ok(0.0),
+        drops_source: "a poll drops nothing: what it does not take stays in the ring".into(),
+        ..blank(PathStage::Irq)
+    };
+    if let Ok(seen) = window.seen {
+        let devices = || seen.napis.iter().filter(|napi| napi.ifindex != 0);
+        let polls: u64 = devices().map(|napi| napi.polls_count).sum();
+        let packets: u64 = devices().map(|napi| napi.packets).sum();
+        let ns: u64 = seen.net_rx.values().map(|(_, ns)| ns).sum();
+        row.rate_per_s = Fact::ok(packets as f64 / window.window_s);
+        row.rate_source = "packets of the devices' NAPI polls (tracepoint napi:napi_poll)".into();
+        row.cpu_ratio =
+            Fact::ok(ns.saturating_sub(backlog_ns(seen)) as f64 / 1e9 / window.window_s);
+        if polls > 0 {
+            row.note = format!("{:.1} packets a poll", packets as f64 / polls as f64);
+        }
+    } else {
+        row.rate_per_s = window.rates.softnet_per_s("processed", cpus(window));
+        row.rate_source = "softnet_stat processed: after GRO, backlog included".into();
+        row.cpu_ratio = Fact::ok(ticks);
+        row.note = "CPU: all softirqs, by ticks".into();
+    }
+    if squeezed > 0.0 {
+        row.note +=
+            &format!("{}{squeezed:.0} squeezed/s", if row.note.is_empty() { "" } else { ", " });
+    }
+    row
+}
+
+fn backlog_ns(seen: &super::Seen) -> u64 {
+    seen.napis.iter().filter(|napi| napi.ifindex == 0).map(|napi| napi.poll_ns).sum()
+}
+
+fn gro(window: &Window<'_>) -> StageRow {
+    let processed = window.rates.softnet_per_s("processed", cpus(window));
+    let after = processed.value().copied().unwrap_or(0.0);
+    let polled = window.seen.ok().map(|seen| {
+        seen.napis.iter().filter(|napi| napi.ifindex != 0).map(|napi| napi.packets).sum::<u64>()
+            as f64
+            / window.window_s
+    });
+    let merged = polled.filter(|polled| *polled > after && after > 0.0);
+    StageRow {
+        rate_per_s: processed,
+        rate_source: "softnet_stat processed: packets given to the protocols".into(),
+        drops_pps: Fact::ok(0.0),
+        drops_source: "GRO drops nothing".into(),
+        note: merged
+            .map_or_else(String::new, |polled| format!("{:.1} merged into one", polled / after)),
+        ..blank(PathStage::Gro)
+    }
+}
+
+fn backlog(window: &Window<'_>) -> StageRow {
+    let packets = |seen: &super::Seen| {
+        seen.napis.iter().filter(|napi| napi.ifindex == 0).map(|napi| napi.packets).sum::<u64>()
+            as f64
+    };
+    StageRow {
+        rate_per_s: window.probed(packets),
+        rate_source: "packets of the backlogs' polls (tracepoint napi:napi_poll)".into(),
+        drops_pps: window.rates.softnet_per_s("dropped", cpus(window)),
+        drops_source: "softnet_stat dropped".into(),
+        cpu_ratio: window.probed(|seen| backlog_ns(seen) as f64 / 1e9),
+        note: if window.seen.is_ok() {
+            "CPU: with the protocols behind it".into()
+        } else {
+            String::new()
+        },
+        ..blank(PathStage::Backlog)
+    }
+}
+
+fn ip(window: &Window<'_>) -> StageRow {
+    StageRow {
+        rate_per_s: window.rates.per_s(&IP_RECEIVED),
+        rate_source: "Ip.InReceives + Ip6.InReceives".into(),
+        drops_pps: window.rates.per_s(&IP_LOST),
+        drops_source: "header, address and discard counters of IP, reverse path filter; \
+                       what a packet filter drops has no counter here"
+            .into(),
+        ..blank(PathStage::Ip)
+    }
+}
+
+fn socket(window: &Window<'_>, evidence: &Evidence) -> StageRow {
+    let fullest = evidence.sockets.iter().filter(|socket| socket.rcvbuf_bytes > 0);
+    let filled = fullest.map(|socket| socket.queue_max_bytes as f64 / socket.rcvbuf_bytes as f64);
+    let filled = filled.fold(0.0, f64::max);
+    StageRow {
+        rate_per_s: window.rates.per_s(&IP_DELIVERED),
+        rate_source: "Ip.InDelivers + Ip6.InDelivers".into(),
+        drops_pps: window.rates.per_s(&SOCKET_LOST),
+        drops_source:
+            "UDP: RcvbufErrors, MemErrors, NoPorts, InCsumErrors; TCP: ListenDrops, BacklogDrop, \
+                       RcvQDrop, RcvPruned, OFODrop, ZeroWindowDrop, InErrs"
+                .into(),
+        note: format!("fullest UDP queue {:.0} %", 100.0 * filled),
+        ..blank(PathStage::Socket)
+    }
+}
+
+fn application(window: &Window<'_>, evidence: &Evidence) -> StageRow {
+    let threads = &evidence.receiver_threads;
+    let running: f64 = threads.iter().map(|thread| thread.running_ratio).sum();
+    let waiting: f64 = threads.iter().map(|thread| thread.waiting_ratio).sum();
+    StageRow {
+        rate_per_s: window.rates.per_s(&UDP_READ),
+        unit: "datagrams read".into(),
+        rate_source: "Udp.InDatagrams + Udp6.InDatagrams: counted when a program reads".into(),
+        drops_pps: Fact::ok(0.0),
+        drops_source: "what a program throws away is its own affair".into(),
+        cpu_ratio: if threads.is_empty() {
+            Fact::absent("no thread with a UDP socket ran, or its process is not ours to see")
+        } else {
+            Fact::ok(running)
+        },
+        note: if waiting > 0.01 {
+            format!("waits for a CPU {:.0} %", 100.0 * waiting)
+        } else {
+            String::new()
+        },
+        ..blank(PathStage::Application)
+    }
+}
