@@ -27,3 +27,4 @@ mod steered;
 mod tcp;
 mod tune;
 mod udp;
+mod watch;

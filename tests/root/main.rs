@@ -29,3 +29,4 @@ mod sockets;
 mod tcp;
 mod thread_netns;
 mod tune;
+mod watch;

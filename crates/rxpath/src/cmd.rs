@@ -21,6 +21,7 @@ mod steal;
 mod trace;
 mod tune;
 mod values;
+mod watch;
 
 use crate::exit::Outcome;
 
@@ -69,6 +70,8 @@ commands! {
     Trace(trace::TraceCommand),
     /// CPU time that networking takes from work: by task, measured, with who caused it
     Steal(steal::StealCommand),
+    /// The live path, stage by stage: rates, drops, queues, CPU taken; recorded and replayed
+    Watch(watch::WatchCommand),
     /// Predict: fluid bounds and queueing formulas of the receive path
     Model(model::ModelCommand),
     /// Change the host's settings: plan, apply, verify, undo

@@ -7,6 +7,7 @@ mod cmd;
 mod exit;
 mod interrupt;
 mod output;
+mod tui;
 
 use std::process::ExitCode;
 

@@ -42,6 +42,10 @@ fn all() -> Vec<(&'static str, Schema)> {
         ("model-calibrate", schema_for!(Envelope<Value, rxpath_model::calibration::Calibration>)),
         ("model-validate", schema_for!(Envelope<Value, crate::cmd::model::Validation>)),
         ("model-simulate", schema_for!(Envelope<Value, crate::cmd::model::Simulated>)),
+        (
+            "watch",
+            schema_for!(Envelope<rxpath_record::watch::Settings, rxpath_record::watch::Frame>),
+        ),
         ("warning", schema_for!(Warning)),
     ]);
     all.extend(super::tune::schemas());

@@ -1,0 +1,243 @@
+//! `rxpath watch`: the live path in a terminal, as text, as JSON Lines, from this host or from a recording.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rxpath_core::{Envelope, Nanos, Warning};
+use rxpath_host::Root;
+use rxpath_lab::watch::{Options, Watcher};
+use rxpath_record::watch::{Frame, Recorded, Settings, head_line, parse, tail_line};
+
+use crate::cmd::values::Wait;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::interrupt::Interrupt;
+use crate::output::color::{Stream, is_on};
+use crate::output::format::FormatArgs;
+use crate::output::{self, json, line};
+use crate::tui::recorder::Recorder;
+use crate::tui::source::{Live, Replay, Source};
+use crate::tui::{show, text};
+
+const SHORTEST: Nanos = Nanos::from_millis(100);
+const LONGEST: Nanos = Nanos::from_secs(3600);
+/// A recording that is larger was not made by this program.
+const LARGEST_BYTES: u64 = 4 << 30;
+
+/// `rxpath watch`
+#[derive(Debug, clap::Args)]
+pub struct WatchCommand {
+    /// Time between two looks
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    interval: Nanos,
+    /// End after this time
+    #[arg(short, long, value_name = "TIME")]
+    duration: Option<Nanos>,
+    /// One look, printed
+    #[arg(long, conflicts_with_all = ["duration", "record"])]
+    once: bool,
+    /// Rows of each table with --once
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "once")]
+    top: usize,
+    /// Write each look into this new file, for --replay
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Show a recording, made here or elsewhere
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "duration", "no_bpf"])]
+    replay: Option<PathBuf>,
+    /// Counters only, although BPF might run here
+    #[arg(long)]
+    no_bpf: bool,
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+impl WatchCommand {
+    /// Watches.
+    pub fn run(self) -> Outcome {
+        if !(SHORTEST..=LONGEST).contains(&self.interval) {
+            return Err(Failure::usage(format!(
+                "--interval {}: {SHORTEST} to {LONGEST}",
+                self.interval
+            )));
+        }
+        match &self.replay {
+            Some(path) => self.replayed(path),
+            None => self.live(),
+        }
+    }
+
+    fn interactive(&self) -> bool {
+        !self.once && !self.format.is_json() && std::io::stdout().is_terminal()
+    }
+
+    fn live(&self) -> Outcome {
+        let headless = !self.interactive();
+        if headless && !self.once && !self.format.is_json() && self.record.is_none() {
+            return Err(Failure::usage("standard output is no terminal")
+                .hint("--once prints one look, --json all of them, --record FILE keeps them"));
+        }
+        let interrupt = Interrupt::catch()?;
+        let watcher = Watcher::start(Options { counters_only: self.no_bpf })
+            .map_err(|error| Failure::new(Exit::Cannot, error))?;
+        let settings = self.settings(&watcher);
+        let recorder = match &self.record {
+            Some(path) => Some(Recorder::create(path, &settings).map_err(|error| {
+                Failure::usage_of(error)
+                    .hint("a recording that is there is left alone: choose another name")
+            })?),
+            None => None,
+        };
+        let interval = Duration::from_nanos(self.interval.0);
+        let source = Live::new(watcher, settings, interval);
+        if headless {
+            return self.printed(source, recorder, &interrupt);
+        }
+        show(Box::new(Ending::of(source, self.duration)), recorder, &interrupt, is_on(Stream::Out))
+    }
+
+    fn settings(&self, watcher: &Watcher) -> Settings {
+        let root = Root::host();
+        let word = |path: &str| root.value(path).unwrap_or_else(|_| "?".into());
+        Settings {
+            host: word("/proc/sys/kernel/hostname"),
+            kernel: word("/proc/sys/kernel/osrelease"),
+            rxpath: env!("CARGO_PKG_VERSION").into(),
+            interval_s: self.interval.0 as f64 / 1e9,
+            probes: watcher
+                .without_probes()
+                .map_or_else(|| "counters and BPF".into(), |why| format!("counters only: {why}")),
+        }
+    }
+
+    /// Without a terminal: one look, or lines until the end.
+    fn printed(
+        &self,
+        mut source: Live,
+        mut recorder: Option<Recorder>,
+        interrupt: &Interrupt,
+    ) -> Outcome {
+        let settings = source.settings().clone();
+        if self.format.is_json() && !self.once {
+            line(&head_line(&settings)?)?;
+        }
+        let end = self.duration.map(|time| Instant::now() + Duration::from_nanos(time.0));
+        let mut wait = Wait::new(interrupt);
+        loop {
+            let due = source.due();
+            wait.until(|_| Instant::now() >= due)?;
+            if let Some(signal) = wait.signal() {
+                told(recorder);
+                return Ok(Exit::Signal(signal));
+            }
+            if let Some(frame) = source.advance()? {
+                if let Some(open) = &mut recorder {
+                    open.write(&frame).with_context(|| format!("cannot write {}", open.name()))?;
+                }
+                if self.once {
+                    return self.look(&frame, &settings);
+                }
+                if self.format.is_json() {
+                    line(&tail_line(&frame)?)?;
+                }
+            }
+            if end.is_some_and(|end| Instant::now() >= end) {
+                told(recorder);
+                return Ok(Exit::Done);
+            }
+        }
+    }
+
+    fn look(&self, frame: &Frame, settings: &Settings) -> Outcome {
+        if self.format.is_json() {
+            let gap = |(what, why): (&String, &String)| {
+                Warning::new("not-known", format!("{what}: {why}"))
+            };
+            let warnings = frame.gaps.iter().map(gap).collect();
+            json(&Envelope::new("watch", settings, frame, warnings))?;
+        } else {
+            output::text(&text::text(frame, settings, self.top))?;
+        }
+        Ok(Exit::Done)
+    }
+
+    fn replayed(&self, path: &Path) -> Outcome {
+        let recorded = read(path)?;
+        if let Some((cut, why)) = &recorded.cut {
+            let text = format!("{} is cut at line {cut}: {why}", path.display());
+            output::warning(&Warning::new("recording-cut", text));
+        }
+        if self.once {
+            let Some(last) = recorded.frames.last() else { return Ok(Exit::Done) };
+            return self.look(last, &recorded.settings);
+        }
+        if self.format.is_json() {
+            line(&head_line(&recorded.settings)?)?;
+            for frame in &recorded.frames {
+                line(&tail_line(frame)?)?;
+            }
+            return Ok(Exit::Done);
+        }
+        if !std::io::stdout().is_terminal() {
+            return Err(Failure::usage("standard output is no terminal")
+                .hint("--replay FILE --once prints the last look, --json all of them"));
+        }
+        let interrupt = Interrupt::catch()?;
+        show(Box::new(Replay::new(recorded)), None, &interrupt, is_on(Stream::Out))
+    }
+}
+
+fn told(recorder: Option<Recorder>) {
+    if let Some(recorder) = recorder {
+        eprintln!("{}", recorder.finish());
+    }
+}
+
+fn read(path: &Path) -> Result<Recorded, Failure> {
+    let usage = |error: anyhow::Error| Failure::usage_of(error);
+    let named = || format!("--replay {}", path.display());
+    let about = std::fs::metadata(path).with_context(named).map_err(usage)?;
+    if !about.is_file() {
+        return Err(Failure::usage(format!("{}: no regular file", named())));
+    }
+    if about.len() > LARGEST_BYTES {
+        return Err(Failure::usage(format!(
+            "{}: {} bytes, at most {LARGEST_BYTES}",
+            named(),
+            about.len()
+        )));
+    }
+    let bytes = std::fs::read(path).with_context(named).map_err(usage)?;
+    parse(&bytes).with_context(named).map_err(usage)
+}
+
+/// A source that ends after a time.
+struct Ending {
+    source: Live,
+    end: Option<Instant>,
+}
+
+impl Ending {
+    fn of(source: Live, duration: Option<Nanos>) -> Self {
+        Self { source, end: duration.map(|time| Instant::now() + Duration::from_nanos(time.0)) }
+    }
+}
+
+impl Source for Ending {
+    fn settings(&self) -> &Settings {
+        self.source.settings()
+    }
+
+    fn due(&self) -> Instant {
+        self.source.due()
+    }
+
+    fn advance(&mut self) -> Result<Option<Frame>, rxpath_host::HostError> {
+        self.source.advance()
+    }
+
+    fn ends_view(&self) -> bool {
+        self.end.is_some_and(|end| Instant::now() >= end)
+    }
+}

@@ -1,0 +1,63 @@
+//! Writes frames into a recording, a line each, as they come.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use rxpath_record::watch::{Frame, Settings, head_line, tail_line};
+
+/// An open recording. Each line is written whole: what is there can be replayed, however the process ends.
+#[derive(Debug)]
+pub struct Recorder {
+    file: File,
+    path: PathBuf,
+    frames: u64,
+}
+
+impl Recorder {
+    /// Begins a recording in a new file.
+    ///
+    /// # Errors
+    /// When it cannot be made; a file that is there is left alone.
+    pub fn create(path: &Path, settings: &Settings) -> anyhow::Result<Self> {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(path)
+            .with_context(|| format!("cannot record into {}", path.display()))?;
+        file.write_all(format!("{}\n", head_line(settings)?).as_bytes())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { file, path: path.into(), frames: 0 })
+    }
+
+    /// In the working directory, named by the time: `rxpath-watch-20260131T120000.jsonl`.
+    ///
+    /// # Errors
+    /// As [`Recorder::create`].
+    pub fn named_by_time(settings: &Settings) -> anyhow::Result<Self> {
+        let now = jiff::Zoned::now().strftime("%Y%m%dT%H%M%S").to_string();
+        Self::create(Path::new(&format!("rxpath-watch-{now}.jsonl")), settings)
+    }
+
+    /// Adds a frame.
+    ///
+    /// # Errors
+    /// When the disk is full or the file is gone.
+    pub fn write(&mut self, frame: &Frame) -> io::Result<()> {
+        let line = tail_line(frame)? + "\n";
+        self.file.write_all(line.as_bytes())?;
+        self.frames += 1;
+        Ok(())
+    }
+
+    /// The file's name.
+    pub fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// Ends it; what to tell.
+    pub fn finish(self) -> String {
+        format!("{} frames in {}", self.frames, self.path.display())
+    }
+}

@@ -1,0 +1,204 @@
+//! Where frames come from: this host, or a recording.
+
+use std::time::{Duration, Instant};
+
+use rxpath_host::HostError;
+use rxpath_lab::watch::Watcher;
+use rxpath_record::watch::{Frame, Recorded, Settings};
+
+/// Looks at the sockets in one window: their queues fill and empty in between.
+const LOOKS: u32 = 10;
+/// Frames of a recording are never further apart than this when they are shown.
+const LONGEST_GAP: Duration = Duration::from_secs(10);
+
+/// Gives frames, one after another.
+pub trait Source {
+    /// What the frames are about.
+    fn settings(&self) -> &Settings;
+    /// When something is to be done next.
+    fn due(&self) -> Instant;
+    /// Does what is due; gives the frame when one is complete.
+    fn advance(&mut self) -> Result<Option<Frame>, HostError>;
+    /// Number of the frame shown and of all, in a recording.
+    fn position(&self) -> Option<(usize, usize)> {
+        None
+    }
+    /// Waits with the next frame, in a recording.
+    fn hold(&mut self) {}
+    /// The frame so many further, in a recording.
+    fn step(&mut self, _by: i64) -> Option<Frame> {
+        None
+    }
+    /// The view is to be closed.
+    fn ends_view(&self) -> bool {
+        false
+    }
+    /// Nothing more will come.
+    fn is_over(&self) -> bool {
+        false
+    }
+    /// What to say then.
+    fn last_words(&self) -> Option<String> {
+        None
+    }
+}
+
+/// This host.
+#[derive(Debug)]
+pub struct Live {
+    watcher: Watcher,
+    settings: Settings,
+    interval: Duration,
+    look_at: Instant,
+    frame_at: Instant,
+}
+
+impl Live {
+    /// From now on.
+    pub fn new(watcher: Watcher, settings: Settings, interval: Duration) -> Self {
+        let now = Instant::now();
+        Self {
+            watcher,
+            settings,
+            interval,
+            look_at: now + interval / LOOKS,
+            frame_at: now + interval,
+        }
+    }
+}
+
+impl Source for Live {
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn due(&self) -> Instant {
+        self.look_at.min(self.frame_at)
+    }
+
+    fn advance(&mut self) -> Result<Option<Frame>, HostError> {
+        let now = Instant::now();
+        if now >= self.frame_at {
+            // A window that came late does not make the next ones short.
+            self.frame_at = (self.frame_at + self.interval).max(now + self.interval / 2);
+            self.look_at = now + self.interval / LOOKS;
+            return self.watcher.frame().map(Some);
+        }
+        if now >= self.look_at {
+            self.look_at = now + self.interval / LOOKS;
+            self.watcher.look()?;
+        }
+        Ok(None)
+    }
+}
+
+/// A recording, at the pace at which it was made.
+#[derive(Debug)]
+pub struct Replay {
+    recorded: Recorded,
+    /// The next frame.
+    next: usize,
+    due: Instant,
+}
+
+impl Replay {
+    /// From its first frame on.
+    pub fn new(recorded: Recorded) -> Self {
+        Self { recorded, next: 0, due: Instant::now() }
+    }
+
+    /// Time from the frame before `next` to it, as it was recorded.
+    fn gap(&self) -> Duration {
+        let at = |index: usize| self.recorded.frames.get(index).map(|frame| frame.at_unix_s);
+        match (self.next.checked_sub(1).and_then(at), at(self.next)) {
+            (Some(before), Some(now)) if now > before => {
+                Duration::try_from_secs_f64(now - before).unwrap_or(LONGEST_GAP).min(LONGEST_GAP)
+            }
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+impl Source for Replay {
+    fn settings(&self) -> &Settings {
+        &self.recorded.settings
+    }
+
+    fn due(&self) -> Instant {
+        if self.is_over() { Instant::now() + LONGEST_GAP } else { self.due }
+    }
+
+    fn advance(&mut self) -> Result<Option<Frame>, HostError> {
+        if self.is_over() || Instant::now() < self.due {
+            return Ok(None);
+        }
+        let frame = self.recorded.frames.get(self.next).cloned();
+        self.next += 1;
+        self.due = Instant::now() + self.gap();
+        Ok(frame)
+    }
+
+    fn position(&self) -> Option<(usize, usize)> {
+        Some((self.next, self.recorded.frames.len()))
+    }
+
+    fn hold(&mut self) {
+        self.due = Instant::now() + self.gap().max(Duration::from_millis(100));
+    }
+
+    fn step(&mut self, by: i64) -> Option<Frame> {
+        let last = self.recorded.frames.len().checked_sub(1)?;
+        let shown = self.next.saturating_sub(1) as i64;
+        let wanted = shown.saturating_add(by).clamp(0, last as i64) as usize;
+        self.next = wanted + 1;
+        self.hold();
+        self.recorded.frames.get(wanted).cloned()
+    }
+
+    fn is_over(&self) -> bool {
+        self.next >= self.recorded.frames.len()
+    }
+
+    fn last_words(&self) -> Option<String> {
+        Some(match &self.recorded.cut {
+            None => "the recording ends here".into(),
+            Some((line, why)) => format!("the recording is cut at line {line}: {why}"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorded(times: &[f64]) -> Recorded {
+        let frame = |(at_unix_s, number): (&f64, u64)| Frame {
+            number,
+            at_unix_s: *at_unix_s,
+            ..Frame::default()
+        };
+        Recorded { frames: times.iter().zip(1..).map(frame).collect(), ..Recorded::default() }
+    }
+
+    #[test]
+    fn a_recording_is_stepped_both_ways_and_ends() {
+        let mut replay = Replay::new(recorded(&[1.0, 1.0, 1.0]));
+        assert_eq!(replay.advance().unwrap().unwrap().number, 1);
+        assert_eq!(replay.step(5).unwrap().number, 3);
+        assert!(replay.is_over());
+        assert_eq!(replay.step(-1).unwrap().number, 2);
+        assert_eq!(replay.position(), Some((2, 3)));
+        assert_eq!(replay.step(-9).unwrap().number, 1);
+    }
+
+    #[test]
+    fn it_keeps_its_pace_but_for_long_gaps_and_clocks_that_went_back() {
+        let mut replay = Replay::new(recorded(&[10.0, 10.5, 5000.0, 20.0]));
+        let mut gaps = Vec::new();
+        for next in 1..4 {
+            replay.next = next;
+            gaps.push(replay.gap());
+        }
+        assert_eq!(gaps, [Duration::from_millis(500), LONGEST_GAP, Duration::ZERO]);
+    }
+}

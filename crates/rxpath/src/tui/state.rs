@@ -1,0 +1,268 @@
+//! What a person chose: tab, selection, order, filter, what is open. It never draws and never reads the host.
+
+use rxpath_record::watch::{Frame, Settings};
+
+use super::input::Command;
+use super::sheet::{Order, Sheet, Tab};
+
+/// What lies over the tab.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Open {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The keys.
+    Help,
+    /// Everything about the selected row.
+    Detail,
+    /// What it means.
+    Explain,
+}
+
+/// What the terminal's loop has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Draw again.
+    None,
+    /// End.
+    Quit,
+    /// Begin or end a recording.
+    Record,
+    /// So many frames of a recording.
+    Step(i64),
+}
+
+/// The whole state of the view.
+#[derive(Clone, Debug, Default)]
+pub struct App {
+    /// What is watched.
+    pub settings: Settings,
+    /// The frame shown.
+    pub frame: Option<Frame>,
+    /// Index into [`Tab::ALL`].
+    pub tab: usize,
+    /// The filter, for every tab.
+    pub filter: String,
+    /// What lies over the tab.
+    pub open: Open,
+    /// The frame shown stands still.
+    pub paused: bool,
+    /// The recording that is written.
+    pub recording: Option<String>,
+    /// Number of the frame shown and of all, when it is a recording.
+    pub replay: Option<(usize, usize)>,
+    /// Nothing more will come.
+    pub over: bool,
+    /// The last line, until the next key.
+    pub message: Option<String>,
+    typing: bool,
+    selected: [Option<String>; Tab::ALL.len()],
+    orders: [Order; Tab::ALL.len()],
+}
+
+impl App {
+    /// Before the first frame.
+    pub fn new(settings: Settings, replay: Option<(usize, usize)>) -> Self {
+        Self { settings, replay, ..Self::default() }
+    }
+
+    /// Whether letters belong to the filter.
+    pub fn typing(&self) -> bool {
+        self.typing
+    }
+
+    /// A new frame; while the view stands still the old one stays.
+    pub fn take(&mut self, frame: Frame, position: Option<(usize, usize)>) {
+        if self.paused && self.frame.is_some() && position.is_none() {
+            return;
+        }
+        self.frame = Some(frame);
+        self.replay = position;
+    }
+
+    /// The tab shown.
+    pub fn shown(&self) -> Tab {
+        Tab::ALL[self.tab]
+    }
+
+    /// The order of the tab shown.
+    pub fn order(&self) -> Order {
+        self.orders[self.tab]
+    }
+
+    /// The tab's rows, filtered and sorted.
+    pub fn sheet(&self) -> Sheet {
+        let frame = self.frame.clone().unwrap_or_default();
+        self.shown().sheet(&frame).arranged(&self.filter, self.order())
+    }
+
+    /// Index of the selected row: the row of before when it is still there, else the first.
+    pub fn selection(&self, sheet: &Sheet) -> usize {
+        let wanted = self.selected[self.tab].as_ref();
+        wanted.and_then(|id| sheet.rows.iter().position(|row| row.id == *id)).unwrap_or(0)
+    }
+
+    /// Does what a key asks for.
+    pub fn apply(&mut self, command: Command) -> Effect {
+        self.message = None;
+        match command {
+            Command::Quit => return Effect::Quit,
+            Command::Record => return Effect::Record,
+            Command::Step(by) if self.replay.is_some() => return Effect::Step(by),
+            Command::Step(_) => self.message = Some("only a recording has other frames".into()),
+            Command::NextTab => self.go_to((self.tab + 1) % Tab::ALL.len()),
+            Command::PreviousTab => self.go_to((self.tab + Tab::ALL.len() - 1) % Tab::ALL.len()),
+            Command::Tab(tab) => self.go_to(tab.min(Tab::ALL.len() - 1)),
+            Command::Move(by) => {
+                self.select(|at, rows| at.saturating_add_signed(by as isize).min(rows - 1));
+            }
+            Command::First => self.select(|_, _| 0),
+            Command::Last => self.select(|_, rows| rows - 1),
+            Command::Detail => self.toggle(Open::Detail),
+            Command::Explain => self.toggle(Open::Explain),
+            Command::Help => self.toggle(Open::Help),
+            Command::Pause => self.paused = !self.paused,
+            Command::Sort => self.sort_by_next(),
+            Command::Reverse => self.orders[self.tab].reversed = !self.order().reversed,
+            Command::Filter => (self.typing, self.open) = (true, Open::Nothing),
+            Command::Letter(letter) => self.filter.push(letter),
+            Command::Erase => drop(self.filter.pop()),
+            Command::Accept => self.typing = false,
+            Command::Escape => self.escape(),
+        }
+        Effect::None
+    }
+
+    fn go_to(&mut self, tab: usize) {
+        (self.tab, self.open) = (tab, Open::Nothing);
+    }
+
+    fn toggle(&mut self, what: Open) {
+        self.open = if self.open == what { Open::Nothing } else { what };
+    }
+
+    fn select(&mut self, to: impl FnOnce(usize, usize) -> usize) {
+        let sheet = self.sheet();
+        if sheet.rows.is_empty() {
+            return;
+        }
+        let at = to(self.selection(&sheet), sheet.rows.len());
+        self.selected[self.tab] = sheet.rows.get(at).map(|row| row.id.clone());
+    }
+
+    /// As the frame has it, then each column, then again as the frame has it.
+    fn sort_by_next(&mut self) {
+        let columns = self.sheet().columns.len();
+        let order = &mut self.orders[self.tab];
+        *order = Order {
+            column: match order.column {
+                None => Some(0),
+                Some(last) if last + 1 >= columns => None,
+                Some(column) => Some(column + 1),
+            },
+            reversed: false,
+        };
+    }
+
+    /// Closes the innermost thing.
+    fn escape(&mut self) {
+        if self.typing {
+            (self.typing, self.filter) = (false, String::new());
+        } else if self.open != Open::Nothing {
+            self.open = Open::Nothing;
+        } else {
+            self.filter.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::view::tests::busy_frame;
+
+    fn app() -> App {
+        let mut app = App::new(Settings::default(), None);
+        app.take(busy_frame(4), None);
+        app
+    }
+
+    fn selected(app: &App) -> String {
+        let sheet = app.sheet();
+        sheet.rows[app.selection(&sheet)].id.clone()
+    }
+
+    #[test]
+    fn the_selection_follows_its_row_and_not_its_place() {
+        let mut app = app();
+        app.apply(Command::Tab(1));
+        app.apply(Command::Move(2));
+        assert_eq!(selected(&app), "CPU 2");
+        app.apply(Command::Reverse);
+        assert_eq!(selected(&app), "CPU 2");
+        app.apply(Command::Last);
+        assert_eq!(selected(&app), "CPU 0");
+        app.apply(Command::Move(-100));
+        assert_eq!(selected(&app), "CPU 3");
+    }
+
+    #[test]
+    fn a_filter_is_typed_kept_and_dropped() {
+        let mut app = app();
+        app.apply(Command::Tab(1));
+        app.apply(Command::Filter);
+        assert!(app.typing());
+        for letter in "iperf".chars() {
+            app.apply(Command::Letter(letter));
+        }
+        app.apply(Command::Accept);
+        assert!(!app.typing());
+        assert!(app.sheet().rows.len() < 4);
+        app.apply(Command::Escape);
+        assert_eq!(app.sheet().rows.len(), 4);
+    }
+
+    #[test]
+    fn a_pause_keeps_the_frame_of_a_live_view() {
+        let mut app = app();
+        app.apply(Command::Pause);
+        app.take(Frame { number: 99, ..Frame::default() }, None);
+        assert_ne!(app.frame.as_ref().unwrap().number, 99);
+        app.apply(Command::Pause);
+        app.take(Frame { number: 99, ..Frame::default() }, None);
+        assert_eq!(app.frame.as_ref().unwrap().number, 99);
+    }
+
+    #[test]
+    fn sorting_goes_through_every_column_and_back() {
+        let mut app = app();
+        app.apply(Command::Tab(1));
+        let columns = app.sheet().columns.len();
+        for column in 0..columns {
+            app.apply(Command::Sort);
+            assert_eq!(app.order().column, Some(column));
+        }
+        app.apply(Command::Sort);
+        assert_eq!(app.order().column, None);
+    }
+
+    #[test]
+    fn only_recordings_are_stepped() {
+        let mut app = app();
+        assert_eq!(app.apply(Command::Step(1)), Effect::None);
+        assert!(app.message.is_some());
+        app.replay = Some((1, 2));
+        assert_eq!(app.apply(Command::Step(1)), Effect::Step(1));
+    }
+
+    #[test]
+    fn an_empty_tab_takes_every_key() {
+        let mut app = App::new(Settings::default(), None);
+        for tab in 0..Tab::ALL.len() {
+            app.apply(Command::Tab(tab));
+            for command in [Command::Move(1), Command::Last, Command::Sort, Command::Detail] {
+                app.apply(command);
+            }
+        }
+    }
+}

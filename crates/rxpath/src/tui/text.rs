@@ -1,0 +1,84 @@
+//! One look as text: the path, the verdict, and the first rows of each tab.
+
+use rxpath_core::units::si;
+use rxpath_record::watch::{Frame, Settings};
+
+use super::sheet::{Order, Sheet, Tab, stage_name};
+
+/// Everything, with so many rows of each tab.
+pub fn text(frame: &Frame, settings: &Settings, rows: usize) -> String {
+    let mut out = format!(
+        "{}  {}  window {:.2} s  own CPU {:.1} %  {}\n\n",
+        settings.host,
+        settings.kernel,
+        frame.window_s,
+        100.0 * frame.own_cpu_ratio,
+        settings.probes
+    );
+    for tab in Tab::ALL {
+        let sheet = tab.sheet(frame).arranged("", Order::default());
+        out += &section(tab, &sheet, rows);
+        if tab == Tab::Path {
+            out += &verdict(frame);
+        }
+    }
+    for latency in &frame.latency {
+        out += &format!(
+            "latency {}: {} measured, p50 up to {} ns, p99 up to {} ns\n",
+            latency.stage,
+            latency.count,
+            si(latency.p50_ns as f64),
+            si(latency.p99_ns as f64)
+        );
+    }
+    for (what, why) in &frame.gaps {
+        out += &format!("not known: {what}: {why}\n");
+    }
+    out
+}
+
+fn verdict(frame: &Frame) -> String {
+    match &frame.verdict {
+        Some(verdict) => {
+            let place = frame
+                .limit()
+                .map_or_else(String::new, |stage| format!("limit at {}: ", stage_name(stage)));
+            let sure = format!("{:?}", verdict.confidence).to_lowercase();
+            format!("{place}{} ({sure} evidence)\n\n", verdict.sentence)
+        }
+        None => "no UDP datagram arrived in this window\n\n".into(),
+    }
+}
+
+fn section(tab: Tab, sheet: &Sheet, rows: usize) -> String {
+    if sheet.rows.is_empty() {
+        return format!("{}: {}\n\n", tab.name(), sheet.empty);
+    }
+    let shown: Vec<Vec<&str>> = sheet
+        .rows
+        .iter()
+        .take(rows)
+        .map(|row| row.cells.iter().map(|cell| cell.text.as_str()).collect())
+        .collect();
+    let width = |at: usize, title: &str| {
+        let cells = shown.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count());
+        cells.chain([title.chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> =
+        sheet.columns.iter().enumerate().map(|(at, column)| width(at, column.title)).collect();
+    let line = |cells: &[&str]| {
+        let cells = cells.iter().zip(&sheet.columns).zip(&widths).map(|((cell, column), width)| {
+            if column.right { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+        });
+        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    let titles: Vec<&str> = sheet.columns.iter().map(|column| column.title).collect();
+    let mut out = format!("{}\n{}", tab.name(), line(&titles));
+    for row in &shown {
+        out += &line(row);
+    }
+    if let Some(more) = sheet.rows.len().checked_sub(rows).filter(|more| *more > 0) {
+        out += &format!("{more} more (--json)\n");
+    }
+    out + "\n"
+}

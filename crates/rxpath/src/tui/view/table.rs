@@ -1,0 +1,117 @@
+//! A tab's rows: the columns that fit, the sorted one marked, the selected row in view.
+
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use crate::tui::palette::{Mark, Palette};
+use crate::tui::sheet::{Cell, Column, Sheet};
+use crate::tui::state::App;
+
+/// The lines for this room.
+pub fn lines<'a>(app: &App, room: Rect, palette: Palette) -> Vec<Line<'a>> {
+    let sheet = app.sheet();
+    let widths = widths(&sheet.columns, room.width);
+    let mut lines = vec![heading(app, &sheet, &widths, palette)];
+    if sheet.rows.is_empty() {
+        lines.push(Line::styled(sheet.empty.clone(), palette.style(Mark::Dim)));
+        return lines;
+    }
+    let selected = app.selection(&sheet);
+    let height = usize::from(room.height.saturating_sub(1)).max(1);
+    let first = selected.saturating_sub(height - 1);
+    for (at, row) in sheet.rows.iter().enumerate().skip(first).take(height) {
+        let cells = row.cells.iter().zip(&sheet.columns).zip(&widths);
+        let spans: Vec<Span<'a>> = cells
+            .map(|((cell, column), width)| {
+                let mark = if at == selected { Mark::Selected } else { cell.mark };
+                Span::styled(fit(cell, *column, *width), palette.style(mark))
+            })
+            .collect();
+        lines.push(Line::from(spans));
+    }
+    lines
+}
+
+fn heading<'a>(app: &App, sheet: &Sheet, widths: &[usize], palette: Palette) -> Line<'a> {
+    let order = app.order();
+    let spans = sheet.columns.iter().enumerate().zip(widths).map(|((at, column), width)| {
+        let sign = match order.column {
+            Some(sorted) if sorted == at => {
+                if column.right == order.reversed {
+                    "▲"
+                } else {
+                    "▼"
+                }
+            }
+            _ => "",
+        };
+        let cell = Cell { text: format!("{}{sign}", column.title), ..blank() };
+        Span::styled(fit(&cell, *column, *width), palette.style(Mark::Head))
+    });
+    Line::from(spans.collect::<Vec<_>>())
+}
+
+fn blank() -> Cell {
+    Cell { text: String::new(), key: crate::tui::sheet::Key::Gap, mark: Mark::Plain }
+}
+
+/// The last column is worth drawing from this width on.
+const LEAST: usize = 8;
+
+/// The width of each column: as asked, the last one with what is left, and columns on the right left out (0) where
+/// there is no room.
+fn widths(columns: &[Column], room: u16) -> Vec<usize> {
+    let mut left = usize::from(room);
+    let last = columns.len().saturating_sub(1);
+    columns
+        .iter()
+        .enumerate()
+        .map(|(at, column)| {
+            // One letter between two columns.
+            let wanted = usize::from(column.width) + 1;
+            let width = if at == last && left >= LEAST.min(wanted) { left } else { wanted };
+            if width > left {
+                left = 0;
+                return 0;
+            }
+            left -= width;
+            width
+        })
+        .collect()
+}
+
+/// A cell in exactly this many letters.
+fn fit(cell: &Cell, column: Column, width: usize) -> String {
+    let Some(room) = width.checked_sub(1) else { return String::new() };
+    let long = cell.text.chars().count() > room;
+    let mut text: String =
+        cell.text.chars().take(if long { room.saturating_sub(1) } else { room }).collect();
+    if long {
+        text.push('…');
+    }
+    if column.right { format!("{text:>room$} ") } else { format!("{text:<room$} ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(width: u16) -> Column {
+        Column { title: "a", width, right: false }
+    }
+
+    #[test]
+    fn the_last_column_takes_what_is_left_and_none_is_drawn_over_the_edge() {
+        assert_eq!(widths(&[column(4), column(4)], 30), [5, 25]);
+        assert_eq!(widths(&[column(10), column(10), column(10)], 24), [11, 11, 0]);
+        assert_eq!(widths(&[column(10), column(20)], 20), [11, 9], "shorter than asked");
+        assert_eq!(widths(&[column(10)], 3), [0]);
+    }
+
+    #[test]
+    fn what_is_too_long_ends_with_a_sign() {
+        let cell = Cell { text: "abcdefgh".into(), ..blank() };
+        assert_eq!(fit(&cell, column(4), 5), "abc… ");
+        assert_eq!(fit(&cell, column(4), 0), "");
+    }
+}

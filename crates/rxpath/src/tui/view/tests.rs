@@ -1,0 +1,253 @@
+//! What is drawn, letter by letter and style by style: at 80 x 24 and 200 x 50, with colours and without.
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::style::{Color, Modifier};
+use rxpath_core::Fact;
+use rxpath_record::verdict::{Confidence, EvidenceLine, Stage, Verdict};
+use rxpath_record::watch::{
+    CpuRow, DropRow, Frame, PathStage, QueueRow, Settings, SocketRow, StageRow, TaskRow,
+};
+
+use super::*;
+use crate::tui::input::Command;
+
+/// A host with so many CPUs, whose reader is too slow.
+pub fn busy_frame(cpus: u32) -> Frame {
+    Frame {
+        number: 7,
+        at_unix_s: 1_700_000_000.0,
+        window_s: 1.0,
+        stages: PathStage::ALL.into_iter().map(stage).collect(),
+        verdict: Some(Verdict {
+            stage: Stage::Application,
+            cpu: Some(1),
+            confidence: Confidence::Strong,
+            sentence: "the receiving application is the limit: CPU 1 is 100 % busy".into(),
+            evidence: vec![EvidenceLine {
+                text: "the reader ran 99 % of the time".into(),
+                source: "schedstat".into(),
+            }],
+            remedies: vec!["a second reading thread with SO_REUSEPORT".into()],
+            paired_trial: None,
+        }),
+        cpus: (0..cpus).map(|cpu| self::cpu(cpu, cpus)).collect(),
+        queues: vec![QueueRow {
+            device: "eth0".into(),
+            queue: 0,
+            napi_id: Fact::ok(8193),
+            irq: Fact::ok(27),
+            cpus: Fact::ok("1".into()),
+            packets_pps: Fact::ok(401_234.0),
+            drops_pps: Fact::ok(0.0),
+            interrupts_per_s: Fact::ok(12_300.0),
+            packets_per_poll: Fact::ok(32.6),
+        }],
+        sockets: vec![socket(4433, 0.97, 91_000.0), socket(53, 0.1, 0.0)],
+        sockets_count: 12,
+        tasks: vec![task("iperf3", 0.21), task("victim", 0.02)],
+        drops: vec![DropRow {
+            place: "udp_queue_rcv_one_skb+0x1a".into(),
+            reason: "SOCKET_RCVBUFF".into(),
+            device: "eth0".into(),
+            transport: "udp".into(),
+            port: 4433,
+            processes: vec!["iperf3 (812)".into()],
+            packets_pps: 91_000.0,
+            packets_total: 637_000,
+            source: "tracepoint skb:kfree_skb".into(),
+        }],
+        latency: Vec::new(),
+        gaps: [("BPF probes".to_owned(), "needs CAP_BPF".to_owned())].into(),
+        own_cpu_ratio: 0.006,
+    }
+}
+
+fn stage(stage: PathStage) -> StageRow {
+    let drops = if stage == PathStage::Socket { 91_000.0 } else { 0.0 };
+    let known = !matches!(stage, PathStage::Gro | PathStage::Ip);
+    StageRow {
+        stage,
+        rate_per_s: if stage == PathStage::Backlog {
+            Fact::absent("needs BPF")
+        } else {
+            Fact::ok(401_234.0)
+        },
+        unit: "packets".into(),
+        rate_source: "a counter".into(),
+        drops_pps: Fact::ok(drops),
+        drops_source: "another counter".into(),
+        cpu_ratio: if known { Fact::ok(0.43) } else { Fact::absent("part of the poll's time") },
+        note: String::new(),
+    }
+}
+
+fn cpu(cpu: u32, of: u32) -> CpuRow {
+    let busy = f64::from(cpu % 9) / 8.0;
+    CpuRow {
+        cpu,
+        node: Some(u32::from(cpu >= of.div_ceil(2))),
+        idle_ratio: 1.0 - busy,
+        softirq_ratio: busy / 2.0,
+        net_softirq_ratio: Fact::ok(busy / 2.5),
+        processed_pps: 1000.0 * busy,
+        busiest_task: if cpu == 1 { "iperf3 (812)".into() } else { "worker (9)".into() },
+        ..CpuRow::default()
+    }
+}
+
+fn socket(port: u16, filled: f64, drops_pps: f64) -> SocketRow {
+    SocketRow {
+        protocol: "udp".into(),
+        local: format!("10.0.0.2:{port}"),
+        inode: port.into(),
+        queued: 100_000,
+        queued_max: (212_992.0 * filled) as u64,
+        limit: 212_992,
+        drops_pps,
+        processes: vec!["iperf3 (812)".into()],
+        ..SocketRow::default()
+    }
+}
+
+fn task(comm: &str, taken: f64) -> TaskRow {
+    TaskRow {
+        pid: 812,
+        comm: comm.into(),
+        kind: "task".into(),
+        cpus: vec![1],
+        on_cpu_ratio: 0.98,
+        own_ratio: Fact::ok(0.98 - taken),
+        taken_ratio: Fact::ok(taken),
+        waiting_ratio: Fact::absent("not measured"),
+        taken_by: "eth0 (20.1 %)".into(),
+        ..TaskRow::default()
+    }
+}
+
+fn app(cpus: u32) -> App {
+    let settings = Settings {
+        host: "db-1".into(),
+        kernel: "6.18.0".into(),
+        interval_s: 1.0,
+        ..Settings::default()
+    };
+    let mut app = App::new(settings, None);
+    app.take(busy_frame(cpus), None);
+    app
+}
+
+fn drawn(app: &App, (width, height): (u16, u16), color: bool) -> Buffer {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|area| draw(area, app, Palette::new(color))).unwrap();
+    terminal.backend().buffer().clone()
+}
+
+/// The letters, and below each line what is not plain in it: `r` red, `y` yellow, `g` green, `b` bold, `d` dim,
+/// `v` reversed.
+fn text(buffer: &Buffer, styles: bool) -> String {
+    let area = buffer.area;
+    let mut out = String::new();
+    for y in 0..area.height {
+        let cells: Vec<_> = (0..area.width).map(|x| &buffer[(x, y)]).collect();
+        let letters: String = cells.iter().map(|cell| cell.symbol()).collect();
+        // The clock is the time zone's.
+        out += &format!("|{}\n", letters.trim_end());
+        let marks: String = cells.iter().map(|cell| style(cell)).collect();
+        if styles && !marks.trim_end().is_empty() {
+            out += &format!(" {}\n", marks.trim_end());
+        }
+    }
+    out
+}
+
+fn style(cell: &ratatui::buffer::Cell) -> char {
+    match (cell.fg, cell.modifier) {
+        (Color::Red, _) => 'r',
+        (Color::Yellow, _) => 'y',
+        (Color::Green, _) => 'g',
+        (_, modifier) if modifier.contains(Modifier::REVERSED) => 'v',
+        (_, modifier) if modifier.contains(Modifier::BOLD) => 'b',
+        (_, modifier) if modifier.contains(Modifier::DIM) => 'd',
+        _ => ' ',
+    }
+}
+
+fn without_clock(text: &str) -> String {
+    regex::Regex::new(r"\d\d:\d\d:\d\d").unwrap().replace_all(text, "HH:MM:SS").into_owned()
+}
+
+#[test]
+fn the_path_at_80_by_24() {
+    let app = app(2);
+    insta::assert_snapshot!(
+        "path-80-plain",
+        without_clock(&text(&drawn(&app, (80, 24), false), true))
+    );
+    insta::assert_snapshot!(
+        "path-80-color",
+        without_clock(&text(&drawn(&app, (80, 24), true), true))
+    );
+}
+
+#[test]
+fn every_tab_at_80_by_24_and_200_by_50() {
+    for (at, tab) in Tab::ALL.iter().enumerate().skip(1) {
+        let mut app = app(2);
+        app.apply(Command::Tab(at));
+        for size in [(80, 24), (200, 50)] {
+            let drawn = without_clock(&text(&drawn(&app, size, false), false));
+            insta::assert_snapshot!(format!("{}-{}", tab.name(), size.0), drawn);
+        }
+    }
+}
+
+#[test]
+fn a_strip_of_256_cpus_is_grouped_by_node() {
+    let mut app = app(256);
+    app.apply(Command::Tab(1));
+    for (size, color) in [((80, 24), false), ((200, 50), true)] {
+        let drawn = without_clock(&text(&drawn(&app, size, color), color));
+        insta::assert_snapshot!(format!("cpus-256-{}", size.0), drawn);
+    }
+}
+
+#[test]
+fn what_lies_over_the_rows() {
+    for (name, command) in
+        [("help", Command::Help), ("detail", Command::Detail), ("explain", Command::Explain)]
+    {
+        let mut app = app(2);
+        app.apply(command);
+        insta::assert_snapshot!(name, without_clock(&text(&drawn(&app, (80, 24), false), false)));
+    }
+}
+
+#[test]
+fn the_limit_has_a_sign_and_a_word_without_colours() {
+    let drawn = text(&drawn(&app(2), (80, 24), false), false);
+    assert!(drawn.contains("▲ LIMIT") && drawn.contains("▶program"), "{drawn}");
+}
+
+#[test]
+fn any_size_is_drawn_without_panic() {
+    for width in (1..=220).step_by(7) {
+        for height in (1..=60).step_by(5) {
+            for (tab, open) in
+                (0..6).zip([Command::Help, Command::Detail, Command::Explain].into_iter().cycle())
+            {
+                let mut app = app(3);
+                app.apply(Command::Tab(tab));
+                app.apply(open);
+                drawn(&app, (width, height), true);
+            }
+        }
+    }
+}
+
+#[test]
+fn before_the_first_frame_it_says_so() {
+    let app = App::new(Settings { interval_s: 2.0, ..Settings::default() }, None);
+    assert!(text(&drawn(&app, (80, 24), false), false).contains("the first look takes 2.0 s"));
+}

@@ -1,0 +1,98 @@
+//! `rxpath watch` with its probes, on traffic of a lab: what arrives, what is lost, and nothing left in the kernel.
+
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::bed::{Bed, RX_IP, send, until};
+use crate::skip::skip;
+
+fn bed() -> Option<Bed> {
+    let bed = Bed::new()?;
+    match rxpath_bpf::can_run(&rxpath_host::Root::host()).require("load BPF programs") {
+        Ok(()) => Some(bed),
+        Err(reason) => {
+            skip("bpf_programs", &reason.to_string());
+            None
+        }
+    }
+}
+
+/// Watches inside a namespace; the first line is read.
+fn watch(rx: &rxpath_host::Namespace) -> (Child, BufReader<ChildStdout>) {
+    let mut child = Command::new("ip")
+        .args(["netns", "exec", rx.name(), env!("CARGO_BIN_EXE_rxpath")])
+        .args(["watch", "--json", "--interval", "200ms"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let head = next(&mut lines);
+    assert_eq!(head["probes"], "counters and BPF", "{head}");
+    (child, lines)
+}
+
+fn next(lines: &mut BufReader<ChildStdout>) -> Value {
+    let mut line = String::new();
+    assert!(lines.read_line(&mut line).unwrap() > 0, "it ended");
+    serde_json::from_str(&line).unwrap()
+}
+
+#[test]
+fn losses_show_at_their_stage_with_reason_and_socket() {
+    let Some(bed) = bed() else { return };
+    let (tx, rx) = bed.pair(1);
+    let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4800)).unwrap()).unwrap();
+    let (mut child, mut lines) = watch(&rx);
+    send(&tx, 4800, 20_000);
+    // Some window has the end of it; totals are those since watching began.
+    let frame = loop {
+        let frame = next(&mut lines);
+        let dropped = frame["drops"].as_array().unwrap().iter().find(|row| row["port"] == 4800);
+        if dropped.is_some_and(|row| row["packets_total"].as_u64() > Some(19_000)) {
+            break frame;
+        }
+        assert!(frame["number"].as_u64() < Some(200), "{frame}");
+    };
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let row = frame["drops"].as_array().unwrap().iter().find(|row| row["port"] == 4800).unwrap();
+    assert_eq!(row["reason"], "SOCKET_RCVBUFF", "{row}");
+    assert_eq!(row["device"], "veth");
+    let socket = frame["sockets"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|socket| socket["local"].as_str().unwrap().ends_with(":4800"));
+    let socket = socket.unwrap_or_else(|| panic!("{frame}"));
+    assert_eq!(socket["drops_total"], row["packets_total"], "the socket and the tracepoint agree");
+    assert!(socket["queued_max"].as_u64() > Some(100_000), "{socket}");
+    let me = format!("({})", std::process::id());
+    assert!(socket["processes"].to_string().contains(&me), "{socket}");
+}
+
+#[test]
+fn a_killed_view_leaves_no_program_in_the_kernel() {
+    let Some(bed) = bed() else { return };
+    let (_tx, rx) = bed.pair(1);
+    let (mut child, mut lines) = watch(&rx);
+    next(&mut lines);
+    let dir = format!("/proc/{}/fdinfo", child.id());
+    let id = |text: String| {
+        text.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok())
+    };
+    let ids: Vec<u32> = std::fs::read_dir(dir)
+        .unwrap()
+        .filter_map(|entry| id(std::fs::read_to_string(entry.ok()?.path()).ok()?))
+        .collect();
+    assert!(ids.len() >= 12, "{} programs", ids.len());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    until("its programs are gone", || {
+        let now = rxpath_bpf::cost::programs_in_kernel();
+        !ids.iter().any(|id| now.contains(id))
+    });
+}
