@@ -73,6 +73,25 @@ fn every_queue_of_a_bare_metal_host_has_its_cpu_and_node() {
 }
 
 #[test]
+fn devices_without_queues_of_their_own_are_named_and_not_shown() {
+    let host = host("router");
+    let found = json(&["check", "--queues", "--sysroot", &host, "--json"]);
+    let names: Vec<&str> = found["result"]["devices"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|device| device["device"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["wan0", "wan1"]);
+    assert_eq!(found["result"]["passed_over"], serde_json::json!(["br0"]));
+    let text = rxpath(&["check", "--queues", "--sysroot", &host]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("not shown, without receive queues of their own: br0"), "{text}");
+    let bridge = json(&["check", "--queues", "--sysroot", &host, "--dev", "br0", "--json"]);
+    assert_eq!(bridge["result"]["devices"][0]["device"], "br0");
+}
+
+#[test]
 fn a_flow_lands_where_key_and_table_say() {
     let host = host("bare-metal-2node");
     let flow = "66.9.149.187:2794->161.142.100.80:1766/udp";

@@ -16,6 +16,7 @@ use std::path::Path;
 use rxpath_core::Fact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::nic::{self, HostAnswers, Nic};
 use crate::root::Root;
@@ -116,9 +117,7 @@ impl Job<'_> {
             match source.sort {
                 Sort::Below => self.below(&path, 0)?,
                 Sort::Link => self.link(&path)?,
-                Sort::File | Sort::Binary | Sort::Settings | Sort::CommandLine => {
-                    self.file(&path, source.sort)?;
-                }
+                sort => self.file(&path, sort)?,
             }
         }
         Ok(())
@@ -192,6 +191,7 @@ impl Job<'_> {
                 return Ok(sources::cut(error.into_bytes()));
             }
             (Ok(text), Sort::Binary) => return Ok(sources::cut(text.into_bytes())),
+            (Ok(text), Sort::Version) => return Ok(text.into_bytes()),
             (Err(_), _) => return Err("not text: names in it could not be replaced"),
             (Ok(text), Sort::Settings) => sources::without_comments(&text),
             (Ok(text), Sort::CommandLine) => environment::known_parameters(&text),
@@ -255,19 +255,31 @@ impl Job<'_> {
             value.key = Fact::absent(KEY);
         }
         let scrubbed = self.scrubber.name(name);
-        self.json(&nic::device_path(&scrubbed), &nic)?;
+        self.json(&nic::device_path(&scrubbed), &nic, &VERSIONS)?;
         self.captured.devices.push(scrubbed);
         Ok(())
     }
 
     fn host(&mut self, answers: &HostAnswers) -> Result<(), HostError> {
-        self.json(nic::host_path(), answers)
+        self.json(nic::host_path(), answers, &[])
     }
 
-    fn json(&mut self, path: &str, value: &impl Serialize) -> Result<(), HostError> {
-        let text = serde_json::to_string_pretty(value)
-            .map_err(|e| HostError::malformed(path, 0, e.to_string()))?;
-        let text = self.scrubber.text(&text) + "\n";
+    /// Writes `value` scrubbed, but for the texts at the JSON pointers `kept`.
+    fn json(&mut self, path: &str, value: &impl Serialize, kept: &[&str]) -> Result<(), HostError> {
+        let bad = |e: serde_json::Error| HostError::malformed(path, 0, e.to_string());
+        let mut value = serde_json::to_value(value).map_err(bad)?;
+        let mut aside = Vec::new();
+        for pointer in kept {
+            aside.extend(value.pointer_mut(pointer).map(|text| (*pointer, text.take())));
+        }
+        let text = serde_json::to_string(&value).map_err(bad)?;
+        let mut value: Value = serde_json::from_str(&self.scrubber.text(&text)).map_err(bad)?;
+        for (pointer, text) in aside {
+            if let Some(place) = value.pointer_mut(pointer) {
+                *place = text;
+            }
+        }
+        let text = serde_json::to_string_pretty(&value).map_err(bad)? + "\n";
         let place = self.tree.plain(path);
         self.tree.write(&place, text.as_bytes())
     }
@@ -299,6 +311,9 @@ impl Job<'_> {
         Ok(self.captured)
     }
 }
+
+/// Versions among a device's answers: four numbers with dots are no address there.
+const VERSIONS: [&str; 2] = ["/driver/value/firmware", "/driver/value/version"];
 
 const KEY: &str =
     "left out of the capture: who knows the key can aim flows at one queue (--no-scrub keeps it)";

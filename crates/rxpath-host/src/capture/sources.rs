@@ -10,6 +10,8 @@ use crate::root::Root;
 pub enum Sort {
     /// Text, as it is.
     File,
+    /// A version: `5.10.0.27` is no address.
+    Version,
     /// Bytes without names in them.
     Binary,
     /// Everything below a directory.
@@ -31,7 +33,7 @@ pub struct Source {
     pub sort: Sort,
 }
 
-const FILES: [&str; 111] = [
+const FILES: [&str; 109] = [
     // The machine.
     "/proc/cpuinfo",
     "/proc/meminfo",
@@ -67,8 +69,6 @@ const FILES: [&str; 111] = [
     "/proc/irq/*/affinity_hint",
     "/proc/irq/*/node",
     // Settings.
-    "/proc/sys/kernel/osrelease",
-    "/proc/sys/kernel/version",
     "/proc/sys/kernel/tainted",
     "/proc/sys/kernel/random/boot_id",
     "/proc/sys/kernel/bpf_stats_enabled",
@@ -177,6 +177,8 @@ const DEVICE: [&str; 21] = [
     "/sys/class/net/bonding_masters",
 ];
 
+const VERSIONS: [&str; 2] = ["/proc/sys/kernel/osrelease", "/proc/sys/kernel/version"];
+
 const BINARY: [&str; 3] = ["/proc/config.gz", "/boot/config-*", "/sys/class/net/*/device/config"];
 
 const BELOW: [&str; 2] = ["/proc/sys/net", "/proc/sys/fs/epoll"];
@@ -216,7 +218,8 @@ const SECRET: [&str; 6] =
 /// All sources.
 pub fn all() -> Vec<Source> {
     let mut all = vec![Source { pattern: "/proc/cmdline", sort: Sort::CommandLine }];
-    let lists: [(&[&'static str], Sort); 6] = [
+    let lists: [(&[&'static str], Sort); 7] = [
+        (&VERSIONS, Sort::Version),
         (&FILES, Sort::File),
         (&DEVICE, Sort::File),
         (&BINARY, Sort::Binary),

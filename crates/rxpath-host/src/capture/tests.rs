@@ -64,3 +64,41 @@ fn a_directory_with_something_in_it_is_refused() {
     let error = capture(dir.path(), true).unwrap_err();
     assert!(error.to_string().contains("not empty"), "{error}");
 }
+
+#[test]
+fn a_version_of_four_numbers_is_no_address() {
+    use crate::netlink::ioctl::DriverInfo;
+
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("host");
+    make_empty(&target).unwrap();
+    let mut job = Job {
+        tree: Tree::new(&target),
+        captured: Captured { is_scrubbed: true, ..Captured::default() },
+        seen: BTreeSet::new(),
+        root: Root::host(),
+        scrubber: Scrubber::new(Vec::new(), Vec::new()),
+    };
+    let driver = DriverInfo {
+        driver: "be2net".into(),
+        version: "12.0.0.3".into(),
+        firmware: "11.4.1186.5, 10.1.2.3".into(),
+        bus: "10.1.2.3".into(),
+        ..DriverInfo::default()
+    };
+    let nic = Nic { driver: Fact::ok(driver), ..Nic::default() };
+    job.device("eth0", nic).unwrap();
+    assert_eq!(
+        job.content(b"5.10.0.27\n".to_vec(), Sort::Version).unwrap(),
+        b"5.10.0.27\n",
+        "a kernel's release"
+    );
+    let root = Root::tree(&target).or_else(|_| {
+        fs::create_dir_all(target.join("proc")).unwrap();
+        Root::tree(&target)
+    });
+    let driver = nic::load(&root.unwrap(), "eth0").unwrap().driver.into_value().unwrap();
+    assert_eq!(driver.version, "12.0.0.3");
+    assert_eq!(driver.firmware, "11.4.1186.5, 10.1.2.3");
+    assert_eq!(driver.bus, "192.0.2.1", "what is no version is replaced");
+}

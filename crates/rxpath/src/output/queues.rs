@@ -110,11 +110,25 @@ fn gaps(device: &DeviceQueues) -> String {
     text
 }
 
+/// Which devices are not shown.
+pub fn passed_over(names: &[String]) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(
+        "not shown, without receive queues of their own: {} (--dev IF shows one)\n",
+        names.join(", ")
+    )
+}
+
 /// Where a flow lands, and what would land elsewhere.
 pub fn landing(landing: &Landing, spread: &Fact<Spread>) -> String {
     let mut text = format!("{} on {}\n", landing.flow, landing.device);
     let fields = match &landing.hashed_fields {
         Fact::Ok { value } if value.0 == 0 => "none".into(),
+        Fact::Ok { value } if value.to_string().is_empty() => {
+            format!("none of the known ones (bits {:#x} of the driver's answer)", value.0)
+        }
         Fact::Ok { value } => value.to_string(),
         gap => why(gap),
     };

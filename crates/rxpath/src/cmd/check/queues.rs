@@ -37,6 +37,46 @@ pub struct Ask<'a> {
 pub struct Queues {
     /// Devices with their queues.
     pub devices: Vec<DeviceQueues>,
+    /// Devices that were not named and have no receive queues of their own: bridges, bonds, ifb.
+    pub passed_over: Vec<String>,
+}
+
+/// Virtual devices whose receive queues are places where packets wait, by driver.
+///
+/// **Source** drivers/net/veth.c `veth_poll`, drivers/net/tun.c `tun_napi_poll`. Others hand packets on where they
+/// come in (rx_handler) or only send.
+const WITH_QUEUES: [&str; 2] = ["veth", "tun"];
+
+/// Splits devices into those with receive queues of their own and the others; nobody named any of them.
+fn split(root: &Root, nics: &mut BTreeMap<String, Nic>) -> Vec<String> {
+    let has_queues = |name: &String, nic: &Nic| {
+        root.exists(&format!("/sys/class/net/{name}/device"))
+            || nic.driver.value().is_some_and(|told| WITH_QUEUES.contains(&told.driver.as_str()))
+            || nic.queues.value().is_some_and(|all| all.iter().any(|one| one.napi_id.is_some()))
+    };
+    let over: Vec<String> = nics
+        .iter()
+        .filter(|(name, nic)| !has_queues(name, nic))
+        .map(|(name, _)| name.clone())
+        .collect();
+    nics.retain(|name, _| !over.contains(name));
+    over
+}
+
+/// The devices that are looked at, and those that are passed over.
+fn chosen(
+    ask: &Ask<'_>,
+    names: &[String],
+) -> Result<(BTreeMap<String, Nic>, Vec<String>), Failure> {
+    let mut nics = nics(ask.root, names)?;
+    let over = if ask.devices.is_empty() { split(ask.root, &mut nics) } else { Vec::new() };
+    if nics.is_empty() {
+        let what = anyhow::anyhow!("no network device here has receive queues of its own");
+        return Err(
+            Failure::new(Exit::Cannot, what).hint(format!("--dev shows {}", over.join(", ")))
+        );
+    }
+    Ok((nics, over))
 }
 
 /// Prints the map once, or again and again.
@@ -101,14 +141,14 @@ pub fn nics(root: &Root, names: &[String]) -> Result<BTreeMap<String, Nic>, Fail
 }
 
 fn once(ask: &Ask<'_>, names: &[String]) -> Outcome {
-    let nics = nics(ask.root, names)?;
+    let (nics, passed_over) = chosen(ask, names)?;
     let (devices, warnings) = read(ask, &nics, &Shared::read(ask.root));
     if ask.json {
-        let settings = json!({ "devices": names });
-        let envelope = Envelope::new("check-queues", settings, Queues { devices }, warnings);
-        output::json(&envelope)?;
+        let settings = json!({ "devices": nics.keys().collect::<Vec<_>>() });
+        let result = Queues { devices, passed_over };
+        output::json(&Envelope::new("check-queues", settings, result, warnings))?;
     } else {
-        output::text(&print::tables(&devices, None))?;
+        output::text(&(print::tables(&devices, None) + &print::passed_over(&passed_over)))?;
         warnings.iter().for_each(output::warning);
     }
     Ok(Exit::Done)
@@ -123,7 +163,7 @@ struct Reading {
 fn again(ask: &Ask<'_>, names: &[String], interval: Duration) -> Outcome {
     let interrupt = Interrupt::catch()?;
     let mut reader = nic::Reader::open()?;
-    let mut nics = nics(ask.root, names)?;
+    let (mut nics, passed_over) = chosen(ask, names)?;
     let take = |nics: &BTreeMap<String, Nic>| {
         let (devices, warnings) = read(ask, nics, &Shared::read(ask.root));
         (Reading { at: Instant::now(), devices }, warnings)
@@ -132,9 +172,13 @@ fn again(ask: &Ask<'_>, names: &[String], interval: Duration) -> Outcome {
     if ask.json {
         let interval_s = interval.as_secs_f64();
         let schema = schema_id("check-queues");
-        output::json_line(
-            &json!({"type": "settings", "schema": schema, "devices": names, "interval_s": interval_s}),
-        )?;
+        let names: Vec<&String> = nics.keys().collect();
+        output::json_line(&json!({
+            "type": "settings", "schema": schema, "devices": names, "passed_over": passed_over,
+            "interval_s": interval_s,
+        }))?;
+    } else {
+        output::text(&print::passed_over(&passed_over))?;
     }
     warnings.iter().for_each(output::warning);
     let mut due = before.at + interval;
