@@ -1,33 +1,37 @@
 #!/bin/sh
-# Time and memory of `rxpath check --json` over a captured host of 8 NICs with 64 queues, beside cat of the same files.
-# Goals: under 100 ms and 64 MB. Exit 1: not reached. Usage: bench/check.sh [RXPATH] [TREE]; without a tree one is made.
+# Time and memory of `rxpath check --json` over a made host of 8 NICs with 64 queues beside cat of the same files, of
+# `rxpath check` on this host, and of `rxpath check --summarize` over 10,000 made reports of 200 findings.
+# Goals: under 100 ms and 64 MB; under 300 ms; seconds. Exit 1: not reached.
+# Usage: bench/check.sh [RXPATH] [REPORTS]
 set -eu
 rxpath=${1:-target/release/rxpath}
-dir=${2:-}
+reports=${2:-10000}
 command -v /usr/bin/time >/dev/null || { echo "bench: /usr/bin/time is missing (Debian: time)" >&2; exit 3; }
-out=$(mktemp)
-made=
-trap 'rm -rf "$out" $made' EXIT
-if [ -z "$dir" ]; then
-	made=$(mktemp -d)
-	dir=$made/host
-	cargo run -q --release -p rxpath-host --example made_up_host -- "$dir" 8 64 64
-fi
-files=$(find "$dir" -type f | wc -l)
+made=$(mktemp -d)
+trap 'rm -rf "$made"' EXIT
+out=$made/times
+host=$made/host
+fleet=$made/fleet
+cargo run -q --release -p rxpath-host --example made_up_host -- "$host" 8 64 64
+cargo run -q --release -p rxpath-tune --example made_up_reports -- "$fleet" "$reports" 200
+echo "host: $(find "$host" -type f | wc -l) files; fleet: $reports reports, $(du -sm "$fleet" | cut -f 1) MB"
 
 measure() {
 	name=$1
 	shift
 	/usr/bin/time -a -o "$out" -f "$name %e %M" "$@" >/dev/null
 }
-for _ in 0 1 2 3 4 5 6; do
-	measure cat find "$dir" -type f -exec cat {} +
-	measure check "$rxpath" check --json --sysroot "$dir"
-	measure queues "$rxpath" check --queues --json --sysroot "$dir"
+for _ in 0 1 2 3 4 5; do
+	measure cat find "$host" -type f -exec cat {} +
+	measure check "$rxpath" check --json --sysroot "$host"
+	measure queues "$rxpath" check --queues --json --sysroot "$host"
+	measure live "$rxpath" check --json
+	measure catfleet find "$fleet" -type f -exec cat {} +
+	measure summarize "$rxpath" check --summarize "$fleet" --json
 done
 
 # The first of each warms the page cache and is not counted.
-awk -v files="$files" '
+awk -v reports="$reports" '
 	{ n[$1]++ }
 	n[$1] > 1 { s[$1] = s[$1] " " $2; if ($3 > rss[$1]) rss[$1] = $3 }
 	function median(list,   v, c, i, j, t) {
@@ -36,13 +40,20 @@ awk -v files="$files" '
 		lo = v[1]; hi = v[c]
 		return v[int((c + 1) / 2)]
 	}
+	function tell(k, base,   m) {
+		m = median(s[k])
+		printf "%-9s median %6.0f ms (%.0f to %.0f)", k, m * 1000, lo * 1000, hi * 1000
+		if (base != "") printf ", %.1f times %s", m / median(s[base]), base
+		printf ", at most %.1f MB\n", rss[k] / 1024
+		return m
+	}
 	END {
-		printf "%d files\n", files
-		base = median(s["cat"])
-		for (k in s) {
-			m = median(s[k])
-			printf "%-7s median %4.0f ms (%.0f to %.0f), %5.1f times cat, at most %.1f MB\n", \
-				k, m * 1000, lo * 1000, hi * 1000, (base > 0 ? m / base : 0), rss[k] / 1024
-		}
-		exit median(s["check"]) >= 0.1 || rss["check"] >= 64 * 1024
+		tell("cat", "")
+		check = tell("check", "cat")
+		tell("queues", "cat")
+		live = tell("live", "")
+		tell("catfleet", "")
+		sum = tell("summarize", "catfleet")
+		printf "summarize: %.0f reports/s\n", reports / sum
+		exit check >= 0.1 || rss["check"] >= 64 * 1024 || live >= 0.3 || sum >= 10
 	}' "$out"

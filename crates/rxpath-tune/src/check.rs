@@ -4,7 +4,7 @@ use rxpath_core::Warning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::facts::HostFacts;
+use crate::facts::{Device, HostFacts};
 use crate::finding::{Finding, Found};
 use crate::rule::{Answer, Check, Checked, Gap, Goal, Rule, Severity};
 use crate::rules;
@@ -31,6 +31,17 @@ pub struct Note {
     pub text: String,
 }
 
+/// A network device with hardware behind it: what makes two hosts alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NicLine {
+    /// Its name.
+    pub device: String,
+    /// Its driver; null when it is not to be seen.
+    pub driver: Option<String>,
+    /// Its firmware, as the driver tells it; null when it is not to be seen, empty when there is none.
+    pub firmware: Option<String>,
+}
+
 /// All answers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
@@ -50,6 +61,9 @@ pub struct Report {
     pub suppressed: Vec<Suppressed>,
     /// Number of rules.
     pub rules_count: u32,
+    /// The host's NICs.
+    #[serde(default)]
+    pub nics: Vec<NicLine>,
 }
 
 impl Report {
@@ -61,7 +75,7 @@ impl Report {
 
 /// Asks every rule.
 pub fn check(ask: &Ask<'_>) -> Report {
-    let mut report = Report::default();
+    let mut report = Report { nics: nics(ask.facts), ..Report::default() };
     for rule in rules::all() {
         report.rules_count += 1;
         if rule.weight.of(ask.goal).is_none() {
@@ -81,6 +95,20 @@ pub fn check(ask: &Ask<'_>) -> Report {
     // Stable: rules of equal weight stay in the order of the way of a packet.
     report.findings.sort_by_key(|one| std::cmp::Reverse((one.effect_size, one.severity)));
     report
+}
+
+fn nics(facts: &HostFacts) -> Vec<NicLine> {
+    let line = |device: &Device| {
+        let told = device.nic.driver.value();
+        NicLine {
+            device: device.name.clone(),
+            driver: told
+                .map(|told| told.driver.clone())
+                .or_else(|| device.sysfs.driver.value().cloned()),
+            firmware: told.map(|told| told.firmware.clone()),
+        }
+    };
+    facts.nics().map(line).collect()
 }
 
 /// What was lost while reading, as warnings.

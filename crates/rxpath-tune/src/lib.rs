@@ -3,13 +3,14 @@
 //! The way of the data: [`facts`] are read once through `rxpath-host`; each rule in [`rules`] reads facts
 //! and answers; [`check`] orders the answers, and [`suppress`] takes out
 //! what a site lives with. A rule names what it would change as a [`knob`], and never
-//! changes it. This crate must not measure, and rules must not read the host but through the facts.
+//! changes it. [`fleet`] sums up the reports of many hosts. This crate must not measure, and rules must not read the host but through the facts.
 
 pub mod apply;
 pub mod check;
 pub mod effects;
 pub mod facts;
 pub mod finding;
+pub mod fleet;
 pub mod knob;
 pub mod limits;
 pub mod persist;

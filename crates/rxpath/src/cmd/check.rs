@@ -2,6 +2,7 @@
 
 pub mod flow;
 pub mod queues;
+pub mod summarize;
 
 use std::path::{Path, PathBuf};
 
@@ -51,7 +52,7 @@ pub struct CheckCommand {
     format: Option<Form>,
 }
 
-/// The way of packets instead of the rules.
+/// The way of packets, or other hosts' reports, instead of the rules.
 #[derive(Debug, Default, clap::Args)]
 struct Way {
     /// Show which CPU serves which queue: NAPI, IRQ, CPU, NUMA node, RSS share, RPS, XPS, packets and drops
@@ -63,6 +64,9 @@ struct Way {
     /// Say on which queue and CPU of --dev a flow lands: SRC:PORT->DST:PORT/udp (or /tcp)
     #[arg(long, value_name = "FLOW", conflicts_with_all = ["goal", "all", "fail_on"])]
     flow: Option<String>,
+    /// Sum up the reports below DIR, one `check --json` of each host: common findings, and the odd one out of each kind
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["queues", "flow", "goal", "dev", "sysroot", "fail_on", "config"])]
+    summarize: Option<PathBuf>,
 }
 
 /// The goals of the command line.
@@ -119,6 +123,12 @@ pub struct Settings {
 impl CheckCommand {
     /// Runs it.
     pub fn run(self) -> Outcome {
+        if let Some(dir) = &self.way.summarize {
+            if !matches!(self.form(), Form::Table | Form::Json) {
+                return Err(Failure::usage("--format: --summarize prints table or json"));
+            }
+            return summarize::run(dir, self.form() == Form::Json, self.all);
+        }
         let root = match &self.sysroot {
             Some(dir) => Root::tree(dir).map_err(|error| {
                 Failure::new(Exit::Usage, error).hint("--sysroot takes a tree with proc/ and sys/")

@@ -31,6 +31,7 @@ fn all() -> Vec<(&'static str, Schema)> {
         ("steal", schema_for!(Envelope<Value, rxpath_bpf::steal::Steal>)),
         ("model-bounds", schema_for!(Envelope<Value, rxpath_model::bounds::Bounds>)),
         ("check", schema_for!(Envelope<Value, rxpath_tune::Report>)),
+        ("check-summary", schema_for!(Envelope<Value, super::check::summarize::Summarized>)),
         ("check-queues", schema_for!(Envelope<Value, super::check::queues::Queues>)),
         ("check-flow", schema_for!(Envelope<Value, super::check::flow::Landings>)),
         ("capture", schema_for!(Envelope<Value, rxpath_host::capture::Captured>)),

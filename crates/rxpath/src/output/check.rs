@@ -4,6 +4,7 @@ pub mod junit;
 pub mod lines;
 pub mod markdown;
 pub mod sarif;
+pub mod summary;
 pub mod table;
 
 /// The form of the result on stdout.

@@ -1,0 +1,170 @@
+//! Many hosts at once: which findings are common, and which host is not like the others of its kind.
+//!
+//! The question it answers: *of hosts that should be alike, which one is not, and in what?* The input is what
+//! `rxpath check --json` printed on each host. Hosts are alike when they have a NIC of the same driver and firmware
+//! under the same kernel. Nothing here reads a file: the caller hands in bytes, from as many threads as it likes.
+
+mod group;
+mod kinds;
+mod report;
+
+pub use group::{Difference, Group, OddHost};
+pub use kinds::{Driver, Version};
+pub use report::{Bad, HostReport, Ids, parse};
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::rule::{Magnitude, Severity};
+
+/// How common a finding is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Common {
+    /// The rule.
+    pub id: String,
+    /// The worst severity that a host had.
+    pub severity: Severity,
+    /// The largest effect that a host was told.
+    pub effect_size: Magnitude,
+    /// Hosts that have it.
+    pub hosts_count: u64,
+    /// How often it was found, a host's devices counted singly.
+    pub findings_count: u64,
+}
+
+/// A file that holds no report that can be read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct BadFile {
+    /// Its path below the directory.
+    pub file: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// What many reports say together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    /// Reports that were read.
+    pub hosts_count: u64,
+    /// Hosts without a finding.
+    pub clean_hosts_count: u64,
+    /// Findings of all hosts.
+    pub findings_count: u64,
+    /// Goals that the hosts were judged for; `any` is none. Several make counts that cannot be compared.
+    pub goals: BTreeMap<String, u64>,
+    /// Findings, those of the most hosts first.
+    pub findings: Vec<Common>,
+    /// Hosts of one driver, firmware and kernel, the largest group first; in each the odd one out comes first.
+    pub groups: Vec<Group>,
+    /// Firmware and kernel versions by driver, the rarest version first.
+    pub drivers: Vec<Driver>,
+    /// Files that could not be used, by name.
+    pub bad_files: Vec<BadFile>,
+}
+
+/// The reports that one reader has taken in.
+#[derive(Debug, Default)]
+pub struct Fleet {
+    hosts: Vec<(String, HostReport)>,
+    bad: Vec<BadFile>,
+    ids: Ids,
+}
+
+impl Fleet {
+    /// Takes in the content of a file; `name` stands for the host.
+    pub fn add(&mut self, name: &str, content: &[u8]) {
+        match parse(content, &mut self.ids) {
+            Ok(report) => self.hosts.push((name.to_owned(), report)),
+            Err(bad) => self.bad(name, bad.to_string()),
+        }
+    }
+
+    /// Notes a file that could not even be read.
+    pub fn bad(&mut self, name: &str, why: String) {
+        self.bad.push(BadFile { file: name.to_owned(), why });
+    }
+
+    /// Takes over what another reader has.
+    pub fn merge(&mut self, other: Self) {
+        self.hosts.extend(other.hosts);
+        self.bad.extend(other.bad);
+    }
+
+    /// Number of reports.
+    pub fn len(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// Whether there is no report.
+    pub fn is_empty(&self) -> bool {
+        self.hosts.is_empty()
+    }
+
+    /// Whether there is neither a report nor a bad file.
+    pub fn is_nothing(&self) -> bool {
+        self.hosts.is_empty() && self.bad.is_empty()
+    }
+
+    /// What they say together; the same for the same reports, in whatever order they came.
+    pub fn summary(mut self) -> Summary {
+        self.hosts.sort_by(|a, b| a.0.cmp(&b.0));
+        self.bad.sort_unstable();
+        let mut goals: BTreeMap<String, u64> = BTreeMap::new();
+        for (_, host) in &self.hosts {
+            *goals.entry(host.goal.clone().unwrap_or_else(|| "any".into())).or_default() += 1;
+        }
+        Summary {
+            hosts_count: self.hosts.len() as u64,
+            clean_hosts_count: self
+                .hosts
+                .iter()
+                .filter(|(_, host)| host.findings.is_empty())
+                .count() as u64,
+            findings_count: self.hosts.iter().map(|(_, host)| host.findings.len() as u64).sum(),
+            goals,
+            findings: common(&self.hosts),
+            groups: group::all(&self.hosts),
+            drivers: kinds::all(&self.hosts),
+            bad_files: self.bad,
+        }
+    }
+}
+
+fn common(hosts: &[(String, HostReport)]) -> Vec<Common> {
+    struct Seen {
+        one: Common,
+        last: usize,
+    }
+    let mut seen: BTreeMap<&str, Seen> = BTreeMap::new();
+    for (at, (_, host)) in hosts.iter().enumerate() {
+        for finding in &host.findings {
+            let entry = seen.entry(&finding.id).or_insert_with(|| Seen {
+                one: Common {
+                    id: finding.id.to_string(),
+                    severity: finding.severity,
+                    effect_size: finding.effect_size,
+                    hosts_count: 0,
+                    findings_count: 0,
+                },
+                last: usize::MAX,
+            });
+            let one = &mut entry.one;
+            one.severity = one.severity.max(finding.severity);
+            one.effect_size = one.effect_size.max(finding.effect_size);
+            one.findings_count += 1;
+            // A host counts once, however many devices of it have the finding.
+            if entry.last != at {
+                entry.last = at;
+                one.hosts_count += 1;
+            }
+        }
+    }
+    let mut all: Vec<Common> = seen.into_values().map(|seen| seen.one).collect();
+    all.sort_by_key(|one| std::cmp::Reverse((one.hosts_count, one.severity, one.effect_size)));
+    all
+}
+
+#[cfg(test)]
+mod tests;

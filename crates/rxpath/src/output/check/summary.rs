@@ -1,0 +1,147 @@
+//! `rxpath check --summarize` as text for people.
+
+use rxpath_core::units::grouped;
+use rxpath_tune::fleet::{Common, Driver, Group, OddHost, Summary};
+
+use crate::cmd::check::summarize::Summarized;
+use crate::output::color::{Paint, Stream, paint};
+
+/// What is shown of each list before the rest is only counted.
+const FINDINGS: usize = 10;
+const GROUPS: usize = 8;
+const ODD: usize = 3;
+const DIFFERENCES: usize = 4;
+
+/// The whole summary.
+pub fn render(result: &Summarized, all: bool) -> String {
+    let summary = &result.summary;
+    let mut out = head(result);
+    out += &findings(summary, if all { usize::MAX } else { FINDINGS });
+    let shown = if all { usize::MAX } else { GROUPS };
+    for one in summary.groups.iter().take(shown) {
+        out += &group(one, all);
+    }
+    let hidden = summary.groups.len().saturating_sub(shown);
+    if hidden > 0 {
+        out += &format!("{} smaller groups: --all\n\n", grouped(hidden as u64));
+    }
+    for driver in &summary.drivers {
+        out += &versions(driver);
+    }
+    if all {
+        for bad in &summary.bad_files {
+            out += &format!("not used: {}: {}\n", bad.file, bad.why);
+        }
+    }
+    out
+}
+
+fn head(result: &Summarized) -> String {
+    let summary = &result.summary;
+    let seconds = result.elapsed_s.max(1e-6);
+    let rate = (summary.hosts_count as f64 / seconds) as u64;
+    let bad = summary.bad_files.len() as u64;
+    let bad = if bad > 0 { format!(", {} files not used", grouped(bad)) } else { String::new() };
+    format!(
+        "{} reports{bad}: {} findings, {} hosts without one; {:.1} MB read in {:.2} s, {} reports/s\n\n",
+        grouped(summary.hosts_count),
+        grouped(summary.findings_count),
+        grouped(summary.clean_hosts_count),
+        result.total_bytes as f64 / 1e6,
+        seconds,
+        grouped(rate)
+    )
+}
+
+fn findings(summary: &Summary, shown: usize) -> String {
+    let Some(widest) = summary.findings.iter().take(shown).map(|one| one.id.len()).max() else {
+        return String::new();
+    };
+    let title = paint(Paint::Bold, Stream::Out, "Findings by hosts");
+    let mut out = format!("{title}\n");
+    let line = |one: &Common| {
+        let share = one.hosts_count as f64 / summary.hosts_count.max(1) as f64 * 100.0;
+        format!(
+            "  {:<widest$}  {}  {:>9} hosts {share:>5.1} %  {:>10} findings\n",
+            one.id,
+            one.severity.as_str(),
+            grouped(one.hosts_count),
+            grouped(one.findings_count)
+        )
+    };
+    out.extend(summary.findings.iter().take(shown).map(line));
+    let hidden = summary.findings.len().saturating_sub(shown);
+    if hidden > 0 {
+        out += &format!("  {} more: --all\n", grouped(hidden as u64));
+    }
+    out + "\n"
+}
+
+/// A version, or that there is none to be told.
+fn told(version: &str) -> &str {
+    if version.is_empty() { "not told" } else { version }
+}
+
+fn group(group: &Group, all: bool) -> String {
+    let name = if group.driver.is_empty() {
+        format!("no NIC, kernel {}", told(&group.kernel))
+    } else {
+        let firmware = told(&group.firmware);
+        format!("{}, firmware {firmware}, kernel {}", group.driver, told(&group.kernel))
+    };
+    let odd = match group.hosts_count {
+        1 => "1 host".to_owned(),
+        2 => "2 hosts, too few to tell which is odd".to_owned(),
+        hosts => {
+            format!(
+                "{} hosts, {} not like the others",
+                grouped(hosts),
+                grouped(group.odd_hosts_count)
+            )
+        }
+    };
+    let mut out = format!("{}: {odd}\n", paint(Paint::Bold, Stream::Out, &name));
+    let shown = if all { usize::MAX } else { ODD };
+    for odd in group.odd_hosts.iter().take(shown) {
+        out += &odd_host(odd, group.hosts_count, all);
+    }
+    out + "\n"
+}
+
+fn odd_host(odd: &OddHost, total: u64, all: bool) -> String {
+    let shown = if all { usize::MAX } else { DIFFERENCES };
+    let words: Vec<String> = odd
+        .differences
+        .iter()
+        .take(shown)
+        .map(|one| {
+            let has = if one.has_it { "has" } else { "lacks" };
+            format!("{has} {} ({} of {})", one.id, grouped(one.hosts_count), grouped(total))
+        })
+        .collect();
+    let more = if odd.differences.len() > words.len() { ", ..." } else { "" };
+    format!("  {}: {}{more}\n", odd.host, words.join(", "))
+}
+
+/// What differs among the hosts of a driver; nothing when all are the same.
+fn versions(driver: &Driver) -> String {
+    let mut out = String::new();
+    for (what, list) in [("firmware", &driver.firmwares), ("kernel", &driver.kernels)] {
+        if list.len() < 2 || driver.driver.is_empty() {
+            continue;
+        }
+        let words: Vec<String> = list
+            .iter()
+            .map(|one| {
+                let hosts = if one.hosts.is_empty() {
+                    String::new()
+                } else {
+                    format!(" ({})", one.hosts.join(", "))
+                };
+                format!("{} on {}{hosts}", told(&one.version), grouped(one.hosts_count))
+            })
+            .collect();
+        out += &format!("{} hosts differ in {what}: {}\n", driver.driver, words.join("; "));
+    }
+    out
+}
