@@ -5,24 +5,27 @@
 
 use rxpath_bpf::names::Symbols;
 use rxpath_bpf::steal::openssl;
-use rxpath_core::CpuList;
+use rxpath_core::{Bytes, Count, CpuList, Nanos};
 use rxpath_host::capture::scrub::Scrubber;
 use rxpath_host::journal;
 use rxpath_host::kernel_config;
+use rxpath_host::netlink::addr::Address;
+use rxpath_host::netlink::neigh::Neighbour;
 use rxpath_host::netlink::{
-    Link, Qdisc, TcpSocket, UdpSocket, ethtool, ioctl, netdev, netfilter, wire,
+    Link, Qdisc, Queues, TcpSocket, UdpSocket, ethtool, ioctl, link_settings, napi, netdev,
+    netfilter, wire,
 };
 use rxpath_host::nft;
 use rxpath_host::nic;
 use rxpath_host::pairs::Pairs;
 use rxpath_host::procfs::{
-    cpuinfo, dev, interrupts, schedstat, snmp, snmp6, sockstat, softirqs, softnet, stat, sysctl,
-    task, udp,
+    cpuinfo, dev, interrupts, listeners, schedstat, snmp, snmp6, sockstat, softirqs, softnet, stat,
+    sysctl, task, udp,
 };
 use rxpath_host::queue_map::{counters, vector};
 use rxpath_host::steering::Flow;
 use rxpath_host::sysfs::device;
-use rxpath_host::{Knob, session};
+use rxpath_host::{Group, Knob, session, target};
 use rxpath_lab::scenario;
 use rxpath_load::control::Order;
 use rxpath_load::http::load::url::Url;
@@ -40,6 +43,9 @@ pub type Target = fn(&[u8]);
 pub const TARGETS: &[(&str, Target)] = &[
     ("captured_device", |bytes| drop(nic::parse_device(bytes))),
     ("captured_host", |bytes| drop(nic::parse_host(bytes))),
+    ("check_report", |bytes| {
+        drop(rxpath_tune::fleet::parse(bytes, &mut rxpath_tune::fleet::Ids::default()));
+    }),
     ("cpuinfo", |bytes| text(bytes, |t| drop(cpuinfo::parse(t)))),
     ("cpulist", |bytes| text(bytes, |t| drop(t.parse::<CpuList>()))),
     ("cpumask", |bytes| text(bytes, |t| drop(device::parse_mask(t)))),
@@ -47,6 +53,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("driver_names", |bytes| text(bytes, driver_names)),
     ("environment", |bytes| text(bytes, |t| drop(parse_environment(t)))),
     ("ethtool_answers", ethtool_answers),
+    ("ethtool_groups", ethtool_groups),
     ("ethtool_features", |bytes| drop(ethtool::parse_features(bytes))),
     ("events", |bytes| drop(parse_events(bytes))),
     ("flow", |bytes| text(bytes, |t| drop(t.parse::<Flow>()))),
@@ -60,6 +67,14 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("kernel_config", |bytes| text(bytes, |t| drop(kernel_config::parse(t)))),
     ("kernel_config_gz", |bytes| drop(kernel_config::parse_gz(bytes))),
     ("kept_sysctls", |bytes| text(bytes, |t| drop(rxpath_tune::facts::parse_kept("x.conf", t)))),
+    ("kernel_names", |bytes| text(bytes, kernel_names)),
+    ("link_file", |bytes| text(bytes, |t| drop(rxpath_tune::facts::parse_link_file("x.link", t)))),
+    ("listeners", |bytes| {
+        text(bytes, |t| {
+            let _ = listeners::has_port(t, 80);
+            let _ = listeners::inodes(t).count();
+        });
+    }),
     ("load_header", |bytes| {
         let _ = Header::read(bytes);
     }),
@@ -77,6 +92,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("netlink_qdisc", |bytes| drop(Qdisc::parse(bytes))),
     ("netlink_tcp", |bytes| drop(TcpSocket::parse(bytes))),
     ("netlink_udp", |bytes| drop(UdpSocket::parse(bytes))),
+    ("netlink_objects", netlink_objects),
+    ("nft_droppers", |bytes| drop(nft::parse_droppers(bytes))),
     ("nft_list", |bytes| drop(nft::parse_counters(bytes))),
     ("openssl_speed", |bytes| text(bytes, |t| drop(openssl::claims(t)))),
     ("plan", |bytes| text(bytes, plan)),
@@ -105,6 +122,7 @@ pub const TARGETS: &[(&str, Target)] = &[
         let _ = Preamble::read(bytes);
     }),
     ("udp", |bytes| text(bytes, |t| drop(udp::parse(t)))),
+    ("units", |bytes| text(bytes, units)),
     ("watch_recording", |bytes| drop(rxpath_record::watch::parse(bytes))),
 ];
 
@@ -133,6 +151,37 @@ fn ethtool_answers(bytes: &[u8]) {
     drop(ethtool::parse_rss_contexts([bytes].into_iter()));
     drop(ethtool::parse_standard_stats(bytes));
     drop(ethtool::parse_timestamping(bytes));
+}
+
+/// Settings by name and value, as a plan and the journal hold them, and their limits.
+fn ethtool_groups(bytes: &[u8]) {
+    for group in Group::all() {
+        drop(ethtool::group::parse(group, bytes));
+        drop(ethtool::group::parse_limits(group, bytes));
+    }
+}
+
+/// What rtnetlink and the netdev family tell of addresses, neighbours, queues and NAPI instances.
+fn netlink_objects(bytes: &[u8]) {
+    drop(Address::parse(bytes));
+    drop(Neighbour::parse(bytes));
+    drop(Queues::parse(bytes));
+    drop(napi::parse(bytes));
+    drop(link_settings::parse(bytes));
+}
+
+/// Names and versions that files of the kernel or the command line give.
+fn kernel_names(text: &str) {
+    let _ = rxpath_tune::facts::Version::parse(text);
+    drop(text.parse::<target::Target>());
+    drop(rxpath_tune::plan::make::Wish::parse(text));
+}
+
+/// Numbers with their units.
+fn units(text: &str) {
+    drop(text.parse::<Nanos>());
+    drop(text.parse::<Bytes>());
+    drop(text.parse::<Count>());
 }
 
 fn netdev_answers(bytes: &[u8]) {

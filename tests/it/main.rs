@@ -6,7 +6,9 @@
 mod capture;
 mod check;
 mod check_docs;
+mod check_faults;
 mod check_formats;
+mod check_summary;
 mod compare;
 mod corpus;
 mod dependency_rule;

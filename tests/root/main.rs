@@ -6,6 +6,7 @@
 mod arena;
 mod bed;
 mod bundled;
+mod check;
 mod cleanup;
 mod experiment;
 mod faults;

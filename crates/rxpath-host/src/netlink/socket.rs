@@ -229,3 +229,59 @@ fn lost(op: &str, error: &io::Error) -> Failure {
     };
     Failure::Again(HostError::Kernel { op: op.into(), errno, extack: Some(words.into()) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTM_GETLINK: u16 = 18;
+
+    /// A receive buffer of the smallest size holds one answer; the kernel throws the next away and says so at the next
+    /// read (net/netlink/af_netlink.c `netlink_overrun`).
+    fn overrun(netlink: &mut Netlink) {
+        let size: libc::c_int = 1;
+        // SAFETY: the descriptor is open, the pointer and length describe one live int.
+        let rc = unsafe {
+            libc::setsockopt(
+                netlink.socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_RCVBUF,
+                (&raw const size).cast(),
+                size_of::<libc::c_int>() as libc::socklen_t,
+            )
+        };
+        assert_eq!(rc, 0);
+        for sequence in 0..64 {
+            let request = message(RTM_GETLINK, NLM_F_REQUEST, 1000 + sequence, &lo());
+            netlink.socket.send(&request, 0).unwrap();
+        }
+    }
+
+    /// `struct ifinfomsg` that asks for the first device.
+    fn lo() -> Vec<u8> {
+        let mut body = vec![0; 16];
+        body[4..8].copy_from_slice(&1_i32.to_ne_bytes());
+        body
+    }
+
+    #[test]
+    fn an_answer_that_was_lost_is_told_and_a_question_is_asked_again() {
+        let mut netlink = Netlink::route().unwrap();
+        overrun(&mut netlink);
+        let failure = netlink.exchange("read the first device", RTM_GETLINK, NLM_F_ACK, &lo());
+        let Err(Failure::Again(error)) = failure else { panic!("nothing was lost") };
+        assert!(matches!(error, HostError::Kernel { errno: libc::ENOBUFS, .. }), "{error}");
+        assert!(error.to_string().contains("answer was lost"), "{error}");
+
+        let mut netlink = Netlink::route().unwrap();
+        overrun(&mut netlink);
+        let replies = netlink.get("read the first device", RTM_GETLINK, &lo()).unwrap();
+        assert_eq!(replies.len(), 1, "from a fresh socket");
+
+        // A change is never sent twice: what was lost may have been done.
+        let mut netlink = Netlink::route().unwrap();
+        overrun(&mut netlink);
+        let error = netlink.change("read the first device", RTM_GETLINK, 0, &lo()).unwrap_err();
+        assert!(matches!(error, HostError::Kernel { errno: libc::ENOBUFS, .. }), "{error}");
+    }
+}
