@@ -20,19 +20,25 @@ use rxpath_host::snapshot::{self, Counters};
 use rxpath_host::topology::{self, Topology};
 
 mod device;
+mod fingerprint;
 mod irq;
 mod kept;
 mod kernel;
 mod known;
+mod link_files;
 mod processes;
+mod readers;
 mod sockets;
 
 pub use device::Device;
+pub use fingerprint::Fingerprint;
 pub use irq::Irq;
 pub use kept::{Kept, parse_kept};
 pub use kernel::{Kernel, Version};
 pub use known::Known;
+pub use link_files::{Fits, LinkFile, parse_link_file};
 pub use processes::Processes;
+pub use readers::Reader;
 pub use sockets::UdpPort;
 
 /// A host's facts.

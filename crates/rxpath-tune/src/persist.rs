@@ -10,6 +10,8 @@ use crate::plan::{LeftOut, Plan, Step};
 
 mod link;
 
+pub(crate) use link::KEYS as LINK_KEYS;
+
 /// A kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {

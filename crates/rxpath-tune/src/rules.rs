@@ -36,16 +36,21 @@ const FILES: &[&[Rule]] = &[
     sockets::buffers::RULES,
     sockets::tcp::RULES,
     sockets::lookup::RULES,
+    sockets::placement::RULES,
     // Netfilter and other hooks on the path.
     hooks::netfilter::RULES,
     hooks::taps::RULES,
     // CPU, power, scheduling, kernel.
     cpu::power::RULES,
+    cpu::clocks::RULES,
     cpu::kernel::RULES,
+    cpu::company::RULES,
     cpu::quiet::RULES,
     // Queueing, virtualisation, managers, honesty of benchmarks.
     surroundings::virtual_machine::RULES,
     surroundings::managers::RULES,
+    surroundings::owners::RULES,
+    surroundings::link_files::RULES,
 ];
 
 /// Every rule, in order.

@@ -8,6 +8,18 @@ const LISTEN: &str = "0A";
 /// `TCP_CLOSE`: a UDP socket that is not connected.
 const UNCONNECTED: &str = "07";
 
+/// Inodes of the TCP sockets of the table that listen, as in `/proc/PID/fd`. Rows that cannot be read are passed over.
+pub fn inodes(table: &str) -> impl Iterator<Item = u32> {
+    table.lines().skip(1).filter_map(|row| {
+        let mut words = row.split_ascii_whitespace().skip(3);
+        if words.next() != Some(LISTEN) {
+            return None;
+        }
+        // Queues, timer, retransmissions, owner and timeout stand between.
+        words.nth(5)?.parse().ok()
+    })
+}
+
 /// Whether a socket of the table listens on `port`. Rows that cannot be read are passed over.
 pub fn has_port(table: &str, port: u16) -> bool {
     table.lines().skip(1).any(|row| {
@@ -31,6 +43,8 @@ mod tests {
     fn only_a_listener_counts() {
         assert!(has_port(TABLE, 8080));
         assert!(!has_port(TABLE, 80), "a connection is no listener");
+        assert_eq!(inodes(TABLE).collect::<Vec<_>>(), [1], "the listener's");
+        assert_eq!(inodes("x\n0: a b 0A\n").count(), 0);
         assert!(!has_port("", 80) && !has_port("x\ny: :z 1 2", 80));
     }
 

@@ -8,7 +8,7 @@ use super::{Draft, NOTE, left, pairs};
 use crate::plan::{LeftOut, Plan, Step};
 
 /// Keys of the `[Link]` section by group and value.
-const KEYS: &[(Group, &str, &str)] = &[
+pub(crate) const KEYS: &[(Group, &str, &str)] = &[
     (Group::Rings, "rx", "RxBufferSize"),
     (Group::Rings, "rx-mini", "RxMiniBufferSize"),
     (Group::Rings, "rx-jumbo", "RxJumboBufferSize"),

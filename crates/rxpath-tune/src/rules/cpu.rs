@@ -1,5 +1,7 @@
 //! CPU, power, scheduling, kernel.
 
+pub mod clocks;
+pub mod company;
 pub mod kernel;
 pub mod power;
 pub mod quiet;

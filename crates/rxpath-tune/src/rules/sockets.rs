@@ -2,4 +2,5 @@
 
 pub mod buffers;
 pub mod lookup;
+pub mod placement;
 pub mod tcp;

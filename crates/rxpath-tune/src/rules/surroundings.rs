@@ -1,4 +1,6 @@
 //! Queueing, virtualisation, managers of settings, honesty of benchmarks.
 
+pub mod link_files;
 pub mod managers;
+pub mod owners;
 pub mod virtual_machine;

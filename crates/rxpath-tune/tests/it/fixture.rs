@@ -19,6 +19,8 @@ pub fn dir() -> PathBuf {
 pub struct Overlay {
     /// Files by path; they take the place of the host's.
     pub files: BTreeMap<String, String>,
+    /// Links by path, to what they point to.
+    pub links: BTreeMap<String, String>,
     /// Files and directories that are taken away.
     pub remove: Vec<String>,
     /// Merged into the recorded answers of a device (RFC 7396), by device.
@@ -51,6 +53,12 @@ impl Bench {
         for (path, text) in &overlay.files {
             let path = self.place(path);
             put(&path, text);
+            touched.push(path);
+        }
+        for (path, target) in &overlay.links {
+            let path = self.place(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(target, &path).unwrap();
             touched.push(path);
         }
         for (dev, patch) in &overlay.nic {

@@ -3,4 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod cases;
+mod coverage;
+mod fingerprint;
 mod fixture;

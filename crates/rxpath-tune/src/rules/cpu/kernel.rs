@@ -301,7 +301,12 @@ fn accounting(ask: &Ask<'_>) -> Checked {
 }
 
 fn hz(ask: &Ask<'_>) -> Checked {
-    Answer::recorded(format!("{} Hz", (&ask.facts.kernel.hz).known()?))
+    let hz = (&ask.facts.kernel.hz).known()?;
+    let idle = match ask.facts.kernel.parameter("nohz") {
+        Some("off") => ", and idle CPUs keep their tick (nohz=off)",
+        _ => "",
+    };
+    Answer::recorded(format!("{hz} Hz{idle}"))
 }
 
 fn clock(ask: &Ask<'_>) -> Checked {

@@ -2,8 +2,8 @@
 
 use crate::prelude::*;
 
-const CPU: &str = "/sys/devices/system/cpu";
-const CPUFREQ: &str = "kernel: Documentation/admin-guide/pm/cpufreq.rst";
+pub(super) const CPU: &str = "/sys/devices/system/cpu";
+pub(super) const CPUFREQ: &str = "kernel: Documentation/admin-guide/pm/cpufreq.rst";
 const IDLE: &str = "kernel: Documentation/admin-guide/pm/cpuidle.rst";
 const PERF: &str = "rust-lang/rustc-perf issue 1450";
 
@@ -162,7 +162,7 @@ pub const RULES: &[Rule] = &[
 ];
 
 /// Directories below `dir` whose names begin with `prefix` and a number.
-fn numbered(ask: &Ask<'_>, dir: &str, prefix: &str) -> Result<Vec<String>, Gap> {
+pub(super) fn numbered(ask: &Ask<'_>, dir: &str, prefix: &str) -> Result<Vec<String>, Gap> {
     let names = ask.facts.list(dir).known()?;
     let fits = |name: &String| {
         name.strip_prefix(prefix)

@@ -119,6 +119,29 @@ pub const RULES: &[Rule] = &[
         },
     },
     Rule {
+        id: "fec-mode",
+        area: Area::Offloads,
+        kind: Kind::Record,
+        what: "Which forward error correction is in force?",
+        applies: "NICs whose link has FEC (25 Gb/s and more)",
+        weight: Weight::always(Info),
+        effect: Effect::Measure,
+        check: Check::Device(fec_mode),
+        text: Text {
+            why: "A stronger code repairs more and holds every frame back for longer: RS collects a block of 5280 \
+                  bits before it hands on, BASER one of 2112.",
+            mechanism: "ethtool_ops.get_fecparam; negotiated by clause 73 unless it was forced.",
+            not_when: "a link that needs the code to be free of errors",
+            side_effects: "the link goes down, and stays down when the two ends differ",
+            set_now: "ethtool --set-fec DEV encoding MODE, at both ends",
+            persist: "a udev rule or unit that runs it when the link is made",
+            undo: "ethtool --set-fec DEV encoding with the mode that was read before",
+            verify: "ethtool --show-fec DEV; rxpath explain fec-errors",
+            since: "4.14; over netlink 5.13",
+            sources: &["IEEE 802.3 clauses 74 and 91", "kernel: net/ethtool/fec.c"],
+        },
+    },
+    Rule {
         id: "fec-errors",
         area: Area::Offloads,
         kind: Kind::Judge,
@@ -322,6 +345,18 @@ fn fec(_: &Ask<'_>, device: &Device) -> Checked {
         .advice("clean or replace cable and transceiver")
         .answer(),
     }
+}
+
+fn fec_mode(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let fec = (&device.nic.fec).known()?;
+    let active = fec.active.as_deref().unwrap_or("not told");
+    let asked =
+        fec.configured.as_ref().map_or_else(|| "not told".into(), |modes| modes.join(" or "));
+    let auto = if fec.auto == Some(true) { ", the driver chooses" } else { "" };
+    Answer::recorded(format!("in force: {active}; configured: {asked}{auto}"))
 }
 
 fn timestamping(_: &Ask<'_>, device: &Device) -> Checked {

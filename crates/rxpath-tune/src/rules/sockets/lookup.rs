@@ -148,7 +148,8 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "Settings copied from old guides look like tuning and do nothing. They hide what is really set.",
             mechanism: "tcp_low_latency does nothing since 4.14 (the prequeue went), tcp_tw_recycle is gone since \
-                        4.12, tcp_fack since 4.15; txqueuelen is about sending.",
+                        4.12, tcp_fack since 4.15, route.max_size since 3.6; netdev_max_backlog is not on the way of \
+                        a NIC with NAPI and without RPS; txqueuelen is about sending.",
             not_when: "the same file serves old kernels too",
             side_effects: "none",
             set_now: "remove the lines from /etc/sysctl.conf and /etc/sysctl.d/",
@@ -238,10 +239,11 @@ fn receivers(ask: &Ask<'_>) -> Checked {
 }
 
 /// Settings that do nothing, the kernel since which that is so, and why.
-const STALE: [(&str, (u32, u32), &str); 3] = [
+const STALE: [(&str, (u32, u32), &str); 4] = [
     ("net.ipv4.tcp_low_latency", (4, 14), "without effect since 4.14"),
     ("net.ipv4.tcp_tw_recycle", (4, 12), "gone since 4.12"),
     ("net.ipv4.tcp_fack", (4, 15), "without effect since 4.15"),
+    ("net.ipv4.route.max_size", (3, 6), "without effect since 3.6, as the route cache went"),
 ];
 
 fn stale(ask: &Ask<'_>) -> Checked {
@@ -250,13 +252,24 @@ fn stale(ask: &Ask<'_>) -> Checked {
     for (key, _, why) in
         STALE.iter().filter(|(_, since, _)| ask.facts.kernel.is_since(since.0, since.1))
     {
-        let live = ask.facts.sysctl_number(key).value().is_some_and(|value| *value != 0);
+        // route.max_size was never 0: only a file shows that somebody set it.
+        let live = *key != "net.ipv4.route.max_size"
+            && ask.facts.sysctl_number(key).value().is_some_and(|value| *value != 0);
         let kept = ask.facts.kept.iter().find(|kept| kept.key == *key);
         match (live, kept) {
             (_, Some(kept)) => found.push(format!("{key} in {} ({why})", kept.file)),
             (true, None) => found.push(format!("{key} is set ({why})")),
             (false, None) => {}
         }
+    }
+    let backlog = ask.facts.kept.iter().find(|kept| kept.key == "net.core.netdev_max_backlog");
+    if let Some(kept) =
+        backlog.filter(|_| !ask.facts.devices.is_empty() && !ask.facts.uses_backlog())
+    {
+        found.push(format!(
+            "{} in {} (only loopback passes a backlog here: every other device has NAPI, and RPS is off)",
+            kept.key, kept.file
+        ));
     }
     if found.is_empty() {
         return Answer::fine("none of the known ones");

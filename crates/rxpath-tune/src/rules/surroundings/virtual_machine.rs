@@ -1,5 +1,6 @@
 //! What the host runs in, and what that does to numbers.
 
+use crate::facts::HostFacts;
 use crate::prelude::*;
 
 const VIRTIO: &str = "virtio 1.3 specification, 5.1.3 feature bits; linux/virtio_net.h";
@@ -138,9 +139,13 @@ pub const RULES: &[Rule] = &[
             set_now: "run it in the host's namespace",
             persist: NO_SETTING,
             undo: NOTHING_CHANGED,
-            verify: "readlink /proc/self/ns/net /proc/1/ns/net",
+            verify: "readlink /proc/self/ns/net /proc/1/ns/net; net:[4026531833] is the first one since 6.18",
             since: "3.0",
-            sources: &["network_namespaces(7)", "kernel: net/core/sysctl_net_core.c"],
+            sources: &[
+                "network_namespaces(7)",
+                "kernel: net/core/sysctl_net_core.c",
+                "kernel: include/uapi/linux/nsfs.h NET_NS_INIT_INO (6.18)",
+            ],
         },
     },
 ];
@@ -222,9 +227,33 @@ fn no_nic(ask: &Ask<'_>) -> Checked {
     Answer::recorded(format!("with hardware: {}", nics.join(", ")))
 }
 
+/// The first network namespace since 6.18: include/uapi/linux/nsfs.h `NET_NS_INIT_INO`.
+const FIRST: &str = "net:[4026531833]";
+
+/// Devices that sysfs shows and rtnetlink does not know: a sysfs shows the namespace that it was mounted in
+/// (fs/sysfs/mount.c `sysfs_init_fs_context`), netlink that of the process.
+fn foreign(facts: &HostFacts) -> Vec<&str> {
+    let unknown = |device: &&Device| device.nic.link.value().is_none();
+    if !facts.is_live() || facts.devices.iter().all(|device| unknown(&device)) {
+        return Vec::new();
+    }
+    facts.devices.iter().filter(unknown).map(|device| device.name.as_str()).collect()
+}
+
 fn namespace(ask: &Ask<'_>) -> Checked {
+    let foreign = foreign(ask.facts);
+    if !foreign.is_empty() {
+        return Answer::caution(format!(
+            "/sys was mounted in another network namespace: {} and what its files say are not visible here",
+            foreign.join(", ")
+        ));
+    }
     let own = ask.facts.link("/proc/self/ns/net").known()?;
-    let first = ask.facts.link("/proc/1/ns/net").known()?;
+    let first = match ask.facts.link("/proc/1/ns/net").known() {
+        Ok(first) => first,
+        Err(_) if ask.facts.kernel.is_since(6, 18) => FIRST.into(),
+        Err(gap) => return Err(gap),
+    };
     if own == first {
         return Answer::recorded("the same as init's");
     }

@@ -1,0 +1,112 @@
+//! One number for all settings: two hosts or two moments with the same number are set alike.
+//!
+//! Facts go in by name, sorted, with their values as JSON; gaps do not, so that more privilege changes nothing but by
+//! what it shows. Left out is what moves by itself: [`MOVING`], statistics, and numbers that a boot draws anew.
+
+use rxpath_host::environment;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::{Device, HostFacts};
+
+/// Facts of the host that are no settings, by the beginning of their names.
+const MOVING: [&str; 12] = [
+    "boot.",
+    "container.",
+    "cgroup.",
+    "daemons.",
+    "device",
+    "load.",
+    "memory.available",
+    "namespace.",
+    "net.packet_taps",
+    "process.",
+    "cpu.frequency",
+    "sysctl.net.netfilter.nf_conntrack_count",
+];
+
+/// The number and how many facts went into it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// SHA-256, hexadecimal.
+    pub digest: String,
+    /// Facts that were known.
+    pub facts_count: usize,
+}
+
+impl Fingerprint {
+    /// Enough of it to tell two apart.
+    pub fn short(&self) -> &str {
+        self.digest.get(..16).unwrap_or(&self.digest)
+    }
+}
+
+impl HostFacts {
+    /// The fingerprint of the settings.
+    ///
+    /// **Cost** reads the facts of a run's environment again, some 10 ms.
+    pub fn fingerprint(&self) -> Fingerprint {
+        let mut facts: Vec<(String, Value)> = environment::collect(&self.root)
+            .into_iter()
+            .filter(|(name, _)| !MOVING.iter().any(|moving| name.starts_with(moving)))
+            .filter_map(|(name, fact)| Some((name, fact.into_value()?)))
+            .collect();
+        for policy in self.list("/sys/devices/system/cpu/cpufreq").into_value().unwrap_or_default()
+        {
+            for limit in ["scaling_governor", "scaling_min_freq", "scaling_max_freq"] {
+                let path = format!("/sys/devices/system/cpu/cpufreq/{policy}/{limit}");
+                facts.extend(self.text(&path).into_value().map(|text| (path, Value::from(text))));
+            }
+        }
+        for device in &self.devices {
+            facts.extend(of_device(device));
+        }
+        facts.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut hash = Sha256::new();
+        for (name, value) in &facts {
+            hash.update(name.as_bytes());
+            hash.update([0]);
+            hash.update(value.to_string().as_bytes());
+            hash.update([0]);
+        }
+        let bytes = hash.finalize();
+        let digest = bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+        Fingerprint { digest, facts_count: facts.len() }
+    }
+}
+
+/// A device's settings: what its driver was told, its queues' masks, where its interrupts may go.
+fn of_device(device: &Device) -> Vec<(String, Value)> {
+    let nic = &device.nic;
+    let mut told = vec![
+        ("features", json(nic.features.value())),
+        ("channels", json(nic.channels.value())),
+        ("rings", json(nic.rings.value())),
+        ("coalesce", json(nic.coalesce.value())),
+        ("queue_coalesce", json(nic.queue_coalesce.value())),
+        ("private_flags", json(nic.private_flags.value())),
+        ("eee", json(nic.eee.value())),
+        ("driver", json(nic.driver.value())),
+        ("flow_hash", json(Some(&nic.flow_hash))),
+        ("pause", json(nic.pause.value().map(|pause| (pause.rx, pause.tx, pause.autoneg)))),
+        ("table", json(nic.rss.value().map(|rss| (&rss.table, &rss.function)))),
+        ("mtu", json(device.sysfs.mtu_bytes.value())),
+        ("speed", json(device.sysfs.speed_mbps.value())),
+        ("queues", json(Some((&device.sysfs.rx_queues, &device.sysfs.tx_queues)))),
+        ("flush", json(device.sysfs.gro_flush_timeout_ns.value())),
+        ("defer", json(device.sysfs.napi_defer_hard_irqs.value())),
+        ("threaded", json(device.sysfs.threaded.value())),
+    ];
+    let irqs = device.irqs.value().map(|irqs| {
+        // Numbers are given at boot; where each may go is the setting.
+        irqs.iter().map(|irq| irq.masks.allowed_cpus.value()).collect::<Vec<_>>()
+    });
+    told.push(("irqs", json(irqs)));
+    let name = |what: &str| format!("device.{}.{what}", device.name);
+    told.into_iter().filter_map(|(what, value)| Some((name(what), value?))).collect()
+}
+
+/// A known value as JSON.
+fn json<T: serde::Serialize>(value: Option<T>) -> Option<Value> {
+    value.and_then(|value| serde_json::to_value(value).ok()).filter(|value| !value.is_null())
+}

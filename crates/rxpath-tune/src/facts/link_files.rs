@@ -1,0 +1,239 @@
+//! What systemd.link(5) files keep for network devices: which file is a device's, and what it sets.
+//!
+//! **Source** systemd.link(5): files of all directories by name, one of `/etc` hides one of the same name below `/usr`;
+//! the first whose `[Match]` section fits is used, and no other. A section without a condition fits nothing.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rxpath_host::root::Root;
+
+use super::{Device, HostFacts};
+
+/// Directories, the one that hides the others first.
+const DIRS: [&str; 4] = [
+    "/etc/systemd/network",
+    "/run/systemd/network",
+    "/usr/local/lib/systemd/network",
+    "/usr/lib/systemd/network",
+];
+
+/// `ARPHRD_ETHER`, linux/if_arp.h.
+const ETHER: u32 = 1;
+
+/// One file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkFile {
+    /// Its path.
+    pub file: String,
+    /// Conditions by key, in order.
+    pub conditions: Vec<(String, String)>,
+    /// Settings by key; the last of a key counts.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// Whether a file is a device's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fits {
+    /// It is, unless one before it is.
+    Yes,
+    /// It is not.
+    No,
+    /// A condition cannot be judged from what is read here; its key.
+    Unknown(String),
+}
+
+impl HostFacts {
+    /// The files in the order in which they are tried.
+    pub fn link_files(&self) -> Vec<LinkFile> {
+        read(&self.root)
+    }
+}
+
+fn read(root: &Root) -> Vec<LinkFile> {
+    let mut files: BTreeMap<String, String> = BTreeMap::new();
+    for dir in DIRS {
+        for name in root.list(dir).unwrap_or_default() {
+            if Path::new(&name).extension().is_some_and(|extension| extension == "link") {
+                let path = format!("{dir}/{name}");
+                files.entry(name).or_insert(path);
+            }
+        }
+    }
+    let parsed = files.into_values().map(|path| {
+        let text = root.text(&path).unwrap_or_default();
+        parse_link_file(&path, &text)
+    });
+    parsed.collect()
+}
+
+/// The sections `[Match]` and `[Link]` of a file. What is neither a section nor a setting is left out, as systemd does
+/// with a warning.
+pub fn parse_link_file(file: &str, text: &str) -> LinkFile {
+    let mut found = LinkFile { file: file.to_owned(), ..LinkFile::default() };
+    let mut section = "";
+    // A backslash at the end of a line joins it with the next.
+    let joined = text.replace("\\\n", " ");
+    for line in joined.lines().map(str::trim) {
+        if line.starts_with(['#', ';']) {
+            continue;
+        }
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            section = match name {
+                "Match" => "Match",
+                "Link" => "Link",
+                _ => "",
+            };
+            continue;
+        }
+        let Some((key, value)) = line.split_once('=') else { continue };
+        let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
+        match section {
+            "Match" if !value.is_empty() => found.conditions.push((key, value)),
+            "Link" => drop(found.settings.insert(key, value)),
+            _ => {}
+        }
+    }
+    found
+}
+
+impl LinkFile {
+    /// Whether the file is this device's.
+    pub fn fits(&self, device: &Device) -> Fits {
+        if self.conditions.is_empty() {
+            return Fits::No;
+        }
+        let mut unknown = None;
+        for (key, value) in &self.conditions {
+            match condition(key, value, device) {
+                Some(true) => {}
+                Some(false) => return Fits::No,
+                None => unknown = unknown.or(Some(key.clone())),
+            }
+        }
+        unknown.map_or(Fits::Yes, Fits::Unknown)
+    }
+}
+
+/// Whether one condition holds; `None` when that is not to be told here.
+fn condition(key: &str, value: &str, device: &Device) -> Option<bool> {
+    let listed = |text: &str| is_listed(value, text);
+    match key {
+        // The kernel's own name. A device that was renamed does not show it any more.
+        "OriginalName" if listed(&device.name) => Some(true),
+        "OriginalName" => is_kernel_name(&device.name).then_some(false),
+        "Driver" => {
+            let told = device.nic.driver.value().map(|told| told.driver.as_str());
+            let driver = told.or(device.sysfs.driver.value().map(String::as_str))?;
+            Some(listed(driver))
+        }
+        "Type" => {
+            let is_plain =
+                device.hardware_type.value() == Some(&ETHER) && device.kind.value().is_none();
+            if is_plain { Some(listed("ether")) } else { None }
+        }
+        _ => None,
+    }
+}
+
+/// Whether a list of patterns separated by blanks names `text`; a list that begins with `!` names all others.
+fn is_listed(list: &str, text: &str) -> bool {
+    let (list, wanted) = list.strip_prefix('!').map_or((list, true), |rest| (rest, false));
+    list.split_whitespace().any(|pattern| is_like(pattern.as_bytes(), text.as_bytes())) == wanted
+}
+
+/// Shell patterns with `*` and `?`. Quadratic at worst: a star that failed is taken up once more at the next byte.
+fn is_like(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(byte) if *byte == b'?' || *byte == text[t] => {
+                p += 1;
+                t += 1;
+            }
+            _ => match star {
+                Some((at, from)) => {
+                    p = at + 1;
+                    t = from + 1;
+                    star = Some((at, from + 1));
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+/// `eth0` and the like: net/core/dev.c `__dev_alloc_name` of `alloc_etherdev`.
+fn is_kernel_name(name: &str) -> bool {
+    ["eth", "wlan", "usb", "wwan"].iter().any(|prefix| {
+        name.strip_prefix(prefix)
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::fs;
+
+    #[test]
+    fn sections_and_joined_lines_are_read() {
+        let file = parse_link_file(
+            "x.link",
+            "RxBufferSize=1\n[Match]\nDriver=ice \\\n igb\nName=\n# Path=x\n[Link]\nMTUBytes = 9000\nMTUBytes=1500\nnoise\n[Other]\nMTUBytes=2\n",
+        );
+        assert_eq!(file.conditions, [("Driver".into(), "ice   igb".into())]);
+        assert_eq!(file.settings, [("MTUBytes".into(), "1500".into())].into());
+    }
+
+    #[test]
+    fn patterns_are_those_of_the_shell() {
+        for (list, text, wanted) in [
+            ("eth*", "eth0", true),
+            ("en* eth?", "eth0", true),
+            ("eth?", "eth10", false),
+            ("*a*b", "xaxxb", true),
+            ("*a*b", "xaxxbc", false),
+            ("!eth*", "eth0", false),
+            ("!eth*", "wan0", true),
+            ("*", "", true),
+        ] {
+            assert_eq!(is_listed(list, text), wanted, "{list} {text}");
+        }
+        assert!(is_kernel_name("eth12") && !is_kernel_name("enp3s0") && !is_kernel_name("eth"));
+    }
+
+    #[test]
+    fn a_file_hides_one_of_its_name_and_they_come_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, mtu) in [
+            ("usr/lib/systemd/network/50-a.link", 1),
+            ("etc/systemd/network/50-a.link", 2),
+            ("run/systemd/network/10-b.link", 3),
+            ("etc/systemd/network/x.network", 4),
+        ] {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("[Link]\nMTUBytes={mtu}\n")).unwrap();
+        }
+        fs::create_dir_all(dir.path().join("proc")).unwrap();
+        let files = read(&Root::tree(dir.path()).unwrap());
+        let mtus: Vec<&str> = files.iter().map(|file| file.settings["MTUBytes"].as_str()).collect();
+        assert_eq!(mtus, ["3", "2"]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC{0,200}", pattern in "[*?a!]{0,12}", name in "[a-c]{0,12}") {
+            let _ = parse_link_file("x", &text);
+            let _ = is_listed(&pattern, &name);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Programs that wait for packets, and the CPUs that their threads may run on.
+//!
+//! Owners of UDP sockets and of listening TCP sockets of this namespace. Descriptors of other users' programs are shown
+//! to root alone: without it only one's own programs are readers here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rxpath_core::{CpuList, Fact};
+use rxpath_host::procfs::{listeners, socket_owner, task, udp};
+use rxpath_host::root::Root;
+
+use super::HostFacts;
+
+/// Threads of one program that are looked at: more are pools of the same kind.
+const MOST_THREADS: usize = 256;
+
+/// A thread of a program that reads packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reader {
+    /// The program's process id.
+    pub pid: i32,
+    /// Its name.
+    pub comm: String,
+    /// CPUs that some of its threads may run on.
+    pub allowed_cpus: CpuList,
+}
+
+impl HostFacts {
+    /// Readers by program and by the CPUs of their threads; one entry for threads with the same CPUs.
+    ///
+    /// **Cost** a link for each descriptor that may be read, about 2 us each.
+    pub fn readers(&self) -> Fact<Vec<Reader>> {
+        let inodes = match inodes(&self.root) {
+            Ok(inodes) => inodes,
+            Err(gap) => return gap,
+        };
+        let own = std::process::id().cast_signed();
+        let owners: BTreeSet<i32> = socket_owner::of(&self.root, &inodes)
+            .into_values()
+            .flatten()
+            .filter(|pid| !self.root.is_live() || *pid != own)
+            .collect();
+        if owners.is_empty() {
+            return Fact::absent("no program with a receiving socket is to be seen from here");
+        }
+        Fact::ok(owners.into_iter().flat_map(|pid| of(&self.root, pid)).collect())
+    }
+}
+
+impl HostFacts {
+    /// CPUs that the first process may run on: those of the host, or of the container.
+    pub fn readers_baseline(&self) -> Option<CpuList> {
+        allowed(&self.root.text("/proc/1/status").ok()?)
+    }
+}
+
+/// Sockets that receive; a gap when no table can be read.
+fn inodes(root: &Root) -> Result<BTreeSet<u32>, Fact<Vec<Reader>>> {
+    let mut inodes = BTreeSet::new();
+    let mut gap = None;
+    for path in [udp::UDP, udp::UDP6] {
+        match root.parsed(path, udp::parse) {
+            Ok(sockets) => {
+                inodes.extend(sockets.iter().filter_map(|it| u32::try_from(it.inode).ok()));
+            }
+            Err(error) => gap = Some(error),
+        }
+    }
+    for path in ["/proc/net/tcp", "/proc/net/tcp6"] {
+        match root.text(path) {
+            Ok(table) => inodes.extend(listeners::inodes(&table)),
+            Err(error) => gap = Some(error),
+        }
+    }
+    match gap {
+        Some(error) if inodes.is_empty() => Err(error.into_gap()),
+        _ => Ok(inodes),
+    }
+}
+
+/// The program's threads, one entry for each set of CPUs.
+fn of(root: &Root, pid: i32) -> Vec<Reader> {
+    let comm = root.value(&format!("/proc/{pid}/comm")).unwrap_or_default();
+    // A program that ended since has no threads.
+    let threads = task::threads(root, pid).unwrap_or_default();
+    let mut kinds: BTreeMap<Vec<u32>, CpuList> = BTreeMap::new();
+    for tid in threads.into_iter().take(MOST_THREADS) {
+        let status = root.text(&format!("/proc/{pid}/task/{tid}/status")).unwrap_or_default();
+        if let Some(cpus) = allowed(&status) {
+            kinds.insert(cpus.as_slice().to_vec(), cpus);
+        }
+    }
+    kinds
+        .into_values()
+        .map(|allowed_cpus| Reader { pid, comm: comm.clone(), allowed_cpus })
+        .collect()
+}
+
+/// The line `Cpus_allowed_list` (fs/proc/array.c `task_cpus_allowed`).
+fn allowed(status: &str) -> Option<CpuList> {
+    status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim().parse().ok()
+}

@@ -1,0 +1,103 @@
+//! The range that the clock may move in.
+
+use super::power::{CPU, CPUFREQ, numbered};
+use crate::prelude::*;
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[Rule {
+    id: "cpu-min-freq",
+    area: Area::Cpu,
+    kind: Kind::Judge,
+    what: "May the clock reach its top, and does it stay there?",
+    applies: "hosts that show cpufreq policies (few VMs do)",
+    weight: Weight::by_goal().when(Latency, Info).when(Throughput, Info).when(Benchmark, Info),
+    effect: Effect::Measure,
+    check: Check::Host(range),
+    text: Text {
+        why: "A cap below what the CPU can is often left behind by a tool that was killed before it set things back. \
+              A floor below the cap lets the clock fall between bursts.",
+        mechanism: "cpufreq_set_policy (drivers/cpufreq/cpufreq.c) holds the governor between scaling_min_freq and \
+                    scaling_max_freq; with the governor performance the floor does not matter.",
+        not_when: "power or heat are the limit, or the cap is what makes two runs alike",
+        side_effects: "power and heat; less room for boost of other cores",
+        set_now: "cat .../policyN/scaling_max_freq > .../policyN/scaling_min_freq, for each",
+        persist: "cpupower.service or a tuned profile",
+        undo: VALUE_BACK,
+        verify: "grep . /sys/devices/system/cpu/cpufreq/policy*/scaling_{min,max}_freq",
+        since: "2.6",
+        sources: &[CPUFREQ, "psf/pyperf issue 158 (machines left slow)"],
+    },
+}];
+
+/// One policy's limits, in kHz.
+struct Range {
+    dir: String,
+    floor: i64,
+    cap: i64,
+    top: i64,
+    is_held: bool,
+}
+
+fn ranges(ask: &Ask<'_>) -> Result<Vec<Range>, Gap> {
+    let policies = numbered(ask, &format!("{CPU}/cpufreq"), "policy")?;
+    policies
+        .iter()
+        .map(|policy| {
+            let dir = format!("{CPU}/cpufreq/{policy}");
+            let number = |name: &str| ask.facts.number(&format!("{dir}/{name}")).known();
+            let governor = ask.facts.text(&format!("{dir}/scaling_governor"));
+            Ok(Range {
+                floor: number("scaling_min_freq")?,
+                cap: number("scaling_max_freq")?,
+                top: number("cpuinfo_max_freq")?,
+                is_held: governor.value().is_some_and(|name| name == "performance"),
+                dir,
+            })
+        })
+        .collect()
+}
+
+fn range(ask: &Ask<'_>) -> Checked {
+    let ranges = ranges(ask)?;
+    if ranges.is_empty() {
+        return Answer::silent("no cpufreq policy: the hypervisor or firmware sets the clock");
+    }
+    let mhz = |khz: i64| khz / 1000;
+    let capped: Vec<&Range> = ranges.iter().filter(|one| one.cap < one.top).collect();
+    // A benchmark may want the cap: it is what makes runs alike.
+    if let (Some(first), true) = (capped.first(), ask.goal != Some(Benchmark)) {
+        let sets = capped.iter().map(|one| {
+            Set::new(
+                Knob::attribute(format!("{}/scaling_max_freq", one.dir)),
+                one.top.unsigned_abs(),
+            )
+        });
+        return Found::new(
+            format!("the clock is capped at {} MHz on {} policies", mhz(first.cap), capped.len()),
+            format!("{} MHz, which the CPU can", mhz(first.top)),
+            "a cap that nobody remembers costs its share of every packet",
+        )
+        .changes(sets.collect::<Vec<_>>())
+        .answer();
+    }
+    let low: Vec<&Range> =
+        ranges.iter().filter(|one| one.floor < one.cap && !one.is_held).collect();
+    let Some(first) = low.first() else {
+        return Answer::fine("the clock cannot fall");
+    };
+    let sets = low.iter().map(|one| {
+        Set::new(Knob::attribute(format!("{}/scaling_min_freq", one.dir)), one.cap.unsigned_abs())
+    });
+    Found::new(
+        format!(
+            "the clock may fall to {} of {} MHz on {} policies",
+            mhz(first.floor),
+            mhz(first.cap),
+            low.len()
+        ),
+        "a floor at the cap, or the governor performance",
+        "the first packets of a burst wait for the clock",
+    )
+    .changes(sets.collect::<Vec<_>>())
+    .answer()
+}

@@ -1,0 +1,113 @@
+//! What shares the CPUs: callbacks of the kernel on isolated ones, other programs on all of them.
+
+use rxpath_core::CpuList;
+
+use crate::prelude::*;
+
+const PARAMS: &str = "kernel: Documentation/admin-guide/kernel-parameters.txt";
+const PRESSURE: &str = "/proc/pressure/cpu";
+
+/// Tasks that waited for a CPU in more than this part of the last 10 s disturb a measurement, in percent.
+const CROWDED_PERCENT: f64 = 5.0;
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "rcu-nocbs",
+        area: Area::Cpu,
+        kind: Kind::Judge,
+        what: "Do isolated CPUs leave RCU callbacks to others?",
+        applies: "hosts with isolated CPUs",
+        weight: Weight::by_goal().when(Latency, Info).when(Benchmark, Info),
+        effect: Effect::Measure,
+        check: Check::Host(callbacks),
+        text: Text {
+            why: "Memory that is freed after a grace period is freed on the CPU that asked for it: a burst of \
+                  callbacks in softirq on a CPU that was to be left alone.",
+            mechanism: "rcu_nocbs= hands callbacks to rcuo kthreads (kernel/rcu/tree_nocb.h); nohz_full= implies it \
+                        for its CPUs (kernel/rcu/tree_plugin.h rcu_init_nohz).",
+            not_when: "the CPUs are isolated from the scheduler only, and their tail does not matter",
+            side_effects: "boot only; the kthreads need time on other CPUs",
+            set_now: "not possible at runtime",
+            persist: "kernel parameter rcu_nocbs= with the list of isolcpus=",
+            undo: "remove the parameter and boot",
+            verify: "ps -e | grep rcuo; cat /proc/cmdline",
+            since: "3.8",
+            sources: &[PARAMS, "kernel: kernel/rcu/tree_nocb.h"],
+        },
+    },
+    Rule {
+        id: "other-load",
+        area: Area::Cpu,
+        kind: Kind::Honesty,
+        what: "Do other programs want the CPUs at the same time?",
+        applies: "hosts that show CPU pressure",
+        weight: Weight::by_goal().when(Benchmark, Info).when(Latency, Info),
+        effect: Effect::Measure,
+        check: Check::Host(load),
+        text: Text {
+            why: "Other load on the receiving CPUs cuts results by a factor, and differs between two runs.",
+            mechanism: "psi_task_change (kernel/sched/psi.c) counts the time in which some task waited for a CPU.",
+            not_when: NO_SETTING,
+            side_effects: "none",
+            set_now: "stop the other programs, or keep them off the CPUs of the measurement (taskset, cpuset)",
+            persist: NO_SETTING,
+            undo: NOTHING_CHANGED,
+            verify: "cat /proc/pressure/cpu: avg10 of `some` near 0",
+            since: "4.20",
+            sources: &["kernel: Documentation/accounting/psi.rst"],
+        },
+    },
+];
+
+fn callbacks(ask: &Ask<'_>) -> Checked {
+    let topology = (&ask.facts.topology).known()?;
+    let isolated = (&topology.isolated).known()?;
+    if isolated.is_empty() {
+        return Answer::silent("no CPU is isolated");
+    }
+    (&ask.facts.kernel.cmdline).known()?;
+    let nohz = topology.nohz_full.value().cloned().unwrap_or_default();
+    let offloaded = match ask.facts.kernel.parameter("rcu_nocbs") {
+        Some("all") => return Answer::fine("rcu_nocbs=all"),
+        Some(list) => list.parse::<CpuList>().unwrap_or_default(),
+        None => CpuList::default(),
+    };
+    let left: Vec<u32> = isolated
+        .as_slice()
+        .iter()
+        .copied()
+        .filter(|cpu| !nohz.as_slice().contains(cpu) && !offloaded.as_slice().contains(cpu))
+        .collect();
+    if left.is_empty() {
+        return Answer::fine(format!("CPUs {isolated} run no callbacks of their own"));
+    }
+    Found::new(
+        format!("isolated CPUs {} run their RCU callbacks themselves", CpuList(left)),
+        format!("rcu_nocbs={isolated} beside isolcpus={isolated}"),
+        "callbacks come in bursts and run in softirq",
+    )
+    .advice("a kernel parameter, at the next boot")
+    .answer()
+}
+
+/// The average of the last 10 s in the line `some avg10=1.23 avg60=...`.
+fn waited_percent(text: &str) -> Option<f64> {
+    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    some.split_whitespace().find_map(|word| word.strip_prefix("avg10="))?.parse().ok()
+}
+
+fn load(ask: &Ask<'_>) -> Checked {
+    let text = ask.facts.text(PRESSURE).known()?;
+    let Some(percent) = waited_percent(&text) else {
+        return Err(Gap::Absent(format!("{PRESSURE} has no line `some avg10=`")));
+    };
+    if percent < CROWDED_PERCENT {
+        return Answer::recorded(format!(
+            "tasks waited for a CPU in {percent:.1} % of the last 10 s"
+        ));
+    }
+    Answer::caution(format!(
+        "tasks waited for a CPU in {percent:.1} % of the last 10 s: other load decides what is measured here"
+    ))
+}

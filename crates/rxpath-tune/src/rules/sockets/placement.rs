@@ -1,0 +1,117 @@
+//! Where pinned programs read, against where the NIC's interrupts go.
+
+use std::collections::BTreeSet;
+
+use rxpath_core::CpuList;
+use rxpath_host::topology::{Distance, Topology};
+
+use crate::facts::Reader;
+use crate::prelude::*;
+
+const MILLION: &str = "Cloudflare, How to receive a million packets per second, 2015";
+
+/// Programs that are named before the rest is only counted.
+const NAMED: usize = 4;
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[Rule {
+    id: "reader-placement",
+    area: Area::Sockets,
+    kind: Kind::Judge,
+    what: "Do pinned programs read near the interrupt, and not on its core's other thread?",
+    applies: "hosts with a NIC that has interrupts, and programs pinned to CPUs whose sockets are to be seen",
+    weight: Weight::by_goal().when(Latency, Warn).when(Throughput, Warn).when(Benchmark, Warn),
+    effect: Effect::Figure {
+        size: Tens,
+        text: "360,000 packets/s with the reader on another core of the interrupt's node, 330,000 on another node, \
+               200,000 on the hyper-thread sibling",
+        source: MILLION,
+    },
+    check: Check::Host(placement),
+    text: Text {
+        why: "A reader on the hyper-thread of the interrupt's core takes half of that core from the softirq that \
+              feeds it. A reader on another node fetches every packet over the link between the sockets.",
+        mechanism: "The softirq runs where the interrupt goes (effective_affinity); packets lie in that CPU's caches \
+                    until they are read.",
+        not_when: "the reader does far more work than receiving, and its memory is on its own node",
+        side_effects: "a pinned reader cannot leave a busy CPU",
+        set_now: "taskset -pc CPUS PID with another core of the interrupt's node; or move the interrupt",
+        persist: "systemd unit: CPUAffinity=, NUMAPolicy=; the application's own setting",
+        undo: "taskset -pc with the list that was read before",
+        verify: "rxpath check --queues for the interrupts' CPUs; grep Cpus_allowed_list /proc/PID/task/*/status",
+        since: "every kernel",
+        sources: &[
+            "https://blog.cloudflare.com/how-to-receive-a-million-packets/",
+            "kernel: kernel/softirq.c irq_exit_rcu",
+        ],
+    },
+}];
+
+/// CPUs that receive interrupts of NICs go to.
+fn interrupt_cpus(ask: &Ask<'_>) -> Vec<u32> {
+    let mut cpus = BTreeSet::new();
+    for device in ask.facts.nics().filter(|device| device.is_up()) {
+        for irq in device.receiving_irqs().into_value().unwrap_or_default() {
+            let at = irq.masks.effective_cpus.into_value();
+            cpus.extend(at.iter().flat_map(|list| list.as_slice().iter().copied()));
+        }
+    }
+    cpus.into_iter().collect()
+}
+
+/// How near a thread is at best, over the CPUs that it may run on; `None` when the host does not tell.
+fn nearest(topology: &Topology, allowed: &CpuList, interrupts: &[u32]) -> Option<Vec<Distance>> {
+    allowed
+        .as_slice()
+        .iter()
+        .map(|cpu| interrupts.iter().filter_map(|irq| topology.distance(*cpu, *irq)).min())
+        .collect()
+}
+
+fn placement(ask: &Ask<'_>) -> Checked {
+    let topology = (&ask.facts.topology).known()?;
+    let interrupts = interrupt_cpus(ask);
+    if interrupts.is_empty() {
+        return Answer::silent("no NIC whose interrupts are known");
+    }
+    let readers = ask.facts.readers().known()?;
+    // A container's CPUs are those of its first process: within them nobody chose anything.
+    let free = ask.facts.readers_baseline().unwrap_or_else(|| topology.online.clone());
+    let pinned: Vec<&Reader> = readers
+        .iter()
+        .filter(|reader| reader.allowed_cpus.as_slice().len() < free.as_slice().len())
+        .collect();
+    if pinned.is_empty() {
+        return Answer::silent("no program that reads is pinned to CPUs");
+    }
+    let mut wrong = Vec::new();
+    for reader in &pinned {
+        let Some(near) = nearest(topology, &reader.allowed_cpus, &interrupts) else { continue };
+        let place = if near.iter().all(|at| *at == Distance::Remote) {
+            "on another node than the interrupts"
+        } else if near.iter().all(|at| *at == Distance::Sibling) {
+            "on the hyper-thread sibling of an interrupt's CPU"
+        } else {
+            continue;
+        };
+        wrong.push(format!(
+            "{} ({}) on CPU {}: {place}",
+            reader.comm, reader.pid, reader.allowed_cpus
+        ));
+    }
+    if wrong.is_empty() {
+        return Answer::fine(format!("{} pinned readers are near the interrupts", pinned.len()));
+    }
+    let more = wrong.len().saturating_sub(NAMED);
+    wrong.truncate(NAMED);
+    if more > 0 {
+        wrong.push(format!("and {more} more"));
+    }
+    Found::new(
+        format!("{}; interrupts on CPUs {}", wrong.join("; "), CpuList(interrupts)),
+        "another core of the interrupts' node",
+        "the softirq and its reader share a core, or no cache at all",
+    )
+    .advice("taskset -pc CPUS PID; move the interrupt where the program cannot move")
+    .answer()
+}

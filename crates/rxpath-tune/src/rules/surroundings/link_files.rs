@@ -1,0 +1,182 @@
+//! Devices whose settings are not those that their .link file says.
+
+use rxpath_host::Group;
+use rxpath_host::netlink::ethtool::Amount;
+
+use crate::facts::{Fits, LinkFile};
+use crate::persist::LINK_KEYS;
+use crate::prelude::*;
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[Rule {
+    id: "link-files",
+    area: Area::Surroundings,
+    kind: Kind::Judge,
+    what: "Will the next boot bring the same device settings as now?",
+    applies: "devices for which a .link file names rings, queues, coalescing, offloads, flow control or MTU",
+    weight: Weight::always(Warn),
+    effect: Effect::Follows {
+        size: Unmeasured,
+        text: "what was set by hand is gone after a reboot, or the file never did what it says",
+    },
+    check: Check::Device(file),
+    text: Text {
+        why: "A .link file that says one thing while the device does another was overruled by hand or by a manager, \
+              refused by the driver, or never used because a file before it fits too.",
+        mechanism: "udev applies the first file that fits when the device appears, and never again.",
+        not_when: "the difference is on purpose and short",
+        side_effects: "none",
+        set_now: "udevadm trigger --action=add /sys/class/net/DEV, or correct the file",
+        persist: "the file",
+        undo: VALUE_BACK,
+        verify: "networkctl status DEV names the file in force; udevadm test-builtin net_setup_link /sys/class/net/DEV",
+        since: "any",
+        sources: &[
+            "systemd.link(5)",
+            "systemd: src/udev/net/link-config.c link_apply_ethtool_settings",
+        ],
+    },
+}];
+
+/// What a key's value means, in the words that the device's own value is told in.
+fn wanted(name: &str, value: &str, max: Option<u32>) -> Option<String> {
+    let lower = value.to_ascii_lowercase();
+    match lower.as_str() {
+        "yes" | "true" | "on" | "1" if !is_amount(name) => return Some("on".into()),
+        "no" | "false" | "off" | "0" if !is_amount(name) => return Some("off".into()),
+        "max" => return max.map(|max| max.to_string()),
+        _ => {}
+    }
+    if name.ends_with("-usecs") {
+        return micros(&lower).map(|us| us.to_string());
+    }
+    let (digits, scale) = match lower.strip_suffix(['k', 'm']) {
+        Some(digits) if lower.ends_with('k') => (digits, 1 << 10),
+        Some(digits) => (digits, 1 << 20),
+        None => (lower.as_str(), 1),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(scale).map(|number| number.to_string())
+}
+
+fn is_amount(name: &str) -> bool {
+    name.ends_with("-usecs") || name.ends_with("-frames") || matches!(name, "combined" | "mtu")
+}
+
+/// A time of systemd.time(7) in us; seconds without a unit. Sums of several units are not read.
+fn micros(text: &str) -> Option<u64> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    let scale = match unit.trim() {
+        "us" | "usec" => 1,
+        "ms" | "msec" => 1_000,
+        "" | "s" | "sec" => 1_000_000,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(scale)
+}
+
+/// What the device does now, and the most that it could.
+fn live(device: &Device, group: Group, name: &str) -> Option<(String, Option<u32>)> {
+    let nic = &device.nic;
+    let amount = |amount: Amount| Some((amount.now?.to_string(), amount.max));
+    let switch = |on: Option<bool>| Some(((if on? { "on" } else { "off" }).to_owned(), None));
+    match (group, name) {
+        (Group::Rings, "rx") => amount(nic.rings.value()?.rx),
+        (Group::Rings, "tx") => amount(nic.rings.value()?.tx),
+        (Group::Channels, "rx") => amount(nic.channels.value()?.rx),
+        (Group::Channels, "combined") => amount(nic.channels.value()?.combined),
+        (Group::Coalesce, "rx-usecs") => Some((nic.coalesce.value()?.rx_usecs?.to_string(), None)),
+        (Group::Coalesce, "rx-frames") => {
+            Some((nic.coalesce.value()?.rx_max_frames?.to_string(), None))
+        }
+        (Group::Coalesce, "tx-usecs") => Some((nic.coalesce.value()?.tx_usecs?.to_string(), None)),
+        (Group::Coalesce, "adaptive-rx") => switch(nic.coalesce.value()?.adaptive_rx),
+        (Group::Pause, "rx") => switch(nic.pause.value()?.rx),
+        (Group::Pause, "tx") => switch(nic.pause.value()?.tx),
+        (Group::Link, "mtu") => Some((device.sysfs.mtu_bytes.value()?.to_string(), None)),
+        (Group::Features, name) => switch(nic.features.value()?.get(name).map(|one| one.active)),
+        _ => None,
+    }
+}
+
+/// Values of the file that are known here and differ, and how many were compared.
+fn compare(file: &LinkFile, device: &Device) -> (Vec<String>, usize) {
+    let mut differ = Vec::new();
+    let mut compared = 0;
+    for (group, name, key) in LINK_KEYS {
+        let Some(value) = file.settings.get(*key) else { continue };
+        let Some((now, max)) = live(device, *group, name) else { continue };
+        let Some(wanted) = wanted(name, value, max) else { continue };
+        compared += 1;
+        // Adaptive moderation sets the delay anew all the time.
+        let adapts = *name == "rx-usecs"
+            && device.nic.coalesce.value().is_some_and(|all| all.adaptive_rx == Some(true));
+        if wanted != now && !adapts {
+            differ.push(format!("{key}={value} and it is {now}"));
+        }
+    }
+    (differ, compared)
+}
+
+fn file(ask: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let sets =
+        |file: &LinkFile| LINK_KEYS.iter().any(|(_, _, key)| file.settings.contains_key(*key));
+    for file in ask.facts.link_files() {
+        match file.fits(device) {
+            Fits::No => {}
+            Fits::Unknown(key) if sets(&file) => {
+                return Answer::silent(format!(
+                    "{} may be its file: {key}= is not judged here",
+                    file.file
+                ));
+            }
+            Fits::Unknown(_) => {}
+            Fits::Yes => {
+                let (differ, compared) = compare(&file, device);
+                if compared == 0 {
+                    return Answer::silent(format!(
+                        "{} names nothing that is read here",
+                        file.file
+                    ));
+                }
+                if differ.is_empty() {
+                    return Answer::fine(format!("{compared} settings are as {} says", file.file));
+                }
+                return Found::new(
+                    format!("{} says {}", file.file, differ.join(", ")),
+                    "the same in both",
+                    "the file was overruled, refused or never used",
+                )
+                .advice("decide which is right; udev applies the file when the device appears")
+                .answer();
+            }
+        }
+    }
+    Answer::silent("no .link file fits it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_told_in_the_words_of_the_device() {
+        for (name, value, told) in [
+            ("rx", "max", Some("4096")),
+            ("rx", "512", Some("512")),
+            ("rx-usecs", "30us", Some("30")),
+            ("rx-usecs", "1ms", Some("1000")),
+            ("rx-usecs", "1min 3s", None),
+            ("mtu", "9K", Some("9216")),
+            ("rx-gro", "yes", Some("on")),
+            ("adaptive-rx", "False", Some("off")),
+            ("combined", "1", Some("1")),
+            ("mtu", "lots", None),
+        ] {
+            assert_eq!(wanted(name, value, Some(4096)).as_deref(), told, "{name} {value}");
+        }
+    }
+}
