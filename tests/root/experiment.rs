@@ -24,19 +24,27 @@ pub fn kept(name: &str, sets: &[&str]) -> RunReader {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../tests/data/scenarios")
         .join(format!("{name}.toml"));
-    read(file.as_os_str(), sets)
+    read(file.as_os_str(), sets, &[])
+}
+
+/// The same with `--observe-drops`.
+pub fn observed(name: &str) -> RunReader {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/data/scenarios")
+        .join(format!("{name}.toml"));
+    read(file.as_os_str(), &[], &["--observe-drops"])
 }
 
 /// A bundled scenario, each variant once, with `--set` for each of `sets`.
 pub fn run_bundled(name: &str, sets: &[&str]) -> Manifest {
-    read(OsStr::new(name), sets).manifest
+    read(OsStr::new(name), sets, &[]).manifest
 }
 
-fn read(scenario: &OsStr, sets: &[&str]) -> RunReader {
+fn read(scenario: &OsStr, sets: &[&str], words: &[&str]) -> RunReader {
     let out = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     command.arg("run").arg(scenario).args(["--trials", "1", "--keep-noisy", "--json", "--out"]);
-    command.arg(out.path()).args(sets.iter().flat_map(|set| ["--set", set]));
+    command.arg(out.path()).args(words).args(sets.iter().flat_map(|set| ["--set", set]));
     let output = in_turn(&mut command);
     let errors = String::from_utf8_lossy(&output.stderr);
     // Whether the machine was quiet is nothing to this test: counts are counts.

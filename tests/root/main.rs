@@ -17,6 +17,7 @@ mod load_http;
 mod losses;
 mod model;
 mod namespace;
+mod observed;
 mod over_tcp;
 mod probes;
 mod ring;

@@ -86,6 +86,9 @@ pub trait Bed {
     /// What the ledger must know about the way.
     fn path(&self) -> PathFacts;
 
+    /// Whose the network namespace with this inode is; `None` for those that are not the bed's.
+    fn side_of(&self, netns: u32) -> Option<Side>;
+
     /// Whether other traffic than the workload's can move these counters.
     fn shared_with_others(&self) -> bool;
 }

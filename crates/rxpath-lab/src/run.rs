@@ -58,6 +58,8 @@ pub struct Options<'a> {
     pub version: &'a str,
     /// Count trials that noise would void; their grade says so.
     pub keep_noisy: bool,
+    /// Watch why the kernel drops packets, by BPF.
+    pub observe_drops: bool,
     /// Set by a signal.
     pub stop: &'a AtomicBool,
     /// What a model says of the variants, once they are measured.
@@ -338,6 +340,7 @@ impl Running<'_> {
         let files = self.writer.directory().join("programs").join(format!("trial{}", number.trial));
         let job = Job {
             variant,
+            observe_drops: self.options.observe_drops,
             files: &files,
             owner: self.owner.as_ref(),
             trials: &self.resolved.trials,

@@ -14,6 +14,7 @@ pub mod observe;
 pub mod peer;
 pub mod phase;
 pub mod program;
+pub mod reasons;
 mod sampler;
 mod start;
 mod waiting;

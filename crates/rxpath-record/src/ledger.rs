@@ -147,4 +147,27 @@ pub struct Ledger {
     /// Counters that contradict the ledger or were missing, in words.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub notes: Vec<String>,
+    /// What the kernel said when it freed packets, when it was watched: beside the counters, not instead of them.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub reasons: Vec<DropReason>,
+}
+
+/// Packets that the kernel dropped for one reason at one place.
+///
+/// **Unit** socket buffers: what GSO or GRO carries in one is one. **Source** tracepoint `skb:kfree_skb` (reasons since
+/// 5.17).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DropReason {
+    /// Whose namespace: `tx`, `rx`, `machine`.
+    pub side: String,
+    /// `SOCKET_RCVBUFF`, ... (enum skb_drop_reason).
+    pub reason: String,
+    /// The function that freed them, with the offset in it.
+    pub place: String,
+    /// Device; empty where the packet had none any more.
+    pub device: String,
+    /// Destination port; 0 where it has none.
+    pub port: u16,
+    /// How many.
+    pub packets: u64,
 }

@@ -6,6 +6,7 @@ mod ledger;
 mod method;
 pub(crate) mod part;
 mod prediction;
+mod reasons;
 mod reproduce;
 mod river;
 mod settings;
@@ -79,6 +80,7 @@ fn sections(run: &Run) -> Vec<Section> {
         ledger::section(run),
         evidence(run),
         prediction::section(run),
+        reasons::section(run),
         flows::section(run),
         settings::section(run),
         environment::section(run),

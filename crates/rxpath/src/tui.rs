@@ -56,13 +56,19 @@ fn drive(
     let palette = Palette::new(color);
     let mut app = App::new(source.settings().clone(), source.position());
     app.recording = recorder.as_ref().map(Recorder::name);
+    // Drawing costs more than looking: only what changed is drawn.
+    let mut stale = true;
     loop {
-        terminal.draw(|area| view::draw(area, &app, palette))?;
+        if stale {
+            terminal.draw(|area| view::draw(area, &app, palette))?;
+            stale = false;
+        }
         if let Some(signal) = interrupt.caught() {
             return Ok(Exit::Signal(signal));
         }
         let wait = source.due().saturating_duration_since(Instant::now()).min(PATIENCE);
         if event::poll(wait)? {
+            stale = true;
             if handle(&event::read()?, &mut app, source, recorder) == Effect::Quit {
                 return Ok(Exit::Done);
             }
@@ -74,6 +80,7 @@ fn drive(
         if let Some(frame) = source.advance()? {
             keep(recorder, &frame, &mut app);
             app.take(frame, source.position());
+            stale = true;
         }
         if source.ends_view() {
             return Ok(Exit::Done);
@@ -81,6 +88,7 @@ fn drive(
         if source.is_over() && !app.over {
             app.over = true;
             app.message = source.last_words();
+            stale = true;
         }
     }
 }

@@ -364,6 +364,16 @@ impl Bed for NetnsBed {
         }
     }
 
+    fn side_of(&self, netns: u32) -> Option<Side> {
+        let is = |namespace: &Namespace| {
+            let inode = namespace.run(|_| rxpath_host::identity::network_namespace());
+            inode.is_ok_and(|inode| inode.is_ok_and(|inode| inode == u64::from(netns)))
+        };
+        [(Side::Tx, &self.tx), (Side::Rx, &self.rx)]
+            .into_iter()
+            .find_map(|(side, namespace)| is(namespace).then_some(side))
+    }
+
     fn shared_with_others(&self) -> bool {
         false
     }

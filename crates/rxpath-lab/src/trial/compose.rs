@@ -59,10 +59,11 @@ pub fn compose(
     let [from, to] = raw.between.window_ns;
     let span = |side: &SideRaw| window::span(&side.lines, from, to).unwrap_or_default();
     let spans = Spans { load: span(&raw.load), serve: span(&raw.serve) };
-    let made = match variant.protocol() {
+    let mut made = match variant.protocol() {
         Protocol::Udp => udp::compose(variant, bed, &raw, &spans)?,
         _ => tcp::compose(variant, bed, &raw, &spans),
     };
+    made.ledger.reasons.clone_from(&raw.reasons);
     let metrics = metrics(variant, &made.evidence, &raw, &spans);
     let (grade, noise) = noise::grade(&disturbance(variant, &raw.between));
     let mut warnings = raw.warnings;

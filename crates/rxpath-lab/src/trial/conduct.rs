@@ -8,6 +8,7 @@ use rxpath_core::{Nanos, Side, Warning};
 use rxpath_host::Owner;
 use rxpath_host::netlink::QueueAsk;
 use rxpath_record::counters::{Moved, Snapshot};
+use rxpath_record::ledger::DropReason;
 use rxpath_record::manifest::FlowCpu;
 use rxpath_record::samples::TrialSamples;
 use serde_json::Value;
@@ -17,6 +18,7 @@ use super::kernel_lines::Watcher;
 use super::line::Line;
 use super::observe::{Between, Mark, Ours};
 use super::peer::Peer;
+use super::reasons::Reasons;
 use super::sampler::{Sampler, Target};
 use super::{phase, start, waiting, window};
 use crate::bed::Bed;
@@ -48,6 +50,8 @@ pub struct Job<'a> {
     pub files: &'a Path,
     /// Set by a signal.
     pub stop: &'a AtomicBool,
+    /// Watch why the kernel drops packets.
+    pub observe_drops: bool,
     /// Who the processes of the background belong to.
     pub owner: Option<&'a Owner>,
 }
@@ -64,6 +68,8 @@ pub struct Raw {
     pub queued_bytes: u64,
     /// CPU of each flow's receive softirq, where it can be found out.
     pub flow_cpus: Vec<FlowCpu>,
+    /// Why the kernel dropped packets, when it was watched.
+    pub reasons: Vec<DropReason>,
     /// Queues over time, when they were sampled.
     pub samples: Option<TrialSamples>,
     /// The sending side.
@@ -122,6 +128,7 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     load.wait_ready(READY_LIMIT, job.stop)?;
     let background = Background::default();
     let mut trial = Trial { job, bed, load, serve, watcher, background, warnings: Vec::new() };
+    let observer = job.observe_drops.then(Reasons::start).transpose()?;
     let before = trial.rest("before the load", &|_| true)?;
     let ring = trial.ring()?;
     trial.background = Background::start(&job.variant.background, job.owner)?;
@@ -149,8 +156,14 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     begin("read");
     let after = trial.rest("after draining", &|_| true)?;
     let queued_bytes = bed.queued_bytes()?;
+    let mut reasons = Vec::new();
+    if let Some(observer) = observer {
+        let (found, warnings) = observer.read(bed)?;
+        reasons = found;
+        trial.warnings.extend(warnings);
+    }
     let raw = trial.finish([before, after], between, load, serve)?;
-    Ok(Raw { window_moved, queued_bytes, flow_cpus, samples, ..raw })
+    Ok(Raw { window_moved, queued_bytes, flow_cpus, reasons, samples, ..raw })
 }
 
 /// Only of unconnected senders with known source ports: what another socket sees holds for no other.
@@ -338,6 +351,7 @@ impl Trial<'_> {
             queued_bytes,
             flow_cpus,
             samples: None,
+            reasons: Vec::new(),
             load,
             serve: serve_side,
             warnings,

@@ -49,6 +49,8 @@ impl Ledger {
             foreign_packets: foreign(view),
             unaccounted_packets: unaccounted,
             notes,
+            // The observer's, entered when there was one.
+            reasons: Vec::new(),
         }
     }
 

@@ -6,7 +6,7 @@ use clap::Args;
 use rxpath_record::manifest::{Comparison, Manifest, Outcome as Word, VariantSummary};
 
 use super::report::write_report;
-use super::run::{BASE, conduct, ending, resolved};
+use super::run::{BASE, Ways, conduct, ending, resolved};
 use crate::exit::Outcome;
 use crate::output::bars::Bars;
 use crate::output::color::{Paint, Stream, paint};
@@ -33,7 +33,12 @@ impl DemoCommand {
             "A lab of two network namespaces is built on this machine, a sender in one and a receiver in the other.\n",
         )?;
         // A stranger's machine is rarely quiet: disturbed trials count, and their grade is shown.
-        let ended = conduct(&scenario, &self.out, true, &mut Bars::new())?;
+        let ended = conduct(
+            &scenario,
+            &self.out,
+            Ways { keep_noisy: true, ..Ways::default() },
+            &mut Bars::new(),
+        )?;
         let manifest = &ended.manifest;
         for (title, index) in [("What limits it", 0), ("After the fix", 1)] {
             if let Some(variant) = manifest.variants.get(index) {

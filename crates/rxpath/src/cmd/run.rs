@@ -15,6 +15,7 @@ use rxpath_lab::run::{Finished, Options, Predict, run};
 use rxpath_lab::scenario::power::Power;
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_lab::scenario::{HostShape, ScenarioError, load, resolve};
+use rxpath_lab::trial::reasons::Reasons;
 use rxpath_record::run::RunError;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -52,6 +53,9 @@ pub struct RunCommand {
     /// Count trials that other load on the machine disturbed; their grade says so
     #[arg(long)]
     keep_noisy: bool,
+    /// Watch why the kernel drops packets (BPF): the ledger then has its reasons beside the counters
+    #[arg(long)]
+    observe_drops: bool,
     #[command(flatten)]
     format: FormatArgs,
 }
@@ -68,7 +72,7 @@ impl RunCommand {
         for warning in &resolved.warnings {
             output::warning(warning);
         }
-        let finished = conduct(&resolved, &self.out, self.keep_noisy, &mut Bars::new())?;
+        let finished = conduct(&resolved, &self.out, self.ways()?, &mut Bars::new())?;
         let report = write_report(&finished.directory)?;
         if self.format.is_json() {
             let settings = serde_json::json!({
@@ -81,6 +85,16 @@ impl RunCommand {
             output::line(&format!("report: {}", report.display()))?;
         }
         ending(&finished)
+    }
+
+    fn ways(&self) -> Result<Ways, Failure> {
+        if self.observe_drops {
+            // Before anything is made, not in the middle of the first trial.
+            Reasons::start().map_err(|error| {
+                Failure::new(Exit::Cannot, error).hint("rxpath doctor says what is missing; without --observe-drops the run needs no BPF")
+            })?;
+        }
+        Ok(Ways { keep_noisy: self.keep_noisy, observe_drops: self.observe_drops })
     }
 
     fn show_plan(&self, resolved: &Resolved) -> Outcome {
@@ -104,11 +118,20 @@ pub fn resolved(scenario: &str, sets: &[String]) -> Result<Resolved, Failure> {
     resolve(&file, sets, &shape).map_err(usage)
 }
 
+/// What a person chose for the whole run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ways {
+    /// Count trials that noise would void.
+    pub keep_noisy: bool,
+    /// Watch why the kernel drops packets.
+    pub observe_drops: bool,
+}
+
 /// Runs it, with SIGINT and SIGTERM ending it in order.
 pub fn conduct(
     resolved: &Resolved,
     base: &Path,
-    keep_noisy: bool,
+    ways: Ways,
     progress: &mut dyn Progress,
 ) -> Result<Ended, Failure> {
     let interrupt = Interrupt::catch()?;
@@ -127,7 +150,8 @@ pub fn conduct(
         exe: &exe,
         command: std::env::args().collect(),
         version: env!("CARGO_PKG_VERSION"),
-        keep_noisy,
+        keep_noisy: ways.keep_noisy,
+        observe_drops: ways.observe_drops,
         stop: &stop,
         predict: predict.as_deref(),
     };
@@ -137,7 +161,7 @@ pub fn conduct(
         }
         _ => failure(error),
     })?;
-    Ok(Ended { finished, signal: interrupt.caught(), keep_noisy })
+    Ok(Ended { finished, signal: interrupt.caught(), keep_noisy: ways.keep_noisy })
 }
 
 /// What predicts the variants of a run: this host's calibration, when there is one that is this host's.

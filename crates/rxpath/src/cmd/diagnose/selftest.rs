@@ -88,7 +88,7 @@ impl SelftestArgs {
             selftest::chosen(&self.cases).len()
         );
         let base = self.out.clone().unwrap_or_else(|| BASE.into());
-        let ended = run::conduct(&resolved, &base, false, &mut Bars::new())?;
+        let ended = run::conduct(&resolved, &base, run::Ways::default(), &mut Bars::new())?;
         let report = write_report(&ended.directory)?;
         let rows = selftest::table(&ended.manifest);
         let (made_count, recognised_count) = rows.iter().fold((0, 0), |(made, right), row| {

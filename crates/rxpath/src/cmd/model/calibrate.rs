@@ -10,7 +10,7 @@ use rxpath_model::calibration::fit::TooNoisy;
 use rxpath_model::calibration::{Calibration, CalibrationError, Host};
 use serde::Serialize;
 
-use crate::cmd::run::{BASE, conduct, ending, resolved};
+use crate::cmd::run::{BASE, Ways, conduct, ending, resolved};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
@@ -65,7 +65,12 @@ impl CalibrateCommand {
         let sets: Vec<String> = [size].into_iter().chain(self.sets.iter().cloned()).collect();
         let resolved = resolved(SCENARIO, &sets)?;
         let mut watch = watch::Watch::new(&resolved, !self.no_bpf);
-        let ended = conduct(&resolved, &self.runs, self.keep_noisy, &mut watch)?;
+        let ended = conduct(
+            &resolved,
+            &self.runs,
+            Ways { keep_noisy: self.keep_noisy, ..Ways::default() },
+            &mut watch,
+        )?;
         let exit = ending(&ended)?;
         if exit != Exit::Done {
             return Ok(exit);

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::calibrate::{default_path, load};
 use super::{again, predict};
-use crate::cmd::run::{BASE, conduct, ending, resolved};
+use crate::cmd::run::{BASE, Ways, conduct, ending, resolved};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::bars::Bars;
@@ -131,7 +131,12 @@ impl ValidateCommand {
         let mut made = Vec::new();
         for name in names {
             let scenario = resolved(&name, &self.sets())?;
-            let ended = conduct(&scenario, &self.out, self.keep_noisy, &mut Bars::new())?;
+            let ended = conduct(
+                &scenario,
+                &self.out,
+                Ways { keep_noisy: self.keep_noisy, ..Ways::default() },
+                &mut Bars::new(),
+            )?;
             match ending(&ended)? {
                 Exit::Done => {}
                 other => {

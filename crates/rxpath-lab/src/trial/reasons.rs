@@ -1,0 +1,43 @@
+//! What the kernel said when it dropped packets of a trial: the tracepoint, beside the counters.
+
+use rxpath_bpf::drops::Drops;
+use rxpath_bpf::filter::Filter;
+use rxpath_core::Warning;
+use rxpath_host::HostError;
+use rxpath_record::ledger::DropReason;
+
+use crate::bed::Bed;
+
+/// The running observer.
+#[derive(Debug)]
+pub struct Reasons(Drops);
+
+impl Reasons {
+    /// Starts to watch every drop of the machine.
+    ///
+    /// **Errors** `Denied` and `Unsupported` where BPF can't run.
+    pub fn start() -> Result<Self, HostError> {
+        Drops::start(&Filter::default()).map(Self)
+    }
+
+    /// Those of the bed's namespaces, the most packets first, and what was lost of them.
+    pub fn read(&self, bed: &dyn Bed) -> Result<(Vec<DropReason>, Vec<Warning>), HostError> {
+        let found = self.0.read()?.into_iter().filter_map(|drop| {
+            let side = bed.side_of(drop.netns)?;
+            Some(DropReason {
+                side: side.to_string(),
+                reason: drop.reason,
+                place: drop.place,
+                device: drop.dev.unwrap_or_default(),
+                port: drop.port,
+                packets: drop.packets,
+            })
+        });
+        let lost = self.0.lost();
+        let text = format!(
+            "{lost} drops found no room in the observer's table: reasons are counted too small"
+        );
+        let warnings = if lost > 0 { vec![Warning::new("reasons-lost", text)] } else { Vec::new() };
+        Ok((found.collect(), warnings))
+    }
+}

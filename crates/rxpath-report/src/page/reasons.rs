@@ -1,0 +1,41 @@
+//! Why the kernel dropped packets, in its own words, beside what the ledger counted.
+
+use std::collections::BTreeMap;
+
+use maud::html;
+use rxpath_core::units::grouped;
+use rxpath_record::ledger::DropReason;
+
+use super::Section;
+use super::part::{Table, table};
+use crate::source::Run;
+
+/// The section: nothing when no trial was watched.
+pub(super) fn section(run: &Run) -> Option<Section> {
+    let mut sums: BTreeMap<(&str, &str, &str, &str, &str), u64> = BTreeMap::new();
+    let trials = run.manifest.trials.iter().filter(|trial| trial.void.is_none());
+    for trial in trials {
+        for reason in &trial.ledger.reasons {
+            *sums.entry(key(&trial.variant, reason)).or_default() += reason.packets;
+        }
+    }
+    let mut rows = Table::new(&["variant", "side", "reason", "function", "device", "#packets"]);
+    for ((variant, side, reason, place, device), packets) in sums {
+        let words = [variant, side, reason, place, device].map(str::to_owned);
+        rows.rows.push(words.into_iter().chain([grouped(packets)]).collect());
+    }
+    (!rows.rows.is_empty()).then(|| Section {
+        id: "reasons",
+        title: "Why packets were dropped",
+        lead: "What the kernel said when it freed them (tracepoint skb:kfree_skb), all trials of a variant added. A \
+               buffer that GSO or GRO filled with several datagrams is one packet here.",
+        body: html! { (table(&rows, "Drops by reason")) },
+    })
+}
+
+fn key<'r>(
+    variant: &'r str,
+    reason: &'r DropReason,
+) -> (&'r str, &'r str, &'r str, &'r str, &'r str) {
+    (variant, &reason.side, &reason.reason, &reason.place, &reason.device)
+}
