@@ -241,6 +241,21 @@ fn a_plan_for_another_host_boot_or_namespace_is_told() {
 }
 
 #[test]
+fn a_plan_is_read_as_it_was_printed() {
+    let mut plan = Plan::new("2026-01-01T00:00:00Z".into(), HostMark::default());
+    plan.steps = vec![step("net.core.rmem_max", "212992", "4194304")];
+    let mut printed = serde_json::json!({
+        "schema": "rxpath/tune-plan/1.0", "settings": {}, "result": &plan, "warnings": []
+    });
+    assert_eq!(Plan::parse(&printed.to_string(), "x").unwrap(), plan);
+    printed["result"]["predictions"] = serde_json::json!([{ "any": 1 }]);
+    assert_eq!(Plan::parse(&printed.to_string(), "x").unwrap(), plan);
+    printed["result"]["surprise"] = serde_json::json!(1);
+    let error = Plan::parse(&printed.to_string(), "x").unwrap_err().to_string();
+    assert!(error.contains("unknown field `surprise`"), "{error}");
+}
+
+#[test]
 fn a_stale_plan_writes_nothing() {
     let mut host = FakeHost::new();
     let plan = planned(&mut host, &["eth0/rings/rx=512", "net.core.rmem_max=1000000"]);
