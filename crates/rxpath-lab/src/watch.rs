@@ -109,6 +109,7 @@ impl Watcher {
         let (mut counters, mut diag) = (Reader::all(&root), Netlink::sock_diag()?);
         let mut sockets = Sockets::default();
         sockets.look(&mut diag)?;
+        sockets.look_at_tcp(&mut diag);
         let everybody = Everybody::start(&root, probes.is_ok());
         let queues = Queues::start(&root);
         let links = Links::start();
@@ -135,7 +136,7 @@ impl Watcher {
         self.probes.as_ref().err().map(String::as_str)
     }
 
-    /// Looks at the sockets: their largest filling of a window is the largest of all looks.
+    /// Looks at UDP's sockets: their largest filling of a window is the largest of all looks.
     ///
     /// # Errors
     /// When the sockets can't be listed.
@@ -149,6 +150,7 @@ impl Watcher {
     /// When the sockets can't be listed; everything else leaves a gap in the frame.
     pub fn frame(&mut self) -> Result<Frame, HostError> {
         self.look()?;
+        self.sockets.look_at_tcp(&mut self.diag);
         let looks = self.sockets.take();
         let seen = match &mut self.probes {
             Ok(probes) => probes.read().map_err(|error| error.to_string()),

@@ -43,7 +43,7 @@ pub struct Looks {
 }
 
 impl Sockets {
-    /// Takes one look.
+    /// Takes one look at UDP's.
     pub fn look(&mut self, diag: &mut Netlink) -> Result<(), HostError> {
         for socket in diag.udp_sockets(None)? {
             let Some(memory) = socket.memory else { continue };
@@ -51,6 +51,12 @@ impl Sockets {
             let about = || ("udp", socket.local.to_string(), remote(&socket.remote));
             self.take_look(socket.inode, about, filled, &memory);
         }
+        Ok(())
+    }
+
+    /// Takes one look at TCP's: the kernel walks the whole table of connections for it, however few there are
+    /// (net/ipv4/tcp_diag.c), so it is taken once in a window.
+    pub fn look_at_tcp(&mut self, diag: &mut Netlink) {
         match diag.tcp_sockets() {
             Ok(all) => {
                 self.gap = None;
@@ -69,7 +75,6 @@ impl Sockets {
             }
             Err(error) => self.gap = Some(error.to_string()),
         }
-        Ok(())
     }
 
     fn take_look(
