@@ -30,6 +30,18 @@ impl Bed {
         Some(Self { owner: Owner::register(&random_id()).expect("root"), _lock: lock })
     }
 
+    /// As [`Bed::new`], where BPF programs can be loaded too.
+    pub fn with_bpf() -> Option<Self> {
+        let bed = Self::new()?;
+        match rxpath_bpf::can_run(&rxpath_host::Root::host()).require("load BPF programs") {
+            Ok(()) => Some(bed),
+            Err(reason) => {
+                skip("bpf_programs", &reason.to_string());
+                None
+            }
+        }
+    }
+
     /// Sender and receiver, joined by a veth pair named `veth` at both ends: up, quiet (no IPv6,
     /// permanent neighbours), with `queues` queues.
     pub fn pair(&self, queues: u32) -> (Namespace, Namespace) {

@@ -63,18 +63,6 @@ impl Probe {
     }
 }
 
-/// `None`, and the test is named as skipped, where BPF programs can't be loaded.
-fn bed() -> Option<Bed> {
-    let bed = Bed::new()?;
-    match rxpath_bpf::can_run(&rxpath_host::Root::host()).require("load BPF programs") {
-        Ok(()) => Some(bed),
-        Err(reason) => {
-            skip("bpf_programs", &reason.to_string());
-            None
-        }
-    }
-}
-
 fn number(value: &Value, key: &str) -> f64 {
     value[key].as_f64().unwrap_or_else(|| panic!("{key} in {value}"))
 }
@@ -135,7 +123,7 @@ fn task(result: &Value, pid: i32) -> Value {
 
 #[test]
 fn what_a_sender_makes_run_is_its_own_and_no_theft() {
-    let Some(bed) = bed() else { return };
+    let Some(bed) = Bed::with_bpf() else { return };
     let (tx, rx) = bed.pair(1);
     let steal = probe(&["steal", "-d", "10m", "--irq-entry", "1"]);
     let tid = flood(&tx, &rx, thread::allowed_cpus().unwrap().0[0], 20_000);
@@ -150,7 +138,7 @@ fn what_a_sender_makes_run_is_its_own_and_no_theft() {
 
 #[test]
 fn what_rps_sends_to_another_cpu_is_taken_from_the_task_there() {
-    let Some(bed) = bed() else { return };
+    let Some(bed) = Bed::with_bpf() else { return };
     let cpus = thread::allowed_cpus().unwrap().0;
     let [from, .., to] = cpus[..] else {
         skip("second_cpu", "one CPU: there is none to steer to");
@@ -187,7 +175,7 @@ fn what_rps_sends_to_another_cpu_is_taken_from_the_task_there() {
 
 #[test]
 fn drops_are_counted_exactly_with_reason_place_and_port() {
-    let Some(bed) = bed() else { return };
+    let Some(bed) = Bed::with_bpf() else { return };
     let (tx, rx) = bed.pair(1);
     let full = rx.run(|_| UdpSocket::bind((RX_IP, 4501)).unwrap()).unwrap();
     let trace = probe(&["trace", "-d", "10m"]);
@@ -220,7 +208,7 @@ fn drops_are_counted_exactly_with_reason_place_and_port() {
 
 #[test]
 fn the_timeline_is_in_order_and_opens_in_a_viewer() {
-    let Some(bed) = bed() else { return };
+    let Some(bed) = Bed::with_bpf() else { return };
     let (tx, _rx) = bed.pair(1);
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("trace.json");
@@ -244,7 +232,7 @@ fn the_timeline_is_in_order_and_opens_in_a_viewer() {
 
 #[test]
 fn a_killed_probe_leaves_no_program_in_the_kernel() {
-    let Some(_bed) = bed() else { return };
+    let Some(_bed) = Bed::with_bpf() else { return };
     for words in [["steal", "-d", "10m", "--irq-entry=1"], ["trace", "-d", "10m", "--top=1"]] {
         let mut probe = probe(&words);
         let ids = probe.programs();
@@ -273,7 +261,7 @@ fn dropped_on(words: &[&str], tx: &Namespace, port: u16) -> u64 {
 
 #[test]
 fn filters_leave_out_what_is_anothers() {
-    let Some(bed) = bed() else { return };
+    let Some(bed) = Bed::with_bpf() else { return };
     let (tx, rx) = bed.pair(1);
     // Nobody reads it: it overflows, and is this process' own.
     let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4501)).unwrap()).unwrap();
@@ -319,7 +307,7 @@ impl Drop for Groups {
 
 #[test]
 fn a_control_group_and_those_below_it_are_told_from_their_sibling() {
-    let Some(bed) = bed() else { return };
+    let Some(bed) = Bed::with_bpf() else { return };
     let Some(groups) = Groups::new() else { return };
     let (tx, rx) = bed.pair(1);
     let reader = groups.0.join("reader");

@@ -7,18 +7,6 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use serde_json::Value;
 
 use crate::bed::{Bed, RX_IP, send, until};
-use crate::skip::skip;
-
-fn bed() -> Option<Bed> {
-    let bed = Bed::new()?;
-    match rxpath_bpf::can_run(&rxpath_host::Root::host()).require("load BPF programs") {
-        Ok(()) => Some(bed),
-        Err(reason) => {
-            skip("bpf_programs", &reason.to_string());
-            None
-        }
-    }
-}
 
 /// Watches inside a namespace; the first line is read.
 fn watch(rx: &rxpath_host::Namespace) -> (Child, BufReader<ChildStdout>) {
@@ -43,7 +31,7 @@ fn next(lines: &mut BufReader<ChildStdout>) -> Value {
 
 #[test]
 fn losses_show_at_their_stage_with_reason_and_socket() {
-    let Some(bed) = bed() else { return };
+    let Some(bed) = Bed::with_bpf() else { return };
     let (tx, rx) = bed.pair(1);
     let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4800)).unwrap()).unwrap();
     let (mut child, mut lines) = watch(&rx);
@@ -76,7 +64,7 @@ fn losses_show_at_their_stage_with_reason_and_socket() {
 
 #[test]
 fn a_killed_view_leaves_no_program_in_the_kernel() {
-    let Some(bed) = bed() else { return };
+    let Some(bed) = Bed::with_bpf() else { return };
     let (_tx, rx) = bed.pair(1);
     let (mut child, mut lines) = watch(&rx);
     next(&mut lines);

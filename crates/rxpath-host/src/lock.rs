@@ -60,6 +60,7 @@ impl LabLock {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
                     let left = deadline.saturating_duration_since(Instant::now());
+                    // why: flock has no wait with a time limit; this one has the deadline above.
                     std::thread::sleep(LOOK_AGAIN.min(left));
                 }
                 Err(TryLockError::WouldBlock) => return Err(busy(what, path, &file)),

@@ -5,30 +5,19 @@
 
 use rxpath_core::Fact;
 use rxpath_record::evidence::Evidence;
+use rxpath_record::ledger::Place;
 use rxpath_record::watch::{PathStage, StageRow};
 
 use super::Window;
+use crate::live::PLACES;
 
 const IP_RECEIVED: [&str; 2] = ["Ip.InReceives", "Ip6.InReceives"];
-const IP_LOST: [&str; 7] = [
-    "Ip.InHdrErrors",
-    "Ip.InAddrErrors",
-    "Ip.InDiscards",
-    "Ip6.InHdrErrors",
-    "Ip6.InAddrErrors",
-    "Ip6.InDiscards",
-    "TcpExt.IPReversePathFilter",
-];
+const IP_LOST: [Place; 2] = [Place::Ip, Place::ReversePath];
 const IP_DELIVERED: [&str; 2] = ["Ip.InDelivers", "Ip6.InDelivers"];
-const SOCKET_LOST: [&str; 15] = [
-    "Udp.RcvbufErrors",
-    "Udp6.RcvbufErrors",
-    "Udp.MemErrors",
-    "Udp6.MemErrors",
-    "Udp.NoPorts",
-    "Udp6.NoPorts",
-    "Udp.InCsumErrors",
-    "Udp6.InCsumErrors",
+const UDP_LOST: [Place; 4] =
+    [Place::SocketBuffer, Place::UdpMemory, Place::NoListener, Place::Checksum];
+/// Of TCP's counters those of which none counts another's drops once more.
+const TCP_LOST: [&str; 7] = [
     "TcpExt.ListenDrops",
     "TcpExt.TCPBacklogDrop",
     "TcpExt.TCPRcvQDrop",
@@ -64,6 +53,12 @@ fn blank(stage: PathStage) -> StageRow {
         cpu_ratio: Fact::absent(INSIDE),
         note: String::new(),
     }
+}
+
+/// The counters that own the losses of these places, as the diagnosis has them.
+fn owning(places: &[Place]) -> Vec<&'static str> {
+    let of = PLACES.iter().filter(|(place, _)| places.contains(place));
+    of.flat_map(|(_, names)| names.iter().copied()).collect()
 }
 
 fn cpus(window: &Window<'_>) -> impl Iterator<Item = u32> {
@@ -179,7 +174,7 @@ fn ip(window: &Window<'_>) -> StageRow {
     StageRow {
         rate_per_s: window.rates.per_s(&IP_RECEIVED),
         rate_source: "Ip.InReceives + Ip6.InReceives".into(),
-        drops_pps: window.rates.per_s(&IP_LOST),
+        drops_pps: window.rates.per_s(&owning(&IP_LOST)),
         drops_source: "header, address and discard counters of IP, reverse path filter; \
                        what a packet filter drops has no counter here"
             .into(),
@@ -194,7 +189,7 @@ fn socket(window: &Window<'_>, evidence: &Evidence) -> StageRow {
     StageRow {
         rate_per_s: window.rates.per_s(&IP_DELIVERED),
         rate_source: "Ip.InDelivers + Ip6.InDelivers".into(),
-        drops_pps: window.rates.per_s(&SOCKET_LOST),
+        drops_pps: window.rates.per_s(&[&owning(&UDP_LOST)[..], &TCP_LOST].concat()),
         drops_source:
             "UDP: RcvbufErrors, MemErrors, NoPorts, InCsumErrors; TCP: ListenDrops, BacklogDrop, \
                        RcvQDrop, RcvPruned, OFODrop, ZeroWindowDrop, InErrs"
