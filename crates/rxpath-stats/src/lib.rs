@@ -4,6 +4,7 @@
 //! is the trial; samples inside a trial go into histograms, which are merged and never averaged.
 
 pub mod bootstrap;
+pub mod buckets;
 pub mod difference;
 pub mod histogram;
 pub mod holm;
@@ -12,5 +13,6 @@ pub mod quantile;
 pub mod slope;
 
 pub use bootstrap::Interval;
+pub use buckets::Buckets;
 pub use difference::Difference;
 pub use histogram::Histogram;

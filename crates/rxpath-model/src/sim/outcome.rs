@@ -3,7 +3,7 @@
 use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::Ledger;
 use rxpath_record::samples::TrialSamples;
-use rxpath_stats::Histogram;
+use rxpath_stats::{Buckets, Histogram};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -143,20 +143,20 @@ pub struct Figures {
 impl World<'_> {
     pub(super) fn outcome(mut self) -> Outcome {
         let resent = self.source.stream().map_or(0, |stream| stream.resent);
-        let figures = self.figures(resent);
+        let mut figures = self.figures(resent);
         let (ledger, moved) = self.ledger();
         let evidence = self.evidence(&ledger);
         let window_ns =
             [0, 1].map(|end| self.tally.marks.get(end).map_or(0, |mark| mark.at as i64));
         let (samples, events) = (self.trial_samples(), self.events());
         let tally = self.tally;
-        let histograms = vec![
-            ("ring", tally.ring_times),
-            ("backlog", tally.backlog_times),
-            ("socket", tally.socket_times),
-            ("total", tally.total_times),
-        ];
-        let histograms = histograms.into_iter().filter(|(_, times)| times.count() > 0).collect();
+        let times = [tally.ring_times, tally.backlog_times, tally.socket_times, tally.total_times];
+        let times = SPANS.into_iter().zip(times.map(Buckets::into_histogram));
+        let mut histograms = Vec::new();
+        for ((name, span), times) in times.filter(|(_, times)| times.count() > 0) {
+            figures.times.push(quantiles(span, &times));
+            histograms.push((name, times));
+        }
         Outcome { figures, ledger, moved, evidence, samples, events, window_ns, histograms }
     }
 
@@ -185,7 +185,7 @@ impl World<'_> {
             wasted_ns: tally.wasted_ns,
             resent_packets: resent,
             cpus: self.cpu_split(),
-            times: self.times(),
+            times: Vec::new(),
             window_ns: to.at - from.at,
             simulated_ns: self.now,
         }
@@ -243,25 +243,24 @@ impl World<'_> {
         };
         from.cpus.iter().zip(&to.cpus).enumerate().map(each).collect()
     }
+}
 
-    fn times(&self) -> Vec<Times> {
-        let tally = &self.tally;
-        let spans = [
-            ("from the NIC to the end of its packet in the poll", &tally.ring_times),
-            ("from the RPS backlog to the end of its packet in the poll", &tally.backlog_times),
-            ("from the socket's queue to the reader's being done", &tally.socket_times),
-            ("from the NIC to the reader's being done", &tally.total_times),
-        ];
-        let told = spans.into_iter().filter(|(_, times)| times.count() > 0);
-        told.map(|(span, times)| Times {
-            span,
-            mean_ns: times.mean_ns(),
-            p50_ns: times.quantile_ns(0.5),
-            p90_ns: times.quantile_ns(0.9),
-            p99_ns: times.quantile_ns(0.99),
-            p999_ns: times.quantile_ns(0.999),
-            max_ns: times.max_ns(),
-        })
-        .collect()
+/// Names of the times' histograms, and from where to where they go.
+const SPANS: [(&str, &str); 4] = [
+    ("ring", "from the NIC to the end of its packet in the poll"),
+    ("backlog", "from the RPS backlog to the end of its packet in the poll"),
+    ("socket", "from the socket's queue to the reader's being done"),
+    ("total", "from the NIC to the reader's being done"),
+];
+
+fn quantiles(span: &'static str, times: &Histogram) -> Times {
+    Times {
+        span,
+        mean_ns: times.mean_ns(),
+        p50_ns: times.quantile_ns(0.5),
+        p90_ns: times.quantile_ns(0.9),
+        p99_ns: times.quantile_ns(0.99),
+        p999_ns: times.quantile_ns(0.999),
+        max_ns: times.max_ns(),
     }
 }

@@ -1,14 +1,66 @@
 //! The calendar: each actor of the simulation has one slot with the time of its next event, and the earliest is known.
 //!
 //! A winner tree instead of a heap of events: an actor's event can be moved or taken back in the same few steps, nothing
-//! is allocated, and equal times are settled by the slot's number, so that runs repeat exactly.
+//! is allocated, and equal times are settled by the slot's number, so that runs repeat exactly. The first slots, the
+//! CPUs', are no part of the tree: each packet moves them several times, and looking through a few is quicker than
+//! keeping them in order.
 
 /// No event.
 pub(super) const NEVER: u64 = u64::MAX;
 
+/// Most slots that are looked through.
+const NEAR: usize = 8;
+
 /// The calendar.
 #[derive(Debug)]
 pub(super) struct Slots {
+    /// The first slots, which move with each packet; looked through as a whole.
+    near: [u64; NEAR],
+    /// How many there are.
+    split: usize,
+    /// The others.
+    far: Tree,
+}
+
+impl Slots {
+    /// A calendar of `actors`, of which the first `near` move often.
+    pub(super) fn new(actors: usize, near: usize) -> Self {
+        let split = near.min(actors).min(NEAR);
+        Self { near: [NEVER; NEAR], split, far: Tree::new(actors - split) }
+    }
+
+    /// Sets the time of `slot`.
+    #[inline]
+    pub(super) fn set(&mut self, slot: usize, at: u64) {
+        if slot < self.split {
+            self.near[slot % NEAR] = at;
+        } else {
+            self.far.set(slot - self.split, at);
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, slot: usize) -> u64 {
+        if slot < self.split { self.near[slot % NEAR] } else { self.far.at[slot - self.split] }
+    }
+
+    /// The earliest slot and its time.
+    #[inline]
+    pub(super) fn first(&self) -> (usize, u64) {
+        let mut first = (0, self.near[0]);
+        for (slot, at) in self.near.iter().enumerate().take(self.split).skip(1) {
+            if *at < first.1 {
+                first = (slot, *at);
+            }
+        }
+        let far = self.far.first();
+        if first.1 <= far.1 { first } else { (self.split + far.0, far.1) }
+    }
+}
+
+/// A winner tree.
+#[derive(Debug)]
+struct Tree {
     /// Leaves, padded to a power of two.
     at: Vec<u64>,
     /// Winner of each inner node; node 1 is the root.
@@ -16,14 +68,14 @@ pub(super) struct Slots {
     leaves: usize,
 }
 
-impl Slots {
-    pub(super) fn new(actors: usize) -> Self {
-        let leaves = actors.next_power_of_two().max(2);
-        let mut slots = Self { at: vec![NEVER; leaves], winner: vec![0; leaves], leaves };
+impl Tree {
+    fn new(slots: usize) -> Self {
+        let leaves = slots.next_power_of_two().max(2);
+        let mut tree = Self { at: vec![NEVER; leaves], winner: vec![0; leaves], leaves };
         for node in (1..leaves).rev() {
-            slots.replay(node);
+            tree.replay(node);
         }
-        slots
+        tree
     }
 
     #[inline]
@@ -38,9 +90,8 @@ impl Slots {
         self.winner[node] = if earlier { left } else { right };
     }
 
-    /// Sets the time of `slot`.
     #[inline]
-    pub(super) fn set(&mut self, slot: usize, at: u64) {
+    fn set(&mut self, slot: usize, at: u64) {
         if self.at[slot] == at {
             return;
         }
@@ -53,13 +104,7 @@ impl Slots {
     }
 
     #[inline]
-    pub(super) fn get(&self, slot: usize) -> u64 {
-        self.at[slot]
-    }
-
-    /// The earliest slot and its time.
-    #[inline]
-    pub(super) fn first(&self) -> (usize, u64) {
+    fn first(&self) -> (usize, u64) {
         let slot = self.winner[1] as usize;
         (slot, self.at[slot])
     }
@@ -73,9 +118,10 @@ mod tests {
     proptest! {
         #[test]
         fn the_earliest_of_the_lowest_number_wins(
-            actors in 1_usize..40, moves in proptest::collection::vec((0_usize..40, 0_u64..20), 1..200),
+            actors in 1_usize..40, near in 0_usize..40,
+            moves in proptest::collection::vec((0_usize..40, 0_u64..20), 1..200),
         ) {
-            let mut slots = Slots::new(actors);
+            let mut slots = Slots::new(actors, near);
             let mut plain = vec![NEVER; actors];
             for (slot, at) in moves {
                 let slot = slot % actors;

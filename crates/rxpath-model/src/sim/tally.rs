@@ -1,6 +1,6 @@
 //! What a simulation counts while it runs: counters, histograms, marks of the measured window, samples.
 
-use rxpath_stats::Histogram;
+use rxpath_stats::Buckets;
 
 use super::cpu::CpuTime;
 use super::parameters::Parameters;
@@ -24,13 +24,13 @@ pub(super) struct Tally {
     /// Polls by the packets that they took.
     pub batches: Vec<u64>,
     /// From the NIC to the end of its packet in the poll.
-    pub ring_times: Histogram,
+    pub ring_times: Buckets,
     /// In the RPS backlog.
-    pub backlog_times: Histogram,
+    pub backlog_times: Buckets,
     /// From the socket's queue until the reader is done with it.
-    pub socket_times: Histogram,
+    pub socket_times: Buckets,
     /// From the NIC until the reader is done with it.
-    pub total_times: Histogram,
+    pub total_times: Buckets,
     pub socket_spent_ns: u128,
     pub marks: Vec<Mark>,
     pub samples: Samples,

@@ -2,7 +2,7 @@
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use rxpath_stats::Histogram;
+use rxpath_stats::{Buckets, Histogram};
 
 use super::arrivals::{Arrival, Source, Trace};
 use super::cpu::Cpu;
@@ -64,7 +64,7 @@ impl<'a> World<'a> {
         let mut world = Self {
             p,
             now: 0,
-            slots: Slots::new(clocks + CLOCKS.len()),
+            slots: Slots::new(clocks + CLOCKS.len(), timers),
             timers,
             wakes,
             clocks,
@@ -259,8 +259,8 @@ impl<'a> World<'a> {
     }
 }
 
-/// A histogram of times up to a minute, or longer where a simulation's stalls need it.
-pub(super) fn times(p: &Parameters) -> Histogram {
+/// Counts of times up to a minute, or longer where a simulation's stalls need it.
+pub(super) fn times(p: &Parameters) -> Buckets {
     let longest = (p.duration + p.drain).clamp(60_000_000_000, 10_000_000_000_000);
-    Histogram::up_to(longest).unwrap_or_else(|_| Histogram::of_times())
+    Buckets::of(Histogram::up_to(longest).unwrap_or_else(|_| Histogram::of_times()))
 }
