@@ -4,6 +4,7 @@ mod finish;
 mod meter;
 mod open;
 pub mod options;
+mod truesize;
 mod worker;
 
 use std::sync::Arc;

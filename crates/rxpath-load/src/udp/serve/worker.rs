@@ -13,12 +13,11 @@ use crate::tally::{Shared, Tally};
 use crate::udp::result::ThreadResult;
 use crate::udp::serve::meter::Meter;
 use crate::udp::serve::options::ServeOptions;
+use crate::udp::serve::truesize::Truesize;
 use crate::workload::{DoneGuard, place};
 
 /// Draining ends here even when datagrams keep coming: senders that do not stop must not hold us.
 const DRAIN_LIMIT_NS: u64 = 2_000_000_000;
-/// Calls that are used to learn what memory a datagram takes.
-const LEARNING_CALLS: u32 = 16;
 
 /// What a worker needs.
 #[derive(Debug)]
@@ -97,8 +96,7 @@ struct Reader<'a> {
     seen_cpus: Vec<u32>,
     truncated: u64,
     reads: u64,
-    learning: u32,
-    truesize: u64,
+    truesize: Truesize,
     next_stall_ns: u64,
     longest_away_ns: u64,
     /// Naps in a row without a datagram.
@@ -118,8 +116,7 @@ impl<'a> Reader<'a> {
             seen_cpus: Vec::with_capacity(64),
             truncated: 0,
             reads: 0,
-            learning: if plan.alone { LEARNING_CALLS } else { 0 },
-            truesize: 0,
+            truesize: Truesize::new(plan.alone),
             next_stall_ns: 0,
             longest_away_ns: 0,
             idle_naps: 0,
@@ -129,7 +126,7 @@ impl<'a> Reader<'a> {
     fn read_until_stopped(&mut self) -> io::Result<()> {
         while !self.plan.shared.is_stopped() {
             let nap_ns = self.plan.options.nap_ns;
-            let got = if self.learning > 0 {
+            let got = if self.truesize.learning() {
                 self.receive_learning()
             } else {
                 self.receive(nap_ns.is_none() || self.idle_naps > IDLE_NAPS)
@@ -174,20 +171,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Learns the truesize: what was queued, over the datagrams that emptied the queue.
-    ///
-    /// Datagrams that come between the two calls only make the quotient smaller, so the largest counts.
+    /// The same, with a look at the socket's memory before and after.
     #[cold]
     fn receive_learning(&mut self) -> io::Result<usize> {
         if !self.plan.socket.wait(libc::POLLIN, 100)? {
             return Err(ErrorKind::WouldBlock.into());
         }
-        self.learning -= 1;
-        let queued = self.plan.socket.meminfo()?.rmem_bytes;
+        let before = self.plan.socket.meminfo()?.rmem_bytes;
         let got = self.receive(false)?;
-        if got < self.plan.options.batch && queued.is_multiple_of(got.max(1) as u64) {
-            self.truesize = self.truesize.max(queued / got.max(1) as u64);
-        }
+        self.truesize.saw(before, got, self.plan.socket.meminfo()?.rmem_bytes);
         Ok(got)
     }
 
@@ -290,7 +282,7 @@ impl<'a> Reader<'a> {
             meter: self.meter,
             truncated: self.truncated,
             reads: self.reads,
-            truesize: (self.truesize > 0).then_some(self.truesize),
+            truesize: self.truesize.bytes(),
         }
     }
 }
