@@ -4,6 +4,7 @@
 //! we asked?* Each fact is ok, absent with its reason or denied with what would show it. The crate
 //! must not judge (that is for rules and the diagnosis) and must not know about experiments.
 
+pub mod awake;
 pub mod caps;
 pub mod capture;
 pub mod change;

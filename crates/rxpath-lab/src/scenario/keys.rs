@@ -111,6 +111,7 @@ pub(super) const KEYS: &[Key] = &[
     key("lab.threaded", Kind::Bool, "NAPI of the receiver's end in a kernel thread"),
     key("lab.napi_cpu", Kind::OneCpu, "CPU that the NAPI threads are pinned to"),
     key("lab.napi_idle", Kind::Bool, "NAPI threads run as SCHED_IDLE (starves the ring on purpose)"),
+    key("lab.awake", Kind::Bool, "keep idle CPUs from sleeping during a trial: in a virtual machine a sleeping one is given back late"),
     key("lab.turbo", Kind::Bool, "what the host's turbo must be; a run never switches it"),
     key("lab.smt", Kind::Bool, "what the host's SMT must be; a run never switches it"),
     key("lab.sysctl_rx", Kind::Names, "sysctls of the receiver's namespace"),

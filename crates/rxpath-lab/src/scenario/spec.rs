@@ -105,6 +105,8 @@ pub struct Lab {
     pub napi_cpu: Option<u32>,
     /// Scheduler policy of the NAPI threads is `SCHED_IDLE` (to starve a ring on purpose).
     pub napi_idle: bool,
+    /// Idle CPUs of the machine do not sleep during a trial.
+    pub awake: bool,
     /// sysctls of the receiver's namespace.
     pub sysctl_rx: BTreeMap<String, String>,
     /// sysctls of the sender's namespace.

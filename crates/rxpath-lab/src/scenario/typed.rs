@@ -136,6 +136,7 @@ impl Reader<'_> {
             threaded: self.truth("lab.threaded", false),
             napi_cpu: self.cpus("lab.napi_cpu")?.as_slice().first().copied(),
             napi_idle: self.truth("lab.napi_idle", false),
+            awake: self.truth("lab.awake", false),
             sysctl_rx: self.names("lab.sysctl_rx"),
             sysctl_tx: self.names("lab.sysctl_tx"),
             nft_rx: self.text("lab.nft_rx").map(str::to_owned),

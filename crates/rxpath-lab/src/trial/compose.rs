@@ -118,7 +118,8 @@ fn disturbance(variant: &Variant, between: &Between) -> Disturbance {
     };
     let worst = between.foreign.iter().flatten().filter(|(cpu, _)| pinned(**cpu));
     let worst = worst.max_by(|a, b| a.1.0.total_cmp(&b.1.0));
-    let steal = between.cpus.iter().filter(|cpu| pinned(cpu.cpu)).map(|cpu| cpu.steal_ratio);
+    let mine = between.cpus.iter().filter(|cpu| pinned(cpu.cpu));
+    let taken = mine.max_by(|a, b| a.steal_ratio.total_cmp(&b.steal_ratio));
     Disturbance {
         foreign_ratio: between
             .foreign
@@ -126,7 +127,8 @@ fn disturbance(variant: &Variant, between: &Between) -> Disturbance {
             .map(|_| worst.map_or(0.0, |(_, (ratio, _))| *ratio)),
         foreign_cpu: worst.map_or(0, |(cpu, _)| *cpu),
         foreign_name: worst.map_or_else(String::new, |(_, (_, name))| name.clone()),
-        steal_ratio: steal.fold(0.0, f64::max),
+        steal_ratio: taken.map_or(0.0, |cpu| cpu.steal_ratio),
+        idle_ratio: taken.map_or(0.0, |cpu| cpu.idle_ratio),
     }
 }
 

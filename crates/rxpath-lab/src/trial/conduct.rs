@@ -5,8 +5,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rxpath_core::{Nanos, Side, Warning};
-use rxpath_host::Owner;
+use rxpath_host::awake::Awake;
 use rxpath_host::netlink::QueueAsk;
+use rxpath_host::{HostError, Owner};
 use rxpath_record::counters::{Moved, Snapshot};
 use rxpath_record::ledger::DropReason;
 use rxpath_record::manifest::FlowCpu;
@@ -127,7 +128,9 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     let mut load = start::load(job, bed)?;
     load.wait_ready(READY_LIMIT, job.stop)?;
     let background = Background::default();
-    let mut trial = Trial { job, bed, load, serve, watcher, background, warnings: Vec::new() };
+    let mut warnings = Vec::new();
+    let _awake = awake(job, &mut warnings)?;
+    let mut trial = Trial { job, bed, load, serve, watcher, background, warnings };
     let observer = job.observe_drops.then(Reasons::start).transpose()?;
     let before = trial.rest("before the load", &|_| true)?;
     let ring = trial.ring()?;
@@ -164,6 +167,18 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     }
     let raw = trial.finish([before, after], between, load, serve)?;
     Ok(Raw { window_moved, queued_bytes, flow_cpus, reasons, samples, ..raw })
+}
+
+/// Held for the trial, where its variant wants it. A host whose CPUs cannot be kept awake says so in a warning: the
+/// trial's own noise then tells whether it mattered.
+fn awake(job: &Job<'_>, warnings: &mut Vec<Warning>) -> Result<Option<Awake>, LabError> {
+    match job.variant.lab.awake.then(Awake::hold).transpose() {
+        Err(error @ HostError::Unsupported { .. }) => {
+            warnings.push(Warning::new("not-awake", format!("lab.awake has no effect: {error}")));
+            Ok(None)
+        }
+        held => Ok(held?),
+    }
 }
 
 /// Only of unconnected senders with known source ports: what another socket sees holds for no other.

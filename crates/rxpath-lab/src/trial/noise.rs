@@ -16,10 +16,15 @@ pub struct Disturbance {
     pub foreign_name: String,
     /// Largest hypervisor steal on any of these CPUs.
     pub steal_ratio: f64,
+    /// How long that CPU was idle.
+    pub idle_ratio: f64,
 }
 
 /// Upper limits of grades A, B and C; above the last is D.
 const LIMITS: [(Grade, f64); 3] = [(Grade::A, 0.01), (Grade::B, 0.03), (Grade::C, 0.10)];
+
+/// Idle share from which a CPU halts often enough for its wake-ups to count.
+const OFTEN_IDLE: f64 = 0.1;
 
 fn grade_of(ratio: f64) -> Grade {
     LIMITS.iter().find(|(_, limit)| ratio <= *limit).map_or(Grade::D, |(grade, _)| *grade)
@@ -30,7 +35,15 @@ pub fn grade(seen: &Disturbance) -> (Grade, Vec<String>) {
     let mut worst = grade_of(seen.steal_ratio);
     let mut why = Vec::new();
     if seen.steal_ratio > LIMITS[0].1 {
-        why.push(format!("the hypervisor took {:.1} % of a pinned CPU", seen.steal_ratio * 100.0));
+        // A halted virtual CPU waits to be scheduled by the host when it wakes: that is steal, too, and nobody's load.
+        let halts = seen.idle_ratio > OFTEN_IDLE && seen.steal_ratio > LIMITS[1].1;
+        let hint = if halts {
+            "; it was often idle, and lab.awake = true keeps it from halting"
+        } else {
+            ""
+        };
+        let taken = seen.steal_ratio * 100.0;
+        why.push(format!("the hypervisor took {taken:.1} % of a pinned CPU{hint}"));
     }
     if let Some(ratio) = seen.foreign_ratio {
         worst = worst.max(grade_of(ratio));
@@ -67,10 +80,20 @@ mod tests {
             foreign_cpu: 1,
             foreign_name: "cc1".into(),
             steal_ratio: 0.02,
+            idle_ratio: 0.5,
         });
         assert_eq!(got, Grade::D);
         let reason = void(got, &why).unwrap();
         assert!(reason.contains("50.0 % of CPU 1") && reason.contains("cc1"), "{reason}");
+    }
+
+    #[test]
+    fn time_that_the_hypervisor_took_from_an_idle_cpu_comes_with_its_cure() {
+        let seen =
+            |idle_ratio| Disturbance { steal_ratio: 0.3, idle_ratio, ..Disturbance::default() };
+        let told = |idle_ratio| grade(&seen(idle_ratio)).1.join("; ");
+        assert!(told(0.5).contains("lab.awake = true"), "{}", told(0.5));
+        assert!(!told(0.01).contains("lab.awake"), "{}", told(0.01));
     }
 
     #[test]
