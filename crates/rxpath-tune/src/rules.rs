@@ -41,6 +41,7 @@ const FILES: &[&[Rule]] = &[
     hooks::netfilter::RULES,
     hooks::taps::RULES,
     // CPU, power, scheduling, kernel.
+    cpu::guest::RULES,
     cpu::power::RULES,
     cpu::clocks::RULES,
     cpu::kernel::RULES,

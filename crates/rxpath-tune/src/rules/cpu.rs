@@ -2,6 +2,7 @@
 
 pub mod clocks;
 pub mod company;
+pub mod guest;
 pub mod kernel;
 pub mod power;
 pub mod quiet;

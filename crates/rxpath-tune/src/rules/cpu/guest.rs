@@ -1,0 +1,60 @@
+//! What a virtual machine's idle CPUs do.
+
+use crate::prelude::*;
+
+use super::power::CPU;
+
+const PARAMETER: &str = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
+/// `guest_halt_poll_ns` of drivers/cpuidle/governors/haltpoll.c.
+const DEFAULT_NS: u64 = 200_000;
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[Rule {
+    id: "guest-halt-poll",
+    area: Area::Cpu,
+    kind: Kind::Judge,
+    what: "Does an idle virtual CPU wait a moment for the next packet before it halts?",
+    applies: "KVM guests with the haltpoll idle driver",
+    weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn),
+    effect: Effect::Figure {
+        size: Multiple,
+        text: "the hypervisor had 25 to 38 % of the time of a CPU that a datagram woke 2,000 times a second, and under \
+               3 % of it while idle CPUs polled",
+        source: "rxpath's trials in a KVM guest of two CPUs (docs/scenarios.md)",
+    },
+    check: Check::Host(halt_poll),
+    text: Text {
+        why: "A halted virtual CPU belongs to the hypervisor's host, and the next packet waits until it is scheduled \
+              again; the guest counts that as stolen time although nobody else wanted the CPU.",
+        mechanism: "The governor (drivers/cpuidle/governors/haltpoll.c haltpoll_select) polls up to guest_halt_poll_ns \
+                    before it halts, longer after a wake-up that came soon; 0 never polls.",
+        not_when: "the hypervisor's host is overcommitted: a guest that polls takes CPU from its neighbours, and a \
+                   provider may have set 0 on purpose",
+        side_effects: "idle CPUs take time and power for up to that long after each wake-up",
+        set_now: "echo 200000 > /sys/module/haltpoll/parameters/guest_halt_poll_ns",
+        persist: "kernel parameter haltpoll.guest_halt_poll_ns=200000",
+        undo: VALUE_BACK,
+        verify: "cat the same file; steal of an idle CPU that is woken often (mpstat -P ALL) goes down",
+        since: "5.4",
+        sources: &["kernel: Documentation/virt/guest-halt-polling.rst"],
+    },
+}];
+
+fn halt_poll(ask: &Ask<'_>) -> Checked {
+    let governor = format!("{CPU}/cpuidle/current_governor");
+    let governor = ask.facts.text(&governor).known()?;
+    if governor != "haltpoll" {
+        return Answer::silent(format!("the idle governor is {governor}, not haltpoll"));
+    }
+    let poll_ns = ask.facts.number(PARAMETER).known()?;
+    if poll_ns > 0 {
+        return Answer::fine(format!("it polls up to {poll_ns} ns before it halts"));
+    }
+    Found::new(
+        "guest_halt_poll_ns is 0",
+        format!("{DEFAULT_NS}, the kernel's own"),
+        "each idle moment hands the CPU to the hypervisor, and the next packet waits for it",
+    )
+    .changes(vec![Set::new(Knob::attribute(PARAMETER), DEFAULT_NS)])
+    .answer()
+}
