@@ -2,7 +2,8 @@
 //!
 //! What interrupts and softirqs cost is booked on whoever they interrupt, by ticks, and mostly wrong; parts of an
 //! interrupt lie outside every tracepoint. A loop that does nothing but look at the clock misses exactly the time that
-//! it did not get. Gaps are counted from 300 ns on: below is the loop itself.
+//! it did not get. Gaps are counted from 300 ns on: below is the loop itself. Gaps from half a millisecond on are set
+//! aside, with their time: no pass at the loads of a calibration takes that long, and a hypervisor or another thread does.
 //!
 //! **Cost** one CPU for as long as it runs.
 
@@ -15,9 +16,14 @@ use rxpath_host::counter::Width;
 use rxpath_host::procfs::softnet;
 use rxpath_host::{HostError, Root, thread};
 use rxpath_load::engine::clock;
+use rxpath_stats::Histogram;
 
 /// Shorter gaps are the loop's own.
 const GAP_NS: u64 = 300;
+/// Longer gaps are somebody else's: 64 packets of a poll take a fifth of it.
+const FOREIGN_NS: u64 = 500_000;
+/// Shorter gaps than this are no interrupt of a virtual machine and hardly one of bare metal.
+const INTERRUPT_NS: u64 = 2_000;
 /// Readings of the clock between two looks at the order to stop.
 const TURNS: u32 = 64;
 
@@ -45,12 +51,16 @@ pub struct Meter {
 /// What it saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reading {
-    /// Time that it ran.
+    /// Time that it ran, what was set aside not counted.
     pub span_ns: u64,
     /// Of it, the time that it did not get.
     pub stolen_ns: u64,
     /// Gaps.
     pub gaps_count: u64,
+    /// Time in gaps so long that a hypervisor or another thread took it; in neither of the others.
+    pub aside_ns: u64,
+    /// Quartiles of the gaps that an interrupt or more can be: from 2 us on, what was set aside not among them.
+    pub gap_quartiles_ns: [u64; 3],
     /// Packets that went through the CPU's receive softirq meanwhile.
     pub packets: u64,
     /// Interrupts by which RPS woke the CPU meanwhile; `None` where the kernel does not tell.
@@ -130,11 +140,18 @@ fn measure(cpu: u32, beside: Beside, stop: &AtomicBool) -> Result<Reading, HostE
     let before = line(&root, cpu)?;
     let begun = clock::now_ns();
     let (mut last, mut stolen_ns, mut gaps_count, mut turns) = (begun, 0, 0, 0_u64);
+    let mut aside_ns = 0;
+    let mut gaps = Histogram::of_times();
     while !stop.load(Ordering::Relaxed) {
         for _ in 0..TURNS {
             let now = clock::now_ns();
-            if now - last > GAP_NS {
-                stolen_ns += now - last;
+            let gap = now - last;
+            if gap > GAP_NS {
+                let taken = if gap < FOREIGN_NS { &mut stolen_ns } else { &mut aside_ns };
+                *taken += gap;
+                if (INTERRUPT_NS..FOREIGN_NS).contains(&gap) {
+                    gaps.record(gap);
+                }
                 gaps_count += 1;
             }
             last = now;
@@ -142,13 +159,15 @@ fn measure(cpu: u32, beside: Beside, stop: &AtomicBool) -> Result<Reading, HostE
         turns += u64::from(TURNS);
     }
     let after = line(&root, cpu)?;
-    let span_ns = last - begun;
+    let span_ns = last - begun - aside_ns;
     // A 32-bit counter cannot go around twice in the time that a meter runs.
     let wide = |now: u32, then: u32| Width::U32.step(then.into(), now.into()).moved().unwrap_or(0);
     Ok(Reading {
         span_ns,
         stolen_ns,
         gaps_count,
+        aside_ns,
+        gap_quartiles_ns: [0.25, 0.5, 0.75].map(|q| gaps.quantile_ns(q)),
         packets: wide(after.processed, before.processed),
         rps_interrupts_count: after
             .received_rps

@@ -12,6 +12,7 @@ use thiserror::Error;
 use crate::sim::{ParameterError, Values, keys};
 
 pub mod fit;
+mod least_squares;
 pub mod passes;
 
 /// Schema id of the file.

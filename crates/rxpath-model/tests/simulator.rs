@@ -570,3 +570,25 @@ proptest! {
         prop_assert!(lost(places + more) <= lost(places));
     }
 }
+
+#[test]
+fn interrupts_that_vary_come_together() {
+    // Each packet's interrupt ends just before the next packet comes; when it takes longer, both are one pass.
+    let base = [
+        "duration=1s",
+        "arrivals.kind=cbr",
+        "arrivals.rate=100k",
+        "nic.irq_ns=0",
+        "softirq.packet_ns=0",
+        "nic.cpus=[0]",
+        "rps.cpus=[1]",
+        "rps.ipi_ns=8us",
+        "rps.packet_ns=1us",
+        "reader.packet_ns=1us",
+        "reader.cpus=[2]",
+    ];
+    let ipis = |spread: &str| run(&[&base[..], &[spread]].concat()).figures.ipis_total;
+    let (steady, varied) = (ipis("rps.ipi_spread=0.0"), ipis("rps.ipi_spread=0.5"));
+    assert!(steady > 99_000, "{steady}");
+    assert!(varied < steady * 9 / 10, "{varied} of {steady}");
+}

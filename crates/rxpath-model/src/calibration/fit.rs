@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use super::Estimate;
+use super::least_squares::{Fit, least_squares};
 
 /// A fit whose data do not carry it.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -29,40 +30,25 @@ pub struct SoftirqCosts {
     pub interrupt: Estimate,
     /// Share of the CPU that is gone without any load.
     pub floor_ratio: f64,
+    /// Share of the CPU that the fit leaves unexplained, root mean square over the loads.
+    pub unexplained_ratio: f64,
 }
 
-/// Most of a CPU that may stay unexplained, as a root mean square.
-const RESIDUAL: f64 = 0.02;
+/// Share of the CPU that may stay unexplained without a word, as a root mean square.
+pub const RESIDUAL: f64 = 0.02;
+/// The same as a share of what was taken on average. In a virtual machine an interrupt costs ten times as much as on
+/// bare metal, and from second to second not the same: up to here the costs' intervals tell how much that matters, and
+/// beyond it the loads do not lie on one plane at all.
+const RELATIVE: f64 = 0.2;
 /// Widest half of an interval, as a share of the value.
 const WIDTH: f64 = 0.5;
 
 /// `stolen = floor + packets * c_packet + interrupts * c_irq`, over five loads or more.
 pub fn softirq(loads: &[Stolen]) -> Result<SoftirqCosts, TooNoisy> {
-    if loads.len() < 5 {
-        return Err(TooNoisy(format!(
-            "{} loads were measured; 5 are needed to tell three costs apart",
-            loads.len()
-        )));
-    }
-    let rows: Vec<[f64; 3]> =
-        loads.iter().map(|l| [1.0, l.packets_pps / 1e6, l.interrupts_per_s / 1e6]).collect();
-    let y: Vec<f64> = loads.iter().map(|l| l.stolen_ratio).collect();
-    let fit = least_squares(&rows, &y).ok_or_else(|| {
-        TooNoisy("packets and interrupts moved together: their costs cannot be told apart".into())
-    })?;
-    if fit.rms > RESIDUAL {
-        return Err(TooNoisy(format!(
-            "{:.1} % of the CPU stays unexplained (at most {:.0} %): other load disturbed it",
-            fit.rms * 100.0,
-            RESIDUAL * 100.0
-        )));
-    }
+    let fit = meter_fit(loads, 0.0)?;
     let n = loads.len() as u64;
-    // Per million per second, a share of a CPU is microseconds each.
-    let cost = |at: usize, how: &str| fit.estimate(at, 1e3, n, how);
-    let packet = cost(1, "stolen-time meter, regression over loads; residual in shares of the CPU");
-    let interrupt =
-        cost(2, "stolen-time meter, regression over loads; residual in shares of the CPU");
+    let packet = each(&fit, 1, n);
+    let interrupt = each(&fit, 2, n);
     let whole = packet.value + interrupt.value;
     if packet.value < 0.0 || interrupt.value < 0.0 {
         return Err(TooNoisy(format!(
@@ -77,11 +63,127 @@ pub fn softirq(loads: &[Stolen]) -> Result<SoftirqCosts, TooNoisy> {
             "the costs are known to no better than half of them ({whole:.0} ns together)"
         )));
     }
-    Ok(SoftirqCosts { packet, interrupt, floor_ratio: fit.coefficients[0] })
+    let floor_ratio = fit.coefficients[0];
+    Ok(SoftirqCosts { packet, interrupt, floor_ratio, unexplained_ratio: fit.rms })
 }
 
-/// The mean of repeated measurements of one value.
+/// The same with a packet's cost that is known otherwise: what is left is the interrupts'.
+pub fn interrupts(loads: &[Stolen], packet: &Estimate) -> Result<SoftirqCosts, TooNoisy> {
+    let fit = meter_fit(loads, packet.value)?;
+    let interrupt = each(&fit, 2, loads.len() as u64);
+    if interrupt.value < 0.0 || is_rough(&interrupt) {
+        return Err(too_rough(&interrupt));
+    }
+    let floor_ratio = fit.coefficients[0];
+    Ok(SoftirqCosts { packet: packet.clone(), interrupt, floor_ratio, unexplained_ratio: fit.rms })
+}
+
+/// The meter's loads explained by packets and interrupts; by interrupts alone where a packet's cost in ns is known.
+fn meter_fit(loads: &[Stolen], packet_ns: f64) -> Result<Fit, TooNoisy> {
+    if loads.len() < 5 {
+        return Err(TooNoisy(format!(
+            "{} loads were measured; 5 are needed to tell three costs apart",
+            loads.len()
+        )));
+    }
+    let row = |load: &Stolen| {
+        let packets = if packet_ns > 0.0 { 0.0 } else { load.packets_pps / 1e6 };
+        [1.0, packets, load.interrupts_per_s / 1e6]
+    };
+    let left = |load: &Stolen| load.stolen_ratio - load.packets_pps * packet_ns / 1e9;
+    let rows: Vec<[f64; 3]> = loads.iter().map(row).collect();
+    let y: Vec<f64> = loads.iter().map(left).collect();
+    let fit = least_squares(&rows, &y).ok_or_else(|| {
+        TooNoisy("packets and interrupts moved together: their costs cannot be told apart".into())
+    })?;
+    let taken = loads.iter().map(|load| load.stolen_ratio).sum::<f64>() / loads.len() as f64;
+    let most = RESIDUAL.max(RELATIVE * taken);
+    if fit.rms > most {
+        return Err(TooNoisy(format!(
+            "{:.1} % of the CPU stays unexplained (at most {:.1} %): other load disturbed it; {}",
+            fit.rms * 100.0,
+            most * 100.0,
+            worst(loads, &y, (&rows, &fit))
+        )));
+    }
+    Ok(fit)
+}
+
+/// The load that lies farthest from the fit, in words.
+fn worst(loads: &[Stolen], y: &[f64], (rows, fit): (&[[f64; 3]], &Fit)) -> String {
+    let off = rows.iter().zip(y).map(|(row, y)| fit.predicted(row) - y);
+    let farthest = loads.iter().zip(off).max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
+    farthest.map_or_else(String::new, |(load, off)| {
+        format!(
+            "farthest off: {:.0} packets/s in {:.0} interrupts/s took {:.1} %, the fit says {:.1} %",
+            load.packets_pps,
+            load.interrupts_per_s,
+            load.stolen_ratio * 100.0,
+            (load.stolen_ratio + off) * 100.0
+        )
+    })
+}
+
+/// A coefficient as nanoseconds each, of a meter's regression.
+fn each(fit: &Fit, at: usize, n: u64) -> Estimate {
+    // Per million per second, a share of a CPU is microseconds each.
+    let (value, half) = (fit.coefficients[at] * 1e3, student(fit.freedom) * fit.errors[at] * 1e3);
+    Estimate {
+        value,
+        interval: [(value - half).max(0.0), value + half],
+        unit: "ns".into(),
+        residual: Some(fit.rms),
+        measurements_count: n,
+        how: "stolen-time meter, regression over loads; residual in shares of the CPU".into(),
+    }
+}
+
+/// The mean of repeated measurements of one value; refused when it is not known to half of itself.
 pub fn mean(values: &[f64], unit: &str, how: &str) -> Result<Estimate, TooNoisy> {
+    let estimate = rough_mean(values, unit, how)?;
+    if is_rough(&estimate) { Err(too_rough(&estimate)) } else { Ok(estimate) }
+}
+
+fn too_rough(estimate: &Estimate) -> TooNoisy {
+    let Estimate { value, interval, unit, how, .. } = estimate;
+    let half = (interval[1] - value).abs();
+    TooNoisy(format!("{how}: {value:.0} {unit} is known to no better than {half:.0}"))
+}
+
+/// Means of values that scatter alike, as shares of themselves: all of them tell how much.
+pub fn alike<const N: usize>(
+    groups: [(&[f64], &str); N],
+    unit: &str,
+) -> Result<[Estimate; N], TooNoisy> {
+    let mut means = Vec::new();
+    let (mut square, mut freedom) = (0.0, 0);
+    for (values, how) in groups {
+        let mean = rough_mean(values, unit, how)?;
+        if mean.value != 0.0 {
+            square += values.iter().map(|value| (value / mean.value - 1.0).powi(2)).sum::<f64>();
+            freedom += values.len() - 1;
+        }
+        means.push(mean);
+    }
+    let deviation = (square / freedom.max(1) as f64).sqrt();
+    for mean in means.iter_mut().filter(|_| freedom > 0) {
+        let share = student(freedom) * deviation / (mean.measurements_count as f64).sqrt();
+        mean.interval = [(mean.value * (1.0 - share)).max(0.0), mean.value * (1.0 + share)];
+        mean.residual = Some(deviation * mean.value);
+    }
+    if let Some(rough) = means.iter().find(|mean| is_rough(mean)) {
+        return Err(too_rough(rough));
+    }
+    means.try_into().map_err(|_| TooNoisy("nothing was measured".into()))
+}
+
+/// Whether half of the interval is more than half of the value.
+pub fn is_rough(estimate: &Estimate) -> bool {
+    (estimate.interval[1] - estimate.value).abs() > WIDTH * estimate.value.abs()
+}
+
+/// The mean of repeated measurements of one value, however uncertain.
+pub fn rough_mean(values: &[f64], unit: &str, how: &str) -> Result<Estimate, TooNoisy> {
     let n = values.len();
     if n == 0 {
         return Err(TooNoisy(format!("nothing was measured: {how}")));
@@ -92,11 +194,6 @@ pub fn mean(values: &[f64], unit: &str, how: &str) -> Result<Estimate, TooNoisy>
     // Of a single one nothing is known about its spread: a tenth is what repetitions here usually show.
     let half =
         if n == 1 { mean.abs() * 0.1 } else { student(n - 1) * deviation / (n as f64).sqrt() };
-    if half > WIDTH * mean.abs() {
-        return Err(TooNoisy(format!(
-            "{how}: {mean:.0} {unit} is known to no better than {half:.0}"
-        )));
-    }
     Ok(Estimate {
         value: mean,
         interval: [(mean - half).max(0.0), mean + half],
@@ -111,67 +208,4 @@ pub fn mean(values: &[f64], unit: &str, how: &str) -> Result<Estimate, TooNoisy>
 fn student(freedom: usize) -> f64 {
     const TABLE: [f64; 10] = [12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
     TABLE.get(freedom.max(1) - 1).copied().unwrap_or(2.0)
-}
-
-/// A solved regression.
-struct Fit {
-    coefficients: [f64; 3],
-    errors: [f64; 3],
-    rms: f64,
-    freedom: usize,
-}
-
-impl Fit {
-    fn estimate(&self, at: usize, scale: f64, n: u64, how: &str) -> Estimate {
-        let value = self.coefficients[at] * scale;
-        let half = student(self.freedom) * self.errors[at] * scale;
-        Estimate {
-            value,
-            interval: [(value - half).max(0.0), value + half],
-            unit: "ns".into(),
-            residual: Some(self.rms),
-            measurements_count: n,
-            how: how.into(),
-        }
-    }
-}
-
-/// Ordinary least squares over three columns by the normal equations.
-fn least_squares(rows: &[[f64; 3]], y: &[f64]) -> Option<Fit> {
-    let mut normal = [[0.0; 3]; 3];
-    let mut right = [0.0; 3];
-    for (row, y) in rows.iter().zip(y) {
-        for ((left, right), x) in normal.iter_mut().zip(&mut right).zip(row) {
-            *right += x * y;
-            for (sum, z) in left.iter_mut().zip(row) {
-                *sum += x * z;
-            }
-        }
-    }
-    let inverse = inverse(normal)?;
-    let coefficients: [f64; 3] =
-        std::array::from_fn(|i| (0..3).map(|j| inverse[i][j] * right[j]).sum());
-    let predicted = |row: &[f64; 3]| (0..3).map(|i| row[i] * coefficients[i]).sum::<f64>();
-    let square: f64 = rows.iter().zip(y).map(|(row, y)| (y - predicted(row)).powi(2)).sum();
-    let freedom = rows.len().checked_sub(3).filter(|freedom| *freedom > 0)?;
-    let variance = square / freedom as f64;
-    let errors = std::array::from_fn(|i| (variance * inverse[i][i]).max(0.0).sqrt());
-    Some(Fit { coefficients, errors, rms: variance.sqrt(), freedom })
-}
-
-/// By cofactors; nothing when the columns depend on each other.
-fn inverse(matrix: [[f64; 3]; 3]) -> Option<[[f64; 3]; 3]> {
-    let cofactor = |row: usize, column: usize| {
-        let (below, beneath) = ((row + 1) % 3, (row + 2) % 3);
-        let (right, beyond) = ((column + 1) % 3, (column + 2) % 3);
-        matrix[below][right] * matrix[beneath][beyond]
-            - matrix[below][beyond] * matrix[beneath][right]
-    };
-    let determinant: f64 = (0..3).map(|column| matrix[0][column] * cofactor(0, column)).sum();
-    let scale = matrix[0][0] * matrix[1][1] * matrix[2][2];
-    if scale <= 0.0 || determinant.abs() < scale * 1e-9 {
-        return None;
-    }
-    let element = |row: usize, column: usize| cofactor(column, row) / determinant;
-    Some(std::array::from_fn(|row| std::array::from_fn(|column| element(row, column))))
 }

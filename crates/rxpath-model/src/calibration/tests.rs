@@ -1,4 +1,4 @@
-use super::fit::{Stolen, mean, softirq};
+use super::fit::{Stolen, alike, interrupts, mean, softirq};
 use super::*;
 use proptest::prelude::*;
 
@@ -25,6 +25,23 @@ fn costs_are_found_again() {
 }
 
 #[test]
+fn a_known_packet_leaves_the_rest_to_the_interrupts() {
+    let packet = Estimate::exact(864.0, "ns", "tracepoints");
+    let got = interrupts(&loads(864.0, 7980.0, 0.0), &packet).unwrap();
+    assert!((got.interrupt.value - 7980.0).abs() < 1e-3, "{got:?}");
+    // Even where packets and interrupts moved together.
+    let mut together = loads(864.0, 7980.0, 0.0);
+    for load in &mut together {
+        let more = load.packets_pps - load.interrupts_per_s;
+        load.stolen_ratio += more * 7980.0 / 1e9;
+        load.interrupts_per_s = load.packets_pps;
+    }
+    let got = interrupts(&together, &packet).unwrap();
+    assert!((got.interrupt.value - 7980.0).abs() < 1e-3, "{got:?}");
+    assert!(interrupts(&loads(100.0, 50.0, 0.0), &packet).is_err(), "a negative interrupt");
+}
+
+#[test]
 fn noise_and_missing_variety_are_refused_with_the_reason() {
     let error = softirq(&loads(864.0, 7980.0, 0.05)).unwrap_err().to_string();
     assert!(error.contains("stays unexplained"), "{error}");
@@ -44,6 +61,18 @@ fn an_interval_holds_the_mean_and_narrows_with_repetition() {
     let many = mean(&[99.0, 101.0, 100.0, 99.0, 101.0, 100.0], "ns", "x").unwrap();
     let width = |e: &Estimate| e.interval[1] - e.interval[0];
     assert!(few.interval[0] < 100.0 && few.interval[1] > 100.0 && width(&many) < width(&few));
+}
+
+#[test]
+fn what_scatters_alike_is_known_better_together() {
+    let (one, other) = ([90.0, 110.0, 100.0], [1800.0, 2200.0, 2000.0]);
+    let [alone, beside] = alike([(&one, "x"), (&other, "y")], "ns").unwrap();
+    let half = |estimate: &Estimate| estimate.interval[1] / estimate.value - 1.0;
+    // Ten of a hundred, three times each, four degrees of freedom: 2.776 * 0.1 / sqrt(3).
+    assert!((half(&alone) - 0.1603).abs() < 1e-3 && (half(&beside) - 0.1603).abs() < 1e-3);
+    assert!(half(&alone) < half(&mean(&one, "ns", "x").unwrap()));
+    assert!(alike([(&[1.0, 9.0], "x"), (&[1.0, 9.0], "y")], "ns").is_err());
+    assert!(alike([(&one, "x"), (&[], "y")], "ns").is_err());
 }
 
 fn made() -> Calibration {

@@ -5,6 +5,8 @@
 
 use std::collections::VecDeque;
 
+use rand::RngExt;
+
 use super::parameters::Parameters;
 use super::slots::NEVER;
 use super::softirq::{By, Pass};
@@ -189,9 +191,13 @@ impl World<'_> {
         self.enter(c, Level::Irq, self.now + cost);
     }
 
-    fn cost(&self, irq: Irq) -> u64 {
+    fn cost(&mut self, irq: Irq) -> u64 {
         match irq {
             Irq::Queue(_) => self.p.irq_ns,
+            Irq::Backlog if self.p.ipi_spread > 0.0 => {
+                let part = 2.0 * self.random.random::<f64>() - 1.0;
+                (self.p.ipi_ns as f64 * (1.0 + self.p.ipi_spread * part)).round() as u64
+            }
             Irq::Backlog => self.p.ipi_ns,
             Irq::Tick => self.p.tick_ns,
         }

@@ -297,6 +297,13 @@ pub const KEYS: &[Key] = &[
     key("rps.cpus", Sort::Cpus, CPU, Some("[]"), "CPUs that RPS steers to; none = no RPS"),
     key("rps.backlog", PACKETS, (1, 1 << 24), Some("1000"), "net.core.netdev_max_backlog"),
     key("rps.ipi_ns", Sort::Time, COST, Some("0"), "CPU time of the interrupt between CPUs"),
+    key(
+        "rps.ipi_spread",
+        Sort::Ratio,
+        (0, 1000),
+        Some("0.0"),
+        "That interrupt takes up to this part less or more, evenly",
+    ),
     key("rps.poll_ns", Sort::Time, COST, Some("0"), "CPU time per poll of a backlog"),
     key("rps.packet_ns", Sort::Time, COST, Some("0"), "CPU time per packet from the backlog on"),
     key(

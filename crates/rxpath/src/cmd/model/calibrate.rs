@@ -160,10 +160,11 @@ fn table(calibration: &Calibration) -> String {
     );
     for (name, estimate) in &calibration.parameters {
         let [low, high] = estimate.interval;
+        let digits = if estimate.unit == "ratio" { 3 } else { 1 };
         text += &format!(
-            "{name:<20} {:>10.1} {:>20}  {:<12} {}\n",
+            "{name:<20} {:>10.digits$} {:>20}  {:<12} {}\n",
             estimate.value,
-            format!("{low:.1} to {high:.1}"),
+            format!("{low:.digits$} to {high:.digits$}"),
             estimate.unit,
             estimate.how
         );

@@ -161,6 +161,8 @@ pub fn values(
     }
     softirq(variant, trial, &mut values).map_err(told)?;
     reader(variant, trial, &mut values)?;
+    let share = share(variant, trials);
+    values.set(&format!("reader.share={share:.4}")).map_err(told)?;
     Ok(values)
 }
 
@@ -201,6 +203,29 @@ fn unknown(variant: &Variant) -> Result<(), String> {
         Some((_, why)) => Err((*why).to_owned()),
         None => Ok(()),
     }
+}
+
+/// Waiting for a CPU from which on something else had the reader's: less is what being woken takes.
+const WAITING: f64 = 0.1;
+
+/// The reader's share of its CPU as it was in these trials: what took the rest is no part of the model, so its share is an
+/// input. Busy loops that the scenario itself put there are simulated instead.
+fn share(variant: &Variant, trials: &[&Trial]) -> f64 {
+    let hogs = &variant.background;
+    let own = variant.serve.cpus();
+    if hogs.hogs > 0 && hogs.cpus.0.iter().any(|cpu| own.0.contains(cpu)) {
+        return 1.0;
+    }
+    let of = |trial: &&Trial| {
+        let reader = trial.evidence.receiver_threads.first()?;
+        Some(share_of(reader.running_ratio, reader.waiting_ratio))
+    };
+    quantile::median(&trials.iter().filter_map(of).collect::<Vec<f64>>()).unwrap_or(1.0)
+}
+
+fn share_of(running: f64, waiting: f64) -> f64 {
+    let share = if waiting < WAITING { 1.0 } else { running / (running + waiting) };
+    share.clamp(0.001, 1.0)
 }
 
 /// Whether the reader looks now and then instead of being woken.
@@ -268,9 +293,30 @@ fn reader(variant: &Variant, trial: &Trial, values: &mut Values) -> Result<(), S
             return Err("the load beside it is not busy loops on a known CPU".into());
         }
         let each = (background.hogs as usize).div_ceil(background.cpus.0.len());
-        values.put_number("background.threads", each as u64).map_err(told)?;
+        let rivals = if variant.lab.threaded && sessions_are_groups() { 1 } else { each };
+        values.put_number("background.threads", rivals as u64).map_err(told)?;
         values.put_cpus("background.cpus", &background.cpus.0).map_err(told)?;
         values.set(&format!("background.nice={}", background.nice)).map_err(told)?;
     }
     Ok(())
+}
+
+/// Whether the busy loops together are one rival to a kernel thread: they are of one session, a kernel thread of none, and
+/// sessions share a CPU as one thread each (sched(7), autogroup).
+fn sessions_are_groups() -> bool {
+    let enabled = rxpath_host::Root::host().text("/proc/sys/kernel/sched_autogroup_enabled");
+    enabled.is_ok_and(|enabled| enabled.trim() == "1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_of_the_time_that_was_wanted() {
+        // Waiting a moment after each wake-up is no competition.
+        assert!((share_of(0.3, 0.05) - 1.0).abs() < 1e-12);
+        assert!((share_of(0.2, 0.6) - 0.25).abs() < 1e-12);
+        assert!((share_of(0.0, 0.9) - 0.001).abs() < 1e-12, "the simulator's least");
+    }
 }

@@ -31,19 +31,56 @@ pub(super) fn calibration(
     host: Host,
     made: &str,
 ) -> Result<Calibration, TooNoisy> {
+    let (parameters, caveats) = parameters(measured)?;
+    Ok(Calibration {
+        schema: SCHEMA.into(),
+        made: made.into(),
+        host,
+        conditions: Conditions {
+            device: "veth".into(),
+            size_bytes: measured.size_bytes,
+            cpu: measured.cpu,
+            clock: rxpath_host::Root::host()
+                .text("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+                .map(|text| text.trim().to_owned())
+                .unwrap_or_default(),
+        },
+        parameters,
+        caveats,
+    })
+}
+
+/// All parameters, and what is less certain of them.
+fn parameters(
+    measured: &Measured<'_>,
+) -> Result<(BTreeMap<String, Estimate>, Vec<String>), TooNoisy> {
     let mut parameters = BTreeMap::new();
     let mut put = |key: &str, estimate: Estimate| parameters.insert(key.to_owned(), estimate);
     let (call, packet) = measured.reader()?;
     let busy = call.value + packet.value;
-    put("reader.sleep_ns", measured.sleeping(busy)?);
+    let sleep = measured.sleeping(busy)?;
+    let rough_sleep = fit::is_rough(&sleep).then(|| {
+        format!(
+            "what a sleep costs a reader is known to no better than {:.0} to {:.0} ns: predictions of readers that are \
+             woken for each datagram are as uncertain",
+            sleep.interval[0], sleep.interval[1]
+        )
+    });
+    put("reader.sleep_ns", sleep);
     put("reader.call_ns", call);
     put("reader.packet_ns", packet);
     put("reader.share", measured.share()?);
-    let (costs, caveats) = measured.softirq()?;
-    for (key, estimate) in costs.estimates {
+    let Softirq { costs, mut caveats } = measured.softirq()?;
+    caveats.extend(rough_sleep);
+    for (key, estimate) in costs {
+        if key == "rps.ipi_ns" {
+            put("rps.ipi_spread", measured.spread(estimate.value)?);
+        }
         put(key, estimate);
     }
-    put("softirq.packet_ns", measured.napi(costs.floor_ratio)?);
+    let [poll, packet] = measured.napi()?;
+    put("softirq.poll_ns", poll);
+    put("softirq.packet_ns", packet);
     put(
         "nic.ring",
         Estimate::exact(VETH_RING, "descriptors", "VETH_RING_SIZE less one (drivers/net/veth.c)"),
@@ -64,22 +101,7 @@ pub(super) fn calibration(
         "clock_ns",
         fit::mean(&clocks, "ns", "one reading of CLOCK_MONOTONIC, in the meter's loop")?,
     );
-    Ok(Calibration {
-        schema: SCHEMA.into(),
-        made: made.into(),
-        host,
-        conditions: Conditions {
-            device: "veth".into(),
-            size_bytes: measured.size_bytes,
-            cpu: measured.cpu,
-            clock: rxpath_host::Root::host()
-                .text("/sys/devices/system/clocksource/clocksource0/current_clocksource")
-                .map(|text| text.trim().to_owned())
-                .unwrap_or_default(),
-        },
-        parameters,
-        caveats,
-    })
+    Ok((parameters, caveats))
 }
 
 /// The interrupt without the pass that it brings: tracepoints see the pass, and the meter both.
@@ -111,11 +133,10 @@ fn caveats(no_tracing: Option<&str>) -> Vec<String> {
     blind.into_iter().chain(always).collect()
 }
 
-/// Costs of the softirq by key.
+/// Costs of the softirq by key, and what is less certain of them.
 struct Softirq {
-    estimates: Vec<(&'static str, Estimate)>,
-    /// Share of the CPU that is gone without any load.
-    floor_ratio: f64,
+    costs: Vec<(&'static str, Estimate)>,
+    caveats: Vec<String>,
 }
 
 /// What tracepoints told.
@@ -152,13 +173,11 @@ impl Measured<'_> {
 
     /// ns per call and per datagram, from one and from up to 64 datagrams a call.
     fn reader(&self) -> Result<(Estimate, Estimate), TooNoisy> {
-        let one =
-            fit::mean(&self.per_packet("busy-1", FEWEST_PPS)?, "ns", "reader, 1 datagram a call")?;
-        let many = fit::mean(
-            &self.per_packet("busy-64", FEWEST_PPS)?,
-            "ns",
-            "reader, 64 datagrams a call",
-        )?;
+        let one = self.per_packet("busy-1", FEWEST_PPS)?;
+        let many = self.per_packet("busy-64", FEWEST_PPS)?;
+        let groups =
+            [(&one[..], "reader, 1 datagram a call"), (&many[..], "reader, 64 datagrams a call")];
+        let [one, many] = fit::alike(groups, "ns")?;
         let solve = |one: f64, many: f64| {
             let packet = (many - one / 64.0) / (1.0 - 1.0 / 64.0);
             ((one - packet).max(0.0), packet.max(0.0))
@@ -179,7 +198,9 @@ impl Measured<'_> {
     fn sleeping(&self, busy: f64) -> Result<Estimate, TooNoisy> {
         let all: Vec<f64> =
             self.per_packet("sleeping", 0.0)?.iter().map(|ns| (ns - busy).max(0.0)).collect();
-        fit::mean(&all, "ns", "CPU time of a datagram read after a sleep, less that of one of many")
+        // The reader's share of most loads is small: a rough value is better than no calibration.
+        let how = "CPU time of a datagram read after a sleep, less that of one of many";
+        fit::rough_mean(&all, "ns", how)
     }
 
     /// The meter's loads of the variants with this prefix.
@@ -197,45 +218,75 @@ impl Measured<'_> {
         valid.filter_map(load).collect()
     }
 
-    /// ns of a NAPI thread per datagram, its wake-ups and polls among them.
-    fn napi(&self, floor_ratio: f64) -> Result<Estimate, TooNoisy> {
-        let costs: Vec<f64> = self
-            .trials
-            .iter()
-            .filter(|trial| trial.variant == "napi-100k" && trial.void.is_none())
-            .filter_map(|trial| self.watch.readings.get(&trial.trial))
-            .filter(|reading| reading.packets > 0)
-            .map(|reading| {
-                let stolen = reading.stolen_ratio() - floor_ratio.max(0.0);
-                stolen.max(0.0) * 1e9 / reading.per_second(reading.packets)
-            })
-            .collect();
-        fit::mean(
-            &costs,
-            "ns",
-            "stolen-time meter beside a NAPI thread, polls and wake-ups included",
-        )
+    /// How far an interrupt's cost goes up and down: between the quartiles lies half of what varies evenly.
+    fn spread(&self, interrupt_ns: f64) -> Result<Estimate, TooNoisy> {
+        let singles = self.of("stolen-5k").chain(self.of("stolen-30k"));
+        let readings = singles.filter_map(|trial| self.watch.readings.get(&trial.trial));
+        let parts = readings.map(|reading| {
+            let [low, _, high] = reading.gap_quartiles_ns;
+            ((high - low) as f64 / interrupt_ns.max(1.0)).min(1.0)
+        });
+        let how =
+            "quartiles of the meter's gaps at one datagram an interrupt, over the interrupt's cost";
+        let mut spread = fit::rough_mean(&parts.collect::<Vec<f64>>(), "ratio", how)?;
+        spread.interval[1] = spread.interval[1].min(1.0);
+        Ok(spread)
     }
 
-    /// The softirq's costs by the meter, split further where tracepoints tell, and what is less certain of them.
-    fn softirq(&self) -> Result<(Softirq, Vec<String>), TooNoisy> {
-        let costs = fit::softirq(&self.stolen("stolen-"))?;
-        let mut estimates = vec![("rps.packet_ns", costs.packet)];
-        let why = match self.passes() {
+    /// ns of a NAPI thread per wake-up with its poll, and per datagram: each time that the thread has the CPU is one gap
+    /// of the meter.
+    fn napi(&self) -> Result<[Estimate; 2], TooNoisy> {
+        let loads: Vec<Stolen> = self
+            .trials
+            .iter()
+            .filter(|trial| trial.variant.starts_with("napi-") && trial.void.is_none())
+            .filter_map(|trial| self.watch.readings.get(&trial.trial))
+            .map(|reading| Stolen {
+                stolen_ratio: reading.stolen_ratio(),
+                packets_pps: reading.per_second(reading.packets),
+                interrupts_per_s: reading.per_second(reading.gaps_count),
+            })
+            .collect();
+        let costs = fit::softirq(&loads)?;
+        let how = "stolen-time meter beside a NAPI thread, regression over loads";
+        Ok([costs.interrupt, costs.packet].map(|cost| Estimate { how: how.into(), ..cost }))
+    }
+
+    /// The softirq's costs: a pass and a packet by tracepoints where there are any, the rest of an interrupt by the meter;
+    /// and what is less certain of them.
+    fn softirq(&self) -> Result<Softirq, TooNoisy> {
+        let loads = self.stolen("stolen-");
+        let (estimates, unexplained, why) = match self.passes() {
             Ok(Some(traced)) => {
-                estimates.push(("rps.ipi_ns", without(&costs.interrupt, &traced.pass)));
-                estimates.push(("rps.poll_ns", traced.pass));
-                estimates.push(("traced_packet_ns", traced.packet));
-                estimates.push(("tracing_ns", traced.tracing));
-                None
+                let costs = fit::interrupts(&loads, &traced.packet)?;
+                let estimates = vec![
+                    ("rps.packet_ns", traced.packet),
+                    ("rps.ipi_ns", without(&costs.interrupt, &traced.pass)),
+                    ("rps.poll_ns", traced.pass),
+                    ("tracing_ns", traced.tracing),
+                ];
+                (estimates, costs.unexplained_ratio, None)
             }
-            Ok(None) => Some(self.watch.no_tracing.as_deref().unwrap_or("no pass was seen").into()),
-            Err(TooNoisy(why)) => Some(why),
+            untraced => {
+                let why = match untraced {
+                    Err(TooNoisy(why)) => why,
+                    _ => self.watch.no_tracing.clone().unwrap_or("no pass was seen".into()),
+                };
+                let costs = fit::softirq(&loads)?;
+                let estimates =
+                    vec![("rps.packet_ns", costs.packet), ("rps.ipi_ns", costs.interrupt)];
+                (estimates, costs.unexplained_ratio, Some(why))
+            }
         };
-        if why.is_some() {
-            estimates.push(("rps.ipi_ns", costs.interrupt));
+        let mut caveats = caveats(why.as_deref());
+        if unexplained > fit::RESIDUAL {
+            caveats.push(format!(
+                "the softirq's loads lie {:.1} % of a CPU from the fit: an interrupt or a packet does not always cost \
+                 the same here, and predictions of a CPU near its limit are no better than that",
+                unexplained * 100.0
+            ));
         }
-        Ok((Softirq { estimates, floor_ratio: costs.floor_ratio }, caveats(why.as_deref())))
+        Ok(Softirq { costs: estimates, caveats })
     }
 
     /// Costs of a pass and a packet by tracepoints; nothing where there were none.

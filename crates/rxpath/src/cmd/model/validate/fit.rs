@@ -1,4 +1,5 @@
-//! What of the model is learned in the scenario itself, from its variants `calibrate-*`: one number at most.
+//! What of the model is learned in the scenario itself, from its variants `calibrate-*`: one number, or two where two
+//! loads teach them.
 
 use std::collections::BTreeMap;
 
@@ -15,37 +16,47 @@ use super::super::predict;
 pub(super) const PREFIX: &str = "calibrate-";
 /// A reader that runs less of its time is not saturated.
 const BUSY: f64 = 0.95;
-/// Steps of a search; each halves what is left of a factor of 64.
-const STEPS: u32 = 12;
+/// Factors of 2 by which the first look over a cost goes, up and down.
+const FACTORS: [f64; 5] = [-2.0, -1.0, 0.0, 1.0, 2.0];
+/// Rounds around the best so far; each halves the step.
+const ROUNDS: u32 = 6;
+/// What a factor of 2 away from the calibration counts, as a squared error of goodput: of costs that fit equally well
+/// the nearest to the calibration is taken. More than one may fit: with fewer and dearer interrupts as much is delivered
+/// as with more and cheaper ones.
+const AWAY: f64 = 1e-4;
+/// Goodput that moves less than this over all factors teaches nothing.
+const TEACHES: f64 = 0.01;
 
 /// What was learned, by the simulator's key.
 pub(super) type Fitted = BTreeMap<&'static str, f64>;
 
-/// Fits to the first calibrating variant that has trials.
+/// Fits to the calibrating variants that have trials.
 pub(super) fn fitted(
     scenario: &Resolved,
     manifest: &Manifest,
     calibration: &Calibration,
 ) -> Fitted {
-    let variants = scenario.variants.iter().filter(|variant| variant.name.starts_with(PREFIX));
-    for variant in variants {
-        let trials: Vec<&Trial> = predict::valid(manifest, &variant.name).collect();
-        if !trials.is_empty() {
-            return by(variant, &trials, calibration);
-        }
+    let with_trials =
+        |variant| Taught { variant, trials: predict::valid(manifest, &variant.name).collect() };
+    let all = scenario.variants.iter().filter(|variant| variant.name.starts_with(PREFIX));
+    let taught: Vec<Taught<'_>> =
+        all.map(with_trials).filter(|taught| !taught.trials.is_empty()).collect();
+    let Some(first) = taught.first() else { return Fitted::new() };
+    let lab = &first.variant.lab;
+    let one_cpu = !lab.rps_cpus.0.is_empty() && lab.rps_cpus == *first.variant.serve.cpus();
+    let search = |keys| Search { taught: &taught, calibration, keys }.run();
+    match (lab.threaded, one_cpu) {
+        (true, _) => search(&[("scheduler.slice", 4e6)]),
+        // With one load a scale for both is all that can be told.
+        (_, true) => search(&[("rps.ipi_ns", 0.0), ("rps.packet_ns", 0.0)][..taught.len().min(2)]),
+        _ => saturated(&first.trials, calibration),
     }
-    Fitted::new()
 }
 
-fn by(variant: &Variant, trials: &[&Trial], calibration: &Calibration) -> Fitted {
-    if variant.lab.threaded {
-        return searched(variant, trials, calibration, &["scheduler.slice"], 4e6);
-    }
-    let same_cpu = variant.lab.rps_cpus == *variant.serve.cpus();
-    if !variant.lab.rps_cpus.0.is_empty() && same_cpu {
-        return searched(variant, trials, calibration, &["rps.packet_ns", "rps.ipi_ns"], 0.0);
-    }
-    saturated(trials, calibration)
+/// A variant that teaches, with its trials.
+struct Taught<'a> {
+    variant: &'a Variant,
+    trials: Vec<&'a Trial>,
 }
 
 /// A reader that never sleeps, alone on its CPU: its cost is its time over its datagrams.
@@ -68,37 +79,106 @@ fn saturated(trials: &[&Trial], calibration: &Calibration) -> Fitted {
     Fitted::from([("reader.packet_ns", rest.max(0.0))])
 }
 
-/// The factor on these costs at which the simulated goodput is the measured one: more cost, less goodput.
-fn searched(
-    variant: &Variant,
-    trials: &[&Trial],
-    calibration: &Calibration,
-    keys: &[&'static str],
-    otherwise: f64,
-) -> Fitted {
-    let scaled = |factor: f64| -> Fitted {
-        let value =
-            |key: &&'static str| (*key, calibration.value(key).unwrap_or(otherwise) * factor);
-        keys.iter().map(value).collect()
-    };
-    let simulated = |factor: f64| -> Option<f64> {
-        let values: Values = predict::values(variant, trials, calibration, &scaled(factor)).ok()?;
-        predict::figures(&values).ok()?.get("delivered_pps").copied()
-    };
-    let Some(wanted) = predict::measured("delivered_pps", trials) else { return Fitted::new() };
-    let (mut low, mut high) = (0.125_f64, 8.0_f64);
-    match (simulated(low), simulated(high)) {
-        // What it delivers does not depend on these costs in this range: nothing can be learned.
-        (Some(most), Some(least)) if most > wanted && least < wanted => {}
-        _ => return Fitted::new(),
-    }
-    for _ in 0..STEPS {
-        let middle = (low * high).sqrt();
-        match simulated(middle) {
-            Some(delivered) if delivered > wanted => low = middle,
-            Some(_) => high = middle,
-            None => return Fitted::new(),
+/// A search for the costs with which the simulated goodput of all teaching variants is the measured one.
+struct Search<'a> {
+    taught: &'a [Taught<'a>],
+    calibration: &'a Calibration,
+    /// Costs, each with its value where the calibration has none.
+    keys: &'a [(&'static str, f64)],
+}
+
+/// A point of the search: powers of 2 on the costs, its error, and the goodputs it was found from.
+struct Point {
+    powers: Vec<f64>,
+    error: f64,
+    goodputs: Vec<f64>,
+}
+
+impl Search<'_> {
+    fn run(&self) -> Fitted {
+        let steps = |around: &[f64], step: f64, of: &[f64]| -> Vec<Point> {
+            grid(around, step, of).into_iter().filter_map(|powers| self.point(powers)).collect()
+        };
+        let all = steps(&vec![0.0; self.keys.len()], 1.0, &FACTORS);
+        if !teaches(&all) {
+            return Fitted::new();
         }
+        let least =
+            |points: Vec<Point>| points.into_iter().min_by(|a, b| a.error.total_cmp(&b.error));
+        let Some(mut best) = least(all) else { return Fitted::new() };
+        for round in 1..=ROUNDS {
+            let step = 0.5_f64.powi(round as i32);
+            match least(steps(&best.powers, step, &[-1.0, 0.0, 1.0])) {
+                Some(point) if point.error < best.error => best = point,
+                _ => {}
+            }
+        }
+        self.costs(&best.powers)
     }
-    scaled((low * high).sqrt())
+
+    fn costs(&self, powers: &[f64]) -> Fitted {
+        let cost = |((key, otherwise), power): (&(&'static str, f64), &f64)| {
+            (*key, self.calibration.value(key).unwrap_or(*otherwise) * power.exp2())
+        };
+        self.keys.iter().zip(powers).map(cost).collect()
+    }
+
+    fn point(&self, powers: Vec<f64>) -> Option<Point> {
+        let costs = self.costs(&powers);
+        let goodput = |taught: &Taught<'_>| -> Option<(f64, f64)> {
+            let trials = &taught.trials;
+            let values: Values =
+                predict::values(taught.variant, trials, self.calibration, &costs).ok()?;
+            let simulated = predict::figures(&values).ok()?.get("delivered_pps").copied()?;
+            Some((simulated, predict::measured("delivered_pps", trials)?))
+        };
+        let both: Vec<(f64, f64)> = self.taught.iter().map(goodput).collect::<Option<_>>()?;
+        let off = both.iter().map(|(simulated, measured)| (simulated / measured - 1.0).powi(2));
+        let away: f64 = powers.iter().map(|power| AWAY * power.powi(2)).sum();
+        let goodputs = both.iter().map(|(simulated, _)| *simulated).collect();
+        Some(Point { error: off.sum::<f64>() + away, powers, goodputs })
+    }
+}
+
+/// Whether what is delivered depends on the costs at all.
+fn teaches(points: &[Point]) -> bool {
+    let of = |variant: usize| points.iter().filter_map(move |point| point.goodputs.get(variant));
+    let variants = points.first().map_or(0, |point| point.goodputs.len());
+    (0..variants).any(|variant| {
+        let most = of(variant).fold(0.0_f64, |most, goodput| most.max(*goodput));
+        let least = of(variant).fold(f64::MAX, |least, goodput| least.min(*goodput));
+        least < most * (1.0 - TEACHES)
+    })
+}
+
+/// All points around one: each of the multiples of the step in each direction.
+fn grid(around: &[f64], step: f64, multiples: &[f64]) -> Vec<Vec<f64>> {
+    around.iter().fold(vec![Vec::new()], |points, at| {
+        let longer = |point: &Vec<f64>| -> Vec<Vec<f64>> {
+            let with = |multiple: &f64| [&point[..], &[at + multiple * step]].concat();
+            multiples.iter().map(with).collect()
+        };
+        points.iter().flat_map(longer).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grid_has_every_combination_once() {
+        let points = grid(&[1.0, 10.0], 0.5, &[-1.0, 0.0, 1.0]);
+        assert_eq!(points.len(), 9);
+        assert_eq!(points[0], [0.5, 9.5]);
+        assert_eq!(points[8], [1.5, 10.5]);
+    }
+
+    #[test]
+    fn goodput_that_does_not_move_teaches_nothing() {
+        let point = |goodput: f64| Point { powers: vec![0.0], error: 0.0, goodputs: vec![goodput] };
+        assert!(!teaches(&[point(100.0), point(99.5)]));
+        assert!(teaches(&[point(100.0), point(90.0)]));
+        assert!(!teaches(&[]));
+    }
 }
