@@ -1,10 +1,11 @@
 //! Which claim becomes the verdict, how sure it may be, and what is said of the others.
 
-use rxpath_record::verdict::{Confidence, EvidenceLine, Verdict};
+use rxpath_record::verdict::{Confidence, Verdict};
 
 use crate::claim::Claim;
 use crate::lines::line;
 use crate::view::View;
+use crate::{check, headroom};
 
 /// The verdict out of all claims: the largest loss decides; without one, the first rule that spoke; at last `rest`.
 pub fn verdict(view: &View, mut claims: Vec<Claim>, rest: Claim) -> Verdict {
@@ -14,15 +15,17 @@ pub fn verdict(view: &View, mut claims: Vec<Claim>, rest: Claim) -> Verdict {
         Some(claim) if claim.lost_packets >= rest.lost_packets => claims.remove(0),
         _ => rest,
     };
-    let next: Vec<EvidenceLine> = claims
+    let mut next: Vec<String> = claims
         .iter()
         .filter(|claim| !claim.next.is_empty())
-        .map(|claim| line(format!("next: {}", claim.next), "the same trial"))
+        .map(|claim| claim.next.clone())
         .collect();
+    if next.is_empty() {
+        next.push(headroom::of(view, first.stage));
+    }
     let gaps: Vec<_> = view.gaps_in(first.needs).collect();
     let confidence = gaps.iter().map(|gap| gap.cap()).fold(first.confidence, Confidence::min);
     let mut evidence = first.evidence;
-    evidence.extend(next);
     evidence.extend(gaps.iter().map(|gap| line(format!("missing: {}", gap.text), gap.source)));
     Verdict {
         stage: first.stage,
@@ -31,6 +34,8 @@ pub fn verdict(view: &View, mut claims: Vec<Claim>, rest: Claim) -> Verdict {
         sentence: first.sentence,
         evidence,
         remedies: first.remedies,
+        check_rules: check::rules(first.stage).iter().map(|id| (*id).to_owned()).collect(),
+        next,
         paired_trial: first.paired_trial,
     }
 }

@@ -7,9 +7,11 @@
 //! other losses are named as what comes next. Only when nothing noteworthy is lost does the answer rest on
 //! who had no time left. What cannot be told apart is said to be so, with the trial that would tell.
 
+pub mod check;
 mod choose;
 mod claim;
 mod combine;
+mod headroom;
 mod lines;
 mod reader;
 mod rules;

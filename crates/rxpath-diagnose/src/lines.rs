@@ -144,14 +144,18 @@ pub fn others_on(view: &View, cpu: Option<u32>) -> Vec<EvidenceLine> {
 pub fn cpu_use(view: &View, cpu: u32) -> Option<EvidenceLine> {
     let usage = view.cpu(cpu)?;
     let share = |ratio: f64| percent(sound_ratio(ratio));
-    let text = format!(
+    let mut text = format!(
         "CPU {cpu} was busy {} of the window; by ticks, which err by half and more: softirq {}, system {}, user {}",
         percent(view.busy_ratio(cpu)?),
         share(usage.softirq_ratio),
         share(usage.system_ratio),
         share(usage.user_ratio),
     );
-    Some(line(text, format!("/proc/stat cpu{cpu}")))
+    let Some(probed) = view.probed_cpu(cpu) else {
+        return Some(line(text, format!("/proc/stat cpu{cpu}")));
+    };
+    text += &format!("; measured: network softirqs {}", share(probed.net_softirq_ratio));
+    Some(line(text, format!("/proc/stat cpu{cpu}, irq:softirq_entry and softirq_exit")))
 }
 
 /// How full the sockets' queues were.
@@ -179,12 +183,18 @@ pub fn queues(view: &View) -> Option<EvidenceLine> {
 pub fn softirq_beside_reader(view: &View) -> Option<EvidenceLine> {
     let cpu = view.softirq_on_reader()?;
     let ratio = view.softirq_ratio(cpu)?;
+    let measured = view.probed_cpu(cpu).is_some();
+    let (of, source) = if measured {
+        ("time", "irq:softirq_entry and softirq_exit".to_owned())
+    } else {
+        ("ticks", format!("/proc/stat cpu{cpu} softirq"))
+    };
     let text = format!(
-        "the receive softirq runs on {}, the reader's CPU: {} of its ticks",
+        "the receive softirq runs on {}, the reader's CPU: {} of its {of}",
         cpus(&[cpu]),
         percent(ratio)
     );
-    Some(line(text, format!("/proc/stat cpu{cpu} softirq")))
+    Some(line(text, source))
 }
 
 /// What a claim of a loss adds to another verdict.

@@ -2,12 +2,13 @@
 //!
 //! Each rule answers for one cause, so exactly one of them speaks when datagrams are lost at the socket.
 
+use rxpath_record::evidence::ContendedLock;
 use rxpath_record::ledger::Place;
 
 use crate::thresholds::{
-    LIVELOCK_DELIVERED_RATIO, LIVELOCK_SOFTIRQ_RATIO, SPARE_RATIO, UNEVEN_FACTOR,
+    LIVELOCK_DELIVERED_RATIO, LIVELOCK_SOFTIRQ_RATIO, LOCK_RATIO, SPARE_RATIO, UNEVEN_FACTOR,
 };
-use crate::view::View;
+use crate::view::{View, sound_ratio};
 
 /// The cause of socket drops, as far as the evidence tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +47,7 @@ pub fn cause(view: &View) -> Option<Cause> {
         Cause::HasTime
     } else if uneven(view).is_some() {
         Cause::Uneven
-    } else if view.sockets.len() == 1 && view.reader.active > 1 {
+    } else if view.sockets.len() == 1 && view.reader.active > 1 && !lock_is_free(view) {
         Cause::SharedSocket
     } else {
         Cause::Full
@@ -58,6 +59,27 @@ fn livelocked(view: &View) -> Option<u32> {
     let owned = view.softirq_ratio(cpu)? >= LIVELOCK_SOFTIRQ_RATIO;
     let starved = view.delivered_pps() <= LIVELOCK_DELIVERED_RATIO * view.offered_pps();
     (owned && starved && view.offered_pps() > 0.0).then_some(cpu)
+}
+
+/// Whether the locks were watched and the readers waited for none of them long enough.
+fn lock_is_free(view: &View) -> bool {
+    let watched = view.raw.probed.as_ref().is_some_and(|probed| probed.locks.is_some());
+    watched && lock_wait(view).is_none()
+}
+
+/// The lock of a shared socket that the readers wait for most: the longest waiting of a reader, a share of the window.
+pub fn lock_wait<'a>(view: &View<'a>) -> Option<(&'a ContendedLock, f64)> {
+    let locks = view.raw.probed.iter().filter_map(|probed| probed.locks.as_ref()).flatten();
+    let longest = |lock: &ContendedLock| {
+        let waits = lock.readers.iter().map(|reader| sound_ratio(reader.waited_ratio));
+        waits.fold(0.0, f64::max)
+    };
+    let worst = locks.map(|lock| (lock, longest(lock))).max_by(|a, b| {
+        (a.1.total_cmp(&b.1))
+            .then(a.0.waits_count.cmp(&b.0.waits_count))
+            .then(b.0.lock.cmp(&a.0.lock))
+    });
+    worst.filter(|(_, waited)| *waited >= LOCK_RATIO)
 }
 
 /// The most loaded socket (index) and its share of all arrivals, when the spreading overloads it.

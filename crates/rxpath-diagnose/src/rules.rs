@@ -4,11 +4,13 @@ mod application;
 mod backlog;
 mod blocked;
 mod checksum;
+mod conntrack;
 mod descheduled;
 mod filter;
 mod livelock;
 mod no_listener;
 mod nothing;
+mod one_cpu;
 mod protocol;
 mod qdisc;
 mod ring;
@@ -18,9 +20,11 @@ mod sender_spare;
 mod shared_socket;
 mod socket_queue;
 mod softirq;
+mod tick_artefact;
 mod udp_memory;
 mod uneven;
 mod unknown;
+mod victim;
 
 use crate::claim::Claim;
 use crate::view::View;
@@ -34,10 +38,12 @@ pub type Rule = fn(&View) -> Option<Claim>;
 pub const ALL: &[Rule] = &[
     // Losses, in the order of the way.
     qdisc::judge,
+    one_cpu::judge,
     softirq::judge,
     ring::judge,
     backlog::judge,
     filter::judge,
+    conntrack::judge,
     protocol::judge,
     no_listener::judge,
     checksum::judge,
@@ -49,6 +55,8 @@ pub const ALL: &[Rule] = &[
     socket_queue::judge,
     udp_memory::judge,
     // Nothing noteworthy lost: who had no time left.
+    victim::judge,
+    tick_artefact::judge,
     nothing::judge,
     blocked::judge,
     sender_or_softirq::judge,

@@ -58,6 +58,37 @@ pub const UNEVEN_FACTOR: f64 = 1.5;
 /// A reader that needs less than this share of the window could take over work from a full one.
 pub const SPARE_RATIO: f64 = 0.80;
 
+/// From this share of all packets on one CPU on, the load is not spread.
+///
+/// The rest are strays: other programs' packets, and the first ones of a flow before it is steered.
+pub const ONE_CPU_RATIO: f64 = 0.95;
+
+/// A CPU that is idle for this share of the window could take half of what a full one does.
+pub const SPARE_CPU_RATIO: f64 = 0.50;
+
+/// A reader that spends this share of the window waiting for a lock of its socket is held up by it.
+///
+/// A lock that two threads take now and then costs them under a hundredth; a tenth is more than noise of any kind here.
+pub const LOCK_RATIO: f64 = 0.10;
+
+/// A task that is on its CPU for this share of the window wants it whole.
+pub const WANTS_CPU_RATIO: f64 = 0.50;
+
+/// From this share of a task's time on its CPU on, what softirqs take of it is worth being called a loss.
+///
+/// What is measured lies between tracepoints; entering and leaving an interrupt comes on top (on virtual machines as
+/// much again), so that a fifth measured is more than a fifth lost.
+pub const VICTIM_RATIO: f64 = 0.20;
+
+/// Ticks that differ from what was measured by this share of a CPU tell another story.
+///
+/// Ticks of a second are a sample of 100 to 1000: its error alone is at most 5 %. What an interrupt costs outside
+/// tracepoints adds less than this at the rates at which the measured share is small.
+pub const TICK_ERROR_RATIO: f64 = 0.20;
+
+/// More than an interrupt costs outside all tracepoints: 5 to 7 us were measured on a virtual machine, less without one.
+pub const HIDDEN_PER_INTERRUPT_S: f64 = 10e-6;
+
 /// Windows shorter than this decide nothing: 25 ticks at HZ=250, each worth 4 %.
 pub const WINDOW_TOO_SHORT_S: f64 = 0.1;
 

@@ -3,11 +3,11 @@
 mod gaps;
 mod side;
 
-use rxpath_record::evidence::{CpuUse, Evidence, SocketUse, SoftirqPlace};
+use rxpath_record::evidence::{CpuUse, Evidence, ProbedCpu, SocketUse, SoftirqPlace};
 use rxpath_record::ledger::{Drop, Place};
 
 use crate::claim::Part;
-use crate::thresholds::LOSS_RATIO;
+use crate::thresholds::{LOSS_RATIO, ONE_CPU_RATIO};
 
 pub use gaps::Gap;
 pub use side::{Lead, Side};
@@ -53,6 +53,12 @@ impl<'a> View<'a> {
         };
         softirq_cpus.sort_unstable();
         softirq_cpus.dedup();
+        // Of those that might, the ones that did.
+        let took: Vec<u32> =
+            softirq_cpus.iter().copied().filter(|cpu| takes_packets(evidence, *cpu)).collect();
+        if !took.is_empty() {
+            softirq_cpus = took;
+        }
         let window_s = Some(evidence.window_s).filter(|s| s.is_finite() && *s > 0.0);
         let mut view = Self {
             raw: evidence,
@@ -133,9 +139,30 @@ impl<'a> View<'a> {
         self.cpu(cpu).map(|c| 1.0 - sound_ratio(c.idle_ratio))
     }
 
-    /// Softirq share of one CPU, by ticks.
+    /// Softirq share of one CPU: measured between tracepoints where they were watched, else by ticks.
     pub fn softirq_ratio(&self, cpu: u32) -> Option<f64> {
+        let measured = self.probed_cpu(cpu).map(|probed| {
+            sound_ratio(
+                sound_ratio(probed.net_softirq_ratio) + sound_ratio(probed.other_softirq_ratio),
+            )
+        });
+        measured.or_else(|| self.softirq_ticks_ratio(cpu))
+    }
+
+    /// Softirq share of one CPU, by ticks.
+    pub fn softirq_ticks_ratio(&self, cpu: u32) -> Option<f64> {
         self.cpu(cpu).map(|c| sound_ratio(c.softirq_ratio))
+    }
+
+    /// What tracepoints measured of one CPU.
+    pub fn probed_cpu(&self, cpu: u32) -> Option<&'a ProbedCpu> {
+        self.raw.probed.as_ref()?.cpus.iter().find(|probed| probed.cpu == cpu)
+    }
+
+    /// Datagrams that connection tracking dropped: a part of those lost in netfilter.
+    pub fn lost_in_conntrack(&self) -> u64 {
+        let dropped = self.raw.conntrack.map_or(0, |conntrack| conntrack.drops_packets);
+        dropped.min(self.lost_at(Place::Netfilter))
     }
 
     /// The busiest CPU of those that the receive softirq runs on, with its busy share.
@@ -192,6 +219,14 @@ impl<'a> View<'a> {
     pub fn gaps_in(&self, parts: &[Part]) -> impl Iterator<Item = &Gap> {
         self.gaps.iter().filter(move |gap| parts.contains(&gap.part))
     }
+}
+
+/// Whether a CPU's softirq took a noteworthy part of the packets, as far as they were counted.
+fn takes_packets(evidence: &Evidence, cpu: u32) -> bool {
+    let Some(spread) = &evidence.spread else { return false };
+    let all = spread.packets.iter().fold(0u64, |sum, c| sum.saturating_add(c.packets));
+    let here = spread.packets.iter().filter(|c| c.cpu == cpu).map(|c| c.packets).max();
+    here.is_some_and(|here| here > 0 && here as f64 >= (1.0 - ONE_CPU_RATIO) * all as f64)
 }
 
 /// A rate or a span: finite and not negative, else 0.

@@ -39,8 +39,130 @@ pub struct Evidence {
     /// The longest time in the window in which nothing was read although datagrams waited, when the sampling shows it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reader_stall_s: Option<f64>,
+    /// How the load could be spread over CPUs, and how it was.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub spread: Option<Spread>,
+    /// Connection tracking of the receiver's namespace, when it was read.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub conntrack: Option<ConntrackUse>,
+    /// What tracepoints measured, when they were watched.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub probed: Option<Probed>,
     /// The trial's ledger (whole trial, not only the window).
     pub ledger: Ledger,
+}
+
+/// How the receive path's work could be divided among CPUs, and how it was over the window.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Spread {
+    /// Receive queues of the device; `None` = not known.
+    pub queues: Option<u32>,
+    /// CPUs of the RPS masks; empty = RPS is off, `None` = not known.
+    pub rps_cpus: Option<Vec<u32>>,
+    /// Flows of the sender (pairs of addresses and ports); `None` = not known.
+    pub flows: Option<u64>,
+    /// Packets that the receive softirq of each CPU took. **Source** `softnet_stat` processed, for the whole machine;
+    /// an aggregate of GRO or GSO counts as one.
+    pub packets: Vec<CpuPackets>,
+}
+
+/// Packets of one CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CpuPackets {
+    /// CPU number.
+    pub cpu: u32,
+    /// Packets.
+    pub packets: u64,
+}
+
+/// Connection tracking over the time of the ledger.
+///
+/// **Source** nfnetlink_conntrack `IPCTNL_MSG_CT_GET_STATS_CPU` and `..._GET_STATS`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ConntrackUse {
+    /// Packets dropped because no entry could be made (net/netfilter/nf_conntrack_core.c, `nf_conntrack_in`).
+    pub drops_packets: u64,
+    /// Entries that were thrown out to make room.
+    pub early_drops_count: u64,
+    /// Entries at the end.
+    pub entries_count: u64,
+    /// Most that there may be: `net.netfilter.nf_conntrack_max`.
+    pub entries_max: Option<u64>,
+}
+
+/// What tracepoints measured over the window (BPF); ticks have no part in it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Probed {
+    /// Every CPU; empty = not watched.
+    pub cpus: Vec<ProbedCpu>,
+    /// Tasks that were on a CPU for a noteworthy share of the window, by CPU.
+    pub tasks: Vec<ProbedTask>,
+    /// Spinlocks of the readers' sockets that somebody waited for, the longest waiting first; `None` = not watched.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub locks: Option<Vec<ContendedLock>>,
+    /// What could not be watched, with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub gaps: Vec<String>,
+}
+
+/// One CPU's time between tracepoints, as shares of the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProbedCpu {
+    /// CPU number.
+    pub cpu: u32,
+    /// In network softirqs, whoever raised them.
+    pub net_softirq_ratio: f64,
+    /// In other softirqs.
+    pub other_softirq_ratio: f64,
+    /// In hard interrupts.
+    pub irq_ratio: f64,
+    /// Hard interrupts: each costs its entry and exit beside the shares above.
+    pub interrupts_per_s: f64,
+}
+
+/// One task on one CPU, as shares of the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProbedTask {
+    /// Thread id.
+    pub tid: i32,
+    /// Its name.
+    pub name: String,
+    /// The CPU.
+    pub cpu: u32,
+    /// Whether it is a sender, a reader or a kernel thread of the receive path.
+    pub part_of_path: bool,
+    /// On the CPU, what interrupted it included.
+    pub on_cpu_ratio: f64,
+    /// Of that: network softirqs that something else raised.
+    pub taken_ratio: f64,
+    /// Runnable without the CPU.
+    pub waiting_ratio: f64,
+}
+
+/// A spinlock that was waited for.
+///
+/// **Source** `lock:contention_begin` and `lock:contention_end`: the slow path alone, an uncontended lock shows nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ContendedLock {
+    /// The field of the socket: `sk_receive_queue.lock`, `reader_queue.lock`.
+    pub lock: String,
+    /// The socket's local port.
+    pub port: u16,
+    /// Waits.
+    pub waits_count: u64,
+    /// Time waited as a share of the window, all threads added.
+    pub waited_ratio: f64,
+    /// The receiving threads among those that waited, each with its share of the window.
+    pub readers: Vec<LockWaiter>,
+}
+
+/// One thread that waited for a lock.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LockWaiter {
+    /// Thread id.
+    pub tid: i32,
+    /// Time waited as a share of the window; it counts as running.
+    pub waited_ratio: f64,
 }
 
 /// CPU time of one thread over the window.

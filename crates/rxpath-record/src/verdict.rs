@@ -15,16 +15,28 @@ pub enum Stage {
     SenderOrSoftirq,
     /// Softirq processing on one CPU.
     Softirq,
+    /// All flows land on one CPU, which is full, while others have time.
+    OneCpu,
+    /// One queue's CPU is full while others have time, and RPS is off.
+    RpsMissing,
+    /// RPS is on and spreads nothing: one flow.
+    RpsPointless,
     /// The RPS backlog.
     Backlog,
     /// The device ring.
     Ring,
     /// A filter that drops on purpose.
     Filter,
+    /// Connection tracking has no room for another entry.
+    ConntrackFull,
     /// The socket's receive buffer: bursts or stalls overflow it while the reader has time left.
     SocketQueue,
     /// The reading application: it is busy all the time and still too slow.
     Application,
+    /// Several readers wait for the lock of the one socket that they share.
+    SocketLock,
+    /// One socket of a `SO_REUSEPORT` group gets more than its reader can take while others have time.
+    ReuseportImbalance,
     /// The reading application has work waiting and is not given its CPU.
     ApplicationDescheduled,
     /// Softirqs take the reader's CPU: more offered load means less delivered.
@@ -33,10 +45,43 @@ pub enum Stage {
     Checksum,
     /// Nobody listens.
     NoListener,
+    /// The path is well, and a task that is no part of it loses its CPU to network softirqs.
+    Victim,
+    /// The path is well, and tick accounting shows another CPU use than there is.
+    TickArtefact,
     /// The asked rate was reached and nothing was lost.
     Nothing,
-    /// The evidence does not decide.
+    /// The evidence does not decide; or a newer version named a stage that this one does not know.
+    #[serde(other)]
     Unknown,
+}
+
+impl Stage {
+    /// Every stage, in the order of the way.
+    pub const ALL: [Self; 22] = [
+        Self::Sender,
+        Self::SenderOrSoftirq,
+        Self::Softirq,
+        Self::OneCpu,
+        Self::RpsMissing,
+        Self::RpsPointless,
+        Self::Backlog,
+        Self::Ring,
+        Self::Filter,
+        Self::ConntrackFull,
+        Self::SocketQueue,
+        Self::Application,
+        Self::SocketLock,
+        Self::ReuseportImbalance,
+        Self::ApplicationDescheduled,
+        Self::Livelock,
+        Self::Checksum,
+        Self::NoListener,
+        Self::Victim,
+        Self::TickArtefact,
+        Self::Nothing,
+        Self::Unknown,
+    ];
 }
 
 /// How far the evidence carries.
@@ -77,6 +122,12 @@ pub struct Verdict {
     pub evidence: Vec<EvidenceLine>,
     /// What to change, most effective first.
     pub remedies: Vec<String>,
+    /// Rules of `rxpath check` about the settings concerned; `rxpath explain ID` tells of each.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub check_rules: Vec<String>,
+    /// What would limit next, once this limit is gone.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub next: Vec<String>,
     /// The paired trial that would decide, when this one cannot.
     pub paired_trial: Option<PairedTrial>,
 }

@@ -48,12 +48,23 @@ impl PathStage {
     pub fn of(stage: Stage) -> Option<Self> {
         match stage {
             Stage::Ring => Some(Self::Nic),
-            Stage::Softirq | Stage::SenderOrSoftirq | Stage::Livelock => Some(Self::Irq),
+            Stage::Softirq
+            | Stage::SenderOrSoftirq
+            | Stage::OneCpu
+            | Stage::RpsMissing
+            | Stage::RpsPointless
+            | Stage::Livelock => Some(Self::Irq),
             Stage::Backlog => Some(Self::Backlog),
-            Stage::Filter | Stage::Checksum => Some(Self::Ip),
-            Stage::SocketQueue | Stage::NoListener => Some(Self::Socket),
-            Stage::Application | Stage::ApplicationDescheduled => Some(Self::Application),
-            Stage::Sender | Stage::Nothing | Stage::Unknown => None,
+            Stage::Filter | Stage::ConntrackFull | Stage::Checksum => Some(Self::Ip),
+            Stage::SocketQueue | Stage::SocketLock | Stage::NoListener => Some(Self::Socket),
+            Stage::Application | Stage::ReuseportImbalance | Stage::ApplicationDescheduled => {
+                Some(Self::Application)
+            }
+            Stage::Sender
+            | Stage::Victim
+            | Stage::TickArtefact
+            | Stage::Nothing
+            | Stage::Unknown => None,
         }
     }
 }

@@ -360,6 +360,8 @@ fn verdict_of(kind: &Kind) -> Verdict {
             "read with recvmmsg instead of recv".into(),
             "give the reader a CPU of its own".into(),
         ],
+        check_rules: Vec::new(),
+        next: Vec::new(),
         paired_trial: (kind.stage == Stage::SenderOrSoftirq)
             .then_some(rxpath_record::verdict::PairedTrial::Rps),
     }

@@ -12,7 +12,10 @@ const FILTERS: [Place; 4] =
     [Place::EgressHook, Place::IngressHook, Place::ReversePath, Place::Netfilter];
 
 pub fn judge(view: &View) -> Option<Claim> {
-    let lost_at = FILTERS.map(|place| (view.lost_at(place), place));
+    let lost_at = FILTERS.map(|place| match place {
+        Place::Netfilter => (view.lost_at(place) - view.lost_in_conntrack(), place),
+        _ => (view.lost_at(place), place),
+    });
     let (_, most) = lost_at.into_iter().max()?;
     let lost = lost_at.iter().fold(0u64, |sum, (lost, _)| sum.saturating_add(*lost));
     if !view.is_loss(lost) {

@@ -6,9 +6,9 @@ use rxpath_record::verdict::{Confidence, Stage};
 use super::application::{NEEDS, confidence, evidence};
 use crate::claim::Claim;
 use crate::lines::{line, next_loss};
-use crate::reader::{Cause, cause};
+use crate::reader::{Cause, cause, lock_wait};
 use crate::view::View;
-use crate::wording::{cpus, threads};
+use crate::wording::{count, cpus, percent, threads};
 
 pub fn judge(view: &View) -> Option<Claim> {
     if cause(view)? != Cause::SharedSocket {
@@ -16,25 +16,47 @@ pub fn judge(view: &View) -> Option<Claim> {
     }
     let lost = view.lost_at(Place::SocketBuffer);
     let reader = &view.reader;
-    let share = line(
-        format!(
-            "{} read one socket; the time they spend on its lock (sk_receive_queue.lock, udp_sk reader_queue) counts as running and is not measured here",
-            threads(reader.active)
+    let (stage, sure, sentence, share) = match lock_wait(view) {
+        Some((lock, waited)) => (
+            Stage::SocketLock,
+            confidence(view),
+            format!(
+                "the lock of one socket is the limit: {} share it, and a reader waits for {} {} of the window",
+                threads(reader.active),
+                lock.lock,
+                percent(waited)
+            ),
+            line(
+                format!(
+                    "{} waits for {} of the socket on port {}, {} of the window in all; waiting for it counts as running",
+                    count(lock.waits_count),
+                    lock.lock,
+                    lock.port,
+                    percent(lock.waited_ratio)
+                ),
+                "lock:contention_begin and contention_end",
+            ),
         ),
-        "the receiver's sockets and threads",
-    );
-    Some(
-        Claim::new(
+        // That the lock costs them their time is likely, not measured.
+        None => (
             Stage::Application,
-            // That the lock costs them their time is likely, not measured.
             confidence(view).min(Confidence::Fair),
-            NEEDS,
             format!(
                 "the receiving application is the limit: {} share one socket, are full on {} and still too slow",
                 threads(reader.active),
                 cpus(&reader.cpus)
             ),
-        )
+            line(
+                format!(
+                    "{} read one socket; the time they spend on its lock (sk_receive_queue.lock, udp_sk reader_queue) counts as running and is not measured here",
+                    threads(reader.active)
+                ),
+                "the receiver's sockets and threads",
+            ),
+        ),
+    };
+    Some(
+        Claim::new(stage, sure, NEEDS, sentence)
         .on(reader.lead.cpu)
         .losing(lost)
         .because([share])

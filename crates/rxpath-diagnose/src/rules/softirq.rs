@@ -4,6 +4,7 @@ use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
+use super::one_cpu::packed;
 use crate::claim::{Claim, Part};
 use crate::lines::{cpu_use, drops, next_loss, others_on, rates};
 use crate::thresholds::{FULL_RATIO, SOFTIRQ_OF_BUSY_RATIO};
@@ -14,7 +15,7 @@ use crate::wording::percent;
 pub fn saturated(view: &View) -> Option<u32> {
     let (cpu, busy) = view.busiest_softirq_cpu().filter(|(_, busy)| *busy >= FULL_RATIO)?;
     let usage = view.cpu(cpu)?;
-    let mut own = sound_ratio(usage.softirq_ratio) + sound_ratio(usage.irq_ratio);
+    let mut own = view.softirq_ratio(cpu)? + sound_ratio(usage.irq_ratio);
     if matches!(view.raw.softirq, SoftirqPlace::NapiThread { .. }) {
         // A NAPI thread polls in process context; what is not under local_bh_disable counts as system.
         own += sound_ratio(usage.system_ratio);
@@ -30,6 +31,9 @@ pub fn judge(view: &View) -> Option<Claim> {
         return None;
     }
     let cpu = saturated(view)?;
+    if packed(view).is_some() {
+        return None;
+    }
     let sentence = format!(
         "receive softirq processing on CPU {cpu} is the limit: CPU {cpu} is {} busy and {} of the offered datagrams found its queue full",
         percent(view.busy_ratio(cpu)?),

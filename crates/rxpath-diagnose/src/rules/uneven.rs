@@ -17,16 +17,18 @@ pub fn judge(view: &View) -> Option<Claim> {
     let lost = view.lost_at(Place::SocketBuffer);
     let (socket, share) = uneven(view)?;
     let sockets = view.sockets.len();
+    // A reader that is not ours counts nothing by socket.
+    let counted = view.sockets.iter().any(|s| s.delivered_packets > 0);
     let per_socket: Vec<String> = view
         .sockets
         .iter()
         .map(|s| {
-            format!(
-                "{}: {} read, {} dropped",
-                s.index,
-                count(s.delivered_packets),
-                count(s.drops_packets)
-            )
+            let dropped = count(s.drops_packets);
+            if counted {
+                format!("{}: {} read, {dropped} dropped", s.index, count(s.delivered_packets))
+            } else {
+                format!("{}: {dropped} dropped", s.index)
+            }
         })
         .collect();
     let idle_reader = format!(
@@ -36,7 +38,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     let on = view.reader.lead.cpu.map_or_else(String::new, |cpu| format!(", on CPU {cpu},"));
     Some(
         Claim::new(
-            Stage::Application,
+            Stage::ReuseportImbalance,
             confidence(view),
             NEEDS,
             format!(

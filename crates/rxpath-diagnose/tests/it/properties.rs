@@ -4,7 +4,10 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use rxpath_diagnose::{combine, diagnose};
-use rxpath_record::evidence::{CpuUse, Evidence, SocketUse, SoftirqPlace, ThreadUse};
+use rxpath_record::evidence::{
+    ConntrackUse, ContendedLock, CpuPackets, CpuUse, Evidence, LockWaiter, Probed, ProbedCpu,
+    ProbedTask, SocketUse, SoftirqPlace, Spread, ThreadUse,
+};
 use rxpath_record::ledger::{CrossCheck, Drop, Ledger, Place};
 use rxpath_record::verdict::Verdict;
 
@@ -140,6 +143,72 @@ fn ledger() -> impl Strategy<Value = Ledger> {
     )
 }
 
+fn spread() -> impl Strategy<Value = Spread> {
+    let packets = vec((0u32..4, packets()), 0..4).prop_map(|all| {
+        // One entry per CPU, as softnet_stat has it.
+        let by_cpu: std::collections::BTreeMap<u32, u64> = all.into_iter().collect();
+        by_cpu.into_iter().map(|(cpu, packets)| CpuPackets { cpu, packets }).collect()
+    });
+    (option::of(0u32..9), option::of(vec(0u32..4, 0..3)), option::of(packets_of_few()), packets)
+        .prop_map(|(queues, rps_cpus, flows, packets)| Spread { queues, rps_cpus, flows, packets })
+}
+
+fn packets_of_few() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0u64), Just(1), Just(2), any::<u64>()]
+}
+
+fn conntrack() -> impl Strategy<Value = ConntrackUse> {
+    (packets(), packets(), packets(), option::of(packets())).prop_map(
+        |(drops_packets, early_drops_count, entries_count, entries_max)| ConntrackUse {
+            drops_packets,
+            early_drops_count,
+            entries_count,
+            entries_max,
+        },
+    )
+}
+
+fn probed() -> impl Strategy<Value = Probed> {
+    let cpus = vec(vec(number(), 4), 0..4).prop_map(|all| {
+        let one = |(cpu, n): (u32, Vec<f64>)| ProbedCpu {
+            cpu,
+            net_softirq_ratio: n[0],
+            other_softirq_ratio: n[1],
+            irq_ratio: n[2],
+            interrupts_per_s: n[3],
+        };
+        (0..).zip(all).map(one).collect::<Vec<_>>()
+    });
+    let tasks = vec((0u32..4, any::<bool>(), vec(number(), 3)), 0..3).prop_map(|all| {
+        let one = |(tid, (cpu, part_of_path, n)): (i32, (u32, bool, Vec<f64>))| ProbedTask {
+            tid,
+            name: "task".into(),
+            cpu,
+            part_of_path,
+            on_cpu_ratio: n[0],
+            taken_ratio: n[1],
+            waiting_ratio: n[2],
+        };
+        (0..).zip(all).map(one).collect::<Vec<_>>()
+    });
+    let locks = vec((packets(), number(), number()), 0..3).prop_map(|all| {
+        let one = |(at, (waits_count, waited_ratio, own)): (u16, (u64, f64, f64))| ContendedLock {
+            lock: format!("lock{at}"),
+            port: at,
+            waits_count,
+            waited_ratio,
+            readers: vec![LockWaiter { tid: 1, waited_ratio: own }],
+        };
+        (0..).zip(all).map(one).collect::<Vec<_>>()
+    });
+    (cpus, tasks, option::of(locks)).prop_map(|(cpus, tasks, locks)| Probed {
+        cpus,
+        tasks,
+        locks,
+        gaps: vec![],
+    })
+}
+
 fn softirq() -> impl Strategy<Value = SoftirqPlace> {
     (0..4, vec(0u32..4, 0..3)).prop_map(|(kind, cpus)| match kind {
         0 => SoftirqPlace::SenderCall,
@@ -159,12 +228,14 @@ prop_compose! {
         softirq in softirq(),
         ledger in ledger(),
         extra in (option::of(packets()), option::of(any::<u32>()), option::of(number())),
+        probes in (option::of(spread()), option::of(conntrack()), option::of(probed())),
     ) -> Evidence {
         let (window_s, asked_pps, offered_pps, delivered_pps, sender_blocked_s) = rates;
         let (backlog_limit_packets, segments_per_send, reader_stall_s) = extra;
         Evidence {
             window_s, asked_pps, offered_pps, delivered_pps, sender_blocked_s, sender_threads, receiver_threads,
             cpus, sockets, softirq, backlog_limit_packets, segments_per_send, reader_stall_s, ledger,
+            spread: probes.0, conntrack: probes.1, probed: probes.2,
         }
     }
 }
@@ -220,6 +291,13 @@ fn removals(e: &Evidence) -> Vec<(String, Evidence)> {
     without("backlog limit".into(), &|e| e.backlog_limit_packets = None);
     without("stall".into(), &|e| e.reader_stall_s = None);
     without("segments".into(), &|e| e.segments_per_send = None);
+    without("spread".into(), &|e| e.spread = None);
+    without("flows".into(), &|e| e.spread.iter_mut().for_each(|s| s.flows = None));
+    without("conntrack".into(), &|e| e.conntrack = None);
+    without("table's size".into(), &|e| {
+        e.conntrack.iter_mut().for_each(|conntrack| conntrack.entries_max = None);
+    });
+    without("locks".into(), &|e| e.probed.iter_mut().for_each(|probed| probed.locks = None));
     without("cross checks".into(), &|e| {
         e.ledger.drops.iter_mut().for_each(|d| d.cross_checks.clear());
     });
@@ -236,6 +314,7 @@ fn sound(verdict: &Verdict) -> Result<(), TestCaseError> {
     let bad = ["NaN", "nan ", "inf ", "-0 ", "{}"].iter().find(|word| all.contains(**word));
     prop_assert!(bad.is_none(), "{:?} in\n{}", bad, all);
     prop_assert!(!verdict.sentence.is_empty() && !verdict.remedies.is_empty(), "{}", all);
+    prop_assert!(!verdict.next.is_empty(), "{}", all);
     prop_assert!(
         verdict.evidence.iter().all(|l| !l.text.is_empty() && !l.source.trim().is_empty()),
         "{}",
@@ -283,6 +362,14 @@ proptest! {
         turned.cpus.reverse();
         turned.sockets.reverse();
         turned.ledger.drops.reverse();
+        if let Some(spread) = &mut turned.spread {
+            spread.packets.reverse();
+        }
+        if let Some(probed) = &mut turned.probed {
+            probed.cpus.reverse();
+            probed.tasks.reverse();
+            probed.locks.iter_mut().for_each(|locks| locks.reverse());
+        }
         if let SoftirqPlace::Rps { cpus } | SoftirqPlace::Napi { cpus } | SoftirqPlace::NapiThread { cpus } = &mut turned.softirq {
             cpus.reverse();
         }

@@ -51,6 +51,8 @@ fn verdict() -> Verdict {
             source: "rx/Udp.RcvbufErrors".into(),
         }],
         remedies: vec!["serve udp --batch 1024".into()],
+        check_rules: vec!["udp-gro-socket".into()],
+        next: vec!["the receive softirq on CPU 0".into()],
         paired_trial: Some(PairedTrial::Rps),
     }
 }

@@ -125,6 +125,13 @@ fn limit(verdict: &Verdict) -> Markup {
                     h4 { "What to change, most effective first" }
                     ol { @for remedy in &verdict.remedies { li { (remedy) } } }
                 }
+                @if !verdict.check_rules.is_empty() {
+                    p { "Rules of rxpath check about it: " (verdict.check_rules.join(", ")) }
+                }
+                @if !verdict.next.is_empty() {
+                    h4 { "What would limit next" }
+                    ul { @for next in &verdict.next { li { (next) } } }
+                }
                 @if let Some(paired) = verdict.paired_trial {
                     p { (paired_trial(paired)) }
                 }

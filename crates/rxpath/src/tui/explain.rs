@@ -28,6 +28,10 @@ fn verdict(verdict: &Verdict) -> Vec<String> {
     let mut words = vec![format!("{} ({sure} evidence)", verdict.sentence)];
     words.extend(verdict.evidence.iter().map(|line| format!("- {} [{}]", line.text, line.source)));
     words.extend(verdict.remedies.iter().map(|remedy| format!("to change: {remedy}")));
+    words.extend(verdict.next.iter().map(|next| format!("next limit: {next}")));
+    if !verdict.check_rules.is_empty() {
+        words.push(format!("rules of check: {}", verdict.check_rules.join(", ")));
+    }
     words
 }
 

@@ -30,6 +30,8 @@ pub fn busy_frame(cpus: u32) -> Frame {
                 source: "schedstat".into(),
             }],
             remedies: vec!["a second reading thread with SO_REUSEPORT".into()],
+            check_rules: Vec::new(),
+            next: Vec::new(),
             paired_trial: None,
         }),
         cpus: (0..cpus).map(|cpu| self::cpu(cpu, cpus)).collect(),

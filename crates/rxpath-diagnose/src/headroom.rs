@@ -1,0 +1,84 @@
+//! What would limit next, when no other rule spoke: who has the least time left beside the limit that was found.
+
+use rxpath_record::verdict::Stage;
+
+use crate::thresholds::FULL_RATIO;
+use crate::view::View;
+use crate::wording::{percent, rate};
+
+/// Less demand than this says nothing about a limit: its cost is that of being there at all.
+const TOO_LITTLE: f64 = 0.02;
+
+struct Candidate {
+    who: String,
+    demand: f64,
+    pps: f64,
+}
+
+/// One sentence: who comes next and at which rate, if each datagram goes on costing the same.
+pub fn of(view: &View, limit: Stage) -> String {
+    let known: Vec<Candidate> = candidates(view, limit);
+    let full = known.iter().find(|candidate| candidate.demand >= FULL_RATIO);
+    if let Some(Candidate { who, demand, .. }) = full {
+        return format!("{who}, which needs {} of the window already", percent(*demand));
+    }
+    let next = known
+        .into_iter()
+        .filter(|candidate| candidate.demand >= TOO_LITTLE && candidate.pps > 0.0)
+        .max_by(|a, b| a.demand.total_cmp(&b.demand));
+    match next {
+        Some(Candidate { who, demand, pps }) => format!(
+            "{who}: it needs {} of the window at {}, and all of it at about {}",
+            percent(demand),
+            rate(pps),
+            rate(pps / demand),
+        ),
+        None => "not known: nobody else on the path needed a noteworthy part of the window, or it was not measured".into(),
+    }
+}
+
+/// Each shared by the datagrams that it had to do with: those offered, or those delivered.
+fn candidates(view: &View, limit: Stage) -> Vec<Candidate> {
+    let mut all = Vec::new();
+    let on = |cpu: Option<u32>| cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}"));
+    let sending = matches!(limit, Stage::Sender | Stage::SenderOrSoftirq);
+    if view.sender.count > 0 && !sending {
+        let lead = &view.sender.lead;
+        let who = format!("the sender's thread{}", on(lead.cpu));
+        all.push(Candidate { who, demand: lead.demand(), pps: view.offered_pps() });
+    }
+    let reading = matches!(
+        limit,
+        Stage::Application
+            | Stage::ApplicationDescheduled
+            | Stage::SocketLock
+            | Stage::ReuseportImbalance
+            | Stage::Livelock
+    );
+    if view.reader.count > 0 && !reading {
+        let lead = &view.reader.lead;
+        let who = format!("the receiver's thread{}", on(lead.cpu));
+        all.push(Candidate { who, demand: lead.demand(), pps: view.delivered_pps() });
+    }
+    let in_softirq = matches!(
+        limit,
+        Stage::Softirq
+            | Stage::SenderOrSoftirq
+            | Stage::OneCpu
+            | Stage::RpsMissing
+            | Stage::RpsPointless
+            | Stage::Livelock
+            | Stage::Ring
+            | Stage::Backlog
+    );
+    let shared = |cpu: u32| view.sender.cpus.contains(&cpu) || view.reader.cpus.contains(&cpu);
+    // Its own share: what else keeps that CPU busy can go elsewhere.
+    let own = |cpu: u32| Some((cpu, view.softirq_ratio(cpu)?));
+    let softirqs = view.softirq_cpus.iter().copied().filter(|cpu| !shared(*cpu)).filter_map(own);
+    let busiest = softirqs.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
+    if let Some((cpu, demand)) = busiest.filter(|_| !in_softirq) {
+        let who = format!("the receive softirq on CPU {cpu}");
+        all.push(Candidate { who, demand, pps: view.offered_pps() });
+    }
+    all
+}

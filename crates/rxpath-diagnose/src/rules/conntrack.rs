@@ -1,0 +1,62 @@
+//! Connection tracking has no room: each packet of a new flow is dropped.
+
+use rxpath_record::ledger::Place;
+use rxpath_record::verdict::{Confidence, Stage};
+
+use crate::claim::{Claim, Part};
+use crate::lines::{drops, line, next_loss, rates};
+use crate::view::View;
+use crate::wording::{count, percent};
+
+pub fn judge(view: &View) -> Option<Claim> {
+    let conntrack = view.raw.conntrack?;
+    let lost = view.lost_in_conntrack();
+    if !view.is_loss(lost) {
+        return None;
+    }
+    let full = conntrack.entries_max.filter(|max| conntrack.entries_count >= *max);
+    let table = match conntrack.entries_max {
+        Some(max) => format!(
+            "the table holds {} entries of {} at most; {} were thrown out to make room",
+            count(conntrack.entries_count),
+            count(max),
+            count(conntrack.early_drops_count)
+        ),
+        None => format!(
+            "the table holds {} entries; how many it may hold was not read",
+            count(conntrack.entries_count)
+        ),
+    };
+    let own = line(
+        format!("connection tracking dropped {} packets", count(conntrack.drops_packets)),
+        "nf_conntrack statistics: drop, all CPUs",
+    );
+    let sentence = match full {
+        Some(max) => format!(
+            "the connection tracking table is full: it holds {} entries, and {} of the offered datagrams found no room",
+            count(max),
+            percent(view.of_offered(lost))
+        ),
+        None => format!(
+            "connection tracking is the limit: it made no entry for {} of the offered datagrams and dropped them",
+            percent(view.of_offered(lost))
+        ),
+    };
+    Some(
+        Claim::new(
+            Stage::ConntrackFull,
+            // Entries can expire between the drops and the reading: then the counter alone tells.
+            if full.is_some() { Confidence::Strong } else { Confidence::Fair },
+            &[Part::Ledger],
+            sentence,
+        )
+        .losing(lost)
+        .because([own, line(table, "nfnetlink_conntrack: entries and maximum")])
+        .because(drops(view, Place::Netfilter))
+        .because([rates(view)])
+        .cure("do not track this traffic: a `notrack` rule in raw prerouting (nft), `-j CT --notrack` (iptables)")
+        .cure("a larger table: net.netfilter.nf_conntrack_max, some 320 bytes an entry, one value for the whole host; with it nf_conntrack_buckets")
+        .cure("shorter times for flows that have ended: net.netfilter.nf_conntrack_udp_timeout and its like")
+        .next(next_loss(view, lost, Place::Netfilter)),
+    )
+}

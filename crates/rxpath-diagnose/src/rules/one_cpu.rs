@@ -1,0 +1,138 @@
+//! One CPU has all of the receive work and is full, while another has time: the load is not spread.
+
+use rxpath_record::evidence::SoftirqPlace;
+use rxpath_record::ledger::Place;
+use rxpath_record::verdict::{Confidence, EvidenceLine, Stage};
+
+use super::blocked::is_blocked;
+use super::nothing::reached;
+use super::softirq::saturated;
+use crate::claim::{Claim, Part};
+use crate::lines::{cpu_use, drops, line, lossless, next_loss, rates};
+use crate::thresholds::{ONE_CPU_RATIO, SPARE_CPU_RATIO};
+use crate::view::View;
+use crate::wording::{count, cpus, percent};
+
+/// A load that is not spread.
+pub struct Packed {
+    stage: Stage,
+    /// The full CPU.
+    cpu: u32,
+    /// Its share of all packets.
+    part: f64,
+    /// The CPU with most time left, and how much that is.
+    spare: (u32, f64),
+}
+
+/// The load, when one full CPU has all of it and spreading it is possible, or was tried in vain.
+pub fn packed(view: &View) -> Option<Packed> {
+    let spread = view.raw.spread.as_ref()?;
+    let cpu = saturated(view)?;
+    let all = spread.packets.iter().fold(0u64, |sum, c| sum.saturating_add(c.packets));
+    let here = spread.packets.iter().find(|c| c.cpu == cpu)?.packets;
+    let part = here as f64 / all as f64;
+    let idle = |c: u32| view.busy_ratio(c).map(|busy| (c, 1.0 - busy));
+    let others = view.cpus.iter().filter(|c| c.cpu != cpu).filter_map(|c| idle(c.cpu));
+    let spare = others.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
+    if !(part >= ONE_CPU_RATIO && spare.1 >= SPARE_CPU_RATIO) {
+        return None;
+    }
+    let mask = spread.rps_cpus.as_deref().map(<[u32]>::len);
+    let stage = match (spread.flows, mask) {
+        // One flow goes to one CPU, wherever that is: nothing spreads it, and only a wider mask tried to.
+        (Some(0 | 1), Some(2..)) => Stage::RpsPointless,
+        (Some(0 | 1), _) => return None,
+        (_, Some(0)) if spread.queues.is_none_or(|queues| queues <= 1) => Stage::RpsMissing,
+        _ => Stage::OneCpu,
+    };
+    Some(Packed { stage, cpu, part, spare })
+}
+
+/// Why the load is not spread, as a sentence's end.
+fn why(view: &View, packed: &Packed) -> String {
+    let spread = view.raw.spread.clone().unwrap_or_default();
+    match (packed.stage, spread.rps_cpus.as_deref()) {
+        (Stage::RpsPointless, Some(mask)) => {
+            format!("RPS may use {} and has one flow to spread", cpus(mask))
+        }
+        (Stage::RpsMissing, _) => "there is one queue, and RPS is off".into(),
+        (_, Some([one])) => format!("the RPS mask names CPU {one} alone"),
+        (_, Some([])) => format!(
+            "the device's hash sends all flows to one of its {} queues, and RPS is off",
+            count(spread.queues.unwrap_or_default().into())
+        ),
+        (_, Some(mask)) => format!("all flows hash to one of {}", cpus(mask)),
+        (_, None) => "whether RPS is on was not read".into(),
+    }
+}
+
+fn spread_line(view: &View, packed: &Packed) -> EvidenceLine {
+    let flows = view.raw.spread.as_ref().and_then(|spread| spread.flows);
+    let of = flows.map_or_else(
+        || "an unknown number of flows".into(),
+        |n| if n == 1 { "one flow".into() } else { format!("{} flows", count(n)) },
+    );
+    let (other, idle) = packed.spare;
+    let text = format!(
+        "CPU {} took {} of all packets, of {of}; CPU {other} was idle {} of the window",
+        packed.cpu,
+        percent(packed.part),
+        percent(idle)
+    );
+    line(text, "/proc/net/softnet_stat processed, /proc/stat")
+}
+
+pub fn judge(view: &View) -> Option<Claim> {
+    let packed = packed(view)?;
+    let (backlog, ring) = (view.lost_at(Place::Backlog), view.lost_at(Place::Ring));
+    let (place, lost) =
+        if backlog >= ring { (Place::Backlog, backlog) } else { (Place::Ring, ring) };
+    // In the sender's own call the work is where the sender is: another question.
+    let in_call = matches!(view.raw.softirq, SoftirqPlace::SenderCall);
+    let slowed = !view.loses() && !in_call && (is_blocked(view) || !reached(view));
+    if !view.is_loss(lost) && !slowed {
+        return None;
+    }
+    let lost = if slowed { 0 } else { lost };
+    let flows = view.raw.spread.as_ref().and_then(|spread| spread.flows);
+    let sure = if flows.is_some() { Confidence::Strong } else { Confidence::Fair };
+    let cpu = packed.cpu;
+    let what = match packed.stage {
+        Stage::RpsPointless => "one flow on one CPU is the limit",
+        Stage::RpsMissing => "one queue's CPU is the limit",
+        _ => "one CPU has all flows and is the limit",
+    };
+    let sentence = format!(
+        "{what}: receive softirqs fill CPU {cpu} while CPU {} is idle {} of the time; {}",
+        packed.spare.0,
+        percent(packed.spare.1),
+        why(view, &packed)
+    );
+    let mut claim =
+        Claim::new(packed.stage, sure, &[Part::Ledger, Part::Window, Part::Cpus], sentence)
+            .on(Some(cpu))
+            .losing(lost)
+            .because(drops(view, place))
+            .because([spread_line(view, &packed)])
+            .because(cpu_use(view, cpu));
+    if lost == 0 {
+        claim = claim.because([lossless(view)]);
+    } else {
+        claim = claim.next(next_loss(view, lost, place));
+    }
+    claim = claim.because([rates(view)]);
+    let free = packed.spare.0;
+    Some(match packed.stage {
+        Stage::RpsPointless => claim
+            .cure("more flows (`load udp --unconnected --flows 16`, or more connections): no setting of the receiver spreads one")
+            .cure(format!("make its packets cheaper: fewer netfilter rules on the way in, UDP_GRO, the reader off CPU {cpu}"))
+            .cure("switch RPS off where there is but one flow: it costs an interrupt of another CPU and gains nothing"),
+        Stage::RpsMissing => claim
+            .cure(format!("switch RPS on with CPU {free} in its mask (/sys/class/net/IF/queues/rx-0/rps_cpus)"))
+            .cure("more queues, where the device has them: `ethtool -L IF combined N`"),
+        _ => claim
+            .cure(format!("add CPU {free} to the mask (/sys/class/net/IF/queues/rx-*/rps_cpus)"))
+            .cure("hash ports as well as addresses: `ethtool -N IF rx-flow-hash udp4 sdfn`, and spread the indirection table evenly: `ethtool -X IF equal N`")
+            .cure("more flows: few of them collide on one CPU"),
+    })
+}

@@ -1,0 +1,76 @@
+//! The path is well, and `top` tells another story than there is: ticks and measured time disagree.
+
+use rxpath_record::verdict::{Confidence, Stage};
+
+use super::nothing::reached;
+use crate::claim::{Claim, Part};
+use crate::lines::{line, lossless, rates};
+use crate::thresholds::{HIDDEN_PER_INTERRUPT_S, TICK_ERROR_RATIO};
+use crate::view::{View, sound_ratio};
+use crate::wording::{count, percent};
+
+/// A CPU whose ticks err.
+struct Wrong {
+    cpu: u32,
+    ticks: f64,
+    measured: f64,
+    interrupts_per_s: f64,
+}
+
+/// The CPU whose softirq ticks are farthest from what was measured.
+fn worst(view: &View) -> Option<Wrong> {
+    let probed = view.raw.probed.as_ref()?;
+    let each = probed.cpus.iter().filter_map(|probed| {
+        let ticks = view.softirq_ticks_ratio(probed.cpu)?;
+        let measured = view.softirq_ratio(probed.cpu)?;
+        let interrupts_per_s = crate::view::sound_rate(probed.interrupts_per_s);
+        Some(Wrong { cpu: probed.cpu, ticks, measured, interrupts_per_s })
+    });
+    // What interrupts cost outside tracepoints can explain ticks that show more, never ticks that show less.
+    let off = |wrong: &Wrong| {
+        let hidden = wrong.interrupts_per_s * HIDDEN_PER_INTERRUPT_S;
+        (wrong.measured - wrong.ticks).max(wrong.ticks - wrong.measured - hidden)
+    };
+    let most = each.max_by(|a, b| off(a).total_cmp(&off(b)).then(b.cpu.cmp(&a.cpu)))?;
+    (off(&most) >= TICK_ERROR_RATIO).then_some(most)
+}
+
+pub fn judge(view: &View) -> Option<Claim> {
+    if view.loses() || !reached(view) {
+        return None;
+    }
+    let Wrong { cpu, ticks, measured, interrupts_per_s } = worst(view)?;
+    let sentence = format!(
+        "nothing limits, and tick accounting is wrong about CPU {cpu}: top and /proc/stat show {} of it in softirqs, measured are {}",
+        percent(ticks),
+        percent(measured),
+    );
+    let usage = view.cpu(cpu)?;
+    let shown = line(
+        format!(
+            "by ticks: softirq {}, user {}, system {}, idle {}",
+            percent(ticks),
+            percent(sound_ratio(usage.user_ratio)),
+            percent(sound_ratio(usage.system_ratio)),
+            percent(sound_ratio(usage.idle_ratio)),
+        ),
+        format!("/proc/stat cpu{cpu}"),
+    );
+    let seen = line(
+        format!(
+            "between tracepoints: softirq {}, {} interrupts/s, whose entry and exit come on top",
+            percent(measured),
+            count(interrupts_per_s.round() as u64),
+        ),
+        "irq:softirq_entry and softirq_exit",
+    );
+    let needs = &[Part::Ledger, Part::Window];
+    Some(
+        Claim::new(Stage::TickArtefact, Confidence::Strong, needs, sentence)
+            .on(Some(cpu))
+            .because([shown, seen, lossless(view), rates(view)])
+            .cure("do not judge by top here: `rxpath steal` measures whose time it was")
+            .cure("a kernel with CONFIG_IRQ_TIME_ACCOUNTING charges interrupts by the clock")
+            .cure("the work falls into step with the tick (a period that is a multiple of it): move one of them"),
+    )
+}
