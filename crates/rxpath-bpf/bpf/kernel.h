@@ -128,11 +128,22 @@ struct sock_cgroup_data {
 	struct cgroup *cgroup;
 };
 
+/* include/linux/skbuff.h */
+struct sk_buff_head {
+	__u32 qlen;
+};
+
 struct sock {
 	struct sock_common __sk_common;
+	struct sk_buff_head sk_receive_queue;
 	__u16 sk_protocol;
 	struct socket *sk_socket;
 	struct sock_cgroup_data sk_cgrp_data;
+};
+
+/* include/linux/udp.h */
+struct udp_sock {
+	struct sk_buff_head reader_queue;
 };
 
 /* include/linux/skbuff.h */

@@ -16,6 +16,7 @@ pub mod doctor;
 pub mod drops;
 pub mod filter;
 pub mod histogram;
+pub mod locks;
 pub mod names;
 pub mod object;
 pub mod polls;

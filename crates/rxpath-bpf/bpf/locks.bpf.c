@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * Spinlocks that somebody waits for, and the UDP sockets that are read: the reader puts a lock's address and a
+ * socket's together. Only the slow path of a lock passes these tracepoints, so what is not contended costs nothing.
+ */
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define UDP 17
+/* include/trace/events/lock.h */
+#define LCB_F_SPIN 1
+
+struct waiting_key {
+	__u64 lock;
+	__u32 cpu;
+	__u32 pad;
+};
+
+struct wait_key {
+	__u64 lock;
+	__u32 tid;
+	__u32 pad;
+};
+
+struct wait_row {
+	__u64 waits;
+	__u64 ns;
+};
+
+/* What the socket is, and where in it its locks lie: offset and length of each field that holds one. */
+struct socket_row {
+	__u32 size;
+	__u32 receive_queue;
+	__u32 reader_queue;
+	__u32 queue_size;
+	__u32 port;
+	__u32 netns;
+};
+
+/* A CPU waits for one lock at a time, and for another in an interrupt meanwhile: never twice for the same. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct waiting_key);
+	__type(value, __u64);
+} begun SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct wait_key);
+	__type(value, struct wait_row);
+} waits SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __u64);
+	__type(value, struct socket_row);
+} sockets SEC(".maps");
+
+/* Waits that found no room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} lost SEC(".maps");
+
+SEC("tp_btf/contention_begin")
+int BPF_PROG(contention_begin, void *lock, unsigned int flags)
+{
+	struct waiting_key key = {};
+	__u64 now;
+
+	if (!(flags & LCB_F_SPIN))
+		return 0;
+	key.lock = (__u64)lock;
+	key.cpu = bpf_get_smp_processor_id();
+	now = bpf_ktime_get_ns();
+	bpf_map_update_elem(&begun, &key, &now, BPF_ANY);
+	return 0;
+}
+
+static __always_inline void count_lost(void)
+{
+	__u32 zero = 0;
+	__u64 *count = bpf_map_lookup_elem(&lost, &zero);
+
+	if (count)
+		__sync_fetch_and_add(count, 1);
+}
+
+SEC("tp_btf/contention_end")
+int BPF_PROG(contention_end, void *lock, int ret)
+{
+	struct waiting_key at = {};
+	struct wait_key key = {};
+	struct wait_row *row;
+	__u64 *since, ns;
+
+	at.lock = (__u64)lock;
+	at.cpu = bpf_get_smp_processor_id();
+	since = bpf_map_lookup_elem(&begun, &at);
+	if (!since)
+		return 0;
+	ns = bpf_ktime_get_ns() - *since;
+	bpf_map_delete_elem(&begun, &at);
+	key.lock = (__u64)lock;
+	key.tid = (__u32)bpf_get_current_pid_tgid();
+	row = bpf_map_lookup_elem(&waits, &key);
+	if (!row) {
+		struct wait_row fresh = {};
+
+		bpf_map_update_elem(&waits, &key, &fresh, BPF_NOEXIST);
+		row = bpf_map_lookup_elem(&waits, &key);
+	}
+	if (!row) {
+		count_lost();
+		return 0;
+	}
+	/* The idle task's row, and that of a task which moved, is written by more than one CPU. */
+	__sync_fetch_and_add(&row->waits, 1);
+	__sync_fetch_and_add(&row->ns, ns);
+	return 0;
+}
+
+/* Each read of a socket: the first of a UDP socket enters it. */
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(sock_recv_length, struct sock *sk, int ret, int flags)
+{
+	__u64 key = (__u64)sk;
+	struct socket_row row = {};
+
+	if (sk->sk_protocol != UDP || bpf_map_lookup_elem(&sockets, &key))
+		return 0;
+	row.size = bpf_core_type_size(struct udp_sock);
+	row.receive_queue = __builtin_preserve_field_info(((struct sock *)0)->sk_receive_queue, BPF_FIELD_BYTE_OFFSET);
+	row.reader_queue = __builtin_preserve_field_info(((struct udp_sock *)0)->reader_queue, BPF_FIELD_BYTE_OFFSET);
+	row.queue_size = bpf_core_type_size(struct sk_buff_head);
+	row.port = sk->__sk_common.skc_num;
+	row.netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+	bpf_map_update_elem(&sockets, &key, &row, BPF_ANY);
+	return 0;
+}
