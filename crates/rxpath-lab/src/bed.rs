@@ -6,6 +6,7 @@ use std::process::{Child, Command};
 
 use rxpath_core::Side;
 use rxpath_host::netlink::Netlink;
+use rxpath_host::netlink::netfilter::Conntrack;
 use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::PathFacts;
@@ -79,6 +80,16 @@ pub trait Bed {
 
     /// What was changed to make it.
     fn changes(&self) -> &[Change];
+
+    /// Connection tracking of the receiver's side, where rules may use it and it can be read.
+    fn conntrack(&self) -> Option<Conntrack> {
+        None
+    }
+
+    /// Receive queues of the link and the CPUs of its RPS mask; `None` where that is not known.
+    fn queues(&self) -> Option<(u32, Vec<u32>)> {
+        None
+    }
 
     /// Where the receive softirq of the link runs.
     fn softirq(&self) -> SoftirqPlace;

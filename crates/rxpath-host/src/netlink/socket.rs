@@ -105,6 +105,56 @@ impl Netlink {
         })
     }
 
+    /// Makes many objects of a kind by one system call, in order, and gives the number of those that were refused with
+    /// `errno`.
+    ///
+    /// **Errors** any other refusal; what came before it is made.
+    pub(super) fn create_many(
+        &mut self,
+        op: &str,
+        kind: u16,
+        bodies: &[Vec<u8>],
+        errno: i32,
+    ) -> Result<usize, HostError> {
+        let mut request = Vec::new();
+        let first = self.sequence.wrapping_add(1);
+        for (at, body) in bodies.iter().enumerate() {
+            self.sequence = self.sequence.wrapping_add(1);
+            // The others answer only when they fail.
+            let ack = if at + 1 == bodies.len() { NLM_F_ACK } else { 0 };
+            request.extend(message(kind, CREATE | NLM_F_REQUEST | ack, self.sequence, body));
+        }
+        if bodies.is_empty() {
+            return Ok(0);
+        }
+        self.socket.send(&request, 0).map_err(|e| os(op, &e))?;
+        let mut refused = 0;
+        loop {
+            self.receive(op).map_err(|failure| match failure {
+                Failure::Again(error) | Failure::Final(error) => error,
+            })?;
+            for frame in frames(&self.buffer)? {
+                let ours = frame.sequence.wrapping_sub(first) < bodies.len() as u32;
+                if !ours || frame.kind != NLMSG_ERROR {
+                    continue;
+                }
+                let said = verdict(&frame)?;
+                if said.errno == errno {
+                    refused += 1;
+                } else if said.errno != 0 {
+                    return Err(HostError::Kernel {
+                        op: op.into(),
+                        errno: said.errno,
+                        extack: said.extack,
+                    });
+                }
+                if frame.sequence == self.sequence {
+                    return Ok(refused);
+                }
+            }
+        }
+    }
+
     fn repeat(
         &mut self,
         op: &str,

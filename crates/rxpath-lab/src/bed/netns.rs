@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::Command;
 
 use rxpath_core::Side;
+use rxpath_host::netlink::netfilter::Conntrack;
 use rxpath_host::netlink::{Netlink, QdiscSpec};
 use rxpath_host::nft::Droppers;
 use rxpath_host::procfs::snmp;
@@ -84,6 +85,9 @@ impl NetnsBed {
         let napi_threads = steering(&rx, lab, &mut changes)?;
         queueing(&tx, lab, &mut changes)?;
         let droppers = filters::load(&tx, &rx, lab)?;
+        if let Some(room) = lab.conntrack_room {
+            filters::fill_connections(&rx, room)?;
+        }
         let reader = |ns: &Namespace| ns.run(|inside| Reader::protocols(&inside.root()));
         let readers =
             Readers { tx: reader(&tx)?, rx: reader(&rx)?, machine: Reader::softnet(&Root::host()) };
@@ -276,6 +280,11 @@ impl Bed for NetnsBed {
         }
         if filters::on_receiver(&self.lab) {
             put(&mut snapshot, Side::Rx, "nft", filters::counters(&self.rx));
+            // It drops like a rule where the table has no room.
+            if let Some(conntrack) = self.conntrack() {
+                let dropped = [(filters::CONNTRACK_DROP.to_owned(), conntrack.drop_total)];
+                put(&mut snapshot, Side::Rx, "conntrack", Ok(dropped.into()));
+            }
         }
         snapshot.t_ns = monotonic_ns() as i64;
         snapshot
@@ -335,6 +344,17 @@ impl Bed for NetnsBed {
         &self.changes
     }
 
+    fn conntrack(&self) -> Option<Conntrack> {
+        if !filters::on_receiver(&self.lab) {
+            return None;
+        }
+        self.rx.run(|_| Netlink::netfilter()?.conntrack()).ok()?.ok()
+    }
+
+    fn queues(&self) -> Option<(u32, Vec<u32>)> {
+        Some((self.lab.queues.max(1), self.lab.rps_cpus.0.clone()))
+    }
+
     fn softirq(&self) -> SoftirqPlace {
         match (self.has_napi(), self.lab.threaded, self.lab.rps_cpus.is_empty()) {
             (_, _, false) => SoftirqPlace::Rps { cpus: self.lab.rps_cpus.0.clone() },
@@ -359,7 +379,12 @@ impl Bed for NetnsBed {
             v6: self.lab.ipv6,
             link: if self.has_napi() { Link::VethNapi } else { Link::VethPlain },
             egress_rules: named(Side::Tx, &tx.egress),
-            input_rules: named(Side::Rx, &rx.input),
+            input_rules: named(Side::Rx, &rx.input).map(|mut rules: Vec<String>| {
+                if filters::on_receiver(&self.lab) {
+                    rules.push(format!("{}/{}", Side::Rx, filters::CONNTRACK_DROP));
+                }
+                rules
+            }),
             ingress_rules: named(Side::Rx, &rx.ingress),
         }
     }

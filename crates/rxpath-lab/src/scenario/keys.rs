@@ -118,6 +118,7 @@ pub(super) const KEYS: &[Key] = &[
     key("lab.sysctl_tx", Kind::Names, "sysctls of the sender's namespace"),
     key("lab.nft_rx", Kind::Text, "nftables ruleset of the receiver's namespace"),
     key("lab.nft_tx", Kind::Text, "nftables ruleset of the sender's namespace"),
+    key("lab.conntrack_room", Kind::Int(0, 65_535), "fills the receiver's connection table with other connections until room for so many is left"),
     key("lab.iptables_rx", Kind::Lines, "iptables command lines (without the word) of the receiver's namespace"),
     key("lab.qdisc_tx", Kind::Qdisc, "queueing discipline of the sender's end"),
 

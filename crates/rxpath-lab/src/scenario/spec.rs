@@ -117,6 +117,9 @@ pub struct Lab {
     pub nft_tx: Option<String>,
     /// iptables command lines (without the word `iptables`) run in the receiver's namespace.
     pub iptables_rx: Vec<String>,
+    /// Entries that the receiver's connection table has room for, when it is filled with others first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conntrack_room: Option<u64>,
     /// Queueing discipline of the sender's end.
     pub qdisc_tx: Option<Qdisc>,
 }

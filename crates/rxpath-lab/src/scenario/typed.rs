@@ -142,6 +142,7 @@ impl Reader<'_> {
             nft_rx: self.text("lab.nft_rx").map(str::to_owned),
             nft_tx: self.text("lab.nft_tx").map(str::to_owned),
             iptables_rx: self.lines("lab.iptables_rx"),
+            conntrack_room: self.number("lab.conntrack_room"),
             qdisc_tx: match self.get("lab.qdisc_tx").map(|setting| &setting.value) {
                 Some(Value::Qdisc(qdisc)) => Some(qdisc.clone()),
                 _ => None,
