@@ -9,16 +9,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rxpath_core::Side;
+use rxpath_host::netlink::netfilter::Conntrack;
 use rxpath_host::netlink::{Netlink, SkMemInfo};
 use rxpath_host::procfs::socket_owner;
 use rxpath_host::snapshot::Reader;
+use rxpath_host::sysfs::device::{self, RxQueue};
 use rxpath_host::{HostError, Root};
 use rxpath_record::counters::{Moved, Snapshot};
-use rxpath_record::evidence::{Evidence, SocketUse, SoftirqPlace, ThreadUse};
+use rxpath_record::evidence::{ConntrackUse, Evidence, SocketUse, SoftirqPlace, Spread, ThreadUse};
 use rxpath_record::ledger::{Drop, Ledger, Place};
 
 use crate::clock::monotonic_ns;
+use crate::trial::evidence::{conntrack, packets_by_cpu};
 use crate::trial::observe::{Between, Mark, Ours};
+use crate::trial::witness::{Traffic, Witness};
 
 /// Time between two looks at the sockets.
 const LOOK: Duration = Duration::from_millis(20);
@@ -72,6 +76,8 @@ pub struct Seen {
 /// A UDP socket over the time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Socket {
+    /// Local port.
+    pub(crate) port: u16,
     pub(crate) rcvbuf: u32,
     /// Of its first and of its last look.
     pub(crate) drops: [u32; 2],
@@ -93,11 +99,23 @@ impl Socket {
     }
 }
 
+/// What is to be watched.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask {
+    /// For how long.
+    pub length: Duration,
+    /// Only the sockets of this port.
+    pub port: Option<u16>,
+    /// Measure CPU time and lock waits by tracepoints as well (BPF; needs root).
+    pub probes: bool,
+}
+
 /// Looks at this host for that long, or until `stop`; at the sockets of one port when it is given.
 ///
 /// # Errors
 /// What keeps the counters from being read at all.
-pub fn watch(length: Duration, port: Option<u16>, stop: &AtomicBool) -> Result<Seen, HostError> {
+pub fn watch(ask: &Ask, stop: &AtomicBool) -> Result<Seen, HostError> {
+    let Ask { length, port, probes } = *ask;
     let root = Root::host();
     let mut counters = Reader::all(&root);
     let mut diag = Netlink::sock_diag()?;
@@ -107,7 +125,12 @@ pub fn watch(length: Duration, port: Option<u16>, stop: &AtomicBool) -> Result<S
     let owners = socket_owner::of(&root, &inodes);
     let pids: BTreeSet<i32> = owners.values().flatten().copied().take(OWNERS).collect();
     let ours = Ours { pids: pids.into_iter().collect(), ..Ours::default() };
+    let mut witness = probes.then(Witness::start);
+    let tracked = tracked();
     let from = Mark::take(&ours);
+    if let Some(witness) = &mut witness {
+        witness.begin();
+    }
     let before = snapshot(&mut counters);
     // Finding the owners took its time: sockets count from here on, inside the span of the counters.
     sockets.clear();
@@ -119,13 +142,74 @@ pub fn watch(length: Duration, port: Option<u16>, stop: &AtomicBool) -> Result<S
         look(&mut diag, port, &mut sockets)?;
     }
     let moved = snapshot(&mut counters).since(&before);
+    let tracked_now = self::tracked();
     let between = Between::marks(&from, &Mark::take(&ours), &ours);
+    let mut evidence = evidence(&between, &moved, &sockets, &owners);
+    evidence.spread = Some(spread(&root, &moved));
+    evidence.probed = witness.map(|witness| {
+        let holders = |chosen: &BTreeSet<u32>| -> Vec<i32> {
+            chosen.iter().filter_map(|inode| owners.get(inode)).flatten().copied().collect()
+        };
+        let readers = holders(&sockets.keys().copied().collect());
+        let workloads = [&readers[..], &[std::process::id() as i32]].concat();
+        witness.end(&Traffic { workloads: &workloads, readers: &readers })
+    });
+    if let (Some(before), Some(after)) = (tracked, tracked_now) {
+        add_conntrack(&mut evidence, &conntrack(&before, &after));
+    }
     let beside = BESIDE.iter().filter_map(|name| Some(((*name).to_owned(), sum(&moved, &[name])?)));
     Ok(Seen {
         beside: beside.filter(|(_, count)| *count > 0).collect(),
         gaps: moved.gaps.clone(),
-        evidence: evidence(&between, &moved, &sockets, &owners),
+        evidence,
     })
+}
+
+/// Connection tracking of this namespace; root's to read.
+fn tracked() -> Option<Conntrack> {
+    Netlink::netfilter().ok()?.conntrack().ok()
+}
+
+/// What connection tracking dropped is lost in netfilter. It counts packets of every protocol: datagrams of UDP are
+/// among them, how many is not told.
+fn add_conntrack(evidence: &mut Evidence, tracked: &ConntrackUse) {
+    evidence.conntrack = Some(*tracked);
+    if tracked.drops_packets == 0 {
+        return;
+    }
+    let ledger = &mut evidence.ledger;
+    ledger.offered_packets += tracked.drops_packets;
+    ledger.sent_packets = ledger.offered_packets;
+    ledger.drops.push(Drop {
+        place: Place::Netfilter,
+        counter: "nf_conntrack drop, all protocols".into(),
+        packets: tracked.drops_packets,
+        derived: false,
+        exact: true,
+        cross_checks: Vec::new(),
+    });
+    let pps = ledger.offered_packets as f64 / evidence.window_s.max(1e-9);
+    (evidence.offered_pps, evidence.asked_pps) = (pps, Some(pps));
+}
+
+/// Receive queues and RPS masks of all devices that are up, and what each CPU's softirq took.
+fn spread(root: &Root, moved: &Moved) -> Spread {
+    let devices = device::names(root).unwrap_or_default();
+    let read = devices.iter().filter_map(|name| device::read(root, name).ok());
+    let queues: Vec<RxQueue> = read.filter(|d| d.name != "lo").flat_map(|d| d.rx_queues).collect();
+    let mut cpus: Vec<u32> = queues
+        .iter()
+        .filter_map(|queue| queue.rps_cpus.value())
+        .flat_map(|list| list.0.clone())
+        .collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    Spread {
+        queues: (!queues.is_empty()).then_some(queues.len() as u32),
+        rps_cpus: (!queues.is_empty()).then_some(cpus),
+        flows: None,
+        packets: packets_by_cpu(moved),
+    }
 }
 
 pub(crate) fn snapshot(reader: &mut Reader) -> Snapshot {
@@ -145,7 +229,9 @@ fn look(
 ) -> Result<(), HostError> {
     for found in diag.udp_sockets(port)? {
         let Some(memory) = found.memory else { continue };
-        sockets.entry(found.inode).or_default().look(&memory);
+        let socket = sockets.entry(found.inode).or_default();
+        socket.port = found.local.port();
+        socket.look(&memory);
     }
     Ok(())
 }
@@ -229,14 +315,16 @@ pub(crate) fn evidence(
     }
 }
 
-/// Sockets that dropped something; when none did, those in which something waited; else all.
+/// Sockets of ports that dropped something; when none did, those in which something waited; else all.
 fn busy(sockets: &BTreeMap<u32, Socket>) -> BTreeSet<u32> {
     let of = |is: &dyn Fn(&Socket) -> bool| -> BTreeSet<u32> {
         sockets.iter().filter(|(_, socket)| is(socket)).map(|(inode, _)| *inode).collect()
     };
-    let dropping = of(&|socket| socket.drops[0] != socket.drops[1]);
-    if !dropping.is_empty() {
-        return dropping;
+    let drops = |socket: &&Socket| socket.drops[0] != socket.drops[1];
+    let ports: BTreeSet<u16> = sockets.values().filter(drops).map(|socket| socket.port).collect();
+    if !ports.is_empty() {
+        // With those of the same port that drop nothing: whether the load is uneven shows only beside them.
+        return of(&|socket| ports.contains(&socket.port));
     }
     let waiting = of(&|socket| socket.max_bytes > 0);
     if waiting.is_empty() { of(&|_| true) } else { waiting }
@@ -297,7 +385,8 @@ mod tests {
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let seen_stop = std::sync::Arc::clone(&stop);
         let watching = std::thread::spawn(move || {
-            watch(Duration::from_secs(60), Some(to.port()), &seen_stop).unwrap()
+            let ask = Ask { length: Duration::from_secs(60), port: Some(to.port()), probes: false };
+            watch(&ask, &seen_stop).unwrap()
         });
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut diag = Netlink::sock_diag().unwrap();

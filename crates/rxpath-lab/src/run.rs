@@ -60,6 +60,8 @@ pub struct Options<'a> {
     pub keep_noisy: bool,
     /// Watch why the kernel drops packets, by BPF.
     pub observe_drops: bool,
+    /// Measure CPU time and lock waits by tracepoints, for the diagnosis.
+    pub witness: bool,
     /// Set by a signal.
     pub stop: &'a AtomicBool,
     /// What a model says of the variants, once they are measured.
@@ -341,6 +343,7 @@ impl Running<'_> {
         let job = Job {
             variant,
             observe_drops: self.options.observe_drops,
+            witness: self.options.witness,
             files: &files,
             owner: self.owner.as_ref(),
             trials: &self.resolved.trials,

@@ -19,3 +19,4 @@ mod sampler;
 mod start;
 mod waiting;
 pub mod window;
+pub mod witness;

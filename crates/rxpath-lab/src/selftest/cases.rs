@@ -14,8 +14,23 @@ pub struct Case {
     pub what: &'static str,
     /// The stages that say so.
     pub expected: &'static [Stage],
+    /// What a host must have for it.
+    pub needs: Needs,
     /// The settings of one draw.
     pub(super) draw: fn(&mut ChaCha8Rng) -> Vec<String>,
+}
+
+/// What a case needs beside a lab.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing.
+    Lab,
+    /// BPF: its verdict rests on what tracepoints measure.
+    Probes,
+    /// A connection table that can be filled.
+    Conntrack,
+    /// BPF, and four CPUs for three readers beside a sender.
+    FourCpus,
 }
 
 impl std::fmt::Debug for Case {
@@ -30,82 +45,142 @@ pub const CASES: &[Case] = &[
         id: "nothing",
         what: "a rate that everything takes",
         expected: &[Stage::Nothing],
+        needs: Needs::Lab,
         draw: nothing,
     },
     Case {
         id: "sender",
         what: "a sender that must share its CPU and asks for more than that gives",
         expected: &[Stage::Sender, Stage::SenderOrSoftirq],
+        needs: Needs::Lab,
         draw: sender,
     },
     Case {
         id: "ring",
         what: "a NAPI thread that does not get its CPU",
         expected: &[Stage::Ring],
+        needs: Needs::Lab,
         draw: ring,
+    },
+    Case {
+        id: "backlog",
+        what: "bursts of a sender that is kept off its CPU, into the backlog of RPS",
+        expected: &[Stage::Backlog],
+        needs: Needs::Lab,
+        draw: backlog,
     },
     Case {
         id: "softirq",
         what: "a receive softirq with more work than its CPU has time",
         expected: &[Stage::Softirq],
+        needs: Needs::Lab,
         draw: softirq,
+    },
+    Case {
+        id: "one-cpu",
+        what: "many flows on the one CPU of the RPS mask, with more work than it has time",
+        expected: &[Stage::OneCpu],
+        needs: Needs::Lab,
+        draw: one_cpu,
+    },
+    Case {
+        id: "rps-missing",
+        what: "many flows in one queue without RPS, with more work than its CPU has time",
+        expected: &[Stage::RpsMissing],
+        needs: Needs::Lab,
+        draw: rps_missing,
+    },
+    Case {
+        id: "rps-pointless",
+        what: "one flow under RPS on two CPUs, with more work than one has time",
+        expected: &[Stage::RpsPointless],
+        needs: Needs::Lab,
+        draw: rps_pointless,
     },
     Case {
         id: "filter",
         what: "a firewall rule that drops some",
         expected: &[Stage::Filter],
+        needs: Needs::Lab,
         draw: filter,
+    },
+    Case {
+        id: "conntrack-full",
+        what: "a full connection tracking table",
+        expected: &[Stage::ConntrackFull],
+        needs: Needs::Conntrack,
+        draw: conntrack_full,
     },
     Case {
         id: "checksum",
         what: "datagrams that arrive damaged",
         expected: &[Stage::Checksum],
+        needs: Needs::Lab,
         draw: checksum,
     },
     Case {
         id: "no-listener",
         what: "a port that nobody listens on",
         expected: &[Stage::NoListener],
+        needs: Needs::Lab,
         draw: no_listener,
     },
     Case {
         id: "socket-queue",
         what: "a reader that stalls, before a buffer that does not hold the stall",
         expected: &[Stage::SocketQueue],
+        needs: Needs::Lab,
         draw: socket_queue,
     },
     Case {
         id: "application",
         what: "a reader with more work for each datagram than there is time",
         expected: &[Stage::Application],
+        needs: Needs::Lab,
         draw: application,
+    },
+    Case {
+        id: "socket-lock",
+        what: "several readers of one socket",
+        expected: &[Stage::SocketLock],
+        needs: Needs::FourCpus,
+        draw: socket_lock,
+    },
+    Case {
+        id: "reuseport",
+        what: "one flow into a group of sockets, more than one reader takes",
+        expected: &[Stage::ReuseportImbalance],
+        needs: Needs::Lab,
+        draw: reuseport,
     },
     Case {
         id: "descheduled",
         what: "a reader beside many busy loops on its CPU",
         expected: &[Stage::ApplicationDescheduled],
+        needs: Needs::Lab,
         draw: descheduled,
     },
     Case {
         id: "livelock",
         what: "a flood whose softirq runs on the reader's CPU",
         expected: &[Stage::Livelock],
+        needs: Needs::Lab,
         draw: livelock,
     },
-];
-
-/// Limits of the receive path that are not made here, and why.
-pub const NOT_MADE: &[(&str, &str)] = &[
-    (
-        "backlog",
-        "no rate fills the backlog of RPS while its CPU has time, on every host: see softirq",
-    ),
-    ("one-queue", "needs a device with several queues and CPUs for them"),
-    ("shared-socket", "contention for one socket needs two readers and a sender on three CPUs"),
-    ("reuseport-imbalance", "needs readers on CPUs of their own beside the sender's"),
-    ("victim", "a task that is no part of the path: see the time that softirqs take from tasks"),
-    ("conntrack-full", "the limit of the table is the machine's, not the lab's"),
-    ("tick-artefact", "a verdict of `load http`, on its own times"),
+    Case {
+        id: "victim",
+        what: "a busy task on the CPU of a receive softirq that loses nothing",
+        expected: &[Stage::Victim],
+        needs: Needs::Probes,
+        draw: victim,
+    },
+    Case {
+        id: "tick-artefact",
+        what: "bursts in step with the tick, on a CPU that is idle between them",
+        expected: &[Stage::TickArtefact],
+        needs: Needs::Probes,
+        draw: tick_artefact,
+    },
 ];
 
 fn rate(random: &mut ChaCha8Rng, from: u32, to: u32) -> String {
@@ -151,14 +226,18 @@ fn ring(random: &mut ChaCha8Rng) -> Vec<String> {
     ]
 }
 
-/// Some hundred rules that never match make each packet cost tens of microseconds in the softirq.
-fn softirq(random: &mut ChaCha8Rng) -> Vec<String> {
-    let ports = 0..random.random_range(700..=1400);
+/// Rules that never match: each makes a packet cost some 40 ns more in the softirq.
+fn rules(random: &mut ChaCha8Rng, from: u32, to: u32) -> String {
+    let ports = 0..random.random_range(from..=to);
     let rules: Vec<String> = ports.map(|n| format!("udp dport {} drop;", 20_000 + n)).collect();
     let rules = rules.join(" ");
-    let chain = format!("type filter hook input priority 0; policy accept; {rules}");
+    table("inet", &format!("type filter hook input priority 0; policy accept; {rules}"))
+}
+
+/// Tens of microseconds for each packet.
+fn softirq(random: &mut ChaCha8Rng) -> Vec<String> {
     vec![
-        table("inet", &chain),
+        rules(random, 700, 1400),
         "lab.rps_cpus = \"@receiver\"".into(),
         "serve.cpu = \"@sender\"".into(),
         "serve.rcvbuf = \"256MiB\"".into(),
@@ -227,5 +306,122 @@ fn livelock(random: &mut ChaCha8Rng) -> Vec<String> {
         format!("load.batch = {}", random.random_range(8..=32)),
         format!("serve.batch = {}", random.random_range(64..=1024)),
         format!("serve.rcvbuf = \"{}MiB\"", random.random_range(2..=8)),
+    ]
+}
+
+/// The sender keeps to its schedule: what it could not send while it was off its CPU goes out at once. The CPU of the
+/// softirq has time for twice the rate.
+fn backlog(random: &mut ChaCha8Rng) -> Vec<String> {
+    vec![
+        rules(random, 60, 120),
+        rate(random, 50_000, 80_000),
+        "lab.rps_cpus = \"@receiver\"".into(),
+        "lab.udp_segmentation = false".into(),
+        format!("load.gso = {}", random.random_range(16..=48)),
+        format!("background.hogs = {}", random.random_range(8..=12)),
+        "background.cpus = \"@sender\"".into(),
+    ]
+}
+
+/// More work than one CPU has time for, from a sender and for a reader that leave theirs mostly idle.
+fn too_much_for_one(random: &mut ChaCha8Rng) -> Vec<String> {
+    vec![
+        rules(random, 900, 1600),
+        rate(random, 35_000, 50_000),
+        "load.pacing = \"sleep\"".into(),
+        "lab.udp_segmentation = false".into(),
+        format!("load.gso = {}", random.random_range(8..=32)),
+        "serve.rcvbuf = \"256MiB\"".into(),
+        format!("serve.batch = {}", random.random_range(64..=1024)),
+    ]
+}
+
+fn many_flows(random: &mut ChaCha8Rng) -> Vec<String> {
+    vec!["load.unconnected = true".into(), format!("load.flows = {}", random.random_range(8..=64))]
+}
+
+fn one_cpu(random: &mut ChaCha8Rng) -> Vec<String> {
+    let place = ["lab.rps_cpus = \"@receiver\"", "serve.cpu = \"@sender\""].map(String::from);
+    [too_much_for_one(random), many_flows(random), place.to_vec()].concat()
+}
+
+fn rps_missing(random: &mut ChaCha8Rng) -> Vec<String> {
+    let place = [
+        "lab.gro = true",
+        "lab.tso = false",
+        "lab.threaded = true",
+        "lab.napi_cpu = \"@receiver\"",
+        "serve.cpu = \"@sender\"",
+    ];
+    [too_much_for_one(random), many_flows(random), place.map(String::from).to_vec()].concat()
+}
+
+/// Which of the two CPUs the flow lands on is the hash's choice: nobody else is bound to either.
+fn rps_pointless(random: &mut ChaCha8Rng) -> Vec<String> {
+    let place = ["lab.rps_cpus = \"@sender,@receiver\"", "serve.cpu = \"\"", "load.cpu = \"\""];
+    [too_much_for_one(random), place.map(String::from).to_vec()].concat()
+}
+
+/// The table takes a part of the flows and no more.
+fn conntrack_full(random: &mut ChaCha8Rng) -> Vec<String> {
+    let flows = random.random_range(64..=512);
+    let chain =
+        "type filter hook prerouting priority 0; policy accept; ct state new counter accept";
+    vec![
+        table("inet", chain),
+        format!("lab.conntrack_room = {}", random.random_range(0..=flows / 2)),
+        "load.unconnected = true".into(),
+        format!("load.flows = {flows}"),
+        rate(random, 5_000, 20_000),
+        size(random),
+    ]
+}
+
+fn socket_lock(random: &mut ChaCha8Rng) -> Vec<String> {
+    vec![
+        "serve.cpu = \"@receiver:3\"".into(),
+        "serve.sockets = \"shared\"".into(),
+        "serve.batch = 1".into(),
+        format!("load.gso = {}", random.random_range(40..=64)),
+        format!("serve.rcvbuf = \"{}MiB\"", random.random_range(1..=8)),
+    ]
+}
+
+/// One flow always meets the same socket.
+fn reuseport(random: &mut ChaCha8Rng) -> Vec<String> {
+    vec![
+        rate(random, 30_000, 50_000),
+        "load.pacing = \"sleep\"".into(),
+        "serve.cpu = \"\"".into(),
+        "serve.sockets = \"reuseport\"".into(),
+        format!("serve.threads = {}", random.random_range(2..=6)),
+        format!("serve.work = \"{}us\"", random.random_range(50..=200)),
+        format!("serve.rcvbuf = \"{}KiB\"", random.random_range(128..=1024)),
+    ]
+}
+
+fn victim(random: &mut ChaCha8Rng) -> Vec<String> {
+    vec![
+        rules(random, 100, 140),
+        rate(random, 32_000, 42_000),
+        "load.pacing = \"sleep\"".into(),
+        "lab.rps_cpus = \"@receiver\"".into(),
+        "serve.cpu = \"@sender\"".into(),
+        "background.hogs = 1".into(),
+        "background.cpus = \"@receiver\"".into(),
+    ]
+}
+
+/// A burst each 4 ms, a whole number of ticks at 250 and at 1000 Hz. What it takes, the tick sees whole or not at all.
+fn tick_artefact(random: &mut ChaCha8Rng) -> Vec<String> {
+    let burst = random.random_range(96..=128);
+    vec![
+        rules(random, 280, 420),
+        format!("load.gso = {burst}"),
+        format!("load.rate = {}", burst * 250),
+        "load.pacing = \"sleep\"".into(),
+        "lab.udp_segmentation = false".into(),
+        "lab.rps_cpus = \"@receiver\"".into(),
+        "serve.cpu = \"@sender\"".into(),
     ]
 }

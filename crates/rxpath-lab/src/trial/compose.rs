@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 
 use rxpath_core::Warning;
 use rxpath_record::counters::Moved;
-use rxpath_record::evidence::{Evidence, ThreadUse};
+use rxpath_record::evidence::{Evidence, Spread, ThreadUse};
 use rxpath_record::ledger::Ledger;
 use rxpath_record::manifest::{LoopKind, Trial};
 use rxpath_record::verdict::Verdict;
 use serde_json::Value;
 
 use super::conduct::{Raw, SideRaw};
-use super::evidence::{SideSeen, Worker, workers};
+use super::evidence::{SideSeen, Worker, packets_by_cpu, workers};
 use super::noise::{self, Disturbance};
 use super::observe::Between;
 use super::window::{self, Span};
@@ -30,6 +30,13 @@ pub struct Number {
     pub trial: u32,
     /// Block.
     pub block: u32,
+}
+
+/// How the load could be spread over CPUs, and how it was.
+fn spread(bed: &dyn Bed, raw: &Raw) -> Spread {
+    let (queues, rps_cpus) = bed.queues().unzip();
+    let flows = raw.load.settings.get("flows_count").and_then(Value::as_u64);
+    Spread { queues, rps_cpus, flows, packets: packets_by_cpu(&raw.window_moved) }
 }
 
 /// What both sides did in the window.

@@ -7,8 +7,10 @@ use std::time::Duration;
 use rxpath_core::{Nanos, Side, Warning};
 use rxpath_host::awake::Awake;
 use rxpath_host::netlink::QueueAsk;
+use rxpath_host::netlink::netfilter::Conntrack;
 use rxpath_host::{HostError, Owner};
 use rxpath_record::counters::{Moved, Snapshot};
+use rxpath_record::evidence::Probed;
 use rxpath_record::ledger::DropReason;
 use rxpath_record::manifest::FlowCpu;
 use rxpath_record::samples::TrialSamples;
@@ -21,6 +23,7 @@ use super::observe::{Between, Mark, Ours};
 use super::peer::Peer;
 use super::reasons::Reasons;
 use super::sampler::{Sampler, Target};
+use super::witness::{Traffic, Witness};
 use super::{phase, start, waiting, window};
 use crate::bed::Bed;
 use crate::bed::ring::Ring;
@@ -53,6 +56,8 @@ pub struct Job<'a> {
     pub stop: &'a AtomicBool,
     /// Watch why the kernel drops packets.
     pub observe_drops: bool,
+    /// Measure CPU time and lock waits by tracepoints over the window, for the diagnosis.
+    pub witness: bool,
     /// Who the processes of the background belong to.
     pub owner: Option<&'a Owner>,
 }
@@ -71,6 +76,10 @@ pub struct Raw {
     pub flow_cpus: Vec<FlowCpu>,
     /// Why the kernel dropped packets, when it was watched.
     pub reasons: Vec<DropReason>,
+    /// Connection tracking at rest before and after, where the bed has rules.
+    pub conntrack: Option<[Conntrack; 2]>,
+    /// What tracepoints measured in the window, when they were watched.
+    pub probed: Option<Probed>,
     /// Queues over time, when they were sampled.
     pub samples: Option<TrialSamples>,
     /// The sending side.
@@ -133,6 +142,8 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     let mut trial = Trial { job, bed, load, serve, watcher, background, warnings };
     let observer = job.observe_drops.then(Reasons::start).transpose()?;
     let before = trial.rest("before the load", &|_| true)?;
+    let tracked = bed.conntrack();
+    let mut witness = job.witness.then(Witness::start);
     let ring = trial.ring()?;
     trial.background = Background::start(&job.variant.background, job.owner)?;
     begin("ramp");
@@ -142,7 +153,9 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     trial.settle(ramp_end)?;
     begin("measure");
     let queues = trial.sampler(ring)?;
-    let (between, window_moved) = trial.measure()?;
+    let (between, window_moved, probed) = trial.measure(witness.as_mut())?;
+    // Its programs go before the drain.
+    drop(witness);
     let samples = queues.map(Sampler::finish);
     trial.say_background();
     begin("drain");
@@ -158,6 +171,7 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     };
     begin("read");
     let after = trial.rest("after draining", &|_| true)?;
+    let conntrack = tracked.zip(bed.conntrack()).map(|(before, after)| [before, after]);
     let queued_bytes = bed.queued_bytes()?;
     let mut reasons = Vec::new();
     if let Some(observer) = observer {
@@ -166,7 +180,7 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
         trial.warnings.extend(warnings);
     }
     let raw = trial.finish([before, after], between, load, serve)?;
-    Ok(Raw { window_moved, queued_bytes, flow_cpus, reasons, samples, ..raw })
+    Ok(Raw { window_moved, queued_bytes, flow_cpus, reasons, conntrack, probed, samples, ..raw })
 }
 
 /// Held for the trial, where its variant wants it. A host whose CPUs cannot be kept awake says so in a warning: the
@@ -263,16 +277,26 @@ impl Trial<'_> {
         if own.is_empty() { self.watcher.receiver().to_vec() } else { own }
     }
 
-    fn measure(&mut self) -> Result<(Between, Moved), LabError> {
+    fn measure(
+        &mut self,
+        mut witness: Option<&mut Witness>,
+    ) -> Result<(Between, Moved, Option<Probed>), LabError> {
         let mut leaders = vec![self.load.ids().0 as i32];
         leaders.extend(self.serve.as_ref().map(|serve| serve.ids().0 as i32));
         let mut ours = Ours::with_children(std::process::id() as i32, &leaders);
         ours.pids.extend(self.background.pids());
         let from = Mark::take(&ours);
+        if let Some(witness) = &mut witness {
+            witness.begin();
+        }
         let first = self.bed.snapshot();
         self.pass(from.t_ns + self.job.trials.measure.0, "measure")?;
         let last = self.bed.snapshot();
-        Ok((Between::marks(&from, &Mark::take(&ours), &ours), last.since(&first)))
+        let probed = witness.map(|witness| {
+            let readers = self.serve.as_ref().map(|serve| serve.ids().0 as i32);
+            witness.end(&Traffic { workloads: &leaders, readers: readers.as_slice() })
+        });
+        Ok((Between::marks(&from, &Mark::take(&ours), &ours), last.since(&first), probed))
     }
 
     /// The link's ring, where each datagram is one packet in it: GSO cuts packets below IP, which counts them whole.
@@ -367,6 +391,8 @@ impl Trial<'_> {
             flow_cpus,
             samples: None,
             reasons: Vec::new(),
+            conntrack: None,
+            probed: None,
             load,
             serve: serve_side,
             warnings,

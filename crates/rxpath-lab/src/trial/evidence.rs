@@ -2,8 +2,13 @@
 //!
 //! Facts only: no scenario name, no variant name.
 
+use rxpath_core::Side;
+use rxpath_host::netlink::netfilter::Conntrack;
 use rxpath_load::udp::result::ServeResult;
-use rxpath_record::evidence::{Evidence, SocketUse, SoftirqPlace, ThreadUse};
+use rxpath_record::counters::Moved;
+use rxpath_record::evidence::{
+    ConntrackUse, CpuPackets, Evidence, Probed, SocketUse, SoftirqPlace, Spread, ThreadUse,
+};
 use rxpath_record::ledger::Ledger;
 
 use super::line::Line;
@@ -58,6 +63,12 @@ pub struct Seen<'a> {
     pub pps: [f64; 2],
     /// Where the receive softirq runs.
     pub softirq: SoftirqPlace,
+    /// How the load could be spread, and how it was.
+    pub spread: Spread,
+    /// Connection tracking, when it was read.
+    pub conntrack: Option<ConntrackUse>,
+    /// What tracepoints measured.
+    pub probed: Option<Probed>,
     /// The trial's ledger.
     pub ledger: &'a Ledger,
 }
@@ -83,7 +94,31 @@ pub fn gather(seen: &Seen<'_>) -> Evidence {
         reader_stall_s: seen
             .served
             .and_then(|(result, lines)| stall_s(seen.between, result, lines)),
+        spread: Some(seen.spread.clone()),
+        conntrack: seen.conntrack,
+        probed: seen.probed.clone(),
         ledger: seen.ledger.clone(),
+    }
+}
+
+/// Packets of each CPU's receive softirq, by `softnet_stat`.
+pub fn packets_by_cpu(moved: &Moved) -> Vec<CpuPackets> {
+    let prefix = format!("{}/softnet.cpu", Side::Machine);
+    let one = |(name, count): (&String, &i64)| {
+        let cpu = name.strip_prefix(&prefix)?.strip_suffix(".processed")?.parse().ok()?;
+        // 32 bits that wrap.
+        Some(CpuPackets { cpu, packets: u64::from(*count as u32) })
+    };
+    moved.values.iter().filter_map(one).collect()
+}
+
+/// What connection tracking did between two readings.
+pub fn conntrack(before: &Conntrack, after: &Conntrack) -> ConntrackUse {
+    ConntrackUse {
+        drops_packets: after.drop_total.saturating_sub(before.drop_total),
+        early_drops_count: after.early_drop_total.saturating_sub(before.early_drop_total),
+        entries_count: after.entries_count,
+        entries_max: after.entries_max,
     }
 }
 

@@ -171,7 +171,7 @@ fn since(from: &Seen, now: &Seen) -> ThreadTime {
 }
 
 /// Kernel threads that do the receive path's own work are part of what is measured, not foreign.
-fn is_receive_path(name: &str) -> bool {
+pub(crate) fn is_receive_path(name: &str) -> bool {
     name.starts_with("ksoftirqd/") || name.starts_with("napi/")
 }
 

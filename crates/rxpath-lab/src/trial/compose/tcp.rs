@@ -8,7 +8,7 @@ use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::{Ledger, SegmentInput, segments_between};
 use serde_json::Value;
 
-use super::{Composed, Spans, running, sides};
+use super::{Composed, Spans, running, sides, spread};
 use crate::bed::Bed;
 use crate::scenario::spec::{Protocol, Variant};
 use crate::trial::conduct::Raw;
@@ -37,6 +37,9 @@ pub(super) fn compose(variant: &Variant, bed: &dyn Bed, raw: &Raw, spans: &Spans
         segments_per_send: None,
         pps: rates(&input, raw),
         softirq: bed.softirq(),
+        spread: spread(bed, raw),
+        conntrack: None,
+        probed: None,
         ledger: &ledger,
     });
     let warnings = retransmitted(&moved).filter(|ratio| *ratio > MANY).map(|ratio| {

@@ -6,12 +6,12 @@ use rxpath_record::counters::Moved;
 use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::{Ledger, LedgerInput, PathFacts, ReceiverSaid, SenderSaid};
 
-use super::{Composed, Spans, sides};
+use super::{Composed, Spans, sides, spread};
 use crate::bed::Bed;
 use crate::error::LabError;
 use crate::scenario::spec::{Variant, Workload};
 use crate::trial::conduct::{Raw, SideRaw};
-use crate::trial::evidence::{Seen, gather};
+use crate::trial::evidence::{self, Seen, gather};
 use crate::trial::{kernel_lines, waiting};
 
 /// The results of our own programs; `None` for foreign ones and for a missing server.
@@ -47,6 +47,9 @@ pub(super) fn compose(
             spans.serve.per_second(spans.serve.done),
         ],
         softirq: bed.softirq(),
+        spread: spread(bed, raw),
+        conntrack: raw.conntrack.map(|[before, after]| evidence::conntrack(&before, &after)),
+        probed: raw.probed.clone(),
         ledger: &ledger,
     });
     let blocked = said.load.as_ref().is_some_and(|load| load.blocked_s > 0.0);
