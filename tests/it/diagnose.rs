@@ -1,7 +1,12 @@
 //! `rxpath diagnose` as a program: this host, runs, refusals.
 
-use std::process::{Command, Output};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 fn diagnose(args: &[&str]) -> Output {
@@ -29,6 +34,115 @@ fn this_host_gets_a_verdict_with_the_evidence_beside_it() {
     assert!(value["settings"]["duration_s"].as_f64().unwrap() >= 0.2);
 }
 
+/// A copy of a kept run that may be written into.
+fn run(name: &str, dir: &Path) -> PathBuf {
+    let copy = dir.join(name);
+    fs::create_dir(&copy).unwrap();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/runs").join(name);
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, copy.join(path.file_name().unwrap())).unwrap();
+    }
+    copy
+}
+
+/// The verdicts of a run that `damage` changed, and its warnings.
+fn damaged(name: &str, damage: impl Fn(&Path)) -> (Vec<Value>, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let run = run(name, dir.path());
+    damage(&run);
+    let value = answer(&["--json", run.to_str().unwrap()]);
+    let variants = value["result"]["runs"][0]["variants"].as_array().unwrap().clone();
+    (variants, value["warnings"].to_string())
+}
+
+fn edit(path: &Path, from: &str, to: &str) {
+    let text = fs::read_to_string(path).unwrap();
+    assert!(text.contains(from), "{}: {from}", path.display());
+    fs::write(path, text.replacen(from, to, 1)).unwrap();
+}
+
+#[test]
+fn a_whole_run_is_judged_without_a_warning() {
+    let (variants, warnings) = damaged("one-variant", |_| ());
+    assert!(!variants.is_empty() && warnings == "[]", "{warnings}");
+    for variant in &variants {
+        assert!(variant["verdict"]["next"].as_array().is_some_and(|next| !next.is_empty()));
+    }
+}
+
+#[test]
+fn a_run_that_is_cut_is_judged_as_far_as_it_goes_and_said_to_be_cut() {
+    let (_, warnings) = damaged("partial", |_| ());
+    assert!(warnings.contains("the last line is cut"), "{warnings}");
+    let cut = |name: &str, from_end: u64| {
+        let name = name.to_owned();
+        damaged("one-variant", move |run| {
+            let file = fs::OpenOptions::new().write(true).open(run.join(&name)).unwrap();
+            let length = file.metadata().unwrap().len();
+            file.set_len(length - from_end.min(length)).unwrap();
+        })
+    };
+    let (variants, warnings) = cut("events.jsonl", 7);
+    assert!(!variants.is_empty() && warnings.contains("events.jsonl"), "{warnings}");
+    // Without its manifest's end nothing can be judged, and nothing is.
+    for from_end in [40, u64::MAX] {
+        let (variants, warnings) = cut("manifest.json", from_end);
+        assert!(variants.is_empty() && warnings.contains("manifest.json"), "{warnings}");
+    }
+}
+
+#[test]
+fn a_run_of_a_newer_version_is_judged_by_what_is_known_of_it() {
+    let (variants, warnings) = damaged("one-variant", |run| {
+        let manifest = run.join("manifest.json");
+        edit(&manifest, "rxpath/run/1.0", "rxpath/run/2.0");
+        // A word for a stage that this version has not heard of.
+        let text = fs::read_to_string(&manifest).unwrap();
+        let at = text.find("\"stage\":").unwrap() + "\"stage\":".len();
+        let (head, tail) = text.split_at(at);
+        let end = tail.find([',', '}']).unwrap();
+        fs::write(&manifest, format!("{head}\"quantum-foam\"{}", &tail[end..])).unwrap();
+    });
+    assert!(!variants.is_empty() && warnings.contains("newer"), "{warnings}");
+}
+
+#[test]
+fn without_bpf_the_answer_says_that_it_was_not_wanted() {
+    let value = answer(&["-d", "200ms", "--json", "--no-bpf"]);
+    assert_eq!(value["settings"]["probes"], false);
+    assert!(value["result"]["evidence_read"].get("probed").is_none());
+    assert!(!value["warnings"].to_string().contains("not-measured"));
+}
+
+#[test]
+fn a_signal_ends_the_watch_with_what_was_seen() {
+    let child = Command::new(env!("CARGO_BIN_EXE_rxpath"))
+        .args(["diagnose", "-d", "600s", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = Pid::from_raw(child.id() as i32);
+    // Until it catches the signal it would die of it.
+    let caught = || {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(mask.trim(), 16).unwrap() & (1 << (Signal::SIGINT as u64 - 1)) != 0
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !caught() {
+        assert!(Instant::now() < deadline, "it never caught the signal");
+        std::thread::yield_now();
+    }
+    kill(pid, Signal::SIGINT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(value["result"]["sentence"].is_string());
+    assert!(value["settings"]["duration_s"].as_f64().unwrap() < 600.0);
+}
+
 #[test]
 fn bad_input_has_one_clear_line_a_hint_and_exit_2() {
     for (args, says) in [
@@ -38,6 +152,7 @@ fn bad_input_has_one_clear_line_a_hint_and_exit_2() {
         (&["--selftest", "--draws", "0"], "--draws"),
         (&["/no/such/run"], "/no/such/run"),
         (&["--port", "70000"], "70000"),
+        (&["--no-bpf", "--selftest"], "--no-bpf"),
     ] {
         let output = diagnose(args);
         let text = String::from_utf8_lossy(&output.stderr);

@@ -8,6 +8,7 @@ mod bed;
 mod bundled;
 mod check;
 mod cleanup;
+mod diagnose;
 mod experiment;
 mod faults;
 mod filter;

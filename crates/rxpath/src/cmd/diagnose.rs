@@ -24,6 +24,9 @@ pub struct DiagnoseCommand {
     /// Look at the UDP sockets of this port alone; the counters stay those of all
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
+    /// Watch counters alone: no tracepoints, so no lock waits, no tasks that pay, no wrong ticks
+    #[arg(long, conflicts_with_all = ["selftest", "runs"])]
+    no_bpf: bool,
     /// Make the known limits in a lab, with parameters drawn at random, and say which are recognised (needs root)
     #[arg(long, conflicts_with_all = ["port", "duration"])]
     selftest: bool,
@@ -44,7 +47,7 @@ impl DiagnoseCommand {
                 .hint("add --selftest, or leave them out"));
         }
         if self.runs.is_empty() {
-            return host::run(self.duration, self.port, &self.format);
+            return host::run(self.duration, self.port, !self.no_bpf, &self.format);
         }
         runs::run(&self.runs, &self.format)
     }
@@ -60,5 +63,25 @@ fn text(verdict: &Verdict) -> String {
     for (at, remedy) in verdict.remedies.iter().enumerate() {
         out += &format!("{} {remedy}\n", if at == 0 { "to change:" } else { "          " });
     }
+    if !verdict.check_rules.is_empty() {
+        out += &format!("rules of check: {} (rxpath explain ID)\n", verdict.check_rules.join(", "));
+    }
+    for next in &verdict.next {
+        out += &format!("next limit: {next}\n");
+    }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_record::verdict::Stage;
+
+    #[test]
+    fn every_rule_that_a_verdict_names_is_there_to_be_explained() {
+        for stage in Stage::ALL {
+            for id in rxpath_diagnose::check::rules(stage) {
+                assert!(rxpath_tune::rules::find(id).is_some(), "{stage:?}: {id}");
+            }
+        }
+    }
 }

@@ -94,7 +94,8 @@ impl RunCommand {
                 Failure::new(Exit::Cannot, error).hint("rxpath doctor says what is missing; without --observe-drops the run needs no BPF")
             })?;
         }
-        Ok(Ways { keep_noisy: self.keep_noisy, observe_drops: self.observe_drops })
+        let (keep_noisy, observe_drops) = (self.keep_noisy, self.observe_drops);
+        Ok(Ways { keep_noisy, observe_drops, ..Ways::default() })
     }
 
     fn show_plan(&self, resolved: &Resolved) -> Outcome {
@@ -125,6 +126,8 @@ pub struct Ways {
     pub keep_noisy: bool,
     /// Watch why the kernel drops packets.
     pub observe_drops: bool,
+    /// Measure CPU time and lock waits by tracepoints, for the diagnosis.
+    pub witness: bool,
 }
 
 /// Runs it, with SIGINT and SIGTERM ending it in order.
@@ -152,6 +155,7 @@ pub fn conduct(
         version: env!("CARGO_PKG_VERSION"),
         keep_noisy: ways.keep_noisy,
         observe_drops: ways.observe_drops,
+        witness: ways.witness,
         stop: &stop,
         predict: predict.as_deref(),
     };

@@ -15,6 +15,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use crate::exit::{Exit, Failure, Outcome};
+use crate::interrupt::Interrupt;
 use crate::output::format::FormatArgs;
 use crate::output::{self, json};
 
@@ -27,6 +28,7 @@ const LONGEST: Nanos = Nanos::from_secs(3600);
 struct Settings {
     duration_s: f64,
     port: Option<u16>,
+    probes: bool,
 }
 
 /// The `result` object.
@@ -41,16 +43,22 @@ pub struct Judged {
     tcp_counters: BTreeMap<String, u64>,
 }
 
-pub(super) fn run(duration: Nanos, port: Option<u16>, format: &FormatArgs) -> Outcome {
+pub(super) fn run(
+    duration: Nanos,
+    port: Option<u16>,
+    probes: bool,
+    format: &FormatArgs,
+) -> Outcome {
     if !(SHORTEST..=LONGEST).contains(&duration) {
         return Err(Failure::usage(format!("--duration {duration}: {SHORTEST} to {LONGEST}")));
     }
+    let interrupt = Interrupt::catch()?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         flag::register(signal, Arc::clone(&stop))?;
     }
-    let seen = live::watch(Duration::from_nanos(duration.0), port, &stop)
-        .map_err(|error| Failure::new(Exit::Cannot, error))?;
+    let ask = live::Ask { length: Duration::from_nanos(duration.0), port, probes };
+    let seen = live::watch(&ask, &stop).map_err(|error| Failure::new(Exit::Cannot, error))?;
     let mut verdict = diagnose(&seen.evidence);
     if seen.evidence.ledger.offered_packets == 0 {
         // The diagnosis speaks to whoever has a sender at hand.
@@ -60,13 +68,14 @@ pub(super) fn run(duration: Nanos, port: Option<u16>, format: &FormatArgs) -> Ou
         );
         verdict.remedies = vec!["watch while the traffic runs, or longer (`--duration`)".into()];
         verdict.evidence.clear();
+        verdict.next.clear();
     }
     let warnings = warnings(&seen);
     if format.is_json() {
-        let settings = Settings { duration_s: seen.evidence.window_s, port };
+        let settings = Settings { duration_s: seen.evidence.window_s, port, probes };
         let result = Judged { verdict, evidence_read: seen.evidence, tcp_counters: seen.beside };
         json(&Envelope::new("diagnose", settings, result, warnings))?;
-        return Ok(Exit::Done);
+        return Ok(interrupt.caught().map_or(Exit::Done, Exit::Signal));
     }
     for warning in &warnings {
         output::warning(warning);
@@ -75,7 +84,7 @@ pub(super) fn run(duration: Nanos, port: Option<u16>, format: &FormatArgs) -> Ou
     for (name, count) in &seen.beside {
         output::line(&format!("TCP, no part of the verdict: {name} moved by {count}"))?;
     }
-    Ok(Exit::Done)
+    Ok(interrupt.caught().map_or(Exit::Done, Exit::Signal))
 }
 
 fn warnings(seen: &live::Seen) -> Vec<Warning> {
@@ -83,6 +92,12 @@ fn warnings(seen: &live::Seen) -> Vec<Warning> {
         Warning::new("not-read", format!("{what} was not read: {why}"))
     };
     let mut warnings: Vec<Warning> = seen.gaps.iter().map(gap).collect();
+    let blind = seen.evidence.probed.iter().flat_map(|probed| &probed.gaps);
+    warnings.extend(blind.map(|gap| {
+        Warning::new("not-measured", gap.clone())
+            .because("waits for a socket's lock, tasks that pay and wrong ticks are not seen without it")
+            .cure("run as root on a kernel with BTF, in a build with BPF; `--no-bpf` says that it is not wanted")
+    }));
     let quiet = seen.evidence.ledger.offered_packets == 0;
     if !quiet && seen.evidence.receiver_threads.is_empty() {
         warnings.push(

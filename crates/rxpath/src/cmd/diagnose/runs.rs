@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rxpath_core::Envelope;
+use rxpath_core::{Envelope, Warning};
 use rxpath_diagnose::diagnose;
 use rxpath_lab::run::summary::median_trial;
 use rxpath_record::manifest::{Manifest, Trial};
@@ -23,6 +23,8 @@ struct Settings<'a> {
 struct Judged {
     /// Its id.
     run: String,
+    /// What is wrong with it: not whole, edited, of a newer version.
+    problems: Vec<String>,
     /// Its variants that have a trial over UDP that counts.
     variants: Vec<JudgedVariant>,
 }
@@ -48,10 +50,13 @@ pub struct All {
 
 pub(super) fn run(paths: &[PathBuf], format: &FormatArgs) -> Outcome {
     let runs = paths.iter().map(|path| judged(path)).collect::<Result<Vec<_>, _>>()?;
+    let warn = |problem: &String| Warning::new("run-not-whole", problem.clone());
+    let warnings: Vec<Warning> = runs.iter().flat_map(|run| &run.problems).map(warn).collect();
     if format.is_json() {
-        json(&Envelope::new("diagnose-runs", Settings { runs: paths }, All { runs }, Vec::new()))?;
+        json(&Envelope::new("diagnose-runs", Settings { runs: paths }, All { runs }, warnings))?;
         return Ok(Exit::Done);
     }
+    warnings.iter().for_each(output::warning);
     for run in &runs {
         for variant in &run.variants {
             output::text(&format!(
@@ -73,7 +78,8 @@ fn judged(path: &Path) -> Result<Judged, Failure> {
     let manifest = &reader.manifest;
     let names = manifest.variants.iter().map(|variant| variant.name.as_str());
     let variants = names.filter_map(|name| of_variant(manifest, name)).collect();
-    Ok(Judged { run: manifest.run_id.clone(), variants })
+    let problems = reader.problems.iter().map(ToString::to_string).collect();
+    Ok(Judged { run: manifest.run_id.clone(), problems, variants })
 }
 
 /// The verdict of a variant's median trial; `None` without a trial that the diagnosis knows.

@@ -7,7 +7,7 @@ use rand::RngExt;
 use rxpath_core::Envelope;
 use rxpath_host::{Root, thread, topology};
 use rxpath_lab::scenario::HostShape;
-use rxpath_lab::selftest::{self, Ask, CASES, NOT_MADE, Row};
+use rxpath_lab::selftest::{self, Ask, CASES, Row};
 use serde::Serialize;
 
 use crate::cmd::report::write_report;
@@ -63,7 +63,7 @@ struct NotMade {
     /// Its name.
     case: &'static str,
     /// Why not.
-    why: &'static str,
+    why: String,
 }
 
 impl SelftestArgs {
@@ -80,30 +80,41 @@ impl SelftestArgs {
         let draws = self.draws.unwrap_or(DRAWS);
         let root = Root::host();
         let shape = HostShape::of(&topology::read(&root)?, &thread::allowed_cpus()?);
-        let ask = Ask { cases: &self.cases, draws, seed };
+        let cpus = thread::allowed_cpus()?.0.len();
+        let lacks = selftest::lacking(&root, cpus);
+        let ask = Ask { cases: &self.cases, draws, seed, lacks: &lacks };
+        let (chosen, left_out) = selftest::chosen(&ask);
+        if chosen.is_empty() {
+            let why = left_out.first().map_or("", |(_, why)| why);
+            return Err(Failure::new(
+                Exit::Cannot,
+                anyhow::anyhow!("no case can be made here: {why}"),
+            ));
+        }
         let resolved =
             selftest::scenario(&ask, &shape).map_err(|error| Failure::new(Exit::Usage, error))?;
-        eprintln!(
-            "selftest: seed {seed}, {draws} draws of {} cases",
-            selftest::chosen(&self.cases).len()
-        );
+        eprintln!("selftest: seed {seed}, {draws} draws of {} cases", chosen.len());
         let base = self.out.clone().unwrap_or_else(|| BASE.into());
-        let ended = run::conduct(&resolved, &base, run::Ways::default(), &mut Bars::new())?;
+        let ways = run::Ways { witness: true, ..run::Ways::default() };
+        let ended = run::conduct(&resolved, &base, ways, &mut Bars::new())?;
         let report = write_report(&ended.directory)?;
         let rows = selftest::table(&ended.manifest);
         let (made_count, recognised_count) = rows.iter().fold((0, 0), |(made, right), row| {
             (made + row.made_count, right + row.recognised_count)
         });
         if format.is_json() {
-            let not_made = NOT_MADE.iter().map(|(case, why)| NotMade { case, why }).collect();
+            let not_made = left_out.iter();
+            let not_made =
+                not_made.map(|(case, why)| NotMade { case: case.id, why: (*why).into() });
+            let not_made = not_made.collect();
             let answer = Answer { made_count, recognised_count, cases: rows, not_made };
             let settings = Settings { seed, draws, run: ended.directory.clone() };
             let warnings = ended.manifest.warnings.clone();
             json(&Envelope::new("diagnose-selftest", settings, answer, warnings))?;
         } else {
             output::text(&table(&rows))?;
-            for (case, why) in NOT_MADE {
-                output::line(&format!("not made: {case}: {why}"))?;
+            for (case, why) in &left_out {
+                output::line(&format!("not made: {}: {why}", case.id))?;
             }
             output::line(&format!("seed {seed}: {recognised_count} of {made_count} recognised"))?;
             output::line(&format!("report: {}", report.display()))?;

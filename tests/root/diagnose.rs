@@ -1,0 +1,169 @@
+//! `rxpath diagnose` on traffic of a lab, and what may happen to it: no root, a namespace that goes, a signal, a kill.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read;
+use std::net::UdpSocket;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rxpath_host::Namespace;
+use serde_json::Value;
+
+use crate::arena::Arena;
+use crate::bed::{Bed, RX_IP, may_run, send, until};
+
+/// Watches inside a namespace for so long.
+fn diagnose(rx: &Namespace, length: &str) -> Child {
+    Command::new("ip")
+        .args(["netns", "exec", rx.name(), env!("CARGO_BIN_EXE_rxpath")])
+        .args(["diagnose", "--json", "-d", length])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Ids of the BPF programs that a process holds.
+fn programs(pid: u32) -> BTreeSet<u32> {
+    let id = |text: String| {
+        text.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok())
+    };
+    let entries = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten();
+    entries.filter_map(|entry| id(fs::read_to_string(entry.ok()?.path()).ok()?)).collect()
+}
+
+/// Waits until its programs are attached, which is just before its window begins.
+fn attached(child: &Child) -> BTreeSet<u32> {
+    let mut ids = BTreeSet::new();
+    // sched_switch, softirq_entry, softirq_exit and softirq_raise alone are four, the locks' three.
+    until("its programs are there", || {
+        let now = programs(child.id());
+        let settled = now.len() >= 8 && now == ids;
+        ids = now;
+        settled
+    });
+    ids
+}
+
+fn end(child: Child) -> (Option<i32>, Value) {
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{told}"));
+    (output.status.code(), value)
+}
+
+#[test]
+fn what_is_lost_while_it_watches_is_named_with_its_counter() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4810)).unwrap()).unwrap();
+    let child = diagnose(&rx, "600s");
+    attached(&child);
+    // Some come before its first look at the counters, and are not its business: it goes on until it has seen most.
+    send(&tx, 4811, 20_000);
+    send(&tx, 4811, 20_000);
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    let (code, value) = end(child);
+    assert_eq!(code, Some(130), "{value}");
+    let result = &value["result"];
+    assert_eq!(result["stage"], "no-listener", "{result}");
+    assert!(result["evidence"].to_string().contains("Udp.NoPorts"), "{result}");
+    assert!(!result["next"].as_array().unwrap().is_empty());
+    let probed = &result["evidence_read"]["probed"];
+    assert!(!probed["cpus"].as_array().unwrap().is_empty(), "{probed}");
+    assert!(probed.get("gaps").is_none(), "{probed}");
+}
+
+#[test]
+fn a_namespace_that_goes_while_it_is_watched_does_not_end_the_watch() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let child = diagnose(&rx, "600s");
+    attached(&child);
+    send(&tx, 4812, 1_000);
+    // Its name and its link go; the watch is inside and keeps what is left.
+    drop((tx, rx));
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    let (code, value) = end(child);
+    assert_eq!(code, Some(130), "{value}");
+    assert!(value["result"]["stage"].is_string(), "{value}");
+}
+
+#[test]
+fn killed_it_leaves_no_program_in_the_kernel() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (_tx, rx) = bed.pair(1);
+    let mut child = diagnose(&rx, "600s");
+    let ids = attached(&child);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    until("its programs are gone", || {
+        let now = rxpath_bpf::cost::programs_in_kernel();
+        !ids.iter().any(|id| now.contains(id))
+    });
+}
+
+/// The program as somebody without any privilege.
+fn nobody(arena: &Arena, words: &[&str]) -> (Option<i32>, String, String) {
+    let (dir, program) = (arena.dir.path(), arena.dir.path().join("rxpath"));
+    fs::copy(env!("CARGO_BIN_EXE_rxpath"), &program).unwrap();
+    for path in [dir, program.as_path()] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut command = arena.inside("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"]);
+    let output = command.arg(&program).args(words).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn without_root_it_watches_counters_and_says_what_is_missing() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    let (code, out, told) = nobody(&arena, &["diagnose", "-d", "200ms", "--json"]);
+    assert_eq!(code, Some(0), "{told}");
+    let value: Value = serde_json::from_str(&out).unwrap();
+    let missing: Vec<&Value> = (value["warnings"].as_array().unwrap().iter())
+        .filter(|warning| warning["code"] == "not-measured")
+        .collect();
+    assert_eq!(missing.len(), 2, "{value}");
+    assert!(missing[0].to_string().contains("CAP_"), "{}", missing[0]);
+    let probed = &value["result"]["evidence_read"]["probed"];
+    assert!(probed["cpus"].as_array().unwrap().is_empty() && probed.get("locks").is_none());
+    let (code, _, told) = nobody(&arena, &["diagnose", "--selftest"]);
+    assert_eq!(code, Some(3), "{told}");
+    assert!(told.contains("needs CAP_NET_ADMIN"), "{told}");
+    arena.assert_clean("after a refused self-test");
+}
+
+#[test]
+fn a_selftest_that_is_ended_or_killed_leaves_nothing_that_cleanup_does_not_remove() {
+    if !may_run() {
+        return;
+    }
+    for (signal, code) in [(Signal::SIGINT, Some(130)), (Signal::SIGKILL, None)] {
+        let arena = Arena::new();
+        let mut command = arena.inside(env!("CARGO_BIN_EXE_rxpath"));
+        command.args(["diagnose", "--selftest", "--draws", "50", "--case", "filter", "--out"]);
+        command.arg(arena.dir.path()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // A lab is up; nsenter is the program by now.
+        until("a lab is up", || arena.traces().iter().any(|trace| trace.contains("run/netns")));
+        kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+        let mut told = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+        assert_eq!(child.wait().unwrap().code(), code, "{told}");
+        if signal == Signal::SIGKILL {
+            let cleaned =
+                arena.inside(env!("CARGO_BIN_EXE_rxpath")).arg("cleanup").output().unwrap();
+            assert!(cleaned.status.success());
+        }
+        arena.assert_clean(&format!("after {signal}"));
+    }
+}
