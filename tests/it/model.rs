@@ -71,6 +71,8 @@ fn flags_win_over_the_file_and_nonsense_is_usage() {
         (vec!["model", "bounds"], "bound nothing"),
         (vec!["model", "bounds", "--share", "2"], "`share` must be above 0"),
         (vec!["model", "bounds", "--stall", "3"], "unit is missing"),
+        (vec!["model", "bounds", "--stall", "-1s"], "`--stall -1s`: is negative"),
+        (vec!["model", "bounds", "--service-ns", "-4"], "`--service-ns -4`: is negative"),
         (vec!["model", "bounds", "/no/such.toml"], "/no/such.toml"),
     ] {
         let done = rxpath(&words);

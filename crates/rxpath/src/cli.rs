@@ -53,9 +53,23 @@ fn refuse(error: &clap::Error) -> Exit {
         }
         _ => {}
     }
-    let text = error.render().to_string();
-    eprint!("{}", in_our_words(&text));
+    let words: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into()).collect();
+    let negative = (error.kind() == ErrorKind::UnknownArgument).then(|| negative_value(&words));
+    let text = negative.flatten().unwrap_or_else(|| in_our_words(&error.render().to_string()));
+    eprint!("{text}");
     Exit::Usage
+}
+
+/// A negative value is no option, for which clap takes it: said so, where one follows an option.
+fn negative_value(words: &[String]) -> Option<String> {
+    let negative = |word: &str| {
+        let mut letters = word.chars();
+        letters.next() == Some('-') && letters.next().is_some_and(|next| next.is_ascii_digit())
+    };
+    let pair = words.windows(2).find(|pair| pair[0].starts_with('-') && negative(&pair[1]))?;
+    let [option, value] = pair else { return None };
+    Some(format!("rxpath: `{option} {value}`: is negative\nhint: it takes a value from 0 on\n"))
 }
 
 /// Clap's `error: …` and `tip: …` as ours; several lines of one message are joined.
@@ -81,6 +95,17 @@ mod tests {
     #[test]
     fn the_tree_is_sound() {
         tree().debug_assert();
+    }
+
+    #[test]
+    fn a_negative_value_is_named_with_its_option() {
+        let said = |line: &str| {
+            negative_value(&line.split(' ').map(str::to_owned).collect::<Vec<String>>())
+        };
+        let told = said("rxpath model bounds --stall -1s").unwrap();
+        assert!(told.starts_with("rxpath: `--stall -1s`: is negative\nhint: "), "{told}");
+        assert_eq!(said("rxpath load udp --sise 3"), None);
+        assert_eq!(said("rxpath load udp -x"), None);
     }
 
     #[test]
