@@ -23,7 +23,7 @@ use rxpath_host::procfs::{
     sysctl, task, udp,
 };
 use rxpath_host::queue_map::{counters, vector};
-use rxpath_host::steering::Flow;
+use rxpath_host::steering::{Flow, classic};
 use rxpath_host::sysfs::device;
 use rxpath_host::{Group, Knob, session, target};
 use rxpath_lab::scenario;
@@ -97,6 +97,14 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("nft_list", |bytes| drop(nft::parse_counters(bytes))),
     ("openssl_speed", |bytes| text(bytes, |t| drop(openssl::claims(t)))),
     ("plan", |bytes| text(bytes, plan)),
+    ("reuseport", |bytes| drop(rxpath_bpf::reuseport::parse(bytes))),
+    ("classic_bpf", |bytes| {
+        let flow = Flow::try_from("10.0.0.2:4000->10.0.0.1:4321/udp".to_owned());
+        if let Ok(flow) = flow {
+            let arrival = classic::Arrival { flow, cpu: 1, ifindex: 2 };
+            let _ = classic::run(&classic::parse(bytes), &arrival);
+        }
+    }),
     ("scenario", |bytes| text(bytes, scenario_file)),
     ("scenario_set", |bytes| text(bytes, scenario_set)),
     ("schedstat", |bytes| text(bytes, |t| drop(schedstat::parse(t)))),

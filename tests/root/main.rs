@@ -14,6 +14,7 @@ mod faults;
 mod filter;
 mod flows;
 mod kills;
+mod landing;
 mod load_http;
 mod losses;
 mod model;

@@ -92,12 +92,23 @@ struct irqaction {
 	const char *name;
 };
 
+/* include/uapi/linux/in6.h; named in sock_common only */
+struct in6_addr {
+	__u8 bytes[16];
+};
+
 /* include/net/sock.h */
 struct sock_common {
-	unsigned short skc_family;
-	__u16 skc_num;
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
 	__be16 skc_dport;
+	__u16 skc_num;
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	int skc_bound_dev_if;
 	possible_net_t skc_net;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
 };
 
 struct inode {
@@ -133,12 +144,15 @@ struct sk_buff_head {
 	__u32 qlen;
 };
 
+struct sock_reuseport;
+
 struct sock {
 	struct sock_common __sk_common;
 	struct sk_buff_head sk_receive_queue;
 	__u16 sk_protocol;
 	struct socket *sk_socket;
 	struct sock_cgroup_data sk_cgrp_data;
+	struct sock_reuseport *sk_reuseport_cb;
 };
 
 /* include/linux/udp.h */

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::can::{can_run, lockdown};
 use crate::object::{BUILT, ProgramState};
-use crate::{account, drops, locks, polls, stages};
+use crate::{account, drops, locks, polls, reuseport, stages};
 
 /// One thing that was looked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -179,6 +179,7 @@ fn probes(root: &Root) -> Vec<ProbeState> {
         (&drops::SPEC, "trace"),
         (&stages::SPEC, "trace"),
         (&locks::SPEC, "diagnose"),
+        (&reuseport::SPEC, "check --flow"),
     ]
     .into_iter()
     .map(|(spec, used_by)| {

@@ -20,6 +20,7 @@ pub mod locks;
 pub mod names;
 pub mod object;
 pub mod polls;
+pub mod reuseport;
 pub mod stages;
 pub mod steal;
 pub mod trace;

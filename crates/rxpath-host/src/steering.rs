@@ -1,11 +1,15 @@
 //! From a flow to the queue and CPU that get its packets.
 //!
 //! The question it answers: *where do the packets of this flow land, and which other flows would land elsewhere?*
-//! The NIC's choice can be computed from its key, its hashed fields and its table (RSS, Toeplitz). The kernel's own
-//! hashes (software RPS, SO_REUSEPORT) have secret keys that are made anew at each boot: of them it says "not
-//! knowable from here", with the reason, and never guesses.
+//! The NIC's choice can be computed from its key, its hashed fields and its table (RSS, Toeplitz), and a classic BPF
+//! selector of a SO_REUSEPORT group can be run. The kernel's own hashes (software RPS, SO_REUSEPORT) have secret keys that
+//! are made anew at each boot: of them it says "not knowable from here", with the reason, and never guesses; probes can
+//! tell.
 
+pub mod classic;
 mod flow;
+pub mod group;
+pub mod probe;
 mod suggest;
 
 pub use flow::{Flow, Protocol};
@@ -19,6 +23,8 @@ use serde::{Deserialize, Serialize};
 use crate::netlink::ioctl::HashFields;
 use crate::nic::Nic;
 use crate::queue_map::{DeviceQueues, Row};
+use group::Group;
+use probe::Probed;
 
 /// Where a flow lands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,8 +43,13 @@ pub struct Landing {
     pub irq_cpus: Fact<CpuList>,
     /// The CPU that RPS passes its packets on to.
     pub rps_cpu: Fact<u32>,
-    /// The socket of a SO_REUSEPORT group.
+    /// The SO_REUSEPORT group that is bound where the flow goes.
+    pub reuseport_group: Fact<Group>,
+    /// Index in that group of the socket that gets the flow.
     pub reuseport_socket: Fact<u32>,
+    /// What probes found out, when they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub probed: Option<Probed>,
     /// What overrides or blurs the answer.
     pub notes: Vec<String>,
 }
@@ -50,6 +61,30 @@ struct Hasher<'a> {
     table: &'a [u32],
     fields: HashFields,
     transformation: Option<&'a str>,
+}
+
+impl Landing {
+    /// CPUs that may run the flow's protocol processing, of all of the host's as far as it is not known better.
+    pub fn softirq_cpus(&self, queues: &DeviceQueues, all: &CpuList) -> CpuList {
+        let row = self.queue.value().and_then(|queue| queues.row(*queue));
+        let rps = row.and_then(|row| row.rps_cpus.value()).filter(|cpus| !cpus.is_empty());
+        // RFS goes where the reader runs, whatever the mask.
+        let rfs = row.and_then(|row| row.rps_flow_count.value()).is_some_and(|count| *count > 0);
+        match (self.rps_cpu.value(), rps, self.irq_cpus.value()) {
+            (Some(cpu), ..) => CpuList(vec![*cpu]),
+            (None, Some(mask), _) if !rfs => mask.clone(),
+            (None, None, Some(cpus)) if row.is_some_and(|row| row.rps_cpus.value().is_some()) => {
+                cpus.clone()
+            }
+            _ => all.clone(),
+        }
+    }
+
+    /// Whether RPS hands the flow on to a CPU that is not known yet.
+    pub fn asks_rps(&self, queues: &DeviceQueues) -> bool {
+        let on = |row: &Row| row.rps_cpus.value().is_some_and(|cpus| !cpus.is_empty());
+        self.rps_cpu.value().is_none() && queues.rows.iter().any(on)
+    }
 }
 
 /// Says where `flow` lands on the device.
@@ -66,11 +101,13 @@ pub fn land(flow: Flow, nic: &Nic, queues: &DeviceQueues) -> Landing {
         },
         (_, Err(gap)) => (Err(gap.clone()), gap.map(|_| 0)),
     };
-    let row = queue.value().and_then(|queue| queues.rows.iter().find(|row| row.queue == *queue));
+    let row = queue.value().and_then(|queue| queues.row(*queue));
     Landing {
         irq_cpus: irq_cpus(&queue, row),
         rps_cpu: rps(flow, nic, hash.as_ref().ok().copied(), row),
-        reuseport_socket: Fact::absent(REUSEPORT),
+        reuseport_group: Fact::absent(NOT_LOOKED),
+        reuseport_socket: Fact::absent(NOT_LOOKED),
+        probed: None,
         notes: notes(nic),
         hash: match hash {
             Ok(hash) => Fact::ok(format!("{hash:#010x}")),
@@ -83,10 +120,8 @@ pub fn land(flow: Flow, nic: &Nic, queues: &DeviceQueues) -> Landing {
     }
 }
 
-/// net/ipv4/udp.c `udp_ehashfn`, net/ipv4/inet_hashtables.c `inet_ehashfn`: keyed jhash, secret made at first use.
-const REUSEPORT: &str = "not knowable from here: the kernel picks the socket of a SO_REUSEPORT group by a hash with \
-    a secret key that is made anew at each boot (a BPF selector on the group would decide instead); send probes and \
-    see which socket gets them";
+/// Sockets are the running host's; a captured tree has none.
+const NOT_LOOKED: &str = "the sockets of the host were not looked at";
 
 /// net/core/flow_dissector.c `hashrnd`: siphash, secret made at first use.
 const SECRET: &str = "not knowable from here: RPS uses a flow hash with a secret key that is made anew at each boot \

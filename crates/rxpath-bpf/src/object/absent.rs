@@ -37,6 +37,11 @@ impl Loaded {
     }
 
     /// Never called.
+    pub fn iterate(&self, _program: &str) -> Result<Vec<u8>, HostError> {
+        match self.never {}
+    }
+
+    /// Never called.
     pub fn entries(&self, _map: &str) -> Result<Vec<Entry>, HostError> {
         match self.never {}
     }

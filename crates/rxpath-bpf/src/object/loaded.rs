@@ -1,10 +1,11 @@
 //! A loaded object.
 
+use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 use libbpf_rs::{
-    Link, MapCore, MapFlags, Object, Program, ProgramInput, ProgramMut, RingBufferBuilder,
+    Iter, Link, MapCore, MapFlags, Object, Program, ProgramInput, ProgramMut, RingBufferBuilder,
 };
 use rxpath_core::Fact;
 use rxpath_host::HostError;
@@ -100,6 +101,21 @@ impl Loaded {
             .test_run(input)
             .map_err(|_| HostError::kernel(format!("run {program} on CPU {cpu}"), errno()))?;
         Ok(output.return_value)
+    }
+
+    /// Runs an iterator over all that it iterates over, and gives what it wrote.
+    ///
+    /// **Source** Documentation/bpf/bpf_iterators.rst; of sockets, those of the caller's network namespace.
+    pub fn iterate(&self, program: &str) -> Result<Vec<u8>, HostError> {
+        let found = named(&self.object, program).ok_or_else(|| self.no_such(program))?;
+        let what = format!("run the iterator {program}");
+        log::keep();
+        let link = found.attach().map_err(|e| refused(&what, &e))?;
+        let mut iterator = Iter::new(&link).map_err(|e| refused(&what, &e))?;
+        let mut bytes = Vec::new();
+        let read = iterator.read_to_end(&mut bytes);
+        read.map_err(|e| HostError::kernel(what, e.raw_os_error().unwrap_or(libc::EIO)))?;
+        Ok(bytes)
     }
 
     /// Every key and value of a hash map.

@@ -88,13 +88,6 @@ impl Socket {
         self.wait(libc::POLLIN, timeout_ms)
     }
 
-    /// CPU that delivered the last packet; `None` before the first (`SO_INCOMING_CPU`).
-    pub fn incoming_cpu(&self) -> Option<u32> {
-        self.get(libc::SOL_SOCKET, libc::SO_INCOMING_CPU)
-            .ok()
-            .and_then(|cpu| u32::try_from(cpu).ok())
-    }
-
     /// Sets an integer option.
     pub fn set(&self, level: libc::c_int, name: libc::c_int, value: i32) -> io::Result<()> {
         self.set_raw(level, name, &value)

@@ -64,6 +64,8 @@ struct Way {
     /// Say on which queue and CPU of --dev a flow lands: SRC:PORT->DST:PORT/udp (or /tcp)
     #[arg(long, value_name = "FLOW", conflicts_with_all = ["goal", "all", "fail_on"])]
     flow: Option<String>,
+    #[command(flatten)]
+    probing: flow::Probing,
     /// Sum up the reports below DIR, one `check --json` of each host: common findings, and the odd one out of each kind
     #[arg(long, value_name = "DIR", conflicts_with_all = ["queues", "flow", "goal", "dev", "sysroot", "fail_on", "config"])]
     summarize: Option<PathBuf>,
@@ -220,7 +222,7 @@ impl CheckCommand {
         }
         let ask = queues::Ask { root, devices: &self.dev, interval, json };
         Some(match &self.way.flow {
-            Some(flow) => flow::run(&ask, flow),
+            Some(flow) => flow::run(&ask, flow, &self.way.probing),
             None => queues::run(&ask),
         })
     }

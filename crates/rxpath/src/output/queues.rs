@@ -4,6 +4,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use rxpath_core::units::grouped;
 use rxpath_core::{CpuList, Fact};
 use rxpath_host::queue_map::{DeviceQueues, IrqSource, QueueIrq, QueueRate, Row};
+use rxpath_host::steering::probe::Probed;
 use rxpath_host::steering::{Landing, Spread};
 
 /// One table for each device; with rates instead of totals when there are some.
@@ -138,9 +139,12 @@ pub fn landing(landing: &Landing, spread: &Fact<Spread>) -> String {
         ("queue", plain(&landing.queue)),
         ("CPU of its IRQ", plain(&landing.irq_cpus)),
         ("CPU by RPS", plain(&landing.rps_cpu)),
-        ("SO_REUSEPORT", plain(&landing.reuseport_socket)),
+        ("SO_REUSEPORT", socket(landing)),
     ] {
         text += &format!("  {what:<15} {value}\n");
+    }
+    if let Some(probed) = &landing.probed {
+        text += &probe_lines(probed);
     }
     for note in &landing.notes {
         text += &format!("  but: {note}\n");
@@ -148,6 +152,45 @@ pub fn landing(landing: &Landing, spread: &Fact<Spread>) -> String {
     match spread {
         Fact::Ok { value } => text += &spread_lines(value),
         gap => text += &format!("  to spread: {}\n", why(gap)),
+    }
+    text
+}
+
+/// The socket of the group, and the group.
+fn socket(landing: &Landing) -> String {
+    let socket = &landing.reuseport_socket;
+    match (&landing.reuseport_group, socket) {
+        (Fact::Ok { value: group }, socket) => {
+            let index = match socket.value() {
+                Some(index) => {
+                    let inode = group.inodes.get(*index as usize).copied().unwrap_or(0);
+                    format!("socket {index} (inode {inode})")
+                }
+                None => why(socket),
+            };
+            let (sockets, local) = (group.sockets_count, &group.local);
+            format!("{index}; {sockets} socket(s) on {local}, chosen by {}", group.selector)
+        }
+        (_, socket) => plain(socket),
+    }
+}
+
+fn probe_lines(probed: &Probed) -> String {
+    let sent = probed.sent_packets;
+    let into =
+        if probed.into_application { "an application's sockets" } else { "sockets of its own" };
+    let mut text = match sent {
+        0 => "  probes: none sent\n".to_owned(),
+        _ => format!("  probes: {sent} datagrams into {into}\n"),
+    };
+    let of = probed.sockets_count.map_or_else(String::new, |count| format!(" of {count}"));
+    let inode = probed.inode.map_or_else(String::new, |inode| format!(" (inode {inode})"));
+    let socket = match probed.reuseport_socket.value() {
+        Some(index) => format!("socket {index}{of}{inode}"),
+        None => why(&probed.reuseport_socket),
+    };
+    for (what, value) in [("CPU by RPS", plain(&probed.rps_cpu)), ("SO_REUSEPORT", socket)] {
+        text += &format!("    {what:<13} {value}\n");
     }
     text
 }

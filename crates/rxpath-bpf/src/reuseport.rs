@@ -1,0 +1,145 @@
+//! The sockets of a port, their SO_REUSEPORT groups and what selects in them.
+//!
+//! No interface of the kernel shows whether a selector is attached to a group: `SO_GET_FILTER` reads another filter and
+//! `sock_diag` has no attribute for it. So a BPF iterator reads the kernel's own structures (`struct sock_reuseport`). It runs
+//! once, when it is read, and attaches to nothing.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use rxpath_host::HostError;
+use rxpath_host::root::Root;
+use rxpath_host::steering::Protocol;
+use rxpath_host::steering::classic::{self, INSTRUCTION};
+use rxpath_host::steering::group::{Bound, Place, Selector};
+
+use crate::bytes::Fields;
+use crate::object::{Loaded, ObjectSpec, ProgramSpec};
+
+const fn iterator(name: &'static str, loses: &'static str) -> ProgramSpec {
+    ProgramSpec { name, hook: None, loses, required: false }
+}
+
+pub(crate) static SPEC: ObjectSpec = ObjectSpec {
+    name: "reuseport",
+    #[cfg(feature = "bpf")]
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/reuseport.bpf.o")),
+    #[cfg(not(feature = "bpf"))]
+    bytes: &[],
+    per_cpu_map: None,
+    programs: &[
+        iterator("udp_sockets", "SO_REUSEPORT groups of UDP"),
+        iterator("tcp_sockets", "SO_REUSEPORT groups of TCP"),
+    ],
+};
+
+/// Bytes of a row (`struct row`).
+const ROW: usize = 104;
+/// Index of a socket that was not found in its group (`MOST_SOCKETS`).
+const NOT_FOUND: u32 = 1024;
+
+/// The sockets of this thread's network namespace that are bound to a port, of TCP those that listen.
+///
+/// **Cost** loads two programs, some milliseconds, and walks the namespace's sockets.
+/// **Errors** `Denied` without CAP_BPF and CAP_PERFMON, `Unsupported` before Linux 5.9 or in a build without BPF.
+pub fn sockets(protocol: Protocol, port: u16) -> Result<Vec<Bound>, HostError> {
+    crate::can_run(&Root::host()).require("look into SO_REUSEPORT groups")?;
+    let loaded = Loaded::load(&SPEC, &u32::from(port).to_ne_bytes(), &[])?;
+    let bytes = loaded.iterate(match protocol {
+        Protocol::Udp => "udp_sockets",
+        Protocol::Tcp => "tcp_sockets",
+    })?;
+    Ok(parse(&bytes))
+}
+
+/// Reads what the iterators write; a row that was cut is left out.
+pub fn parse(mut bytes: &[u8]) -> Vec<Bound> {
+    let mut sockets = Vec::new();
+    while let Some((row, rest)) = bytes.split_at_checked(ROW) {
+        let mut fields = Fields::of(row);
+        fields.skip(40);
+        let length = fields.u32() as usize * INSTRUCTION;
+        let Some((program, rest)) = rest.split_at_checked(length) else { break };
+        sockets.push(bound(row, program));
+        bytes = rest;
+    }
+    sockets
+}
+
+fn bound(row: &[u8], program: &[u8]) -> Bound {
+    let mut f = Fields::of(row);
+    let (inode, group, index, sockets) = (f.u64(), f.u64(), f.u32(), f.u32());
+    let (by_cpu, id, has_program, length) = (f.u32(), f.u32(), f.u32(), f.u32());
+    f.skip(4);
+    let (family, ifindex, port) = (f.u32(), f.u32(), f.u16());
+    let remote_port = u16::from_be_bytes(f.u16().to_ne_bytes());
+    let (local, remote) = (address(family, &row[56..72]), address(family, &row[72..88]));
+    f.skip(32);
+    let name = f.text(16);
+    let selector = match (has_program, length) {
+        (0, _) => Selector::Hash,
+        (_, 0) => Selector::Program { id, name },
+        _ => Selector::Classic(classic::parse(program)),
+    };
+    let index = Some(index).filter(|index| *index < NOT_FOUND);
+    let place = Place { group, index, sockets, by_cpu: by_cpu != 0, selector };
+    Bound {
+        local: SocketAddr::new(local, port),
+        remote: SocketAddr::new(remote, remote_port),
+        ifindex,
+        inode,
+        place: (group != 0).then_some(place),
+    }
+}
+
+fn address(family: u32, bytes: &[u8]) -> IpAddr {
+    let mut long = [0; 16];
+    long.copy_from_slice(bytes);
+    if family == libc::AF_INET as u32 {
+        Ipv4Addr::new(long[0], long[1], long[2], long[3]).into()
+    } else {
+        Ipv6Addr::from(long).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn row(index: u32, told: u32) -> Vec<u8> {
+        let mut bytes = [77u64.to_ne_bytes(), 0xffff_8880u64.to_ne_bytes()].concat();
+        for word in [index, 2, 0, 0, 1, 1, told, 2, 3] {
+            bytes.extend(word.to_ne_bytes());
+        }
+        bytes.extend(4321u16.to_ne_bytes());
+        bytes.extend(9u16.to_be_bytes());
+        bytes.extend([10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        bytes.extend([0; 32]);
+        bytes
+    }
+
+    #[test]
+    fn rows_and_their_programs_are_read_by_place() {
+        let mut bytes = row(0, 1);
+        assert_eq!(bytes.len(), ROW);
+        bytes.extend([6, 0, 1, 2, 5, 0, 0, 0]);
+        bytes.extend(row(1, 0));
+        let read = parse(&bytes);
+        assert_eq!(read.len(), 2);
+        assert_eq!(read[0].local.to_string(), "10.0.0.1:4321");
+        assert_eq!((read[0].remote.port(), read[0].ifindex, read[0].inode), (9, 3, 77));
+        let place = read[0].place.as_ref().unwrap();
+        assert_eq!((place.index, place.sockets), (Some(0), 2));
+        assert!(matches!(&place.selector, Selector::Classic(program) if program[0].if_false == 2));
+        assert!(
+            matches!(&read[1].place.as_ref().unwrap().selector, Selector::Classic(p) if p.is_empty())
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..500)) {
+            let _ = parse(&bytes);
+        }
+    }
+}
