@@ -83,6 +83,29 @@ fn features_are_set_and_what_is_fixed_is_said() {
 }
 
 #[test]
+fn the_page_pools_of_a_veth_are_those_of_its_queues() {
+    let Some(bed) = Bed::new() else { return };
+    let (tx, rx) = bed.pair(2);
+    let read = || rx.run(|ns| ns.generic().unwrap().page_pools()).unwrap();
+    let before = match read() {
+        Ok(pools) => pools,
+        // Before Linux 6.8.
+        Err(error) => return assert!(matches!(error, HostError::Unsupported { .. }), "{error}"),
+    };
+    assert!(before.is_empty(), "without NAPI it has none: {before:?}");
+    rx.set_features("veth", &[("gro", true)]).unwrap();
+    let index = rx.run(|ns| ns.route().unwrap().index("veth").unwrap()).unwrap();
+    let pools = read().unwrap();
+    assert_eq!(pools.len(), 2, "{pools:?}");
+    assert!(pools.iter().all(|pool| pool.ifindex == Some(index) && pool.napi_id.is_some()));
+    // Each counts or none does: CONFIG_PAGE_POOL_STATS.
+    assert!(pools.iter().all(|pool| pool.stats.is_some() == pools[0].stats.is_some()));
+    send(&tx, 9, 100);
+    let elsewhere = tx.run(|ns| ns.generic().unwrap().page_pools()).unwrap().unwrap();
+    assert!(elsewhere.is_empty(), "another namespace's are not shown: {elsewhere:?}");
+}
+
+#[test]
 fn threaded_napi_needs_gro_and_then_has_a_thread() {
     let Some(bed) = Bed::new() else { return };
     let (_tx, rx) = bed.pair(1);

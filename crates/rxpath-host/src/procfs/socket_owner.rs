@@ -2,25 +2,54 @@
 //! `sockfs_dname`).
 //!
 //! A socket diagnosis names inodes and no processes. Descriptors of others can be read by their user and by root alone:
-//! what cannot be read is no owner here.
+//! what cannot be read is no owner here, and is counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::task;
-use crate::Root;
+use crate::{HostError, Root};
+
+/// Who holds sockets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Owners {
+    /// Processes by the inode of each socket that they hold, in order.
+    pub by_inode: BTreeMap<u32, BTreeSet<i32>>,
+    /// Processes whose descriptors were not shown (`proc_fd_permission`: to their user and with CAP_SYS_PTRACE).
+    pub hidden_processes: usize,
+}
 
 /// Processes by the inode of each socket of `inodes` that they hold, in order.
 ///
 /// **Cost** a link for each descriptor of the machine that may be read: some 2 us each.
 pub fn of(root: &Root, inodes: &BTreeSet<u32>) -> BTreeMap<u32, BTreeSet<i32>> {
-    let mut owners: BTreeMap<u32, BTreeSet<i32>> = BTreeMap::new();
+    seen(root, inodes).by_inode
+}
+
+/// As [`of`], with how many processes did not show what they hold.
+pub fn seen(root: &Root, inodes: &BTreeSet<u32>) -> Owners {
+    let mut owners = Owners::default();
     for pid in task::processes(root).unwrap_or_default() {
         let dir = format!("/proc/{pid}/fd");
-        // Ended since, or somebody else's.
-        for fd in root.list(&dir).unwrap_or_default() {
-            let Ok(target) = root.link(&format!("{dir}/{fd}")) else { continue };
+        let open = match root.list(&dir) {
+            Ok(open) => open,
+            Err(HostError::Denied { .. }) => {
+                owners.hidden_processes += 1;
+                continue;
+            }
+            // Ended since.
+            Err(_) => continue,
+        };
+        for fd in open {
+            let target = match root.link(&format!("{dir}/{fd}")) {
+                Ok(target) => target,
+                Err(HostError::Denied { .. }) => {
+                    owners.hidden_processes += 1;
+                    break;
+                }
+                Err(_) => continue,
+            };
             if let Some(inode) = inode(&target.to_string_lossy()).filter(|it| inodes.contains(it)) {
-                owners.entry(inode).or_default().insert(pid);
+                owners.by_inode.entry(inode).or_default().insert(pid);
             }
         }
     }
@@ -44,6 +73,31 @@ mod tests {
         let inode = std::fs::metadata(path).unwrap().ino() as u32;
         let owners = of(&Root::host(), &[inode, u32::MAX].into());
         assert_eq!(owners, [(inode, [std::process::id() as i32].into())].into());
+    }
+
+    #[test]
+    fn a_process_that_does_not_show_what_it_holds_is_counted() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let tree = tempfile::tempdir().unwrap();
+        let fd = |pid: u32| tree.path().join(format!("proc/{pid}/fd"));
+        for pid in [7, 8] {
+            std::fs::create_dir_all(fd(pid)).unwrap();
+            symlink("socket:[12]", fd(pid).join("3")).unwrap();
+        }
+        let hide = |mode| std::fs::set_permissions(fd(8), PermissionsExt::from_mode(mode)).unwrap();
+        hide(0);
+        let root = Root::tree(tree.path()).unwrap();
+        // Of this thread alone: root may read everything with them.
+        let asked = std::thread::spawn(move || {
+            for all in [caps::Capability::CAP_DAC_OVERRIDE, caps::Capability::CAP_DAC_READ_SEARCH] {
+                caps::drop(None, caps::CapSet::Effective, all).unwrap();
+            }
+            seen(&root, &[12].into())
+        });
+        let owners = asked.join().unwrap();
+        hide(0o700);
+        assert_eq!(owners.by_inode, [(12, [7].into())].into());
+        assert_eq!(owners.hidden_processes, 1);
     }
 
     #[test]

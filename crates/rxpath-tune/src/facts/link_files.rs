@@ -48,6 +48,11 @@ impl HostFacts {
     pub fn link_files(&self) -> Vec<LinkFile> {
         read(&self.root)
     }
+
+    /// Whether a file is a device's.
+    pub fn fits(&self, file: &LinkFile, device: &Device) -> Fits {
+        file.fits(device, &self.root)
+    }
 }
 
 fn read(root: &Root) -> Vec<LinkFile> {
@@ -98,14 +103,14 @@ pub fn parse_link_file(file: &str, text: &str) -> LinkFile {
 }
 
 impl LinkFile {
-    /// Whether the file is this device's.
-    pub fn fits(&self, device: &Device) -> Fits {
+    /// Whether the file is this device's, by what is known of it and what `root` shows.
+    fn fits(&self, device: &Device, root: &Root) -> Fits {
         if self.conditions.is_empty() {
             return Fits::No;
         }
         let mut unknown = None;
         for (key, value) in &self.conditions {
-            match condition(key, value, device) {
+            match condition(key, value, device, root) {
                 Some(true) => {}
                 Some(false) => return Fits::No,
                 None => unknown = unknown.or(Some(key.clone())),
@@ -116,7 +121,7 @@ impl LinkFile {
 }
 
 /// Whether one condition holds; `None` when that is not to be told here.
-fn condition(key: &str, value: &str, device: &Device) -> Option<bool> {
+fn condition(key: &str, value: &str, device: &Device, root: &Root) -> Option<bool> {
     let listed = |text: &str| is_listed(value, text);
     match key {
         // The kernel's own name. A device that was renamed does not show it any more.
@@ -132,8 +137,58 @@ fn condition(key: &str, value: &str, device: &Device) -> Option<bool> {
                 device.hardware_type.value() == Some(&ETHER) && device.kind.value().is_none();
             if is_plain { Some(listed("ether")) } else { None }
         }
+        "MACAddress" => Some(names_address(value, address(device, root)?)),
+        // The address that it came with: 0 is NET_ADDR_PERM (include/linux/netdevice.h).
+        "PermanentMACAddress" => {
+            let assigned = root.number::<u32>(&device.path("addr_assign_type")).ok()?;
+            let own = address(device, root).filter(|_| assigned == 0)?;
+            Some(names_address(value, own))
+        }
+        "Path" => Some(listed(&path_id(device, root)?)),
         _ => None,
     }
+}
+
+/// The hardware address that the device has now.
+fn address(device: &Device, root: &Root) -> Option<u64> {
+    hardware_address(&root.value(&device.path("address")).ok()?)
+}
+
+/// Whether a list of hardware addresses separated by blanks has this one.
+fn names_address(list: &str, own: u64) -> bool {
+    list.split_whitespace().any(|text| hardware_address(text) == Some(own))
+}
+
+/// Six bytes in hexadecimal: with colons, hyphens or, by twos, dots (systemd.link(5), MACAddress=).
+fn hardware_address(text: &str) -> Option<u64> {
+    let digits: String = text.trim().chars().filter(|c| !matches!(c, ':' | '-' | '.')).collect();
+    let is_whole = digits.len() == 12 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_whole { u64::from_str_radix(&digits, 16).ok() } else { None }
+}
+
+/// `ID_PATH` of a device on a PCI function, as udev's builtin `path_id` makes it: virtio buses below it add nothing.
+/// `None` for others (USB, platform devices), whose names are made in other ways.
+///
+/// **Source** systemd: src/udev/udev-builtin-path_id.c.
+fn path_id(device: &Device, root: &Root) -> Option<String> {
+    let place = root.link(&format!("/sys/class/net/{}", device.name));
+    let place = place.or_else(|_| root.link(&device.path("device"))).ok()?;
+    let mut parts = place.iter().rev().filter_map(|part| part.to_str());
+    let function = parts
+        .find(|part| !(*part == "net" || *part == device.name || part.starts_with("virtio")))?;
+    is_pci_function(function).then(|| format!("pci-{function}"))
+}
+
+/// `0000:3b:00.1`: domain, bus, device, function.
+fn is_pci_function(text: &str) -> bool {
+    let is_hex = |part: &str, length: usize| {
+        part.len() == length && part.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let mut parts = text.split([':', '.']);
+    let shape = [4, 2, 2, 1]
+        .into_iter()
+        .all(|length| parts.next().is_some_and(|part| is_hex(part, length)));
+    shape && parts.next().is_none()
 }
 
 /// Whether a list of patterns separated by blanks names `text`; a list that begins with `!` names all others.
@@ -208,6 +263,27 @@ mod tests {
             assert_eq!(is_listed(list, text), wanted, "{list} {text}");
         }
         assert!(is_kernel_name("eth12") && !is_kernel_name("enp3s0") && !is_kernel_name("eth"));
+    }
+
+    #[test]
+    fn addresses_and_places_are_read_in_every_form() {
+        let own = hardware_address("00:1b:21:aa:bb:cc");
+        for text in ["00-1B-21-AA-BB-CC", "001b.21aa.bbcc", " 00:1b:21:aa:bb:cc\n"] {
+            assert_eq!(hardware_address(text), own, "{text}");
+        }
+        assert!(names_address("52:54:00:00:00:01 00:1b:21:aa:bb:cc", own.unwrap()));
+        for text in ["", "00:1b:21:aa:bb", "00:1b:21:aa:bb:cc:dd", "zz:1b:21:aa:bb:cc", "éé"] {
+            assert_eq!(hardware_address(text), None, "{text}");
+        }
+        for (text, is) in [
+            ("0000:3b:00.1", true),
+            ("0000:3b:00", false),
+            ("0000:3b:00.1.2", false),
+            ("1-1:1.0", false),
+            ("virtio0", false),
+        ] {
+            assert_eq!(is_pci_function(text), is, "{text}");
+        }
     }
 
     #[test]

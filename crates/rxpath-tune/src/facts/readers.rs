@@ -1,7 +1,7 @@
 //! Programs that wait for packets, and the CPUs that their threads may run on.
 //!
 //! Owners of UDP sockets and of listening TCP sockets of this namespace. Descriptors of other users' programs are shown
-//! to root alone: without it only one's own programs are readers here.
+//! to root alone: without it only one's own programs are readers here, and the sockets of the others are counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,25 +25,40 @@ pub struct Reader {
     pub allowed_cpus: CpuList,
 }
 
+/// The readers that are to be seen, and what is hidden.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Readers {
+    /// By program and by the CPUs of their threads; one entry for threads with the same CPUs.
+    pub seen: Vec<Reader>,
+    /// Receiving sockets whose programs were not shown; 0 when every process showed what it holds.
+    pub hidden_sockets: usize,
+}
+
 impl HostFacts {
-    /// Readers by program and by the CPUs of their threads; one entry for threads with the same CPUs.
+    /// Who reads packets.
     ///
     /// **Cost** a link for each descriptor that may be read, about 2 us each.
-    pub fn readers(&self) -> Fact<Vec<Reader>> {
+    pub fn readers(&self) -> Fact<Readers> {
         let inodes = match inodes(&self.root) {
             Ok(inodes) => inodes,
             Err(gap) => return gap,
         };
         let own = std::process::id().cast_signed();
-        let owners: BTreeSet<i32> = socket_owner::of(&self.root, &inodes)
+        let owners = socket_owner::seen(&self.root, &inodes);
+        // The kernel's own sockets have no process either: hidden are some only where processes are.
+        let unowned = inodes.len().saturating_sub(owners.by_inode.len());
+        let hidden_sockets = if owners.hidden_processes == 0 { 0 } else { unowned };
+        let pids: BTreeSet<i32> = owners
+            .by_inode
             .into_values()
             .flatten()
             .filter(|pid| !self.root.is_live() || *pid != own)
             .collect();
-        if owners.is_empty() {
+        if pids.is_empty() && hidden_sockets == 0 {
             return Fact::absent("no program with a receiving socket is to be seen from here");
         }
-        Fact::ok(owners.into_iter().flat_map(|pid| of(&self.root, pid)).collect())
+        let seen = pids.into_iter().flat_map(|pid| of(&self.root, pid)).collect();
+        Fact::ok(Readers { seen, hidden_sockets })
     }
 }
 
@@ -55,7 +70,7 @@ impl HostFacts {
 }
 
 /// Sockets that receive; a gap when no table can be read.
-fn inodes(root: &Root) -> Result<BTreeSet<u32>, Fact<Vec<Reader>>> {
+fn inodes(root: &Root) -> Result<BTreeSet<u32>, Fact<Readers>> {
     let mut inodes = BTreeSet::new();
     let mut gap = None;
     for path in [udp::UDP, udp::UDP6] {

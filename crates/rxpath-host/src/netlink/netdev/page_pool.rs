@@ -75,9 +75,15 @@ impl Netlink {
         let pools: Result<Vec<_>, _> =
             replies.iter().map(|reply| parse_page_pool(&reply.payload)).collect();
         let mut pools: Vec<PagePool> = pools?.into_iter().flatten().collect();
-        // Without CONFIG_PAGE_POOL_STATS this is EOPNOTSUPP: the pools then have no counters.
         let replies = self.netdev_dump("page pool statistics", &question(Question::PagePoolStats));
-        for reply in replies.unwrap_or_default() {
+        let replies = match replies {
+            // Without CONFIG_PAGE_POOL_STATS: the pools then have no counters.
+            Err(
+                HostError::Unsupported { .. } | HostError::Kernel { errno: libc::EOPNOTSUPP, .. },
+            ) => Vec::new(),
+            other => other?,
+        };
+        for reply in replies {
             if let Some((id, stats)) = parse_page_pool_stats(&reply.payload)?
                 && let Some(pool) = pools.iter_mut().find(|pool| pool.id == id)
             {

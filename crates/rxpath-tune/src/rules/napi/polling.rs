@@ -309,8 +309,17 @@ fn ksoftirqd(ask: &Ask<'_>) -> Checked {
 
 fn recycle(ask: &Ask<'_>) -> Checked {
     let pools = (&ask.facts.answers.page_pools).known()?;
-    let counted = pools.iter().filter_map(|pool| pool.stats);
-    let (slow, all) = counted.fold((0u64, 0u64), |(slow, all), stats| {
+    if pools.is_empty() {
+        return Answer::silent("no device here has a page pool");
+    }
+    let counted: Vec<_> = pools.iter().filter_map(|pool| pool.stats).collect();
+    if counted.is_empty() {
+        return Err(Gap::Absent(format!(
+            "{} page pools, and this kernel does not count what they do (CONFIG_PAGE_POOL_STATS)",
+            pools.len()
+        )));
+    }
+    let (slow, all) = counted.into_iter().fold((0u64, 0u64), |(slow, all), stats| {
         let both = stats.alloc_slow_total.saturating_add(stats.alloc_fast_total);
         (slow.saturating_add(stats.alloc_slow_total), all.saturating_add(both))
     });

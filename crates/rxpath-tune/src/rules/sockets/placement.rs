@@ -78,15 +78,35 @@ fn placement(ask: &Ask<'_>) -> Checked {
     // A container's CPUs are those of its first process: within them nobody chose anything.
     let free = ask.facts.readers_baseline().unwrap_or_else(|| topology.online.clone());
     let pinned: Vec<&Reader> = readers
+        .seen
         .iter()
         .filter(|reader| reader.allowed_cpus.as_slice().len() < free.as_slice().len())
         .collect();
-    if pinned.is_empty() {
-        return Answer::silent("no program that reads is pinned to CPUs");
+    let wrong = misplaced(topology, &pinned, &interrupts);
+    if wrong.is_empty() {
+        return content(pinned.len(), readers.hidden_sockets);
     }
+    found(wrong, interrupts)
+}
+
+/// Nothing is wrong with what was seen; programs that were not shown are told.
+fn content(pinned: usize, hidden: usize) -> Checked {
+    if hidden > 0 {
+        return Err(Gap::Denied(format!(
+            "CAP_SYS_PTRACE, to see the programs of {hidden} receiving sockets of other users"
+        )));
+    }
+    match pinned {
+        0 => Answer::silent("no program that reads is pinned to CPUs"),
+        count => Answer::fine(format!("{count} pinned readers are near the interrupts")),
+    }
+}
+
+/// Pinned readers that are far from the interrupts or on their cores' other threads.
+fn misplaced(topology: &Topology, pinned: &[&Reader], interrupts: &[u32]) -> Vec<String> {
     let mut wrong = Vec::new();
-    for reader in &pinned {
-        let Some(near) = nearest(topology, &reader.allowed_cpus, &interrupts) else { continue };
+    for reader in pinned {
+        let Some(near) = nearest(topology, &reader.allowed_cpus, interrupts) else { continue };
         let place = if near.iter().all(|at| *at == Distance::Remote) {
             "on another node than the interrupts"
         } else if near.iter().all(|at| *at == Distance::Sibling) {
@@ -99,9 +119,10 @@ fn placement(ask: &Ask<'_>) -> Checked {
             reader.comm, reader.pid, reader.allowed_cpus
         ));
     }
-    if wrong.is_empty() {
-        return Answer::fine(format!("{} pinned readers are near the interrupts", pinned.len()));
-    }
+    wrong
+}
+
+fn found(mut wrong: Vec<String>, interrupts: Vec<u32>) -> Checked {
     let more = wrong.len().saturating_sub(NAMED);
     wrong.truncate(NAMED);
     if more > 0 {
@@ -114,4 +135,20 @@ fn placement(ask: &Ask<'_>) -> Checked {
     )
     .advice("taskset -pc CPUS PID; move the interrupt where the program cannot move")
     .answer()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_that_are_not_shown_are_told() {
+        let hidden = content(1, 3);
+        assert!(
+            matches!(&hidden, Err(Gap::Denied(needs)) if needs.contains("3 receiving sockets")),
+            "{hidden:?}"
+        );
+        assert!(matches!(content(1, 0), Ok(Answer::Fine(_))));
+        assert!(matches!(content(0, 0), Ok(Answer::Silent(_))));
+    }
 }

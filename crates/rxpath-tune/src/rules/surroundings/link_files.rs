@@ -122,40 +122,40 @@ fn file(ask: &Ask<'_>, device: &Device) -> Checked {
     if let Some(silent) = quiet(device) {
         return silent;
     }
-    let sets =
-        |file: &LinkFile| LINK_KEYS.iter().any(|(_, _, key)| file.settings.contains_key(*key));
+    // A file that may be the device's hides those after it.
+    let mut hides = None;
     for file in ask.facts.link_files() {
-        match file.fits(device) {
+        match ask.facts.fits(&file, device) {
             Fits::No => {}
-            Fits::Unknown(key) if sets(&file) => {
-                return Answer::silent(format!(
-                    "{} may be its file: {key}= is not judged here",
-                    file.file
-                ));
+            Fits::Unknown(key) => {
+                hides = hides
+                    .or(Some(format!("{} may be its file: {key}= is not judged here", file.file)));
             }
-            Fits::Unknown(_) => {}
-            Fits::Yes => {
-                let (differ, compared) = compare(&file, device);
-                if compared == 0 {
-                    return Answer::silent(format!(
-                        "{} names nothing that is read here",
-                        file.file
-                    ));
-                }
-                if differ.is_empty() {
-                    return Answer::fine(format!("{compared} settings are as {} says", file.file));
-                }
-                return Found::new(
-                    format!("{} says {}", file.file, differ.join(", ")),
-                    "the same in both",
-                    "the file was overruled, refused or never used",
-                )
-                .advice("decide which is right; udev applies the file when the device appears")
-                .answer();
-            }
+            Fits::Yes => return judged(&file, device, hides),
         }
     }
-    Answer::silent("no .link file fits it")
+    Answer::silent(hides.unwrap_or_else(|| "no .link file fits it".into()))
+}
+
+/// What comes of the first file that fits for sure; `hides` is the file before it that may be in force instead.
+fn judged(file: &LinkFile, device: &Device, hides: Option<String>) -> Checked {
+    let (differ, compared) = compare(file, device);
+    if compared == 0 {
+        return Answer::silent(format!("{} names nothing that is read here", file.file));
+    }
+    if differ.is_empty() {
+        return Answer::fine(format!("{compared} settings are as {} says", file.file));
+    }
+    if let Some(why) = hides {
+        return Answer::silent(why);
+    }
+    Found::new(
+        format!("{} says {}", file.file, differ.join(", ")),
+        "the same in both",
+        "the file was overruled, refused or never used",
+    )
+    .advice("decide which is right; udev applies the file when the device appears")
+    .answer()
 }
 
 #[cfg(test)]
