@@ -1,9 +1,12 @@
 //! The forms of `rxpath check` that other programs read, held against their formats.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 use serde_json::Value;
+
+use crate::skip::skip;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -68,6 +71,49 @@ fn sarif_holds_against_the_schema_of_the_standard() {
     let mut broken = log.clone();
     broken["runs"][0]["results"][0]["level"] = "terrible".into();
     assert!(!validator.is_valid(&broken));
+}
+
+/// Whether `xmllint` finds a document valid by the schema, and what it says.
+fn is_junit(text: &str) -> (bool, String) {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    let schema = root().join("testdata/junit/junit.xsd");
+    let done = std::process::Command::new("xmllint")
+        .args(["--noout", "--nonet", "--schema"])
+        .args([schema.as_path(), file.path()])
+        .output()
+        .unwrap();
+    (done.status.success(), String::from_utf8_lossy(&done.stderr).into_owned())
+}
+
+#[test]
+fn junit_holds_against_its_schema() {
+    if std::process::Command::new("xmllint").arg("--version").output().is_err() {
+        return skip("junit_schema", "no xmllint");
+    }
+    let dir = sick();
+    let text = stdout(&check(dir.path(), &["--format", "junit", "--fail-on", "warn"]).code(1));
+    for host in ["bare-metal-2node", "router", "broken", "garbage"] {
+        let host = root().join("testdata/hosts").join(host);
+        let args = ["check", "--goal", "latency", "--format", "junit", "--sysroot"];
+        let done = Command::cargo_bin("rxpath").unwrap().args(args).arg(host).assert().success();
+        let (valid, told) = is_junit(&stdout(&done));
+        assert!(valid, "{told}");
+    }
+    let (valid, told) = is_junit(&text);
+    assert!(valid, "{told}\n{text}");
+    // The schema is not one that takes everything.
+    for (right, wrong) in [
+        ("<testsuites ", "<testsuites size=\"1\" "),
+        ("errors=\"0\"", "errors=\"none\""),
+        ("<failure ", "<failed "),
+        ("classname=", "class="),
+        ("<skipped message", "<skipped/><skipped message"),
+    ] {
+        let broken = text.replacen(right, wrong, 1);
+        assert_ne!(broken, text, "{right}");
+        assert!(!is_junit(&broken).0, "{wrong}");
+    }
 }
 
 /// JUnit XML has no standard; these are the elements and attributes that Ant's junitreport, Jenkins and GitLab read.
