@@ -16,6 +16,7 @@ mod diagnose;
 mod http;
 mod list;
 mod model;
+mod parsers;
 mod refusals;
 mod report_browser;
 mod report_command;
