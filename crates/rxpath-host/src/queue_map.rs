@@ -92,6 +92,13 @@ pub struct DeviceQueues {
     pub rows: Vec<Row>,
 }
 
+impl DeviceQueues {
+    /// A queue by its number.
+    pub fn row(&self, queue: u32) -> Option<&Row> {
+        self.rows.iter().find(|row| row.queue == queue)
+    }
+}
+
 /// What is read once for all devices.
 #[derive(Debug)]
 pub struct Shared {
@@ -127,7 +134,7 @@ pub fn read(
     nic: &Nic,
     shared: &Shared,
 ) -> Result<DeviceQueues, HostError> {
-    let sysfs = device::read(root, name)?;
+    let sysfs = device::steering(root, name)?;
     let vectors = vectors(root, name, &shared.interrupts);
     let (source, counted) = counters::of(nic, sysfs.rx_queues.len());
     let active = nic.channels.value().and_then(Channels::receiving).filter(|n| *n > 0);

@@ -36,7 +36,11 @@ pub fn parse(text: &str) -> Result<SchedStat, ParseError> {
 ///
 /// **Errors** [`HostError::Missing`] when it is gone or the kernel has no scheduler statistics.
 pub fn read(root: &Root, pid: i32, tid: i32) -> Result<SchedStat, HostError> {
-    root.parsed(&format!("/proc/{pid}/task/{tid}/schedstat"), parse)
+    let path = format!("/proc/{pid}/task/{tid}/schedstat");
+    // Three numbers of at most 20 digits.
+    let mut buffer = [0; 128];
+    parse(root.once(&path, &mut buffer)?)
+        .map_err(|error| HostError::malformed(root.path(&path), error.line, error.why))
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //!
 //! **Source** fs/proc/array.c, `do_task_stat`; field numbers as in proc(5).
 
+use std::os::unix::fs::MetadataExt;
+
 use crate::HostError;
 use crate::parse::{ParseError, number};
 use crate::root::Root;
@@ -110,7 +112,17 @@ pub fn family(root: &Root, pid: i32) -> Vec<i32> {
 ///
 /// **Errors** [`HostError::Missing`] when the process is gone.
 pub fn threads(root: &Root, pid: i32) -> Result<Vec<i32>, HostError> {
-    let names = root.list(&format!("/proc/{pid}/task"))?;
+    let path = format!("/proc/{pid}/task");
+    // Two links of its own and one for each thread (fs/proc/base.c `proc_task_getattr`): most processes have one, and
+    // looking is cheaper than listing.
+    if root.is_live() {
+        let about = std::fs::metadata(root.path(&path));
+        let about = about.map_err(|e| HostError::from_io("read", &root.path(&path), e))?;
+        if about.nlink() == 3 {
+            return Ok(vec![pid]);
+        }
+    }
+    let names = root.list(&path)?;
     let mut tids: Vec<i32> = names.iter().filter_map(|name| name.parse().ok()).collect();
     tids.sort_unstable();
     Ok(tids)

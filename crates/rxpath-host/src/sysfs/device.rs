@@ -99,12 +99,9 @@ pub fn names(root: &Root) -> Result<Vec<String>, HostError> {
 ///
 /// **Errors** [`HostError::Missing`] when there is no such device; an attribute that it lacks is a gap.
 pub fn read(root: &Root, name: &str) -> Result<Device, HostError> {
-    let base = format!("{NET}/{name}");
-    if name.is_empty() || name.contains('/') || name.starts_with('.') || !root.is_dir(&base) {
-        return Err(HostError::Missing { path: root.path(&base) });
-    }
+    let base = base(root, name)?;
     let path = |attribute: &str| format!("{base}/{attribute}");
-    let driver = root.link(&path("device/driver"));
+    let steering = steering(root, name)?;
     Ok(Device {
         name: name.to_owned(),
         ifindex: fact(root.number(&path("ifindex"))),
@@ -112,14 +109,43 @@ pub fn read(root: &Root, name: &str) -> Result<Device, HostError> {
         operstate: fact(root.value(&path("operstate"))),
         mtu_bytes: fact(root.number(&path("mtu"))),
         speed_mbps: fact(root.number(&path("speed"))),
-        driver: fact(
-            driver.map(|to| to.file_name().unwrap_or_default().to_string_lossy().into_owned()),
-        ),
-        numa_node: fact(root.number(&path("device/numa_node"))),
+        driver: steering.driver,
+        numa_node: steering.numa_node,
         tx_queue_len_packets: fact(root.number(&path("tx_queue_len"))),
         napi_defer_hard_irqs: fact(root.number(&path("napi_defer_hard_irqs"))),
         gro_flush_timeout_ns: fact(root.number(&path("gro_flush_timeout"))),
         threaded: fact(root.number(&path("threaded"))),
+        rx_queues: steering.rx_queues,
+        tx_queues: steering.tx_queues,
+        statistics: statistics(root, &base),
+    })
+}
+
+/// What a device's packets are spread by, and whose it is: the part of it that a reader of queues looks at again and again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Steering {
+    /// Driver's name.
+    pub driver: Fact<String>,
+    /// NUMA node of the device; -1 when the platform does not say.
+    pub numa_node: Fact<i32>,
+    /// Receive queues.
+    pub rx_queues: Vec<RxQueue>,
+    /// Transmit queues.
+    pub tx_queues: Vec<TxQueue>,
+}
+
+/// The queues of a device with their masks.
+///
+/// **Errors** as [`read`].
+pub fn steering(root: &Root, name: &str) -> Result<Steering, HostError> {
+    let base = base(root, name)?;
+    let path = |attribute: &str| format!("{base}/{attribute}");
+    let driver = root.link(&path("device/driver"));
+    Ok(Steering {
+        driver: fact(
+            driver.map(|to| to.file_name().unwrap_or_default().to_string_lossy().into_owned()),
+        ),
+        numa_node: fact(root.number(&path("device/numa_node"))),
         rx_queues: queues(root, &base, "rx-")
             .map(|index| RxQueue {
                 index,
@@ -139,8 +165,16 @@ pub fn read(root: &Root, name: &str) -> Result<Device, HostError> {
                 ),
             })
             .collect(),
-        statistics: statistics(root, &base),
     })
+}
+
+/// The device's directory.
+fn base(root: &Root, name: &str) -> Result<String, HostError> {
+    let base = format!("{NET}/{name}");
+    if name.is_empty() || name.contains('/') || name.starts_with('.') || !root.is_dir(&base) {
+        return Err(HostError::Missing { path: root.path(&base) });
+    }
+    Ok(base)
 }
 
 fn queues(root: &Root, base: &str, prefix: &str) -> impl Iterator<Item = u32> {
