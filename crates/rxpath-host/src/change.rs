@@ -38,9 +38,10 @@ pub enum Outcome {
 }
 
 /// One setting that was made, or tried.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
-    /// What.
+    /// The setting.
+    #[serde(rename = "set")]
     pub target: Target,
     /// The value before; `None` for what can't be read. Of a group, the pairs that were asked for.
     pub before: Option<String>,
@@ -51,6 +52,9 @@ pub struct Change {
     /// Pairs of the group that changed without being asked for, as they are now.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub also: String,
+    /// What became of the device's link, when the change took it down: how long it was away, or that it is not back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
     /// How asked and read back compare.
     #[serde(flatten)]
     pub outcome: Outcome,
@@ -72,7 +76,8 @@ impl Change {
         }
         let same = |one: &str, other: &str| same_of(&target, one, other);
         let outcome = judge_value(&same, before.as_deref(), asked, after.as_deref());
-        Self { target, before, asked: asked.trim().into(), after, also: String::new(), outcome }
+        let also = String::new();
+        Self { target, before, asked: asked.trim().into(), after, also, link: None, outcome }
     }
 
     /// A change that the kernel refused; a group may have changed in part nevertheless.
@@ -133,6 +138,7 @@ fn judge_pairs(target: Target, before: &Pairs, asked: &Pairs, after: &Pairs) -> 
         asked: asked.to_string(),
         after: Some(after.named_in(asked).to_string()),
         also: also.to_string(),
+        link: None,
         outcome,
     }
 }

@@ -195,10 +195,13 @@ impl Journal {
         fault::at(Point::BeforeBegin);
         let n = self.begin(setter, target, (&before, &asked), beside)?;
         fault::at(Point::AfterBegin);
+        let had_carrier = setter.has_carrier(target);
         let written = setter.write(target, value);
         fault::at(Point::AfterWrite);
+        // Drivers set values anew while the link comes back, and the next step may need it.
+        let away = if had_carrier { setter.await_carrier(target) } else { None };
         let after = setter.read(target).ok().flatten();
-        let change = match written {
+        let mut change = match written {
             Ok(()) => {
                 let mut change = Change::judge(target.clone(), Some(before), &asked, after.clone());
                 if change.outcome == Outcome::Applied
@@ -213,6 +216,7 @@ impl Journal {
                 Change::refused(target.clone(), Some(before), &asked, why)
             }
         };
+        change.link = away.map(|away| away.to_string());
         fault::at(Point::BeforeEnd);
         let end = Line::End { n, after: after.clone(), outcome: change.outcome.clone() };
         self.append_at(&end, Point::TornEnd)?;

@@ -4,6 +4,7 @@
 //! value has one form for reading and writing, so that what was read restores it. It must not decide what to write.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use crate::change::{read_value, write_value};
 use crate::identity::Identity;
@@ -15,6 +16,31 @@ use crate::{Group, HostError, Target};
 pub mod spread;
 
 use spread::{flow_hash, restore_spread, set_flow_hash, set_spread, spread_pairs};
+
+/// The real NICs that were tried took 0.4 to 1 s; autonegotiation may take some seconds.
+pub const LINK_PATIENCE: Duration = Duration::from_secs(10);
+/// Between two looks at a link that is away.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// A link that was away after a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkAway {
+    /// How long it was waited for.
+    pub waited: Duration,
+    /// Whether it came back.
+    pub is_back: bool,
+}
+
+impl std::fmt::Display for LinkAway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let s = self.waited.as_secs_f64();
+        if self.is_back {
+            write!(f, "its link was away for {s:.1} s")
+        } else {
+            write!(f, "its link is not back after {s:.1} s")
+        }
+    }
+}
 
 /// Reads and writes settings; the host, or a stand-in for it in tests.
 pub trait Setter {
@@ -49,13 +75,31 @@ pub trait Setter {
     fn limits(&mut self, _target: &Target) -> Pairs {
         Pairs::default()
     }
+
+    /// Whether the target's device has a carrier, which a write may take away.
+    fn has_carrier(&mut self, _target: &Target) -> bool {
+        false
+    }
+
+    /// Waits until the carrier is there again; `None` when it was not away.
+    fn await_carrier(&mut self, _target: &Target) -> Option<LinkAway> {
+        None
+    }
 }
 
 /// The running host, as the thread that made this sees it: its network namespace, its `/sys`.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct HostSetter {
     route: Option<Netlink>,
     generic: Option<Netlink>,
+    /// How long a link that a change took down is waited for.
+    pub link_patience: Duration,
+}
+
+impl Default for HostSetter {
+    fn default() -> Self {
+        Self { route: None, generic: None, link_patience: LINK_PATIENCE }
+    }
 }
 
 impl HostSetter {
@@ -118,6 +162,11 @@ fn denied(target: &Target, error: HostError) -> HostError {
         }
         other => other,
     }
+}
+
+/// Whether a device has a carrier; `None` when it is gone or down.
+fn carrier(route: Result<&mut Netlink, HostError>, dev: &str) -> Option<bool> {
+    route.and_then(|route| route.link(dev)).ok()?.carrier
 }
 
 fn parsed(target: &Target, text: &str) -> Result<Pairs, HostError> {
@@ -232,6 +281,25 @@ impl Setter for HostSetter {
             return pairs;
         }
         self.generic().and_then(|generic| generic.group_limits(dev, *group)).unwrap_or_default()
+    }
+
+    fn has_carrier(&mut self, target: &Target) -> bool {
+        target.device().is_some_and(|dev| carrier(self.route(), dev) == Some(true))
+    }
+
+    fn await_carrier(&mut self, target: &Target) -> Option<LinkAway> {
+        if self.has_carrier(target) {
+            return None;
+        }
+        let since = Instant::now();
+        loop {
+            let waited = since.elapsed();
+            let is_back = self.has_carrier(target);
+            if is_back || waited >= self.link_patience {
+                return Some(LinkAway { waited, is_back });
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
     }
 }
 

@@ -72,6 +72,9 @@ impl<R> Finished<R> {
 }
 
 /// Interrupts the workers' blocking calls until all have left their loops.
+///
+/// Once is not enough: a signal that comes just before a call blocks interrupts nothing, so it is sent again soon. There is
+/// no deadline: a worker's results are its own until it has ended, and whoever waits for them would wait all the same.
 pub(crate) fn wake_until_done(shared: &Shared) {
     use std::sync::atomic::Ordering::Relaxed;
     while !shared.all_done() {

@@ -1,6 +1,13 @@
 //! A device that is renamed or goes away between applying and undoing.
 
+use std::time::Duration;
+
+use rxpath_host::Target;
+use rxpath_host::netlink::Netlink;
+use rxpath_host::setter::{HostSetter, Setter};
+
 use super::place::Place;
+use crate::bed::until;
 
 #[test]
 fn a_renamed_device_is_restored_under_its_new_name() {
@@ -50,4 +57,39 @@ fn of_a_device_that_is_gone_it_says_so_and_restores_the_rest() {
     assert!(place.has("veth/link/mtu", "1300"), "the stranger is not touched");
     assert_eq!(place.rxpath(&["tune", "undo", "--forget"]).code, Some(5));
     assert!(place.rxpath(&["tune", "status"]).ok().contains("nothing is changed"));
+}
+
+#[test]
+fn a_link_that_a_change_took_down_is_waited_for_and_no_longer_than_is_said() {
+    let Some(place) = Place::new() else { return };
+    let target: Target = "veth/link".parse().unwrap();
+    let up = place.ns.run({
+        let target = target.clone();
+        move |_| HostSetter::default().has_carrier(&target)
+    });
+    assert!(up.unwrap());
+    // The other end down takes the carrier; a thread outside looks at this one meanwhile.
+    place.set_peer(false);
+    let waiting = place.ns.run({
+        let target = target.clone();
+        move |_| {
+            let mut setter = HostSetter::default();
+            setter.link_patience = Duration::from_millis(50);
+            setter.await_carrier(&target)
+        }
+    });
+    let away = waiting.unwrap().expect("it is away");
+    assert!(!away.is_back && away.to_string().starts_with("its link is not back after"), "{away}");
+    let mut route = place.ns.run(|_| Netlink::route()).unwrap().unwrap();
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            let wait =
+                move |_: &mut rxpath_host::Inside| HostSetter::default().await_carrier(&target);
+            place.ns.run(wait).unwrap()
+        });
+        place.set_peer(true);
+        let away = waits.join().unwrap();
+        assert!(away.is_none_or(|away| away.is_back), "{away:?}");
+    });
+    until("the carrier", || route.link("veth").unwrap().carrier == Some(true));
 }

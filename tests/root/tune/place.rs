@@ -45,7 +45,7 @@ const WATCHED: [&str; 16] = [
 
 pub struct Place {
     pub ns: Namespace,
-    _peer: Namespace,
+    peer: Namespace,
     _owner: Owner,
     pub dir: TempDir,
 }
@@ -91,7 +91,7 @@ impl Place {
         }
         // A mask on the last queue, which goes away when there are fewer queues.
         ns.set_queue_attr("veth", "rx-3/rps_cpus", "1").unwrap();
-        Some(Self { ns, _peer: peer, _owner: owner, dir: tempfile::tempdir().unwrap() })
+        Some(Self { ns, peer, _owner: owner, dir: tempfile::tempdir().unwrap() })
     }
 
     pub fn store(&self) -> Store {
@@ -157,6 +157,11 @@ impl Place {
             command.output().unwrap()
         });
         output.unwrap().into()
+    }
+
+    /// The other end of the veth: down, this one has no carrier.
+    pub fn set_peer(&self, up: bool) {
+        self.peer.set_up("veth", up).unwrap();
     }
 
     pub fn sysctl(&self, key: &str, value: &str) {

@@ -2,8 +2,11 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use std::time::Duration;
+
 use super::*;
 use crate::pairs::Pairs;
+use crate::setter::LinkAway;
 
 /// Settings in memory; the journal file is checked to name each write before it happens.
 struct Fake {
@@ -13,6 +16,8 @@ struct Fake {
     devices: BTreeMap<u32, String>,
     /// Writes to this target fail.
     broken: Option<Target>,
+    /// A write to a device takes its link away, and the driver sets this back while it comes again.
+    bounces: Option<(Target, String)>,
 }
 
 fn target(key: &str) -> Target {
@@ -23,7 +28,13 @@ impl Fake {
     fn new(journal: &Path) -> Self {
         let values = [("a", "1"), ("b", "2")].map(|(k, v)| (target(k), v.to_owned()));
         let devices = [(7, "eth0".to_owned())].into();
-        Self { values: values.into(), journal: journal.into(), devices, broken: None }
+        Self {
+            values: values.into(),
+            journal: journal.into(),
+            devices,
+            broken: None,
+            bounces: None,
+        }
     }
 }
 
@@ -37,6 +48,16 @@ impl Setter for Fake {
     fn locate(&mut self, target: &Target, was: &Identity) -> Result<Option<Target>, HostError> {
         let Identity::Device { index } = was else { return Ok(None) };
         Ok(self.devices.get(index).map(|name| target.clone().on_device(name)))
+    }
+
+    fn has_carrier(&mut self, target: &Target) -> bool {
+        target.device().is_some()
+    }
+
+    fn await_carrier(&mut self, _target: &Target) -> Option<LinkAway> {
+        let (target, value) = self.bounces.clone()?;
+        self.values.insert(target, value);
+        Some(LinkAway { waited: Duration::from_millis(700), is_back: true })
     }
 
     fn read(&mut self, target: &Target) -> Result<Option<String>, HostError> {
@@ -130,6 +151,20 @@ fn a_group_and_what_it_took_along_are_restored() {
     fake.values.insert(rps, "0".into());
     assert!(journal.undo(&mut fake).unwrap()[0].is_whole());
     assert_eq!(fake.values, before);
+}
+
+#[test]
+fn values_are_read_back_when_the_link_is_there_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, mut fake, mut journal) = begun(dir.path());
+    let threaded: Target = "eth0/threaded".parse().unwrap();
+    fake.values.insert(threaded.clone(), "0".into());
+    fake.bounces = Some((threaded.clone(), "0".into()));
+    let change = journal.change(&mut fake, &threaded, "1", &[]).unwrap();
+    assert_eq!(change.outcome, Outcome::Ignored, "read back too early, it would have been applied");
+    assert_eq!(change.link.as_deref(), Some("its link was away for 0.7 s"));
+    let change = journal.change(&mut fake, &target("a"), "2", &[]).unwrap();
+    assert_eq!(change.link, None, "no device, no link");
 }
 
 #[test]

@@ -167,7 +167,11 @@ fn put_back<S: Setter>(
     if same_of(target, value, &found) {
         return Ok(None);
     }
+    let had_carrier = setter.has_carrier(target);
     let written = setter.restore(target, value);
+    if had_carrier {
+        setter.await_carrier(target);
+    }
     let now = read(setter)?;
     match written {
         _ if same_of(target, value, &now) => Ok(Some(found)),

@@ -19,7 +19,7 @@ use rxpath_tune::plan::{HostMark, MAX_BYTES, Plan, PlanError};
 use rxpath_tune::store::Store;
 use serde_json::json;
 
-use super::shown::{ApplyResult, ShownChange, ShownUndo, change_line};
+use super::shown::{ApplyResult, ShownUndo, change_line};
 use super::{StateArgs, sessions};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -78,6 +78,8 @@ impl ApplyCommand {
         sessions::guard(&plan, self.force)?;
         let (store, lock) = self.state.locked()?;
         let mut setter = HostSetter::default();
+        // A step that waits longer for its link than the watchdog does for the next step would be undone meanwhile.
+        setter.link_patience = setter.link_patience.min(within.unwrap_or(Duration::MAX));
         ready(&mut setter, &plan).map_err(refused)?;
         let done = self.carry_out(&store, &plan, &mut setter, within)?;
         // Output may block, on a terminal that is gone: the lock must not wait for it.
@@ -149,7 +151,7 @@ impl ApplyCommand {
         if self.format.is_json() {
             return self.print_json(ApplyResult {
                 journal: Some(done.id),
-                changes: done.applied.changes.iter().map(ShownChange::from).collect(),
+                changes: done.applied.changes.clone(),
                 not_tried_count: done.not_tried,
                 stopped: done.applied.stopped.as_ref().map(ToString::to_string),
                 undone: done.undone.clone(),

@@ -17,45 +17,13 @@ use super::predicted::{Expected, Planned};
 use super::status::Status;
 use crate::output::color::{Paint, Stream, paint};
 
-/// One change, as printed.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct ShownChange {
-    /// The setting.
-    pub set: String,
-    /// The value before.
-    pub before: Option<String>,
-    /// The value asked for.
-    pub asked: String,
-    /// The value that it reads back as.
-    pub after: Option<String>,
-    /// What else of the group changed with it.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub also: String,
-    /// How asked and read back compare.
-    #[serde(flatten)]
-    pub outcome: What,
-}
-
-impl From<&Change> for ShownChange {
-    fn from(change: &Change) -> Self {
-        Self {
-            set: change.target.to_string(),
-            before: change.before.clone(),
-            asked: change.asked.clone(),
-            after: change.after.clone(),
-            also: change.also.clone(),
-            outcome: change.outcome.clone(),
-        }
-    }
-}
-
 /// What `tune apply` did.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ApplyResult {
     /// Number of the journal; none when there was nothing to change.
     pub journal: Option<u32>,
     /// The steps that were made or tried.
-    pub changes: Vec<ShownChange>,
+    pub changes: Vec<Change>,
     /// Steps of the plan that were not tried.
     pub not_tried_count: usize,
     /// Why it stopped before the end.
@@ -177,7 +145,8 @@ pub fn change_line(change: &Change) -> String {
     } else {
         format!("; with it: {}", short(&change.also))
     };
-    format!("{}: {told}{also}", change.target)
+    let link = change.link.as_ref().map_or_else(String::new, |link| format!("; {link}"));
+    format!("{}: {told}{also}{link}", change.target)
 }
 
 /// What becomes of it at a restart.
