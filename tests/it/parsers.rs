@@ -71,7 +71,8 @@ fn parsers(file: &str, text: &str) -> Vec<Parser> {
             found.push(Parser { file: file.into(), name, called });
         } else if let Some(defined) = function.captures(line) {
             let name = &defined[2];
-            let (name, called) = if !defined[1].is_empty() {
+            let is_method = !defined[1].is_empty();
+            let (name, called) = if is_method {
                 let name = format!("{owner}::{name}");
                 (name.clone(), vec![format!("{name}(")])
             } else if name == "parse" {

@@ -200,7 +200,7 @@ fn packet(offset: i64, size: usize, arrival: &Arrival) -> Value {
     let at = usize::try_from(offset - NETWORK).map_err(|_| HEADER)?;
     let header = headers(arrival.flow);
     let bytes = header.get(at..at + size).ok_or(HEADER)?;
-    bytes.iter().try_fold(0u32, |value, byte| Ok(value << 8 | u32::from((*byte).ok_or(HEADER)?)))
+    bytes.iter().try_fold(0u32, |value, byte| Ok((value << 8) | u32::from((*byte).ok_or(HEADER)?)))
 }
 
 /// `SKF_AD_*` (include/uapi/linux/filter.h).

@@ -264,7 +264,7 @@ mod tests {
         let beyond = chosen(&[5], &group);
         assert!(beyond.socket.gap().unwrap().contains("not there"));
         let plain = bound("0.0.0.0:4321", 50, 0, &Selector::Hash);
-        let hashed = chosen(&[1], &[plain.clone()]);
+        let hashed = chosen(&[1], std::slice::from_ref(&plain));
         assert!(hashed.socket.gap().unwrap().contains("secret"));
         let alone = Place { sockets: 1, ..plain.place.clone().unwrap() };
         assert_eq!(chosen(&[1], &[Bound { place: Some(alone), ..plain }]).socket, Fact::ok(0));

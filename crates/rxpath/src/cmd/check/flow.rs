@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rxpath_bpf::reuseport;
-use rxpath_core::{CpuList, Envelope, Fact};
+use rxpath_core::{Envelope, Fact};
 use rxpath_host::queue_map::{DeviceQueues, Shared};
 use rxpath_host::steering::group::{Choice, Coming, choose};
 use rxpath_host::steering::probe::{self, Probed, ends};
@@ -70,7 +70,7 @@ pub fn run(ask: &Ask<'_>, text: &str, probing: &Probing) -> Outcome {
             }
         }
     }
-    let is_known = landings.iter().all(|landing| is_answered(landing));
+    let is_known = landings.iter().all(is_answered);
     if ask.json {
         let settings = json!({ "flow": flow, "devices": ask.devices, "probe": probing.probe });
         let result = Landings { landings, spreads };
@@ -100,7 +100,7 @@ fn sockets(ask: &Ask<'_>, landing: &mut Landing, queues: &DeviceQueues) {
     let choice = match reuseport::sockets(flow.protocol, flow.destination.port()) {
         Ok(bound) => {
             let all = ask.root.cpus("/sys/devices/system/cpu/online").unwrap_or_default();
-            let cpus = landing.softirq_cpus(queues, &CpuList(all.0));
+            let cpus = landing.softirq_cpus(queues, &all);
             let ifindex = index(&landing.device).unwrap_or_default();
             choose(&Coming { flow, ifindex, cpus: &cpus }, &bound)
         }
