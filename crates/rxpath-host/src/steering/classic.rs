@@ -274,7 +274,7 @@ mod tests {
         // The source port stands behind a network header of 20 bytes, in IPv6 of 40.
         for (text, at) in [(V4, 20), ("[fd00::2]:4001->[fd00::1]:4321/udp", 40)] {
             let port = [op(0x28, 0, 0, 0xfff0_0000 + at), op(0x54, 0, 0, 7), op(0x16, 0, 0, 0)];
-            assert_eq!(run(&port, &arrival(text)), Ok(4001 & 7), "{text}");
+            assert_eq!(run(&port, &arrival(text)), Ok(4001 % 8), "{text}");
         }
     }
 
