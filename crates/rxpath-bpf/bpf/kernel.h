@@ -146,9 +146,17 @@ struct sk_buff_head {
 
 struct sock_reuseport;
 
+typedef struct {
+	int counter;
+} atomic_t;
+
 struct sock {
 	struct sock_common __sk_common;
 	struct sk_buff_head sk_receive_queue;
+	struct {
+		atomic_t rmem_alloc;
+	} sk_backlog;
+	int sk_rcvbuf;
 	__u16 sk_protocol;
 	struct socket *sk_socket;
 	struct sock_cgroup_data sk_cgrp_data;

@@ -14,7 +14,7 @@ pub mod spin;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use rxpath_core::Warning;
+use rxpath_core::{CpuList, Warning};
 use rxpath_host::root::Root;
 use rxpath_host::{HostError, procfs::stat};
 
@@ -22,6 +22,9 @@ use crate::object::{Loaded, ObjectSpec, ProgramSpec, ProgramState, program};
 use row::{Charge, CpuWindow, Culprit, CulpritKey, TaskKey, TaskRow};
 
 const REQUIRED: bool = true;
+
+/// Pairs of task and CPU.
+const ROOM: u32 = 32_768;
 
 const TIMER: &str =
     "timer interrupts count as the interrupted task's own time (x86 names them by vector only)";
@@ -99,11 +102,18 @@ impl Account {
     /// **Errors** `Denied` without CAP_BPF and CAP_PERFMON, `Unsupported` on a kernel that lacks a required
     /// tracepoint or in a build without BPF.
     pub fn start() -> Result<Self, HostError> {
+        Self::of(&Root::host().cpus("/sys/devices/system/cpu/online")?, ROOM)
+    }
+
+    /// The same for these CPUs only, with room for this many pairs of task and CPU.
+    ///
+    /// **Errors** as [`Account::start`].
+    pub fn of(cpus: &CpuList, room: u32) -> Result<Self, HostError> {
         let root = Root::host();
         crate::can_run(&root).require("account CPU time")?;
-        let mut loaded = Loaded::load(&SPEC, &[], &[])?;
+        let mut loaded = Loaded::load(&SPEC, &[], &[("tasks", room)])?;
         loaded.attach()?;
-        let cpus = root.cpus("/sys/devices/system/cpu/online")?.0;
+        let cpus = cpus.0.clone();
         let account = Self { loaded, root, cpus, halves: RefCell::default() };
         for cpu in &account.cpus {
             // A CPU that goes offline now is told at the first reading.

@@ -16,6 +16,8 @@ pub struct Filter {
     pub ifindex: u32,
     /// Only this network namespace, by its inode, unless 0; that of the device when there is one.
     pub netns: u32,
+    /// A file of that namespace, for what has to go there.
+    pub netns_path: Option<PathBuf>,
     /// Only this local port, unless 0: of sockets, and of packets without one by their destination.
     pub port: u16,
     /// Only sockets of this control group.

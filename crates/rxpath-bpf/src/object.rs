@@ -20,9 +20,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 #[cfg(not(feature = "bpf"))]
-pub use absent::{Loaded, enumerators, parameters};
+pub use absent::{Loaded, enumerators, parameters, read_iterator};
 #[cfg(feature = "bpf")]
-pub use loaded::Loaded;
+pub use loaded::{Loaded, read_iterator};
 #[cfg(feature = "bpf")]
 pub use types::{enumerators, parameters};
 
@@ -31,7 +31,8 @@ pub use types::{enumerators, parameters};
 pub struct ProgramSpec {
     /// Its name in the object.
     pub name: &'static str,
-    /// The tracepoint that it attaches to, as tracefs names it; none for programs that only the reader runs.
+    /// The tracepoint that it attaches to, as tracefs names it, or its iterator (`iter/udp`); none for programs that only
+    /// the reader runs.
     pub hook: Option<&'static str>,
     /// What is not known without it.
     pub loses: &'static str,

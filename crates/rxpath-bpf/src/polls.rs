@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::bytes::Fields;
 use crate::filter::Filter;
-use crate::histogram::Log2;
 use crate::object::{Loaded, ObjectSpec, ProgramState, program};
+use rxpath_core::Log2;
 
 const IRQS: &str = "device interrupts, and the time between them";
 const OTHERS: &str = "interrupts that are no device's (timer, RPS) and their time";
@@ -200,6 +200,13 @@ pub struct PollsReading {
 impl Polls {
     /// Loads and attaches. With `events`, each event can be read by [`Polls::drain`].
     pub fn start(filter: &Filter, events: bool) -> Result<Self, HostError> {
+        let mut loaded = Self::load(filter, events)?;
+        loaded.attach()?;
+        Ok(loaded)
+    }
+
+    /// Loads without attaching: nothing is counted until [`Polls::attach`], which takes less than a millisecond.
+    pub fn load(filter: &Filter, events: bool) -> Result<Self, HostError> {
         let root = Root::host();
         crate::can_run(&root).require("trace softirqs")?;
         let mut constants = Vec::new();
@@ -216,11 +223,15 @@ impl Polls {
         }
         constants.extend(mask.iter().flat_map(|word| word.to_ne_bytes()));
         let sizes = [("events", if events { RING } else { 4096 })];
-        let mut loaded = Loaded::load(&SPEC, &constants, &sizes)?;
-        loaded.attach()?;
+        let loaded = Loaded::load(&SPEC, &constants, &sizes)?;
         let mut cpus = root.cpus("/sys/devices/system/cpu/online")?.0;
         cpus.retain(|cpu| filter.cpus.is_empty() || filter.cpus.contains(cpu));
         Ok(Self { loaded, cpus })
+    }
+
+    /// Begins to count.
+    pub fn attach(&mut self) -> Result<(), HostError> {
+        self.loaded.attach()
     }
 
     /// What became of each program.

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::bytes::Fields;
 use crate::filter::Filter;
-use crate::histogram::Log2;
 use crate::object::{Loaded, ObjectSpec, ProgramState, program};
+use rxpath_core::Log2;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     name: "stages",
@@ -98,17 +98,28 @@ pub struct Stages {
 impl Stages {
     /// Loads and attaches.
     pub fn start(filter: &Filter) -> Result<Self, HostError> {
+        let mut loaded = Self::load(filter)?;
+        loaded.attach()?;
+        Ok(loaded)
+    }
+
+    /// Loads without attaching: nothing is counted until [`Stages::attach`].
+    pub fn load(filter: &Filter) -> Result<Self, HostError> {
         let root = Root::host();
         crate::can_run(&root).require("trace the latency of stages")?;
         let words = [filter.ifindex, filter.netns, u32::from(filter.port), 0];
         let mut constants: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         constants.extend(filter.owner());
-        let mut loaded = Loaded::load(&SPEC, &constants, &[])?;
+        let loaded = Loaded::load(&SPEC, &constants, &[])?;
         filter.admit(&loaded)?;
-        loaded.attach()?;
         let mut cpus = root.cpus("/sys/devices/system/cpu/online")?.0;
         cpus.retain(|cpu| filter.cpus.is_empty() || filter.cpus.contains(cpu));
         Ok(Self { loaded, cpus })
+    }
+
+    /// Begins to count.
+    pub fn attach(&mut self) -> Result<(), HostError> {
+        self.loaded.attach()
     }
 
     /// What became of each program.

@@ -43,6 +43,21 @@ pub enum Kind {
     Idle,
 }
 
+impl Kind {
+    /// Its word, as in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Task => "task",
+            Self::Vcpu => "vcpu",
+            Self::Vhost => "vhost",
+            Self::Ksoftirqd => "ksoftirqd",
+            Self::Napi => "napi",
+            Self::Kernel => "kernel",
+            Self::Idle => "idle",
+        }
+    }
+}
+
 /// One task, on all the CPUs that it ran on. All times are in seconds of the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskTime {

@@ -14,6 +14,7 @@ use crate::drops::{Drop, Drops};
 use crate::filter::Filter;
 use crate::object::ProgramState;
 use crate::polls::{CpuPolls, IrqLine, NapiPolls, Polls};
+use crate::queues::{Queues, SocketQueue, Waited};
 use crate::stages::{Stage, Stages};
 
 /// Time between two questions for the sockets of a process.
@@ -25,6 +26,7 @@ pub struct Trace {
     polls: Polls,
     drops: Result<Drops, HostError>,
     stages: Result<Stages, HostError>,
+    queues: Result<Queues, HostError>,
     filter: Filter,
     /// When the process was last asked for its sockets.
     asked: Instant,
@@ -49,6 +51,12 @@ pub struct Traced {
     pub drops: Vec<Drop>,
     /// Latency of stages.
     pub stages: Vec<Stage>,
+    /// Sockets in which something waited, the fullest first.
+    #[serde(default)]
+    pub sockets: Vec<SocketQueue>,
+    /// How often was looked at them.
+    #[serde(default)]
+    pub socket_looks_count: u64,
     /// The programs, and what is not known without those that are missing.
     pub probes: Vec<ProgramState>,
     /// What the probes cost.
@@ -74,9 +82,11 @@ impl Trace {
     pub fn start(filter: &Filter, events: bool, window: Duration) -> Result<Self, HostError> {
         let polls = Polls::start(filter, events)?;
         let (drops, stages) = (Drops::start(filter), Stages::start(filter));
+        let queues = Queues::start(filter);
         let mut objects = vec![polls.loaded()];
         objects.extend(drops.as_ref().ok().map(Drops::loaded));
         objects.extend(stages.as_ref().ok().map(Stages::loaded));
+        objects.extend(queues.as_ref().ok().map(Queues::loaded));
         let meter = PartMeter::start(&objects, window)?;
         Ok(Self {
             squeezed: squeezed(),
@@ -85,6 +95,7 @@ impl Trace {
             polls,
             drops,
             stages,
+            queues,
             begun: Instant::now(),
             meter,
             cpu_before: own_cpu(),
@@ -105,6 +116,7 @@ impl Trace {
             let objects = [
                 self.drops.as_ref().ok().map(Drops::loaded),
                 self.stages.as_ref().ok().map(Stages::loaded),
+                self.queues.as_ref().ok().map(Queues::loaded),
             ];
             for loaded in objects.into_iter().flatten() {
                 // A process that ended opens no more sockets; those of before stay wanted.
@@ -119,6 +131,7 @@ impl Trace {
         for (what, error) in [
             ("drops", self.drops.as_ref().err()),
             ("the latency of stages", self.stages.as_ref().err()),
+            ("the queues of sockets", self.queues.as_ref().err()),
         ] {
             warnings.extend(
                 error.map(|e| Warning::new("probe-missing", format!("{what} are not seen: {e}"))),
@@ -137,6 +150,7 @@ impl Trace {
         let mut all = self.polls.programs().to_vec();
         all.extend(self.drops.iter().flat_map(|probe| probe.programs().to_vec()));
         all.extend(self.stages.iter().flat_map(|probe| probe.programs().to_vec()));
+        all.extend(self.queues.iter().flat_map(|probe| probe.programs().to_vec()));
         all
     }
 
@@ -156,12 +170,23 @@ impl Trace {
             .collect();
         let drops = self.drops.as_ref().ok().map(Drops::read).transpose()?.unwrap_or_default();
         let stages = self.stages.as_ref().ok().map(Stages::read).transpose()?.unwrap_or_default();
-        let reader = own_cpu().saturating_sub(self.cpu_before);
+        let waited = match self.queues.as_mut().map(Queues::read) {
+            Ok(Ok(waited)) => waited,
+            Ok(Err(error)) => {
+                // The namespace went, or it could not be entered: what is not seen is told.
+                self.queues = Err(error);
+                Waited::default()
+            }
+            Err(_) => Waited::default(),
+        };
+        let reader = own_cpu().saturating_sub(self.cpu_before) + waited.cpu;
         let mut cost = self.meter.stop().over(duration, self.polls.loaded(), reader);
         cost.map_bytes += self.drops.as_ref().map_or(0, |probe| probe.loaded().map_bytes());
         cost.map_bytes += self.stages.as_ref().map_or(0, |probe| probe.loaded().map_bytes());
+        cost.map_bytes += self.queues.as_ref().map_or(0, |probe| probe.loaded().map_bytes());
         cost.lost_count = cpus.iter().map(|cpu| cpu.polls.lost_count).sum::<u64>()
-            + self.drops.as_ref().map_or(0, Drops::lost);
+            + self.drops.as_ref().map_or(0, Drops::lost)
+            + waited.lost;
         Ok(Traced {
             duration_s: duration.as_secs_f64(),
             cpus,
@@ -169,6 +194,8 @@ impl Trace {
             irqs: polls.irqs,
             drops,
             stages,
+            sockets: waited.sockets,
+            socket_looks_count: waited.looks_count,
             probes: self.programs(),
             probe_cost: cost,
         })

@@ -5,6 +5,7 @@
 pub mod cpulist;
 pub mod envelope;
 pub mod fact;
+pub mod log2;
 pub mod side;
 pub mod toeplitz;
 pub mod units;
@@ -13,6 +14,7 @@ pub mod warning;
 pub use cpulist::CpuList;
 pub use envelope::Envelope;
 pub use fact::Fact;
+pub use log2::Log2;
 pub use side::Side;
 pub use units::{Bytes, Count, Nanos, ParseUnitError};
 pub use warning::Warning;

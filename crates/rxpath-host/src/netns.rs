@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, setns};
 
 use crate::HostError;
 use crate::owner::{Owner, Thing};
@@ -24,6 +25,14 @@ pub use thread::NsThread;
 
 /// Where named namespaces live (iproute2's `NETNS_RUN_DIR`).
 pub const NETNS_DIR: &str = "/run/netns";
+
+/// Moves the calling thread into the network namespace of this file (`/run/netns/NAME`, `/proc/PID/ns/net`), to look at
+/// what is there.
+pub fn enter(path: &Path) -> Result<(), HostError> {
+    let file = File::open(path).map_err(|e| HostError::from_io("open", path, e))?;
+    setns(file, CloneFlags::CLONE_NEWNET)
+        .map_err(|errno| refused(format!("enter the namespace {}", path.display()), errno))
+}
 
 /// A named namespace of this run, with one thread living in it. Dropping it deletes the namespace.
 ///

@@ -32,6 +32,11 @@ impl Loaded {
     }
 
     /// Never called.
+    pub fn links(&self) -> Result<Vec<std::os::fd::OwnedFd>, HostError> {
+        match self.never {}
+    }
+
+    /// Never called.
     pub fn run_on(&self, _program: &str, _cpu: u32) -> Result<u32, HostError> {
         match self.never {}
     }
@@ -78,6 +83,11 @@ fn not_built(what: &str) -> HostError {
         needs: "a build with BPF (this one was made with --no-default-features: clang was missing)"
             .into(),
     }
+}
+
+/// **Errors** always: this build has no BPF programs.
+pub fn read_iterator(_link: std::os::fd::RawFd) -> Result<(), HostError> {
+    Err(not_built("run an iterator"))
 }
 
 /// **Errors** always: this build has no BPF programs.

@@ -22,14 +22,17 @@ pub fn open(spec: &ObjectSpec, wanted: &dyn Fn(&str) -> bool) -> Result<OpenObje
 /// For each program whether the kernel has its tracepoint.
 pub fn with_hooks(spec: &ObjectSpec) -> Result<Vec<(ProgramSpec, Fact<()>)>, HostError> {
     let btf = types::kernel()?;
-    let has =
-        |hook: &str| types::tracepoint(&btf, hook.rsplit('/').next().unwrap_or(hook)).is_some();
+    let has = |hook: &str| match hook.split_once('/') {
+        Some(("iter", what)) => types::has_iterator(&btf, what),
+        _ => types::tracepoint(&btf, hook.rsplit('/').next().unwrap_or(hook)).is_some(),
+    };
     Ok(spec
         .programs
         .iter()
         .map(|program| match program.hook {
             Some(hook) if !has(hook) => {
-                (*program, Fact::absent(format!("this kernel has no tracepoint {hook}")))
+                let kind = if hook.starts_with("iter/") { "" } else { "tracepoint " };
+                (*program, Fact::absent(format!("this kernel has no {kind}{hook}")))
             }
             _ => (*program, Fact::ok(())),
         })
@@ -52,14 +55,40 @@ pub fn alone(spec: &ObjectSpec, program: &ProgramSpec) -> Fact<()> {
 /// A refusal of libbpf or the kernel, by what can be done about it.
 pub fn refused(what: &str, error: &libbpf_rs::Error) -> HostError {
     let why = log::reason().unwrap_or_else(|| error.to_string());
-    match error.kind() {
-        ErrorKind::PermissionDenied => HostError::Denied {
+    judged(what, error.kind(), log::verdict(), &why)
+}
+
+/// The verifier says no with EACCES too: no capability helps against that.
+fn judged(what: &str, kind: ErrorKind, verdict: Option<String>, why: &str) -> HostError {
+    match (verdict, kind) {
+        (Some(said), _) => HostError::Unsupported {
+            what: what.into(),
+            needs: format!("a kernel whose verifier takes it (this one's says: {said})"),
+        },
+        (None, ErrorKind::PermissionDenied) => HostError::Denied {
             what: what.into(),
             capability: format!("CAP_BPF and CAP_PERFMON, or root outside lockdown ({why})"),
         },
-        _ => HostError::Unsupported {
+        (None, _) => HostError::Unsupported {
             what: what.into(),
             needs: format!("a kernel that takes it ({why})"),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_verifier_refuses_is_no_missing_capability() {
+        let denied = ErrorKind::PermissionDenied;
+        let said = Some("R1 invalid mem access 'scalar'".to_owned());
+        let error = judged("load napi_poll", denied, said, "x");
+        assert!(matches!(error, HostError::Unsupported { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("invalid mem access") && !text.contains("CAP_"), "{text}");
+        let error = judged("load napi_poll", denied, None, "failed to load: -EPERM");
+        assert!(matches!(error, HostError::Denied { .. }), "{error}");
     }
 }

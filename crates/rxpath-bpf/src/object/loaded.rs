@@ -1,7 +1,7 @@
 //! A loaded object.
 
 use std::io::Read;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use libbpf_rs::{
@@ -88,6 +88,13 @@ impl Loaded {
     /// What became of each program.
     pub fn programs(&self) -> &[ProgramState] {
         &self.states
+    }
+
+    /// Descriptors of what is attached, to be used on another thread.
+    pub fn links(&self) -> Result<Vec<OwnedFd>, HostError> {
+        let own = |link: &Link| link.as_fd().try_clone_to_owned();
+        let links: Result<Vec<OwnedFd>, std::io::Error> = self.links.iter().map(own).collect();
+        links.map_err(|e| HostError::kernel("use a link again", e.raw_os_error().unwrap_or(0)))
     }
 
     /// Runs a program once on a CPU, in an interrupt of that CPU, and gives what it returned.
@@ -181,6 +188,32 @@ impl Loaded {
         HostError::Unsupported {
             what: format!("use {what} of the probe {}", self.spec.name),
             needs: "a kernel that loads it".into(),
+        }
+    }
+}
+
+/// Runs an attached iterator from end to end, over what is in the network namespace of the calling thread.
+///
+/// **Source** kernel/bpf/bpf_iter.c `bpf_iter_new_fd`; fs/proc/proc_net.c `bpf_iter_init_seq_net`.
+pub fn read_iterator(link: RawFd) -> Result<(), HostError> {
+    let what = "run an iterator over sockets";
+    let errno = |e: &std::io::Error| e.raw_os_error().unwrap_or(libc::EIO);
+    // SAFETY: takes a number, touches no memory of ours; the descriptor it gives has no other owner.
+    let fd = unsafe { libbpf_sys::bpf_iter_create(link) };
+    if fd < 0 {
+        return Err(HostError::kernel(what, -fd));
+    }
+    // SAFETY: just opened, see above.
+    let mut walk = std::fs::File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    // The programs write nothing: reading runs them over every socket and comes to an end.
+    let mut none = [0; 4096];
+    loop {
+        match walk.read(&mut none) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            // A walk that takes long gives way now and then.
+            Err(e) if matches!(errno(&e), libc::EAGAIN | libc::EINTR) => {}
+            Err(e) => return Err(HostError::kernel(what, errno(&e))),
         }
     }
 }

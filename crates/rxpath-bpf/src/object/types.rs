@@ -1,6 +1,6 @@
 //! What the running kernel's types say: the parameters of a tracepoint, the names of an enum.
 
-use libbpf_rs::btf::types::{Enum, FuncProto, Typedef};
+use libbpf_rs::btf::types::{Enum, Func, FuncProto, Typedef};
 use libbpf_rs::btf::{Btf, BtfType};
 use rxpath_host::HostError;
 
@@ -17,6 +17,13 @@ pub fn kernel() -> Result<Btf<'static>, HostError> {
 /// **Source** include/trace/bpf_probe.h, `__DEFINE_EVENT`; kernel/bpf/verifier.c, `bpf_check_attach_target`.
 pub fn tracepoint<'b>(btf: &'b Btf<'static>, event: &str) -> Option<Typedef<'b>> {
     btf.type_by_name(&format!("btf_trace_{event}"))
+}
+
+/// Whether the kernel has a BPF iterator of this name.
+///
+/// **Source** include/linux/bpf.h, `DEFINE_BPF_ITER_FUNC`.
+pub fn has_iterator(btf: &Btf<'static>, what: &str) -> bool {
+    btf.type_by_name::<Func<'_>>(&format!("bpf_iter_{what}")).is_some()
 }
 
 /// How many parameters a tracepoint passes, its own context included; 0 where the kernel has no such tracepoint.

@@ -7,10 +7,10 @@ use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::drops::{Drop, Drops};
 use rxpath_bpf::filter::Filter;
-use rxpath_bpf::histogram::Log2;
 use rxpath_bpf::polls::{CpuPolls, NapiPolls, Polls, PollsReading};
 use rxpath_bpf::stages::{Stage, StageName, Stages};
 use rxpath_bpf::steal::{Evidence, Steal, answer};
+use rxpath_core::Log2;
 use rxpath_host::HostError;
 use rxpath_record::watch::LatencyRow;
 

@@ -70,7 +70,7 @@ fn measured(task: &TaskTime, window_s: f64) -> TaskRow {
     TaskRow {
         pid: task.pid,
         comm: task.comm.clone(),
-        kind: kind(task.kind).into(),
+        kind: task.kind.word().into(),
         cpus: task.cpus.clone(),
         on_cpu_ratio: time.on_cpu_s / window_s,
         waiting_ratio: of(time.preempted_s),
@@ -81,18 +81,6 @@ fn measured(task: &TaskTime, window_s: f64) -> TaskRow {
         taken_by: most.map_or_else(String::new, |by| {
             format!("{} ({:.1} %)", by.dev, 100.0 * by.net_s / window_s)
         }),
-    }
-}
-
-fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Task => "task",
-        Kind::Vcpu => "vcpu",
-        Kind::Vhost => "vhost",
-        Kind::Ksoftirqd => "ksoftirqd",
-        Kind::Napi => "napi",
-        Kind::Kernel => "kernel",
-        Kind::Idle => "idle",
     }
 }
 

@@ -151,7 +151,9 @@ impl TraceCommand {
             filter.netns = std::os::unix::fs::MetadataExt::ino(&netns) as u32;
         }
         if let Some(name) = &self.netns {
-            filter.netns = namespace(name)?;
+            let path = namespace(name);
+            filter.netns = inode(name, &path)?;
+            filter.netns_path = Some(path);
         }
         if let Some(pid) = self.pid {
             if !Path::new(&format!("/proc/{pid}/fd")).exists() {
@@ -230,14 +232,18 @@ impl TraceCommand {
     }
 }
 
-/// The inode of a network namespace that has this name, path or process.
-fn namespace(name: &str) -> Result<u32, Failure> {
-    let path = match name.parse::<u32>() {
+/// The file of a network namespace that has this name, path or process.
+fn namespace(name: &str) -> PathBuf {
+    match name.parse::<u32>() {
         Ok(pid) => PathBuf::from(format!("/proc/{pid}/ns/net")),
         Err(_) if name.contains('/') => PathBuf::from(name),
         Err(_) => Path::new("/run/netns").join(name),
-    };
-    let about = std::fs::metadata(&path).map_err(|error| {
+    }
+}
+
+/// Its inode.
+fn inode(name: &str, path: &Path) -> Result<u32, Failure> {
+    let about = std::fs::metadata(path).map_err(|error| {
         let named = format!("--netns {name}: {}", path.display());
         Failure::usage_of(anyhow::Error::new(error).context(named))
     })?;

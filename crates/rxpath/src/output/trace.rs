@@ -1,13 +1,13 @@
 //! The tables of `rxpath trace`.
 
 use comfy_table::{CellAlignment, Table, presets};
-use rxpath_bpf::histogram::Log2;
 use rxpath_bpf::polls::timeline::{Event, What};
 use rxpath_bpf::polls::{IrqLine, NapiPolls};
 use rxpath_bpf::stages::{Stage, StageName};
 use rxpath_bpf::trace::{CpuTrace, Traced};
-use rxpath_core::Nanos;
+use rxpath_core::Log2;
 use rxpath_core::units::grouped;
+use rxpath_core::{Bytes, Nanos};
 
 use super::steal::cost;
 
@@ -26,6 +26,12 @@ pub fn text(traced: &Traced, top: usize) -> String {
     );
     out += &section("drops", &drops(traced, top), traced.drops.len(), top);
     out += &stages(&traced.stages);
+    out += &section(
+        "sockets in which something waited",
+        &sockets(traced, top),
+        traced.sockets.len(),
+        top,
+    );
     out + "\n" + &cost(&traced.probe_cost)
 }
 
@@ -161,6 +167,24 @@ fn drops(traced: &Traced, top: usize) -> Table {
             protocol,
             if drop.port == 0 { "-".into() } else { drop.port.to_string() },
             if drop.processes.is_empty() { "-".into() } else { drop.processes.join(", ") },
+        ]);
+    }
+    table
+}
+
+fn sockets(traced: &Traced, top: usize) -> Table {
+    let head = ["protocol", "port", "process", "most", "of its limit", "mean", "waited in"];
+    let mut table = table(&head, 3);
+    let looks = traced.socket_looks_count as f64;
+    for socket in traced.sockets.iter().take(top) {
+        table.add_row([
+            socket.protocol.clone(),
+            socket.port.to_string(),
+            if socket.processes.is_empty() { "-".into() } else { socket.processes.join(", ") },
+            Bytes(socket.max_bytes).to_string(),
+            percent(socket.max_bytes, socket.limit_bytes as f64),
+            Bytes(socket.mean_bytes as u64).to_string(),
+            format!("{} of looks", percent(socket.waiting_count, looks)),
         ]);
     }
     table

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * How much waits in sockets: iterators over the UDP and TCP sockets of one network namespace, run again and again by the
+ * reader. A socket gets a row when something is first seen to wait in it; what is kept is the sum over all looks and the
+ * largest.
+ */
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+#include "owner.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* include/net/tcp_states.h: these are no full sockets. */
+#define TIME_WAIT 6
+#define NEW_SYN_RECV 12
+
+#define TCP 6
+#define UDP 17
+
+/* Set by the reader before loading. */
+const volatile struct {
+	__u32 port; /* only this local port, unless 0 */
+	__u32 pad;
+	struct owner owner;
+} config;
+
+struct queue_row {
+	__u64 inode;
+	__u64 looks; /* at which something waited */
+	__u64 sum;   /* of the bytes seen */
+	__u32 now;
+	__u32 most;
+	__u32 limit;
+	__u16 protocol;
+	__u16 port;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64); /* address of the socket: inodes are gone when it is closed */
+	__type(value, struct queue_row);
+} queues SEC(".maps");
+
+/* Sockets that found no room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} lost SEC(".maps");
+
+/* include/net/udp.h and net/ipv4/tcp_ipv4.c; members are 8 bytes apart on every machine (__bpf_md_ptr). */
+struct bpf_iter__udp {
+	__u64 meta;
+	struct sock *udp_sk;
+};
+
+struct bpf_iter__tcp {
+	__u64 meta;
+	struct sock_common *sk_common;
+};
+
+static __always_inline int look(struct sock *sk, __u16 protocol)
+{
+	__u32 queued = BPF_CORE_READ(sk, sk_backlog.rmem_alloc.counter);
+	__u16 port = BPF_CORE_READ(sk, __sk_common.skc_num);
+	__u64 key = (__u64)sk;
+	struct queue_row *row;
+
+	if ((config.port && port != config.port) || !is_wanted(&config.owner, sk))
+		return 0;
+	row = bpf_map_lookup_elem(&queues, &key);
+	if (!row) {
+		struct queue_row fresh = {};
+		__u32 zero = 0;
+		__u64 *missed;
+
+		if (!queued)
+			return 0;
+		fresh.inode = socket_inode(sk);
+		fresh.protocol = protocol;
+		fresh.port = port;
+		fresh.limit = BPF_CORE_READ(sk, sk_rcvbuf);
+		if (bpf_map_update_elem(&queues, &key, &fresh, BPF_NOEXIST)) {
+			missed = bpf_map_lookup_elem(&lost, &zero);
+			if (missed)
+				(*missed)++;
+			return 0;
+		}
+		row = bpf_map_lookup_elem(&queues, &key);
+		if (!row)
+			return 0;
+	}
+	row->now = queued;
+	row->sum += queued;
+	row->looks += queued > 0;
+	if (queued > row->most) {
+		row->most = queued;
+		row->limit = BPF_CORE_READ(sk, sk_rcvbuf);
+	}
+	return 0;
+}
+
+SEC("iter/udp")
+int udp(struct bpf_iter__udp *ctx)
+{
+	return ctx->udp_sk ? look(ctx->udp_sk, UDP) : 0;
+}
+
+SEC("iter/tcp")
+int tcp(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *common = ctx->sk_common;
+	__u8 state;
+
+	if (!common)
+		return 0;
+	state = BPF_CORE_READ(common, skc_state);
+	if (state == TIME_WAIT || state == NEW_SYN_RECV)
+		return 0;
+	return look((struct sock *)common, TCP);
+}

@@ -1,0 +1,233 @@
+//! How much waits in sockets, over time: BPF iterators over the UDP and TCP sockets of one network namespace.
+//!
+//! A thread in that namespace runs them every [`INTERVAL`], and more seldom where a look takes long: it uses at most a
+//! twentieth of a CPU. What is between two looks is not seen.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rxpath_host::root::Root;
+use rxpath_host::{HostError, netns};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::bytes::Fields;
+use crate::cost::own_cpu;
+use crate::filter::Filter;
+use crate::names::socket_owners;
+use crate::object::{Loaded, ObjectSpec, ProgramState, program, read_iterator};
+
+pub(crate) static SPEC: ObjectSpec = ObjectSpec {
+    name: "queues",
+    #[cfg(feature = "bpf")]
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/queues.bpf.o")),
+    #[cfg(not(feature = "bpf"))]
+    bytes: &[],
+    per_cpu_map: None,
+    programs: &[
+        // Since 5.9 (5788b3a07fe5, 52d87d5f6418).
+        program("udp", "iter/udp", "what waits in UDP sockets", false),
+        program("tcp", "iter/tcp", "what waits in TCP sockets", false),
+    ],
+};
+
+/// Time between two looks.
+pub const INTERVAL: Duration = Duration::from_millis(10);
+
+/// A look is followed by a pause of at least this many times its length.
+const PAUSE: u32 = 19;
+
+/// The running probe.
+#[derive(Debug)]
+pub struct Queues {
+    loaded: Loaded,
+    looker: Option<JoinHandle<Result<(), HostError>>>,
+    shared: Arc<Shared>,
+}
+
+/// What the thread that looks and the reader share.
+#[derive(Debug, Default)]
+struct Shared {
+    stop: AtomicBool,
+    looks: AtomicU64,
+    cpu_ns: AtomicU64,
+}
+
+/// What waited in one socket.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SocketQueue {
+    /// `udp` or `tcp`.
+    pub protocol: String,
+    /// Local port.
+    pub port: u16,
+    /// Inode, as in `/proc/PID/fd`; 0 when no process had it open.
+    pub inode: u64,
+    /// Processes that have the socket, as `name (pid)`.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub processes: Vec<String>,
+    /// Looks at which something waited, of `looks_count`.
+    pub waiting_count: u64,
+    /// Memory of the receive queue over all looks, truesize. **Source** `sk_rmem_alloc`.
+    pub mean_bytes: f64,
+    /// The largest that was seen.
+    pub max_bytes: u64,
+    /// At the last look.
+    pub now_bytes: u64,
+    /// Limit of it (`sk_rcvbuf`), when the most waited.
+    pub limit_bytes: u64,
+}
+
+/// All sockets in which something waited, and how often was looked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Waited {
+    /// Those that came nearest to their limit first.
+    pub sockets: Vec<SocketQueue>,
+    /// Looks.
+    pub looks_count: u64,
+    /// CPU time of looking.
+    pub cpu: Duration,
+    /// Sockets that found no room.
+    pub lost: u64,
+}
+
+impl Queues {
+    /// Loads, attaches, and begins to look.
+    ///
+    /// **Errors** when neither iterator loads, or the namespace can't be entered.
+    pub fn start(filter: &Filter) -> Result<Self, HostError> {
+        crate::can_run(&Root::host()).require("look into the queues of sockets")?;
+        let mut constants = u32::from(filter.port).to_ne_bytes().to_vec();
+        constants.extend(0u32.to_ne_bytes());
+        constants.extend(filter.owner());
+        let mut loaded = Loaded::load(&SPEC, &constants, &[])?;
+        filter.admit(&loaded)?;
+        loaded.attach()?;
+        let links = loaded.links()?;
+        if links.is_empty() {
+            let gap = loaded.programs().iter().find_map(|program| program.id.gap());
+            return Err(HostError::Unsupported {
+                what: "look into the queues of sockets".into(),
+                needs: gap.unwrap_or_else(|| "a kernel with iter/udp".into()),
+            });
+        }
+        let shared = Arc::new(Shared::default());
+        let (told, place) = (Arc::clone(&shared), namespace_of(filter));
+        let looker = std::thread::Builder::new()
+            .name("rxpath-queues".into())
+            .spawn(move || look(&links, place, &told))
+            .map_err(|e| HostError::kernel("start a thread", e.raw_os_error().unwrap_or(0)))?;
+        Ok(Self { loaded, looker: Some(looker), shared })
+    }
+
+    /// What became of each program.
+    pub fn programs(&self) -> &[ProgramState] {
+        self.loaded.programs()
+    }
+
+    /// The object, for its cost.
+    pub fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    /// What waited since the start.
+    ///
+    /// **Errors** what ended the looking early. **Cost** the descriptors of all processes, when there are sockets.
+    pub fn read(&mut self) -> Result<Waited, HostError> {
+        if self.looker.as_ref().is_some_and(JoinHandle::is_finished)
+            && let Some(Ok(ended)) = self.looker.take().map(JoinHandle::join)
+        {
+            ended?;
+        }
+        let looks_count = self.shared.looks.load(Ordering::Relaxed);
+        let entries = self.loaded.entries("queues")?;
+        let mut sockets: Vec<SocketQueue> =
+            entries.iter().map(|(_, value)| row(value, looks_count)).collect();
+        let inodes: Vec<u64> = sockets.iter().map(|socket| socket.inode).collect();
+        if !inodes.is_empty() {
+            let mut owners = socket_owners(&Root::host(), &inodes);
+            for socket in &mut sockets {
+                socket.processes = owners.remove(&socket.inode).unwrap_or_default();
+            }
+        }
+        let full =
+            |socket: &SocketQueue| socket.max_bytes as f64 / socket.limit_bytes.max(1) as f64;
+        sockets.sort_by(|a, b| full(b).total_cmp(&full(a)).then(a.port.cmp(&b.port)));
+        Ok(Waited {
+            sockets,
+            looks_count,
+            cpu: Duration::from_nanos(self.shared.cpu_ns.load(Ordering::Relaxed)),
+            lost: self.loaded.value("lost", 0).map_or(0, |value| Fields::of(&value).u64()),
+        })
+    }
+}
+
+impl Drop for Queues {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        if let Some(looker) = self.looker.take() {
+            let _ = looker.join();
+        }
+    }
+}
+
+/// The namespace to look into: that which was named, that of the process, or this one.
+fn namespace_of(filter: &Filter) -> Option<PathBuf> {
+    let process = || filter.process.map(|pid| format!("/proc/{pid}/ns/net").into());
+    filter.netns_path.clone().or_else(process)
+}
+
+fn look(links: &[OwnedFd], place: Option<PathBuf>, shared: &Shared) -> Result<(), HostError> {
+    if let Some(place) = place {
+        netns::enter(&place)?;
+    }
+    while !shared.stop.load(Ordering::Relaxed) {
+        let begun = Instant::now();
+        for link in links {
+            read_iterator(link.as_raw_fd())?;
+        }
+        shared.looks.fetch_add(1, Ordering::Relaxed);
+        shared.cpu_ns.store(own_cpu().as_nanos() as u64, Ordering::Relaxed);
+        // why: the pace of looking; nothing is waited for.
+        std::thread::sleep(INTERVAL.max(begun.elapsed() * PAUSE));
+    }
+    Ok(())
+}
+
+/// `struct queue_row`.
+fn row(value: &[u8], looks: u64) -> SocketQueue {
+    let mut f = Fields::of(value);
+    let [inode, waiting_count, sum] = f.array::<3>();
+    let (now, most, limit) = (f.u32(), f.u32(), f.u32());
+    let (protocol, port) = (f.u16(), f.u16());
+    SocketQueue {
+        protocol: if protocol == 6 { "tcp".into() } else { "udp".into() },
+        port,
+        inode,
+        processes: Vec::new(),
+        waiting_count,
+        mean_bytes: sum as f64 / looks.max(1) as f64,
+        max_bytes: most.into(),
+        now_bytes: now.into(),
+        limit_bytes: limit.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_is_read_by_place() {
+        let mut value: Vec<u8> = [77u64, 5, 1000].iter().flat_map(|n| n.to_ne_bytes()).collect();
+        value.extend([30u32, 400, 212_992].iter().flat_map(|n| n.to_ne_bytes()));
+        value.extend([17u16, 4321].iter().flat_map(|n| n.to_ne_bytes()));
+        let queue = row(&value, 10);
+        assert_eq!((queue.protocol.as_str(), queue.port, queue.inode), ("udp", 4321, 77));
+        assert_eq!((queue.now_bytes, queue.max_bytes, queue.limit_bytes), (30, 400, 212_992));
+        assert!((queue.mean_bytes - 100.0).abs() < 1e-9 && queue.waiting_count == 5);
+    }
+}
