@@ -19,6 +19,7 @@ pub mod queues;
 pub mod route;
 pub mod sockdiag;
 pub mod socket;
+pub mod upper;
 pub mod wire;
 
 pub use link::{Link, VethSpec, XdpMode, XdpProgram};
@@ -26,3 +27,4 @@ pub use qdisc::{Qdisc, QdiscSpec};
 pub use queues::{QueueAsk, Queues};
 pub use sockdiag::{SkMemInfo, TcpSocket, TcpState, UdpSocket};
 pub use socket::Netlink;
+pub use upper::UpperKind;

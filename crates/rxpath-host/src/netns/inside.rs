@@ -8,7 +8,7 @@ use super::{Namespace, NsChild};
 use crate::change::{Change, set_file};
 use crate::netlink::ethtool::feature_names;
 use crate::netlink::route::Via;
-use crate::netlink::{Netlink, QdiscSpec, UdpSocket, VethSpec, ioctl};
+use crate::netlink::{Netlink, QdiscSpec, UdpSocket, UpperKind, VethSpec, ioctl};
 use crate::owner::Owner;
 use crate::{Group, HostError, Root, Target};
 
@@ -283,6 +283,17 @@ impl Namespace {
             let spec = VethSpec { name: &dev, peer: &peer_dev, peer_ns, queues, mtu: None };
             ns.route()?.create_veth(&spec)
         })?
+    }
+
+    /// As [`Netlink::create_upper`].
+    pub fn upper(
+        &self,
+        kind: UpperKind,
+        (name, lower): (&str, &str),
+        mac: [u8; 6],
+    ) -> Result<(), HostError> {
+        let (name, lower) = (name.to_owned(), lower.to_owned());
+        self.run(move |ns| ns.route()?.create_upper(kind, (&name, &lower), mac))?
     }
 
     /// As [`Inside::set_up`].

@@ -1,0 +1,66 @@
+//! Devices over another one: a bridge with one port, a macvlan.
+
+use super::link::{RTM_NEWLINK, checked, header};
+use super::socket::{CREATE, Netlink};
+use super::wire::Body;
+use crate::HostError;
+
+// linux/if_link.h
+const IFLA_ADDRESS: u16 = 1;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_LINK: u16 = 5;
+const IFLA_MASTER: u16 = 10;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const IFLA_MACVLAN_MODE: u16 = 1;
+/// `MACVLAN_MODE_BRIDGE`.
+const MODE_BRIDGE: u32 = 4;
+
+/// Kinds of devices over another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpperKind {
+    /// A bridge; the device below becomes its only port. **Source** net/bridge/br_if.c `br_add_if`.
+    Bridge,
+    /// A macvlan in bridge mode, with an address of its own. **Source** drivers/net/macvlan.c `macvlan_common_newlink`.
+    Macvlan,
+}
+
+impl Netlink {
+    /// Makes `name` over `lower`, with this hardware address, down.
+    ///
+    /// **Errors** `Kernel` with `EOPNOTSUPP` where the kernel has no such devices, `EADDRINUSE` for a macvlan with the
+    /// address of the device below.
+    pub fn create_upper(
+        &mut self,
+        kind: UpperKind,
+        (name, lower): (&str, &str),
+        mac: [u8; 6],
+    ) -> Result<(), HostError> {
+        let body =
+            Body::new(&header(0, 0, 0)).text(IFLA_IFNAME, checked(name)?).raw(IFLA_ADDRESS, &mac);
+        match kind {
+            UpperKind::Bridge => {
+                let info = Body::default().text(IFLA_INFO_KIND, "bridge");
+                let body = body.nest(IFLA_LINKINFO, &info);
+                let op = format!("create the bridge {name}");
+                self.change(&op, RTM_NEWLINK, CREATE, body.bytes())?;
+                let master = self.index(name)?;
+                let port = Body::new(&header(0, 0, 0))
+                    .text(IFLA_IFNAME, checked(lower)?)
+                    .u32(IFLA_MASTER, master);
+                let op = format!("make {lower} a port of {name}");
+                self.change(&op, RTM_NEWLINK, 0, port.bytes()).map(drop)
+            }
+            UpperKind::Macvlan => {
+                let below = self.index(lower)?;
+                let data = Body::default().u32(IFLA_MACVLAN_MODE, MODE_BRIDGE);
+                let info =
+                    Body::default().text(IFLA_INFO_KIND, "macvlan").nest(IFLA_INFO_DATA, &data);
+                let body = body.u32(IFLA_LINK, below).nest(IFLA_LINKINFO, &info);
+                let op = format!("create the macvlan {name} over {lower}");
+                self.change(&op, RTM_NEWLINK, CREATE, body.bytes()).map(drop)
+            }
+        }
+    }
+}
