@@ -13,5 +13,7 @@ pub mod prediction;
 pub mod run;
 pub mod samples;
 pub mod schema;
+pub mod stolen;
+pub mod traced;
 pub mod verdict;
 pub mod watch;

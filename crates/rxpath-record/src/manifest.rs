@@ -11,6 +11,8 @@ use crate::counters::Moved;
 use crate::evidence::Evidence;
 use crate::ledger::Ledger;
 use crate::prediction::Prediction;
+use crate::stolen::Stolen;
+use crate::traced::Traced;
 use crate::verdict::Verdict;
 
 /// The whole manifest. Written at the start with `status: running`, replaced (by rename) after each trial.
@@ -151,6 +153,12 @@ pub struct Trial {
     /// CPU of each flow's receive softirq, where that can be found out: with RPS and unconnected senders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flow_cpus: Vec<FlowCpu>,
+    /// Who paid for the networking of the window, when it was observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stolen: Option<Stolen>,
+    /// What the receive side did in the window, when it was traced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traced: Option<Traced>,
     /// Warnings of the workloads and of the trial.
     pub warnings: Vec<Warning>,
 }

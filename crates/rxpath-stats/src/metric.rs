@@ -163,6 +163,50 @@ pub const METRICS: &[Metric] = &[
         what: "TCP segments sent again in the window, as a share of those sent for the first time",
     },
     Metric {
+        name: "victim_got_ratio",
+        unit: "of asked",
+        good: Good::Up,
+        what: "time that the victim had, by the work it did, as a share of the time it asked for",
+    },
+    Metric {
+        name: "victim_taken_ratio",
+        unit: "of asked",
+        good: Good::Down,
+        what: "time that interrupts, softirqs and the threads that run softirqs took from the victim's CPU, as a share of \
+               the time it asked for",
+    },
+    Metric {
+        name: "victim_taken_s_per_gbit",
+        unit: "s/Gb",
+        good: Good::Down,
+        what: "the same time per 10^9 bits of payload delivered in the window",
+    },
+    Metric {
+        name: "victim_taken_s_per_mpacket",
+        unit: "s/million packets",
+        good: Good::Down,
+        what: "the same time per million datagrams or segments delivered in the window",
+    },
+    Metric {
+        name: "network_cpu_s_per_gbit",
+        unit: "s/Gb",
+        good: Good::Down,
+        what: "time of interrupts and network softirqs on all CPUs, whoever paid, per 10^9 bits of payload delivered",
+    },
+    Metric {
+        name: "network_cpu_s_per_mpacket",
+        unit: "s/million packets",
+        good: Good::Down,
+        what: "time of interrupts and network softirqs on all CPUs, whoever paid, per million datagrams or segments \
+               delivered",
+    },
+    Metric {
+        name: "landed_on_victim_ratio",
+        unit: "of handled",
+        good: Good::Down,
+        what: "packets that the softirqs of the victim's CPU handled, as a share of those of all CPUs",
+    },
+    Metric {
         name: "errors_count",
         unit: "errors",
         good: Good::Down,
@@ -189,7 +233,11 @@ pub fn unit(name: &str) -> &'static str {
 
 /// What happened to that which a main metric counts: `delivered` or `answered`.
 pub fn verb(name: &str) -> &'static str {
-    if name.starts_with("achieved") { "answered" } else { "delivered" }
+    match name {
+        "victim_got_ratio" => "got by the victim",
+        _ if name.starts_with("achieved") => "answered",
+        _ => "delivered",
+    }
 }
 
 #[cfg(test)]

@@ -92,6 +92,8 @@ pub fn trial(number: u32) -> Trial {
         metrics: BTreeMap::from([("delivered_pps".into(), 900.0)]),
         workloads: BTreeMap::from([("serve".into(), json!({"delivered_packets": 900}))]),
         flow_cpus: Vec::new(),
+        stolen: None,
+        traced: None,
         warnings: vec![Warning::new("closed-loop", "the sender blocked").because("small buffer")],
     }
 }

@@ -143,6 +143,8 @@ fn trial(
         metrics,
         workloads: BTreeMap::from([("simulation".to_owned(), json!(simulation.figures))]),
         flow_cpus: Vec::new(),
+        stolen: None,
+        traced: None,
         warnings: Vec::new(),
     }
 }

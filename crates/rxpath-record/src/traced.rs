@@ -1,0 +1,112 @@
+//! What the receive side of the machine did in the measured window of a trial: softirq runs, NAPI polls with their
+//! packets, latency from stage to stage.
+
+use rxpath_core::Log2;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::stolen::ProbeUse;
+
+/// What was traced of one trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Traced {
+    /// From attaching the programs to reading them.
+    pub window_s: f64,
+    /// Each CPU.
+    pub cpus: Vec<CpuTraced>,
+    /// Each NAPI instance on each CPU, the most packets first. Of the machine; the trial's devices name their side.
+    pub napis: Vec<NapiTraced>,
+    /// From stage to stage, in the trial's namespaces and everywhere else.
+    pub stages: Vec<StageTraced>,
+    /// What observing cost.
+    pub probe: ProbeUse,
+}
+
+/// One CPU.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct CpuTraced {
+    /// CPU number.
+    pub cpu: u32,
+    /// Interrupts of devices.
+    pub device_interrupts_count: u64,
+    /// Other interrupts: timer, calls from other CPUs (RPS), reschedules. x86 only.
+    pub other_interrupts_count: u64,
+    /// Runs of NET_RX.
+    pub net_rx_runs_count: u64,
+    /// Time in them, hard interrupts taken off.
+    pub net_rx_s: f64,
+    /// Of these: runs in ksoftirqd.
+    pub ksoftirqd_runs_count: u64,
+    /// Of these: time in ksoftirqd.
+    pub ksoftirqd_s: f64,
+    /// NAPI polls.
+    pub polls_count: u64,
+    /// Packets of those polls.
+    pub packets: u64,
+    /// Polls that used up their budget.
+    pub exhausted_count: u64,
+    /// Packets of a poll.
+    pub packets_per_poll: Log2,
+    /// Length of NET_RX runs, in ns.
+    pub net_rx_run_ns: Log2,
+    /// The longest NET_RX run.
+    pub longest_net_rx_ns: u64,
+}
+
+/// One NAPI instance on one CPU.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct NapiTraced {
+    /// Device; `backlog` for the per-CPU backlog (RPS, loopback, devices without NAPI).
+    pub dev: String,
+    /// Side of the trial that it belongs to; empty for the backlog and for other devices of the machine.
+    pub side: String,
+    /// NAPI id; 0 for the backlog.
+    pub napi_id: u32,
+    /// CPU on which it was polled.
+    pub cpu: u32,
+    /// Polls.
+    pub polls_count: u64,
+    /// Packets.
+    pub packets: u64,
+    /// Polls that used up their budget.
+    pub exhausted_count: u64,
+    /// Packets of a poll.
+    pub packets_per_poll: Log2,
+}
+
+/// Latency from one stage to the next.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct StageTraced {
+    /// `receive-to-socket`: protocol processing. `socket-to-read`: the wait of a queue's first packet.
+    pub stage: String,
+    /// Latencies measured.
+    pub latencies_count: u64,
+    /// Their mean.
+    pub mean_ns: f64,
+    /// The largest.
+    pub max_ns: u64,
+    /// Their histogram, in ns.
+    pub latency_ns: Log2,
+    /// The longest that were kept one by one, longest first.
+    pub outliers: Vec<OutlierTraced>,
+}
+
+/// One long latency.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct OutlierTraced {
+    /// When it ended, `CLOCK_MONOTONIC`.
+    pub t_ns: u64,
+    /// How long it was.
+    pub latency_ns: u64,
+    /// CPU on which it ended.
+    pub cpu: u32,
+    /// Local port of the socket.
+    pub port: u16,
+    /// The task: the reader; before the socket the interrupted one.
+    pub task: String,
+}
