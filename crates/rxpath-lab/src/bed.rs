@@ -97,6 +97,9 @@ pub trait Bed {
     /// What the ledger must know about the way.
     fn path(&self) -> PathFacts;
 
+    /// Inode of one side's network namespace.
+    fn network_namespace(&self, side: Side) -> Option<u32>;
+
     /// Whose the network namespace with this inode is; `None` for those that are not the bed's.
     fn side_of(&self, netns: u32) -> Option<Side>;
 

@@ -43,8 +43,10 @@ fn package(program: &str) -> &str {
     }
 }
 
+/// Whether a program is where a shell would find it.
+///
 /// A name with a slash is a path; one that holds `{dir}` is only known when its trial begins.
-fn found(program: &str) -> bool {
+pub fn found(program: &str) -> bool {
     if program.contains('{') {
         return true;
     }

@@ -16,6 +16,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use nix::errno::Errno;
 use rand::RngExt;
+use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_core::{Nanos, Warning};
 use rxpath_host::lock::LabLock;
 use rxpath_host::{HostError, Owner, Root, environment, owner};
@@ -38,6 +39,7 @@ use crate::plan;
 use crate::scenario::spec::{Resolved, Topology, Trials, Variant};
 use crate::trial::compose::{Number, compose};
 use crate::trial::conduct::{Job, Raw, conduct};
+use crate::trial::observers;
 
 /// Trials that replace void ones, at most, for each planned trial.
 const REPLACEMENTS: u32 = 3;
@@ -58,8 +60,6 @@ pub struct Options<'a> {
     pub version: &'a str,
     /// Count trials that noise would void; their grade says so.
     pub keep_noisy: bool,
-    /// Watch why the kernel drops packets, by BPF.
-    pub observe_drops: bool,
     /// Measure CPU time and lock waits by tracepoints, for the diagnosis.
     pub witness: bool,
     /// Set by a signal.
@@ -97,6 +97,7 @@ pub fn run(
         can_run()?;
     }
     installed::check(resolved)?;
+    observers::can_run(resolved)?;
     if needs_lab {
         // What a killed run left would take names and CPU time.
         owner::cleanup()?;
@@ -123,6 +124,7 @@ pub fn run(
         progress,
         deadline_ns: monotonic_ns().saturating_add(resolved.trials.time_limit.0),
         next_trial: 0,
+        calibration: None,
     };
     let outcome = running
         .begin()
@@ -212,11 +214,11 @@ fn first_manifest(
     }
 }
 
-/// The metric that a scenario is about: that of its first comparison's protocol.
+/// The metric that a scenario is about: what its victim got, or that of its protocol.
 fn main_metric(resolved: &Resolved) -> String {
     let here = |variant: &&Variant| variant.not_available.is_none();
     let first = resolved.variants.iter().find(here).or(resolved.variants.first());
-    first.map_or("delivered_pps", |variant| variant.protocol().main_metric()).to_owned()
+    first.map_or("delivered_pps", Variant::main_metric).to_owned()
 }
 
 struct Running<'a> {
@@ -229,6 +231,8 @@ struct Running<'a> {
     progress: &'a mut dyn Progress,
     deadline_ns: u64,
     next_trial: u32,
+    /// What an interrupt costs here, when a variant wants to know who paid.
+    calibration: Option<Calibration>,
 }
 
 impl Running<'_> {
@@ -244,6 +248,15 @@ impl Running<'_> {
         self.writer.environment(&Environment { schema: ENVIRONMENT_SCHEMA.into(), hosts })?;
         self.writer.manifest(&self.manifest)?;
         self.progress.planned(&plan::plan(&self.resolved), self.writer.directory());
+        self.calibration = observers::calibrated(&self.resolved)?;
+        if let Some(found) = &self.calibration {
+            let text = if found.points.is_empty() {
+                format!("interrupt entry and exit are not estimated: {}", found.source)
+            } else {
+                format!("interrupt entry and exit: {:.2} us each", found.irq_entry_us)
+            };
+            self.progress.found(&text);
+        }
         Ok(())
     }
 
@@ -342,8 +355,8 @@ impl Running<'_> {
         let files = self.writer.directory().join("programs").join(format!("trial{}", number.trial));
         let job = Job {
             variant,
-            observe_drops: self.options.observe_drops,
             witness: self.options.witness,
+            calibration: self.calibration.as_ref(),
             files: &files,
             owner: self.owner.as_ref(),
             trials: &self.resolved.trials,

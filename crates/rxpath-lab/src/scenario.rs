@@ -12,6 +12,7 @@ mod file;
 mod host_shape;
 mod keys;
 mod merge;
+pub mod offers;
 mod place;
 pub mod power;
 mod protocol;

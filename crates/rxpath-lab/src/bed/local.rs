@@ -138,10 +138,12 @@ impl Bed for LocalBed {
         }
     }
 
+    fn network_namespace(&self, _: Side) -> Option<u32> {
+        rxpath_host::identity::network_namespace().ok()?.try_into().ok()
+    }
+
     fn side_of(&self, netns: u32) -> Option<Side> {
-        let own =
-            rxpath_host::identity::network_namespace().is_ok_and(|own| own == u64::from(netns));
-        own.then_some(Side::Machine)
+        (self.network_namespace(Side::Rx) == Some(netns)).then_some(Side::Machine)
     }
 
     fn shared_with_others(&self) -> bool {

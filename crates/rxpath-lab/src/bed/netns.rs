@@ -10,7 +10,7 @@ use std::process::Command;
 
 use rxpath_core::Side;
 use rxpath_host::netlink::netfilter::Conntrack;
-use rxpath_host::netlink::{Netlink, QdiscSpec};
+use rxpath_host::netlink::{Netlink, QdiscSpec, UpperKind};
 use rxpath_host::nft::Droppers;
 use rxpath_host::procfs::snmp;
 use rxpath_host::snapshot::Reader;
@@ -24,14 +24,18 @@ use super::ring::Ring;
 use super::{Bed, Change, Started, filters, flows, napi};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
-use crate::scenario::spec::{Lab, Qdisc};
+use crate::scenario::spec::{Lab, Qdisc, Upper};
 
 /// Both ends have this name.
 pub const DEVICE: &str = "veth";
+/// The device over the receiver's end, where there is one.
+const UPPER: &str = "upper";
 /// Flows that are probed for their CPU before a trial, at most: some 20 us each.
 const MOST_FLOWS: usize = 1024;
 const TX_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const RX_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
+/// A macvlan can't have the address of the device below.
+const UPPER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 3];
 /// IPv6 of a link that is silent once it is up: no duplicate address detection, no router solicitations, and the
 /// repeated multicast listener reports within 10 ms, not over seconds. They enter IP and reach nobody, as if lost.
 const QUIET_IPV6: [(&str, &str); 6] = [
@@ -116,18 +120,31 @@ fn link(tx: &Namespace, rx: &Namespace, lab: &Lab) -> Result<Vec<IpAddr>, LabErr
         ns.set_mac(DEVICE, mac)?;
         ns.set_mtu(DEVICE, lab.mtu_bytes)?;
     }
+    let (rx_device, rx_mac) = upper(rx, lab)?;
     tx.add_address(DEVICE, tx_ip, prefix)?;
     for ip in &rx_ips {
-        rx.add_address(DEVICE, *ip, prefix)?;
+        rx.add_address(rx_device, *ip, prefix)?;
     }
-    for ns in [tx, rx] {
-        ns.set_up(DEVICE, true)?;
+    for (ns, device) in [(tx, DEVICE), (rx, DEVICE), (rx, rx_device)] {
+        ns.set_up(device, true)?;
     }
-    rx.add_neighbour(DEVICE, tx_ip, TX_MAC)?;
+    rx.add_neighbour(rx_device, tx_ip, TX_MAC)?;
     for ip in &rx_ips {
-        tx.add_neighbour(DEVICE, *ip, RX_MAC)?;
+        tx.add_neighbour(DEVICE, *ip, rx_mac)?;
     }
     Ok(rx_ips)
+}
+
+/// The device that has the receiver's addresses, and its hardware address.
+fn upper(rx: &Namespace, lab: &Lab) -> Result<(&'static str, [u8; 6]), LabError> {
+    let (kind, mac) = match lab.upper {
+        None => return Ok((DEVICE, RX_MAC)),
+        Some(Upper::Bridge) => (UpperKind::Bridge, RX_MAC),
+        Some(Upper::Macvlan) => (UpperKind::Macvlan, UPPER_MAC),
+    };
+    rx.upper(kind, (UPPER, DEVICE), mac)?;
+    rx.set_mtu(UPPER, lab.mtu_bytes)?;
+    Ok((UPPER, mac))
 }
 
 /// The sender's address, the receiver's, and the length of the common prefix.
@@ -389,14 +406,15 @@ impl Bed for NetnsBed {
         }
     }
 
+    fn network_namespace(&self, side: Side) -> Option<u32> {
+        let namespace = if side == Side::Tx { &self.tx } else { &self.rx };
+        let inode = namespace.run(|_| rxpath_host::identity::network_namespace()).ok()?;
+        u32::try_from(inode.ok()?).ok()
+    }
+
     fn side_of(&self, netns: u32) -> Option<Side> {
-        let is = |namespace: &Namespace| {
-            let inode = namespace.run(|_| rxpath_host::identity::network_namespace());
-            inode.is_ok_and(|inode| inode.is_ok_and(|inode| inode == u64::from(netns)))
-        };
-        [(Side::Tx, &self.tx), (Side::Rx, &self.rx)]
-            .into_iter()
-            .find_map(|(side, namespace)| is(namespace).then_some(side))
+        let is = |side: &Side| self.network_namespace(*side) == Some(netns);
+        [Side::Tx, Side::Rx].into_iter().find(is)
     }
 
     fn shared_with_others(&self) -> bool {

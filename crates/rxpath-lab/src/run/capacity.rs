@@ -134,6 +134,7 @@ pub(super) fn wanted(resolved: &Resolved) -> Option<Variant> {
     let mut variant = resolved.variants.iter().find(asks)?.clone();
     variant.background = Background::default();
     variant.sample_interval = rxpath_core::Nanos(0);
+    variant.observe = crate::scenario::spec::Observe::default();
     Some(variant)
 }
 

@@ -31,6 +31,10 @@ pub(super) enum Role {
     Receiver,
     /// Runs the receive softirq, by RPS or as a NAPI thread.
     Softirq,
+    /// Runs a victim, and the softirqs that are to hit it: never the sender's.
+    Victim,
+    /// Runs the receiver of a scenario with a victim: never the victim's.
+    BesideVictim,
 }
 
 /// How a CPU lies to another.
@@ -46,8 +50,13 @@ pub(super) enum Relation {
     OtherNode,
 }
 
-const ROLES: [(&str, Role); 3] =
-    [("sender", Role::Sender), ("receiver", Role::Receiver), ("softirq", Role::Softirq)];
+const ROLES: [(&str, Role); 5] = [
+    ("sender", Role::Sender),
+    ("receiver", Role::Receiver),
+    ("softirq", Role::Softirq),
+    ("victim", Role::Victim),
+    ("beside-victim", Role::BesideVictim),
+];
 
 const RELATIONS: [(&str, Relation); 4] = [
     ("sibling-of", Relation::Sibling),

@@ -4,6 +4,7 @@ use rxpath_core::{CpuList, Fact};
 use rxpath_host::topology::Topology;
 use serde::Serialize;
 
+use super::offers::Offers;
 use super::power::Power;
 
 /// The online CPUs of a host.
@@ -13,6 +14,8 @@ pub struct HostShape {
     pub cpus: Vec<CpuShape>,
     /// What of its power management an experiment may depend on.
     pub power: Power,
+    /// What its kernel and tools lack.
+    pub offers: Offers,
 }
 
 /// One online CPU.
@@ -43,7 +46,7 @@ impl HostShape {
             l3: first(&cpu.llc_cpus),
             allowed: allowed.as_slice().contains(&cpu.cpu),
         };
-        Self { cpus: topology.cpus.iter().map(shape).collect(), power: Power::default() }
+        Self { cpus: topology.cpus.iter().map(shape).collect(), ..Self::default() }
     }
 
     /// The same host with what its power management was read to be.
@@ -52,9 +55,15 @@ impl HostShape {
         Self { power, ..self }
     }
 
+    /// The same host with what its kernel and tools were found to lack.
+    #[must_use]
+    pub fn with_offers(self, offers: Offers) -> Self {
+        Self { offers, ..self }
+    }
+
     /// A host of `count` cores without SMT on one node with one cache.
     pub fn flat(count: u32) -> Self {
         let cpu = |cpu| CpuShape { cpu, core: cpu, node: 0, l3: Some(0), allowed: true };
-        Self { cpus: (0..count).map(cpu).collect(), power: Power::default() }
+        Self { cpus: (0..count).map(cpu).collect(), ..Self::default() }
     }
 }

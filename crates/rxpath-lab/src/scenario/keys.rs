@@ -112,6 +112,8 @@ pub(super) const KEYS: &[Key] = &[
     key("lab.napi_cpu", Kind::OneCpu, "CPU that the NAPI threads are pinned to"),
     key("lab.napi_idle", Kind::Bool, "NAPI threads run as SCHED_IDLE (starves the ring on purpose)"),
     key("lab.awake", Kind::Bool, "keep idle CPUs from sleeping during a trial: in a virtual machine a sleeping one is given back late"),
+    key("lab.upper", Kind::Choice(&["bridge", "macvlan"]), "a device over the receiver's end, which has its addresses"),
+    key("lab.flow_rule", Kind::Bool, "a flow rule of the receiving device that steers the workload to one queue; needs n-tuple filters"),
     key("lab.turbo", Kind::Bool, "what the host's turbo must be; a run never switches it"),
     key("lab.smt", Kind::Bool, "what the host's SMT must be; a run never switches it"),
     key("lab.sysctl_rx", Kind::Names, "sysctls of the receiver's namespace"),
@@ -122,6 +124,7 @@ pub(super) const KEYS: &[Key] = &[
     key("lab.iptables_rx", Kind::Lines, "iptables command lines (without the word) of the receiver's namespace"),
     key("lab.qdisc_tx", Kind::Qdisc, "queueing discipline of the sender's end"),
 
+    key("background.victim", Kind::OneCpu, "known work on this CPU over the window, which knows what was taken from it; switches observe.steal on"),
     key("background.hogs", Kind::Int(0, 1024), "busy loops beside the workload, or copies of background.command"),
     key("background.command", Kind::Command, "a command instead of the busy loop"),
     key("background.cpus", Kind::Cpus, "CPUs that they take turns on; empty = anywhere"),
@@ -129,6 +132,9 @@ pub(super) const KEYS: &[Key] = &[
     key("background.policy", Kind::Choice(&["other", "batch", "idle"]), "their scheduler class"),
 
     key("observe.sample_interval", Kind::Nanos(0, S), "time from sample to sample of the sockets' queues; 0 = none"),
+    key("observe.drops", Kind::Bool, "why the kernel drops packets (BPF), beside the ledger"),
+    key("observe.steal", Kind::Bool, "CPU time that networking takes, by task and CPU (BPF)"),
+    key("observe.trace", Kind::Bool, "softirqs, packets per poll and the latency of stages over the window (BPF)"),
 
     key("serve.protocol", Kind::Choice(Protocol::WORDS), "what both sides speak (not an option)"),
     key("serve.absent", Kind::Bool, "nothing listens (not an option)"),

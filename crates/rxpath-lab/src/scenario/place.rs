@@ -4,7 +4,8 @@
 //! then same node, then elsewhere); further receivers and senders take turns with what is left. Cores
 //! come before their SMT siblings. Where CPUs run short the receivers keep apart from the sender as
 //! long as they can, extra senders share the sender's CPU, and a softirq without a CPU of its own is
-//! left on the sender's, where it runs on a veth without RPS.
+//! left on the sender's, where it runs on a veth without RPS. A victim takes the softirq's core or, where there are two
+//! cores, the one that is not the sender's; the receiver beside it then shares the sender's.
 
 use rxpath_core::Warning;
 
@@ -48,6 +49,11 @@ impl<'a> Places<'a> {
     /// What of the host's power management an experiment may depend on.
     pub fn power(&self) -> &super::power::Power {
         &self.host.power
+    }
+
+    /// What of the kernel and its tools an experiment may depend on.
+    pub fn offers(&self) -> &super::offers::Offers {
+        &self.host.offers
     }
 
     /// The CPUs of a list. What had to be shrunk or shared is added to `warnings`.
@@ -96,6 +102,12 @@ impl<'a> Places<'a> {
         warnings: &mut Vec<Warning>,
     ) -> Result<Vec<u32>, Misplaced> {
         let order = self.order(role);
+        if order.is_empty() && role == Role::Victim && !self.pool.is_empty() {
+            return Err(Misplaced::NotAvailable(
+                "this process may use one CPU: a victim needs a second one, to which the sender's softirqs are steered"
+                    .into(),
+            ));
+        }
         if order.is_empty() {
             return Err(Misplaced::NotAvailable("this process may use no CPU at all".into()));
         }
@@ -120,11 +132,13 @@ impl<'a> Places<'a> {
                 own.chain(rest(4)).chain(cpu(2)).chain(cpu(0)).collect()
             }
             Role::Softirq => (2..self.pool.len()).chain(0..2).filter_map(cpu).collect(),
+            Role::Victim => (2..self.pool.len()).chain([1]).filter_map(cpu).collect(),
+            Role::BesideVictim => cpu(usize::from(self.pool.len() > 2)).into_iter().collect(),
         }
     }
 
     fn warn_short(&self, role: Role, wanted: usize, got: &[u32], warnings: &mut Vec<Warning>) {
-        let word = role.word();
+        let word = if role == Role::BesideVictim { "receiver" } else { role.word() };
         let cpus = rxpath_core::CpuList(got.to_vec());
         let have = format!("this host has {} usable CPU(s)", self.pool.len());
         let sender = self.pool.first().map_or(0, |cpu| cpu.cpu);

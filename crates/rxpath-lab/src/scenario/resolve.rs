@@ -73,6 +73,7 @@ fn resolve_variant(
     let lab = reader.lab()?;
     let background = reader.background()?;
     let sample_interval = reader.sample_interval();
+    let observe = reader.observe(&background);
     let serve = reader.serve()?;
     let load = reader.load()?;
     check::variant(&mut reader, &lab, [&serve, &load])?;
@@ -100,6 +101,7 @@ fn resolve_variant(
         lab,
         background,
         sample_interval,
+        observe,
         serve,
         load,
     })
@@ -185,7 +187,7 @@ fn compare(file: &ScenarioFile, variants: &[Variant]) -> Vec<Compare> {
         .map(|variant| variant.name.as_str())
         .collect();
     let first = variants.iter().find(|variant| variant.not_available.is_none());
-    let main = first.map_or("delivered_pps", |variant| variant.protocol().main_metric());
+    let main = first.map_or("delivered_pps", Variant::main_metric);
     if file.compare.is_empty() {
         let Some((base, others)) = here.split_first() else { return Vec::new() };
         return others

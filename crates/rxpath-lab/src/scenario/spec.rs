@@ -46,6 +46,8 @@ pub struct Variant {
     pub background: Background,
     /// Time from sample to sample of the queues; zero = no samples.
     pub sample_interval: Nanos,
+    /// What else is watched.
+    pub observe: Observe,
     /// The receiving side.
     pub serve: Workload,
     /// The sending side.
@@ -57,6 +59,26 @@ impl Variant {
     pub fn protocol(&self) -> Protocol {
         self.load.protocol()
     }
+
+    /// The metric that it is about: what its victim got, or that of its protocol.
+    pub fn main_metric(&self) -> &'static str {
+        if self.background.victim.is_some() {
+            "victim_got_ratio"
+        } else {
+            self.protocol().main_metric()
+        }
+    }
+}
+
+/// What is watched by BPF while a trial runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Observe {
+    /// Why the kernel drops packets.
+    pub drops: bool,
+    /// CPU time that networking takes, by task and CPU.
+    pub steal: bool,
+    /// Softirqs, polls and the latency of stages.
+    pub trace: bool,
 }
 
 /// Where the two sides live.
@@ -99,6 +121,8 @@ pub struct Lab {
     pub gro_flush_timeout: Option<Nanos>,
     /// `tx-udp-segmentation` of the sender's end: off = GSO batches are cut before the link.
     pub udp_segmentation: bool,
+    /// A device over the receiver's end, which has its addresses in its place.
+    pub upper: Option<Upper>,
     /// NAPI of the receiver's end in a kernel thread.
     pub threaded: bool,
     /// CPU that the NAPI threads are pinned to.
@@ -124,6 +148,16 @@ pub struct Lab {
     pub qdisc_tx: Option<Qdisc>,
 }
 
+/// A device over another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Upper {
+    /// A bridge with the receiver's end as its only port.
+    Bridge,
+    /// A macvlan in bridge mode.
+    Macvlan,
+}
+
 /// Load beside the workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Background {
@@ -138,6 +172,9 @@ pub struct Background {
     pub nice: i32,
     /// Their scheduler class.
     pub policy: Policy,
+    /// CPU of a victim: known work that runs over the window and knows what was taken from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub victim: Option<u32>,
 }
 
 /// A scheduler class without privileges over others.

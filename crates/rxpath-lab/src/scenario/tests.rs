@@ -162,6 +162,8 @@ fn roles_find_their_place_on_a_big_host() {
         ("@receiver:4", "1,3,5,7"),
         ("@sender:3", "0,4,6"),
         ("@softirq:2", "2,3"),
+        ("@victim", "2"),
+        ("@beside-victim", "1"),
         ("@sibling-of-softirq", "18"),
         ("@same-cache-as-softirq", "1"),
         ("@other-cache-than-softirq", "4"),
@@ -175,6 +177,42 @@ fn roles_find_their_place_on_a_big_host() {
         assert_eq!(rxpath_core::CpuList(cpus).to_string(), expected, "{text}");
         assert_eq!(warnings, [], "{text}");
     }
+}
+
+#[test]
+fn a_victim_never_shares_the_senders_cpu() {
+    let text = "[load]\ncpu = \"@sender\"\n[serve]\ncpu = \"@beside-victim\"\n[background]\nvictim = \"@victim\"\n";
+    let two = resolved(text, &[], 2).unwrap();
+    let variant = &two.variants[0];
+    assert_eq!((variant.background.victim, variant.serve.cpus().0.as_slice()), (Some(1), &[0][..]));
+    assert!(variant.observe.steal, "a victim is there to be watched");
+    assert_eq!(variant.main_metric(), "victim_got_ratio");
+    assert!(two.warnings[0].to_string().contains("no CPU is left for the receiver alone"));
+    let one = resolved(text, &[], 1).unwrap();
+    let why = one.variants[0].not_available.as_deref().unwrap();
+    assert!(why.contains("a victim needs a second one"), "{why}");
+}
+
+#[test]
+fn what_the_kernel_lacks_is_named_and_the_others_run() {
+    let file = load("steal-compare").unwrap();
+    let offers = super::offers::Offers {
+        bridge: Some("this kernel has no bridges (CONFIG_BRIDGE)".into()),
+        iptables: Some("`iptables` is not installed".into()),
+        ..super::offers::Offers::default()
+    };
+    let resolved = resolve(&file, &[], &HostShape::flat(2).with_offers(offers)).unwrap();
+    let missing: Vec<&str> = resolved
+        .variants
+        .iter()
+        .filter(|variant| variant.not_available.is_some())
+        .map(|variant| variant.name.as_str())
+        .collect();
+    assert_eq!(missing, ["bridge", "iptables"]);
+    let file = load("steal-isolation").unwrap();
+    let resolved = resolve(&file, &[], &HostShape::flat(2)).unwrap();
+    let rule = resolved.variants.iter().find(|variant| variant.name == "flow-rule").unwrap();
+    assert!(rule.not_available.as_deref().unwrap().contains("veth"));
 }
 
 #[test]
@@ -305,7 +343,7 @@ mod properties {
         #[test]
         fn every_placed_cpu_is_one_of_the_host(cpus in 1u32..20, count in 1u32..30) {
             let shape = HostShape::flat(cpus);
-            for role in ["sender", "receiver", "softirq"] {
+            for role in ["sender", "receiver", "softirq", "beside-victim"] {
                 let list = super::super::cpus::CpuExpr::parse(&format!("@{role}:{count}")).unwrap();
                 let mut warnings = Vec::new();
                 let places = super::super::place::Places::new(&shape);

@@ -7,9 +7,11 @@ use rxpath_core::{CpuList, Nanos, Warning};
 use super::error::Flaw;
 use super::keys::KEYS;
 use super::merge::Overlay;
+use super::offers::NO_FLOW_RULES;
 use super::place::{Misplaced, Places};
 use super::spec::{
-    Background, Datagrams, External, Lab, Own, Parser, Policy, Protocol, Topology, Trials, Workload,
+    Background, Datagrams, External, Lab, Observe, Own, Parser, Policy, Protocol, Topology, Trials,
+    Upper, Workload,
 };
 use super::value::{Setting, Value};
 
@@ -114,8 +116,27 @@ impl Reader<'_> {
         }
     }
 
+    /// What the kernel or the machine lacks marks the variant, by name.
+    fn offers(&mut self) {
+        let offers = self.places.offers();
+        let lacks = |wanted: bool, what: &Option<String>| what.clone().filter(|_| wanted);
+        let upper = self.text("lab.upper");
+        let nft = ["lab.nft_rx", "lab.nft_tx"].iter().any(|key| self.get(key).is_some());
+        let missing = [
+            self.truth("lab.flow_rule", false).then(|| NO_FLOW_RULES.to_owned()),
+            lacks(upper == Some("bridge"), &offers.bridge),
+            lacks(upper == Some("macvlan"), &offers.macvlan),
+            lacks(nft, &offers.nft),
+            lacks(self.get("lab.iptables_rx").is_some(), &offers.iptables),
+        ];
+        if let Some(why) = missing.into_iter().flatten().next() {
+            self.not_available.get_or_insert(why);
+        }
+    }
+
     pub fn lab(&mut self) -> Result<Lab, Flaw> {
         self.power();
+        self.offers();
         Ok(Lab {
             topology: match self.text("topology.kind") {
                 Some("local") => Topology::Local,
@@ -133,6 +154,11 @@ impl Reader<'_> {
             napi_defer_hard_irqs: self.number("lab.napi_defer_hard_irqs").map(|polls| polls as u32),
             gro_flush_timeout: self.number("lab.gro_flush_timeout").map(Nanos),
             udp_segmentation: self.truth("lab.udp_segmentation", true),
+            upper: match self.text("lab.upper") {
+                Some("bridge") => Some(Upper::Bridge),
+                Some("macvlan") => Some(Upper::Macvlan),
+                _ => None,
+            },
             threaded: self.truth("lab.threaded", false),
             napi_cpu: self.cpus("lab.napi_cpu")?.as_slice().first().copied(),
             napi_idle: self.truth("lab.napi_idle", false),
@@ -164,7 +190,17 @@ impl Reader<'_> {
                 Some("idle") => Policy::Idle,
                 _ => Policy::Other,
             },
+            victim: self.cpus("background.victim")?.as_slice().first().copied(),
         })
+    }
+
+    /// What is watched; a victim is there to be watched.
+    pub fn observe(&self, background: &Background) -> Observe {
+        Observe {
+            drops: self.truth("observe.drops", false),
+            steal: self.truth("observe.steal", false) || background.victim.is_some(),
+            trace: self.truth("observe.trace", false),
+        }
     }
 
     /// Time between two samples of the queues.

@@ -18,6 +18,7 @@ use super::conduct::{Raw, SideRaw};
 use super::evidence::{SideSeen, Worker, packets_by_cpu, workers};
 use super::noise::{self, Disturbance};
 use super::observe::Between;
+use super::stolen;
 use super::window::{self, Span};
 use crate::bed::Bed;
 use crate::error::LabError;
@@ -70,7 +71,7 @@ pub fn compose(
         Protocol::Udp => udp::compose(variant, bed, &raw, &spans)?,
         _ => tcp::compose(variant, bed, &raw, &spans),
     };
-    made.ledger.reasons.clone_from(&raw.reasons);
+    made.ledger.reasons.clone_from(&raw.observed.reasons);
     let metrics = metrics(variant, &made.evidence, &raw, &spans);
     let (grade, noise) = noise::grade(&disturbance(variant, &raw.between));
     let mut warnings = raw.warnings;
@@ -91,6 +92,8 @@ pub fn compose(
         ledger: made.ledger,
         moved: made.moved,
         flow_cpus: raw.flow_cpus,
+        stolen: raw.observed.stolen,
+        traced: raw.observed.traced,
         warnings,
         workloads: BTreeMap::from([
             ("load".to_owned(), with_settings(&raw.load)),
@@ -162,6 +165,13 @@ fn metrics(
         Protocol::Udp => udp::metrics(evidence, &mut all),
         Protocol::Http => http::metrics(evidence, raw, spans, &mut all),
         _ => tcp::metrics(variant, evidence, raw, spans, &mut all),
+    }
+    if let Some(found) = &raw.observed.stolen {
+        let size = variant.load.datagrams().map(|datagrams| f64::from(datagrams.size_bytes));
+        let datagrams = size.map(|size| size * 8.0 * evidence.delivered_pps);
+        let delivered_bps = all.get("delivered_bps").copied().or(datagrams);
+        let moved = stolen::Moved { delivered_bps, delivered_pps: evidence.delivered_pps };
+        stolen::metrics(found, moved, &mut all);
     }
     all
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_core::{Nanos, Side, Warning};
 use rxpath_host::awake::Awake;
 use rxpath_host::netlink::QueueAsk;
@@ -11,7 +12,6 @@ use rxpath_host::netlink::netfilter::Conntrack;
 use rxpath_host::{HostError, Owner};
 use rxpath_record::counters::{Moved, Snapshot};
 use rxpath_record::evidence::Probed;
-use rxpath_record::ledger::DropReason;
 use rxpath_record::manifest::FlowCpu;
 use rxpath_record::samples::TrialSamples;
 use serde_json::Value;
@@ -20,8 +20,8 @@ use super::background::Background;
 use super::kernel_lines::Watcher;
 use super::line::Line;
 use super::observe::{Between, Mark, Ours};
+use super::observers::{Observed, Observers};
 use super::peer::Peer;
-use super::reasons::Reasons;
 use super::sampler::{Sampler, Target};
 use super::witness::{Traffic, Witness};
 use super::{phase, start, waiting, window};
@@ -54,10 +54,10 @@ pub struct Job<'a> {
     pub files: &'a Path,
     /// Set by a signal.
     pub stop: &'a AtomicBool,
-    /// Watch why the kernel drops packets.
-    pub observe_drops: bool,
     /// Measure CPU time and lock waits by tracepoints over the window, for the diagnosis.
     pub witness: bool,
+    /// What an interrupt costs here, for variants that want to know who paid.
+    pub calibration: Option<&'a Calibration>,
     /// Who the processes of the background belong to.
     pub owner: Option<&'a Owner>,
 }
@@ -74,8 +74,8 @@ pub struct Raw {
     pub queued_bytes: u64,
     /// CPU of each flow's receive softirq, where it can be found out.
     pub flow_cpus: Vec<FlowCpu>,
-    /// Why the kernel dropped packets, when it was watched.
-    pub reasons: Vec<DropReason>,
+    /// What was watched beside the counters.
+    pub observed: Observed,
     /// Connection tracking at rest before and after, where the bed has rules.
     pub conntrack: Option<[Conntrack; 2]>,
     /// What tracepoints measured in the window, when they were watched.
@@ -117,6 +117,8 @@ struct Trial<'a> {
     serve: Option<Box<dyn Peer + 'a>>,
     watcher: Watcher<'a>,
     background: Background,
+    observers: Observers,
+    observed: Observed,
     warnings: Vec<Warning>,
 }
 
@@ -136,11 +138,20 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     }
     let mut load = start::load(job, bed)?;
     load.wait_ready(READY_LIMIT, job.stop)?;
-    let background = Background::default();
     let mut warnings = Vec::new();
     let _awake = awake(job, &mut warnings)?;
-    let mut trial = Trial { job, bed, load, serve, watcher, background, warnings };
-    let observer = job.observe_drops.then(Reasons::start).transpose()?;
+    let observers = Observers::start(job.variant, job.calibration, bed)?;
+    let mut trial = Trial {
+        job,
+        bed,
+        load,
+        serve,
+        watcher,
+        background: Background::default(),
+        observers,
+        observed: Observed::default(),
+        warnings,
+    };
     let before = trial.rest("before the load", &|_| true)?;
     let tracked = bed.conntrack();
     let mut witness = job.witness.then(Witness::start);
@@ -173,14 +184,9 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     let after = trial.rest("after draining", &|_| true)?;
     let conntrack = tracked.zip(bed.conntrack()).map(|(before, after)| [before, after]);
     let queued_bytes = bed.queued_bytes()?;
-    let mut reasons = Vec::new();
-    if let Some(observer) = observer {
-        let (found, warnings) = observer.read(bed)?;
-        reasons = found;
-        trial.warnings.extend(warnings);
-    }
+    std::mem::take(&mut trial.observers).end(bed, &mut trial.observed)?;
     let raw = trial.finish([before, after], between, load, serve)?;
-    Ok(Raw { window_moved, queued_bytes, flow_cpus, reasons, conntrack, probed, samples, ..raw })
+    Ok(Raw { window_moved, queued_bytes, flow_cpus, conntrack, probed, samples, ..raw })
 }
 
 /// Held for the trial, where its variant wants it. A host whose CPUs cannot be kept awake says so in a warning: the
@@ -243,6 +249,7 @@ impl Trial<'_> {
         }
         self.load.check_alive(phase)?;
         self.watcher.look();
+        self.observers.note();
         Ok(())
     }
 
@@ -290,7 +297,9 @@ impl Trial<'_> {
             witness.begin();
         }
         let first = self.bed.snapshot();
+        self.observers.open(self.job.trials.measure)?;
         self.pass(from.t_ns + self.job.trials.measure.0, "measure")?;
+        self.observers.close(self.bed, &mut self.observed)?;
         let last = self.bed.snapshot();
         let probed = witness.map(|witness| {
             let readers = self.serve.as_ref().map(|serve| serve.ids().0 as i32);
@@ -382,7 +391,8 @@ impl Trial<'_> {
         }
         self.warnings.extend(self.load.close()?);
         let (queued_bytes, flow_cpus, window_moved) = (0, Vec::new(), Moved::default());
-        let warnings = self.warnings;
+        let (mut warnings, mut observed) = (self.warnings, self.observed);
+        warnings.append(&mut observed.warnings);
         Ok(Raw {
             counters,
             between,
@@ -390,9 +400,9 @@ impl Trial<'_> {
             queued_bytes,
             flow_cpus,
             samples: None,
-            reasons: Vec::new(),
             conntrack: None,
             probed: None,
+            observed,
             load,
             serve: serve_side,
             warnings,

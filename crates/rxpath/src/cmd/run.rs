@@ -12,10 +12,10 @@ use rxpath_lab::LabError;
 use rxpath_lab::plan::plan;
 use rxpath_lab::run::progress::Progress;
 use rxpath_lab::run::{Finished, Options, Predict, run};
+use rxpath_lab::scenario::offers::Offers;
 use rxpath_lab::scenario::power::Power;
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_lab::scenario::{HostShape, ScenarioError, load, resolve};
-use rxpath_lab::trial::reasons::Reasons;
 use rxpath_record::run::RunError;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -53,11 +53,31 @@ pub struct RunCommand {
     /// Count trials that other load on the machine disturbed; their grade says so
     #[arg(long)]
     keep_noisy: bool,
-    /// Watch why the kernel drops packets (BPF): the ledger then has its reasons beside the counters
-    #[arg(long)]
-    observe_drops: bool,
+    /// Watch by BPF, too: `drops` (the kernel's reasons beside the ledger), `steal` (CPU time that networking takes, by
+    /// task), `trace` (softirqs, packets per poll, latency of stages); the same as `--set observe.WHAT=true`
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    observe: Vec<Watched>,
     #[command(flatten)]
     format: FormatArgs,
+}
+
+/// What can be watched beside the counters.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Watched {
+    Drops,
+    Steal,
+    Trace,
+}
+
+impl Watched {
+    /// Its key in the section `observe`.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Drops => "drops",
+            Self::Steal => "steal",
+            Self::Trace => "trace",
+        }
+    }
 }
 
 impl RunCommand {
@@ -65,6 +85,7 @@ impl RunCommand {
     pub fn run(self) -> Outcome {
         let mut sets = self.sets.clone();
         sets.extend(self.trials.map(|blocks| format!("trials.blocks={blocks}")));
+        sets.extend(self.observe.iter().map(|what| format!("observe.{}=true", what.key())));
         let resolved = resolved(&self.scenario, &sets)?;
         if self.dry_run {
             return self.show_plan(&resolved);
@@ -72,7 +93,8 @@ impl RunCommand {
         for warning in &resolved.warnings {
             output::warning(warning);
         }
-        let finished = conduct(&resolved, &self.out, self.ways()?, &mut Bars::new())?;
+        let ways = Ways { keep_noisy: self.keep_noisy, ..Ways::default() };
+        let finished = conduct(&resolved, &self.out, ways, &mut Bars::new())?;
         let report = write_report(&finished.directory)?;
         if self.format.is_json() {
             let settings = serde_json::json!({
@@ -85,17 +107,6 @@ impl RunCommand {
             output::line(&format!("report: {}", report.display()))?;
         }
         ending(&finished)
-    }
-
-    fn ways(&self) -> Result<Ways, Failure> {
-        if self.observe_drops {
-            // Before anything is made, not in the middle of the first trial.
-            Reasons::start().map_err(|error| {
-                Failure::new(Exit::Cannot, error).hint("rxpath doctor says what is missing; without --observe-drops the run needs no BPF")
-            })?;
-        }
-        let (keep_noisy, observe_drops) = (self.keep_noisy, self.observe_drops);
-        Ok(Ways { keep_noisy, observe_drops, ..Ways::default() })
     }
 
     fn show_plan(&self, resolved: &Resolved) -> Outcome {
@@ -115,7 +126,7 @@ pub fn resolved(scenario: &str, sets: &[String]) -> Result<Resolved, Failure> {
     let file = load(scenario).map_err(usage)?;
     let root = Root::host();
     let shape = HostShape::of(&topology::read(&root)?, &thread::allowed_cpus()?);
-    let shape = shape.with_power(Power::read(&root));
+    let shape = shape.with_power(Power::read(&root)).with_offers(Offers::read(&root));
     resolve(&file, sets, &shape).map_err(usage)
 }
 
@@ -124,8 +135,6 @@ pub fn resolved(scenario: &str, sets: &[String]) -> Result<Resolved, Failure> {
 pub struct Ways {
     /// Count trials that noise would void.
     pub keep_noisy: bool,
-    /// Watch why the kernel drops packets.
-    pub observe_drops: bool,
     /// Measure CPU time and lock waits by tracepoints, for the diagnosis.
     pub witness: bool,
 }
@@ -154,7 +163,6 @@ pub fn conduct(
         command: std::env::args().collect(),
         version: env!("CARGO_PKG_VERSION"),
         keep_noisy: ways.keep_noisy,
-        observe_drops: ways.observe_drops,
         witness: ways.witness,
         stop: &stop,
         predict: predict.as_deref(),

@@ -10,6 +10,7 @@ use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::steal::{Evidence, Steal, answer, probe};
 use rxpath_core::{CpuList, Envelope, Nanos, Warning};
 use rxpath_host::{HostError, thread};
+use rxpath_lab::installed;
 use serde::Serialize;
 
 use crate::cmd::values::Wait;
@@ -70,6 +71,13 @@ impl StealCommand {
             thread::check_cpus(&CpuList(vec![cpu])).map_err(|e| {
                 Failure::usage_of(anyhow::Error::new(e).context(format!("--cpu {cpu}")))
             })?;
+        }
+        if let Some(program) = self.command.first()
+            && !installed::found(program)
+        {
+            return Err(Failure::usage(format!(
+                "cannot start {program}: there is no such program"
+            )));
         }
         let interrupt = Interrupt::catch()?;
         let account = Account::start().map_err(|error| {

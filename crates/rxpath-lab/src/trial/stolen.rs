@@ -1,0 +1,315 @@
+//! Stolen time of a trial: the account of every task around the measured window, with the victim in it.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use rxpath_bpf::account::calibrate::Calibration;
+use rxpath_bpf::account::{Account, Reading};
+use rxpath_bpf::cost::{PartMeter, own_cpu};
+use rxpath_bpf::steal::probe::{self, Victim as Probed};
+use rxpath_bpf::steal::{self, Division, Evidence, Kind, Steal, TaskTime};
+use rxpath_bpf::{ProbeCost, steal::TakenBy as Polls};
+use rxpath_core::{Nanos, Warning};
+use rxpath_host::procfs::softnet;
+use rxpath_host::{HostError, Root};
+use rxpath_record::stolen::{
+    CpuPaid, InterruptCost, Parts, ProbeUse, Stolen, TakenBy, TaskPaid, Victim,
+};
+
+/// Tasks with less time than this share of the window are one row.
+const LITTLE: f64 = 0.001;
+
+/// The account, and what the window needs.
+pub struct StolenTime {
+    account: Account,
+    calibration: Calibration,
+    victim: Option<u32>,
+    open: Option<Open>,
+}
+
+/// The window while it lasts.
+struct Open {
+    before: Reading,
+    handled: BTreeMap<u32, u32>,
+    reader_cpu: Duration,
+    begun: Instant,
+    meter: PartMeter,
+    victim: Option<std::thread::JoinHandle<Result<probe::Ran, HostError>>>,
+}
+
+impl StolenTime {
+    /// Loads, attaches, and begins to count.
+    pub fn start(calibration: Calibration, victim: Option<u32>) -> Result<Self, HostError> {
+        Ok(Self { account: Account::start()?, calibration, victim, open: None })
+    }
+
+    /// Begins the window; the victim runs all of it.
+    pub fn open(&mut self, measure: Nanos) -> Result<(), HostError> {
+        let measure = measure.as_duration();
+        let cpu_before = own_cpu();
+        let meter = PartMeter::start(&[self.account.loaded()], measure)?;
+        let (handled, before) = (handled(), self.account.read()?);
+        let victim = self.victim.map(|cpu| std::thread::spawn(move || probe::run(cpu, measure)));
+        self.open = Some(Open {
+            before,
+            handled,
+            reader_cpu: own_cpu().saturating_sub(cpu_before),
+            begun: Instant::now(),
+            meter,
+            victim,
+        });
+        Ok(())
+    }
+
+    /// The cost is measured in the first part of the window only.
+    pub fn note(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.meter.note(open.begun.elapsed());
+        }
+    }
+
+    /// Ends the window, once the victim is done, and says who paid.
+    pub fn close(self) -> Result<(Stolen, Vec<Warning>), HostError> {
+        let Some(mut open) = self.open else { return Ok((Stolen::default(), Vec::new())) };
+        let ran = match open.victim.map(std::thread::JoinHandle::join) {
+            Some(Ok(ran)) => Some(ran?),
+            Some(Err(_)) => return Err(HostError::kernel("run the victim's thread", libc_eintr())),
+            None => None,
+        };
+        let cpu_before = own_cpu();
+        let (after, handled) = (self.account.read()?, handled());
+        let reader_cpu = open.reader_cpu + own_cpu().saturating_sub(cpu_before);
+        let cost = open.meter.stop().over(open.begun.elapsed(), self.account.loaded(), reader_cpu);
+        let (steal, warnings) = steal::answer(Evidence {
+            before: &open.before,
+            after: &after,
+            calibration: self.calibration,
+            cost,
+            probes: self.account.programs(),
+        });
+        let mut stolen = record(&steal);
+        for cpu in &mut stolen.cpus {
+            let of = |lines: &BTreeMap<u32, u32>| lines.get(&cpu.cpu).copied();
+            let both = of(&handled).zip(of(&open.handled));
+            cpu.landed_packets = both.map(|(now, then)| u64::from(now.wrapping_sub(then)));
+        }
+        stolen.victim = ran.zip(self.victim).map(|(ran, cpu)| victim(&ran, cpu, &steal));
+        Ok((stolen, warnings))
+    }
+}
+
+/// The errno of a thread that came to no end.
+fn libc_eintr() -> i32 {
+    nix::errno::Errno::EINTR as i32
+}
+
+/// Packets that each CPU's softirqs have handled; empty where it can't be read.
+fn handled() -> BTreeMap<u32, u32> {
+    let lines = softnet::read(&Root::host()).unwrap_or_default();
+    lines.into_iter().map(|(cpu, line)| (cpu, line.processed)).collect()
+}
+
+fn record(steal: &Steal) -> Stolen {
+    let calibration = &steal.calibration;
+    Stolen {
+        window_s: steal.window_s,
+        victim: None,
+        cpus: steal.cpus.iter().map(cpu).collect(),
+        tasks: tasks(steal),
+        interrupt: InterruptCost {
+            irq_entry_us: calibration.irq_entry_us,
+            interval_us: calibration.interval_us,
+            source: calibration.source.clone(),
+        },
+        probe: probe_use(&steal.probe_cost),
+    }
+}
+
+/// The cost of a probe as a run keeps it.
+pub fn probe_use(cost: &ProbeCost) -> ProbeUse {
+    ProbeUse {
+        run_time_s: cost.run_time_s,
+        runs_count: cost.runs_count,
+        reader_cpu_s: cost.reader_cpu_s,
+        map_bytes: cost.map_bytes,
+        lost_count: cost.lost_count,
+        gap: cost.gap.clone(),
+    }
+}
+
+fn cpu(of: &steal::CpuTime) -> CpuPaid {
+    CpuPaid {
+        cpu: of.cpu,
+        window_s: of.window_s,
+        time: parts(&of.time),
+        idle_s: of.idle_s,
+        net_on_idle_s: of.net_on_idle_s,
+        deferred_s: of.deferred_s,
+        lost_s: of.lost_s,
+        landed_packets: None,
+    }
+}
+
+/// Those with time of their own; the others together.
+fn tasks(steal: &Steal) -> Vec<TaskPaid> {
+    let least = steal.window_s * LITTLE;
+    let much = |task: &&TaskTime| task.time.on_cpu_s >= least || task.kind == Kind::Idle;
+    let mut rows: Vec<TaskPaid> = steal.tasks.iter().filter(much).map(task).collect();
+    let mut rest =
+        TaskPaid { comm: "all others".into(), kind: "rest".into(), ..TaskPaid::default() };
+    for little in steal.tasks.iter().filter(|task| !much(task)) {
+        rest.time += parts(&little.time);
+        rest.cpus.extend(&little.cpus);
+    }
+    rest.cpus.sort_unstable();
+    rest.cpus.dedup();
+    if rest.time.on_cpu_s > 0.0 {
+        rows.push(rest);
+    }
+    rows
+}
+
+fn task(of: &TaskTime) -> TaskPaid {
+    TaskPaid {
+        pid: Some(of.pid),
+        comm: of.comm.clone(),
+        kind: of.kind.word().into(),
+        cpus: of.cpus.clone(),
+        time: parts(&of.time),
+        taken_by: of.taken_by.iter().map(taken_by).collect(),
+    }
+}
+
+fn taken_by(of: &Polls) -> TakenBy {
+    TakenBy {
+        dev: of.dev.clone(),
+        napi_id: of.napi_id,
+        net_s: of.net_s,
+        polls_count: of.polls_count,
+        packets: of.packets,
+    }
+}
+
+fn parts(of: &Division) -> Parts {
+    Parts {
+        on_cpu_s: of.on_cpu_s,
+        own_s: of.own_s,
+        hardirq_s: of.hardirq_s,
+        net_rx_s: of.net_rx_s,
+        net_tx_s: of.net_tx_s,
+        other_softirq_s: of.other_softirq_s,
+        mixed_softirq_s: of.mixed_softirq_s,
+        own_softirq_s: of.own_softirq_s,
+        irq_entry_estimated_s: of.irq_entry_estimated_s,
+        hypervisor_steal_s: of.hypervisor_steal_s,
+        tick_view_s: of.tick_view_s,
+        preempted_s: of.preempted_s,
+        certain_s: of.certain_s,
+        interrupts_count: of.interrupts_count,
+        taken_packets: of.taken_packets,
+    }
+}
+
+fn victim(ran: &probe::Ran, cpu: u32, steal: &Steal) -> Victim {
+    let probed = Probed::built_in(ran, &steal.tasks);
+    let deferred = steal.cpus.iter().find(|row| row.cpu == cpu).map_or(0.0, |row| row.deferred_s);
+    Victim {
+        cpu,
+        tid: ran.tid,
+        asked_s: probed.asked_s,
+        got_by_work_s: probed.got_by_work_s.unwrap_or_default(),
+        gaps_s: probed.gaps_s.unwrap_or_default(),
+        turn_ns: probed.turn_ns.unwrap_or_default(),
+        time: parts(&probed.time),
+        deferred_s: deferred,
+        taken_by: probed.taken_by.iter().map(taken_by).collect(),
+    }
+}
+
+/// What the trial moved in its window, for what it cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Moved {
+    /// Payload bits a second that were delivered; none where nobody counts bits.
+    pub delivered_bps: Option<f64>,
+    /// Datagrams or segments a second that were delivered.
+    pub delivered_pps: f64,
+}
+
+/// The metrics that follow: what the victim got, and what the traffic cost.
+pub fn metrics(stolen: &Stolen, moved: Moved, all: &mut BTreeMap<String, f64>) {
+    let mut put = |name: &str, value: f64| {
+        if value.is_finite() {
+            all.insert(name.into(), value);
+        }
+    };
+    let network_s: f64 = stolen.cpus.iter().map(|cpu| cpu.time.network_s()).sum();
+    let taken_s = stolen.victim.as_ref().map(Victim::taken_s);
+    for (per, rate) in
+        [("gbit", moved.delivered_bps.unwrap_or(0.0) / 1e9), ("mpacket", moved.delivered_pps / 1e6)]
+    {
+        let amount = rate * stolen.window_s;
+        if amount > 0.0 {
+            put(&format!("network_cpu_s_per_{per}"), network_s / amount);
+            if let Some(taken_s) = taken_s {
+                put(&format!("victim_taken_s_per_{per}"), taken_s / amount);
+            }
+        }
+    }
+    let Some(victim) = &stolen.victim else { return };
+    if victim.asked_s > 0.0 {
+        put("victim_got_ratio", victim.got_by_work_s / victim.asked_s);
+        put("victim_taken_ratio", victim.taken_s() / victim.asked_s);
+    }
+    let landed = |cpu: &CpuPaid| cpu.landed_packets.map(|packets| packets as f64);
+    let everywhere: f64 = stolen.cpus.iter().filter_map(landed).sum();
+    let here = stolen.cpus.iter().find(|row| row.cpu == victim.cpu).and_then(landed);
+    if let Some(here) = here.filter(|_| everywhere > 0.0) {
+        put("landed_on_victim_ratio", here / everywhere);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_of_what_was_delivered_in_the_window() {
+        let cpu = |cpu, net_rx_s, landed| CpuPaid {
+            cpu,
+            time: Parts { on_cpu_s: 2.0, net_rx_s, ..Parts::default() },
+            landed_packets: Some(landed),
+            ..CpuPaid::default()
+        };
+        let stolen = Stolen {
+            window_s: 2.0,
+            victim: Some(Victim {
+                cpu: 1,
+                asked_s: 2.0,
+                got_by_work_s: 1.5,
+                time: Parts { net_rx_s: 0.3, ..Parts::default() },
+                deferred_s: 0.1,
+                ..Victim::default()
+            }),
+            cpus: vec![cpu(0, 0.2, 25), cpu(1, 0.4, 75)],
+            ..Stolen::default()
+        };
+        let moved = Moved { delivered_bps: Some(1e9), delivered_pps: 50_000.0 };
+        let mut all = BTreeMap::new();
+        metrics(&stolen, moved, &mut all);
+        for (name, value) in [
+            ("network_cpu_s_per_gbit", 0.3),
+            ("network_cpu_s_per_mpacket", 6.0),
+            ("victim_taken_s_per_gbit", 0.2),
+            ("victim_taken_s_per_mpacket", 4.0),
+            ("victim_got_ratio", 0.75),
+            ("victim_taken_ratio", 0.2),
+            ("landed_on_victim_ratio", 0.75),
+        ] {
+            assert!((all[name] - value).abs() < 1e-9, "{name}: {all:?}");
+        }
+        let mut none = BTreeMap::new();
+        let silent = Moved { delivered_bps: None, delivered_pps: 0.0 };
+        metrics(&Stolen { victim: None, ..stolen }, silent, &mut none);
+        assert!(none.is_empty(), "no rate is no cost: {none:?}");
+    }
+}

@@ -1,0 +1,169 @@
+//! Softirqs, polls and the latency of stages of a trial: attached for the measured window and for nothing else.
+
+use std::time::{Duration, Instant};
+
+use rxpath_bpf::cost::{PartMeter, own_cpu};
+use rxpath_bpf::filter::Filter;
+use rxpath_bpf::object::ProgramState;
+use rxpath_bpf::polls::{CpuPolls, NapiPolls, Polls};
+use rxpath_bpf::stages::{Outlier, Stage, StageName, Stages};
+use rxpath_core::{Nanos, Side, Warning};
+use rxpath_host::HostError;
+use rxpath_record::traced::{CpuTraced, NapiTraced, OutlierTraced, StageTraced, Traced};
+
+use super::stolen::probe_use;
+use crate::bed::Bed;
+
+/// Outliers that are kept of a stage.
+const OUTLIERS: usize = 20;
+
+/// The programs, loaded.
+pub struct Tracing {
+    polls: Polls,
+    stages: Result<Stages, HostError>,
+    open: Option<Open>,
+}
+
+/// The window while it lasts.
+struct Open {
+    begun: Instant,
+    meter: PartMeter,
+    reader_cpu: Duration,
+}
+
+impl Tracing {
+    /// Loads the programs: polls of the whole machine, stages of the receiver's namespace.
+    pub fn load(bed: &dyn Bed) -> Result<Self, HostError> {
+        Self::of(bed.network_namespace(Side::Rx).unwrap_or(0))
+    }
+
+    /// Whether they load here.
+    pub fn try_load() -> Result<(), HostError> {
+        Self::of(0).map(drop)
+    }
+
+    fn of(netns: u32) -> Result<Self, HostError> {
+        let polls = Polls::load(&Filter::default(), false)?;
+        let stages = Stages::load(&Filter { netns, ..Filter::default() });
+        Ok(Self { polls, stages, open: None })
+    }
+
+    /// Attaches them.
+    pub fn open(&mut self, measure: Nanos) -> Result<(), HostError> {
+        let before = own_cpu();
+        let begun = Instant::now();
+        if let Ok(stages) = &mut self.stages
+            && let Err(error) = stages.attach()
+        {
+            self.stages = Err(error);
+        }
+        self.polls.attach()?;
+        let mut objects = vec![self.polls.loaded()];
+        objects.extend(self.stages.as_ref().ok().map(Stages::loaded));
+        let meter = PartMeter::start(&objects, measure.as_duration())?;
+        let reader_cpu = own_cpu().saturating_sub(before);
+        self.open = Some(Open { begun, meter, reader_cpu });
+        Ok(())
+    }
+
+    /// The cost is measured in the first part of the window only.
+    pub fn note(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.meter.note(open.begun.elapsed());
+        }
+    }
+
+    /// Reads them and takes them out of the kernel.
+    pub fn close(self, bed: &dyn Bed) -> Result<(Traced, Vec<Warning>), HostError> {
+        let Some(mut open) = self.open else { return Ok((Traced::default(), Vec::new())) };
+        let before = own_cpu();
+        let window = open.begun.elapsed();
+        let polls = self.polls.read()?;
+        let stages = self.stages.as_ref().ok().map(Stages::read).transpose()?.unwrap_or_default();
+        let reader_cpu = open.reader_cpu + own_cpu().saturating_sub(before);
+        let mut cost = open.meter.stop().over(window, self.polls.loaded(), reader_cpu);
+        cost.map_bytes += self.stages.as_ref().map_or(0, |stages| stages.loaded().map_bytes());
+        cost.lost_count = polls.cpus.iter().map(|cpu| cpu.lost_count).sum();
+        let traced = Traced {
+            window_s: window.as_secs_f64(),
+            cpus: polls.cpus.into_iter().map(cpu).collect(),
+            napis: polls.napis.into_iter().map(|found| napi(found, bed)).collect(),
+            stages: stages.into_iter().map(stage).collect(),
+            probe: probe_use(&cost),
+        };
+        let mut warnings = gaps(self.polls.programs());
+        match &self.stages {
+            Ok(stages) => warnings.extend(gaps(stages.programs())),
+            Err(error) => warnings.push(Warning::new(
+                "probe-missing",
+                format!("the latency of stages is not seen: {error}"),
+            )),
+        }
+        Ok((traced, warnings))
+    }
+}
+
+/// What is not known without the programs that this kernel does not take.
+fn gaps(programs: &[ProgramState]) -> Vec<Warning> {
+    let of = |program: &ProgramState| {
+        let (gap, loses) = (program.id.gap()?, program.lost_knowledge.as_ref()?);
+        let warning = Warning::new("probe-missing", format!("{}: {gap}", program.program));
+        Some(warning.because(format!("not known without it: {loses}")))
+    };
+    programs.iter().filter_map(of).collect()
+}
+
+fn cpu(of: CpuPolls) -> CpuTraced {
+    let (net_rx_runs_count, net_rx_ns) = of.net_rx();
+    CpuTraced {
+        cpu: of.cpu,
+        device_interrupts_count: of.device_interrupts_count,
+        other_interrupts_count: of.other_interrupts_count,
+        net_rx_runs_count,
+        net_rx_s: net_rx_ns as f64 / 1e9,
+        ksoftirqd_runs_count: of.ksoftirqd_runs_count,
+        ksoftirqd_s: of.ksoftirqd_ns as f64 / 1e9,
+        polls_count: of.polls_count,
+        packets: of.packets,
+        exhausted_count: of.exhausted_count,
+        packets_per_poll: of.packets_per_poll,
+        net_rx_run_ns: of.net_rx_run_ns,
+        longest_net_rx_ns: of.longest_net_rx_ns,
+    }
+}
+
+fn napi(of: NapiPolls, bed: &dyn Bed) -> NapiTraced {
+    let side = if of.netns == 0 { None } else { bed.side_of(of.netns) };
+    NapiTraced {
+        dev: of.dev,
+        side: side.map_or_else(String::new, |side| side.to_string()),
+        napi_id: of.napi_id,
+        cpu: of.cpu,
+        polls_count: of.polls_count,
+        packets: of.packets,
+        exhausted_count: of.exhausted_count,
+        packets_per_poll: of.packets_per_poll,
+    }
+}
+
+fn stage(of: Stage) -> StageTraced {
+    let outlier = |of: Outlier| OutlierTraced {
+        t_ns: of.t_ns,
+        latency_ns: of.latency_ns,
+        cpu: of.cpu,
+        port: of.port,
+        task: of.task,
+    };
+    StageTraced {
+        stage: match of.stage {
+            StageName::ReceiveToSocket => "receive-to-socket",
+            StageName::SocketToRead => "socket-to-read",
+        }
+        .into(),
+        latencies_count: of.latencies_count,
+        mean_ns: of.mean_ns,
+        max_ns: of.max_ns,
+        latency_ns: of.latency_ns,
+        outliers: of.outliers.into_iter().take(OUTLIERS).map(outlier).collect(),
+    }
+}
