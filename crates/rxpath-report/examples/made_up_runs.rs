@@ -213,6 +213,8 @@ fn trial_of(kind: &Kind, (trial, block): (u32, u32), start: i64, scatter: &mut S
         metrics: metrics.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         workloads: BTreeMap::new(),
         flow_cpus: vec![],
+        stolen: None,
+        traced: None,
         warnings: vec![],
     }
 }

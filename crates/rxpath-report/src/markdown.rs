@@ -28,6 +28,7 @@ pub fn markdown(run: &Run) -> String {
     variants(manifest, &mut out);
     gains(manifest, &mut out);
     ledger(run, &mut out);
+    stolen(run, &mut out);
     let _ = writeln!(
         out,
         "\nRun {}, {}, started {}, rxpath {}, seed {}. Reproduce: {}",
@@ -130,6 +131,25 @@ fn ledger(run: &Run, out: &mut String) {
         line("in flight", ledger.in_flight_packets as i64);
         line("delivered", ledger.delivered_packets as i64);
         line("unaccounted", ledger.unaccounted_packets);
+    }
+}
+
+/// What the victims asked for and got.
+fn stolen(run: &Run, out: &mut String) {
+    let shown = run.shown().into_iter();
+    let rows: Vec<_> =
+        shown.filter_map(|(variant, trial)| Some((variant, trial.stolen.as_ref()?))).collect();
+    let table = crate::page::stolen::victims(&rows);
+    if table.rows.is_empty() {
+        return;
+    }
+    out.push('\n');
+    let heads: Vec<&str> = table.head.iter().map(|(head, _)| head.as_str()).collect();
+    row(out, &heads);
+    let rule = |number: &bool| if *number { "---:" } else { "---" };
+    row(out, &table.head.iter().map(|(_, number)| rule(number)).collect::<Vec<_>>());
+    for cells in &table.rows {
+        row(out, &cells.iter().map(String::as_str).collect::<Vec<_>>());
     }
 }
 

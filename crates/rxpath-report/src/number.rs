@@ -83,6 +83,8 @@ pub(crate) fn metric(name: &str, value: f64) -> String {
         format!("{} µs", plain(value))
     } else if ends("_ns_per_kib") || ends("_ns_per_packet") {
         format!("{} ns", plain(value))
+    } else if ends("_s_per_gbit") || ends("_s_per_mpacket") {
+        seconds(value)
     } else if ends("_ratio") {
         percent(value, 1.0)
     } else if ends("_bps") {

@@ -10,6 +10,8 @@ mod reasons;
 mod reproduce;
 mod river;
 mod settings;
+pub(crate) mod stolen;
+mod traced;
 mod trials;
 mod verdict;
 
@@ -79,6 +81,8 @@ fn sections(run: &Run) -> Vec<Section> {
         verdict::section(run),
         ledger::section(run),
         evidence(run),
+        stolen::section(run),
+        traced::section(run),
         prediction::section(run),
         reasons::section(run),
         flows::section(run),

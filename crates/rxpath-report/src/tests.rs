@@ -133,3 +133,71 @@ fn a_ledger_that_does_not_close_is_said_so() {
     let open = html(&run);
     assert!(open.contains("The ledger does not close.") && open.contains("77 datagrams"), "{open}");
 }
+
+#[test]
+fn who_paid_and_what_was_traced_are_sections_of_runs_that_observed_it() {
+    use rxpath_core::Log2;
+    use rxpath_record::stolen::{CpuPaid, InterruptCost, Parts, Stolen, TakenBy, TaskPaid, Victim};
+    use rxpath_record::traced::{NapiTraced, StageTraced, Traced};
+
+    let mut run = open(&fixture("million-pps"));
+    assert!(!html(&run).contains("id=\"stolen\"") && !html(&run).contains("id=\"traced\""));
+    let time = Parts { on_cpu_s: 1.9, own_s: 1.4, net_rx_s: 0.5, ..Parts::default() };
+    let by = TakenBy { dev: "backlog".into(), net_s: 0.5, packets: 12_345, ..TakenBy::default() };
+    let stolen = Stolen {
+        window_s: 2.0,
+        victim: Some(Victim {
+            cpu: 1,
+            asked_s: 2.0,
+            got_by_work_s: 1.25,
+            time,
+            deferred_s: 0.1,
+            taken_by: vec![by],
+            ..Victim::default()
+        }),
+        cpus: vec![CpuPaid { cpu: 1, time, landed_packets: Some(54_321), ..CpuPaid::default() }],
+        tasks: vec![TaskPaid { comm: "<b>evil".into(), time, ..TaskPaid::default() }],
+        interrupt: InterruptCost {
+            source: "measured".into(),
+            interval_us: [5.5, 6.7],
+            ..InterruptCost::default()
+        },
+        ..Stolen::default()
+    };
+    let traced = Traced {
+        napis: vec![NapiTraced {
+            dev: "veth".into(),
+            side: "rx".into(),
+            packets_per_poll: Log2 { buckets: vec![0, 3, 0, 7] },
+            ..NapiTraced::default()
+        }],
+        stages: vec![StageTraced {
+            stage: "socket-to-read".into(),
+            latencies_count: 3,
+            latency_ns: Log2 { buckets: vec![0, 0, 3] },
+            ..StageTraced::default()
+        }],
+        ..Traced::default()
+    };
+    for trial in &mut run.manifest.trials {
+        trial.stolen = Some(stolen.clone());
+        trial.traced = Some(traced.clone());
+    }
+    let page = html(&run);
+    for part in [
+        "Who paid",
+        "1.250 s (62.5 %)",
+        "backlog: 0.500 s, 12,345 packets",
+        "54,321",
+        "&lt;b&gt;evil",
+        "5.5 to 6.7 µs, measured",
+        "Packets of a poll",
+        "4 to 7",
+        "veth (rx)",
+        "socket to the next read",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    let text = markdown(&run);
+    assert!(text.contains("| got, by its work |") && text.contains("1.250 s (62.5 %)"), "{text}");
+}

@@ -139,6 +139,13 @@ pub(crate) fn metric(name: &str) -> String {
         "client_cpu_us_per_transaction" => "client CPU time per transaction".into(),
         "receiver_cpu_ns_per_kib" => "receiver CPU time per KiB".into(),
         "sender_cpu_ns_per_kib" => "sender CPU time per KiB".into(),
+        "victim_got_ratio" => "what the victim got (of asked)".into(),
+        "victim_taken_ratio" => "taken from the victim's CPU (of asked)".into(),
+        "victim_taken_s_per_gbit" => "taken from the victim's CPU per Gb".into(),
+        "victim_taken_s_per_mpacket" => "taken from the victim's CPU per million packets".into(),
+        "network_cpu_s_per_gbit" => "CPU time of networking per Gb".into(),
+        "network_cpu_s_per_mpacket" => "CPU time of networking per million packets".into(),
+        "landed_on_victim_ratio" => "landed on the victim's CPU (of handled)".into(),
         other => other.replace('_', " "),
     }
 }

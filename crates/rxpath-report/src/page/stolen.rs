@@ -1,0 +1,212 @@
+//! Who paid for the networking: what the victim got, what it lost and to whom, and what the traffic cost.
+
+use maud::{Markup, html};
+use rxpath_core::units::grouped;
+use rxpath_record::manifest::VariantSummary;
+use rxpath_record::stolen::{Parts, Stolen, TakenBy, Victim};
+
+use super::Section;
+use super::part::{Table, fold, table};
+use crate::number;
+use crate::source::Run;
+
+/// A variant with the stolen time of its typical trial.
+type Row<'r> = (&'r VariantSummary, &'r Stolen);
+
+/// The section: nothing when nobody asked who paid.
+pub(super) fn section(run: &Run) -> Option<Section> {
+    let shown = run.shown().into_iter();
+    let rows: Vec<Row<'_>> =
+        shown.filter_map(|(variant, trial)| Some((variant, trial.stolen.as_ref()?))).collect();
+    let (_, first) = rows.first()?;
+    Some(Section {
+        id: "stolen",
+        title: "Who paid",
+        lead: "CPU time that networking took from other work, measured between tracepoints; what lies outside them is \
+               estimated and said to be. Of each variant the trial nearest to its median.",
+        body: html! {
+            @let victims = victims(&rows);
+            @if !victims.rows.is_empty() {
+                h3 { "The victim: what it asked for, what it got, what was taken and by whom" }
+                (table(&victims, "Victims"))
+            }
+            @let costs = costs(&rows);
+            @if !costs.rows.is_empty() {
+                h3 { "What the traffic cost: medians of all trials" }
+                (table(&costs, "Cost of the traffic"))
+            }
+            h3 { "Each CPU" }
+            (table(&cpus(&rows), "CPUs"))
+            (fold("Each task", &table(&tasks(&rows), "Tasks")))
+            (notes(first))
+        },
+    })
+}
+
+fn seconds(value: f64) -> String {
+    if value < 0.0005 { "–".into() } else { format!("{value:.3} s") }
+}
+
+/// The victims of the variants that have one, for the page and for Markdown.
+pub(crate) fn victims(rows: &[Row<'_>]) -> Table {
+    let mut table = Table::new(&[
+        "variant",
+        "#CPU",
+        "#asked",
+        "#got, by its work",
+        "#top shows",
+        "#taken",
+        "#of it estimated",
+        "#ksoftirqd and NAPI threads",
+        "#other tasks ran",
+        "by whom",
+    ]);
+    for (variant, stolen) in rows {
+        let Some(victim) = &stolen.victim else { continue };
+        let share =
+            |part: f64| format!("{} ({})", seconds(part), number::percent(part, victim.asked_s));
+        let time = &victim.time;
+        table.rows.push(vec![
+            variant.name.clone(),
+            victim.cpu.to_string(),
+            seconds(victim.asked_s),
+            share(victim.got_by_work_s),
+            share(time.tick_view_s),
+            share(time.taken_s()),
+            seconds(time.irq_entry_estimated_s + time.hypervisor_steal_s),
+            share(victim.deferred_s),
+            share(others(victim)),
+            by(&victim.taken_by),
+        ]);
+    }
+    table
+}
+
+/// Time of other tasks on the victim's CPU, less the threads that run softirqs.
+fn others(victim: &Victim) -> f64 {
+    (victim.asked_s - victim.time.on_cpu_s - victim.deferred_s).max(0.0)
+}
+
+fn by(taken: &[TakenBy]) -> String {
+    let one = |by: &TakenBy| {
+        format!("{}: {}, {} packets", by.dev, seconds(by.net_s), grouped(by.packets))
+    };
+    let words: Vec<String> = taken.iter().take(3).map(one).collect();
+    if words.is_empty() { "–".into() } else { words.join("; ") }
+}
+
+/// Columns of the costs: metric and head.
+const COSTS: [(&str, &str); 5] = [
+    ("victim_taken_s_per_gbit", "#taken from the victim's CPU per Gb"),
+    ("victim_taken_s_per_mpacket", "#per million packets"),
+    ("network_cpu_s_per_gbit", "#networking on all CPUs per Gb"),
+    ("network_cpu_s_per_mpacket", "#per million packets"),
+    ("landed_on_victim_ratio", "#packets landed on the victim's CPU"),
+];
+
+fn costs(rows: &[Row<'_>]) -> Table {
+    let heads: Vec<&str> =
+        std::iter::once("variant").chain(COSTS.iter().map(|(_, head)| *head)).collect();
+    let mut table = Table::new(&heads);
+    for (variant, _) in rows {
+        let cell = |name: &str| {
+            let found = variant.metrics.get(name);
+            found.map_or("–".to_owned(), |metric| number::metric(name, metric.median))
+        };
+        let cells = COSTS.iter().map(|(name, _)| cell(name));
+        if COSTS.iter().any(|(name, _)| variant.metrics.contains_key(*name)) {
+            table.rows.push(std::iter::once(variant.name.clone()).chain(cells).collect());
+        }
+    }
+    table
+}
+
+const PARTS: [&str; 9] = [
+    "#hard irq",
+    "#net rx",
+    "#net tx",
+    "#other softirq",
+    "#mixed",
+    "#own softirq",
+    "#~irq entry",
+    "#~hypervisor",
+    "#top shows",
+];
+
+fn parts(time: &Parts) -> impl Iterator<Item = String> {
+    [
+        time.hardirq_s,
+        time.net_rx_s,
+        time.net_tx_s,
+        time.other_softirq_s,
+        time.mixed_softirq_s,
+        time.own_softirq_s,
+        time.irq_entry_estimated_s,
+        time.hypervisor_steal_s,
+        time.tick_view_s,
+    ]
+    .into_iter()
+    .map(seconds)
+}
+
+fn cpus(rows: &[Row<'_>]) -> Table {
+    let mut heads = vec!["variant", "#CPU", "#tasks' own", "#idle"];
+    heads.extend(PARTS);
+    heads.extend(["#net on idle", "#packets landed"]);
+    let mut table = Table::new(&heads);
+    for (variant, stolen) in rows {
+        for cpu in &stolen.cpus {
+            let mut row = vec![
+                variant.name.clone(),
+                cpu.cpu.to_string(),
+                seconds(cpu.time.own_s - cpu.idle_s),
+                seconds(cpu.idle_s),
+            ];
+            row.extend(parts(&cpu.time));
+            row.push(seconds(cpu.net_on_idle_s));
+            row.push(cpu.landed_packets.map_or("–".into(), grouped));
+            table.rows.push(row);
+        }
+    }
+    table
+}
+
+fn tasks(rows: &[Row<'_>]) -> Table {
+    let mut heads = vec!["variant", "task", "#pid", "#on CPU", "#own"];
+    heads.extend(PARTS);
+    heads.push("taken by");
+    let mut table = Table::new(&heads);
+    for (variant, stolen) in rows {
+        for task in &stolen.tasks {
+            let mut row = vec![
+                variant.name.clone(),
+                task.comm.clone(),
+                task.pid.map_or("–".into(), |pid| pid.to_string()),
+                seconds(task.time.on_cpu_s),
+                seconds(task.time.own_s),
+            ];
+            row.extend(parts(&task.time));
+            row.push(by(&task.taken_by));
+            table.rows.push(row);
+        }
+    }
+    table
+}
+
+fn notes(first: &Stolen) -> Markup {
+    let cost = &first.interrupt;
+    let probe = &first.probe;
+    html! {
+        p.quiet {
+            @if cost.interval_us[1] > 0.0 {
+                "An interrupt costs " (number::plain(cost.irq_entry_us)) " µs beside what is measured ("
+                (number::plain(cost.interval_us[0])) " to " (number::plain(cost.interval_us[1])) " µs, " (cost.source)
+                " on this host before the first trial). "
+            } @else {
+                "Interrupt entry and exit are not estimated: " (cost.source) ". "
+            }
+            "The probe of the first variant used " (seconds(probe.run_time_s)) " in " (grouped(probe.runs_count))
+            " runs, its reader " (seconds(probe.reader_cpu_s)) "; " (grouped(probe.lost_count)) " records were lost."
+        }
+    }
+}

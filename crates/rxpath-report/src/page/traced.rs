@@ -1,0 +1,163 @@
+//! What the receive side did in the window: softirqs, polls with their packets, latency from stage to stage.
+
+use maud::html;
+use rxpath_core::units::grouped;
+use rxpath_core::{Log2, Nanos};
+use rxpath_record::manifest::VariantSummary;
+use rxpath_record::traced::{StageTraced, Traced};
+
+use super::Section;
+use super::part::{Table, fold, table};
+use crate::number;
+use crate::source::Run;
+
+/// A variant with what was traced of its typical trial.
+type Row<'r> = (&'r VariantSummary, &'r Traced);
+
+/// NAPI instances that are shown of a variant.
+const MOST_NAPIS: usize = 12;
+
+/// The section: nothing when nothing was traced.
+pub(super) fn section(run: &Run) -> Option<Section> {
+    let shown = run.shown().into_iter();
+    let rows: Vec<Row<'_>> =
+        shown.filter_map(|(variant, trial)| Some((variant, trial.traced.as_ref()?))).collect();
+    let (_, first) = rows.first()?;
+    Some(Section {
+        id: "traced",
+        title: "Softirqs, polls and stages",
+        lead: "What the kernel's tracepoints counted in the measured window, of each variant the trial nearest to its \
+               median. CPUs and polls are the machine's, stages those of the receiver's namespace.",
+        body: html! {
+            (table(&cpus(&rows), "CPUs"))
+            h3 { "Packets of a poll" }
+            (table(&polls(&rows), "Packets of a poll"))
+            h3 { "From stage to stage" }
+            p.quiet { "Quantiles are the upper ends of buckets, one for each power of two." }
+            (table(&stages(&rows), "Latency of stages"))
+            @let outliers = outliers(&rows);
+            @if !outliers.rows.is_empty() { (fold("The longest, one by one", &table(&outliers, "Outliers"))) }
+            p.quiet {
+                "The probes of the first variant used " (number::seconds(first.probe.run_time_s)) " in "
+                (grouped(first.probe.runs_count)) " runs; " (grouped(first.probe.lost_count)) " records were lost."
+            }
+        },
+    })
+}
+
+fn cpus(rows: &[Row<'_>]) -> Table {
+    let mut table = Table::new(&[
+        "variant",
+        "#CPU",
+        "#device irqs",
+        "#other irqs",
+        "#NET_RX runs",
+        "#time in them",
+        "#longest",
+        "#in ksoftirqd",
+        "#polls",
+        "#packets",
+        "#budget used up",
+    ]);
+    for (variant, traced) in rows {
+        for cpu in &traced.cpus {
+            table.rows.push(vec![
+                variant.name.clone(),
+                cpu.cpu.to_string(),
+                grouped(cpu.device_interrupts_count),
+                grouped(cpu.other_interrupts_count),
+                grouped(cpu.net_rx_runs_count),
+                number::seconds(cpu.net_rx_s),
+                Nanos(cpu.longest_net_rx_ns).to_string(),
+                number::percent(cpu.ksoftirqd_s, cpu.net_rx_s),
+                grouped(cpu.polls_count),
+                grouped(cpu.packets),
+                grouped(cpu.exhausted_count),
+            ]);
+        }
+    }
+    table
+}
+
+/// Each NAPI with the histogram of its polls.
+fn polls(rows: &[Row<'_>]) -> Table {
+    let all = || rows.iter().flat_map(|(_, traced)| traced.napis.iter().take(MOST_NAPIS));
+    let most = all().map(|napi| napi.packets_per_poll.buckets.len()).max().unwrap_or(0);
+    let range = |bucket: usize| match Log2::range(bucket) {
+        (low, high) if low == high => format!("#{low}"),
+        (low, high) => format!("#{low} to {high}"),
+    };
+    let ranges: Vec<String> = (0..most).map(range).collect();
+    let mut heads = vec!["variant", "device", "#CPU", "#polls", "#packets"];
+    heads.extend(ranges.iter().map(String::as_str));
+    let mut table = Table::new(&heads);
+    for (variant, traced) in rows {
+        for napi in traced.napis.iter().take(MOST_NAPIS) {
+            let side =
+                if napi.side.is_empty() { String::new() } else { format!(" ({})", napi.side) };
+            let mut row = vec![
+                variant.name.clone(),
+                format!("{}{side}", napi.dev),
+                napi.cpu.to_string(),
+                grouped(napi.polls_count),
+                grouped(napi.packets),
+            ];
+            let count = |at| napi.packets_per_poll.buckets.get(at).copied().unwrap_or(0);
+            row.extend((0..most).map(|at| grouped(count(at))));
+            table.rows.push(row);
+        }
+    }
+    table
+}
+
+fn words(stage: &StageTraced) -> &str {
+    match stage.stage.as_str() {
+        "receive-to-socket" => "receive path entry to socket",
+        "socket-to-read" => "socket to the next read",
+        other => other,
+    }
+}
+
+fn stages(rows: &[Row<'_>]) -> Table {
+    let mut table = Table::new(&[
+        "variant", "latency", "#packets", "#mean", "#p50", "#p99", "#p99.9", "#longest",
+    ]);
+    for (variant, traced) in rows {
+        for stage in &traced.stages {
+            let at = |q| match stage.latency_ns.quantile(q) {
+                Some((_, high)) => Nanos(high).to_string(),
+                None => "–".into(),
+            };
+            table.rows.push(vec![
+                variant.name.clone(),
+                words(stage).into(),
+                grouped(stage.latencies_count),
+                Nanos(stage.mean_ns as u64).to_string(),
+                at(0.5),
+                at(0.99),
+                at(0.999),
+                Nanos(stage.max_ns).to_string(),
+            ]);
+        }
+    }
+    table
+}
+
+fn outliers(rows: &[Row<'_>]) -> Table {
+    let mut table = Table::new(&["variant", "latency", "#took", "#CPU", "#port", "task"]);
+    for (variant, traced) in rows {
+        for stage in &traced.stages {
+            for outlier in &stage.outliers {
+                table.rows.push(vec![
+                    variant.name.clone(),
+                    words(stage).into(),
+                    Nanos(outlier.latency_ns).to_string(),
+                    outlier.cpu.to_string(),
+                    outlier.port.to_string(),
+                    outlier.task.clone(),
+                ]);
+            }
+        }
+    }
+    table
+}
