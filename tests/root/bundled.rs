@@ -10,7 +10,7 @@ use crate::experiment::run_bundled;
 use crate::skip::skip;
 
 /// One block without A/A, some 0.6 s a trial.
-const SMALLEST: [&str; 5] = [
+pub const SMALLEST: [&str; 5] = [
     "trials.aa=false",
     "trials.max_blocks=1",
     "trials.ramp=50ms",
@@ -50,8 +50,10 @@ fn every_bundled_scenario_runs_and_its_ledgers_close() {
     if !may_run() {
         return;
     }
-    // Those of the model are run by `model validate`, and its tests look at their ledgers.
-    for file in bundled().unwrap().into_iter().filter(|file| !file.name.starts_with("model-")) {
+    // Those of the model are run by `model validate`, and its tests look at their ledgers; those of stolen time have
+    // tests of their own.
+    let elsewhere = |name: &str| name.starts_with("model-") || name.starts_with("steal-");
+    for file in bundled().unwrap().into_iter().filter(|file| !elsewhere(&file.name)) {
         match lacks(&file.name) {
             Some(peer) => skip("bundled_peers", &format!("{} needs {peer}", file.name)),
             None => holds(&run_bundled(&file.name, &SMALLEST)),

@@ -27,12 +27,12 @@ pub fn kept(name: &str, sets: &[&str]) -> RunReader {
     read(file.as_os_str(), sets, &[])
 }
 
-/// The same with `--observe-drops`.
-pub fn observed(name: &str) -> RunReader {
+/// The same with `--observe WHAT`.
+pub fn observed(name: &str, what: &str) -> RunReader {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../tests/data/scenarios")
         .join(format!("{name}.toml"));
-    read(file.as_os_str(), &[], &["--observe-drops"])
+    read(file.as_os_str(), &[], &["--observe", what])
 }
 
 /// A bundled scenario, each variant once, with `--set` for each of `sets`.

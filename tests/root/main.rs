@@ -21,6 +21,7 @@ mod model;
 mod namespace;
 mod observed;
 mod over_tcp;
+mod probe_faults;
 mod probes;
 mod ring;
 #[path = "../support/schema.rs"]
@@ -30,6 +31,7 @@ mod serve_http;
 #[path = "../support/skip.rs"]
 mod skip;
 mod sockets;
+mod stolen;
 mod tcp;
 mod thread_netns;
 mod tune;

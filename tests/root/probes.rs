@@ -5,6 +5,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
+use std::os::fd::AsFd;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
@@ -16,13 +17,13 @@ use crate::bed::{Bed, RX_IP, TX_IP, send, until};
 use crate::skip::skip;
 
 /// A running probe.
-struct Probe {
-    child: Child,
+pub struct Probe {
+    pub child: Child,
     stdout: ChildStdout,
 }
 
 /// Starts it, and waits until its programs are attached.
-fn probe(words: &[&str]) -> Probe {
+pub fn probe(words: &[&str]) -> Probe {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     command.args(words).arg("--json").stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -44,12 +45,24 @@ fn probe(words: &[&str]) -> Probe {
 
 impl Probe {
     /// Its result, after a signal to end.
-    fn end(mut self) -> Value {
+    pub fn end(mut self) -> Value {
         kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT).unwrap();
         let mut text = String::new();
         self.stdout.read_to_string(&mut text).unwrap();
         assert_eq!(self.child.wait().unwrap().code(), Some(130), "{text}");
         serde_json::from_str::<Value>(&text).unwrap()["result"].take()
+    }
+
+    /// Times that the thread which looks at sockets went to sleep: once after each look.
+    fn looks(&self) -> u64 {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let of = |path: std::path::PathBuf| {
+            let comm = std::fs::read_to_string(path.join("comm")).ok()?;
+            let status = std::fs::read_to_string(path.join("status")).ok()?;
+            let count = status.lines().find_map(|l| l.strip_prefix("voluntary_ctxt_switches:"))?;
+            (comm == "rxpath-queues\n").then(|| count.trim().parse().ok())?
+        };
+        tasks.flatten().find_map(|task| of(task.path())).unwrap()
     }
 
     /// Ids of its programs, from its descriptors.
@@ -341,4 +354,27 @@ fn a_control_group_and_those_below_it_are_told_from_their_sibling() {
     until("the group is empty", || {
         std::fs::read_to_string(reader.join("cgroup.procs")).is_ok_and(|pids| pids.is_empty())
     });
+}
+
+#[test]
+fn what_waits_in_a_socket_that_nobody_reads_is_seen() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let full = rx.run(|_| UdpSocket::bind((RX_IP, 4501)).unwrap()).unwrap();
+    let trace = probe(&["trace", "-d", "10m", "--netns", rx.name()]);
+    send(&tx, 4501, 3000);
+    let limit = rxpath_host::netlink::SkMemInfo::of(full.as_fd()).unwrap();
+    // Looked at again and again: the filled queue is seen after it was filled.
+    let before = trace.looks();
+    until("two looks", || trace.looks() >= before + 2);
+    let result = trace.end();
+    let sockets = rows(&result, "sockets");
+    let [queue] = sockets.as_slice() else { panic!("{sockets:?}") };
+    assert_eq!((queue["port"].as_u64(), queue["protocol"].as_str()), (Some(4501), Some("udp")));
+    assert_eq!(queue["limit_bytes"].as_u64(), Some(u64::from(limit.rcvbuf)));
+    assert_eq!(queue["max_bytes"].as_u64(), Some(u64::from(limit.rmem)));
+    let own = format!("({})", std::process::id());
+    let processes = queue["processes"].as_array().unwrap();
+    assert!(processes.iter().any(|name| name.as_str().unwrap().ends_with(&own)), "{queue}");
+    assert!(number(&result, "socket_looks_count") >= number(queue, "waiting_count"));
 }

@@ -1,0 +1,181 @@
+//! What goes wrong while the probes count: a full table, a CPU that is not there, processes that end and whose number
+//! comes again, a namespace that goes, a run that is killed.
+
+use std::collections::BTreeSet;
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rxpath_bpf::ProbeCost;
+use rxpath_bpf::account::calibrate::Calibration;
+use rxpath_bpf::account::{Account, Reading};
+use rxpath_bpf::cost::programs_in_kernel;
+use rxpath_bpf::steal::{Evidence, Steal, answer};
+use rxpath_core::{CpuList, Warning};
+use rxpath_host::thread;
+
+use crate::arena::Arena;
+use crate::bed::{Bed, send, until};
+use crate::probes::probe;
+use crate::skip::skip;
+
+fn all_cpus() -> CpuList {
+    rxpath_host::Root::host().cpus("/sys/devices/system/cpu/online").unwrap()
+}
+
+/// The answer from `before` to now.
+fn since(account: &Account, before: &Reading) -> (Steal, Vec<Warning>) {
+    let after = account.read().unwrap();
+    answer(Evidence {
+        before,
+        after: &after,
+        calibration: Calibration::given(1.0),
+        cost: ProbeCost::default(),
+        probes: account.programs(),
+    })
+}
+
+fn adds_up(steal: &Steal) {
+    for cpu in &steal.cpus {
+        let whole = cpu.time.on_cpu_s + cpu.lost_s;
+        assert!((whole - cpu.window_s).abs() < 1e-6, "{cpu:?}");
+    }
+    for task in &steal.tasks {
+        assert!((task.time.sum_s() - task.time.on_cpu_s).abs() < 1e-6, "{task:?}");
+    }
+}
+
+/// A process that works until it is told to end.
+fn busy() -> Child {
+    let mut command = Command::new("sh");
+    command.args(["-c", "while :; do :; done"]).stdin(Stdio::null()).stdout(Stdio::null());
+    command.spawn().unwrap()
+}
+
+/// It has had CPU time, and is gone.
+fn work_and_end(mut child: Child) -> u32 {
+    let pid = child.id();
+    let stat = format!("/proc/{pid}/schedstat");
+    until("a process works", || {
+        let text = std::fs::read_to_string(&stat).unwrap();
+        text.split(' ').next().unwrap().parse::<u64>().unwrap() > 1_000_000
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    pid
+}
+
+#[test]
+fn a_process_that_ends_while_it_is_counted_keeps_its_row() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let account = Account::start().unwrap();
+    let before = account.read().unwrap();
+    let pid = work_and_end(busy());
+    let (steal, _) = since(&account, &before);
+    adds_up(&steal);
+    let row = steal.tasks.iter().find(|task| task.pid == pid).unwrap();
+    assert!(row.time.on_cpu_s >= 0.001 && row.comm == "sh", "{row:?}");
+}
+
+#[test]
+fn a_number_that_comes_again_is_another_task() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let account = Account::start().unwrap();
+    let before = account.read().unwrap();
+    let first = work_and_end(busy());
+    // The next process gets the number above this one, unless another was quicker.
+    let mut again = None;
+    until("the number comes again", || {
+        std::fs::write("/proc/sys/kernel/ns_last_pid", (first - 1).to_string()).unwrap();
+        let child = busy();
+        let same = child.id() == first;
+        let pid = work_and_end(child);
+        again = same.then_some(pid);
+        same
+    });
+    let (steal, _) = since(&account, &before);
+    adds_up(&steal);
+    let rows: Vec<_> = steal.tasks.iter().filter(|task| Some(task.pid) == again).collect();
+    let starts: BTreeSet<u64> = rows.iter().map(|task| task.start_ns).collect();
+    assert_eq!((rows.len(), starts.len()), (2, 2), "{rows:?}");
+}
+
+#[test]
+fn a_full_table_loses_rows_and_says_how_much_time_they_had() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let account = Account::of(&all_cpus(), 4).unwrap();
+    let before = account.read().unwrap();
+    for _ in 0..4 {
+        work_and_end(busy());
+    }
+    let (steal, warnings) = since(&account, &before);
+    adds_up(&steal);
+    let lost: f64 = steal.cpus.iter().map(|cpu| cpu.lost_s).sum();
+    assert!(lost > 0.0 && steal.probe_cost.lost_count > 0, "{steal:?}");
+    assert!(warnings.iter().any(|warning| warning.code == "tasks-lost"), "{warnings:?}");
+}
+
+#[test]
+fn a_cpu_that_is_offline_has_no_rows_and_is_named() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let here = thread::allowed_cpus().unwrap().0[0];
+    // Further than any machine has CPUs: the kernel answers as for one that went offline.
+    let account = Account::of(&CpuList(vec![here, 8191]), 32_768).unwrap();
+    let before = account.read().unwrap();
+    work_and_end(busy());
+    let (steal, warnings) = since(&account, &before);
+    adds_up(&steal);
+    assert_eq!(steal.cpus.iter().map(|cpu| cpu.cpu).collect::<Vec<_>>(), [here]);
+    let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    assert!(said.iter().any(|text| text.contains("CPU 8191 has no rows")), "{said:?}");
+}
+
+#[test]
+fn a_namespace_that_goes_while_it_is_traced_leaves_what_was_seen_of_it() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let trace = probe(&["trace", "-d", "10m", "--netns", rx.name()]);
+    send(&tx, 4700, 100);
+    drop((tx, rx));
+    let result = trace.end();
+    let drops = result["drops"].as_array().unwrap();
+    let of: u64 = drops.iter().map(|drop| drop["packets"].as_u64().unwrap()).sum();
+    assert!(of >= 100, "{drops:?}");
+}
+
+#[test]
+fn a_killed_run_that_observed_leaves_no_program_in_the_kernel() {
+    if !crate::bed::may_run() {
+        return;
+    }
+    if rxpath_bpf::can_run(&rxpath_host::Root::host()).require("load BPF programs").is_err() {
+        skip("bpf_programs", "no BPF here");
+        return;
+    }
+    let arena = Arena::new();
+    let observe = ["observe.steal=true", "observe.trace=true", "observe.drops=true"];
+    let mut run = arena.run("observed", &[&observe[..], &["trials.measure=60s"]].concat());
+    run.wait_event("\"measure\"");
+    let programs = || {
+        let dir = format!("/proc/{}/fdinfo", run.child.id());
+        let texts = std::fs::read_dir(dir).unwrap().flatten();
+        let texts = texts.filter_map(|entry| std::fs::read_to_string(entry.path()).ok());
+        let id = |text: String| {
+            text.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse::<u32>().ok())
+        };
+        texts.filter_map(id).collect::<BTreeSet<u32>>()
+    };
+    // Each of the three has links on its programs.
+    until("its programs are attached", || programs().len() > 30);
+    let ids = programs();
+    let there = |ids: &BTreeSet<u32>| {
+        let now = programs_in_kernel();
+        ids.iter().filter(|id| now.contains(id)).count()
+    };
+    assert_eq!(there(&ids), ids.len());
+    kill(Pid::from_raw(run.child.id() as i32), Signal::SIGKILL).unwrap();
+    run.wait();
+    until("its programs are gone", || there(&ids) == 0);
+    arena.cleanup();
+    arena.assert_clean("after a killed run that observed");
+}

@@ -1,0 +1,155 @@
+//! The bundled scenarios of stolen time, short: whose work it was, that the rows make the CPUs' time and nothing is in
+//! them twice, where steered packets landed. Nothing here is a time or a rate: those parts are in `make bench`.
+
+use std::collections::BTreeSet;
+
+use rxpath_host::thread;
+use rxpath_record::manifest::{Manifest, Trial};
+use rxpath_record::stolen::{Parts, Stolen, Victim};
+
+use crate::bundled::{SMALLEST, holds};
+use crate::experiment::run_bundled;
+use crate::skip::skip;
+
+fn can_run() -> bool {
+    if !crate::bed::may_run() {
+        return false;
+    }
+    let bpf = rxpath_bpf::can_run(&rxpath_host::Root::host());
+    if let Err(reason) = bpf.require("load BPF programs") {
+        skip("bpf_programs", &reason.to_string());
+        return false;
+    }
+    if thread::allowed_cpus().unwrap().0.len() < 2 {
+        skip("second_cpu", "one CPU: there is none to steer to");
+        return false;
+    }
+    true
+}
+
+fn run(scenario: &str) -> Option<Manifest> {
+    can_run().then(|| run_bundled(scenario, &SMALLEST)).inspect(|manifest| {
+        holds(manifest);
+        manifest.trials.iter().for_each(adds_up);
+    })
+}
+
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() < 1e-6
+}
+
+fn whole(parts: &Parts) -> bool {
+    near(parts.sum_s(), parts.on_cpu_s) && parts.own_s > -1e-9
+}
+
+fn stolen(trial: &Trial) -> &Stolen {
+    trial.stolen.as_ref().unwrap_or_else(|| panic!("{} has no stolen time", trial.variant))
+}
+
+fn victim(trial: &Trial) -> &Victim {
+    stolen(trial).victim.as_ref().unwrap_or_else(|| panic!("{} has no victim", trial.variant))
+}
+
+/// The parts of every row make its time, the rows of a CPU its window, the tasks the CPUs; the victim's row is its own.
+fn adds_up(trial: &Trial) {
+    let seen = stolen(trial);
+    for task in &seen.tasks {
+        assert!(whole(&task.time), "{}: {task:?}", trial.variant);
+    }
+    for cpu in &seen.cpus {
+        assert!(whole(&cpu.time), "{}: {cpu:?}", trial.variant);
+        assert!(near(cpu.time.on_cpu_s + cpu.lost_s, cpu.window_s), "{}: {cpu:?}", trial.variant);
+    }
+    let tasks: f64 = seen.tasks.iter().map(|task| task.time.on_cpu_s).sum();
+    let cpus: f64 = seen.cpus.iter().map(|cpu| cpu.time.on_cpu_s).sum();
+    assert!(near(tasks, cpus), "{}: {tasks} of tasks, {cpus} of CPUs", trial.variant);
+    assert!(seen.probe.runs_count > 0 && seen.probe.map_bytes > 0, "{:?}", seen.probe);
+    let victim = victim(trial);
+    assert!(whole(&victim.time), "{}: {victim:?}", trial.variant);
+    let window = (trial.window_ns[1] - trial.window_ns[0]) as f64 / 1e9;
+    assert!(victim.asked_s <= window + 1e-3 && victim.asked_s > 0.0, "{victim:?}");
+    let row = seen.tasks.iter().find(|task| task.pid == Some(victim.tid)).unwrap();
+    assert_eq!((row.cpus.as_slice(), row.comm.as_str()), (&[victim.cpu][..], "rxpath-victim"));
+    assert!(victim.time.own_softirq_s.abs() < 1e-9, "a loop raises no softirq: {victim:?}");
+    let net = victim.time.net_rx_s + victim.time.net_tx_s;
+    assert!(victim.time.certain_s <= net + 1e-9, "{victim:?}");
+    for metric in ["victim_got_ratio", "victim_taken_ratio", "network_cpu_s_per_mpacket"] {
+        assert!(trial.metrics.contains_key(metric), "{metric}: {:?}", trial.metrics);
+    }
+}
+
+fn trial<'m>(manifest: &'m Manifest, variant: &str) -> &'m Trial {
+    manifest.trials.iter().find(|trial| trial.variant == variant).unwrap()
+}
+
+/// Packets that the softirqs of the victim's CPU handled.
+fn landed(trial: &Trial) -> u64 {
+    let cpu = victim(trial).cpu;
+    let row = stolen(trial).cpus.iter().find(|row| row.cpu == cpu).unwrap();
+    row.landed_packets.unwrap()
+}
+
+#[test]
+fn an_idle_cpu_is_its_victims() {
+    let Some(manifest) = run("steal-idle") else { return };
+    assert_eq!(manifest.main_metric, "victim_got_ratio");
+    assert_eq!(manifest.trials.len(), 1);
+}
+
+#[test]
+fn streams_are_taken_from_the_task_on_the_cpu_that_they_were_steered_to() {
+    for (scenario, variant) in
+        [("steal-one-stream", "one-stream"), ("steal-two-streams", "two-streams")]
+    {
+        let Some(manifest) = run(scenario) else { return };
+        let streams = trial(&manifest, variant);
+        let victim = victim(streams);
+        let backlog = victim.taken_by.iter().find(|by| by.dev == "backlog");
+        let by_others = victim.deferred_s > 0.0;
+        assert!(
+            backlog.is_some_and(|by| by.packets > 0 && by.net_s > 0.0) || by_others,
+            "{victim:?}"
+        );
+        assert!(landed(streams) > 0, "{:?}", stolen(streams).cpus);
+        assert!(streams.metrics.contains_key("victim_taken_s_per_gbit"), "{:?}", streams.metrics);
+    }
+}
+
+#[test]
+fn steered_packets_land_where_they_were_steered() {
+    let Some(manifest) = run("steal-isolation") else { return };
+    let cpus = |variant: &str| -> BTreeSet<u32> {
+        trial(&manifest, variant).flow_cpus.iter().filter_map(|flow| flow.cpu).collect()
+    };
+    let onto = trial(&manifest, "onto-victim");
+    let here = victim(onto).cpu;
+    assert_eq!(cpus("onto-victim"), [here].into());
+    assert!(!cpus("away").contains(&here) && !cpus("away").is_empty());
+    let both = cpus("spread");
+    assert!(both.len() == 2 && both.contains(&here), "16 flows on one of two CPUs: {both:?}");
+    // Whatever else the machine received can only add.
+    let window = (onto.window_ns[1] - onto.window_ns[0]) as f64 / 1e9;
+    let delivered = onto.metrics["delivered_pps"] * window;
+    assert!(landed(onto) as f64 >= 0.5 * delivered, "{} of {delivered}", landed(onto));
+    let rule = manifest.variants.iter().find(|variant| variant.name == "flow-rule").unwrap();
+    let why = rule.not_available.as_deref().unwrap();
+    assert!(why.contains("veth") && why.contains("ethtool -N"), "{why}");
+}
+
+#[test]
+fn ways_of_networking_are_compared_by_what_they_take() {
+    let Some(manifest) = run("steal-compare") else { return };
+    for variant in &manifest.variants {
+        match &variant.not_available {
+            Some(why) => assert!(why.contains("CONFIG_") || why.contains("not installed"), "{why}"),
+            None => assert!(variant.metrics.contains_key("victim_taken_s_per_gbit"), "{variant:?}"),
+        }
+    }
+    let pairs: BTreeSet<_> =
+        manifest.comparisons.iter().map(|c| (c.base.as_str(), c.variant.as_str())).collect();
+    assert!(pairs.contains(&("rps-off", "rps-on")), "{pairs:?}");
+    let threaded = trial(&manifest, "napi-threaded");
+    let by_thread = stolen(threaded).tasks.iter().find(|task| task.kind == "napi");
+    assert!(by_thread.is_some_and(|task| task.cpus == [victim(threaded).cpu]), "{by_thread:?}");
+    assert!(victim(threaded).deferred_s > 0.0, "the thread's time is not theft, and is told");
+}
