@@ -69,7 +69,8 @@ fn adds_up(trial: &Trial) {
     let window = (trial.window_ns[1] - trial.window_ns[0]) as f64 / 1e9;
     assert!(victim.asked_s <= window + 1e-3 && victim.asked_s > 0.0, "{victim:?}");
     let row = seen.tasks.iter().find(|task| task.pid == Some(victim.tid)).unwrap();
-    assert_eq!((row.cpus.as_slice(), row.comm.as_str()), (&[victim.cpu][..], "rxpath-victim"));
+    // It begins where the kernel starts it, and pins itself.
+    assert!(row.cpus.contains(&victim.cpu) && row.comm == "rxpath-victim", "{row:?}");
     assert!(victim.time.own_softirq_s.abs() < 1e-9, "a loop raises no softirq: {victim:?}");
     let net = victim.time.net_rx_s + victim.time.net_tx_s;
     assert!(victim.time.certain_s <= net + 1e-9, "{victim:?}");

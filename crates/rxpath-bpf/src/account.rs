@@ -105,13 +105,13 @@ impl Account {
         Self::of(&Root::host().cpus("/sys/devices/system/cpu/online")?, ROOM)
     }
 
-    /// The same for these CPUs only, with room for this many pairs of task and CPU.
+    /// The same for these CPUs only, with room for this many rows, pairs of task and CPU.
     ///
     /// **Errors** as [`Account::start`].
-    pub fn of(cpus: &CpuList, room: u32) -> Result<Self, HostError> {
+    pub fn of(cpus: &CpuList, rows: u32) -> Result<Self, HostError> {
         let root = Root::host();
         crate::can_run(&root).require("account CPU time")?;
-        let mut loaded = Loaded::load(&SPEC, &[], &[("tasks", room)])?;
+        let mut loaded = Loaded::load(&SPEC, &[], &[("tasks", rows)])?;
         loaded.attach()?;
         let cpus = cpus.0.clone();
         let account = Self { loaded, root, cpus, halves: RefCell::default() };

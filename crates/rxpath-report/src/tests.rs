@@ -5,7 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::{Run, html, markdown};
+use rxpath_core::Log2;
 use rxpath_record::run::RunReader;
+use rxpath_record::stolen::{CpuPaid, InterruptCost, Parts, Stolen, TakenBy, TaskPaid, Victim};
+use rxpath_record::traced::{NapiTraced, StageTraced, Traced};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/runs").join(name)
@@ -134,17 +137,10 @@ fn a_ledger_that_does_not_close_is_said_so() {
     assert!(open.contains("The ledger does not close.") && open.contains("77 datagrams"), "{open}");
 }
 
-#[test]
-fn who_paid_and_what_was_traced_are_sections_of_runs_that_observed_it() {
-    use rxpath_core::Log2;
-    use rxpath_record::stolen::{CpuPaid, InterruptCost, Parts, Stolen, TakenBy, TaskPaid, Victim};
-    use rxpath_record::traced::{NapiTraced, StageTraced, Traced};
-
-    let mut run = open(&fixture("million-pps"));
-    assert!(!html(&run).contains("id=\"stolen\"") && !html(&run).contains("id=\"traced\""));
+fn who_paid() -> Stolen {
     let time = Parts { on_cpu_s: 1.9, own_s: 1.4, net_rx_s: 0.5, ..Parts::default() };
     let by = TakenBy { dev: "backlog".into(), net_s: 0.5, packets: 12_345, ..TakenBy::default() };
-    let stolen = Stolen {
+    Stolen {
         window_s: 2.0,
         victim: Some(Victim {
             cpu: 1,
@@ -163,8 +159,11 @@ fn who_paid_and_what_was_traced_are_sections_of_runs_that_observed_it() {
             ..InterruptCost::default()
         },
         ..Stolen::default()
-    };
-    let traced = Traced {
+    }
+}
+
+fn what_was_traced() -> Traced {
+    Traced {
         napis: vec![NapiTraced {
             dev: "veth".into(),
             side: "rx".into(),
@@ -178,10 +177,16 @@ fn who_paid_and_what_was_traced_are_sections_of_runs_that_observed_it() {
             ..StageTraced::default()
         }],
         ..Traced::default()
-    };
+    }
+}
+
+#[test]
+fn who_paid_and_what_was_traced_are_sections_of_runs_that_observed_it() {
+    let mut run = open(&fixture("million-pps"));
+    assert!(!html(&run).contains("id=\"stolen\"") && !html(&run).contains("id=\"traced\""));
     for trial in &mut run.manifest.trials {
-        trial.stolen = Some(stolen.clone());
-        trial.traced = Some(traced.clone());
+        trial.stolen = Some(who_paid());
+        trial.traced = Some(what_was_traced());
     }
     let page = html(&run);
     for part in [

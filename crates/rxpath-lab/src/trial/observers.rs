@@ -110,12 +110,15 @@ fn wanted(resolved: &Resolved, of: impl Fn(&Observe) -> bool) -> bool {
     here.map(|variant| &variant.observe).any(of)
 }
 
+/// Starts an observer and lets it go.
+type Attempt = fn() -> Result<(), HostError>;
+
 /// Tries each observer that a variant wants, before anything is made and not in the middle of the first trial.
 ///
 /// # Errors
 /// [`LabError::CannotRun`] with what is missing.
 pub fn can_run(resolved: &Resolved) -> Result<(), LabError> {
-    let tries: [(bool, fn() -> Result<(), HostError>); 3] = [
+    let tries: [(bool, Attempt); 3] = [
         (wanted(resolved, |observe| observe.drops), || Reasons::start().map(drop)),
         (wanted(resolved, |observe| observe.steal), || Account::start().map(drop)),
         (wanted(resolved, |observe| observe.trace), Tracing::try_load),
@@ -138,8 +141,8 @@ pub fn calibrated(resolved: &Resolved) -> Result<Option<Calibration>, LabError> 
     if !wanted(resolved, |observe| observe.steal) {
         return Ok(None);
     }
-    let here = resolved.variants.iter().filter(|variant| variant.not_available.is_none());
-    let victim = here.filter_map(|variant| variant.background.victim).next();
+    let mut here = resolved.variants.iter().filter(|variant| variant.not_available.is_none());
+    let victim = here.find_map(|variant| variant.background.victim);
     let last = || Ok::<_, HostError>(thread::allowed_cpus()?.0.last().copied().unwrap_or(0));
     let cpu = victim.map_or_else(last, Ok)?;
     let account = Account::start()?;

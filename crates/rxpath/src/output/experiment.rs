@@ -45,6 +45,13 @@ fn columns(main: &str) -> &'static [Column] {
             ("receiver_cpu_ns_per_kib", "ns/KiB (receiver)", whole),
             ("sender_cpu_ns_per_kib", "ns/KiB (sender)", whole),
         ],
+        "victim_got_ratio" => &[
+            ("victim_taken_ratio", "taken", percent),
+            ("victim_taken_s_per_gbit", "taken s/Gb", thousandth),
+            ("victim_taken_s_per_mpacket", "s/million packets", thousandth),
+            ("network_cpu_s_per_gbit", "networking s/Gb, all CPUs", thousandth),
+            ("landed_on_victim_ratio", "packets landed there", percent),
+        ],
         "achieved_tps" => &[
             ("service_time_p50_us", "p50, us", tenth),
             ("service_time_p99_us", "p99, us", tenth),
@@ -93,6 +100,7 @@ fn heading(main: &str) -> String {
     match main {
         "delivered_pps" => "delivered/s".into(),
         "delivered_bps" => "delivered b/s".into(),
+        "victim_got_ratio" => "victim got, of asked".into(),
         _ => metric::unit(main).into(),
     }
 }
@@ -107,6 +115,10 @@ fn tenth(value: f64) -> String {
 
 fn hundredth(value: f64) -> String {
     format!("{value:.2}")
+}
+
+fn thousandth(value: f64) -> String {
+    format!("{value:.3}")
 }
 
 fn percent(ratio: f64) -> String {
