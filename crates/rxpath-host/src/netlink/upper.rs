@@ -13,6 +13,7 @@ const IFLA_MASTER: u16 = 10;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
+const IFLA_BR_MCAST_SNOOPING: u16 = 23;
 const IFLA_MACVLAN_MODE: u16 = 1;
 /// `MACVLAN_MODE_BRIDGE`.
 const MODE_BRIDGE: u32 = 4;
@@ -41,7 +42,11 @@ impl Netlink {
             Body::new(&header(0, 0, 0)).text(IFLA_IFNAME, checked(name)?).raw(IFLA_ADDRESS, &mac);
         match kind {
             UpperKind::Bridge => {
-                let info = Body::default().text(IFLA_INFO_KIND, "bridge");
+                // A bridge that snoops joins 224.0.0.106 when it is set up, and reports that to everybody
+                // (net/bridge/br_multicast.c `br_multicast_join_snoopers`): not on a link that is to be quiet.
+                let data = Body::default().u8(IFLA_BR_MCAST_SNOOPING, 0);
+                let info =
+                    Body::default().text(IFLA_INFO_KIND, "bridge").nest(IFLA_INFO_DATA, &data);
                 let body = body.nest(IFLA_LINKINFO, &info);
                 let op = format!("create the bridge {name}");
                 self.change(&op, RTM_NEWLINK, CREATE, body.bytes())?;
