@@ -33,7 +33,12 @@ impl DemoCommand {
             "A lab of two network namespaces is built on this machine, a sender in one and a receiver in the other.\n",
         )?;
         // A stranger's machine is rarely quiet: disturbed trials count, and their grade is shown.
-        let ended = conduct(&scenario, &self.out, Ways { keep_noisy: true, ..Ways::default() }, &mut Bars::new())?;
+        let ended = conduct(
+            &scenario,
+            &self.out,
+            Ways { keep_noisy: true, ..Ways::default() },
+            &mut Bars::new(),
+        )?;
         let manifest = &ended.manifest;
         for (title, index) in [("What limits it", 0), ("After the fix", 1)] {
             if let Some(variant) = manifest.variants.get(index) {

@@ -65,8 +65,12 @@ impl CalibrateCommand {
         let sets: Vec<String> = [size].into_iter().chain(self.sets.iter().cloned()).collect();
         let resolved = resolved(SCENARIO, &sets)?;
         let mut watch = watch::Watch::new(&resolved, !self.no_bpf);
-        let ended =
-            conduct(&resolved, &self.runs, Ways { keep_noisy: self.keep_noisy, ..Ways::default() }, &mut watch)?;
+        let ended = conduct(
+            &resolved,
+            &self.runs,
+            Ways { keep_noisy: self.keep_noisy, ..Ways::default() },
+            &mut watch,
+        )?;
         let exit = ending(&ended)?;
         if exit != Exit::Done {
             return Ok(exit);
