@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rxpath_core::{Envelope, Nanos, Warning};
@@ -56,6 +56,10 @@ pub(super) fn run(
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         flag::register(signal, Arc::clone(&stop))?;
+    }
+    if interrupt.caught().is_some() {
+        // It came between the two registrations.
+        stop.store(true, Ordering::Relaxed);
     }
     let ask = live::Ask { length: Duration::from_nanos(duration.0), port, probes };
     let seen = live::watch(&ask, &stop).map_err(|error| Failure::new(Exit::Cannot, error))?;
