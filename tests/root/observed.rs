@@ -56,7 +56,12 @@ fn a_traced_trial_has_the_polls_and_stages_of_its_window() {
         // Read while packets came: a CPU may have counted one and not yet put it into its bucket.
         assert!(received.latency_ns.count().abs_diff(received.latencies_count) <= 64);
         let polled: u64 = traced.napis.iter().map(|napi| napi.packets).sum();
-        assert!(polled >= received.latencies_count, "{polled} of {}", received.latencies_count);
+        // Counted by other programs and read one after the other, while packets came.
+        assert!(
+            polled + 64 >= received.latencies_count,
+            "{polled} of {}",
+            received.latencies_count
+        );
         assert!(traced.cpus.iter().any(|cpu| cpu.net_rx_runs_count > 0), "{:?}", traced.cpus);
         let stolen = trial.stolen.as_ref().unwrap();
         assert!(stolen.victim.is_none() && !stolen.cpus.is_empty(), "{stolen:?}");

@@ -63,8 +63,9 @@ pub const SPARE_RATIO: f64 = 0.80;
 /// The rest are strays: other programs' packets, and the first ones of a flow before it is steered.
 pub const ONE_CPU_RATIO: f64 = 0.95;
 
-/// A CPU that is idle for this share of the window could take half of what a full one does.
-pub const SPARE_CPU_RATIO: f64 = 0.50;
+/// A CPU that is idle for this share of the window could take that part of what a full one does: less is not worth the
+/// interrupts that moving packets costs.
+pub const SPARE_CPU_RATIO: f64 = 0.25;
 
 /// A reader that spends this share of the window waiting for a lock of its socket is held up by it.
 ///

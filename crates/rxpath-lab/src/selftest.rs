@@ -29,13 +29,18 @@ const CONNTRACK_MAX: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
 const FEW_CPUS: &str =
     "three readers and a sender need four CPUs; on two, readers hardly meet at a lock";
 
-/// What comes before the variants: short trials, each once.
+/// What comes before the variants: short trials, each once. Nothing samples the queues and no CPU halts: on few CPUs the
+/// sampler, and in a virtual machine the hypervisor, would be a limit that nobody made.
 const HEAD: &str = r#"question = "Does the diagnosis recognise each limit that was made on purpose?"
+[lab]
+awake = true
 [serve]
 cpu = "@receiver"
 rcvbuf = "32MiB"
 [load]
 cpu = "@sender"
+[observe]
+sample_interval = "0ms"
 [trials]
 blocks = 1
 max_blocks = 1

@@ -313,12 +313,12 @@ fn livelock(random: &mut ChaCha8Rng) -> Vec<String> {
 /// softirq has time for twice the rate.
 fn backlog(random: &mut ChaCha8Rng) -> Vec<String> {
     vec![
-        rules(random, 60, 120),
+        rules(random, 100, 160),
         rate(random, 50_000, 80_000),
         "lab.rps_cpus = \"@receiver\"".into(),
         "lab.udp_segmentation = false".into(),
         format!("load.gso = {}", random.random_range(16..=48)),
-        format!("background.hogs = {}", random.random_range(8..=12)),
+        format!("background.hogs = {}", random.random_range(24..=32)),
         "background.cpus = \"@sender\"".into(),
     ]
 }

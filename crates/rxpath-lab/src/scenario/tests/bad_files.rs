@@ -15,7 +15,7 @@ fn each_error_names_its_line_and_what_would_be_right() {
         ("[serve]\nrate = 1", "t.toml:3: [serve] has no key `rate`; `rate` belongs to [load]"),
         (
             "[lab]\nmtu = 9000",
-            "t.toml:3: [lab] has no key `mtu`; keys known here: queues, mtu_bytes, ipv6, addresses, rps_cpus, gro, udp_gro_forwarding, tso, tso_rx, napi_defer_hard_irqs, gro_flush_timeout, udp_segmentation, threaded, napi_cpu, napi_idle, awake, upper, flow_rule, turbo, smt, sysctl_rx, sysctl_tx, nft_rx, nft_tx, iptables_rx, qdisc_tx",
+            "t.toml:3: [lab] has no key `mtu`; keys known here: queues, mtu_bytes, ipv6, addresses, rps_cpus, gro, udp_gro_forwarding, tso, tso_rx, napi_defer_hard_irqs, gro_flush_timeout, udp_segmentation, threaded, napi_cpu, napi_idle, awake, upper, flow_rule, turbo, smt, sysctl_rx, sysctl_tx, nft_rx, nft_tx, conntrack_room, iptables_rx, qdisc_tx",
         ),
         (
             "[serve]\nbatch = \"x\"",
