@@ -138,7 +138,8 @@ fn disturbance(variant: &Variant, between: &Between) -> Disturbance {
         foreign_cpu: worst.map_or(0, |(cpu, _)| *cpu),
         foreign_name: worst.map_or_else(String::new, |(_, (_, name))| name.clone()),
         steal_ratio: taken.map_or(0.0, |cpu| cpu.steal_ratio),
-        idle_ratio: taken.map_or(0.0, |cpu| cpu.idle_ratio),
+        // A CPU that is kept awake does not halt, however idle.
+        idle_ratio: taken.map_or(0.0, |cpu| if variant.lab.awake { 0.0 } else { cpu.idle_ratio }),
     }
 }
 

@@ -16,7 +16,7 @@ pub struct Disturbance {
     pub foreign_name: String,
     /// Largest hypervisor steal on any of these CPUs.
     pub steal_ratio: f64,
-    /// How long that CPU was idle.
+    /// How long that CPU was idle and could halt.
     pub idle_ratio: f64,
 }
 
