@@ -208,8 +208,10 @@ fn a_load_is_called_packed_only_while_it_could_be_spread() {
     assert_eq!((verdict.stage, verdict.confidence), (Stage::OneCpu, Confidence::Fair));
     // The other CPU has no time.
     let mut busy = packed(Some(16), 1, vec![1]);
-    busy.cpus[0] = cpu(0, 0.0, 0.3);
+    busy.cpus[0] = cpu(0, 0.0, 0.2);
     assert_eq!(stage(&busy), Stage::Softirq);
+    busy.cpus[0] = cpu(0, 0.0, 0.3);
+    assert_eq!(stage(&busy), Stage::OneCpu);
     // The load is spread.
     let mut spread = packed(Some(16), 1, vec![0, 1]);
     spread.spread.as_mut().unwrap().packets[0].packets = 5_000;
