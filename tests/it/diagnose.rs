@@ -115,16 +115,16 @@ fn without_bpf_the_answer_says_that_it_was_not_wanted() {
     assert!(!value["warnings"].to_string().contains("not-measured"));
 }
 
-#[test]
-fn a_signal_ends_the_watch_with_what_was_seen() {
+/// A watch that is interrupted as soon as a signal no longer kills it, before all who want to hear of it may have
+/// said so.
+fn interrupted_at_once() -> Output {
     let child = Command::new(env!("CARGO_BIN_EXE_rxpath"))
-        .args(["diagnose", "-d", "600s", "--json"])
+        .args(["diagnose", "-d", "20s", "--json", "--no-bpf"])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
     let pid = Pid::from_raw(child.id() as i32);
-    // Until it catches the signal it would die of it.
     let caught = || {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
@@ -133,14 +133,22 @@ fn a_signal_ends_the_watch_with_what_was_seen() {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !caught() {
         assert!(Instant::now() < deadline, "it never caught the signal");
-        std::thread::yield_now();
+        std::hint::spin_loop();
     }
     kill(pid, Signal::SIGINT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(value["result"]["sentence"].is_string());
-    assert!(value["settings"]["duration_s"].as_f64().unwrap() < 600.0);
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_signal_ends_the_watch_with_what_was_seen() {
+    // More than once, because the moment at which it could be lost is short.
+    for _ in 0..20 {
+        let output = interrupted_at_once();
+        assert_eq!(output.status.code(), Some(130));
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(value["result"]["sentence"].is_string());
+        assert!(value["settings"]["duration_s"].as_f64().unwrap() < 20.0);
+    }
 }
 
 #[test]

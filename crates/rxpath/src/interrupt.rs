@@ -4,9 +4,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{SigSet, Signal};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::{flag, low_level};
@@ -21,20 +22,33 @@ const ONE_WISH: Duration = Duration::from_secs(1);
 pub struct Interrupt {
     wake: UnixStream,
     number: Arc<AtomicUsize>,
+    stop: Arc<AtomicBool>,
 }
 
 impl Interrupt {
     /// Installs the handlers.
+    ///
+    /// Both signals wait until all of them are there: with the first one installed a signal no longer ends the
+    /// process, and without the last one nobody would hear of it.
     pub fn catch() -> io::Result<Self> {
+        let held = Held::hold()?;
         let (wake, write) = UnixStream::pair()?;
         let number = Arc::new(AtomicUsize::new(0));
+        let stop = Arc::new(AtomicBool::new(false));
         let signals = Signals::new([SIGINT, SIGTERM])?;
-        std::thread::Builder::new().name("rxpath-signals".into()).spawn(|| end_at_once(signals))?;
         for signal in [SIGINT, SIGTERM] {
             flag::register_usize(signal, Arc::clone(&number), signal as usize)?;
+            flag::register(signal, Arc::clone(&stop))?;
             low_level::pipe::register(signal, write.try_clone()?)?;
         }
-        Ok(Self { wake, number })
+        std::thread::Builder::new().name("rxpath-signals".into()).spawn(|| end_at_once(signals))?;
+        drop(held);
+        Ok(Self { wake, number, stop })
+    }
+
+    /// True from the first signal on; for loops that look at it now and then.
+    pub fn stop(&self) -> &Arc<AtomicBool> {
+        &self.stop
     }
 
     /// The signal that came, if one did.
@@ -43,6 +57,23 @@ impl Interrupt {
             0 => None,
             number => Some(number as i32),
         }
+    }
+}
+
+/// SIGINT and SIGTERM kept pending for this thread, the only one at that time; let through when it is dropped.
+struct Held(SigSet);
+
+impl Held {
+    fn hold() -> io::Result<Self> {
+        let both = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
+        Ok(Self(both.thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_BLOCK)?))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // It cannot fail: the mask is one that the kernel gave.
+        let _ = self.0.thread_set_mask();
     }
 }
 

@@ -1,8 +1,6 @@
 //! `rxpath run`: an experiment, in the two-namespace lab by default.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use rxpath_core::{Envelope, Warning};
@@ -17,8 +15,6 @@ use rxpath_lab::scenario::power::Power;
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_lab::scenario::{HostShape, ScenarioError, load, resolve};
 use rxpath_record::run::RunError;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
 
 use crate::cmd::model::calibrate::{default_path, load as load_calibration};
 use crate::cmd::model::predict;
@@ -147,14 +143,6 @@ pub fn conduct(
     progress: &mut dyn Progress,
 ) -> Result<Ended, Failure> {
     let interrupt = Interrupt::catch()?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        flag::register(signal, Arc::clone(&stop))?;
-    }
-    if interrupt.caught().is_some() {
-        // It came between the two registrations.
-        stop.store(true, Ordering::Relaxed);
-    }
     let exe = std::env::current_exe()?;
     let predict = predictor();
     let options = Options {
@@ -164,7 +152,7 @@ pub fn conduct(
         version: env!("CARGO_PKG_VERSION"),
         keep_noisy: ways.keep_noisy,
         witness: ways.witness,
-        stop: &stop,
+        stop: interrupt.stop(),
         predict: predict.as_deref(),
     };
     let finished = run(resolved, &options, progress).map_err(|error| match interrupt.caught() {

@@ -1,8 +1,6 @@
 //! This host, watched for some seconds.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rxpath_core::{Envelope, Nanos, Warning};
@@ -11,8 +9,6 @@ use rxpath_lab::live;
 use rxpath_record::evidence::Evidence;
 use rxpath_record::verdict::Verdict;
 use serde::Serialize;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
 
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
@@ -53,16 +49,9 @@ pub(super) fn run(
         return Err(Failure::usage(format!("--duration {duration}: {SHORTEST} to {LONGEST}")));
     }
     let interrupt = Interrupt::catch()?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        flag::register(signal, Arc::clone(&stop))?;
-    }
-    if interrupt.caught().is_some() {
-        // It came between the two registrations.
-        stop.store(true, Ordering::Relaxed);
-    }
     let ask = live::Ask { length: Duration::from_nanos(duration.0), port, probes };
-    let seen = live::watch(&ask, &stop).map_err(|error| Failure::new(Exit::Cannot, error))?;
+    let seen =
+        live::watch(&ask, interrupt.stop()).map_err(|error| Failure::new(Exit::Cannot, error))?;
     let mut verdict = diagnose(&seen.evidence);
     if seen.evidence.ledger.offered_packets == 0 {
         // The diagnosis speaks to whoever has a sender at hand.
