@@ -21,6 +21,7 @@ mod sockets;
 mod target;
 mod uring;
 pub mod url;
+mod wire;
 mod worker;
 
 use std::os::fd::OwnedFd;

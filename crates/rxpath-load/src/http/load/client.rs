@@ -1,7 +1,6 @@
 //! One thread's connections: which request leaves when, and what its reply means. Engines move the bytes.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
@@ -10,6 +9,7 @@ use crate::engine::thread;
 use crate::http::load::conn::{Conn, Phase};
 use crate::http::load::message::Message;
 use crate::http::load::meter::{Kind, Meter, SAMPLE_NS, Stamp};
+use crate::http::load::wire::{Sent, Wire};
 use crate::http::response::{Eof, Fed, Known, Reply};
 use crate::pace::Pace;
 use crate::tally::Shared;
@@ -17,43 +17,6 @@ use crate::tally::Shared;
 /// Connections of a thread that may be on their way at once: more would only fill the server's queue of
 /// connections (nginx: 511, net.core.somaxconn: 4096), and what overflows it waits a second for its next try.
 const MAX_CONNECTING: usize = 128;
-
-/// What became of bytes handed to an engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sent {
-    /// This many were taken.
-    Bytes(usize),
-    /// The engine has them and will tell (see [`Client::sent`]).
-    Later,
-    /// The send buffer is full; the engine will tell when it is not.
-    Full,
-    /// The connection is broken.
-    Failed(Errno),
-}
-
-/// How bytes get to the kernel and back, and what time it is there. Each slot has at most one socket.
-pub(super) trait Wire {
-    /// `CLOCK_MONOTONIC`.
-    fn now_ns(&self) -> u64;
-    /// System calls so far.
-    fn calls(&self) -> u64;
-    /// Begins to connect; the engine tells when that has an outcome (see [`Client::connected`]).
-    fn open(&mut self, slot: usize, generation: u32) -> Result<(), Errno>;
-    /// How the connection that was begun has ended.
-    fn outcome(&mut self, slot: usize) -> Result<(), Errno>;
-    /// Sends the bytes of the message in this range.
-    fn send(
-        &mut self,
-        slot: usize,
-        generation: u32,
-        message: &Message,
-        range: Range<usize>,
-    ) -> Sent;
-    /// Closes.
-    fn close(&mut self, slot: usize, generation: u32);
-    /// All open sockets, which stay open.
-    fn take_sockets(&mut self) -> Vec<OwnedFd>;
-}
 
 /// What the threads are told.
 #[derive(Clone, Debug)]

@@ -12,11 +12,12 @@ use nix::sys::epoll::{Epoll as Set, EpollCreateFlags, EpollEvent, EpollFlags};
 use crate::LoadError;
 use crate::engine::direct::{recv, send};
 use crate::engine::{clock, nap};
-use crate::http::load::client::{Client, Sent, Wire};
+use crate::http::load::client::Client;
 use crate::http::load::conn::Phase;
 use crate::http::load::message::Message;
 use crate::http::load::meter::Kind;
 use crate::http::load::sockets::Sockets;
+use crate::http::load::wire::{Sent, Wire};
 
 /// Events of one wait.
 const EVENTS: usize = 1024;

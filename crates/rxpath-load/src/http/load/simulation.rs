@@ -9,9 +9,10 @@ use nix::errno::Errno;
 use proptest::prelude::*;
 use rxpath_stats::Histogram;
 
-use crate::http::load::client::{Client, Orders, Sent, Wire};
+use crate::http::load::client::{Client, Orders};
 use crate::http::load::message::Message;
 use crate::http::load::meter::{Desk, Kind, Meter};
+use crate::http::load::wire::{Sent, Wire};
 use crate::pace::{Pace, Pacing, Share};
 
 const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";

@@ -10,11 +10,12 @@ use nix::errno::Errno;
 use crate::LoadError;
 use crate::engine::clock;
 use crate::engine::uring::{Done, Region, Shape, Uring};
-use crate::http::load::client::{Client, Sent, Wire};
+use crate::http::load::client::Client;
 use crate::http::load::conn::Phase;
 use crate::http::load::message::Message;
 use crate::http::load::meter::Kind;
 use crate::http::load::sockets::Sockets;
+use crate::http::load::wire::{Sent, Wire};
 
 /// Bytes of a provided buffer.
 const BUFFER_BYTES: usize = 16 << 10;

@@ -9,7 +9,7 @@ use rxpath_stats::Histogram;
 
 use crate::LoadError;
 use crate::engine::{clock, thread};
-use crate::http::load::client::{Client, Orders, Remains, Wire};
+use crate::http::load::client::{Client, Orders, Remains};
 use crate::http::load::epoll::Epoll;
 use crate::http::load::message::Message;
 use crate::http::load::meter::{Desk, Kind, Meter};
@@ -17,6 +17,7 @@ use crate::http::load::options::{Engine, LoadOptions};
 use crate::http::load::result::ThreadResult;
 use crate::http::load::sockets::Sockets;
 use crate::http::load::uring;
+use crate::http::load::wire::Wire;
 use crate::pace::{Pace, Share, wait_for_start};
 use crate::workload::{DoneGuard, place};
 

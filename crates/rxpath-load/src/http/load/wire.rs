@@ -1,0 +1,45 @@
+//! What the engines of the HTTP client do for its connections: move bytes, connect, close.
+
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+
+use nix::errno::Errno;
+
+use crate::http::load::message::Message;
+
+/// What became of bytes handed to an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// This many were taken.
+    Bytes(usize),
+    /// The engine has them and will tell (see [`Client::sent`](super::client::Client::sent)).
+    Later,
+    /// The send buffer is full; the engine will tell when it is not.
+    Full,
+    /// The connection is broken.
+    Failed(Errno),
+}
+
+/// How bytes get to the kernel and back, and what time it is there. Each slot has at most one socket.
+pub(super) trait Wire {
+    /// `CLOCK_MONOTONIC`.
+    fn now_ns(&self) -> u64;
+    /// System calls so far.
+    fn calls(&self) -> u64;
+    /// Begins to connect; the engine tells when that has an outcome (see [`Client::connected`](super::client::Client::connected)).
+    fn open(&mut self, slot: usize, generation: u32) -> Result<(), Errno>;
+    /// How the connection that was begun has ended.
+    fn outcome(&mut self, slot: usize) -> Result<(), Errno>;
+    /// Sends the bytes of the message in this range.
+    fn send(
+        &mut self,
+        slot: usize,
+        generation: u32,
+        message: &Message,
+        range: Range<usize>,
+    ) -> Sent;
+    /// Closes.
+    fn close(&mut self, slot: usize, generation: u32);
+    /// All open sockets, which stay open.
+    fn take_sockets(&mut self) -> Vec<OwnedFd>;
+}
