@@ -2,11 +2,12 @@
 # A small machine with emulated NICs: Debian's own kernel, busybox and a command, under QEMU. It shows what real drivers
 # do with a setting; it says nothing about speed.
 #
-# Usage: tools/rig.sh setup [--kernel 6.12]
-#        tools/rig.sh run [--kernel 6.12] [--nics "igb e1000e"] [--modules "nf_tables"] [--memory 512]
+# Usage: tools/rig.sh setup [--kernel 6.12|6.1|built]
+#        tools/rig.sh run [--kernel 6.12|6.1|built] [--nics "igb e1000e"] [--modules "nf_tables"] [--memory 512]
 #                         [--add FILE[:PATH]]... -- COMMAND [ARGUMENT]...
 # The command runs as root inside, its output is ours, its exit status too. FILE is copied in, with the libraries that a
-# program needs. Everything that is fetched is kept in target/rig. Exit 3: it can't be had here, and why.
+# program needs. The kernel "built" is made here, of Debian's source and tests/rig/kernel.config, for what Debian's own
+# kernels leave out; that takes minutes, once. Everything is kept in target/rig. Exit 3: it can't be had here, and why.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -109,8 +110,54 @@ get_package() { # package, directory: unpacked there
 	touch "$2/.done"
 }
 
+install() { # command, packages that bring it
+	have "$1" && return
+	[ "$(id -u)" = 0 ] || cannot "needs $1: install it, or run this as root"
+	lists
+	shift
+	# shellcheck disable=SC2086  # words
+	DEBIAN_FRONTEND=noninteractive apt install -y -qq --no-install-recommends $* >"$cache/apt/log" 2>&1 ||
+		cannot "$* can't be installed: $(tail -n 1 "$cache/apt/log")"
+}
+
+# Small, so that it is made in minutes: no modules, no disks, no drivers but the simulated one.
+build_kernel() {
+	source=$cache/source
+	config=$PWD/tests/rig/kernel.config
+	cmp -s "$config" "$cache/kernel-built/.config" && return
+	install make make
+	install gcc gcc libc6-dev
+	install flex flex
+	install bison bison
+	install bc bc
+	install xz xz-utils
+	get_package linux-source-6.12 "$source"
+	[ -e "$source/tree/Makefile" ] || {
+		mkdir -p "$source/tree"
+		tar -xf "$source"/usr/src/linux-source-6.12.tar.xz -C "$source/tree" --strip-components=1
+	}
+	say "building a kernel"
+	(
+		cd "$source/tree"
+		make -s tinyconfig
+		scripts/kconfig/merge_config.sh -m .config "$config"
+		make -s olddefconfig
+		for wish in $(grep -o '^CONFIG_[A-Z0-9_]*' "$config"); do
+			grep -q "^$wish=y" .config || { echo "this source has no $wish"; exit 1; }
+		done
+		make -s -j "$(nproc)" bzImage
+	) >"$cache/build.log" 2>&1 || cannot "the kernel can't be built: $(tail -n 1 "$cache/build.log")"
+	mkdir -p "$cache/kernel-built/boot"
+	cp "$source/tree/arch/x86/boot/bzImage" "$cache/kernel-built/boot/vmlinuz-built"
+	cp "$config" "$cache/kernel-built/.config"
+	# 2 GB, and needed no more.
+	rm -rf "$source"
+}
+
 get_kernel() {
-	if [ ! -e "$cache/kernel-$kernel/.done" ]; then
+	if [ "$kernel" = built ]; then
+		build_kernel
+	elif [ ! -e "$cache/kernel-$kernel/.done" ]; then
 		have dpkg || cannot "needs Debian's packages"
 		lists
 		version=$(echo "$kernel" | sed 's/\./\\./g')
@@ -212,6 +259,7 @@ mount -t devtmpfs dev /dev
 mount -t tmpfs run /run
 mount -t tracefs trace /sys/kernel/tracing 2>/dev/null
 mount -t bpf bpf /sys/fs/bpf 2>/dev/null
+mount -t debugfs debug /sys/kernel/debug 2>/dev/null
 while read -r module; do insmod "/modules/$module.ko" || echo "rig: $module is not loaded"; done </modules/order
 for dev in /sys/class/net/*; do ip link set "${dev##*/}" up; done
 stty -onlcr 2>/dev/null </dev/console

@@ -244,3 +244,34 @@ fn the_check_reads_what_modules_add() {
     let told = |name: &str| drivers.iter().any(|one| one["text"].to_string().contains(name));
     assert!(told("virtio_net") && told("vmxnet3"), "{drivers:?}");
 }
+
+/// Page pools and their counters, on a kernel that has both: the device is simulated, its pools are the kernel's own.
+#[test]
+fn page_pools_are_read_with_what_they_counted() {
+    let machine = Machine { kernel: "built", ..Machine::default() };
+    let hold = "/sys/kernel/debug/netdevsim/netdevsim7/ports/0/pp_hold";
+    // A device of two queues; the first one's pool hands a page out, gets it back, and hands one out again.
+    let script = format!(
+        "echo '7 1 2' >/sys/bus/netdevsim/new_device && ip link set eth0 up && \
+         echo y >{hold} && echo n >{hold} && echo y >{hold} && \
+         rxpath capture /tmp/host >&2 && cat /tmp/host/netlink/host.json"
+    );
+    let Some(out) = run(machine, &["sh", "-c", &script]) else { return };
+    let answers: Value =
+        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"));
+    let pools = answers["page_pools"]["value"].as_array().unwrap();
+    assert_eq!(pools.len(), 2, "{pools:?}");
+    // A pool fetches pages in bulk: those in its cache count as handed out (net/core/page_pool.c, the fast cache).
+    let held: Vec<&Value> = pools.iter().filter(|pool| pool["inflight_count"] != 0).collect();
+    let [held] = held[..] else { panic!("{pools:?}") };
+    let pages = held["inflight_count"].as_u64().unwrap();
+    assert_eq!(held["inflight_bytes"], pages * 4096, "{held}");
+    assert!(held["ifindex"].as_u64().unwrap() > 1 && held["napi_id"].is_u64(), "{held}");
+    let stats = &held["stats"];
+    let of = |name: &str| stats[name].as_u64().unwrap();
+    assert_eq!(of("alloc_slow_total") + of("alloc_fast_total"), 2, "{held}");
+    let back = ["recycle_cached_total", "recycle_ring_total"].map(of);
+    assert_eq!(back.iter().sum::<u64>(), 1, "{held}");
+    let idle = pools.iter().find(|pool| pool["inflight_count"] == 0).unwrap();
+    assert_eq!(idle["stats"]["alloc_slow_total"], 0, "{idle}");
+}
