@@ -1,6 +1,7 @@
 //! `check --flow` against the kernel: what it computes of a selector and finds out by probes is where packets really go.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::{Command, Output};
 
 use nix::libc;
@@ -152,6 +153,64 @@ fn what_a_selector_takes_from_the_packet_is_said() {
     assert!(told.contains("secret key"), "{landing}");
     assert!(landing["probed"].is_null(), "nothing is sent unless it is asked for");
     assert_eq!(queued(&plain), [0, 0]);
+}
+
+/// An eBPF program that always names one socket, loaded as a socket filter.
+fn ebpf_selector(socket: i32) -> OwnedFd {
+    const PROG_LOAD: libc::c_long = 5;
+    const SOCKET_FILTER: u32 = 1;
+    // include/uapi/linux/bpf.h, the part of `union bpf_attr` that a load needs.
+    #[repr(C)]
+    struct Load {
+        kind: u32,
+        instructions: u32,
+        code: u64,
+        license: u64,
+        log: [u32; 2],
+        log_buffer: u64,
+        version: u32,
+        flags: u32,
+        name: [u8; 16],
+    }
+    // mov r0, SOCKET; exit
+    let code = [0xb7 | u64::from(socket as u32) << 32, 0x95];
+    let mut name = [0; 16];
+    name[..6].copy_from_slice(b"chosen");
+    let load = Load {
+        kind: SOCKET_FILTER,
+        instructions: code.len() as u32,
+        code: code.as_ptr() as u64,
+        license: c"GPL".as_ptr() as u64,
+        log: [0; 2],
+        log_buffer: 0,
+        version: 0,
+        flags: 0,
+        name,
+    };
+    // SAFETY: `load` is laid out as the kernel's union, its length is told, and what it points to outlives the call.
+    let fd = unsafe { libc::syscall(libc::SYS_bpf, PROG_LOAD, &raw const load, size_of::<Load>()) };
+    assert!(fd >= 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: the kernel just made this descriptor for us, and nobody else knows it.
+    unsafe { OwnedFd::from_raw_fd(fd as i32) }
+}
+
+#[test]
+fn an_ebpf_selector_is_named_and_probes_find_what_it_chooses() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let group = group(&rx, 4);
+    let selector = ebpf_selector(2);
+    group[0].set(libc::SOL_SOCKET, libc::SO_ATTACH_REUSEPORT_EBPF, selector.as_raw_fd()).unwrap();
+    let (_, landing) = check(&rx, 5000, &[]);
+    let told = landing["reuseport_group"]["value"]["selector"].as_str().unwrap();
+    assert!(told.starts_with("the eBPF program ") && told.contains("(chosen)"), "{landing}");
+    let why = landing["reuseport_socket"]["why"].as_str().unwrap();
+    assert!(why.contains("not computed here; probes can tell"), "{landing}");
+    let probe = ["--probe", "--probe-from", tx.name(), "--probe-into-app"];
+    let (status, landing) = check(&rx, 5000, &probe);
+    assert_eq!(status, Some(0), "{landing}");
+    assert_eq!(landing["probed"]["reuseport_socket"]["value"], 2, "{landing}");
+    assert_eq!(gets(&tx, &group, 5000), 2);
 }
 
 #[test]
