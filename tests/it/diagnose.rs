@@ -1,13 +1,15 @@
 //! `rxpath diagnose` as a program: this host, runs, refusals.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
+
+use crate::kept;
 
 fn diagnose(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_rxpath")).arg("diagnose").args(args).output().unwrap()
@@ -34,22 +36,10 @@ fn this_host_gets_a_verdict_with_the_evidence_beside_it() {
     assert!(value["settings"]["duration_s"].as_f64().unwrap() >= 0.2);
 }
 
-/// A copy of a kept run that may be written into.
-fn run(name: &str, dir: &Path) -> PathBuf {
-    let copy = dir.join(name);
-    fs::create_dir(&copy).unwrap();
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/runs").join(name);
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        fs::copy(&path, copy.join(path.file_name().unwrap())).unwrap();
-    }
-    copy
-}
-
 /// The verdicts of a run that `damage` changed, and its warnings.
 fn damaged(name: &str, damage: impl Fn(&Path)) -> (Vec<Value>, String) {
     let dir = tempfile::tempdir().unwrap();
-    let run = run(name, dir.path());
+    let run = kept::copy(name, dir.path());
     damage(&run);
     let value = answer(&["--json", run.to_str().unwrap()]);
     let variants = value["result"]["runs"][0]["variants"].as_array().unwrap().clone();

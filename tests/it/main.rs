@@ -14,6 +14,7 @@ mod corpus;
 mod dependency_rule;
 mod diagnose;
 mod http;
+mod kept;
 mod list;
 mod model;
 mod parsers;

@@ -6,22 +6,12 @@ use std::path::{Path, PathBuf};
 use assert_cmd::Command;
 use serde_json::Value;
 
+use crate::kept;
+
 fn report() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     command.arg("report");
     command
-}
-
-/// A copy of a run that may be written into.
-fn run(name: &str, dir: &Path) -> PathBuf {
-    let copy = dir.join(name);
-    fs::create_dir(&copy).unwrap();
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/runs").join(name);
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        fs::copy(&path, copy.join(path.file_name().unwrap())).unwrap();
-    }
-    copy
 }
 
 fn stdout(command: &mut Command) -> String {
@@ -31,7 +21,7 @@ fn stdout(command: &mut Command) -> String {
 #[test]
 fn the_page_is_written_into_the_run_and_its_path_printed() {
     let dir = tempfile::tempdir().unwrap();
-    let runs = [run("million-pps", dir.path()), run("one-variant", dir.path())];
+    let runs = [kept::copy("million-pps", dir.path()), kept::copy("one-variant", dir.path())];
     let printed = stdout(report().args(&runs));
     let expected: Vec<PathBuf> = runs.iter().map(|run| run.join("report.html")).collect();
     assert_eq!(printed.lines().map(PathBuf::from).collect::<Vec<_>>(), expected);
@@ -46,14 +36,15 @@ fn the_page_is_written_into_the_run_and_its_path_printed() {
 #[test]
 fn markdown_goes_to_standard_output() {
     let dir = tempfile::tempdir().unwrap();
-    let printed = stdout(report().args(["--format", "md"]).arg(run("one-variant", dir.path())));
+    let printed =
+        stdout(report().args(["--format", "md"]).arg(kept::copy("one-variant", dir.path())));
     assert!(printed.starts_with("# udp-batching"), "{printed}");
 }
 
 #[test]
 fn a_run_that_is_not_whole_is_reported_and_said_so() {
     let dir = tempfile::tempdir().unwrap();
-    let run = run("partial", dir.path());
+    let run = kept::copy("partial", dir.path());
     let out = dir.path().join("here.html");
     let mut command = report();
     let asserted = command.arg(&run).arg("--out").arg(&out).assert().code(0);
@@ -69,7 +60,7 @@ fn a_run_that_is_not_whole_is_reported_and_said_so() {
 /// The warnings of a report on a run that `damage` changed; the page is written all the same.
 fn damaged(damage: impl Fn(&Path)) -> String {
     let dir = tempfile::tempdir().unwrap();
-    let run = run("one-variant", dir.path());
+    let run = kept::copy("one-variant", dir.path());
     damage(&run);
     let mut command = report();
     let asserted = command.arg(&run).assert().code(0);
@@ -117,7 +108,7 @@ fn a_manifest_edited_by_hand_is_noticed() {
 #[test]
 fn bad_calls_are_refused_in_one_line() {
     let dir = tempfile::tempdir().unwrap();
-    let (one, two) = (run("one-variant", dir.path()), run("partial", dir.path()));
+    let (one, two) = (kept::copy("one-variant", dir.path()), kept::copy("partial", dir.path()));
     let nothing = dir.path().join("nothing");
     let nowhere = dir.path().join("no/such/dir.html");
     for (arguments, code, sign) in [
