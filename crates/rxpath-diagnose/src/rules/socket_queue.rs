@@ -66,10 +66,9 @@ fn need(view: &View, queue: &Queue) -> Need {
 
 fn buffer_lines(queue: &Queue, need: &Need) -> [EvidenceLine; 2] {
     let holds = format!(
-        "socket {} holds {} of this size ({} bytes each in {}): {} of the {} that arrive, {} a millisecond",
+        "socket {} holds {} of this size in its {} bytes: {} of the {} that arrive, {} a millisecond",
         queue.socket.index,
         datagrams(queue.capacity as u64),
-        count(queue.truesize_bytes as u64),
         count(queue.socket.rcvbuf_bytes),
         span(queue.capacity / queue.arriving_pps),
         rate(queue.arriving_pps),
