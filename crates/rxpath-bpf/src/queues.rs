@@ -3,7 +3,7 @@
 //! A thread in that namespace runs them every [`INTERVAL`], and more seldom where a look takes long: it uses at most a
 //! twentieth of a CPU. What is between two looks is not seen.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -187,7 +187,8 @@ fn look(links: &[OwnedFd], place: Option<PathBuf>, shared: &Shared) -> Result<()
     while !shared.stop.load(Ordering::Relaxed) {
         let begun = Instant::now();
         for link in links {
-            read_iterator(link.as_raw_fd())?;
+            // They write nothing; what they see goes into the map.
+            read_iterator(link.as_fd())?;
         }
         shared.looks.fetch_add(1, Ordering::Relaxed);
         shared.cpu_ns.store(own_cpu().as_nanos() as u64, Ordering::Relaxed);

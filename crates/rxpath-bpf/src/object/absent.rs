@@ -86,7 +86,7 @@ fn not_built(what: &str) -> HostError {
 }
 
 /// **Errors** always: this build has no BPF programs.
-pub fn read_iterator(_link: std::os::fd::RawFd) -> Result<(), HostError> {
+pub fn read_iterator(_link: std::os::fd::BorrowedFd<'_>) -> Result<Vec<u8>, HostError> {
     Err(not_built("run an iterator"))
 }
 

@@ -1,11 +1,11 @@
 //! A loaded object.
 
 use std::io::Read;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 use libbpf_rs::{
-    Iter, Link, MapCore, MapFlags, Object, Program, ProgramInput, ProgramMut, RingBufferBuilder,
+    Link, MapCore, MapFlags, Object, Program, ProgramInput, ProgramMut, RingBufferBuilder,
 };
 use rxpath_core::Fact;
 use rxpath_host::HostError;
@@ -115,14 +115,10 @@ impl Loaded {
     /// **Source** Documentation/bpf/bpf_iterators.rst; of sockets, those of the caller's network namespace.
     pub fn iterate(&self, program: &str) -> Result<Vec<u8>, HostError> {
         let found = named(&self.object, program).ok_or_else(|| self.no_such(program))?;
-        let what = format!("run the iterator {program}");
         log::keep();
-        let link = found.attach().map_err(|e| refused(&what, &e))?;
-        let mut iterator = Iter::new(&link).map_err(|e| refused(&what, &e))?;
-        let mut bytes = Vec::new();
-        let read = iterator.read_to_end(&mut bytes);
-        read.map_err(|e| HostError::kernel(what, e.raw_os_error().unwrap_or(libc::EIO)))?;
-        Ok(bytes)
+        let link =
+            found.attach().map_err(|e| refused(&format!("run the iterator {program}"), &e))?;
+        read_iterator(link.as_fd())
     }
 
     /// Every key and value of a hash map.
@@ -192,25 +188,26 @@ impl Loaded {
     }
 }
 
-/// Runs an attached iterator from end to end, over what is in the network namespace of the calling thread.
+/// Runs an attached iterator from end to end, over what is in the network namespace of the calling thread, and gives
+/// what it wrote.
 ///
 /// **Source** kernel/bpf/bpf_iter.c `bpf_iter_new_fd`; fs/proc/proc_net.c `bpf_iter_init_seq_net`.
-pub fn read_iterator(link: RawFd) -> Result<(), HostError> {
+pub fn read_iterator(link: BorrowedFd<'_>) -> Result<Vec<u8>, HostError> {
     let what = "run an iterator over sockets";
     let errno = |e: &std::io::Error| e.raw_os_error().unwrap_or(libc::EIO);
     // SAFETY: takes a number, touches no memory of ours; the descriptor it gives has no other owner.
-    let fd = unsafe { libbpf_sys::bpf_iter_create(link) };
+    let fd = unsafe { libbpf_sys::bpf_iter_create(link.as_raw_fd()) };
     if fd < 0 {
         return Err(HostError::kernel(what, -fd));
     }
     // SAFETY: just opened, see above.
     let mut walk = std::fs::File::from(unsafe { OwnedFd::from_raw_fd(fd) });
-    // The programs write nothing: reading runs them over every socket and comes to an end.
-    let mut none = [0; 4096];
+    let mut written = Vec::new();
+    let mut part = [0; 4096];
     loop {
-        match walk.read(&mut none) {
-            Ok(0) => return Ok(()),
-            Ok(_) => {}
+        match walk.read(&mut part) {
+            Ok(0) => return Ok(written),
+            Ok(count) => written.extend_from_slice(&part[..count]),
             // A walk that takes long gives way now and then.
             Err(e) if matches!(errno(&e), libc::EAGAIN | libc::EINTR) => {}
             Err(e) => return Err(HostError::kernel(what, errno(&e))),
