@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use rxpath_core::Division;
 use rxpath_host::thread;
 use rxpath_record::manifest::{Manifest, Trial};
-use rxpath_record::stolen::{Parts, Stolen, Victim};
+use rxpath_record::stolen::{Stolen, Victim};
 
 use crate::bundled::{SMALLEST, holds};
 use crate::experiment::run_bundled;
@@ -38,7 +39,7 @@ fn near(a: f64, b: f64) -> bool {
     (a - b).abs() < 1e-6
 }
 
-fn whole(parts: &Parts) -> bool {
+fn whole(parts: &Division) -> bool {
     near(parts.sum_s(), parts.on_cpu_s) && parts.own_s > -1e-9
 }
 

@@ -9,7 +9,7 @@ pub mod openssl;
 pub mod probe;
 mod rows;
 
-use rxpath_core::Warning;
+use rxpath_core::{Division, Warning};
 use rxpath_host::cputime::user_hz;
 use rxpath_host::procfs::stat::Ticks;
 use schemars::JsonSchema;
@@ -107,60 +107,6 @@ pub struct CpuTime {
     pub tick_irq_s: f64,
     /// Slices that found no room, in seconds: missing from the rows.
     pub lost_s: f64,
-}
-
-/// Where time went; the parts up to `own_s` add up to `on_cpu_s`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Division {
-    /// From switched in to switched out. **Source** sched_switch.
-    pub on_cpu_s: f64,
-    /// The task itself: what is left of `on_cpu_s`.
-    pub own_s: f64,
-    /// Hard interrupts, between their tracepoints.
-    pub hardirq_s: f64,
-    /// Receive softirqs that something else raised.
-    pub net_rx_s: f64,
-    /// Transmit softirqs that something else raised.
-    pub net_tx_s: f64,
-    /// Timer, RCU, scheduler and block softirqs that something else raised.
-    pub other_softirq_s: f64,
-    /// Network softirqs for which both the task and something else had raised: not divisible.
-    pub mixed_softirq_s: f64,
-    /// Softirqs that the task raised by its own calls.
-    pub own_softirq_s: f64,
-    /// Estimated: entry and exit of interrupts, outside all tracepoints.
-    pub irq_entry_estimated_s: f64,
-    /// Estimated: the CPU's steal time, divided among its tasks by their time on it.
-    pub hypervisor_steal_s: f64,
-    /// What top shows. For a task what the scheduler charged it, for a CPU what `/proc/stat` calls busy.
-    pub tick_view_s: f64,
-    /// Runnable and waiting for a CPU.
-    pub preempted_s: f64,
-    /// Of `net_rx_s + net_tx_s`: what interrupted user mode, where the task can't have asked for it. x86 only.
-    pub certain_s: f64,
-    /// Of `own_softirq_s`: what interrupted user mode. It contradicts "own"; close to 0 where the rule holds. x86 only.
-    pub contradicted_s: f64,
-    /// Hard interrupts outside softirqs: those that the estimate is for.
-    pub interrupts_count: u64,
-    /// Packets that were polled in softirqs that something else raised.
-    pub taken_packets: u64,
-}
-
-impl Division {
-    /// Time that networking and interrupts took, measured between tracepoints.
-    pub fn taken_measured_s(&self) -> f64 {
-        self.hardirq_s + self.net_rx_s + self.net_tx_s + self.other_softirq_s + self.mixed_softirq_s
-    }
-
-    /// Everything that was taken, estimates included.
-    pub fn taken_s(&self) -> f64 {
-        self.taken_measured_s() + self.irq_entry_estimated_s + self.hypervisor_steal_s
-    }
-
-    /// The parts, which must add up to `on_cpu_s`.
-    pub fn sum_s(&self) -> f64 {
-        self.own_s + self.own_softirq_s + self.taken_s()
-    }
 }
 
 /// Polls of one NAPI in a task's time.

@@ -3,6 +3,7 @@
 //! This crate is pure. It must not read the host, the clock or the environment.
 
 pub mod cpulist;
+pub mod division;
 pub mod envelope;
 pub mod fact;
 pub mod log2;
@@ -12,6 +13,7 @@ pub mod units;
 pub mod warning;
 
 pub use cpulist::CpuList;
+pub use division::Division;
 pub use envelope::Envelope;
 pub use fact::Fact;
 pub use log2::Log2;

@@ -298,6 +298,7 @@ impl Setter for HostSetter {
             if is_back || waited >= self.link_patience {
                 return Some(LinkAway { waited, is_back });
             }
+            // why: the pace of looking for a carrier; the patience above bounds it.
             std::thread::sleep(LOOK_AGAIN);
         }
     }

@@ -84,6 +84,7 @@ pub(crate) fn wake_until_done(shared: &Shared) {
                 thread::wake(tid);
             }
         }
+        // why: the pace of waking; it ends when all threads are done.
         std::thread::sleep(std::time::Duration::from_micros(200));
     }
 }

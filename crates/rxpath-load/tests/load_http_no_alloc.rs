@@ -100,6 +100,7 @@ fn until(load: &Load, requests: u64) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while load.interval().requests_total < requests {
         assert!(Instant::now() < deadline, "only {} requests", load.interval().requests_total);
+        // why: the pace of looking; the deadline above bounds it.
         std::thread::sleep(Duration::from_millis(1));
     }
 }

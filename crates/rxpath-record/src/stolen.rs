@@ -4,8 +4,7 @@
 //! The parts of a row add up to its `on_cpu_s`, the rows of tasks to those of CPUs, and those to their windows. What is
 //! measured and what is estimated stand in different fields.
 
-use std::ops::AddAssign;
-
+use rxpath_core::Division;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,90 +27,6 @@ pub struct Stolen {
     pub probe: ProbeUse,
 }
 
-/// Where time went; all parts but the last five add up to `on_cpu_s`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Parts {
-    /// From switched in to switched out. **Source** tracepoint `sched:sched_switch`.
-    pub on_cpu_s: f64,
-    /// The task itself: what is left of `on_cpu_s`.
-    pub own_s: f64,
-    /// Hard interrupts, between their tracepoints.
-    pub hardirq_s: f64,
-    /// Receive softirqs that something else than the task raised.
-    pub net_rx_s: f64,
-    /// Transmit softirqs that something else raised.
-    pub net_tx_s: f64,
-    /// Timer, RCU, scheduler and block softirqs that something else raised.
-    pub other_softirq_s: f64,
-    /// Network softirqs for which both had raised: not divisible.
-    pub mixed_softirq_s: f64,
-    /// Softirqs that the task raised by its own calls: its own doing.
-    pub own_softirq_s: f64,
-    /// Estimated: entry and exit of interrupts.
-    pub irq_entry_estimated_s: f64,
-    /// Estimated: the CPU's steal time, divided among its tasks by their time on it.
-    pub hypervisor_steal_s: f64,
-    /// What top shows.
-    pub tick_view_s: f64,
-    /// Runnable and waiting for a CPU.
-    pub preempted_s: f64,
-    /// Of `net_rx_s + net_tx_s`: what interrupted user mode. x86 only.
-    pub certain_s: f64,
-    /// Hard interrupts outside softirqs.
-    pub interrupts_count: u64,
-    /// Packets polled in softirqs that something else raised.
-    pub taken_packets: u64,
-}
-
-impl Parts {
-    /// Everything that was taken, estimates included.
-    pub fn taken_s(&self) -> f64 {
-        self.hardirq_s
-            + self.net_rx_s
-            + self.net_tx_s
-            + self.other_softirq_s
-            + self.mixed_softirq_s
-            + self.irq_entry_estimated_s
-            + self.hypervisor_steal_s
-    }
-
-    /// The parts, which must add up to `on_cpu_s`.
-    pub fn sum_s(&self) -> f64 {
-        self.own_s + self.own_softirq_s + self.taken_s()
-    }
-
-    /// What interrupts and network softirqs used, whoever paid. Timers and the hypervisor are not in it.
-    pub fn network_s(&self) -> f64 {
-        self.hardirq_s
-            + self.net_rx_s
-            + self.net_tx_s
-            + self.mixed_softirq_s
-            + self.own_softirq_s
-            + self.irq_entry_estimated_s
-    }
-}
-
-impl AddAssign for Parts {
-    fn add_assign(&mut self, other: Self) {
-        self.on_cpu_s += other.on_cpu_s;
-        self.own_s += other.own_s;
-        self.hardirq_s += other.hardirq_s;
-        self.net_rx_s += other.net_rx_s;
-        self.net_tx_s += other.net_tx_s;
-        self.other_softirq_s += other.other_softirq_s;
-        self.mixed_softirq_s += other.mixed_softirq_s;
-        self.own_softirq_s += other.own_softirq_s;
-        self.irq_entry_estimated_s += other.irq_entry_estimated_s;
-        self.hypervisor_steal_s += other.hypervisor_steal_s;
-        self.tick_view_s += other.tick_view_s;
-        self.preempted_s += other.preempted_s;
-        self.certain_s += other.certain_s;
-        self.interrupts_count += other.interrupts_count;
-        self.taken_packets += other.taken_packets;
-    }
-}
-
 /// A task with known work, pinned to a CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -129,7 +44,7 @@ pub struct Victim {
     /// An undisturbed turn.
     pub turn_ns: f64,
     /// Where its time on the CPU went, by the probe.
-    pub time: Parts,
+    pub time: Division,
     /// Time of `ksoftirqd` and NAPI threads on its CPU: networking that took the CPU from it as tasks do.
     pub deferred_s: f64,
     /// Whose polls took time from it, the largest first.
@@ -169,7 +84,7 @@ pub struct CpuPaid {
     pub window_s: f64,
     /// Where its time went, the idle task's included.
     #[serde(flatten)]
-    pub time: Parts,
+    pub time: Division,
     /// Of `on_cpu_s`: the idle task.
     pub idle_s: f64,
     /// Of the network softirqs: those over the idle task, which are free.
@@ -198,7 +113,7 @@ pub struct TaskPaid {
     pub cpus: Vec<u32>,
     /// Where its time went.
     #[serde(flatten)]
-    pub time: Parts,
+    pub time: Division,
     /// Whose polls took time from it, the largest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken_by: Vec<TakenBy>,
@@ -240,31 +155,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_part_is_in_the_sum_once() {
-        let one = Parts {
-            on_cpu_s: 45.0,
-            own_s: 1.0,
-            hardirq_s: 2.0,
-            net_rx_s: 3.0,
-            net_tx_s: 4.0,
-            other_softirq_s: 5.0,
-            mixed_softirq_s: 6.0,
-            own_softirq_s: 7.0,
-            irq_entry_estimated_s: 8.0,
-            hypervisor_steal_s: 9.0,
-            tick_view_s: 1000.0,
-            preempted_s: 1000.0,
-            certain_s: 1000.0,
-            interrupts_count: 1000,
-            taken_packets: 1000,
-        };
-        assert!((one.sum_s() - one.on_cpu_s).abs() < 1e-12);
-        assert!((one.taken_s() - (45.0 - 1.0 - 7.0)).abs() < 1e-12);
-        assert!((one.network_s() - (2.0 + 3.0 + 4.0 + 6.0 + 7.0 + 8.0)).abs() < 1e-12);
-        let mut two = one;
-        two += one;
-        assert!((two.sum_s() - 90.0).abs() < 1e-12 && two.interrupts_count == 2000);
-        let deferred = Victim { time: one, deferred_s: 0.5, ..Victim::default() };
-        assert!((deferred.taken_s() - 37.5).abs() < 1e-12);
+    fn what_threads_of_the_kernel_took_is_taken_too() {
+        let time = Division { net_rx_s: 3.0, own_s: 9.0, ..Division::default() };
+        let deferred = Victim { time, deferred_s: 0.5, ..Victim::default() };
+        assert!((deferred.taken_s() - 3.5).abs() < 1e-12);
     }
 }

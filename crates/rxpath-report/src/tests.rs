@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::{Run, html, markdown};
-use rxpath_core::Log2;
+use rxpath_core::{Division, Log2};
 use rxpath_record::run::RunReader;
-use rxpath_record::stolen::{CpuPaid, InterruptCost, Parts, Stolen, TakenBy, TaskPaid, Victim};
+use rxpath_record::stolen::{CpuPaid, InterruptCost, Stolen, TakenBy, TaskPaid, Victim};
 use rxpath_record::traced::{NapiTraced, StageTraced, Traced};
 
 fn fixture(name: &str) -> PathBuf {
@@ -138,7 +138,7 @@ fn a_ledger_that_does_not_close_is_said_so() {
 }
 
 fn who_paid() -> Stolen {
-    let time = Parts { on_cpu_s: 1.9, own_s: 1.4, net_rx_s: 0.5, ..Parts::default() };
+    let time = Division { on_cpu_s: 1.9, own_s: 1.4, net_rx_s: 0.5, ..Division::default() };
     let by = TakenBy { dev: "backlog".into(), net_s: 0.5, packets: 12_345, ..TakenBy::default() };
     Stolen {
         window_s: 2.0,

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use rxpath_core::Division;
 use rxpath_host::{HostError, thread};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Division, TakenBy, TaskTime};
+use super::{TakenBy, TaskTime};
 use crate::account::spin::{self, Gaps};
 
 /// Multiplications in one turn of the built-in victim: about a microsecond.
@@ -104,7 +105,7 @@ impl Victim {
     }
 
     fn of(what: &str, tgid: u32, asked_s: f64, tasks: &[&TaskTime]) -> Self {
-        let time = tasks.iter().fold(Division::default(), |sum, task| sum.plus(&task.time));
+        let time = tasks.iter().map(|task| task.time).sum();
         let mut taken_by: Vec<TakenBy> =
             tasks.iter().flat_map(|task| task.taken_by.iter().cloned()).collect();
         super::rows::merge(&mut taken_by);

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{CpuTime, Division, Kind, TakenBy, TaskTime, TickTimes};
+use super::{CpuTime, Kind, TakenBy, TaskTime, TickTimes};
+use rxpath_core::Division;
+
 use crate::account::Reading;
 use crate::account::calibrate::Calibration;
 use crate::account::row::{PF_KTHREAD, TaskRow};
@@ -110,7 +112,7 @@ impl<'a> Rows<'a> {
         let deferred = |kind: Kind| matches!(kind, Kind::Ksoftirqd | Kind::Napi);
         let net = |d: &Division| d.net_rx_s + d.net_tx_s + d.mixed_softirq_s;
         let ticks = self.ticks.get(&cpu).copied().unwrap_or_default();
-        let mut time = rows.iter().fold(Division::default(), |sum, (_, d)| sum.plus(d));
+        let mut time: Division = rows.iter().map(|(_, d)| *d).sum();
         time.tick_view_s = ticks.busy_s;
         CpuTime {
             cpu,
@@ -132,7 +134,7 @@ impl<'a> Rows<'a> {
         for row in &self.window.tasks {
             let division = self.divide(row);
             let task = tasks.entry((row.key.pid, row.key.start_ns)).or_insert_with(|| blank(row));
-            task.time = task.time.plus(&division);
+            task.time += division;
             task.cpus.push(row.key.cpu);
             task.cpus.sort_unstable();
         }
@@ -240,31 +242,6 @@ pub fn family(tasks: &[TaskTime], root: u32) -> Vec<u32> {
         next += 1;
     }
     family
-}
-
-impl Division {
-    /// Both together.
-    #[must_use]
-    pub fn plus(&self, other: &Self) -> Self {
-        Self {
-            on_cpu_s: self.on_cpu_s + other.on_cpu_s,
-            own_s: self.own_s + other.own_s,
-            hardirq_s: self.hardirq_s + other.hardirq_s,
-            net_rx_s: self.net_rx_s + other.net_rx_s,
-            net_tx_s: self.net_tx_s + other.net_tx_s,
-            other_softirq_s: self.other_softirq_s + other.other_softirq_s,
-            mixed_softirq_s: self.mixed_softirq_s + other.mixed_softirq_s,
-            own_softirq_s: self.own_softirq_s + other.own_softirq_s,
-            irq_entry_estimated_s: self.irq_entry_estimated_s + other.irq_entry_estimated_s,
-            hypervisor_steal_s: self.hypervisor_steal_s + other.hypervisor_steal_s,
-            tick_view_s: self.tick_view_s + other.tick_view_s,
-            preempted_s: self.preempted_s + other.preempted_s,
-            certain_s: self.certain_s + other.certain_s,
-            contradicted_s: self.contradicted_s + other.contradicted_s,
-            interrupts_count: self.interrupts_count + other.interrupts_count,
-            taken_packets: self.taken_packets + other.taken_packets,
-        }
-    }
 }
 
 #[cfg(test)]

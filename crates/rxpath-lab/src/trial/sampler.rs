@@ -330,7 +330,7 @@ mod tests {
             while check.queues(ask).unwrap()[0].unread_bytes != bytes {
                 std::thread::yield_now();
             }
-            // The sampler looks a thousand times a second; fifty chances are enough for one look.
+            // why: the sampler looks a thousand times a second; fifty chances are enough for one look.
             std::thread::sleep(Duration::from_millis(50));
         };
         client.write_all(&[1; 4000]).unwrap();

@@ -7,14 +7,12 @@ use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::steal::probe::{self, Victim as Probed};
-use rxpath_bpf::steal::{self, Division, Evidence, Kind, Steal, TaskTime};
+use rxpath_bpf::steal::{self, Evidence, Kind, Steal, TaskTime};
 use rxpath_bpf::{ProbeCost, steal::TakenBy as Polls};
 use rxpath_core::{Nanos, Warning};
 use rxpath_host::procfs::softnet;
 use rxpath_host::{HostError, Root};
-use rxpath_record::stolen::{
-    CpuPaid, InterruptCost, Parts, ProbeUse, Stolen, TakenBy, TaskPaid, Victim,
-};
+use rxpath_record::stolen::{CpuPaid, InterruptCost, ProbeUse, Stolen, TakenBy, TaskPaid, Victim};
 
 /// Tasks with less time than this share of the window are one row.
 const LITTLE: f64 = 0.001;
@@ -141,7 +139,7 @@ fn cpu(of: &steal::CpuTime) -> CpuPaid {
     CpuPaid {
         cpu: of.cpu,
         window_s: of.window_s,
-        time: parts(&of.time),
+        time: of.time,
         idle_s: of.idle_s,
         net_on_idle_s: of.net_on_idle_s,
         deferred_s: of.deferred_s,
@@ -158,7 +156,7 @@ fn tasks(steal: &Steal) -> Vec<TaskPaid> {
     let mut rest =
         TaskPaid { comm: "all others".into(), kind: "rest".into(), ..TaskPaid::default() };
     for little in steal.tasks.iter().filter(|task| !much(task)) {
-        rest.time += parts(&little.time);
+        rest.time += little.time;
         rest.cpus.extend(&little.cpus);
     }
     rest.cpus.sort_unstable();
@@ -175,7 +173,7 @@ fn task(of: &TaskTime) -> TaskPaid {
         comm: of.comm.clone(),
         kind: of.kind.word().into(),
         cpus: of.cpus.clone(),
-        time: parts(&of.time),
+        time: of.time,
         taken_by: of.taken_by.iter().map(taken_by).collect(),
     }
 }
@@ -190,26 +188,6 @@ fn taken_by(of: &Polls) -> TakenBy {
     }
 }
 
-fn parts(of: &Division) -> Parts {
-    Parts {
-        on_cpu_s: of.on_cpu_s,
-        own_s: of.own_s,
-        hardirq_s: of.hardirq_s,
-        net_rx_s: of.net_rx_s,
-        net_tx_s: of.net_tx_s,
-        other_softirq_s: of.other_softirq_s,
-        mixed_softirq_s: of.mixed_softirq_s,
-        own_softirq_s: of.own_softirq_s,
-        irq_entry_estimated_s: of.irq_entry_estimated_s,
-        hypervisor_steal_s: of.hypervisor_steal_s,
-        tick_view_s: of.tick_view_s,
-        preempted_s: of.preempted_s,
-        certain_s: of.certain_s,
-        interrupts_count: of.interrupts_count,
-        taken_packets: of.taken_packets,
-    }
-}
-
 fn victim(ran: &probe::Ran, cpu: u32, steal: &Steal) -> Victim {
     let probed = Probed::built_in(ran, &steal.tasks);
     let deferred = steal.cpus.iter().find(|row| row.cpu == cpu).map_or(0.0, |row| row.deferred_s);
@@ -220,7 +198,7 @@ fn victim(ran: &probe::Ran, cpu: u32, steal: &Steal) -> Victim {
         got_by_work_s: probed.got_by_work_s.unwrap_or_default(),
         gaps_s: probed.gaps_s.unwrap_or_default(),
         turn_ns: probed.turn_ns.unwrap_or_default(),
-        time: parts(&probed.time),
+        time: probed.time,
         deferred_s: deferred,
         taken_by: probed.taken_by.iter().map(taken_by).collect(),
     }
@@ -270,13 +248,15 @@ pub fn metrics(stolen: &Stolen, moved: Moved, all: &mut BTreeMap<String, f64>) {
 
 #[cfg(test)]
 mod tests {
+    use rxpath_core::Division;
+
     use super::*;
 
     #[test]
     fn costs_are_of_what_was_delivered_in_the_window() {
         let cpu = |cpu, net_rx_s, landed| CpuPaid {
             cpu,
-            time: Parts { on_cpu_s: 2.0, net_rx_s, ..Parts::default() },
+            time: Division { on_cpu_s: 2.0, net_rx_s, ..Division::default() },
             landed_packets: Some(landed),
             ..CpuPaid::default()
         };
@@ -286,7 +266,7 @@ mod tests {
                 cpu: 1,
                 asked_s: 2.0,
                 got_by_work_s: 1.5,
-                time: Parts { net_rx_s: 0.3, ..Parts::default() },
+                time: Division { net_rx_s: 0.3, ..Division::default() },
                 deferred_s: 0.1,
                 ..Victim::default()
             }),

@@ -1,9 +1,10 @@
 //! Who paid for the networking: what the victim got, what it lost and to whom, and what the traffic cost.
 
 use maud::{Markup, html};
+use rxpath_core::Division;
 use rxpath_core::units::grouped;
 use rxpath_record::manifest::VariantSummary;
-use rxpath_record::stolen::{Parts, Stolen, TakenBy, Victim};
+use rxpath_record::stolen::{Stolen, TakenBy, Victim};
 
 use super::Section;
 use super::part::{Table, fold, table};
@@ -133,7 +134,7 @@ const PARTS: [&str; 9] = [
     "#top shows",
 ];
 
-fn parts(time: &Parts) -> impl Iterator<Item = String> {
+fn parts(time: &Division) -> impl Iterator<Item = String> {
     [
         time.hardirq_s,
         time.net_rx_s,

@@ -3,7 +3,8 @@
 use comfy_table::{CellAlignment, Table, presets};
 use rxpath_bpf::ProbeCost;
 use rxpath_bpf::steal::probe::Victim;
-use rxpath_bpf::steal::{CpuTime, Division, Kind, Steal, TaskTime};
+use rxpath_bpf::steal::{CpuTime, Kind, Steal, TaskTime};
+use rxpath_core::Division;
 use rxpath_core::units::grouped;
 
 /// Times in the tables: seconds with three digits, a dash for nothing.
