@@ -210,6 +210,15 @@ fn ioctl_answers(bytes: &[u8]) {
     drop(ioctl::parse_rxfh(bytes));
     drop(ioctl::parse_flow_hash(bytes, ioctl::FlowKind::Udp4));
     drop(ioctl::parse_per_queue(bytes));
+    let _ = ioctl::parse_ring_words(bytes);
+    let _ = ioctl::parse_channel_words(bytes);
+    drop(ioctl::parse_coalesce_words(bytes));
+    let _ = ioctl::parse_pause_words(bytes);
+    drop(ioctl::parse_fec_words(bytes));
+    drop(ioctl::parse_eee_words(bytes));
+    drop(ioctl::parse_link_settings(bytes));
+    let names: Vec<String> = (0..70).map(|bit| format!("feature-{bit}")).collect();
+    drop(ioctl::parse_feature_blocks(&names, bytes));
     drop(ioctl::pair(bytes, bytes));
 }
 

@@ -10,6 +10,7 @@ use nix::sched::{CloneFlags, unshare};
 use rxpath_host::netlink::{Netlink, VethSpec};
 use serde_json::Value;
 
+use crate::readers;
 use crate::skip::skip;
 
 fn check(args: &[&str]) -> Output {
@@ -89,5 +90,23 @@ fn devices_that_come_and_go_are_no_error() {
             }
             done.store(true, Ordering::Relaxed);
         });
+    });
+}
+
+#[test]
+fn both_ways_to_ask_agree_on_veth() {
+    if !nix::unistd::geteuid().is_root() {
+        return skip("check", "not root");
+    }
+    inside(true, || {
+        let own = File::open("/proc/thread-self/ns/net").unwrap();
+        let spec =
+            VethSpec { name: "ask0", peer: "ask1", peer_ns: own.as_raw_fd(), queues: 3, mtu: None };
+        Netlink::route().unwrap().create_veth(&spec).unwrap();
+        let topics = readers::agree("ask0");
+        for topic in ["channels", "features", "link-modes", "port", "link-state"] {
+            assert!(topics.contains(&topic), "{topic}: {topics:?}");
+        }
+        assert!(readers::lasting().contains(&"lo".to_owned()));
     });
 }

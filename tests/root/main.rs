@@ -23,6 +23,8 @@ mod observed;
 mod over_tcp;
 mod probe_faults;
 mod probes;
+#[path = "../support/readers.rs"]
+mod readers;
 mod ring;
 #[path = "../support/schema.rs"]
 mod schema;

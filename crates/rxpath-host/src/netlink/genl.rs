@@ -1,4 +1,6 @@
-//! Generic netlink: the number behind a family's name, and one question to it.
+//! Generic netlink: the number behind a family's name, the commands that it takes, and one question to it.
+
+use std::collections::BTreeSet;
 
 use super::socket::{Netlink, Reply};
 use super::wire::{Attrs, Body};
@@ -8,6 +10,8 @@ const GENL_ID_CTRL: u16 = 16;
 const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
+const CTRL_ATTR_OPS: u16 = 6;
+const CTRL_ATTR_OP_ID: u16 = 1;
 
 /// Length of `struct genlmsghdr`.
 pub(crate) const HEADER: usize = 4;
@@ -21,6 +25,15 @@ pub(crate) struct Family {
     pub needs: &'static str,
 }
 
+/// What the running kernel says of a family.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    /// Its number.
+    pub number: u16,
+    /// The commands that it takes; those of later kernels are not among them.
+    pub commands: BTreeSet<u8>,
+}
+
 /// `struct genlmsghdr` of a command; both families here are at version 1.
 pub(super) fn header(command: u8) -> [u8; HEADER] {
     [command, 1, 0, 0]
@@ -31,21 +44,43 @@ impl Netlink {
     ///
     /// **Source** net/netlink/genetlink.c `ctrl_getfamily`. **Errors** `Unsupported` when the kernel has it not.
     pub(super) fn family(&mut self, family: Family) -> Result<u16, HostError> {
-        if let Some(number) = self.families.get(family.name) {
-            return Ok(*number);
+        self.known(family).map(|known| known.number)
+    }
+
+    /// Whether this kernel's family takes a command: every family lists what it takes (`CTRL_ATTR_OPS`), so a driver that
+    /// refuses a question is told apart from a kernel that does not know it. Both answer `EOPNOTSUPP`.
+    ///
+    /// **Errors** when the kernel can't be asked; `false` when it has not even the family.
+    pub(super) fn takes(&mut self, family: Family, command: u8) -> Result<bool, HostError> {
+        match self.known(family) {
+            Ok(known) => Ok(known.commands.contains(&command)),
+            Err(HostError::Unsupported { .. }) => Ok(false),
+            Err(error) => Err(error),
         }
+    }
+
+    /// As if the kernel did not have the family.
+    #[cfg(test)]
+    pub(super) fn pretend(&mut self, absent: Family) {
+        self.families.insert(absent.name, None);
+    }
+
+    fn known(&mut self, family: Family) -> Result<&Known, HostError> {
+        if !self.families.contains_key(family.name) {
+            let known = self.ask_for(family)?;
+            self.families.insert(family.name, known);
+        }
+        self.families.get(family.name).and_then(Option::as_ref).ok_or_else(|| absent(family))
+    }
+
+    /// `None` where this kernel has no such family.
+    fn ask_for(&mut self, family: Family) -> Result<Option<Known>, HostError> {
         let body = Body::new(&header(CTRL_CMD_GETFAMILY)).text(CTRL_ATTR_FAMILY_NAME, family.name);
-        let op = format!("find the {} netlink family", family.name);
-        let absent = || HostError::Unsupported { what: op.clone(), needs: family.needs.to_owned() };
-        let replies = match self.get(&op, GENL_ID_CTRL, body.bytes()) {
-            Err(HostError::Kernel { errno: libc::ENOENT, .. }) => return Err(absent()),
+        let replies = match self.get(&looking_for(family), GENL_ID_CTRL, body.bytes()) {
+            Err(HostError::Kernel { errno: libc::ENOENT, .. }) => return Ok(None),
             other => other?,
         };
-        let reply = replies.first().ok_or_else(absent)?;
-        let number =
-            Attrs::after(&reply.payload, HEADER)?.u16(CTRL_ATTR_FAMILY_ID).ok_or_else(absent)?;
-        self.families.insert(family.name, number);
-        Ok(number)
+        replies.first().map_or(Ok(None), |reply| parse_family(&reply.payload))
     }
 
     /// Asks a family for one object.
@@ -56,7 +91,8 @@ impl Netlink {
         body: &Body,
     ) -> Result<Vec<u8>, HostError> {
         let number = self.family(family)?;
-        let replies = self.get(op, number, body.bytes()).map_err(|e| refused(op, e))?;
+        let replies = self.get(op, number, body.bytes());
+        let replies = replies.map_err(|e| self.blamed(op, family, body, e))?;
         let reply = replies.into_iter().find(|reply| reply.kind == number);
         reply.map(|reply| reply.payload).ok_or_else(|| HostError::kernel(op, libc::ENODATA))
     }
@@ -69,10 +105,49 @@ impl Netlink {
         body: &Body,
     ) -> Result<Vec<Reply>, HostError> {
         let number = self.family(family)?;
-        let replies = self.dump(op, number, body.bytes()).map_err(|e| refused(op, e))?;
+        let replies = self.dump(op, number, body.bytes());
+        let replies = replies.map_err(|e| self.blamed(op, family, body, e))?;
         Ok(replies.into_iter().filter(|reply| reply.kind == number).collect())
     }
+
+    /// A refused question, with what is missing: the privilege, the kernel's command, or the driver's answer.
+    fn blamed(&mut self, op: &str, family: Family, body: &Body, error: HostError) -> HostError {
+        let error = refused(op, error);
+        let HostError::Unsupported { what, .. } = error else { return error };
+        let command = body.bytes().first().copied().unwrap_or_default();
+        let needs = match self.takes(family, command) {
+            Ok(true) => "a driver that has it".to_owned(),
+            Ok(false) => {
+                format!("a newer kernel (its {} family has no command {command})", family.name)
+            }
+            Err(_) => NEEDS_EITHER.to_owned(),
+        };
+        HostError::Unsupported { what, needs }
+    }
 }
+
+fn looking_for(family: Family) -> String {
+    format!("find the {} netlink family", family.name)
+}
+
+fn absent(family: Family) -> HostError {
+    HostError::Unsupported { what: looking_for(family), needs: family.needs.to_owned() }
+}
+
+/// Reads the kernel's answer about a family (net/netlink/genetlink.c `ctrl_fill_info`); `None` without a number.
+pub(super) fn parse_family(payload: &[u8]) -> Result<Option<Known>, HostError> {
+    let attrs = Attrs::after(payload, HEADER)?;
+    let Some(number) = attrs.u16(CTRL_ATTR_FAMILY_ID) else { return Ok(None) };
+    let mut commands = BTreeSet::new();
+    for (_, bytes) in attrs.nest(CTRL_ATTR_OPS)?.iter() {
+        // Numbers are 32 bits wide here and 8 bits in a message.
+        let id = Attrs::parse(bytes)?.u32(CTRL_ATTR_OP_ID);
+        commands.extend(id.and_then(|id| u8::try_from(id).ok()));
+    }
+    Ok(Some(Known { number, commands }))
+}
+
+const NEEDS_EITHER: &str = "a kernel and a driver that have it";
 
 /// A refused question by what the user can do about it: more privilege, or nothing on this device.
 pub(crate) fn refused(op: &str, error: HostError) -> HostError {
@@ -80,10 +155,47 @@ pub(crate) fn refused(op: &str, error: HostError) -> HostError {
         HostError::Kernel { errno: libc::EPERM | libc::EACCES, .. } => {
             HostError::Denied { what: op.into(), capability: "CAP_NET_ADMIN".into() }
         }
-        HostError::Kernel { errno: libc::EOPNOTSUPP, extack: None, .. } => HostError::Unsupported {
-            what: op.into(),
-            needs: "a kernel and a driver that have it".into(),
-        },
+        HostError::Kernel { errno: libc::EOPNOTSUPP, extack: None, .. } => {
+            HostError::Unsupported { what: op.into(), needs: NEEDS_EITHER.into() }
+        }
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::ethtool::command::{Command, ETHTOOL};
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_family_lists_its_commands() {
+        let mut netlink = Netlink::generic().unwrap();
+        assert!(netlink.takes(ETHTOOL, Command::RingsGet as u8).unwrap());
+        assert!(!netlink.takes(ETHTOOL, 255).unwrap());
+        let none = Family { name: "rxpath-none", needs: "nothing that exists" };
+        assert!(!netlink.takes(none, 1).unwrap());
+    }
+
+    /// Both answer `EOPNOTSUPP`: the words must not.
+    #[test]
+    fn a_kernel_without_the_command_is_told_from_a_driver_without_the_answer() {
+        let mut netlink = Netlink::generic().unwrap();
+        let driver = netlink.rings("lo").unwrap_err().to_string();
+        assert!(driver.ends_with("needs a driver that has it"), "{driver}");
+        let body = Body::new(&header(255));
+        let kernel = netlink.family_get("read what is to come", ETHTOOL, &body).unwrap_err();
+        let words = kernel.to_string();
+        assert!(
+            words.contains("a newer kernel (its ethtool family has no command 255)"),
+            "{words}"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+            let _ = parse_family(&bytes);
+        }
     }
 }

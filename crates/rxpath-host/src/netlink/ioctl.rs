@@ -1,20 +1,33 @@
-//! What ethtool has only as an ioctl: driver statistics with their names, driver information, which fields are
-//! hashed, flow rules, coalescing of one queue, time stamps in force.
+//! ethtool as an ioctl. Some topics have nothing else: driver statistics with their names, driver information, which
+//! fields are hashed, flow rules, coalescing of one queue, time stamps in force. The others are asked this way where
+//! the kernel does not tell them over netlink: rings, channels, coalescing, features, pause, the link.
 //!
 //! Generic netlink has no command for driver statistics (`ETHTOOL_MSG_STATS_GET` gives the standard
 //! groups only; Documentation/networking/ethtool-netlink.rst, "Request translation").
 
+mod features;
 mod flow_hash;
+#[cfg(test)]
+mod header_test;
+mod link;
+mod link_mode;
 mod per_queue;
 mod rss;
 mod rules;
+mod settings;
 mod stamps;
 pub mod steering;
 
+pub use features::{features, parse_feature_blocks, private_flags};
 pub use flow_hash::{FlowHash, FlowKind, HashFields, flow_hash, parse_flow_hash};
+pub use link::{eee, link_modes, link_port, link_state, parse_eee_words, parse_link_settings};
 pub use per_queue::{parse_per_queue, queue_coalesce};
 pub use rss::{parse_rxfh, rss};
 pub use rules::{FlowRules, flow_rules};
+pub use settings::{
+    channels, coalesce, fec, parse_channel_words, parse_coalesce_words, parse_fec_words,
+    parse_pause_words, parse_ring_words, pause, rings,
+};
 pub use stamps::{StampConfig, stamp_config};
 
 use std::net::UdpSocket;

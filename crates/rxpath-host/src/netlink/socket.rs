@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 
 use netlink_sys::{Socket, SocketAddr};
 
+use super::genl::Known;
 use super::wire::{Frame, NLMSG_DONE, NLMSG_ERROR, frames, message, verdict};
 use crate::HostError;
 
@@ -42,7 +43,7 @@ pub struct Netlink {
     sequence: u32,
     buffer: Vec<u8>,
     /// Numbers of the generic families that were asked for: they hold until the module is unloaded.
-    pub(super) families: BTreeMap<&'static str, u16>,
+    pub(super) families: BTreeMap<&'static str, Option<Known>>,
 }
 
 enum Failure {

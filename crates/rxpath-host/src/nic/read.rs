@@ -7,6 +7,7 @@ use rxpath_core::Fact;
 use super::{HostAnswers, LinkFacts, Nic};
 use crate::HostError;
 use crate::error::fact;
+use crate::netlink::ethtool::command::Command;
 use crate::netlink::ioctl::{self, FlowKind, HashFields};
 use crate::netlink::netfilter::Hook;
 use crate::netlink::{Link, Netlink, ethtool};
@@ -40,23 +41,45 @@ impl Reader {
     }
 
     fn ethtool(&mut self, dev: &str, nic: &mut Nic) {
+        nic.features = self.either(dev, Command::FeaturesGet, Netlink::features, ioctl::features);
+        nic.channels = self.either(dev, Command::ChannelsGet, Netlink::channels, ioctl::channels);
+        nic.rings = self.either(dev, Command::RingsGet, Netlink::rings, ioctl::rings);
+        nic.coalesce = self.either(dev, Command::CoalesceGet, Netlink::coalesce, ioctl::coalesce);
+        nic.pause = self.either(dev, Command::PauseGet, Netlink::pause, ioctl::pause);
+        nic.eee = self.either(dev, Command::EeeGet, Netlink::eee, ioctl::eee);
+        nic.fec = self.either(dev, Command::FecGet, Netlink::fec, ioctl::fec);
+        nic.private_flags = self.either(
+            dev,
+            Command::PrivateFlagsGet,
+            Netlink::private_flags,
+            ioctl::private_flags,
+        );
+        nic.link_modes =
+            self.either(dev, Command::LinkModesGet, Netlink::link_modes, ioctl::link_modes);
+        nic.link_state =
+            self.either(dev, Command::LinkStateGet, Netlink::link_state, ioctl::link_state);
+        nic.port = self.either(dev, Command::LinkInfoGet, Netlink::link_port, ioctl::link_port);
         let ask = &mut self.generic;
-        nic.features = fact(ask.features(dev));
-        nic.channels = fact(ask.channels(dev));
-        nic.rings = fact(ask.rings(dev));
-        nic.coalesce = fact(ask.coalesce(dev));
-        nic.pause = fact(ask.pause(dev));
-        nic.eee = fact(ask.eee(dev));
-        nic.fec = fact(ask.fec(dev));
-        nic.private_flags = fact(ask.private_flags(dev));
-        nic.link_modes = fact(ask.link_modes(dev));
-        nic.link_state = fact(ask.link_state(dev));
-        nic.port = fact(ask.link_port(dev));
         nic.timestamping = fact(ask.timestamping(dev));
         nic.standard_stats = fact(ask.standard_stats(dev));
         // Kernels before 6.3 have the ioctl alone, and the netlink answer of some has no key.
         nic.rss = fact(rss(ask, dev));
         nic.rss_contexts = fact(ask.rss_contexts(dev));
+    }
+
+    /// Over netlink; by ioctl where this kernel has no such message. A driver that refuses one is not asked again: it
+    /// has one function for both.
+    fn either<T>(
+        &mut self,
+        dev: &str,
+        command: Command,
+        netlink: fn(&mut Netlink, &str) -> Result<T, HostError>,
+        ioctl: fn(&str) -> Result<T, HostError>,
+    ) -> Fact<T> {
+        match self.generic.ethtool_takes(command) {
+            Ok(false) => fact(ioctl(dev)),
+            _ => fact(netlink(&mut self.generic, dev)),
+        }
     }
 
     fn netdev(&mut self, ifindex: Option<u32>, nic: &mut Nic) {
@@ -163,6 +186,23 @@ mod tests {
         assert!(lo.features.value().unwrap().contains_key("rx-checksum"));
         assert!(lo.rings.gap().unwrap().contains("a driver that ha"), "{:?}", lo.rings);
         assert!(lo.queues.value().is_some() || lo.queues.gap().is_some());
+    }
+
+    /// What a kernel before 5.6 gives: the same, less what only netlink has.
+    #[test]
+    fn a_kernel_without_the_messages_is_asked_by_ioctl() {
+        let mut reader = Reader::open().unwrap();
+        let now = reader.device("lo");
+        reader.generic.forget_ethtool();
+        let old = reader.device("lo");
+        assert_eq!(old.features, now.features);
+        assert!(old.features.value().unwrap().len() > 40);
+        assert_eq!(old.link_state.value().unwrap().up, Some(true));
+        for gap in [old.rings.gap(), old.channels.gap(), old.pause.gap(), old.link_modes.gap()] {
+            assert!(gap.unwrap().contains("driver that ha"), "the driver was asked");
+        }
+        let why = old.timestamping.gap().unwrap();
+        assert!(why.contains("Linux 5.6"), "no ioctl is read for it: {why}");
     }
 
     #[test]

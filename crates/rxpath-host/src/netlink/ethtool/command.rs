@@ -99,6 +99,18 @@ impl Netlink {
         self.family(ETHTOOL)
     }
 
+    /// Whether this kernel answers a question over netlink: 5.6 has the family and few of its commands, older ones
+    /// have no family.
+    pub(crate) fn ethtool_takes(&mut self, command: Command) -> Result<bool, HostError> {
+        self.takes(ETHTOOL, command as u8)
+    }
+
+    /// As if the kernel had no ethtool family.
+    #[cfg(test)]
+    pub(crate) fn forget_ethtool(&mut self) {
+        self.pretend(ETHTOOL);
+    }
+
     pub(super) fn ethtool_get(
         &mut self,
         what: &str,

@@ -59,6 +59,33 @@ pub enum Port {
     Other,
 }
 
+impl Duplex {
+    /// `DUPLEX_*` (linux/ethtool.h); `None` for unknown.
+    pub(crate) fn numbered(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::Half),
+            1 => Some(Self::Full),
+            _ => None,
+        }
+    }
+}
+
+impl Port {
+    /// By its number, where the driver gave one.
+    pub(crate) fn numbered(number: Option<u8>) -> Self {
+        match number {
+            Some(0) => Self::TwistedPair,
+            Some(1) => Self::Aui,
+            Some(2) => Self::Mii,
+            Some(3) => Self::Fibre,
+            Some(4) => Self::Bnc,
+            Some(5) => Self::DirectAttach,
+            Some(0xef) => Self::None,
+            _ => Self::Other,
+        }
+    }
+}
+
 /// Modes of a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -137,11 +164,7 @@ pub fn parse_link_modes(payload: &[u8]) -> Result<LinkModes, HostError> {
     Ok(LinkModes {
         autoneg: switch(&attrs, attr::AUTONEG),
         speed_mbps: attrs.u32(attr::SPEED).filter(|speed| !matches!(*speed, 0 | SPEED_UNKNOWN)),
-        duplex: attrs.u8(attr::DUPLEX).and_then(|duplex| match duplex {
-            0 => Some(Duplex::Half),
-            1 => Some(Duplex::Full),
-            _ => None,
-        }),
+        duplex: attrs.u8(attr::DUPLEX).and_then(Duplex::numbered),
         lanes: attrs.u32(attr::LANES),
         supported: ours.iter().map(|(name, _)| name.clone()).collect(),
         advertised: ours.into_iter().filter(|(_, on)| *on).map(|(name, _)| name).collect(),
@@ -152,16 +175,7 @@ pub fn parse_link_modes(payload: &[u8]) -> Result<LinkModes, HostError> {
 /// Reads an answer to the link information question (net/ethtool/linkinfo.c).
 pub fn parse_link_info(payload: &[u8]) -> Result<Port, HostError> {
     let attrs = Attrs::after(payload, genl::HEADER)?;
-    Ok(match attrs.u8(attr::INFO_PORT) {
-        Some(0) => Port::TwistedPair,
-        Some(1) => Port::Aui,
-        Some(2) => Port::Mii,
-        Some(3) => Port::Fibre,
-        Some(4) => Port::Bnc,
-        Some(5) => Port::DirectAttach,
-        Some(0xef) => Port::None,
-        _ => Port::Other,
-    })
+    Ok(Port::numbered(attrs.u8(attr::INFO_PORT)))
 }
 
 /// Reads an answer to the link state question (net/ethtool/linkstate.c).

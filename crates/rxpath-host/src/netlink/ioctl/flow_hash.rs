@@ -11,7 +11,7 @@ use super::{call, put};
 use crate::HostError;
 use crate::netlink::wire::{word32, word64};
 
-const ETHTOOL_GRXFH: u32 = 0x29;
+pub(super) const ETHTOOL_GRXFH: u32 = 0x29;
 /// Length of `struct ethtool_rxnfc`; old drivers write into all of it.
 pub(super) const RXNFC: usize = 192;
 

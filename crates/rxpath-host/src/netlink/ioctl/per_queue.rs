@@ -3,19 +3,17 @@
 //! **Source** linux/ethtool.h `ETHTOOL_PERQUEUE`, `struct ethtool_per_queue_op`, `struct ethtool_coalesce`;
 //! net/ethtool/ioctl.c `ethtool_get_per_queue_coalesce` (4.6).
 
+use super::settings::{COALESCE, ETHTOOL_GCOALESCE};
 use super::{call, put};
 use crate::HostError;
 use crate::netlink::ethtool::Coalesce;
 use crate::netlink::wire::word32;
 
-const ETHTOOL_PERQUEUE: u32 = 0x4b;
-const ETHTOOL_GCOALESCE: u32 = 0x0e;
+pub(super) const ETHTOOL_PERQUEUE: u32 = 0x4b;
 /// `MAX_NUM_QUEUE`.
 const QUEUES_MAX: u32 = 4096;
 /// Words before the data: command, sub-command, one bit for each queue.
 const HEAD: usize = 2 + QUEUES_MAX as usize / 32;
-/// Words of `struct ethtool_coalesce`.
-const COALESCE: usize = 23;
 
 /// Coalescing of each of the first `queues` queues.
 ///

@@ -10,8 +10,8 @@ use super::{call, put};
 use crate::HostError;
 use crate::netlink::wire::{word32, word64};
 
-const ETHTOOL_GRXRINGS: u32 = 0x2d;
-const ETHTOOL_GRXCLSRLCNT: u32 = 0x2e;
+pub(super) const ETHTOOL_GRXRINGS: u32 = 0x2d;
+pub(super) const ETHTOOL_GRXCLSRLCNT: u32 = 0x2e;
 /// `RX_CLS_LOC_SPECIAL`: a flag in the size of the table.
 const SPECIAL: u64 = 1 << 31;
 /// `rule_cnt` as a word of `struct ethtool_rxnfc`.
