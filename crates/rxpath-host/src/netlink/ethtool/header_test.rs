@@ -1,5 +1,7 @@
 //! Our numbers against those of the kernel's header for programs.
 
+use std::collections::BTreeMap;
+
 use super::command::Command;
 use super::*;
 
@@ -30,25 +32,148 @@ fn number(header: &str, name: &str, first: &str) -> Option<usize> {
     names.enumerate().find(|(_, item)| *item == name).map(|(at, _)| at + 1)
 }
 
+/// The installed header knows the commands up to its own version: what is newer is held by the numbers of 6.18 below.
 #[test]
 fn commands_are_those_of_the_installed_header() {
     let header = header();
     let of = |name: &str| number(&header, &format!("ETHTOOL_MSG_{name}"), "ETHTOOL_MSG_USER_NONE");
-    // The oldest header in use (6.1) knows all but the last two.
-    let mut known = 0;
     for (command, name) in Command::ALL {
-        if let Some(number) = of(name) {
-            assert_eq!(number, command as usize, "{name}");
-            known += 1;
+        match of(name) {
+            Some(number) => assert_eq!(number, command as usize, "{name}"),
+            // The oldest header in use is 6.1.
+            None => assert!(["RSS_GET", "RSS_SET"].contains(&name), "{name} is in 6.1"),
         }
     }
-    assert!(known >= Command::ALL.len() - 2, "{known} of {} were found", Command::ALL.len());
-    let forbidden = [of("CABLE_TEST_ACT"), of("CABLE_TEST_TDR_ACT")];
-    assert_eq!(forbidden, [Some(26), Some(27)]);
+    assert_eq!([of("CABLE_TEST_ACT"), of("CABLE_TEST_TDR_ACT")], [Some(26), Some(27)]);
+}
+
+/// Enumerators by name, kept from Linux 6.18, which has every command and attribute that is used here.
+fn kept() -> BTreeMap<String, u32> {
+    let text = include_str!("../../../../../testdata/headers/ethtool-netlink-6.18.txt");
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let pair = |line: &str| {
+        let (name, number) = line.split_once(' ').unwrap();
+        (name.to_owned(), number.parse().unwrap())
+    };
+    lines.map(pair).collect()
+}
+
+#[test]
+fn commands_and_attributes_are_those_of_linux_6_18() {
+    let kept = kept();
     for (command, name) in Command::ALL {
-        assert!(!forbidden.contains(&Some(command as usize)), "{name} is a cable test");
+        let theirs = kept.get(&format!("ETHTOOL_MSG_{name}"));
+        assert_eq!(theirs, Some(&(command as u32)), "{name}");
+    }
+    let cable_tests = ["ETHTOOL_MSG_CABLE_TEST_ACT", "ETHTOOL_MSG_CABLE_TEST_TDR_ACT"];
+    let forbidden = cable_tests.map(|name| kept[name]);
+    assert_eq!(forbidden, [26, 27]);
+    for (command, name) in Command::ALL {
+        assert!(!forbidden.contains(&(command as u32)), "{name} is a cable test");
+    }
+    for (set, names) in TABLES.iter().chain(NEWER) {
+        for (name, ours) in *names {
+            let full = format!("ETHTOOL_A_{set}_{name}");
+            assert_eq!(kept.get(&full), Some(&u32::from(*ours)), "{full}");
+        }
+    }
+    for (ours, name) in coalesce::RARE {
+        let full = match name {
+            "sample-interval" => "RATE_SAMPLE_INTERVAL".to_owned(),
+            _ => name.to_uppercase().replace('-', "_").replace("FRAMES_", "MAX_FRAMES_"),
+        };
+        let full = format!("ETHTOOL_A_COALESCE_{full}");
+        assert_eq!(kept.get(&full), Some(&u32::from(ours)), "{full}");
     }
 }
+
+/// What is kept, against the running kernel's own types, as far as that kernel has them.
+#[test]
+fn what_is_kept_of_6_18_is_what_the_running_kernel_says() {
+    // Without CONFIG_DEBUG_INFO_BTF there is nothing to compare with, and the two tests above hold the numbers.
+    let Ok(btf) = std::fs::read("/sys/kernel/btf/vmlinux") else { return };
+    let running = enumerators(&btf, "ETHTOOL_").unwrap();
+    let shared =
+        kept().into_iter().filter_map(|(name, ours)| Some((ours, *running.get(&name)?, name)));
+    let mut compared = 0;
+    for (ours, theirs, name) in shared.filter(|(_, _, name)| !name.ends_with("_MAX")) {
+        assert_eq!(ours, theirs, "{name}");
+        compared += 1;
+    }
+    assert!(compared > 50, "{compared} of {} are in this kernel's BTF", running.len());
+}
+
+/// Enumerators of a kernel's BTF whose name begins with `prefix` (Documentation/bpf/btf.rst).
+fn enumerators(btf: &[u8], prefix: &str) -> Option<BTreeMap<String, u32>> {
+    const ENUM: u32 = 6;
+    let word = |at: usize| Some(u32::from_ne_bytes(*btf.get(at..)?.first_chunk()?));
+    let header = word(4)? as usize;
+    let (types, types_end) = (header + word(8)? as usize, header + (word(8)? + word(12)?) as usize);
+    let strings = header + word(16)? as usize;
+    let name = |at: u32| {
+        let text = btf.get(strings + at as usize..)?.split(|byte| *byte == 0).next()?;
+        str::from_utf8(text).ok()
+    };
+    let (mut found, mut at) = (BTreeMap::new(), types);
+    while at < types_end {
+        let info = word(at + 4)?;
+        let (kind, count) = (info >> 24 & 0x1f, (info & 0xffff) as usize);
+        at += 12;
+        if kind == ENUM {
+            for one in 0..count {
+                let text = name(word(at + one * 8)?)?;
+                if text.starts_with(prefix) {
+                    found.insert(text.to_owned(), word(at + one * 8 + 4)?);
+                }
+            }
+        }
+        at += match kind {
+            // int, variable, declaration tag
+            1 | 14 | 17 => 4,
+            // array
+            3 => 12,
+            // struct, union, data section, 64-bit enumeration
+            4 | 5 | 15 | 19 => count * 12,
+            // enumeration, parameters
+            ENUM | 13 => count * 8,
+            _ => 0,
+        };
+    }
+    Some(found)
+}
+
+/// Attributes that are newer than the oldest header in use.
+const NEWER: &[(&str, &[(&str, u16)])] = &[
+    (
+        "RINGS",
+        &[
+            ("RX_PUSH", rings::attr::RX_PUSH),
+            ("HDS_THRESH", rings::attr::HDS_THRESH),
+            ("HDS_THRESH_MAX", rings::attr::HDS_THRESH_MAX),
+        ],
+    ),
+    ("COALESCE", &[("RX_PROFILE", coalesce::attr::RX_PROFILE)]),
+    ("PROFILE", &[("IRQ_MODERATION", coalesce::attr::PROFILE_IRQ_MODERATION)]),
+    (
+        "IRQ_MODERATION",
+        &[
+            ("USEC", coalesce::attr::MODERATION_USEC),
+            ("PKTS", coalesce::attr::MODERATION_PKTS),
+            ("COMPS", coalesce::attr::MODERATION_COMPS),
+        ],
+    ),
+    ("LINKSTATE", &[("EXT_DOWN_CNT", link_modes::attr::STATE_EXT_DOWN_CNT)]),
+    (
+        "RSS",
+        &[
+            ("CONTEXT", rss::attr::CONTEXT),
+            ("HFUNC", rss::attr::HFUNC),
+            ("INDIR", rss::attr::INDIR),
+            ("HKEY", rss::attr::HKEY),
+            ("INPUT_XFRM", rss::attr::INPUT_XFRM),
+        ],
+    ),
+];
 
 /// Attribute sets, with the header's names and our numbers.
 const TABLES: &[(&str, &[(&str, u16)])] = &[
