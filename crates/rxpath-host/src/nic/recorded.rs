@@ -6,6 +6,7 @@
 
 use rxpath_core::Fact;
 use serde::de::DeserializeOwned;
+use serde_json::error::Category;
 
 use super::{HostAnswers, Nic};
 use crate::netlink::ioctl::FlowKind;
@@ -60,7 +61,11 @@ pub fn parse_host(bytes: &[u8]) -> Result<HostAnswers, HostError> {
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, HostError> {
     serde_json::from_slice(bytes).map_err(|e| {
-        let why = format!("not recorded answers: {e}");
+        let why = match e.classify() {
+            Category::Eof => "cut: the recorded answers end in the middle".to_owned(),
+            Category::Syntax => format!("no JSON, recorded answers expected: {e}"),
+            Category::Data | Category::Io => format!("not what a driver answers: {e}"),
+        };
         HostError::malformed("captured answers", e.line(), why)
     })
 }
