@@ -18,6 +18,9 @@ mod kept;
 mod list;
 mod model;
 mod parsers;
+#[path = "../support/readers.rs"]
+mod readers;
+mod reading;
 mod refusals;
 mod report_browser;
 mod report_command;
