@@ -12,6 +12,10 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+mod reading;
+
+#[path = "../support/readers.rs"]
+mod readers;
 #[path = "../support/skip.rs"]
 mod skip;
 
@@ -249,11 +253,11 @@ fn the_check_reads_what_modules_add() {
 #[test]
 fn page_pools_are_read_with_what_they_counted() {
     let machine = Machine { kernel: "built", ..Machine::default() };
-    let hold = "/sys/kernel/debug/netdevsim/netdevsim7/ports/0/pp_hold";
+    let switch = "/sys/kernel/debug/netdevsim/netdevsim7/ports/0/pp_hold";
     // A device of two queues; the first one's pool hands a page out, gets it back, and hands one out again.
     let script = format!(
         "echo '7 1 2' >/sys/bus/netdevsim/new_device && ip link set eth0 up && \
-         echo y >{hold} && echo n >{hold} && echo y >{hold} && \
+         echo y >{switch} && echo n >{switch} && echo y >{switch} && \
          rxpath capture /tmp/host >&2 && cat /tmp/host/netlink/host.json"
     );
     let Some(out) = run(machine, &["sh", "-c", &script]) else { return };
