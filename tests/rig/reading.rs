@@ -34,14 +34,46 @@ fn of_driver<'a>(devices: &'a [Value], driver: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no device of {driver}: {devices:?}"))
 }
 
+/// What a driver is expected to have: queues, the end of its receive interrupts' names, who counts.
+struct Expected {
+    driver: &'static str,
+    queues: usize,
+    irq_name: &'static str,
+    counted_by: &'static str,
+}
+
+const DRIVER: &str = "driver's statistics";
+
+/// QEMU gives igb 8 pairs of queues and as many vectors; the drivers take one for each of the 2 CPUs.
+const EXPECTED: [Expected; 5] = [
+    Expected { driver: "igb", queues: 2, irq_name: "-rx-QUEUE", counted_by: DRIVER },
+    Expected { driver: "e1000e", queues: 1, irq_name: "-rx-QUEUE", counted_by: DRIVER },
+    Expected { driver: "e1000", queues: 1, irq_name: "", counted_by: DRIVER },
+    Expected {
+        driver: "virtio_net",
+        queues: 2,
+        irq_name: "-input.QUEUE",
+        counted_by: "kernel's queue statistics",
+    },
+    Expected { driver: "vmxnet3", queues: 2, irq_name: "-rxtx-QUEUE", counted_by: DRIVER },
+];
+
 /// Each queue has the interrupt that serves it, on a CPU that is here, and what it counted.
-fn assert_mapped(devices: &[Value], driver: &str, queues: usize) {
+fn assert_mapped(devices: &[Value], expected: &Expected, interrupts: &str) {
+    let driver = expected.driver;
     let device = of_driver(devices, driver);
+    assert_eq!(device["counters"]["value"], expected.counted_by, "{device}");
     let rows = device["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), queues, "{device}");
+    assert_eq!(rows.len(), expected.queues, "{device}");
     let mut irqs = Vec::new();
-    for row in rows {
+    for (queue, row) in rows.iter().enumerate() {
         let irq = &row["irq"]["value"];
+        let name = irq["name"].as_str().unwrap_or_else(|| panic!("{driver}: {row}"));
+        let end = expected.irq_name.replace("QUEUE", &queue.to_string());
+        assert!(name.ends_with(&end), "{driver}: {row}");
+        let line = format!("{}:", irq["irq"]);
+        let line = interrupts.lines().find(|text| text.trim_start().starts_with(&line));
+        assert!(line.is_some_and(|line| line.trim_end().ends_with(name)), "{line:?}: {row}");
         irqs.push(irq["irq"].as_u64().unwrap_or_else(|| panic!("{driver}: {row}")));
         let cpus: CpuList = irq["effective_cpus"]["value"].as_str().unwrap().parse().unwrap();
         assert!(!cpus.as_slice().is_empty() && cpus.as_slice().iter().all(|cpu| *cpu < 2), "{row}");
@@ -62,18 +94,15 @@ fn assert_mapped(devices: &[Value], driver: &str, queues: usize) {
 fn queues_of_real_drivers_have_interrupts_cpus_and_counters() {
     let machine = Machine { kernel: "6.12", nics: NICS, ..Machine::default() };
     let script = format!(
-        "{MAKE_TRAFFIC}; echo @@queues; rxpath check --queues --json; \
-         echo @@check; rxpath check --json; echo @@interrupts; cat /proc/interrupts"
+        "{MAKE_TRAFFIC}; echo @@queues; rxpath check --queues --json 2>/dev/null; \
+         echo @@check; rxpath check --json 2>/dev/null; echo @@interrupts; cat /proc/interrupts"
     );
     let Some(out) = run(machine, &["sh", "-c", &script]) else { return };
     let found = json(&out, "queues");
     let devices = found["result"]["devices"].as_array().unwrap();
     assert_eq!(devices.len(), 5, "{found}");
-    // QEMU gives igb 8 pairs of queues and as many vectors; the driver takes one for each of the 2 CPUs.
-    for (driver, queues) in
-        [("igb", 2), ("e1000e", 1), ("e1000", 1), ("virtio_net", 2), ("vmxnet3", 2)]
-    {
-        assert_mapped(devices, driver, queues);
+    for expected in &EXPECTED {
+        assert_mapped(devices, expected, part(&out, "interrupts"));
     }
     let check = json(&out, "check");
     let lines = check["result"]["nics"].as_array().unwrap();
@@ -141,13 +170,13 @@ fn connection_tracking_is_read_where_its_module_is_loaded() {
         modules: "crc32c_generic nf_tables nf_conntrack nf_conntrack_netlink nft_ct",
         adds: &[NFT],
     };
-    // One flow to a closed port of the machine's own.
+    // One flow of the machine's own.
     let rules = "add table inet t; add chain inet t c { type filter hook input priority 0; }; \
                  add rule inet t c ct state established,new accept";
     let script = format!(
-        "ip link set lo up; nft '{rules}' && echo x | nc -u -w 1 127.0.0.1 9; \
-         echo @@check; rxpath check --all --json --goal benchmark; \
-         rxpath capture /tmp/host >&2; echo @@host; cat /tmp/host/netlink/host.json"
+        "ip link set lo up; nft '{rules}' && ping -c 1 127.0.0.1 >/dev/null; \
+         echo @@check; rxpath check --all --json --goal benchmark 2>/dev/null; \
+         rxpath capture /tmp/host >/dev/null 2>&1; echo @@host; cat /tmp/host/netlink/host.json"
     );
     let Some(out) = run(machine, &["sh", "-c", &script]) else { return };
     let check = json(&out, "check");
@@ -171,18 +200,18 @@ fn the_link_that_carries_the_session_is_not_taken_down_unless_forced() {
     let machine = Machine { kernel: "6.12", nics: "igb", ..Machine::default() };
     let script = "dev=$(basename $(ls -d /sys/class/net/*/device | head -n 1 | xargs dirname)); \
         ip addr add 10.77.0.2/24 dev $dev; \
-        rings() { rxpath tune plan --set $dev/rings/rx=512 -o /tmp/again.toml >&2; \
+        rings() { rxpath tune plan --set $dev/rings/rx=512 -o /tmp/again.toml >/dev/null 2>&1; \
         grep -c '^..step' /tmp/again.toml; }; \
-        rxpath tune plan --set $dev/rings/rx=512 -o /tmp/plan.toml >&2; \
+        rxpath tune plan --set $dev/rings/rx=512 -o /tmp/plan.toml >/dev/null 2>&1; \
         echo @@plan; cat /tmp/plan.toml; \
         export SSH_CONNECTION='10.77.0.9 50000 10.77.0.2 22'; \
         echo @@refused; rxpath tune apply /tmp/plan.toml 2>&1; echo status $?; \
         echo @@still; rings; \
         echo @@elsewhere; SSH_CONNECTION='127.0.0.1 50000 127.0.0.1 22' rxpath tune apply /tmp/plan.toml 2>&1; \
         echo status $?; \
-        echo @@applied; rings; rxpath tune undo >&2; \
+        echo @@applied; rings; rxpath tune undo >/dev/null 2>&1; \
         echo @@forced; rxpath tune apply --force /tmp/plan.toml 2>&1; echo status $?; \
-        echo @@end; SSH_CONNECTION= rxpath tune undo >&2; true";
+        echo @@end; SSH_CONNECTION= rxpath tune undo >/dev/null 2>&1; true";
     let Some(out) = run(machine, &["sh", "-c", script]) else { return };
     let plan = part(&out, "plan");
     assert!(plan.contains("link-bounce"), "{plan}");
