@@ -148,15 +148,49 @@ fn only_one_at_a_time_changes_the_host() {
     let Some(place) = Place::new() else { return };
     let plan = place.plan(&["veth/link/mtu=1400"]);
     let before = place.snapshot();
-    let held = place.store().lock(std::time::Duration::ZERO).unwrap();
+    let held = place.lock();
     let refused = place.rxpath(&["tune", "apply", &plan]);
     assert_eq!(refused.code, Some(3), "{refused:?}");
     let holder = format!("one tune at a time; process {}", std::process::id());
     assert!(refused.err.contains(&holder), "{refused:?}");
     assert_eq!(place.snapshot(), before);
+    // Another directory for the journals is no way round it.
+    let elsewhere = place.dir.path().join("elsewhere").display().to_string();
+    let words = ["tune", "apply", &plan, "--state-dir", &elsewhere];
+    let refused = place.rxpath_as_told(&words);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.err.contains(&holder), "{refused:?}");
+    assert_eq!(place.snapshot(), before);
     drop(held);
     place.rxpath(&["tune", "apply", &plan]).ok();
     place.rxpath(&["tune", "undo"]).ok();
+    assert_eq!(place.snapshot(), before);
+}
+
+#[test]
+fn two_directories_of_journals_do_not_undo_over_each_other() {
+    let Some(place) = Place::new() else { return };
+    let before = place.snapshot();
+    let plan = place.plan(&["net.ipv4.udp_rmem_min=8192"]);
+    place.rxpath(&["tune", "apply", &plan]).ok();
+    let again = place.plan(&["net.ipv4.udp_rmem_min=16384"]);
+    let elsewhere = place.dir.path().join("elsewhere").display().to_string();
+    let words = ["tune", "apply", &again, "--state-dir", &elsewhere];
+    let refused = place.rxpath_as_told(&words);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let said = "net.ipv4.udp_rmem_min: journal 1 of ";
+    assert!(refused.err.contains(said) && refused.err.contains("in force"), "{refused:?}");
+    assert!(refused.err.contains("tune undo 1 --state-dir"), "{refused:?}");
+    assert!(place.has("net.ipv4.udp_rmem_min", "8192"), "nothing was written");
+    // What the other did not touch is free.
+    let free = place.plan(&["net.ipv4.udp_early_demux=0"]);
+    place.rxpath_as_told(&["tune", "apply", &free, "--state-dir", &elsewhere]).ok();
+    place.rxpath_as_told(&["tune", "undo", "--state-dir", &elsewhere]).ok();
+    place.rxpath(&["tune", "undo"]).ok();
+    assert_eq!(place.snapshot(), before);
+    let plan = place.plan(&["net.ipv4.udp_rmem_min=16384"]);
+    place.rxpath_as_told(&["tune", "apply", &plan, "--state-dir", &elsewhere]).ok();
+    place.rxpath_as_told(&["tune", "undo", "--state-dir", &elsewhere]).ok();
     assert_eq!(place.snapshot(), before);
 }
 

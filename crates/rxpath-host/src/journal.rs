@@ -101,6 +101,16 @@ impl Contents {
         })
     }
 
+    /// The settings that it changed and did not undo.
+    pub fn open_targets(&self) -> impl Iterator<Item = &Target> {
+        self.entries.iter().filter(|entry| !entry.undone).map(|entry| &entry.target)
+    }
+
+    /// Whether it changed this setting itself and did not undo it.
+    pub fn changes(&self, target: &Target) -> bool {
+        self.open_targets().any(|open| open == target)
+    }
+
     /// Whether anything that it changed may still be in force.
     pub fn is_open(&self) -> bool {
         !self.forgotten && self.entries.iter().any(|entry| !entry.undone)

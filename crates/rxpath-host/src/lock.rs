@@ -69,8 +69,8 @@ impl LabLock {
         }
         let mut lock = Self { file };
         match lock.sign() {
-            // Opened for reading only, because the file is another user's: held, but not signed.
-            Err(error) if error.raw_os_error() == Some(libc::EBADF) => {}
+            // Opened for reading only, because the file is another user's or a namespace: held, but not signed.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EBADF | libc::ESPIPE)) => {}
             signed => signed.map_err(io("write"))?,
         }
         Ok(lock)

@@ -1,4 +1,5 @@
-//! Where the journals of tuning lie: one file each, numbered, and a lock so that one process at a time changes the host.
+//! Where the journals of tuning lie: one file each, numbered, and the locks so that one process at a time changes the
+//! host.
 //!
 //! The question it answers: *what has been changed by `tune` and may be in force?* A finished journal stays for a while
 //! as a record.
@@ -7,9 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rxpath_host::HostError;
 use rxpath_host::journal::{Contents, Journal};
 use rxpath_host::lock::LabLock;
-use rxpath_host::{HostError, Target};
+
+mod neighbours;
+
+pub use neighbours::{Conflict, RUN_DIR, Unknown};
 
 /// Where journals lie unless told otherwise: they outlive a restart, to say then that it has undone all.
 pub const STATE_DIR: &str = "/var/lib/rxpath/tune";
@@ -20,6 +25,14 @@ const KEPT: usize = 30;
 #[derive(Clone, Debug)]
 pub struct Store {
     dir: PathBuf,
+    run: PathBuf,
+}
+
+/// The right to change the settings of this network namespace and to write the journals of a folder.
+#[derive(Debug)]
+pub struct TuneLock {
+    _folder: LabLock,
+    _host: LabLock,
 }
 
 /// A journal of the folder, as far as it can be read.
@@ -42,19 +55,27 @@ impl Store {
     /// The folder, made when it is not there.
     pub fn open(dir: &Path) -> Result<Self, HostError> {
         fs::create_dir_all(dir).map_err(|e| HostError::from_io("create", dir, e))?;
-        Ok(Self { dir: dir.into() })
+        Ok(Self::at(dir))
     }
 
     /// The folder, which need not be there.
     pub fn at(dir: &Path) -> Self {
-        Self { dir: dir.into() }
+        Self { dir: dir.into(), run: RUN_DIR.into() }
     }
 
-    /// The right to change the host, waiting for it at most `patience`.
+    /// The same folder with another place for the locks, for tests.
+    #[must_use]
+    pub fn with_run_dir(self, run: &Path) -> Self {
+        Self { run: run.into(), ..self }
+    }
+
+    /// The right to change the host, waiting for it at most `patience`: of the folder, whose journals are numbered, and of
+    /// the network namespace, whatever the folder.
     ///
     /// **Errors** `Kernel` with `EBUSY` that names the holder.
-    pub fn lock(&self, patience: Duration) -> Result<LabLock, HostError> {
-        LabLock::take_for("tune", &self.dir.join("lock"), patience)
+    pub fn lock(&self, patience: Duration) -> Result<TuneLock, HostError> {
+        let folder = LabLock::take_for("tune", &self.dir.join("lock"), patience)?;
+        Ok(TuneLock { _folder: folder, _host: neighbours::lock(&self.run, patience)? })
     }
 
     /// The file of a journal.
@@ -102,6 +123,7 @@ impl Store {
             let _ = fs::remove_file(self.path(*id));
             let _ = fs::remove_file(self.log(*id));
         }
+        self.register();
         Ok((id, Journal::open(&self.path(id))?))
     }
 
@@ -121,13 +143,9 @@ impl Store {
     /// Whether a journal that is still open came after this one and changed the same settings.
     pub fn later_on_same(&self, id: u32, contents: &Contents) -> Result<Option<u32>, HostError> {
         let touches = |other: &Contents| {
-            let open = |contents: &Contents| -> Vec<Target> {
-                let open = contents.entries.iter().filter(|entry| !entry.undone);
-                open.map(|entry| entry.target.clone()).collect()
-            };
             // What is only taken along counts on one side: two that both take it along restore it in any order.
-            open(other).iter().any(|theirs| contents.may_restore(theirs))
-                || open(contents).iter().any(|ours| other.may_restore(ours))
+            other.open_targets().any(|theirs| contents.may_restore(theirs))
+                || contents.open_targets().any(|ours| other.may_restore(ours))
         };
         let listed = self.list()?;
         let same_place = |one: &&Listed| {
@@ -157,7 +175,7 @@ mod tests {
     #[test]
     fn journals_are_numbered_and_finished_ones_are_let_go() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
+        let store = Store::open(dir.path()).unwrap().with_run_dir(&dir.path().join("run"));
         assert!(Store::at(&dir.path().join("none")).list().unwrap().is_empty());
         for expected in 1..=40 {
             assert_eq!(store.begin().unwrap().0, expected);
@@ -173,7 +191,7 @@ mod tests {
     #[test]
     fn a_later_change_of_the_same_setting_is_found() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
+        let store = Store::open(dir.path()).unwrap().with_run_dir(&dir.path().join("run"));
         let write = |id, lines: &[String]| {
             fs::write(store.path(id), format!("{HEAD}{}", lines.concat())).unwrap();
         };
@@ -184,16 +202,5 @@ mod tests {
         assert_eq!(store.later_on_same(1, &first).unwrap(), None);
         write(4, &[begin(0, "net.core.rmem_max")]);
         assert_eq!(store.later_on_same(1, &first).unwrap(), Some(4));
-    }
-
-    #[test]
-    fn two_at_a_time_are_refused_by_name() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
-        let held = store.lock(Duration::ZERO).unwrap();
-        let error = store.lock(Duration::ZERO).unwrap_err().to_string();
-        assert!(error.contains("one tune at a time; process"), "{error}");
-        drop(held);
-        store.lock(Duration::ZERO).unwrap();
     }
 }

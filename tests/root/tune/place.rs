@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use rxpath_host::pairs::Pairs;
 use rxpath_host::setter::{HostSetter, Setter};
 use rxpath_host::{Knob, Namespace, Owner, Target};
-use rxpath_tune::store::Store;
+use rxpath_tune::store::{Store, TuneLock};
 use tempfile::TempDir;
 
 use crate::bed::{may_run, random_id};
@@ -98,6 +98,12 @@ impl Place {
         Store::open(&self.dir.path().join("state")).unwrap()
     }
 
+    /// The right to change this namespace, held by the test.
+    pub fn lock(&self) -> TuneLock {
+        let store = self.store();
+        self.ns.run(move |_| store.lock(std::time::Duration::ZERO)).unwrap().unwrap()
+    }
+
     /// Makes a plan file of these wishes.
     #[track_caller]
     pub fn plan(&self, wishes: &[&str]) -> String {
@@ -144,12 +150,20 @@ impl Place {
         words
     }
 
+    /// As [`Place::rxpath`], with no state directory but the one that is named.
+    pub fn rxpath_as_told(&self, words: &[&str]) -> Said {
+        self.run(words.iter().map(|word| (*word).to_owned()).collect(), |_| ())
+    }
+
     pub fn spawned(
         &self,
         words: &[&str],
         prepare: impl FnOnce(&mut Command) + Send + 'static,
     ) -> Said {
-        let words = self.words(words);
+        self.run(self.words(words), prepare)
+    }
+
+    fn run(&self, words: Vec<String>, prepare: impl FnOnce(&mut Command) + Send + 'static) -> Said {
         let output = self.ns.run(move |_| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
             command.args(words).env_remove("SSH_CONNECTION");

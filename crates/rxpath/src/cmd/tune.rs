@@ -18,8 +18,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use rxpath_host::HostError;
-use rxpath_host::lock::LabLock;
-use rxpath_tune::store::{STATE_DIR, Store};
+use rxpath_tune::store::{STATE_DIR, Store, TuneLock};
 
 use crate::exit::{Exit, Failure, Outcome};
 
@@ -80,7 +79,7 @@ impl StateArgs {
     }
 
     /// The folder and the right to change the host.
-    fn locked(&self) -> Result<(Store, LabLock), Failure> {
+    fn locked(&self) -> Result<(Store, TuneLock), Failure> {
         let store = Store::open(&self.state_dir).map_err(no_state)?;
         let lock = store.lock(PATIENCE).map_err(|error| match error {
             HostError::Kernel { .. } => {

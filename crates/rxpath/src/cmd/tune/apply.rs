@@ -15,8 +15,9 @@ use rxpath_host::owner::ProcessId;
 use rxpath_host::setter::HostSetter;
 use rxpath_host::{HostError, Root};
 use rxpath_tune::apply::{Applied, apply, ready};
+use rxpath_tune::effects::beside;
 use rxpath_tune::plan::{HostMark, MAX_BYTES, Plan, PlanError};
-use rxpath_tune::store::Store;
+use rxpath_tune::store::{Conflict, Store, Unknown};
 use serde_json::json;
 
 use super::shown::{ApplyResult, ShownUndo, change_line};
@@ -77,6 +78,7 @@ impl ApplyCommand {
         }
         sessions::guard(&plan, self.force)?;
         let (store, lock) = self.state.locked()?;
+        alone(&store, &plan)?;
         let mut setter = HostSetter::default();
         // A step that waits longer for its link than the watchdog does for the next step would be undone meanwhile.
         setter.link_patience = setter.link_patience.min(within.unwrap_or(Duration::MAX));
@@ -189,6 +191,24 @@ fn text_of(path: &Path) -> Result<String, Failure> {
         .with_context(|| format!("cannot read the plan {}", path.display()))
         .map_err(Failure::usage_of)?;
     Ok(text)
+}
+
+/// Refuses a plan that changes what a journal of another state directory has changed: they would undo over each other.
+fn alone(store: &Store, plan: &Plan) -> Result<(), Failure> {
+    let root = Root::host();
+    let ours: Vec<_> =
+        plan.steps.iter().map(|step| (step.set.clone(), beside(&step.set, &root))).collect();
+    let (conflict, unknown) = store.conflict(&ours)?;
+    for Unknown { dir, why } in unknown {
+        let dir = dir.display();
+        eprintln!("warning: what was changed with --state-dir {dir} is not known: {why}");
+    }
+    let Some(Conflict { dir, id, target }) = conflict else { return Ok(()) };
+    let dir = dir.display();
+    Err(Failure::usage(format!("{target}: journal {id} of {dir} has changed it and is in force"))
+        .hint(format!(
+            "name that directory, or undo it first: rxpath tune undo {id} --state-dir {dir}"
+        )))
 }
 
 fn after(within: Duration) -> Result<u64, HostError> {

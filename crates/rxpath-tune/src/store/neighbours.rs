@@ -1,0 +1,212 @@
+//! What keeps appliers of one host apart when each keeps its journals in a directory of its own.
+//!
+//! The question it answers: *who else has changed this setting, and may undo it?* The lock belongs to the network
+//! namespace, whatever the directory. Each directory in which a journal was begun is known by a link below [`RUN_DIR`],
+//! which a restart empties as it undoes the changes. It must not write a journal of another directory.
+
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rxpath_host::identity::network_namespace;
+use rxpath_host::lock::LabLock;
+use rxpath_host::{HostError, Target};
+use sha2::{Digest, Sha256};
+
+use super::Store;
+
+/// Where the locks of appliers lie, and the links to their directories; on a tmpfs, so of this boot alone.
+pub const RUN_DIR: &str = "/run/rxpath-tune";
+/// How the links begin.
+const LINK: &str = "journals-";
+
+/// A change of another directory that is in force, or may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The other directory.
+    pub dir: PathBuf,
+    /// Its journal.
+    pub id: u32,
+    /// The setting that both change.
+    pub target: Target,
+}
+
+/// What another directory holds that nobody can read: what it changed is not known.
+#[derive(Debug)]
+pub struct Unknown {
+    /// The other directory.
+    pub dir: PathBuf,
+    /// Why its journals, or one of them, can't be read.
+    pub why: HostError,
+}
+
+/// Takes the lock of this network namespace.
+///
+/// Who may not write below `run` (root of a user namespace) locks the namespace itself: nobody but root and those
+/// inside can open that.
+pub(super) fn lock(run: &Path, patience: Duration) -> Result<LabLock, HostError> {
+    // A directory that can't be made is told by the open that follows.
+    let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(run);
+    let file = run.join(format!("net-{}.lock", network_namespace()?));
+    match LabLock::take_for("tune", &file, patience) {
+        Err(HostError::Denied { .. } | HostError::Missing { .. } | HostError::Io { .. }) => {
+            LabLock::take_for("tune", Path::new("/proc/thread-self/ns/net"), patience)
+        }
+        other => other,
+    }
+}
+
+impl Store {
+    /// Makes this directory known to the others, and lets go of those that are gone.
+    ///
+    /// Best effort where `run` can't be written: the lock holds there too.
+    pub(super) fn register(&self) {
+        let Ok(dir) = self.dir.canonicalize() else { return };
+        let digest = Sha256::digest(dir.as_os_str().as_encoded_bytes());
+        let name = digest.iter().take(8).fold(String::from(LINK), |n, b| n + &format!("{b:02x}"));
+        let _ = symlink(&dir, self.run.join(name));
+        for (link, dir) in self.links() {
+            if !dir.is_dir() {
+                let _ = fs::remove_file(link);
+            }
+        }
+    }
+
+    fn links(&self) -> Vec<(PathBuf, PathBuf)> {
+        let entries = fs::read_dir(&self.run).into_iter().flatten().flatten();
+        let links = entries.filter(|e| e.file_name().to_string_lossy().starts_with(LINK));
+        links.filter_map(|e| Some((e.path(), fs::read_link(e.path()).ok()?))).collect()
+    }
+
+    /// A change of one of these settings that a journal of another directory holds, and what there can't be read.
+    ///
+    /// `ours` are settings with those that they take along. Two directories that hold the same setting would undo over
+    /// each other: neither knows the value from before the other. The caller holds the lock.
+    pub fn conflict(
+        &self,
+        ours: &[(Target, Vec<Target>)],
+    ) -> Result<(Option<Conflict>, Vec<Unknown>), HostError> {
+        let here = self.dir.canonicalize().unwrap_or_else(|_| self.dir.clone());
+        let (boot, netns) = (rxpath_host::owner::boot_id()?, network_namespace()?);
+        let mut unknown = Vec::new();
+        for (_, dir) in self.links().into_iter().filter(|(_, dir)| *dir != here && dir.is_dir()) {
+            let listed = match Store::at(&dir).list() {
+                Ok(listed) => listed,
+                Err(why) => {
+                    unknown.push(Unknown { dir, why });
+                    continue;
+                }
+            };
+            for one in listed {
+                let contents = match one.contents {
+                    Ok(contents) => contents,
+                    Err(why) => {
+                        unknown.push(Unknown { dir: dir.clone(), why });
+                        continue;
+                    }
+                };
+                if !contents.is_open() || contents.boot_id != boot {
+                    continue;
+                }
+                let is_theirs = |target: &Target, beside: &[Target]| {
+                    (contents.netns == netns || !is_of_namespace(target))
+                        && (contents.may_restore(target)
+                            || beside.iter().any(|beside| contents.changes(beside)))
+                };
+                if let Some((target, _)) = ours.iter().find(|(t, beside)| is_theirs(t, beside)) {
+                    let conflict = Conflict { dir, id: one.id, target: target.clone() };
+                    return Ok((Some(conflict), unknown));
+                }
+            }
+        }
+        Ok((None, unknown))
+    }
+}
+
+/// Whether each network namespace has a setting of its own by this name.
+fn is_of_namespace(target: &Target) -> bool {
+    match target {
+        Target::Sysctl { key } => key.starts_with("net.") || key.starts_with("net/"),
+        other => other.device().is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RMEM: &str = "net.core.rmem_max";
+
+    fn target(name: &str) -> Target {
+        name.parse().unwrap()
+    }
+
+    fn journal(store: &Store, target: &str, undone: bool) {
+        let (id, journal) = store.begin().unwrap();
+        let begin = format!(
+            "{{\"step\":\"begin\",\"n\":0,\"target\":\"{target}\",\"before\":\"1\",\"asked\":\"2\"}}\n"
+        );
+        let end = if undone { "{\"step\":\"undone\",\"n\":0}\n" } else { "" };
+        drop(journal);
+        let head = fs::read_to_string(store.path(id)).unwrap();
+        fs::write(store.path(id), head + &begin + end).unwrap();
+    }
+
+    fn found(store: &Store, name: &str, beside: &[&str]) -> Option<Conflict> {
+        let beside = beside.iter().map(|name| target(name)).collect();
+        let (conflict, unknown) = store.conflict(&[(target(name), beside)]).unwrap();
+        assert!(unknown.is_empty(), "{unknown:?}");
+        conflict
+    }
+
+    #[test]
+    fn what_another_directory_has_changed_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = dir.path().join("run");
+        let store = |name: &str| Store::open(&dir.path().join(name)).unwrap().with_run_dir(&run);
+        let (one, other) = (store("one"), store("other"));
+        drop(one.lock(Duration::ZERO).unwrap());
+        journal(&one, RMEM, false);
+        journal(&one, "net.core.wmem_max", true);
+        assert_eq!(found(&one, RMEM, &[]), None, "its own journals are in its own order");
+        let conflict = found(&other, RMEM, &[]).unwrap();
+        assert_eq!((conflict.id, conflict.target), (1, target(RMEM)));
+        assert!(conflict.dir.ends_with("one"), "{:?}", conflict.dir);
+        assert_eq!(found(&other, "net.core.wmem_max", &[]), None, "that was undone");
+        assert!(found(&other, "net.core.busy_poll", &[RMEM]).is_some(), "taken along counts too");
+
+        fs::write(one.path(9), "garbage\n").unwrap();
+        let (conflict, unknown) = other.conflict(&[(target("irq/9"), Vec::new())]).unwrap();
+        assert_eq!((conflict, unknown.len()), (None, 1));
+        fs::remove_dir_all(dir.path().join("one")).unwrap();
+        assert_eq!(found(&other, RMEM, &[]), None);
+        journal(&other, RMEM, false);
+        assert_eq!(other.links().len(), 1, "a directory that is gone is let go");
+    }
+
+    #[test]
+    fn the_lock_is_the_same_for_all_directories() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = dir.path().join("run");
+        let store = |name: &str| Store::open(&dir.path().join(name)).unwrap().with_run_dir(&run);
+        let held = store("one").lock(Duration::ZERO).unwrap();
+        let error = store("other").lock(Duration::ZERO).unwrap_err().to_string();
+        assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
+        drop(held);
+        store("other").lock(Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn without_a_place_for_it_the_namespace_is_locked() {
+        let dir = tempfile::tempdir().unwrap();
+        // A file in its place: nothing can be made below it.
+        let run = dir.path().join("file");
+        fs::write(&run, "").unwrap();
+        let patience = Duration::from_secs(30);
+        let held = lock(&run, patience).unwrap();
+        assert!(lock(&run, Duration::ZERO).is_err());
+        drop(held);
+        lock(&run, patience).unwrap();
+    }
+}
