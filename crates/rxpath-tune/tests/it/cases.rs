@@ -23,16 +23,16 @@ enum Expect {
 /// One case of a file of `testdata/rules/cases`.
 #[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Case {
-    rule: String,
+pub struct Case {
+    pub rule: String,
     expect: Expect,
-    goal: Option<Goal>,
+    pub goal: Option<Goal>,
     /// Part of what the rule must say.
     says: Option<String>,
     /// A change that the finding must propose.
     change: Option<String>,
     #[serde(default)]
-    host: Overlay,
+    pub host: Overlay,
 }
 
 #[derive(serde::Deserialize)]
@@ -40,7 +40,7 @@ struct Cases {
     case: Vec<Case>,
 }
 
-fn cases() -> Vec<(String, Case)> {
+pub fn cases() -> Vec<(String, Case)> {
     let mut all = Vec::new();
     let mut files: Vec<_> =
         fs::read_dir(dir().join("cases")).unwrap().map(|entry| entry.unwrap().path()).collect();

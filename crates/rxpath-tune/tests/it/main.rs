@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod cases;
+mod changes;
 mod coverage;
 mod fingerprint;
 mod fixture;

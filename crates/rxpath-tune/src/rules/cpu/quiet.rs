@@ -271,7 +271,9 @@ fn throttle(ask: &Ask<'_>) -> Checked {
         "max, or a limit that is never reached",
         "a group over its quota stands still",
     )
-    .change(Set::new(Knob::attribute(path), "max"))
+    .advice(format!(
+        "the limit belongs to who made the group: raise its CPUQuota, or echo max > {path}"
+    ))
     .answer()
 }
 

@@ -154,7 +154,10 @@ fn sizing(ask: &Ask<'_>) -> Checked {
             "less than nine tenths of the limit",
             "new flows are dropped when it is full",
         )
-        .change(Set::new(Knob::sysctl(MAX), max as u64 * 2))
+        .advice(format!(
+            "sysctl -w {MAX}={}; firewall settings are never changed by this program",
+            max * 2
+        ))
         .severity(Fail)
         .answer();
     }
@@ -218,7 +221,7 @@ fn bridge(ask: &Ask<'_>) -> Checked {
         "0, where no container runtime or policy needs it",
         "each bridged frame walks the IP firewall",
     )
-    .changes(on.into_iter().map(|key| Set::new(Knob::sysctl(key), 0)))
+    .advice("sysctl -w each of them to 0; firewall settings are never changed by this program")
     .answer()
 }
 

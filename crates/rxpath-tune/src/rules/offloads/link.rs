@@ -412,8 +412,12 @@ fn promiscuous(_: &Ask<'_>, device: &Device) -> Checked {
         "others' packets cost CPU here",
     );
     if flags & PROMISCUOUS != 0 {
-        let knob = Knob::Link { dev: device.name.clone(), which: "promisc".into() };
-        return found.change(Set::new(knob, false)).answer();
+        return found
+            .advice(format!(
+                "find the program that needs it; where none does, ip link set {} promisc off",
+                device.name
+            ))
+            .answer();
     }
     found.answer()
 }
