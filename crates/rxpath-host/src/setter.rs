@@ -13,7 +13,10 @@ use crate::netlink::{Netlink, ioctl};
 use crate::pairs::Pairs;
 use crate::{Group, HostError, Target};
 
+pub mod bounds;
 pub mod spread;
+
+pub use bounds::Bounds;
 
 use spread::{flow_hash, restore_spread, set_flow_hash, set_spread, spread_pairs};
 
@@ -71,9 +74,9 @@ pub trait Setter {
         None
     }
 
-    /// Largest values that the device names, for a group.
-    fn limits(&mut self, _target: &Target) -> Pairs {
-        Pairs::default()
+    /// What the host and the device say of the values that it takes.
+    fn bounds(&mut self, _target: &Target) -> Bounds {
+        Bounds::default()
     }
 
     /// Whether the target's device has a carrier, which a write may take away.
@@ -270,17 +273,13 @@ impl Setter for HostSetter {
         outside.then(|| format!("the next interrupt (CPU {effective} still takes it)"))
     }
 
-    fn limits(&mut self, target: &Target) -> Pairs {
-        let Target::Group { dev, group } = target else { return Pairs::default() };
-        if *group == Group::Link {
-            let mut pairs = Pairs::default();
-            let limits = self.route().and_then(|route| route.mtu_limits(dev)).ok().flatten();
-            if let Some((_, max)) = limits {
-                pairs.push("mtu", max);
-            }
-            return pairs;
-        }
-        self.generic().and_then(|generic| generic.group_limits(dev, *group)).unwrap_or_default()
+    fn bounds(&mut self, target: &Target) -> Bounds {
+        let Target::Group { dev, group } = target else { return Bounds::of_file(target) };
+        let bounds = match group {
+            Group::Link => self.route().and_then(|route| Bounds::of_link(route, dev)),
+            _ => self.generic().and_then(|generic| Bounds::of_group(generic, dev, *group)),
+        };
+        bounds.unwrap_or_default()
     }
 
     fn has_carrier(&mut self, target: &Target) -> bool {

@@ -31,24 +31,21 @@ impl Applied {
     }
 }
 
-/// Whether the host is still as the plan says, and each value within what the device takes.
+/// Whether the host is still as the plan says, and each value within what it and the device take.
 ///
 /// Nothing is written before all steps have passed.
 pub fn ready<S: Setter>(setter: &mut S, plan: &Plan) -> Result<(), PlanError> {
     for (at, step) in plan.steps.iter().enumerate() {
         let number = at + 1;
         let set = step.set.to_string();
-        limits::within(&step.new, &setter.limits(&step.set)).map_err(|why| PlanError::Step {
-            number,
-            set: set.clone(),
-            why,
-        })?;
         let now = setter.read(&step.set).map_err(|error| PlanError::Unread {
             number,
             set: set.clone(),
             why: error.reason(),
         })?;
         let now = now.unwrap_or_default();
+        limits::within(&step.set, (&now, &step.new), &setter.bounds(&step.set))
+            .map_err(|why| PlanError::Step { number, set: set.clone(), why })?;
         let now = step.set.as_far_as(&now, &step.new);
         if !same_of(&step.set, &step.old, &now) {
             return Err(PlanError::Stale { number, set, old: step.old.clone(), now });

@@ -93,6 +93,9 @@ pub fn effects(target: &Target, driver: Option<&str>, (old, new): (&str, &str)) 
         }
         Target::Irq { .. } => found.push(Effect::NextInterrupt),
         Target::Attr { attr, .. } if attr.ends_with("/rps_cpus") => found.push(Effect::Reorders),
+        Target::Attr { attr, .. } if attr.ends_with("_aspm") && new.trim() == "0" => {
+            found.push(Effect::Power);
+        }
         Target::Attr { .. } | Target::QueueCoalesce { .. } | Target::Napi { .. } => {}
         Target::Sysctl { key } => {
             found.extend(of_sysctl(key, old, new));
@@ -146,6 +149,9 @@ fn of_file(path: &str, new: &str) -> Vec<Effect> {
     let mut found = Vec::new();
     if power {
         found.push(Effect::Power);
+    }
+    if path.ends_with("/guest_halt_poll_ns") && new.trim() != "0" {
+        found.push(Effect::BurnsCpu);
     }
     if !path.starts_with("/sys/class/net/") {
         found.push(Effect::HostWide);

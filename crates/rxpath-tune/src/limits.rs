@@ -7,59 +7,14 @@
 use rxpath_core::CpuList;
 use rxpath_host::netlink::{ethtool, link_settings, napi};
 use rxpath_host::pairs::Pairs;
-use rxpath_host::setter::spread;
+use rxpath_host::setter::{Bounds, spread};
+use rxpath_host::sysfs::device::parse_mask;
 use rxpath_host::{Group, Target};
+
+pub mod sysctl;
 
 /// Longest text of a value: an RSS table of a large NIC has some thousand entries.
 const TEXT_MAX: usize = 1 << 16;
-
-/// Numbers that a sysctl takes: name, smallest, largest. A list of names ends the prefix search below.
-///
-/// **Source** the `extra1`/`extra2` of net/core/sysctl_net_core.c and net/ipv4/sysctl_net_ipv4.c (6.12); where the
-/// kernel takes any int, the bound keeps to what still makes sense: a budget of seconds starves every task.
-const NUMBERS: &[(&str, i64, i64)] = &[
-    ("net.core.netdev_budget", 1, 10_000),
-    ("net.core.netdev_budget_usecs", 100, 100_000),
-    ("net.core.dev_weight", 1, 10_000),
-    ("net.core.dev_weight_rx_bias", 1, 1000),
-    ("net.core.dev_weight_tx_bias", 1, 1000),
-    ("net.core.netdev_max_backlog", 1, 10_000_000),
-    ("net.core.gro_normal_batch", 1, 1024),
-    ("net.core.busy_poll", 0, 10_000),
-    ("net.core.busy_read", 0, 10_000),
-    ("net.core.skb_defer_max", 0, 65_536),
-    ("net.core.netdev_tstamp_prequeue", 0, 1),
-    ("net.core.rmem_default", 256, i32::MAX as i64),
-    ("net.core.rmem_max", 256, i32::MAX as i64),
-    ("net.core.wmem_default", 256, i32::MAX as i64),
-    ("net.core.wmem_max", 256, i32::MAX as i64),
-    ("net.core.somaxconn", 0, i32::MAX as i64),
-    ("net.core.rps_sock_flow_entries", 0, 1 << 29),
-    ("net.core.flow_limit_table_len", 1, 1 << 24),
-    ("net.core.bpf_jit_enable", 0, 1),
-    ("net.ipv4.ip_forward", 0, 1),
-    ("net.ipv4.tcp_moderate_rcvbuf", 0, 1),
-    ("net.ipv4.tcp_early_demux", 0, 1),
-    ("net.ipv4.udp_early_demux", 0, 1),
-    ("net.ipv4.ip_early_demux", 0, 1),
-    ("net.ipv4.tcp_timestamps", 0, 2),
-    ("net.ipv4.tcp_sack", 0, 1),
-    ("net.ipv4.tcp_low_latency", 0, 1),
-    ("net.ipv4.tcp_backlog_ack_defer", 0, 1),
-    ("net.ipv4.tcp_max_syn_backlog", 1, i32::MAX as i64),
-    ("net.ipv4.udp_rmem_min", 256, i32::MAX as i64),
-    ("net.ipv4.udp_child_hash_entries", 0, 1 << 16),
-    ("kernel.timer_migration", 0, 1),
-    ("kernel.watchdog", 0, 1),
-    ("kernel.nmi_watchdog", 0, 1),
-    ("kernel.numa_balancing", 0, 3),
-    ("kernel.sched_rt_runtime_us", -1, 1_000_000),
-    ("vm.stat_interval", 0, 3600),
-];
-
-/// Sysctls of three numbers that must not fall: smallest, default or pressure, largest.
-const TRIPLES: &[&str] =
-    &["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.tcp_mem", "net.ipv4.udp_mem"];
 
 /// Sysctls of the receive path; what is not below one of them is not ours.
 const SYSCTLS: &[&str] = &["net.core.", "net.ipv4.", "net.ipv6."];
@@ -67,31 +22,62 @@ const SYSCTLS: &[&str] = &["net.core.", "net.ipv4.", "net.ipv6."];
 /// Sysctls that guard something: reported, never changed.
 const GUARDS: &[&str] = &["net.core.bpf_jit_harden", "net.ipv4.tcp_syncookies"];
 
-/// Files of sysfs that are ours to change: where they begin and how they end.
-const FILES: &[(&str, &str)] = &[
-    ("/sys/devices/system/cpu/", "/scaling_governor"),
-    ("/sys/devices/system/cpu/", "/energy_performance_preference"),
-    ("/sys/devices/system/cpu/", "/scaling_min_freq"),
-    ("/sys/devices/system/cpu/", "/scaling_max_freq"),
-    ("/sys/devices/system/cpu/", "/cpufreq/boost"),
-    ("/sys/devices/system/cpu/intel_pstate/", "/no_turbo"),
-    ("/sys/devices/system/cpu/intel_pstate/", "/min_perf_pct"),
-    ("/sys/devices/system/cpu/", "/smt/control"),
-    ("/sys/devices/system/cpu/cpu", "/disable"),
-    ("/sys/devices/system/cpu/cpu", "/power/pm_qos_resume_latency_us"),
-    ("/sys/devices/system/clocksource/", "/current_clocksource"),
-    ("/sys/module/pcie_aspm/parameters/", "/policy"),
-    ("/sys/module/nf_conntrack/parameters/", "/hashsize"),
-    ("/sys/kernel/mm/transparent_hugepage/", "/enabled"),
-    ("/sys/kernel/mm/ksm/", "/run"),
+/// Files that are ours to change: where they begin, how they end, and what they take.
+const FILES: &[(&str, &str, Takes)] = &[
+    ("/sys/devices/system/cpu/", "/scaling_governor", Takes::Word),
+    ("/sys/devices/system/cpu/", "/energy_performance_preference", Takes::Word),
+    // kHz; the file beside it says what this CPU can do.
+    ("/sys/devices/system/cpu/", "/scaling_min_freq", Takes::UpTo(100_000_000)),
+    ("/sys/devices/system/cpu/", "/scaling_max_freq", Takes::UpTo(100_000_000)),
+    ("/sys/devices/system/cpu/", "/cpufreq/boost", Takes::UpTo(1)),
+    ("/sys/devices/system/cpu/intel_pstate/", "/no_turbo", Takes::UpTo(1)),
+    ("/sys/devices/system/cpu/intel_pstate/", "/min_perf_pct", Takes::UpTo(100)),
+    // kernel/cpu.c `control_store`: these words, or since 6.6 a number of threads.
+    ("/sys/devices/system/cpu/", "/smt/control", Takes::OneOf(&["on", "off", "forceoff"])),
+    ("/sys/devices/system/cpu/cpu", "/disable", Takes::UpTo(1)),
+    // us; drivers/base/power/sysfs.c `pm_qos_resume_latency_us_store` takes `n/a` for no demand too.
+    ("/sys/devices/system/cpu/cpu", "/power/pm_qos_resume_latency_us", Takes::Latency),
+    ("/sys/devices/system/clocksource/", "/current_clocksource", Takes::Word),
+    ("/sys/module/pcie_aspm/parameters/", "/policy", Takes::Word),
+    ("/sys/module/nf_conntrack/parameters/", "/hashsize", Takes::From(1, 1 << 28)),
+    // ns, an unsigned int (drivers/cpuidle/governors/haltpoll.c); more than a second is no waiting for a packet.
+    ("/sys/module/haltpoll/parameters/", "/guest_halt_poll_ns", Takes::UpTo(1_000_000_000)),
+    ("/sys/kernel/mm/transparent_hugepage/", "/enabled", Takes::Word),
+    // mm/ksm.c `run_store`: stop, run, stop and unmerge.
+    ("/sys/kernel/mm/ksm/", "/run", Takes::UpTo(2)),
+    ("/sys/kernel/tracing/", "/current_tracer", Takes::Word),
 ];
 
-/// What an attribute of a device takes.
+/// What an attribute or file takes.
 #[derive(Clone, Copy)]
 enum Takes {
     UpTo(i64),
+    From(i64, i64),
     /// Bits of CPUs or queues.
     Mask,
+    /// One of these.
+    OneOf(&'static [&'static str]),
+    /// A word, of those that the host offers.
+    Word,
+    /// A number of us, or `n/a`.
+    Latency,
+}
+
+impl Takes {
+    fn check(self, value: &str) -> Result<(), String> {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        match self {
+            Self::UpTo(max) => number(value, 0, max),
+            Self::From(min, max) => number(value, min, max),
+            Self::Mask => mask(value),
+            Self::OneOf(words) if words.contains(&value) => Ok(()),
+            Self::OneOf(words) => Err(format!("`{value}`: expected {}", words.join(", "))),
+            Self::Word if !value.is_empty() && value.chars().all(is_word) => Ok(()),
+            Self::Word => Err(format!("`{value}`: expected one word")),
+            Self::Latency if value == "n/a" => Ok(()),
+            Self::Latency => number(value, 0, i64::from(i32::MAX)),
+        }
+    }
 }
 
 /// Attributes of a device.
@@ -103,6 +89,11 @@ const ATTRIBUTES: &[(&str, Takes)] = &[
     ("rps_flow_cnt", Takes::UpTo(1 << 29)),
     ("xps_cpus", Takes::Mask),
     ("xps_rxqs", Takes::Mask),
+    // Sleep states of its PCIe link (drivers/pci/pcie/aspm.c `aspm_ctrl_attrs`).
+    ("l0s_aspm", Takes::UpTo(1)),
+    ("l1_aspm", Takes::UpTo(1)),
+    ("l1_1_aspm", Takes::UpTo(1)),
+    ("l1_2_aspm", Takes::UpTo(1)),
 ];
 
 /// Whether a setting is ours to change.
@@ -119,7 +110,7 @@ pub fn may_change(target: &Target) -> Result<(), String> {
                 return Err("it guards the host: reported and never changed".into());
             }
             let ours = SYSCTLS.iter().any(|prefix| dotted.starts_with(prefix))
-                || NUMBERS.iter().any(|(name, ..)| *name == dotted);
+                || sysctl::is_listed(&dotted);
             if ours { Ok(()) } else { Err("not a sysctl of the receive path".into()) }
         }
         Target::Sysfs { path } => {
@@ -130,11 +121,9 @@ pub fn may_change(target: &Target) -> Result<(), String> {
             if path.starts_with("/sys/class/net/") {
                 return Err("a device's attribute is named DEV/ATTRIBUTE".into());
             }
-            let ours = |(begin, end): &(&str, &str)| path.starts_with(begin) && path.ends_with(end);
-            if FILES.iter().any(ours) {
-                Ok(())
-            } else {
-                Err("not a file that the receive path depends on".into())
+            match file(&path) {
+                Some(_) => Ok(()),
+                None => Err("not a file that the receive path depends on".into()),
             }
         }
         Target::Attr { attr, .. } if attribute(attr).is_some() => Ok(()),
@@ -149,11 +138,19 @@ pub fn may_change(target: &Target) -> Result<(), String> {
     }
 }
 
+/// What a file takes, when it is ours.
+fn file(path: &str) -> Option<Takes> {
+    let ours =
+        |(begin, end, _): &&(&str, &str, Takes)| path.starts_with(begin) && path.ends_with(end);
+    FILES.iter().find(ours).map(|(.., takes)| *takes)
+}
+
 /// What an attribute takes, when it stands where the kernel has it.
 fn attribute(attr: &str) -> Option<Takes> {
     let parts: Vec<&str> = attr.split('/').collect();
     let (is_queue, name) = match parts.as_slice() {
-        [name] => (None, *name),
+        [name] if !name.ends_with("_aspm") => (None, *name),
+        ["device", "link", name] if name.ends_with("_aspm") => (None, *name),
         ["queues", queue, name] => (Some(*queue), *name),
         _ => return None,
     };
@@ -166,22 +163,25 @@ fn attribute(attr: &str) -> Option<Takes> {
     ATTRIBUTES.iter().find(|(known, _)| place && *known == name).map(|(_, takes)| *takes)
 }
 
-/// Whether a value has the form that the setting takes, and lies within its bounds.
-pub fn well_formed(target: &Target, value: &str) -> Result<(), String> {
+/// Whether a value is one line: the least that any value is, also one that is only compared.
+pub fn is_line(value: &str) -> Result<(), String> {
     if value.len() > TEXT_MAX || value.contains(['\n', '\0']) {
         return Err(format!("a value is one line of at most {TEXT_MAX} bytes"));
     }
+    Ok(())
+}
+
+/// Whether a value has the form that the setting takes, and lies within its bounds.
+pub fn well_formed(target: &Target, value: &str) -> Result<(), String> {
+    is_line(value)?;
     match target {
-        Target::Sysctl { key } => sysctl(&key.replace('/', "."), value),
-        Target::Sysfs { .. } if value.trim().is_empty() => Err("the value is empty".into()),
-        Target::Sysfs { .. } => Ok(()),
+        Target::Sysctl { key } => sysctl::check(&key.replace('/', "."), value),
+        Target::Sysfs { path } => match file(&path.to_string_lossy()) {
+            Some(takes) => takes.check(value.trim()),
+            None => Err("not a file that the receive path depends on".into()),
+        },
         Target::Attr { attr, .. } => match attribute(attr) {
-            Some(Takes::UpTo(max)) => number(value, 0, max),
-            Some(Takes::Mask) => {
-                rxpath_host::sysfs::device::parse_mask(value).map(drop).map_err(|_| {
-                    format!("`{value}` is no mask: expected hexadecimal like 3 or 00000003")
-                })
-            }
+            Some(takes) => takes.check(value),
             None => Ok(()),
         },
         Target::Irq { .. } => cpus(value),
@@ -207,26 +207,14 @@ fn of_group(group: Group, pairs: &Pairs) -> Result<(), String> {
     .map_err(|error| error.reason())
 }
 
-fn sysctl(key: &str, value: &str) -> Result<(), String> {
-    if let Some((_, min, max)) = NUMBERS.iter().find(|(name, ..)| *name == key) {
-        return number(value, *min, *max);
-    }
-    if TRIPLES.contains(&key) {
-        let numbers: Result<Vec<u64>, _> = value.split_whitespace().map(str::parse).collect();
-        return match numbers {
-            Ok(numbers)
-                if numbers.len() == 3
-                    && numbers.is_sorted()
-                    && i32::try_from(numbers[2]).is_ok() =>
-            {
-                Ok(())
-            }
-            _ => Err(format!(
-                "`{value}`: expected three numbers that do not fall: 4096 131072 6291456"
-            )),
-        };
-    }
-    if value.trim().is_empty() { Err("the value is empty".into()) } else { Ok(()) }
+fn mask(value: &str) -> Result<(), String> {
+    bits(value)
+        .map(drop)
+        .ok_or_else(|| format!("`{value}` is no mask: expected hexadecimal like 3 or 00000003"))
+}
+
+fn bits(value: &str) -> Option<CpuList> {
+    parse_mask(value).ok()
 }
 
 fn number(value: &str, min: i64, max: i64) -> Result<(), String> {
@@ -243,13 +231,56 @@ fn cpus(value: &str) -> Result<(), String> {
     }
 }
 
-/// Whether a value is within what this device says of itself: ring sizes, queue counts, MTU.
-pub fn within(value: &str, limits: &Pairs) -> Result<(), String> {
+/// Whether a value is within what this host and this device say of themselves: ring sizes, queue counts, MTU, CPUs,
+/// words that are offered; and has the form of the value `now` where nothing else is known of it.
+pub fn within(target: &Target, (now, value): (&str, &str), bounds: &Bounds) -> Result<(), String> {
+    if let Target::Sysctl { key } = target {
+        sysctl::like(&key.replace('/', "."), now, value)?;
+    }
+    if target.has_parts() {
+        return parts_within(value, bounds);
+    }
+    let value = value.trim();
+    if let Some(words) = &bounds.words
+        && !words.iter().any(|word| word == value)
+    {
+        return Err(format!("`{value}` is not offered here: expected {}", words.join(", ")));
+    }
+    if let Some((min, max)) = bounds.range {
+        number(value, min, max)?;
+    }
+    if let Some(queues) = bounds.queues
+        && let Some(beyond) = bits(value).into_iter().flat_map(|all| all.0).find(|q| *q >= queues)
+    {
+        return Err(format!("`{value}`: there is no receive queue {beyond}, of {queues}"));
+    }
+    let Some(possible) = &bounds.cpus else { return Ok(()) };
+    let named = match target {
+        Target::Irq { .. } => value.parse().ok(),
+        _ => bits(value),
+    };
+    let Some(CpuList(named)) = named else { return Ok(()) };
+    if let Some(cpu) = named.iter().find(|cpu| !possible.0.contains(cpu)) {
+        return Err(format!("`{value}`: this host has no CPU {cpu}, it has {possible}"));
+    }
+    match &bounds.online {
+        Some(online) if !named.iter().any(|cpu| online.0.contains(cpu)) => {
+            Err(format!("`{value}`: none of them is online, {online} are"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn parts_within(value: &str, bounds: &Bounds) -> Result<(), String> {
     let Ok(pairs) = value.parse::<Pairs>() else { return Ok(()) };
     for (name, text) in pairs.iter() {
-        let Some(max) = limits.get(name).and_then(|max| max.parse::<u64>().ok()) else { continue };
-        if text.parse::<u64>().is_ok_and(|number| number > max) {
+        let Ok(number) = text.parse::<u64>() else { continue };
+        let bound = |of: &Pairs| of.get(name).and_then(|bound| bound.parse::<u64>().ok());
+        if let Some(max) = bound(&bounds.most).filter(|max| number > *max) {
             return Err(format!("{name}={text}: the device takes at most {max}"));
+        }
+        if let Some(min) = bound(&bounds.least).filter(|min| number < *min) {
+            return Err(format!("{name}={text}: the device takes at least {min}"));
         }
     }
     Ok(())
@@ -282,6 +313,9 @@ mod tests {
             "eth0/address",
             "eth0/queues/rx-0/xps_cpus",
             "eth0/queues/rx-x/rps_cpus",
+            "eth0/l1_aspm",
+            "eth0/device/link/clkpm",
+            "/sys/kernel/tracing/tracing_on",
             "vm.overcommit_memory",
         ] {
             assert!(!may(name), "{name}");
@@ -295,6 +329,9 @@ mod tests {
             "eth0/threaded",
             "irq/24",
             "kernel.timer_migration",
+            "kernel.bpf_stats_enabled",
+            "eth0/device/link/l0s_aspm",
+            "/sys/kernel/tracing/current_tracer",
             "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor",
         ] {
             assert!(may(name), "{name}");
@@ -321,6 +358,14 @@ mod tests {
             ("eth0/napi-0", "threaded=1", "threaded=on"),
             ("eth0/coalesce/queue-0", "rx-usecs=8", "rx-usecs=8us"),
             ("net.ipv4.tcp_congestion_control", "cubic", "a\nb"),
+            ("/sys/kernel/mm/ksm/run", "2", "9"),
+            ("/sys/devices/system/cpu/smt/control", "off", "maybe"),
+            ("/sys/devices/system/cpu/cpu0/power/pm_qos_resume_latency_us", "n/a", "-1"),
+            ("/sys/kernel/mm/transparent_hugepage/enabled", "madvise", "always madvise"),
+            ("/sys/module/haltpoll/parameters/guest_halt_poll_ns", "200000", "1000000001"),
+            ("e0/device/link/l1_aspm", "0", "2"),
+            ("net.core.rps_default_mask", "3", "zzz"),
+            ("net.ipv4.ip_local_port_range", "1024 65535", "70000 80000"),
         ] {
             assert!(is(name, good), "{name} {good}");
             assert!(!is(name, bad), "{name} {bad}");
@@ -328,10 +373,42 @@ mod tests {
     }
 
     #[test]
+    fn a_host_says_its_own_bounds() {
+        let cpus = |text: &str| text.parse::<CpuList>().ok();
+        let bounds = Bounds { cpus: cpus("0-3"), online: cpus("0-1"), ..Bounds::default() };
+        let at = |name: &str, value: &str| within(&name.parse().unwrap(), ("0", value), &bounds);
+        assert_eq!(at("irq/9", "1,2"), Ok(()));
+        assert_eq!(at("irq/9", "77").unwrap_err(), "`77`: this host has no CPU 77, it has 0-3");
+        assert!(at("irq/9", "2-3").unwrap_err().contains("none of them is online"));
+        let bounds = Bounds { cpus: cpus("0-3"), ..Bounds::default() };
+        let at = |name: &str, value: &str| within(&name.parse().unwrap(), ("0", value), &bounds);
+        assert_eq!(at("e0/queues/rx-0/rps_cpus", "f"), Ok(()));
+        assert_eq!(at("e0/queues/rx-0/rps_cpus", "0"), Ok(()));
+        assert!(at("e0/queues/rx-0/rps_cpus", "10").unwrap_err().contains("no CPU 4"));
+        assert!(at("net.core.rps_default_mask", "1,00000000").is_err());
+        let policy: Target = "/sys/module/pcie_aspm/parameters/policy".parse().unwrap();
+        let words = Some(vec!["default".into(), "performance".into()]);
+        let bounds = Bounds { words, queues: Some(2), ..Bounds::default() };
+        assert_eq!(within(&policy, ("default", "performance"), &bounds), Ok(()));
+        assert!(
+            within(&policy, ("default", "bogus"), &bounds)
+                .unwrap_err()
+                .contains("default, performance")
+        );
+        let bounds = Bounds { words: None, ..bounds };
+        let rxqs: Target = "e0/queues/tx-0/xps_rxqs".parse().unwrap();
+        assert_eq!(within(&rxqs, ("0", "3"), &bounds), Ok(()));
+        assert!(within(&rxqs, ("0", "4"), &bounds).unwrap_err().contains("no receive queue 2"));
+    }
+
+    #[test]
     fn a_device_says_its_own_bounds() {
-        let limits: Pairs = "rx=4096".parse().unwrap();
-        assert!(within("rx=4096 tx=9999", &limits).is_ok());
-        let error = within("rx=4097", &limits).unwrap_err();
-        assert_eq!(error, "rx=4097: the device takes at most 4096");
+        let pairs = |text: &str| text.parse::<Pairs>().unwrap();
+        let bounds =
+            Bounds { most: pairs("rx=4096 mtu=9000"), least: pairs("mtu=68"), ..Bounds::default() };
+        let rings = |text| within(&"e0/rings".parse().unwrap(), ("rx=1", text), &bounds);
+        assert_eq!(rings("rx=4096 tx=9999"), Ok(()));
+        assert_eq!(rings("rx=4097").unwrap_err(), "rx=4097: the device takes at most 4096");
+        assert_eq!(rings("mtu=1").unwrap_err(), "mtu=1: the device takes at least 68");
     }
 }

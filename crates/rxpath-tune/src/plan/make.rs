@@ -109,7 +109,7 @@ fn add<S: Setter>(setter: &mut S, wish: &Wish, plan: &mut Plan) -> Result<(), No
         let names: Vec<&str> = names.iter().map(|(name, _)| name).collect();
         return Err(format!("this driver has no {part}; it has {}", names.join(", ")).into());
     }
-    limits::within(&new, &setter.limits(target))?;
+    limits::within(target, (&whole, &new), &setter.bounds(target))?;
     let asked = setter.spell_out(target, &new).map_err(|error| error.reason())?;
     let now = Change::judge(target.clone(), Some(whole.clone()), &asked, Some(whole));
     if now.outcome == Outcome::Applied {

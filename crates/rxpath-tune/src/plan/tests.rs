@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use rxpath_host::identity::Identity;
 use rxpath_host::journal::Journal;
 use rxpath_host::pairs::Pairs;
-use rxpath_host::setter::Setter;
+use rxpath_host::setter::{Bounds, Setter};
 use rxpath_host::{Outcome, Root};
 
 use super::make::{Wish, make};
@@ -99,9 +99,14 @@ impl Setter for FakeHost {
         Ok(())
     }
 
-    fn limits(&mut self, target: &Target) -> Pairs {
-        let text = if target.to_string() == "eth0/rings" { "rx=4096 tx=4096" } else { "" };
-        text.parse().unwrap()
+    fn bounds(&mut self, target: &Target) -> Bounds {
+        match target.to_string().as_str() {
+            "eth0/rings" => {
+                Bounds { most: "rx=4096 tx=4096".parse().unwrap(), ..Bounds::default() }
+            }
+            "eth0/queues/rx-0/rps_cpus" => Bounds { cpus: "0-3".parse().ok(), ..Bounds::default() },
+            _ => Bounds::default(),
+        }
     }
 }
 
@@ -302,6 +307,19 @@ fn each_step_is_told_as_the_kernel_made_it() {
     assert_eq!(host, before);
 }
 
+/// Values that somebody may type, most of them wrong for any one setting.
+fn edited() -> impl Strategy<Value = String> {
+    let words = [
+        "on", "off", "maybe", "", "zzz", "-1", "0", "1", "2", "f", "10", "ffffffff", "1e3", "0x10",
+    ];
+    prop_oneof![
+        proptest::sample::select(words.to_vec()).prop_map(str::to_owned),
+        any::<i64>().prop_map(|n| n.to_string()),
+        (0i64..20_000).prop_map(|n| n.to_string()),
+        "[0-9a-f,]{1,12}",
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -339,6 +357,43 @@ proptest! {
         }
         journal.undo(&mut host).unwrap();
         prop_assert_eq!(&host, &before);
+    }
+
+    /// A plan that was edited to hold any value writes it within its range, or writes nothing at all.
+    #[test]
+    fn a_value_of_an_edited_plan_fits_or_nothing_is_written(which in 0usize..6, text in edited()) {
+        let mut host = FakeHost::new();
+        let wishes = ["net.core.netdev_budget=600", "eth0/threaded=1", "eth0/rings/rx=512",
+            "eth0/queues/rx-0/rps_cpus=1", "net.core.rmem_max=1000000", "eth0/features/rx-gro=off"];
+        let mut plan = planned(&mut host, &wishes);
+        let at = which % plan.steps.len();
+        let name = plan.steps[at].set.to_string();
+        let new = match name.as_str() {
+            "eth0/rings" => format!("rx={text}"),
+            "eth0/features" => format!("rx-gro={text}"),
+            _ => text.clone(),
+        };
+        plan.steps[at].new = new;
+        let before = host.clone();
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(&dir.path().join("j")).unwrap();
+        let read = plan.to_toml().and_then(|text| Plan::parse(&text, "x"));
+        let checked = read.and_then(|plan| ready(&mut host, &plan).map(|()| plan));
+        let number = |min: i64, max: i64| text.trim().parse::<i64>().is_ok_and(|n| (min..=max).contains(&n));
+        let fits = match name.as_str() {
+            "net.core.netdev_budget" => number(1, 10_000),
+            "net.core.rmem_max" => number(256, i64::from(i32::MAX)),
+            "eth0/threaded" => number(0, 2),
+            "eth0/rings" => number(0, 4096),
+            "eth0/queues/rx-0/rps_cpus" => u64::from_str_radix(&text.trim().replace(',', ""), 16).is_ok_and(|m| m < 16),
+            _ => ["on", "off"].contains(&text.as_str()),
+        };
+        prop_assert_eq!(checked.is_ok(), fits, "{} = {:?}: {:?}", name, text, checked.as_ref().err().map(ToString::to_string));
+        if let Ok(plan) = checked {
+            apply(&mut journal, &mut host, (&plan.steps, &Root::host()), &mut |_| Ok(()));
+            journal.undo(&mut host).unwrap();
+        }
+        prop_assert_eq!(host, before, "nothing was written, or all is undone");
     }
 
     #[test]

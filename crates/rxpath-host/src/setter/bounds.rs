@@ -1,0 +1,164 @@
+//! What this host and its devices say of the values that a setting takes.
+//!
+//! The question it answers: *which value can't be, before it is tried?* What the host does not say is no bound.
+
+use std::fs;
+use std::path::Path;
+
+use rxpath_core::CpuList;
+
+use crate::netlink::Netlink;
+use crate::pairs::Pairs;
+use crate::{Group, HostError, Target};
+
+/// The bounds of one setting, as far as they are known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// Smallest numbers, by the names of a group.
+    pub least: Pairs,
+    /// Largest numbers, by the names of a group.
+    pub most: Pairs,
+    /// The words that are offered, of which one is taken.
+    pub words: Option<Vec<String>>,
+    /// The CPUs that there can be.
+    pub cpus: Option<CpuList>,
+    /// The CPUs of which at least one must be named.
+    pub online: Option<CpuList>,
+    /// The number of receive queues that a mask names.
+    pub queues: Option<u32>,
+    /// Smallest and largest number of a file.
+    pub range: Option<(i64, i64)>,
+}
+
+/// Sysctls that are masks of CPUs.
+const MASKS: [&str; 2] = ["net.core.rps_default_mask", "net.core.flow_limit_cpu_bitmap"];
+
+/// Files that take one of the words of another file: how they end, and the other's name beside it.
+const OFFERED: [(&str, &str); 4] = [
+    ("/scaling_governor", "scaling_available_governors"),
+    ("/energy_performance_preference", "energy_performance_available_preferences"),
+    ("/current_clocksource", "available_clocksource"),
+    ("/current_tracer", "available_tracers"),
+];
+
+/// Files that list their words with the one in force in brackets: `default [performance] powersave`.
+const BRACKETS: [&str; 2] = ["/pcie_aspm/parameters/policy", "/transparent_hugepage/enabled"];
+
+impl Bounds {
+    /// Those of a setting that is no group: from files of `/sys`.
+    pub(super) fn of_file(target: &Target) -> Self {
+        let cpus = |file: &str| cpus(Path::new("/sys/devices/system/cpu").join(file).as_path());
+        match target {
+            Target::Irq { .. } => {
+                Self { cpus: cpus("possible"), online: cpus("online"), ..Self::default() }
+            }
+            Target::Sysctl { key } if MASKS.contains(&key.replace('/', ".").as_str()) => {
+                Self { cpus: cpus("possible"), ..Self::default() }
+            }
+            Target::Attr { attr, .. } if attr.ends_with("_cpus") => {
+                Self { cpus: cpus("possible"), ..Self::default() }
+            }
+            Target::Attr { dev, attr } if attr.ends_with("/xps_rxqs") => {
+                Self { queues: receive_queues(dev), ..Self::default() }
+            }
+            Target::Sysfs { path } => Self::of_sysfs(path),
+            _ => Self::default(),
+        }
+    }
+
+    fn of_sysfs(path: &Path) -> Self {
+        let name = path.to_string_lossy();
+        let beside = |name: &str| text(&path.with_file_name(name));
+        if let Some((_, other)) = OFFERED.iter().find(|(end, _)| name.ends_with(end)) {
+            return Self { words: beside(other).map(|text| words(&text)), ..Self::default() };
+        }
+        if BRACKETS.iter().any(|end| name.ends_with(end)) {
+            return Self { words: text(path).map(|text| words(&text)), ..Self::default() };
+        }
+        if name.ends_with("/scaling_min_freq") || name.ends_with("/scaling_max_freq") {
+            let number = |name| beside(name)?.parse::<i64>().ok();
+            let range = number("cpuinfo_min_freq").zip(number("cpuinfo_max_freq"));
+            return Self { range, ..Self::default() };
+        }
+        Self::default()
+    }
+
+    /// Those of a group of a device.
+    pub(super) fn of_link(route: &mut Netlink, dev: &str) -> Result<Self, HostError> {
+        let mut bounds = Self::default();
+        if let Some((min, max)) = route.mtu_limits(dev)? {
+            bounds.least.push("mtu", min);
+            // 0: the driver sets none (net/core/dev.c `dev_validate_mtu`).
+            if max > 0 {
+                bounds.most.push("mtu", max);
+            }
+        }
+        Ok(bounds)
+    }
+
+    /// Those of another group, which has largest values alone.
+    pub(super) fn of_group(
+        generic: &mut Netlink,
+        dev: &str,
+        group: Group,
+    ) -> Result<Self, HostError> {
+        Ok(Self { most: generic.group_limits(dev, group)?, ..Self::default() })
+    }
+}
+
+fn text(path: &Path) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(|word| word.trim_matches(['[', ']']).to_owned()).collect()
+}
+
+fn cpus(path: &Path) -> Option<CpuList> {
+    text(path)?.parse().ok()
+}
+
+fn receive_queues(dev: &str) -> Option<u32> {
+    let entries = fs::read_dir(format!("/sys/class/net/{dev}/queues")).ok()?.flatten();
+    let count = entries.filter(|e| e.file_name().to_string_lossy().starts_with("rx-")).count();
+    u32::try_from(count).ok().filter(|count| *count > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_those_that_the_files_offer() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir_all(at("pcie_aspm/parameters")).unwrap();
+        for (name, text) in [
+            ("pcie_aspm/parameters/policy", "[default] performance powersave \n"),
+            ("scaling_governor", "schedutil\n"),
+            ("scaling_available_governors", "performance schedutil\n"),
+            ("scaling_min_freq", "800000\n"),
+            ("cpuinfo_min_freq", "400000\n"),
+            ("cpuinfo_max_freq", "3000000\n"),
+        ] {
+            fs::write(at(name), text).unwrap();
+        }
+        let of = |name: &str| Bounds::of_sysfs(&at(name));
+        let policy = of("pcie_aspm/parameters/policy").words.unwrap();
+        assert_eq!(policy, ["default", "performance", "powersave"]);
+        assert_eq!(of("scaling_governor").words.unwrap(), ["performance", "schedutil"]);
+        assert_eq!(of("scaling_min_freq").range, Some((400_000, 3_000_000)));
+        assert_eq!(of("current_clocksource"), Bounds::default(), "what is not said is no bound");
+    }
+
+    #[test]
+    fn masks_and_interrupts_are_bound_to_the_cpus_that_there_can_be() {
+        for name in ["irq/1", "net.core.rps_default_mask", "lo/queues/rx-0/rps_cpus"] {
+            let bounds = Bounds::of_file(&name.parse().unwrap());
+            assert!(bounds.cpus.is_some_and(|cpus| cpus.0.contains(&0)), "{name}");
+        }
+        assert_eq!(Bounds::of_file(&"lo/queues/tx-0/xps_rxqs".parse().unwrap()).queues, Some(1));
+        let loopback = Bounds::of_link(&mut Netlink::route().unwrap(), "lo").unwrap();
+        assert_eq!(loopback.least.get("mtu"), Some("0"));
+    }
+}
