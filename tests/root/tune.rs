@@ -2,6 +2,7 @@
 
 mod crash;
 mod device;
+mod outcome;
 mod place;
 mod watch;
 

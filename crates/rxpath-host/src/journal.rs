@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::HostError;
-use crate::change::{Change, Outcome, Target};
+use crate::change::{Change, Outcome, Target, same_of};
 use crate::fault::{self, Point};
 use crate::identity::{Identity, network_namespace};
 use crate::owner::{ProcessId, boot_id};
@@ -43,8 +43,17 @@ pub struct Entry {
     pub beside: Vec<(Target, String)>,
     /// The value read back and what that means; `None` when the writer died in between.
     pub end: Option<(Option<String>, Outcome)>,
+    /// Nothing came of it: the setting, and what it may take along, read afterwards as before.
+    pub unchanged: bool,
     /// It was undone.
     pub undone: bool,
+}
+
+impl Entry {
+    /// Whether what it changed may be in force: it was not undone, and something may have come of it.
+    pub fn is_open(&self) -> bool {
+        !self.undone && !self.unchanged
+    }
 }
 
 /// Who undoes the changes by itself, and when, unless they are confirmed.
@@ -65,6 +74,10 @@ pub struct Contents {
     pub boot_id: String,
     /// The network namespace: inode of its file.
     pub netns: u64,
+    /// What was to be changed, with the value asked for, in this order; empty where nobody said it before.
+    pub planned: Vec<(Target, String)>,
+    /// How many of them were tried; `None` when the writer died before it could say so.
+    pub reached: Option<usize>,
     /// All changes, in their order.
     pub entries: Vec<Entry>,
     /// The last order to undo without being asked.
@@ -95,15 +108,14 @@ impl Contents {
 
     /// Whether undoing it may write this setting, as its own or as one that was taken along.
     pub fn may_restore(&self, target: &Target) -> bool {
-        let open = self.entries.iter().filter(|entry| !entry.undone);
-        open.into_iter().any(|entry| {
+        self.entries.iter().filter(|entry| entry.is_open()).any(|entry| {
             entry.target == *target || entry.beside.iter().any(|(beside, _)| beside == target)
         })
     }
 
     /// The settings that it changed and did not undo.
     pub fn open_targets(&self) -> impl Iterator<Item = &Target> {
-        self.entries.iter().filter(|entry| !entry.undone).map(|entry| &entry.target)
+        self.entries.iter().filter(|entry| entry.is_open()).map(|entry| &entry.target)
     }
 
     /// Whether it changed this setting itself and did not undo it.
@@ -113,7 +125,15 @@ impl Contents {
 
     /// Whether anything that it changed may still be in force.
     pub fn is_open(&self) -> bool {
-        !self.forgotten && self.entries.iter().any(|entry| !entry.undone)
+        !self.forgotten && self.entries.iter().any(Entry::is_open)
+    }
+
+    /// What was planned and never tried, because a step before it was refused or the writer died.
+    pub fn never_reached(&self) -> &[(Target, String)] {
+        let last = self.entries.last().map(|entry| &entry.target);
+        let begun = || self.planned.iter().rposition(|(target, _)| Some(target) == last);
+        let reached = self.reached.unwrap_or_else(|| begun().map_or(0, |at| at + 1));
+        self.planned.get(reached..).unwrap_or_default()
     }
 }
 
@@ -227,14 +247,42 @@ impl Journal {
             }
         };
         change.link = away.map(|away| away.to_string());
+        let unchanged = matches!(change.outcome, Outcome::Refused { .. } | Outcome::Ignored)
+            && after.as_ref().is_some_and(|after| self.is_as_before(setter, after));
         fault::at(Point::BeforeEnd);
-        let end = Line::End { n, after: after.clone(), outcome: change.outcome.clone() };
+        let outcome = change.outcome.clone();
+        let end = Line::End { n, after: after.clone(), unchanged, outcome };
         self.append_at(&end, Point::TornEnd)?;
         if let Some(entry) = self.contents.entries.last_mut() {
             entry.end = Some((after, change.outcome.clone()));
+            entry.unchanged = unchanged;
         }
         fault::at(Point::AfterEnd);
         Ok(change)
+    }
+
+    /// Whether the last setting, and all that it may take along, read as before.
+    fn is_as_before<S: Setter>(&self, setter: &mut S, after: &str) -> bool {
+        let Some(entry) = self.entries().last() else { return false };
+        let mut still = |(target, was): &(Target, String)| {
+            let now = setter.read(target).ok().flatten();
+            now.is_some_and(|now| same_of(target, was, &now))
+        };
+        same_of(&entry.target, &entry.before, after) && entry.beside.iter().all(&mut still)
+    }
+
+    /// Says before the first change what is to be changed, so that what was never reached can be told afterwards.
+    pub fn plan(&mut self, steps: Vec<(Target, String)>) -> Result<(), HostError> {
+        self.append(&Line::Planned { steps: steps.clone() })?;
+        self.contents.planned = steps;
+        Ok(())
+    }
+
+    /// Says how many of the planned changes were tried: the writer is done.
+    pub fn reached(&mut self, count: usize) -> Result<(), HostError> {
+        self.append(&Line::Reached { count })?;
+        self.contents.reached = Some(count);
+        Ok(())
     }
 
     fn begin<S: Setter>(
@@ -255,6 +303,7 @@ impl Journal {
             before: before.into(),
             asked: asked.into(),
             end: None,
+            unchanged: false,
             undone: false,
         };
         self.append_at(&Line::begin(&entry), Point::TornBegin)?;
@@ -323,6 +372,8 @@ impl Contents {
         Ok(Self {
             boot_id: boot_id()?,
             netns: network_namespace()?,
+            planned: Vec::new(),
+            reached: None,
             entries: Vec::new(),
             watch: None,
             confirmed: false,

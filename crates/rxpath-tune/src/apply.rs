@@ -64,6 +64,11 @@ pub fn apply<S: Setter>(
     before_each: &mut dyn FnMut(&mut Journal) -> Result<(), HostError>,
 ) -> Applied {
     let mut applied = Applied::default();
+    let planned = steps.iter().map(|step| (step.set.clone(), step.new.clone())).collect();
+    if let Err(error) = journal.plan(planned) {
+        applied.stopped = Some(error);
+        return applied;
+    }
     for step in steps {
         let change = before_each(journal)
             .and_then(|()| journal.change(setter, &step.set, &step.new, &beside(&step.set, root)));
@@ -80,6 +85,9 @@ pub fn apply<S: Setter>(
                 break;
             }
         }
+    }
+    if let Err(error) = journal.reached(applied.changes.len()) {
+        applied.stopped.get_or_insert(error);
     }
     applied
 }

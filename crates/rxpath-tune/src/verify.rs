@@ -1,5 +1,6 @@
 //! Whether what was changed is still so.
 
+use rxpath_host::Outcome;
 use rxpath_host::change::same_of;
 use rxpath_host::journal::{Contents, Entry};
 use rxpath_host::setter::Setter;
@@ -14,6 +15,15 @@ pub enum Standing {
     Holds,
     /// It reads as the kernel had made it, which is not what was asked.
     AsLeft,
+    /// The kernel took it and changed nothing when it was asked.
+    Ignored,
+    /// The kernel said no when it was asked.
+    Refused {
+        /// Its words.
+        why: String,
+    },
+    /// It was planned and never tried: a step before it was refused, or the program died.
+    NeverReached,
     /// It has another value now: somebody changed it, or the device was reset.
     Drifted,
     /// What it belonged to is gone.
@@ -39,11 +49,26 @@ pub struct Verified {
     pub standing: Standing,
 }
 
-/// Compares each change that was not undone with the host; of several changes to a setting, the last.
+/// Compares each change that was not undone with the host, of several changes to a setting the last; and tells what was
+/// ignored, refused or never reached.
 pub fn verify<S: Setter>(setter: &mut S, contents: &Contents) -> Vec<Verified> {
-    let open: Vec<&Entry> = contents.entries.iter().filter(|entry| !entry.undone).collect();
-    let last = |at: usize| open[at + 1..].iter().all(|later| later.target != open[at].target);
-    (0..open.len()).filter(|at| last(*at)).map(|at| one(setter, open[at])).collect()
+    if contents.forgotten {
+        return Vec::new();
+    }
+    let left: Vec<&Entry> = contents.entries.iter().filter(|entry| !entry.undone).collect();
+    let last = |at: usize| left[at + 1..].iter().all(|later| later.target != left[at].target);
+    let mut all: Vec<Verified> =
+        (0..left.len()).filter(|at| last(*at)).map(|at| one(setter, left[at])).collect();
+    // What was undone by hand was given up, and what was planned after it too.
+    if contents.entries.iter().all(|entry| !entry.undone) {
+        all.extend(contents.never_reached().iter().map(|(target, asked)| Verified {
+            target: target.to_string(),
+            asked: asked.clone(),
+            now: None,
+            standing: Standing::NeverReached,
+        }));
+    }
+    all
 }
 
 fn one<S: Setter>(setter: &mut S, entry: &Entry) -> Verified {
@@ -78,6 +103,8 @@ fn one<S: Setter>(setter: &mut S, entry: &Entry) -> Verified {
     let left = left.map(|left| target.as_far_as(left, &entry.asked));
     verified.standing = if same_of(&target, &entry.asked, &now) {
         Standing::Holds
+    } else if let Some(standing) = entry.end.as_ref().and_then(|(_, end)| no_change(entry, end)) {
+        standing
     } else if left.is_some_and(|left| same_of(&target, &left, &now)) {
         Standing::AsLeft
     } else {
@@ -85,4 +112,13 @@ fn one<S: Setter>(setter: &mut S, entry: &Entry) -> Verified {
     };
     verified.now = Some(now);
     verified
+}
+
+/// How a change stands of which nothing came.
+fn no_change(entry: &Entry, outcome: &Outcome) -> Option<Standing> {
+    match outcome {
+        Outcome::Ignored if entry.unchanged => Some(Standing::Ignored),
+        Outcome::Refused { why } if entry.unchanged => Some(Standing::Refused { why: why.clone() }),
+        _ => None,
+    }
 }

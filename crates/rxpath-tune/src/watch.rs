@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub enum Ended {
     /// The changes were confirmed.
     Confirmed,
-    /// Somebody else has undone them.
+    /// Somebody else has undone them, or there were none.
     Finished,
     /// The time was up: this was undone.
     Undone(Vec<Undo>),
@@ -39,7 +39,9 @@ fn next(contents: &Contents) -> Result<Next, HostError> {
     if contents.confirmed {
         return Ok(Next::Nothing(Ended::Confirmed));
     }
-    if !contents.entries.is_empty() && !contents.is_open() {
+    // A step that was refused has left nothing; the next one may still come.
+    let is_over = contents.reached.is_some() || contents.entries.iter().any(|entry| entry.undone);
+    if is_over && !contents.is_open() {
         return Ok(Next::Nothing(Ended::Finished));
     }
     match contents.watch {

@@ -17,7 +17,7 @@ fn killed_at_any_step_of_applying_it_is_undone() {
     let before = place.snapshot();
     let plan = place.plan(&WISHES);
     for (_, name) in POINTS.iter().filter(|(point, _)| !is_of_undo(*point)) {
-        for step in [1, 2, WISHES.len()] {
+        for step in 1..=WISHES.len() {
             let fault = format!("{name}:{step}");
             let killed = place.with((VARIABLE, &fault), &["tune", "apply", &plan]);
             assert_eq!(killed.code, None, "{fault}: it must have been killed: {killed:?}");
@@ -33,7 +33,7 @@ fn killed_at_any_step_of_undoing_it_is_undone_by_the_next() {
     let before = place.snapshot();
     let plan = place.plan(&WISHES);
     for (_, name) in POINTS.iter().filter(|(point, _)| is_of_undo(*point)) {
-        for step in [1, 3, WISHES.len()] {
+        for step in 1..=WISHES.len() {
             let fault = format!("{name}:{step}");
             place.rxpath(&["tune", "apply", &plan]).ok();
             let killed = place.with((VARIABLE, &fault), &["tune", "undo"]);

@@ -9,8 +9,8 @@ use crate::HostError;
 use crate::change::{Outcome, Target};
 use crate::identity::Identity;
 
-/// Version of the form.
-pub(super) const VERSION: u32 = 1;
+/// Version of the form; 1 had neither what was planned nor what came of nothing, and is read as well.
+pub(super) const VERSION: u32 = 2;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "kebab-case")]
@@ -19,6 +19,12 @@ pub(super) enum Line {
         v: u32,
         boot_id: String,
         netns: u64,
+    },
+    Planned {
+        steps: Vec<(Target, String)>,
+    },
+    Reached {
+        count: usize,
     },
     Begin {
         n: u32,
@@ -33,6 +39,8 @@ pub(super) enum Line {
     End {
         n: u32,
         after: Option<String>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unchanged: bool,
         #[serde(flatten)]
         outcome: Outcome,
     },
@@ -79,6 +87,8 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Option<Contents>, HostE
     let mut contents = Contents {
         boot_id,
         netns,
+        planned: Vec::new(),
+        reached: None,
         entries: Vec::new(),
         watch: None,
         confirmed: false,
@@ -99,11 +109,26 @@ impl Contents {
             Line::Confirmed => self.confirmed = true,
             Line::Forgotten => self.forgotten = true,
             Line::Begin { n, target, identity, before, asked, beside } => {
-                let (end, undone) = (None, false);
-                let entry = Entry { n, target, identity, before, asked, beside, end, undone };
-                self.entries.push(entry);
+                let (end, unchanged, undone) = (None, false, false);
+                self.entries.push(Entry {
+                    n,
+                    target,
+                    identity,
+                    before,
+                    asked,
+                    beside,
+                    end,
+                    unchanged,
+                    undone,
+                });
             }
-            Line::End { n, after, outcome } => self.begun_entry(n)?.end = Some((after, outcome)),
+            Line::Planned { steps } => self.planned = steps,
+            Line::Reached { count } => self.reached = Some(count),
+            Line::End { n, after, unchanged, outcome } => {
+                let entry = self.begun_entry(n)?;
+                entry.end = Some((after, outcome));
+                entry.unchanged = unchanged;
+            }
             Line::Undone { n } => self.begun_entry(n)?.undone = true,
         }
         Ok(())

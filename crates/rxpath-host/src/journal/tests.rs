@@ -287,7 +287,7 @@ fn broken_and_newer_journals_are_refused_in_words() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("journal");
     for (text, words) in [
-        ("{\"step\":\"head\",\"v\":2,\"boot_id\":\"x\"}\n".to_owned(), "newer rxpath"),
+        ("{\"step\":\"head\",\"v\":3,\"boot_id\":\"x\"}\n".to_owned(), "newer rxpath"),
         ("hello\n".to_owned(), "not a journal"),
         (format!("{HEAD}nonsense\n{{}}\n"), ":2:"),
         (format!("{HEAD}{{\"step\":\"undone\",\"n\":4}}\n"), "never begun"),

@@ -72,7 +72,7 @@ impl Journal {
             );
             return Err(HostError::Unsupported { what: what(), needs });
         }
-        let open = |at: &usize| !self.contents.entries[*at].undone;
+        let open = |at: &usize| self.contents.entries[*at].is_open();
         let order: Vec<usize> = (0..self.contents.entries.len()).rev().filter(open).collect();
         let mut done = Vec::new();
         for at in order {

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use rxpath_host::identity::Identity;
-use rxpath_host::journal::Journal;
+use rxpath_host::journal::{Contents, Entry, Journal};
 use rxpath_host::pairs::Pairs;
 use rxpath_host::setter::{Bounds, Setter};
 use rxpath_host::{Outcome, Root};
@@ -10,6 +10,7 @@ use rxpath_host::{Outcome, Root};
 use super::make::{Wish, make};
 use super::*;
 use crate::apply::{apply, ready};
+use crate::verify::{Standing, verify};
 
 /// A step for tests.
 pub(crate) fn step(set: &str, old: &str, new: &str) -> Step {
@@ -303,8 +304,43 @@ fn each_step_is_told_as_the_kernel_made_it() {
     let outcomes = run(&mut host, &plan, &mut journal);
     let refused = Outcome::Refused { why: "Invalid argument (os error 22): no odd budgets".into() };
     assert_eq!(outcomes, [Outcome::Rounded, Outcome::Ignored, Outcome::Applied, refused]);
+    let open: Vec<bool> = journal.entries().iter().map(Entry::is_open).collect();
+    assert_eq!(open, [true, false, true, false], "what came to nothing is not in force");
+    let stands: Vec<Standing> =
+        verify(&mut host, journal.contents()).into_iter().map(|one| one.standing).collect();
+    let why = "Invalid argument (os error 22): no odd budgets".into();
+    let refused = Standing::Refused { why };
+    assert_eq!(stands, [Standing::AsLeft, Standing::Ignored, Standing::Holds, refused]);
+    assert_eq!(journal.contents().never_reached(), []);
     assert!(journal.undo(&mut host).unwrap().iter().all(rxpath_host::journal::Undo::is_whole));
     assert_eq!(host, before);
+}
+
+#[test]
+fn what_a_refusal_kept_from_being_tried_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("j");
+    let mut journal = Journal::open(&path).unwrap();
+    let mut host = FakeHost::new();
+    let mut plan = planned(&mut host, &["net.core.rmem_max=1000000", "net.core.netdev_budget=301"]);
+    plan.steps.reverse();
+    let refused = apply(&mut journal, &mut host, (&plan.steps, &Root::host()), &mut |_| Ok(()));
+    assert_eq!(refused.changes.len(), 1);
+    let told = |contents: &Contents| {
+        let left = contents.never_reached();
+        left.iter().map(|(target, asked)| format!("{target}={asked}")).collect::<Vec<_>>()
+    };
+    assert_eq!(told(journal.contents()), ["net.core.rmem_max=1000000"]);
+    assert!(!journal.contents().is_open() && journal.undo(&mut host).unwrap().is_empty());
+    let stands = verify(&mut host, journal.contents());
+    assert_eq!(stands[1].standing, Standing::NeverReached);
+    drop(journal);
+    assert_eq!(told(&Contents::read(&path).unwrap().unwrap()), ["net.core.rmem_max=1000000"]);
+    // Of a program that died there is no count: what was begun last was reached.
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (dead, _) = text.split_once("{\"step\":\"reached\"").unwrap();
+    std::fs::write(&path, dead).unwrap();
+    assert_eq!(told(&Contents::read(&path).unwrap().unwrap()), ["net.core.rmem_max=1000000"]);
 }
 
 /// Values that somebody may type, most of them wrong for any one setting.

@@ -91,6 +91,11 @@ impl StateArgs {
     }
 }
 
+/// A journal that nobody can read, told alike by all commands; they end with [`Exit::Cannot`] then.
+fn unreadable(id: u32, error: &HostError) -> String {
+    format!("journal {id}: can't be read: {error}")
+}
+
 fn no_state(error: HostError) -> Failure {
     let needs_root = matches!(error, HostError::Denied { .. });
     let failure = Failure::new(Exit::Cannot, error);

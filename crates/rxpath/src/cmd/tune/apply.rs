@@ -63,6 +63,7 @@ struct Done {
     applied: Applied,
     undone: Vec<ShownUndo>,
     not_tried: usize,
+    in_force: bool,
 }
 
 impl ApplyCommand {
@@ -88,7 +89,7 @@ impl ApplyCommand {
         drop(lock);
         self.print(&done, within)?;
         let whole = done.applied.is_whole();
-        if !whole && self.on_failure == OnFailure::Keep {
+        if !whole && done.in_force {
             eprintln!("hint: undo what was done with: rxpath tune undo {}", done.id);
         }
         Ok(if whole { Exit::Done } else { Exit::Partial })
@@ -127,13 +128,16 @@ impl ApplyCommand {
         };
         let root = Root::host();
         let applied = apply(&mut journal, setter, (&plan.steps, &root), &mut renew);
-        renew(&mut journal)?;
+        if journal.contents().is_open() {
+            renew(&mut journal)?;
+        }
         let mut undone = Vec::new();
         if !applied.is_whole() && self.on_failure == OnFailure::Undo {
             undone = journal.undo(setter)?.iter().map(|undo| ShownUndo::new(id, undo)).collect();
         }
         let not_tried = plan.steps.len() - applied.changes.len();
-        Ok(Done { id, applied, undone, not_tried })
+        let in_force = journal.contents().is_open();
+        Ok(Done { id, applied, undone, not_tried, in_force })
     }
 
     fn print_nothing(&self) -> anyhow::Result<()> {
@@ -149,7 +153,7 @@ impl ApplyCommand {
     }
 
     fn print(&self, done: &Done, within: Option<Duration>) -> anyhow::Result<()> {
-        let within = within.filter(|_| done.undone.is_empty());
+        let within = within.filter(|_| done.in_force);
         if self.format.is_json() {
             return self.print_json(ApplyResult {
                 journal: Some(done.id),
@@ -178,6 +182,7 @@ impl ApplyCommand {
                 within.as_secs(),
                 done.id
             )),
+            None if !done.in_force => output::line("nothing is in force: there is nothing to undo"),
             None => output::line(&format!("journal {}: rxpath tune undo {}", done.id, done.id)),
         }
     }

@@ -40,7 +40,8 @@ fn waits(contents: &Contents) -> bool {
 
 /// Its changes were undone because nobody confirmed them.
 fn came_too_late(contents: &Contents) -> bool {
-    contents.watch.is_some() && !contents.confirmed && !contents.is_open()
+    let undone = contents.entries.iter().any(|entry| entry.undone);
+    contents.watch.is_some() && !contents.confirmed && !contents.is_open() && undone
 }
 
 impl ConfirmCommand {

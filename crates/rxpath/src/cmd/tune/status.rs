@@ -3,14 +3,15 @@
 use clap::Args;
 use rxpath_core::Envelope;
 use rxpath_host::detached::boottime_ns;
-use rxpath_host::journal::Contents;
+use rxpath_host::journal::{Contents, Entry};
+use rxpath_host::{Change, Target};
 use rxpath_tune::store::Listed;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
 use super::StateArgs;
-use super::shown::short;
+use super::shown::{change_line, short};
 use crate::exit::{Exit, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
@@ -34,7 +35,7 @@ pub struct Status {
     journal: u32,
     #[serde(flatten)]
     standing: Standing,
-    /// What it changed and did not undo.
+    /// What it changed or tried and did not undo, and what it never reached.
     settings: Vec<Setting>,
 }
 
@@ -67,13 +68,81 @@ enum Standing {
 
 /// One setting of a journal.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Setting {
-    /// Its name when it was changed.
+#[serde(untagged)]
+enum Setting {
+    /// As the kernel made it.
+    Told(Change),
+    /// Of which only the journal can say something.
+    Untold(Untold),
+}
+
+/// A step without an outcome.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Untold {
+    /// The setting.
     set: String,
-    /// The value before; of a group, all of it.
-    before: String,
+    /// The value before, as far as it was asked for; none of what was never tried.
+    before: Option<String>,
     /// The value asked for.
     asked: String,
+    #[serde(flatten)]
+    outcome: NoOutcome,
+}
+
+/// Why a step has no outcome.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+enum NoOutcome {
+    /// The program died between the change and its report.
+    NotKnown,
+    /// A step before it was refused, or the program died.
+    NeverReached,
+    /// It was undone.
+    Undone,
+}
+
+impl Setting {
+    fn of(entry: &Entry) -> Self {
+        let as_asked = |value: &String| entry.target.as_far_as(value, &entry.asked);
+        let before = Some(as_asked(&entry.before));
+        let untold = |outcome| {
+            let (set, asked) = (entry.target.to_string(), entry.asked.clone());
+            Self::Untold(Untold { set, before: before.clone(), asked, outcome })
+        };
+        match &entry.end {
+            _ if entry.undone => untold(NoOutcome::Undone),
+            None => untold(NoOutcome::NotKnown),
+            Some((after, outcome)) => Self::Told(Change {
+                target: entry.target.clone(),
+                before,
+                asked: entry.asked.clone(),
+                after: after.as_ref().map(as_asked),
+                also: String::new(),
+                link: None,
+                outcome: outcome.clone(),
+            }),
+        }
+    }
+
+    fn never_reached((target, asked): &(Target, String)) -> Self {
+        let (set, asked) = (target.to_string(), asked.clone());
+        Self::Untold(Untold { set, before: None, asked, outcome: NoOutcome::NeverReached })
+    }
+
+    fn line(&self) -> String {
+        let Untold { set, before, asked, outcome } = match self {
+            Self::Told(change) => return change_line(change),
+            Self::Untold(untold) => untold,
+        };
+        let (before, asked) = (short(before.as_deref().unwrap_or("unreadable")), short(asked));
+        match outcome {
+            NoOutcome::NotKnown => {
+                format!("{set}: {before} -> {asked} was begun, and what came of it is not known")
+            }
+            NoOutcome::NeverReached => format!("{set}: never reached: {asked} was not tried"),
+            NoOutcome::Undone => format!("{set}: {before} again, {asked} is undone"),
+        }
+    }
 }
 
 impl StatusCommand {
@@ -83,21 +152,23 @@ impl StatusCommand {
         for one in self.state.store().list()?.iter().filter(|one| self.all || one.is_open()) {
             shown.push(self.show(one)?);
         }
+        let is_readable = |one: &Status| !matches!(one.standing, Standing::Unreadable { .. });
+        let exit = if shown.iter().all(is_readable) { Exit::Done } else { Exit::Cannot };
         if self.format.is_json() {
             let settings = json!({ "all": self.all, "state_dir": self.state.state_dir });
             output::json(&Envelope::new("tune-status", settings, &shown, Vec::new()))?;
-            return Ok(Exit::Done);
+            return Ok(exit);
         }
         for one in &shown {
             output::line(&format!("journal {}: {}", one.journal, words(&one.standing)))?;
-            for Setting { set, before, asked } in &one.settings {
-                output::line(&format!("  {set}: {} -> {}", short(before), short(asked)))?;
+            for setting in &one.settings {
+                output::line(&format!("  {}", setting.line()))?;
             }
         }
         if shown.is_empty() {
             output::line("nothing is changed")?;
         }
-        Ok(Exit::Done)
+        Ok(exit)
     }
 
     fn show(&self, one: &Listed) -> anyhow::Result<Status> {
@@ -109,13 +180,11 @@ impl StatusCommand {
     }
 
     fn settings(&self, contents: &Contents) -> Vec<Setting> {
-        let open = contents.entries.iter().filter(|entry| self.all || !entry.undone);
-        open.map(|entry| Setting {
-            set: entry.target.to_string(),
-            before: entry.target.as_far_as(&entry.before, &entry.asked),
-            asked: entry.asked.clone(),
-        })
-        .collect()
+        let shown = contents.entries.iter().filter(|entry| self.all || !entry.undone);
+        shown
+            .map(Setting::of)
+            .chain(contents.never_reached().iter().map(Setting::never_reached))
+            .collect()
     }
 }
 

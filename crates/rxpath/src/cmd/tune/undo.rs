@@ -8,8 +8,8 @@ use rxpath_host::setter::HostSetter;
 use rxpath_tune::store::Store;
 use serde_json::json;
 
-use super::StateArgs;
 use super::shown::ShownUndo;
+use super::{StateArgs, unreadable};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
@@ -56,14 +56,25 @@ impl UndoCommand {
                 return Err(Failure::new(Exit::Cannot, error).hint("changes are undone as root"));
             }
         }
-        let failed: Vec<String> =
-            failed.iter().map(|(id, error)| format!("journal {id}: {error}")).collect();
+        let is_readable = self.forget
+            || !failed.iter().any(|(_, error)| matches!(error, HostError::Malformed { .. }));
+        let words = |(id, error): &(u32, HostError)| match error {
+            HostError::Malformed { .. } => unreadable(*id, error),
+            _ => format!("journal {id}: {error}"),
+        };
+        let failed: Vec<String> = failed.iter().map(words).collect();
         self.print(&undone, &failed)?;
         let whole = undone.iter().all(|undo| undo.why.is_none() && undo.beside.is_empty());
-        if !whole && !self.forget {
+        if !is_readable {
+            eprintln!("hint: undo it with the rxpath that wrote it, or set it aside with --forget");
+        } else if !whole && !self.forget {
             eprintln!("hint: try again later, or close the journal as it is with --forget");
         }
-        Ok(if whole && failed.is_empty() { Exit::Done } else { Exit::Partial })
+        Ok(match (is_readable, whole && failed.is_empty()) {
+            (false, _) => Exit::Cannot,
+            (true, true) => Exit::Done,
+            (true, false) => Exit::Partial,
+        })
     }
 
     /// Which journals, last first.

@@ -6,8 +6,8 @@ use rxpath_host::setter::HostSetter;
 use rxpath_tune::verify::{Standing, Verified, verify};
 use serde_json::json;
 
-use super::StateArgs;
 use super::shown::short;
+use super::{StateArgs, unreadable};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
@@ -31,12 +31,19 @@ impl VerifyCommand {
             return Err(Failure::usage(format!("there is no journal {id}"))
                 .hint("`rxpath tune status` lists them"));
         }
-        let (mut all, mut warnings) = (Vec::new(), Vec::new());
+        let (mut all, mut warnings, mut is_readable) = (Vec::new(), Vec::new(), true);
         for one in listed {
             if !self.id.map_or(one.is_open(), |id| id == one.id) {
                 continue;
             }
-            let contents = one.contents?;
+            let contents = match one.contents {
+                Ok(contents) => contents,
+                Err(error) => {
+                    warnings.push(Warning::new("unreadable", unreadable(one.id, &error)));
+                    is_readable = false;
+                    continue;
+                }
+            };
             match contents.elsewhere()? {
                 Some(place) => {
                     let words = format!("journal {} is not compared: it is of {place}", one.id);
@@ -47,7 +54,11 @@ impl VerifyCommand {
         }
         self.print(&all, warnings)?;
         let good = |one: &Verified| matches!(one.standing, Standing::Holds | Standing::AsLeft);
-        Ok(if all.iter().all(good) { Exit::Done } else { Exit::Negative })
+        Ok(match (is_readable, all.iter().all(good)) {
+            (false, _) => Exit::Cannot,
+            (true, true) => Exit::Done,
+            (true, false) => Exit::Negative,
+        })
     }
 }
 
@@ -61,7 +72,7 @@ impl VerifyCommand {
             output::line(&line(verified))?;
         }
         for warning in &warnings {
-            eprintln!("{}", warning.text);
+            eprintln!("rxpath: {}", warning.text);
         }
         if all.is_empty() && warnings.is_empty() {
             output::line("nothing is changed")?;
@@ -76,6 +87,9 @@ fn line(one: &Verified) -> String {
     match &one.standing {
         Standing::Holds => format!("{target}: holds ({now})"),
         Standing::AsLeft => format!("{target}: as the kernel made it ({now}, asked for {asked})"),
+        Standing::Ignored => format!("{target}: ignored: {asked} was taken, and it is {now}"),
+        Standing::Refused { why } => format!("{target}: refused {asked}: {why}"),
+        Standing::NeverReached => format!("{target}: never reached: {asked} was not tried"),
         Standing::Drifted => format!("{target}: drifted: {now}, asked for {asked}"),
         Standing::Gone => format!("{target}: gone"),
         Standing::Unread { why } => format!("{target}: can't be read: {why}"),

@@ -27,7 +27,7 @@ impl WatchdogCommand {
         output::line("ready")?;
         match stand_by(&store, self.journal, &mut setter)? {
             Ended::Confirmed => eprintln!("confirmed"),
-            Ended::Finished => eprintln!("undone by hand"),
+            Ended::Finished => eprintln!("nothing is in force any more"),
             Ended::Undone(undone) => {
                 eprintln!("nobody confirmed: undone");
                 for undo in &undone {
