@@ -4,11 +4,12 @@ use rxpath_core::Warning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{Device, HostFacts};
+use crate::facts::{self, Device, HostFacts};
 use crate::finding::{Finding, Found};
 use crate::rule::{Answer, Check, Checked, Gap, Goal, Rule, Severity};
 use crate::rules;
 use crate::suppress::Suppressed;
+use crate::unjudged::{Counts, Unjudged};
 
 /// What a rule is asked about.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +46,7 @@ pub struct NicLine {
 /// All answers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
-    /// What is wrong, the largest expected effect first.
+    /// What is wrong: the worst for the goal first, then the largest expected effect for it.
     pub findings: Vec<Finding>,
     /// What makes numbers taken here mislead.
     pub cautions: Vec<Note>,
@@ -55,8 +56,11 @@ pub struct Report {
     pub fine: Vec<Note>,
     /// Rules that need a fact which this process may not see, and what would show it.
     pub unseen: Vec<Note>,
-    /// Rules that do not apply here, and why.
+    /// Rules that do not apply here, by what was read.
     pub silent: Vec<Note>,
+    /// Rules whose facts are not there, are not told or cannot be read: neither fine nor wrong.
+    #[serde(default)]
+    pub unjudged: Vec<Unjudged>,
     /// Findings that the configuration suppresses, with its reason.
     pub suppressed: Vec<Suppressed>,
     /// Number of rules.
@@ -70,6 +74,24 @@ impl Report {
     /// The worst severity among the findings.
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
+    }
+
+    /// Whether a rule could judge anything at all: without one, that nothing was found means nothing.
+    pub fn has_judged(&self) -> bool {
+        !(self.findings.is_empty() && self.fine.is_empty() && self.suppressed.is_empty())
+    }
+
+    /// How many rules could not be judged, by why: those that answered on no device.
+    pub fn unjudged_rules(&self) -> Counts {
+        let notes = [&self.fine, &self.records, &self.cautions, &self.silent];
+        let answered = notes
+            .into_iter()
+            .flatten()
+            .map(|note| note.id.as_str())
+            .chain(self.findings.iter().map(|finding| finding.id.as_str()))
+            .chain(self.suppressed.iter().map(|one| one.finding.id.as_str()))
+            .collect();
+        Counts::of(&self.unjudged, &self.unseen, &answered)
     }
 }
 
@@ -85,6 +107,10 @@ pub fn check(ask: &Ask<'_>) -> Report {
         }
         match rule.check {
             Check::Host(judge) => report.add(ask, rule, None, judge(ask)),
+            Check::Device(_) if ask.facts.devices.is_empty() => {
+                let why = ask.facts.all_devices().err().unwrap_or_else(no_device);
+                report.add(ask, rule, None, Err(why));
+            }
             Check::Device(judge) => {
                 for device in ask.facts.asked() {
                     report.add(ask, rule, Some(&device.name), judge(ask, device));
@@ -92,8 +118,8 @@ pub fn check(ask: &Ask<'_>) -> Report {
             }
         }
     }
-    // Stable: rules of equal weight stay in the order of the way of a packet.
-    report.findings.sort_by_key(|one| std::cmp::Reverse((one.effect_size, one.severity)));
+    // Stable: findings of equal weight stay in the order of the way of a packet.
+    report.findings.sort_by_key(|one| std::cmp::Reverse((one.severity, one.effect_size)));
     report
 }
 
@@ -117,10 +143,18 @@ pub fn warnings(facts: &HostFacts) -> Vec<Warning> {
         .lost_devices
         .iter()
         .map(|(name, why)| {
-            Warning::new("device-lost", format!("device {name} could not be read"))
-                .because(why.clone())
+            let what = match name.as_str() {
+                facts::NO_DEVICES => "the network devices could not be listed".to_owned(),
+                facts::NETLINK => "netlink did not answer".to_owned(),
+                name => format!("device {name} could not be read"),
+            };
+            Warning::new("device-lost", what).because(why.clone())
         })
         .collect()
+}
+
+fn no_device() -> Gap {
+    Gap::Absent("no network device is to be seen".into())
 }
 
 fn not_for(rule: &Rule, goal: Option<Goal>) -> String {
@@ -142,10 +176,11 @@ impl Report {
             Ok(Answer::Found(found)) => {
                 // `check` has asked the rule only because it has a weight.
                 let Some(weight) = rule.weight.of(ask.goal) else { return };
-                self.findings.push(finding(rule, device, weight, *found));
+                self.findings.push(finding(rule, device, (ask.goal, weight), *found));
             }
             Ok(Answer::Fine(text)) => self.fine.push(place(text)),
-            Ok(Answer::Silent(text)) | Err(Gap::Absent(text)) => self.silent.push(place(text)),
+            Ok(Answer::Silent(text)) => self.silent.push(place(text)),
+            Err(Gap::Absent(text)) => self.unjudged.push(Unjudged::new(rule.id, device, text)),
             Ok(Answer::Recorded(text)) => self.records.push(place(text)),
             Ok(Answer::Caution(text)) => self.cautions.push(place(text)),
             Err(Gap::Denied(needs)) => self.unseen.push(place(format!("needs {needs}"))),
@@ -153,7 +188,13 @@ impl Report {
     }
 }
 
-fn finding(rule: &Rule, device: Option<&str>, weight: Severity, found: Found) -> Finding {
+fn finding(
+    rule: &Rule,
+    device: Option<&str>,
+    (goal, weight): (Option<Goal>, Severity),
+    found: Found,
+) -> Finding {
+    let size = found.size.or(rule.weight.size(goal)).unwrap_or(rule.effect.size());
     Finding {
         id: rule.id.into(),
         device: device.map(str::to_owned),
@@ -162,7 +203,7 @@ fn finding(rule: &Rule, device: Option<&str>, weight: Severity, found: Found) ->
         observed: found.observed,
         expected: found.expected,
         why: found.why,
-        effect_size: found.size.unwrap_or(rule.effect.size()),
+        effect_size: size,
         effect: rule.effect.text(),
         changes: found.changes,
         advice: found.advice,

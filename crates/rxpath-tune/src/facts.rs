@@ -13,11 +13,15 @@ use rxpath_host::kernel_config::{self, KernelConfig};
 use rxpath_host::netlink::Netlink;
 use rxpath_host::nic::{self, HostAnswers};
 use rxpath_host::procfs::interrupts::{self, Interrupts};
+use rxpath_host::procfs::snmp;
+use rxpath_host::procfs::snmp6;
 use rxpath_host::procfs::softnet::{self, CpuLine};
 use rxpath_host::procfs::sysctl;
 use rxpath_host::root::Root;
 use rxpath_host::snapshot::{self, Counters};
 use rxpath_host::topology::{self, Topology};
+
+use crate::rule::Gap;
 
 mod device;
 mod fingerprint;
@@ -30,7 +34,7 @@ mod processes;
 mod readers;
 mod sockets;
 
-pub use device::Device;
+pub use device::{Device, NETLINK, NO_DEVICES};
 pub use fingerprint::Fingerprint;
 pub use irq::Irq;
 pub use kept::{Kept, parse_kept};
@@ -217,7 +221,26 @@ impl HostFacts {
     pub fn counter(&self, name: &str) -> Fact<u64> {
         match self.counters.values.get(name) {
             Some(value) => Fact::ok(*value),
-            None => Fact::absent(format!("this kernel does not count {name}")),
+            None => self.counters_gap(name),
+        }
+    }
+
+    /// Why there is no counter of this name: its table's gap, or a kernel that does not count it.
+    fn counters_gap(&self, name: &str) -> Fact<u64> {
+        let group = name.split_once('.').map_or(name, |(group, _)| group);
+        let (source, path) = match group {
+            "TcpExt" | "IpExt" | "MPTcpExt" => ("netstat", snmp::NETSTAT),
+            group if group.ends_with('6') => ("snmp6", snmp6::PATH),
+            _ => ("snmp", snmp::SNMP),
+        };
+        if let Some(why) = self.counters.gaps.get(source) {
+            return Fact::absent(why.clone());
+        }
+        let start = format!("{group}.");
+        if self.counters.values.keys().any(|known| known.starts_with(&start)) {
+            Fact::absent(format!("this kernel does not count {name}"))
+        } else {
+            Fact::absent(format!("{path}: no counters of {group}"))
         }
     }
 
@@ -233,13 +256,32 @@ impl HostFacts {
         self.devices.iter().filter(|device| device.is_nic())
     }
 
-    /// Whether packets of some device pass a CPU's backlog: RPS is on, or a device has no NAPI of its own.
+    /// The lines of files of settings that are in force after boot, by path below `/proc/sys`.
+    pub fn kept_in_force(&self) -> BTreeMap<String, &Kept> {
+        kept::in_force(&self.kept, |dir| self.list(dir).into_value().unwrap_or_default())
+    }
+
+    /// Every device of the namespace, for rules that say something about all of them: a gap when one was lost.
+    pub fn all_devices(&self) -> Result<&[Device], Gap> {
+        if let Some((name, why)) = self.lost_devices.iter().find(|(name, _)| name != NETLINK) {
+            let what = if name == NO_DEVICES { "" } else { ": a device that could not be read" };
+            return Err(Gap::Absent(format!("{why}{what}")));
+        }
+        if self.devices.is_empty() {
+            return Err(Gap::Absent("no network device is to be seen".into()));
+        }
+        Ok(&self.devices)
+    }
+
+    /// Whether packets of some device other than loopback pass a CPU's backlog: RPS is on, or a device has no NAPI of
+    /// its own. What loopback carries passes it always.
     ///
-    /// **Source** net/core/dev.c `netif_receive_skb_internal` (RPS) and `netif_rx_internal`.
-    pub fn uses_backlog(&self) -> bool {
-        self.devices.iter().any(|device| {
+    /// **Source** net/core/dev.c `netif_receive_skb_internal` (RPS) and `netif_rx_internal`; drivers/net/loopback.c
+    /// `loopback_xmit`.
+    pub fn uses_backlog(&self) -> Result<bool, Gap> {
+        Ok(self.all_devices()?.iter().any(|device| {
             device.has_rps() || (device.is_up() && !device.is_nic() && !device.is_loopback())
-        })
+        }))
     }
 }
 

@@ -20,6 +20,7 @@ pub mod rule;
 pub mod rules;
 pub mod store;
 pub mod suppress;
+pub mod unjudged;
 pub mod verify;
 pub mod watch;
 

@@ -75,17 +75,18 @@ impl Severity {
 pub struct Weight {
     any: Option<Severity>,
     goals: [Option<Severity>; 4],
+    sizes: [Option<Magnitude>; 4],
 }
 
 impl Weight {
     /// Wrong whatever the host is for.
     pub const fn always(severity: Severity) -> Self {
-        Self { any: Some(severity), goals: [None; 4] }
+        Self { any: Some(severity), goals: [None; 4], sizes: [None; 4] }
     }
 
     /// Judged only when a goal is asked for.
     pub const fn by_goal() -> Self {
-        Self { any: None, goals: [None; 4] }
+        Self { any: None, goals: [None; 4], sizes: [None; 4] }
     }
 
     /// Matters this much for `goal`.
@@ -93,6 +94,18 @@ impl Weight {
     pub const fn when(mut self, goal: Goal, severity: Severity) -> Self {
         self.goals[goal as usize] = Some(severity);
         self
+    }
+
+    /// The remedy's effect on `goal` is this large, whatever the rule's own figure was taken for.
+    #[must_use]
+    pub const fn sized(mut self, goal: Goal, size: Magnitude) -> Self {
+        self.sizes[goal as usize] = Some(size);
+        self
+    }
+
+    /// How large the effect on what was asked for is; `None` where the rule's own figure is for it.
+    pub fn size(&self, goal: Option<Goal>) -> Option<Magnitude> {
+        goal.and_then(|goal| self.sizes[goal as usize])
     }
 
     /// The severity for what was asked; `None` when the rule has nothing to say about it.
@@ -109,7 +122,7 @@ impl Weight {
     }
 }
 
-/// How large the effect of a remedy is expected to be; findings are ordered by it, the largest first.
+/// How large the effect of a remedy is expected to be; findings of one severity are ordered by it, the largest first.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -245,7 +258,7 @@ pub enum Check {
 /// A rule's answer, or the fact that it would have needed.
 pub type Checked = Result<Answer, Gap>;
 
-/// A fact that a rule needs and does not have: absent facts silence it, denied ones are told.
+/// A fact that a rule needs and does not have: it is then not judged, and counted with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gap {
     /// The host does not have it.
@@ -352,6 +365,9 @@ mod tests {
         let weight = Weight::by_goal().when(Goal::Benchmark, Severity::Warn);
         assert_eq!((weight.of(None), weight.of(Some(Goal::Latency))), (None, None));
         assert_eq!(weight.goals(), [Goal::Benchmark]);
+        let weight = weight.sized(Goal::Benchmark, Magnitude::Percents);
+        assert_eq!(weight.size(Some(Goal::Benchmark)), Some(Magnitude::Percents));
+        assert_eq!((weight.size(Some(Goal::Latency)), weight.size(None)), (None, None));
     }
 
     #[test]

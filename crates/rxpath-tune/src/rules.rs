@@ -47,6 +47,7 @@ const FILES: &[&[Rule]] = &[
     cpu::kernel::RULES,
     cpu::company::RULES,
     cpu::quiet::RULES,
+    cpu::quota::RULES,
     // Queueing, virtualisation, managers, honesty of benchmarks.
     surroundings::virtual_machine::RULES,
     surroundings::managers::RULES,

@@ -13,6 +13,14 @@ use super::irq::{self, Irq};
 
 /// `ARPHRD_LOOPBACK`, linux/if_arp.h.
 const LOOPBACK: u32 = 772;
+/// linux/if.h.
+const IFF_LOOPBACK: u32 = 8;
+
+/// What is lost when the devices cannot be listed; no device has such a name (net/core/dev.c `dev_valid_name`).
+pub const NO_DEVICES: &str = "/sys/class/net";
+
+/// What is lost when netlink does not answer for any device.
+pub const NETLINK: &str = "netlink/";
 
 /// A network device.
 #[derive(Clone, Debug)]
@@ -45,7 +53,10 @@ impl Device {
 
     /// The loopback device.
     pub fn is_loopback(&self) -> bool {
-        self.hardware_type.value() == Some(&LOOPBACK)
+        match self.hardware_type.value() {
+            Some(hardware) => *hardware == LOOPBACK,
+            None => self.flags.value().is_some_and(|flags| flags & IFF_LOOPBACK != 0),
+        }
     }
 
     /// Whether it carries packets: `operstate` is `up`, or unknown (devices that do not tell) with `IFF_UP`.
@@ -96,13 +107,13 @@ pub(super) fn all(
 ) -> (Vec<Device>, Vec<(String, String)>) {
     let names = match sysfs::device::names(root) {
         Ok(names) => names,
-        Err(error) => return (Vec::new(), vec![("*".into(), error.to_string())]),
+        Err(error) => return (Vec::new(), vec![(NO_DEVICES.into(), error.to_string())]),
     };
     let (mut devices, mut lost) = (Vec::new(), Vec::new());
     let mut told = match nic::all(root) {
         Ok(told) => told,
         Err(error) => {
-            lost.push(("netlink".into(), error.to_string()));
+            lost.push((NETLINK.into(), error.to_string()));
             BTreeMap::new()
         }
     };

@@ -6,7 +6,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use rxpath_host::procfs::sysctl;
 use rxpath_host::root::Root;
+
+use super::link_files::is_like;
 
 /// Directories, the one that hides the others first.
 const DIRS: [&str; 4] =
@@ -22,8 +25,55 @@ pub struct Kept {
     pub file: String,
     /// The setting, with dots.
     pub key: String,
-    /// The value, as it is written.
+    /// The value, as it is written; empty for a line that only excludes.
     pub value: String,
+    /// `-key` without a value: patterns leave this key alone, and nothing sets it.
+    pub excludes: bool,
+}
+
+/// The lines that are in force after boot, by the setting's path: one line for each that the host has or a line names.
+///
+/// A key that a line names sets it whatever patterns say, and one that a line excludes is left alone (sysctl.d(5);
+/// systemd: src/sysctl/sysctl.c `apply_glob_option_with_prefix`). Patterns have `*` and `?`.
+pub(super) fn in_force<'a>(
+    kept: &'a [Kept],
+    list: impl Fn(&str) -> Vec<String>,
+) -> BTreeMap<String, &'a Kept> {
+    let is_pattern = |line: &&Kept| line.key.contains(['*', '?']);
+    let path = |line: &Kept| sysctl::path(&line.key);
+    let named: BTreeMap<String, &Kept> =
+        kept.iter().filter(|line| !is_pattern(line)).map(|line| (path(line), line)).collect();
+    let mut all = BTreeMap::new();
+    for line in kept.iter().filter(is_pattern) {
+        for path in matching(&path(line), &list) {
+            if !named.contains_key(&path) {
+                all.insert(path, line);
+            }
+        }
+    }
+    all.extend(named.into_iter().filter(|(_, line)| !line.excludes));
+    all
+}
+
+/// Paths below `/proc/sys` that a pattern names.
+fn matching(pattern: &str, list: &impl Fn(&str) -> Vec<String>) -> Vec<String> {
+    let mut found = vec!["/proc/sys".to_owned()];
+    for part in pattern.trim_start_matches("/proc/sys/").split('/') {
+        found = found
+            .into_iter()
+            .flat_map(|dir| {
+                let names = if part.contains(['*', '?']) {
+                    let mut names = list(&dir);
+                    names.retain(|name| is_like(part.as_bytes(), name.as_bytes()));
+                    names
+                } else {
+                    vec![part.to_owned()]
+                };
+                names.into_iter().map(move |name| format!("{dir}/{name}")).collect::<Vec<_>>()
+            })
+            .collect();
+    }
+    found
 }
 
 /// The lines in the order in which they apply; a file that cannot be read has none.
@@ -50,7 +100,10 @@ pub fn parse_kept(file: &str, text: &str) -> Vec<Kept> {
         if line.starts_with(['#', ';']) {
             return None;
         }
-        let (key, value) = line.split_once('=')?;
+        let (key, value, excludes) = match line.split_once('=') {
+            Some((key, value)) => (key, value, false),
+            None => (line.strip_prefix('-')?, "", true),
+        };
         // A dash says that a failure does not matter.
         let key = key.trim().trim_start_matches('-');
         // With a slash first, slashes separate and dots are dots.
@@ -63,6 +116,7 @@ pub fn parse_kept(file: &str, text: &str) -> Vec<Kept> {
             file: file.to_owned(),
             key,
             value: value.split_whitespace().collect::<Vec<_>>().join(" "),
+            excludes,
         })
     };
     text.lines().filter_map(line).collect()
@@ -72,6 +126,27 @@ pub fn parse_kept(file: &str, text: &str) -> Vec<Kept> {
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn a_pattern_leaves_alone_what_is_named_or_excluded() {
+        let text = "net.ipv4.conf.*.rp_filter = 2\n-net.ipv4.conf.all.rp_filter\n\
+                    net.ipv4.conf.hub0.rp_filter = 1\n-net.core.no_such = 3\n";
+        let kept = parse_kept("x.conf", text);
+        let list = |dir: &str| match dir {
+            "/proc/sys/net/ipv4/conf" => ["all", "eth0", "hub0"].map(str::to_owned).to_vec(),
+            _ => Vec::new(),
+        };
+        let shown: Vec<(String, &str)> = in_force(&kept, list)
+            .into_iter()
+            .map(|(path, line)| (path.replace("/proc/sys/", ""), line.value.as_str()))
+            .collect();
+        let wanted = [
+            ("net/core/no_such", "3"),
+            ("net/ipv4/conf/eth0/rp_filter", "2"),
+            ("net/ipv4/conf/hub0/rp_filter", "1"),
+        ];
+        assert_eq!(shown, wanted.map(|(path, value)| (path.to_owned(), value)));
+    }
 
     #[test]
     fn a_file_hides_one_of_its_name_and_the_last_line_wins() {

@@ -198,7 +198,7 @@ fn is_listed(list: &str, text: &str) -> bool {
 }
 
 /// Shell patterns with `*` and `?`. Quadratic at worst: a star that failed is taken up once more at the next byte.
-fn is_like(pattern: &[u8], text: &[u8]) -> bool {
+pub(super) fn is_like(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {

@@ -4,17 +4,29 @@ use rxpath_core::Fact;
 use rxpath_host::procfs::task;
 use rxpath_host::root::Root;
 
+use crate::rule::Gap;
+
 /// Programs that run, by `comm` (cut to 15 bytes by the kernel).
 #[derive(Clone, Debug, Default)]
 pub struct Processes {
     /// Process id and name.
     pub all: Vec<(i32, String)>,
+    /// Processes that are there and do not tell their names.
+    pub unnamed_count: usize,
 }
 
 impl Processes {
     /// Process ids of the programs of this name.
     pub fn of(&self, comm: &str) -> Vec<i32> {
         self.all.iter().filter(|(_, name)| name == comm).map(|(pid, _)| *pid).collect()
+    }
+
+    /// That no program was found counts only where each process told its name.
+    pub fn complete(&self) -> Result<(), Gap> {
+        match self.unnamed_count {
+            0 => Ok(()),
+            count => Err(Gap::Absent(format!("{count} processes do not tell their names"))),
+        }
     }
 
     /// Whether a program of this name runs.
@@ -27,8 +39,20 @@ pub(super) fn read(root: &Root) -> Fact<Processes> {
     match task::processes(root) {
         Ok(pids) if pids.is_empty() => Fact::absent("no process is to be seen in /proc"),
         Ok(pids) => {
-            let name = |pid: i32| Some((pid, root.value(&format!("/proc/{pid}/comm")).ok()?));
-            Fact::ok(Processes { all: pids.into_iter().filter_map(name).collect() })
+            let mut found = Processes::default();
+            for pid in pids {
+                match root.value(&format!("/proc/{pid}/comm")) {
+                    Ok(name) => found.all.push((pid, name)),
+                    // One that ended since is no gap.
+                    Err(_) => {
+                        found.unnamed_count += usize::from(root.is_dir(&format!("/proc/{pid}")));
+                    }
+                }
+            }
+            if found.all.is_empty() {
+                return Fact::absent("no process in /proc tells its name");
+            }
+            Fact::ok(found)
         }
         Err(error) => error.into_gap(),
     }

@@ -6,3 +6,4 @@ pub mod guest;
 pub mod kernel;
 pub mod power;
 pub mod quiet;
+pub mod quota;

@@ -11,10 +11,11 @@ use crate::fixture::{Bench, Overlay, dir};
 /// What a case expects of its rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Expect {
+pub enum Expect {
     Found,
     Fine,
     Silent,
+    Unjudged,
     Unseen,
     Recorded,
     Caution,
@@ -25,7 +26,7 @@ enum Expect {
 #[serde(deny_unknown_fields)]
 pub struct Case {
     pub rule: String,
-    expect: Expect,
+    pub expect: Expect,
     pub goal: Option<Goal>,
     /// Part of what the rule must say.
     says: Option<String>,
@@ -74,6 +75,8 @@ fn answers(report: &Report, id: &str) -> Vec<(Expect, String)> {
             notes.iter().filter(|note| note.id == id).map(move |note| (kind, note.text.clone()))
         })
         .collect();
+    let unjudged = report.unjudged.iter().filter(|one| one.id == id);
+    all.extend(unjudged.map(|one| (Expect::Unjudged, one.text.clone())));
     for finding in report.findings.iter().filter(|finding| finding.id == id) {
         let advice = finding.advice.as_deref().unwrap_or("");
         all.push((

@@ -99,7 +99,7 @@ impl Bench {
 }
 
 /// The tree with its links, which may lead nowhere.
-fn copy(from: &Path, to: &Path) {
+pub fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let target = to.join(entry.file_name());

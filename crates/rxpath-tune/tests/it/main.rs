@@ -7,3 +7,5 @@ mod changes;
 mod coverage;
 mod fingerprint;
 mod fixture;
+mod missing;
+mod order;

@@ -47,7 +47,7 @@ pub struct CheckCommand {
     /// Print the result as JSON (the same as `--format json`)
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Form of the result
+    /// Form of the result; --queues, --flow and --summarize have table and json only
     #[arg(long, value_enum)]
     format: Option<Form>,
 }
@@ -154,7 +154,14 @@ impl CheckCommand {
             kernel: facts.kernel.release.value().cloned(),
         };
         let exit = self.verdict(&report);
+        let nothing = (!report.has_judged()).then(|| report.unjudged_rules());
         self.print(settings, report, warnings)?;
+        if let Some(unjudged) = nothing {
+            let error = anyhow::anyhow!("nothing of this host could be judged: {unjudged}");
+            return Err(
+                Failure::new(Exit::Cannot, error).hint("rxpath check --all says why, rule by rule")
+            );
+        }
         Ok(exit)
     }
 

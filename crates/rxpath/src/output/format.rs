@@ -5,7 +5,7 @@
 pub enum Form {
     /// Text for people.
     Table,
-    /// One JSON object at the end (JSON Lines with `--interval`).
+    /// One JSON object.
     Json,
 }
 

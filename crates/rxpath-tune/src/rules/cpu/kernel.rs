@@ -16,6 +16,13 @@ const DEBUG: [&str; 6] = [
     "DEBUG_PAGEALLOC_ENABLE_DEFAULT",
 ];
 
+/// Parameters that do the same at boot.
+const STARTED: [&str; 4] = ["slub_debug", "slab_debug", "page_poison", "debug_pagealloc"];
+
+/// Clearing of memory: the option of the build and the parameter that overrules it (mm/mm_init.c `early_init_on_alloc`).
+const CLEARED: [(&str, &str); 2] =
+    [("INIT_ON_ALLOC_DEFAULT_ON", "init_on_alloc"), ("INIT_ON_FREE_DEFAULT_ON", "init_on_free")];
+
 /// Rules of this file.
 pub const RULES: &[Rule] = &[
     Rule {
@@ -222,7 +229,8 @@ pub const RULES: &[Rule] = &[
         check: Check::Host(debug),
         text: Text {
             why: "A debugging kernel finds errors and is several times slower; numbers of it say nothing.",
-            mechanism: "KASAN and KCSAN check each access, lockdep each lock, slub_debug each allocation.",
+            mechanism: "KASAN and KCSAN check each access, lockdep each lock, slub_debug each allocation; \
+                        init_on_alloc and init_on_free clear memory, which is hardening and is told, not judged.",
             not_when: "errors are what is looked for",
             side_effects: "errors go unseen",
             set_now: "not possible at runtime",
@@ -357,6 +365,15 @@ fn swiotlb(ask: &Ask<'_>) -> Checked {
     }
 }
 
+/// Which clearing of memory is in force: hardening that costs at each buffer.
+fn cleared(ask: &Ask<'_>) -> Vec<&'static str> {
+    let is_on = |option: &str, name: &str| match ask.facts.kernel.parameter(name) {
+        Some(value) => matches!(value, "1" | "on" | "y"),
+        None => ask.facts.option(option).into_value().as_deref() == Some("y"),
+    };
+    CLEARED.into_iter().filter(|(option, name)| is_on(option, name)).map(|(_, name)| name).collect()
+}
+
 fn debug(ask: &Ask<'_>) -> Checked {
     let mut seen: Vec<String> = Vec::new();
     for option in DEBUG {
@@ -364,18 +381,22 @@ fn debug(ask: &Ask<'_>) -> Checked {
             seen.push(format!("CONFIG_{option}"));
         }
     }
-    let started = ["slub_debug", "slab_debug", "page_poison", "debug_pagealloc"];
-    let cmdline = (&ask.facts.kernel.cmdline).known();
-    if seen.is_empty() && cmdline.is_err() && ask.facts.config.value().is_none() {
-        return Err(Gap::Absent("neither the kernel's config nor its parameters are known".into()));
-    }
-    for name in started {
+    for name in STARTED {
         if ask.facts.kernel.parameter(name).is_some_and(|value| value != "0" && value != "off") {
             seen.push(name.to_owned());
         }
     }
     if seen.is_empty() {
-        return Answer::fine("no such option");
+        // Each of the two can hide what the other does not show.
+        (&ask.facts.config).known()?;
+        (&ask.facts.kernel.cmdline).known()?;
+        let cleared = cleared(ask);
+        let words = if cleared.is_empty() {
+            String::new()
+        } else {
+            format!("; each allocation is cleared ({}), a matter of security", cleared.join(", "))
+        };
+        return Answer::fine(format!("no such option or parameter{words}"));
     }
     Found::new(
         seen.join(", "),

@@ -93,7 +93,10 @@ pub const RULES: &[Rule] = &[
         kind: Kind::Judge,
         what: "Do CPUs sleep so deep that waking them is seen in a round trip?",
         applies: "hosts that show cpuidle states",
-        weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn),
+        weight: Weight::by_goal()
+            .when(Latency, Warn)
+            .when(Benchmark, Warn)
+            .sized(Throughput, Percents),
         effect: Effect::Figure {
             size: Multiple,
             text: "a home router's LAN ping of 1.2 ms until its idle states were limited",
@@ -126,7 +129,9 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "The safest way to keep CPUs awake: it is one file for each CPU, and the global one ends with the \
                   process that holds it.",
-            mechanism: "cpuidle honours the smallest of /dev/cpu_dma_latency and cpuN/power/pm_qos_resume_latency_us.",
+            mechanism: "cpuidle honours the smallest of /dev/cpu_dma_latency and cpuN/power/pm_qos_resume_latency_us. \
+                        Read are the files of all CPUs; the kernel tells nobody who holds the device, and reading its \
+                        value needs root: what it demands is not read.",
             not_when: NO_SETTING,
             side_effects: "power of the CPUs that stay awake",
             set_now: NO_SETTING,
@@ -273,12 +278,23 @@ fn cstates(ask: &Ask<'_>) -> Checked {
 }
 
 fn pm_qos(ask: &Ask<'_>) -> Checked {
-    let value = ask.facts.text(&format!("{CPU}/cpu0/power/pm_qos_resume_latency_us")).known()?;
-    Answer::recorded(match value.as_str() {
-        "0" => "no limit on CPU 0".into(),
-        "n/a" => "CPU 0 may not sleep".into(),
-        us => format!("{us} us on CPU 0"),
-    })
+    let mut by_limit = std::collections::BTreeMap::<String, Vec<u32>>::new();
+    for cpu in numbered(ask, CPU, "cpu")? {
+        let path = format!("{CPU}/{cpu}/power/pm_qos_resume_latency_us");
+        let limit = ask.facts.text(&path).known()?;
+        let number = cpu.trim_start_matches("cpu").parse().unwrap_or_default();
+        by_limit.entry(limit).or_default().push(number);
+    }
+    let words = by_limit.into_iter().map(|(limit, mut cpus)| {
+        cpus.sort_unstable();
+        let cpus = rxpath_core::CpuList(cpus);
+        match limit.as_str() {
+            "0" => format!("no limit on CPUs {cpus}"),
+            "n/a" => format!("CPUs {cpus} may not sleep"),
+            us => format!("{us} us on CPUs {cpus}"),
+        }
+    });
+    Answer::recorded(words.collect::<Vec<_>>().join(", ") + "; /dev/cpu_dma_latency is not read")
 }
 
 fn throttled(ask: &Ask<'_>) -> Checked {

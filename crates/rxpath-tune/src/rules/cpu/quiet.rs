@@ -101,7 +101,7 @@ pub const RULES: &[Rule] = &[
         area: Area::Cpu,
         kind: Kind::Judge,
         what: "Is nobody tracing the kernel?",
-        applies: "hosts that show kernel.bpf_stats_enabled or tracefs",
+        applies: "hosts that show tracefs (root) and kernel.bpf_stats_enabled",
         weight: Weight::always(Info)
             .when(Benchmark, Fail)
             .when(Throughput, Warn)
@@ -110,40 +110,18 @@ pub const RULES: &[Rule] = &[
         check: Check::Host(tracing),
         text: Text {
             why: "Tracers that were forgotten cost at each packet, and nobody sees why the host is slow.",
-            mechanism: "A function tracer hooks every function; bpf_stats_enabled stamps each run of a BPF program.",
+            mechanism: "A function tracer hooks every function; a kprobe or uprobe of tracefs its own; \
+                        bpf_stats_enabled stamps each run of a BPF program. Read are current_tracer, kprobe_events, \
+                        uprobe_events and that sysctl. Probes that a program holds by perf_event_open or a BPF link \
+                        are in none of them: bpftool perf and bpftool link list those.",
             not_when: "you are the one who traces: then know its cost",
             side_effects: "what the tracer was there for ends",
             set_now: "sysctl -w kernel.bpf_stats_enabled=0; echo nop > /sys/kernel/tracing/current_tracer",
             persist: "end what sets it",
             undo: VALUE_BACK,
-            verify: "cat /sys/kernel/tracing/current_tracer; sysctl kernel.bpf_stats_enabled",
+            verify: "cat /sys/kernel/tracing/{current_tracer,kprobe_events,uprobe_events}; sysctl kernel.bpf_stats_enabled",
             since: "2.6.27; bpf_stats_enabled 5.1",
             sources: &["kernel: Documentation/trace/ftrace.rst", KERNEL],
-        },
-    },
-    Rule {
-        id: "cgroup-throttle",
-        area: Area::Cpu,
-        kind: Kind::Judge,
-        what: "Does no limit of a control group stop programs for parts of each period?",
-        applies: "hosts that show this process's cpu.max (cgroup 2)",
-        weight: Weight::always(Info).when(Latency, Fail).when(Benchmark, Fail),
-        effect: Effect::Follows {
-            size: Multiple,
-            text: "a group that used its quota stands still for the rest of 100 ms",
-        },
-        check: Check::Host(throttle),
-        text: Text {
-            why: "A limit of CPU time shows as stalls of tens of ms in an application that has plenty of CPUs.",
-            mechanism: "throttle_cfs_rq (kernel/sched/fair.c) takes a group off the CPUs until its next period.",
-            not_when: "the limit is the contract",
-            side_effects: "the group may use more",
-            set_now: "echo max > /sys/fs/cgroup/GROUP/cpu.max",
-            persist: "CPUQuota= of the unit, limits of the container",
-            undo: VALUE_BACK,
-            verify: "nr_throttled in the group's cpu.stat stands still",
-            since: "4.15",
-            sources: &["kernel: Documentation/admin-guide/cgroup-v2.rst, cpu.max"],
         },
     },
     Rule {
@@ -221,8 +199,11 @@ fn memory(ask: &Ask<'_>) -> Checked {
         sets.push(Set::new(Knob::attribute(ksm), 0));
     }
     if sets.is_empty() {
-        // Both unknown is a gap, one known is enough to judge it.
-        huge.map(drop).or(merging.map(drop))?;
+        huge?;
+        // A kernel that was built without KSM has no directory for it.
+        if ask.facts.exists("/sys/kernel/mm/ksm") {
+            merging?;
+        }
         return Answer::fine("neither huge pages for everything nor KSM");
     }
     Found::new(found.join(", "), "madvise, and KSM off", "memory is moved under running programs")
@@ -230,51 +211,52 @@ fn memory(ask: &Ask<'_>) -> Checked {
         .answer()
 }
 
+const TRACING: &str = "/sys/kernel/tracing";
+
+/// Probes that a list of tracefs names: one a line (kernel/trace/trace_kprobe.c `probes_seq_show`).
+fn probes(ask: &Ask<'_>, list: &str) -> Result<usize, Gap> {
+    let path = format!("{TRACING}/{list}");
+    // A kernel that was built without them has no such file.
+    if ask.facts.exists(TRACING) && !ask.facts.exists(&path) && ask.facts.is_live() {
+        return Ok(0);
+    }
+    let text = ask.facts.text(&path).known()?;
+    Ok(text.lines().filter(|line| !line.trim().is_empty()).count())
+}
+
 fn tracing(ask: &Ask<'_>) -> Checked {
     let stats = ask.facts.sysctl_number("kernel.bpf_stats_enabled").known();
-    let tracer = ask.facts.text("/sys/kernel/tracing/current_tracer").known();
+    let tracer = ask.facts.text(&format!("{TRACING}/current_tracer")).known();
+    let lists = [("kprobe_events", "kprobes"), ("uprobe_events", "uprobes")];
+    let counts = lists.map(|(list, what)| (list, what, probes(ask, list)));
+    let (mut seen, mut ways, mut sets) = (Vec::new(), Vec::new(), Vec::new());
     if let Ok(name) = &tracer
         && name != "nop"
     {
-        return Found::new(
-            format!("the tracer {name} runs"),
-            "nop",
-            "it costs at each function it hooks",
-        )
-        .change(Set::new(Knob::attribute("/sys/kernel/tracing/current_tracer"), "nop"))
-        .answer();
+        seen.push(format!("the tracer {name} runs"));
+        sets.push(Set::new(Knob::attribute(format!("{TRACING}/current_tracer")), "nop"));
     }
-    match (stats, tracer) {
-        (Ok(1), _) => {
-            Found::new("kernel.bpf_stats_enabled is 1", "0", "each run of a BPF program is timed")
-                .change(Set::new(Knob::sysctl("kernel.bpf_stats_enabled"), 0))
-                .answer()
+    for (list, what, count) in &counts {
+        if let Ok(count @ 1..) = count {
+            seen.push(format!("{count} {what} are defined"));
+            ways.push(format!("{TRACING}/{list} names them; end the program that made them"));
         }
-        (Ok(_), _) => Answer::fine("no tracer, no BPF statistics"),
-        (Err(_), Ok(_)) => Answer::fine("no tracer"),
-        (Err(gap), Err(_)) => Err(gap),
     }
-}
-
-fn throttle(ask: &Ask<'_>) -> Checked {
-    let groups = ask.facts.text("/proc/self/cgroup").known()?;
-    let Some(group) = groups.lines().find_map(|line| line.strip_prefix("0::")) else {
-        return Answer::silent("no cgroup of version 2");
-    };
-    let path = format!("/sys/fs/cgroup{}/cpu.max", group.trim_end_matches('/'));
-    let limit = ask.facts.text(&path).known()?;
-    if limit.starts_with("max") {
-        return Answer::fine("no limit on this process's group");
+    if matches!(stats, Ok(1..)) {
+        seen.push("kernel.bpf_stats_enabled is 1".into());
+        sets.push(Set::new(Knob::sysctl("kernel.bpf_stats_enabled"), 0));
     }
-    Found::new(
-        format!("cpu.max of {group} is {limit}"),
-        "max, or a limit that is never reached",
-        "a group over its quota stands still",
-    )
-    .advice(format!(
-        "the limit belongs to who made the group: raise its CPUQuota, or echo max > {path}"
-    ))
-    .answer()
+    if seen.is_empty() {
+        tracer?;
+        for (_, _, count) in counts {
+            count?;
+        }
+        stats?;
+        return Answer::fine("no tracer, no probe in tracefs, no BPF statistics");
+    }
+    let why = "it costs at each function or program it hooks";
+    let found = Found::new(seen.join("; "), "nobody traces", why).changes(sets);
+    if ways.is_empty() { found.answer() } else { found.advice(ways.join("; ")).answer() }
 }
 
 fn rt(ask: &Ask<'_>) -> Checked {

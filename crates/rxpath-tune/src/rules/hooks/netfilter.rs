@@ -67,7 +67,8 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Host(legacy),
         text: Text {
-            why: "Both are walked for each packet, rule by rule, and each tool shows its own half only.",
+            why: "Both are walked for each packet, rule by rule, and each tool shows its own half only. Which tables there \
+                  are is read, how many rules they hold is not.",
             mechanism: "ipt_do_table (net/ipv4/netfilter/ip_tables.c) and nft_do_chain both hang on the same hooks.",
             not_when: "one of the two is what the host uses, and the other holds no rules",
             side_effects: "a matter of security: this program only reports",
@@ -84,7 +85,7 @@ pub const RULES: &[Rule] = &[
         area: Area::Hooks,
         kind: Kind::Judge,
         what: "Do bridged frames pass the IP firewall too (br_netfilter)?",
-        applies: "hosts with br_netfilter loaded",
+        applies: "hosts with br_netfilter loaded and a bridge in this namespace",
         weight: Weight::by_goal().when(Throughput, Warn).when(Latency, Info).when(Benchmark, Warn),
         effect: Effect::Measure,
         check: Check::Host(bridge),
@@ -147,7 +148,6 @@ fn active(ask: &Ask<'_>) -> Checked {
 fn sizing(ask: &Ask<'_>) -> Checked {
     let count = ask.facts.sysctl_number(COUNT).known()?;
     let max = ask.facts.sysctl_number(MAX).known()?;
-    let buckets = ask.facts.number("/sys/module/nf_conntrack/parameters/hashsize").value().copied();
     if max > 0 && count * 10 >= max * 9 {
         return Found::new(
             format!("{count} of at most {max} entries"),
@@ -156,13 +156,14 @@ fn sizing(ask: &Ask<'_>) -> Checked {
         )
         .advice(format!(
             "sysctl -w {MAX}={}; firewall settings are never changed by this program",
-            max * 2
+            max.saturating_mul(2)
         ))
         .severity(Fail)
         .answer();
     }
     // The kernel's own ratio of entries to buckets is 1 since 5.15, and was 4 before.
-    if let Some(buckets) = buckets.filter(|buckets| *buckets > 0 && max > 8 * buckets) {
+    let buckets = ask.facts.number("/sys/module/nf_conntrack/parameters/hashsize").known()?;
+    if buckets > 0 && max > 8 * buckets {
         return Found::new(
             format!("at most {max} entries in {buckets} buckets"),
             "at most 4 entries for a bucket",
@@ -208,6 +209,10 @@ fn bridge(ask: &Ask<'_>) -> Checked {
     if on.is_empty() {
         return Answer::fine("bridged frames pass no IP firewall");
     }
+    let devices = ask.facts.all_devices()?;
+    if !devices.iter().any(|device| ask.facts.exists(&device.path("bridge"))) {
+        return Answer::silent("on, and this namespace has no bridge");
+    }
     if (&ask.facts.processes)
         .known()?
         .all
@@ -216,12 +221,13 @@ fn bridge(ask: &Ask<'_>) -> Checked {
     {
         return Answer::silent("on, and a container runtime that may rest on it runs here");
     }
+    let list = on.iter().map(|key| format!("sysctl -w {key}=0")).collect::<Vec<_>>().join("; ");
     Found::new(
         format!("{} on", on.join(", ")),
         "0, where no container runtime or policy needs it",
         "each bridged frame walks the IP firewall",
     )
-    .advice("sysctl -w each of them to 0; firewall settings are never changed by this program")
+    .advice(format!("{list}: a matter of the firewall, never changed by this program"))
     .answer()
 }
 

@@ -65,7 +65,7 @@ pub const RULES: &[Rule] = &[
         id: "tc-ingress",
         area: Area::Hooks,
         kind: Kind::Record,
-        what: "Do traffic-control filters look at received packets?",
+        what: "Is there an ingress or clsact qdisc, whose filters look at received packets?",
         applies: "devices whose queueing disciplines can be listed",
         weight: Weight::always(Info),
         effect: Effect::Measure,
@@ -73,13 +73,15 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "Filters of an ingress or clsact qdisc run for each packet before the stack. They usually belong \
                   to a container network.",
-            mechanism: "sch_handle_ingress (net/core/dev.c), tcx_run since 6.6.",
+            mechanism: "sch_handle_ingress (net/core/dev.c). Read are the ingress and clsact qdiscs of the running host; \
+                        programs attached by tcx (tcx_run, since 6.6) make no qdisc and are not read: bpftool net \
+                        lists them.",
             not_when: "a container network or a shaper made them",
             side_effects: SECURITY,
             set_now: NO_SETTING,
             persist: "the program that attaches them",
             undo: NOTHING_CHANGED,
-            verify: "tc qdisc show dev DEV; tc filter show dev DEV ingress",
+            verify: "tc qdisc show dev DEV; tc filter show dev DEV ingress; bpftool net show dev DEV",
             since: "2.6; clsact 4.5, tcx 6.6",
             sources: &["kernel: net/core/dev.c sch_handle_ingress"],
         },
@@ -111,7 +113,7 @@ pub const RULES: &[Rule] = &[
         id: "socket-bpf-lsm",
         area: Area::Hooks,
         kind: Kind::Record,
-        what: "Which security modules and BPF hooks see each packet of a socket?",
+        what: "Which security modules see each packet of a socket, and which readers have a seccomp filter?",
         applies: "hosts that list their security modules",
         weight: Weight::always(Info),
         effect: Effect::Measure,
@@ -119,7 +121,9 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "security_sock_rcv_skb runs for each packet that gets to a socket, system calls of the program \
                   pass its seccomp filter.",
-            mechanism: "sk_filter_trim_cap (net/core/filter.c): cgroup BPF of ingress, then the security modules.",
+            mechanism: "sk_filter_trim_cap (net/core/filter.c): cgroup BPF of ingress, then the security modules. Read \
+                        are the list of modules and the Seccomp line of the programs with a receiving socket that may \
+                        be seen; cgroup BPF programs are not in /proc and are not read: bpftool cgroup tree.",
             not_when: "never removed for speed alone",
             side_effects: SECURITY,
             set_now: NO_SETTING,
@@ -142,7 +146,8 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "With one rule loaded every system call takes the slow way in and out, recvmmsg included.",
             mechanism: "audit_syscall_entry (kernel/auditsc.c) through the slow path of the system call entry \
-                        (SYSCALL_WORK_SYSCALL_AUDIT).",
+                        (SYSCALL_WORK_SYSCALL_AUDIT). Read are audit= and whether auditd runs; rules that something \
+                        else loaded are not.",
             not_when: "the host must be audited",
             side_effects: "a gap in the audit trail: a matter of compliance",
             set_now: "auditctl -D (removes the rules) for a measurement, where that is allowed",
@@ -293,7 +298,11 @@ fn tc(ask: &Ask<'_>, device: &Device) -> Checked {
         .map(String::as_str)
         .filter(|kind| ["ingress", "clsact"].contains(kind))
         .collect();
-    Answer::recorded(if ingress.is_empty() { "none".to_owned() } else { ingress.join(", ") })
+    Answer::recorded(if ingress.is_empty() {
+        "no ingress or clsact qdisc (tcx is not read)".to_owned()
+    } else {
+        ingress.join(", ")
+    })
 }
 
 fn handler(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -312,16 +321,31 @@ fn handler(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn lsm(ask: &Ask<'_>) -> Checked {
-    Answer::recorded(ask.facts.text("/sys/kernel/security/lsm").known()?)
+    let modules = ask.facts.text("/sys/kernel/security/lsm").known()?;
+    let readers = ask.facts.readers().into_value().unwrap_or_default();
+    let pids: std::collections::BTreeSet<i32> = readers.seen.iter().map(|it| it.pid).collect();
+    let mode = |pid: &i32| {
+        let status = ask.facts.text(&format!("/proc/{pid}/status")).into_value()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("Seccomp:"))?;
+        line.trim().parse::<u8>().ok()
+    };
+    let modes: Vec<u8> = pids.iter().filter_map(mode).collect();
+    let filtered = modes.iter().filter(|mode| **mode > 0).count();
+    Answer::recorded(format!(
+        "{modules}; seccomp on {filtered} of {} programs that receive; cgroup BPF is not read",
+        modes.len()
+    ))
 }
 
 fn audit(ask: &Ask<'_>) -> Checked {
     if ask.facts.kernel.parameter("audit") == Some("0") {
         return Answer::fine("audit=0 on the kernel command line");
     }
-    if !(&ask.facts.processes).known()?.runs("auditd") {
+    let processes = (&ask.facts.processes).known()?;
+    if !processes.runs("auditd") {
+        processes.complete()?;
         return Answer::silent(
-            "auditd does not run; whether the kernel has rules can be asked by root only",
+            "auditd does not run; the kernel's rules are not read here: auditctl -l lists them (CAP_AUDIT_CONTROL)",
         );
     }
     Found::new(
@@ -352,8 +376,12 @@ fn rp_filter(ask: &Ask<'_>) -> Checked {
         .collect();
     Found::new(
         format!(
-            "{dropped} packets dropped by reverse-path filtering; strict on: {}",
-            strict.join(", ")
+            "{dropped} packets dropped by reverse-path filtering; {}",
+            if strict.is_empty() {
+                "which devices are strict could not be read, or none is any more".to_owned()
+            } else {
+                format!("strict on: {}", strict.join(", "))
+            }
         ),
         "none, or a count that stands still",
         "their answer would leave by another device, or they are forged",
@@ -366,7 +394,7 @@ fn forward(ask: &Ask<'_>) -> Checked {
     if ask.facts.sysctl_number("net.ipv4.ip_forward").known()? == 0 {
         return Answer::fine("this host does not forward");
     }
-    let virtual_ones = ask.facts.devices.iter().filter(|device| {
+    let virtual_ones = ask.facts.all_devices()?.iter().filter(|device| {
         [
             "veth", "docker", "br", "virbr", "cni", "tap", "vnet", "wg", "tun", "lxc", "cali",
             "flannel", "ppp",

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::facts::Irq;
 use crate::prelude::*;
+use rxpath_core::Fact;
 
 const SET: &str = "echo CPU > /proc/irq/N/smp_affinity_list, one CPU for each receive interrupt";
 const PERSIST: &str =
@@ -20,7 +21,7 @@ pub const RULES: &[Rule] = &[
         kind: Kind::Judge,
         what: "Do the interrupts of the receive queues go to CPUs of their own?",
         applies: "NICs that are up with two or more receive interrupts, on hosts with two or more CPUs",
-        weight: Weight::always(Warn).when(Throughput, Fail),
+        weight: Weight::always(Warn).when(Throughput, Fail).sized(Latency, Percents),
         effect: Effect::Figure {
             size: Multiple,
             text: "one receive queue's CPU was full at 0.35 million packets/s; spread over queues 0.65 million",
@@ -48,7 +49,11 @@ pub const RULES: &[Rule] = &[
         kind: Kind::Judge,
         what: "Do the interrupts go to CPUs of the NIC's own NUMA node?",
         applies: "NICs that are up and whose node is known, on hosts with two or more nodes",
-        weight: Weight::by_goal().when(Latency, Warn).when(Throughput, Warn).when(Benchmark, Warn),
+        weight: Weight::by_goal()
+            .when(Latency, Warn)
+            .when(Throughput, Warn)
+            .when(Benchmark, Warn)
+            .sized(Latency, Percents),
         effect: Effect::Figure {
             size: Tens,
             text: "1.4 million packets/s with everything on one NUMA node, 1 million across nodes",
@@ -96,15 +101,22 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-/// The receive interrupts with the CPUs that they go to: the effective ones, else the allowed ones.
-fn placed(device: &Device) -> Result<Vec<(Irq, Vec<u32>)>, Gap> {
+/// The receive interrupts with the CPUs that they go to: the effective ones, or the allowed ones where an interrupt is
+/// not active or the kernel is from before 4.14 and has no other.
+fn placed(ask: &Ask<'_>, device: &Device) -> Result<Vec<(Irq, Vec<u32>)>, Gap> {
     let irqs = device.receiving_irqs().known()?;
-    let cpus = |irq: &Irq| {
-        let list = irq.masks.effective_cpus.value();
-        let list = list.filter(|cpus| !cpus.is_empty()).or(irq.masks.allowed_cpus.value())?;
-        Some(list.as_slice().to_vec())
-    };
-    Ok(irqs.into_iter().filter_map(|irq| cpus(&irq).map(|cpus| (irq, cpus))).collect())
+    let mut all = Vec::new();
+    for irq in irqs {
+        let list = match &irq.masks.effective_cpus {
+            Fact::Ok { value } if !value.is_empty() => value,
+            Fact::Ok { .. } => (&irq.masks.allowed_cpus).known()?,
+            _ if ask.facts.kernel.is_before(4, 14) => (&irq.masks.allowed_cpus).known()?,
+            gap => gap.known()?,
+        };
+        let cpus = list.as_slice().to_vec();
+        all.push((irq, cpus));
+    }
+    Ok(all)
 }
 
 fn one_cpu(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -112,7 +124,7 @@ fn one_cpu(ask: &Ask<'_>, device: &Device) -> Checked {
         return silent;
     }
     let online = (&ask.facts.topology).known()?.online.as_slice().to_vec();
-    let placed = placed(device)?;
+    let placed = placed(ask, device)?;
     if placed.len() < 2 || online.len() < 2 {
         return Answer::silent("fewer than two receive interrupts or CPUs");
     }
@@ -158,7 +170,7 @@ fn numa(ask: &Ask<'_>, device: &Device) -> Checked {
     if local.is_empty() || local.len() == topology.online.as_slice().len() {
         return Answer::silent("one NUMA node, or none of the NIC's CPUs is online");
     }
-    let placed = placed(device)?;
+    let placed = placed(ask, device)?;
     let far: Vec<&(Irq, Vec<u32>)> = placed
         .iter()
         .filter(|(_, cpus)| !cpus.is_empty() && cpus.iter().all(|cpu| of(*cpu) != Some(node)))
@@ -183,11 +195,14 @@ fn numa(ask: &Ask<'_>, device: &Device) -> Checked {
     .answer()
 }
 
-fn hints(_: &Ask<'_>, device: &Device) -> Checked {
+fn hints(ask: &Ask<'_>, device: &Device) -> Checked {
     if let Some(silent) = quiet(device) {
         return silent;
     }
-    let placed = placed(device)?;
+    let placed = placed(ask, device)?;
+    for (irq, _) in &placed {
+        (&irq.masks.hint_cpus).known()?;
+    }
     let hinted: Vec<_> = placed
         .iter()
         .filter_map(|(irq, cpus)| {

@@ -120,6 +120,7 @@ pub const RULES: &[Rule] = &[
 fn irqbalance(ask: &Ask<'_>) -> Checked {
     let processes = (&ask.facts.processes).known()?;
     let Some(pid) = processes.of("irqbalance").first().copied() else {
+        processes.complete()?;
         return Answer::fine("irqbalance does not run");
     };
     Found::new(

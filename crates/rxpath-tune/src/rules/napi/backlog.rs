@@ -12,7 +12,7 @@ pub const RULES: &[Rule] = &[
         area: Area::Napi,
         kind: Kind::Judge,
         what: "Is the backlog of each CPU large enough for what RPS, veth and tunnels put into it?",
-        applies: "hosts on which RPS is on, or a device without NAPI of its own is up",
+        applies: "hosts on which RPS is on, a device without NAPI of its own is up, or a backlog (loopback's too) dropped",
         weight: Weight::always(Warn).when(Throughput, Fail).when(Latency, Info),
         effect: Effect::Follows {
             size: Loss,
@@ -20,11 +20,11 @@ pub const RULES: &[Rule] = &[
         },
         check: Check::Host(backlog),
         text: Text {
-            why: "Packets of veth, tunnels and RPS wait in a queue of the CPU that shall handle them. When it is \
+            why: "Packets of loopback, veth, tunnels and RPS wait in a queue of the CPU that shall handle them. When it is \
                   full, they are dropped before any protocol saw them.",
             mechanism: "enqueue_to_backlog (net/core/dev.c) drops above netdev_max_backlog and counts it in column 2 \
                         of softnet_stat and in the device's rx_dropped. A NIC's own NAPI never comes here.",
-            not_when: "no RPS and no such device: the setting then does nothing; a CPU that is at its limit fills \
+            not_when: "no RPS and no such device: then it is loopback's alone; a CPU that is at its limit fills \
                        any queue",
             side_effects: "memory, and the time that packets wait in the longer queue",
             set_now: "sysctl -w net.core.netdev_max_backlog=4000",
@@ -107,12 +107,15 @@ pub const RULES: &[Rule] = &[
 ];
 
 fn backlog(ask: &Ask<'_>) -> Checked {
-    if !ask.facts.uses_backlog() {
-        return Answer::silent("no RPS and no device without NAPI: nothing passes the backlog");
-    }
-    let now = ask.facts.sysctl_number("net.core.netdev_max_backlog").known()?;
     let lines = (&ask.facts.softnet).known()?;
     let dropped: u64 = lines.iter().map(|(_, line)| u64::from(line.dropped)).sum();
+    // Where something was dropped something passed, if only through loopback.
+    if dropped == 0 && !ask.facts.uses_backlog()? {
+        return Answer::silent(
+            "nothing was dropped, and only loopback passes the backlog: no RPS, no other device without NAPI",
+        );
+    }
+    let now = ask.facts.sysctl_number("net.core.netdev_max_backlog").known()?;
     if dropped == 0 {
         return Answer::fine(format!("{now} packets, none was dropped"));
     }
@@ -142,7 +145,7 @@ fn weight(ask: &Ask<'_>) -> Checked {
     if now == 64 {
         return Answer::fine("64");
     }
-    if ask.facts.uses_backlog() {
+    if ask.facts.uses_backlog()? {
         return Answer::silent("the backlog is in use: its batch may have been measured");
     }
     Found::new(now.to_string(), "64", "no NIC looks at it: it is the batch of RPS and veth alone")

@@ -12,7 +12,7 @@ pub const RULES: &[Rule] = &[
         kind: Kind::Judge,
         what: "Has the NIC the PCIe lanes and speed that it can have?",
         applies: "NICs on PCIe that tell their link; guests usually do not",
-        weight: Weight::always(Warn),
+        weight: Weight::always(Warn).sized(Latency, Percents),
         effect: Effect::Follows {
             size: Multiple,
             text: "half of the lanes is half of the bytes a second",
@@ -188,16 +188,18 @@ fn aspm(ask: &Ask<'_>, device: &Device) -> Checked {
         return silent;
     }
     let states = ask.facts.list(&device.path("device/link")).known()?;
-    let on: Vec<String> = states
-        .into_iter()
-        .filter(|name| name.ends_with("_aspm"))
-        .filter(|name| {
-            ask.facts
-                .text(&device.path(&format!("device/link/{name}")))
-                .value()
-                .is_some_and(|v| v == "1")
-        })
-        .collect();
+    let mut is_shown = false;
+    let mut on = Vec::new();
+    for name in states.into_iter().filter(|name| name.ends_with("_aspm")) {
+        is_shown = true;
+        if ask.facts.text(&device.path(&format!("device/link/{name}"))).known()? == "1" {
+            on.push(name);
+        }
+    }
+    // A link shows the states that it has; one without L1 has none that is deep enough to matter.
+    if !is_shown || (on.is_empty() && !ask.facts.exists(&device.path("device/link/l1_aspm"))) {
+        return Err(Gap::Absent("the PCIe link does not show whether it sleeps in L1".into()));
+    }
     if on.is_empty() {
         return Answer::fine("no sleep state is on");
     }

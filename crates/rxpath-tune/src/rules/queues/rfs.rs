@@ -5,7 +5,7 @@ use crate::facts::Known;
 use crate::finding::Found;
 use crate::knob::{Knob, Set};
 use crate::rule::{
-    Answer, Area, Check, Checked, Effect, Kind, Magnitude, Rule, Severity, Text, Weight,
+    Answer, Area, Check, Checked, Effect, Goal, Kind, Magnitude, Rule, Severity, Text, Weight,
 };
 
 /// Rules of this file.
@@ -15,7 +15,7 @@ pub const RULES: &[Rule] = &[Rule {
     kind: Kind::Judge,
     what: "Are both halves of RFS set, or neither?",
     applies: "hosts on which net.core.rps_sock_flow_entries or a queue's rps_flow_cnt is not 0",
-    weight: Weight::always(Severity::Warn),
+    weight: Weight::always(Severity::Warn).sized(Goal::Latency, Magnitude::Percents),
     effect: Effect::Follows {
         size: Magnitude::Tens,
         text: "half of the setting does nothing at all, the whole brings packets to the CPU that reads them",

@@ -144,6 +144,8 @@ pub const RULES: &[Rule] = &[
 fn lost(device: &Device) -> Result<(u64, u64, String), Gap> {
     let of = |name: &str| device.sysfs.statistics.get(name).copied();
     let received = (of("rx_packets"), "rx_packets").known()?;
+    // The kernel shows it for every device (net/core/net-sysfs.c): without it nothing is known of losses.
+    (of("rx_missed_errors"), "rx_missed_errors").known()?;
     let shown: Vec<(&str, u64)> =
         LOSSES.iter().filter_map(|name| Some((*name, of(name)?))).filter(|(_, n)| *n > 0).collect();
     // Drivers fill several of them from one register: the largest is the loss.

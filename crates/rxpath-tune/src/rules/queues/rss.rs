@@ -22,7 +22,10 @@ pub const RULES: &[Rule] = &[
         kind: Kind::Judge,
         what: "Does the indirection table spread flows evenly over the queues?",
         applies: "NICs that are up, have two or more receive queues and show their table",
-        weight: Weight::always(Info).when(Throughput, Warn).when(Benchmark, Warn),
+        weight: Weight::always(Info)
+            .when(Throughput, Warn)
+            .when(Benchmark, Warn)
+            .sized(Latency, Percents),
         effect: Effect::Follows {
             size: Tens,
             text: "the queue with twice the buckets is full at half the load",

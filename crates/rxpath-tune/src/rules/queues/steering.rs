@@ -288,6 +288,12 @@ fn rps(ask: &Ask<'_>, device: &Device) -> Checked {
         .changes(all(&online.to_mask()))
         .answer();
     }
+    for queue in &device.sysfs.rx_queues {
+        (&queue.rps_cpus).known()?;
+    }
+    if device.sysfs.rx_queues.is_empty() {
+        return Err(Gap::Absent("no receive queue in sysfs".into()));
+    }
     Answer::fine(format!("RPS {}, {queues} queues", if device.has_rps() { "on" } else { "off" }))
 }
 

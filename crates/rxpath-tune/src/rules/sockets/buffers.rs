@@ -51,7 +51,12 @@ pub const RULES: &[Rule] = &[
         kind: Kind::Judge,
         what: "May a program get a receive buffer that holds a burst?",
         applies: "every host; it bounds SO_RCVBUF of UDP and raw sockets, and of TCP sockets that set it themselves",
-        weight: Weight::by_goal().when(Throughput, Info).when(Benchmark, Info),
+        weight: Weight::by_goal()
+            .when(Throughput, Info)
+            .when(Benchmark, Info)
+            .sized(Latency, Unmeasured)
+            .sized(Benchmark, Unmeasured)
+            .sized(Fairness, Unmeasured),
         effect: Effect::Figure {
             size: Multiple,
             text: "about twice the transfer rate of a QUIC stack after doubling its receive buffer",
@@ -266,8 +271,8 @@ fn udp_mem(ask: &Ask<'_>) -> Checked {
     let limits = ask.facts.sysctl_numbers("net.ipv4.udp_mem").known()?;
     let max = (limits.get(2).copied(), "the third limit").known()?;
     let pages = memory_pages(ask)?;
-    let refused = ask.facts.counter("Udp.MemErrors").value().copied().unwrap_or(0);
-    if refused > 0 {
+    let refused = ask.facts.counter("Udp.MemErrors").known();
+    if let Ok(refused @ 1..) = refused {
         return Found::new(
             format!("{refused} datagrams found UDP's memory used up; udp_mem ends at {max} pages"),
             "none, or a count that stands still",
@@ -285,6 +290,13 @@ fn udp_mem(ask: &Ask<'_>) -> Checked {
         .advice("remove the line that sets it: the kernel's own limits follow the memory")
         .size(Unmeasured)
         .answer();
+    }
+    // Kernels before 5.10 count the other errors of UDP and not these.
+    if refused.is_err() {
+        ask.facts.counter("Udp.InErrors").known()?;
+        return Answer::fine(format!(
+            "{max} of {pages} pages; this kernel does not count refusals"
+        ));
     }
     Answer::fine(format!("{max} of {pages} pages, none refused"))
 }

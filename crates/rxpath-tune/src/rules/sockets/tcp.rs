@@ -11,6 +11,7 @@ const FILE: &str = "/etc/sysctl.d/";
 /// read on 6.18.
 fn default_rmem_max(ask: &Ask<'_>) -> Result<i64, Gap> {
     let memory = ask.facts.memory_bytes().known()? as i64;
+    (&ask.facts.kernel.version).known()?;
     let limit = if ask.facts.kernel.is_since(6, 18) { 32 << 20 } else { 6 << 20 };
     Ok(limit.min(memory / 128))
 }
@@ -23,7 +24,7 @@ pub const RULES: &[Rule] = &[
         kind: Kind::Judge,
         what: "May TCP's receive buffers grow at least as far as this kernel's own default?",
         applies: "every host whose memory and sysctls can be read",
-        weight: Weight::always(Warn).when(Latency, Info),
+        weight: Weight::always(Warn).when(Latency, Info).sized(Latency, Unmeasured),
         effect: Effect::Follows {
             size: Tens,
             text: "one connection brings at most its window in a round trip: 6 MiB at 100 ms is 0.5 Gb/s",
@@ -54,7 +55,7 @@ pub const RULES: &[Rule] = &[
         kind: Kind::Judge,
         what: "May TCP's send buffers grow at least as far as the kernel's default?",
         applies: "every host whose memory and sysctls can be read",
-        weight: Weight::always(Info),
+        weight: Weight::always(Info).sized(Latency, Unmeasured),
         effect: Effect::Follows {
             size: Tens,
             text: "a sender holds what is not acknowledged: its buffer bounds a round trip",

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 
 /// Programs that set what is read here, by `comm` (cut to 15 bytes), and what they own.
-const MANAGERS: [(&str, &str); 7] = [
+const MANAGERS: [(&str, &str); 8] = [
     ("bpftune", "buffers, backlog, budget"),
     ("ktune", "sysctls"),
     ("NetworkManager", "MTU, ethtool settings of its connections"),
@@ -11,6 +11,7 @@ const MANAGERS: [(&str, &str); 7] = [
     ("thermald", "frequency limits"),
     ("power-profiles-", "governor and energy preference"),
     ("cpupower", "governor"),
+    ("irqbalance", "affinities of interrupts"),
 ];
 
 /// Rules of this file.
@@ -65,7 +66,7 @@ pub const RULES: &[Rule] = &[
         area: Area::Surroundings,
         kind: Kind::Judge,
         what: "Will the next boot bring the same sysctls as now?",
-        applies: "hosts with files of sysctl.d",
+        applies: "hosts whose files of sysctl.d or kernel command line name settings of the receive path",
         weight: Weight::always(Warn),
         effect: Effect::Follows {
             size: Unmeasured,
@@ -74,7 +75,10 @@ pub const RULES: &[Rule] = &[
         check: Check::Host(kept),
         text: Text {
             why: "A value that differs from its file was changed after boot, by somebody or something.",
-            mechanism: "systemd-sysctl applies the files once at boot, in the order of their names; the last line wins.",
+            mechanism: "systemd-sysctl applies the files once at boot, in the order of their names; the last line wins, a \
+                        named key wins over a pattern, and -KEY keeps patterns away. The command line (sysctl.KEY=, \
+                        nmi_watchdog=, numa_balancing=) comes before the files. Compared are net and what else the \
+                        receive path depends on.",
             not_when: "the difference is on purpose and short",
             side_effects: "none",
             set_now: "sysctl --system, or correct the file",
@@ -134,6 +138,7 @@ pub const RULES: &[Rule] = &[
 fn tuned(ask: &Ask<'_>) -> Checked {
     let processes = (&ask.facts.processes).known()?;
     if !processes.runs("tuned") {
+        processes.complete()?;
         return Answer::silent("tuned does not run");
     }
     let profile = ask.facts.text("/etc/tuned/active_profile").into_value().unwrap_or_default();
@@ -155,6 +160,7 @@ fn others(ask: &Ask<'_>) -> Checked {
         .map(|(name, owns)| format!("{name} ({owns})"))
         .collect();
     if found.is_empty() {
+        processes.complete()?;
         return Answer::fine("none of the known ones runs");
     }
     Found::new(
@@ -171,31 +177,80 @@ fn words(text: &str) -> Vec<&str> {
     text.split_whitespace().collect()
 }
 
-fn kept(ask: &Ask<'_>) -> Checked {
-    let mut last = std::collections::BTreeMap::new();
-    for line in &ask.facts.kept {
-        last.insert(line.key.clone(), line);
-    }
-    let own = |key: &str| ["net.", "kernel.", "vm."].iter().any(|area| key.starts_with(area));
-    let mut compared = 0;
-    let mut differ = Vec::new();
-    for (key, line) in last.iter().filter(|(key, _)| own(key) && !key.contains('*')) {
-        let path = rxpath_host::procfs::sysctl::path(key);
-        let Some(live) = ask.facts.text(&path).into_value() else { continue };
-        compared += 1;
-        if words(&live) != words(&line.value) {
-            differ.push(format!("{key} is {live}, {} says {}", line.file, line.value));
+/// Settings outside `net` that the receive path depends on.
+const BESIDE_NET: [&str; 7] = [
+    "kernel/bpf_stats_enabled",
+    "kernel/nmi_watchdog",
+    "kernel/numa_balancing",
+    "kernel/sched_rt_runtime_us",
+    "kernel/timer_migration",
+    "kernel/watchdog",
+    "vm/stat_interval",
+];
+
+fn is_ours(path: &str) -> bool {
+    let key = path.trim_start_matches("/proc/sys/");
+    key.starts_with("net/") || BESIDE_NET.contains(&key)
+}
+
+/// What the kernel command line sets, by path: `sysctl.KEY=VALUE` (fs/proc/proc_sysctl.c `process_sysctl_arg`, 5.8) and
+/// the parameters of their own (Documentation/admin-guide/kernel-parameters.txt).
+fn booted(words: &[String]) -> std::collections::BTreeMap<String, (&str, String)> {
+    let mut all = std::collections::BTreeMap::new();
+    for word in words {
+        let Some((name, value)) = word.split_once('=') else { continue };
+        let set = match (name, value) {
+            ("nmi_watchdog", "0" | "1") => Some(("kernel.nmi_watchdog", value)),
+            ("numa_balancing", "disable") => Some(("kernel.numa_balancing", "0")),
+            ("numa_balancing", "enable") => Some(("kernel.numa_balancing", "1")),
+            _ => name.strip_prefix("sysctl.").map(|key| (key, value)),
+        };
+        if let Some((key, value)) = set {
+            let path = rxpath_host::procfs::sysctl::path(key);
+            all.insert(path, (word.as_str(), value.to_owned()));
         }
     }
+    all
+}
+
+fn kept(ask: &Ask<'_>) -> Checked {
+    let files = ask.facts.kept_in_force();
+    let words = ask.facts.kernel.cmdline.value().cloned().unwrap_or_default();
+    let mut wanted: std::collections::BTreeMap<String, (String, String)> = booted(&words)
+        .into_iter()
+        .map(|(path, (word, value))| (path, (format!("the command line ({word})"), value)))
+        .collect();
+    // Files are applied after the kernel has started, and have the last word.
+    wanted.extend(files.into_iter().map(|(path, it)| (path, (it.file.clone(), it.value.clone()))));
+    let (mut compared, mut unread, mut differ) = (0, Vec::new(), Vec::new());
+    for (path, (source, value)) in wanted.iter().filter(|(path, _)| is_ours(path)) {
+        let key = path.trim_start_matches("/proc/sys/").replace('/', ".");
+        let Ok(live) = ask.facts.text(path).known() else {
+            unread.push(key);
+            continue;
+        };
+        compared += 1;
+        if self::words(&live) != self::words(value) {
+            differ.push(format!("{key} is {live}, {source} says {value}"));
+        }
+    }
+    if !differ.is_empty() {
+        let why = "the next boot brings other values than now";
+        return Found::new(differ.join("; "), "the same in both", why)
+            .advice("decide which is right: sysctl --system, or correct the file")
+            .answer();
+    }
+    if compared == 0 && unread.is_empty() {
+        return Answer::silent("no file of sysctl.d names a setting of the receive path");
+    }
     if compared == 0 {
-        return Answer::silent("no file of sysctl.d names a setting of this host");
+        return Err(Gap::Absent(format!("{} cannot be read here", unread.join(", "))));
     }
-    if differ.is_empty() {
-        return Answer::fine(format!("{compared} settings are as their files say"));
-    }
-    Found::new(differ.join("; "), "the same in both", "the next boot brings other values than now")
-        .advice("decide which is right: sysctl --system, or correct the file")
-        .answer()
+    let unread = match unread.len() {
+        0 => String::new(),
+        _ => format!("; not to be read here: {}", unread.join(", ")),
+    };
+    Answer::fine(format!("{compared} settings are as their files say{unread}"))
 }
 
 fn qdisc(_: &Ask<'_>, device: &Device) -> Checked {

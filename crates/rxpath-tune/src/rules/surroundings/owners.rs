@@ -41,7 +41,8 @@ pub const RULES: &[Rule] = &[
         check: Check::Host(owners),
         text: Text {
             why: "Two programs that write one setting undo each other, and each reports that all is well.",
-            mechanism: "tuned writes its profile when it starts, bpftune on events of its tracepoints, NetworkManager \
+            mechanism: "irqbalance moves interrupts every 10 s, whatever pinned them at boot (irqaffinity=, udev rules and \
+                        rc.local are looked at); tuned writes its profile when it starts, bpftune on events of its tracepoints, NetworkManager \
                         and networkd when a link comes up, power-profiles-daemon and thermald when load or heat change.",
             not_when: "one of them was told to leave these settings alone: suppress the finding with that reason",
             side_effects: "what the stopped one did stays until somebody sets it back",
@@ -100,6 +101,18 @@ fn owners(ask: &Ask<'_>) -> Checked {
             twice.push(format!("{}: {}", owned.what, run.join(" and ")));
         }
     }
+    if processes.runs("irqbalance") {
+        any = true;
+        let pins = pins(ask);
+        if !pins.is_empty() {
+            worst = worst.max(Warn);
+            let pins = pins.join(", ");
+            twice.push(format!("affinities of interrupts: irqbalance and static pins ({pins})"));
+        }
+    }
+    if twice.is_empty() {
+        processes.complete()?;
+    }
     if !any {
         return Answer::silent("no known manager of settings runs");
     }
@@ -110,6 +123,28 @@ fn owners(ask: &Ask<'_>) -> Checked {
         .severity(worst)
         .advice("stop all but one, or tell each what to leave alone")
         .answer()
+}
+
+/// What pins interrupts for good: a boot parameter, udev rules and start scripts that write affinities.
+///
+/// **Caveat** a unit or script elsewhere is not found, and masks alone do not tell who wrote them.
+fn pins(ask: &Ask<'_>) -> Vec<String> {
+    let mut found = Vec::new();
+    if let Some(list) = ask.facts.kernel.parameter("irqaffinity") {
+        found.push(format!("irqaffinity={list}"));
+    }
+    let rules = "/etc/udev/rules.d";
+    let names = ask.facts.list(rules).into_value().unwrap_or_default();
+    let files = names.iter().map(|name| format!("{rules}/{name}"));
+    for file in files.chain(["/etc/rc.local".to_owned(), "/etc/rc.d/rc.local".to_owned()]) {
+        let text = ask.facts.text(&file).into_value().unwrap_or_default();
+        let writes =
+            |line: &str| !line.trim_start().starts_with('#') && line.contains("smp_affinity");
+        if text.lines().any(writes) {
+            found.push(file);
+        }
+    }
+    found
 }
 
 fn fingerprint(ask: &Ask<'_>) -> Checked {

@@ -34,7 +34,9 @@ pub const RULES: &[Rule] = &[
         check: Check::Host(hypervisor),
         text: Text {
             why: "Numbers of a guest describe its host as well: its load, its vCPU scheduling, its switch.",
-            mechanism: "steal in /proc/stat is time in which a runnable vCPU did not run.",
+            mechanism: "steal in /proc/stat is time in which a runnable vCPU did not run. That it is a guest is told by \
+                        the x86 flag hypervisor, /sys/hypervisor/type and the names in DMI; a guest whose hypervisor \
+                        hides all three looks like metal.",
             not_when: NO_SETTING,
             side_effects: "none",
             set_now: "nothing here: dedicated hosts or pinned vCPUs are the hypervisor's",
@@ -161,20 +163,74 @@ fn steal(text: &str) -> Option<(u64, u64)> {
 }
 
 fn hypervisor(ask: &Ask<'_>) -> Checked {
-    let info = ask.facts.text("/proc/cpuinfo").known()?;
-    let flags = info.lines().find(|line| line.starts_with("flags"));
-    let guest = flags.is_some_and(|line| line.split_whitespace().any(|flag| flag == "hypervisor"));
-    let taken = ask.facts.text("/proc/stat").into_value().and_then(|text| steal(&text));
-    let (stolen, all) = taken.unwrap_or((0, 0));
+    let guest = guest_signs(ask);
+    let text = ask.facts.text("/proc/stat").known()?;
+    let missing = || Gap::Absent("/proc/stat: no first line with stolen time".into());
+    let (stolen, all) = steal(&text).ok_or_else(missing)?;
     let ratio = if all == 0 { 0.0 } else { stolen as f64 / all as f64 };
-    match (guest, ratio > STEAL_RATIO) {
-        (_, true) => Answer::caution(format!(
+    if ratio > STEAL_RATIO {
+        return Answer::caution(format!(
             "a guest whose host took {:.1} % of its CPU time since boot: numbers depend on its neighbours",
             ratio * 100.0
-        )),
-        (true, false) => Answer::recorded("a guest, hardly any time stolen"),
-        (false, false) => Answer::recorded("no sign of a hypervisor"),
+        ));
     }
+    let signs = guest?;
+    if signs.is_empty() {
+        return Answer::recorded("no sign of a hypervisor");
+    }
+    Answer::recorded(format!("a guest ({}), hardly any time stolen", signs.join(", ")))
+}
+
+/// Makers and products of virtual machines in DMI (systemd: src/basic/virt.c `detect_vm_dmi_vendor` has the same list).
+const DMI: [&str; 12] = [
+    "QEMU",
+    "KVM",
+    "VMware",
+    "VirtualBox",
+    "innotek",
+    "Xen",
+    "Bochs",
+    "Parallels",
+    "OpenStack",
+    "Amazon EC2",
+    "Google Compute Engine",
+    "Virtual Machine",
+];
+
+/// What shows that this is a guest; a gap when no place that would show it can be read.
+fn guest_signs(ask: &Ask<'_>) -> Result<Vec<String>, Gap> {
+    let mut signs = Vec::new();
+    let mut is_told = false;
+    let info = ask.facts.text("/proc/cpuinfo");
+    // Only x86 has the flag: other processors' lists say nothing either way.
+    if let Some(line) =
+        info.value().and_then(|info| info.lines().find(|it| it.starts_with("flags")))
+    {
+        is_told = true;
+        if line.split_whitespace().any(|flag| flag == "hypervisor") {
+            signs.push("the CPU says so".to_owned());
+        }
+    }
+    if let Some(kind) = ask.facts.text("/sys/hypervisor/type").into_value() {
+        signs.push(kind);
+    }
+    let names: Vec<String> = ["sys_vendor", "product_name"]
+        .into_iter()
+        .filter_map(|name| ask.facts.text(&format!("/sys/class/dmi/id/{name}")).into_value())
+        .collect();
+    is_told |= !names.is_empty();
+    let machine = names.join(" ");
+    // Metal of a cloud bears the cloud's name, and says that it is metal.
+    if DMI.iter().any(|maker| machine.contains(maker)) && !machine.contains(".metal") {
+        signs.push(machine);
+    }
+    if signs.is_empty() && !is_told {
+        info.known()?;
+        let why =
+            "neither a flag of the CPU, /sys/hypervisor nor DMI tells whether this is a guest";
+        return Err(Gap::Absent(why.into()));
+    }
+    Ok(signs)
 }
 
 fn virtio(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -215,9 +271,7 @@ fn cloud(_: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn no_nic(ask: &Ask<'_>) -> Checked {
-    if ask.facts.devices.is_empty() {
-        return Err(Gap::Absent("no network device is to be seen".into()));
-    }
+    ask.facts.all_devices()?;
     let nics: Vec<&str> = ask.facts.nics().map(|device| device.name.as_str()).collect();
     if nics.is_empty() {
         return Answer::caution(

@@ -83,6 +83,10 @@ fn suites(report: &Report, limit: Severity) -> BTreeMap<Area, Vec<Case<'_>>> {
             add(&note.id, note.device.as_deref(), verdict);
         }
     }
+    for one in &report.unjudged {
+        let verdict = Verdict::Skipped(format!("could not be judged: {}", one.text));
+        add(&one.id, one.device.as_deref(), verdict);
+    }
     suites
 }
 

@@ -16,6 +16,7 @@ pub fn render(report: &Report, settings: &impl Serialize) -> anyhow::Result<Stri
         ("fine", "fine"),
         ("unseen", "unseen"),
         ("silent", "silent"),
+        ("unjudged", "unjudged"),
         ("suppressed", "suppressed"),
     ];
     for (list, kind) in kinds {

@@ -7,8 +7,14 @@ pub fn render(report: &Report, goal: Option<Goal>, kernel: Option<&str>) -> Stri
     let goal = goal.map_or("any goal", Goal::as_str);
     let mut out =
         format!("# rxpath check, for {goal}\n\nKernel {}.\n\n", kernel.unwrap_or("unknown"));
-    if report.findings.is_empty() {
-        out += "Nothing to change.\n\n";
+    if !report.has_judged() {
+        out += "Nothing could be judged.\n\n";
+    } else if report.findings.is_empty() {
+        let among = match report.unjudged_rules().total() {
+            0 => "",
+            _ => " among what could be judged",
+        };
+        out += &format!("Nothing to change{among}.\n\n");
     } else {
         out += "| severity | rule | device | observed | expected |\n|---|---|---|---|---|\n";
         for finding in &report.findings {
@@ -34,12 +40,13 @@ pub fn render(report: &Report, goal: Option<Goal>, kernel: Option<&str>) -> Stri
             escaped(&one.reason)
         );
     }
+    let unjudged = report.unjudged_rules();
+    let unjudged = if unjudged.total() == 0 { String::new() } else { format!(" {unjudged}.") };
     out + &format!(
-        "{} rules; {} answers fine, {} recorded, {} not to be seen without privilege.\n",
+        "{} rules; {} answers fine, {} recorded.{unjudged}\n",
         report.rules_count,
         report.fine.len(),
         report.records.len(),
-        report.unseen.len()
     )
 }
 

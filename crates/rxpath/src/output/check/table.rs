@@ -1,6 +1,7 @@
 //! `rxpath check` as text for people.
 
 use rxpath_tune::check::Note;
+use rxpath_tune::unjudged::Unjudged;
 use rxpath_tune::{Finding, Goal, Report, Severity};
 
 use crate::output::color::{Paint, Stream, paint};
@@ -18,7 +19,13 @@ pub fn render(report: &Report, goal: Option<Goal>, all: bool) -> String {
     }
     if report.findings.is_empty() {
         let what = goal.map_or_else(String::new, |goal| format!(" for {goal}"));
-        out += &format!("Nothing to change{what}.\n\n");
+        let among = match report.unjudged_rules().total() {
+            0 => "",
+            _ => " among what could be judged",
+        };
+        if report.has_judged() {
+            out += &format!("Nothing to change{what}{among}.\n\n");
+        }
     }
     for note in &report.cautions {
         let head = paint(Paint::Yellow, Stream::Out, "caution");
@@ -31,6 +38,7 @@ pub fn render(report: &Report, goal: Option<Goal>, all: bool) -> String {
         out += &section("As it should be", &report.fine);
         out += &section("Recorded, no judgement", &report.records);
         out += &section("Not to be seen from here", &report.unseen);
+        out += &unjudged(&report.unjudged);
         out += &suppressed(report);
         out += &section("Does not apply here", &report.silent);
     }
@@ -71,6 +79,15 @@ fn section(title: &str, notes: &[Note]) -> String {
     format!("{}\n{}\n", paint(Paint::Bold, Stream::Out, title), lines.collect::<String>())
 }
 
+fn unjudged(all: &[Unjudged]) -> String {
+    let note = |one: &Unjudged| Note {
+        id: one.id.clone(),
+        device: one.device.clone(),
+        text: one.text.clone(),
+    };
+    section("Could not be judged", &all.iter().map(note).collect::<Vec<_>>())
+}
+
 fn suppressed(report: &Report) -> String {
     if report.suppressed.is_empty() {
         return String::new();
@@ -95,13 +112,14 @@ fn last_line(report: &Report, goal: Option<Goal>, all: bool) -> String {
         report.fine.len(),
         report.records.len(),
     );
-    if !report.unseen.is_empty() {
-        line += &format!("; {} answers need more privilege", report.unseen.len());
-    }
     if !report.suppressed.is_empty() {
         line += &format!("; {} suppressed", report.suppressed.len());
     }
     line.push('\n');
+    let unjudged = report.unjudged_rules();
+    if unjudged.total() > 0 {
+        line += &format!("{unjudged}\n");
+    }
     let hidden = report.findings.len().saturating_sub(FIRST);
     if !all && hidden > 0 {
         line += &format!("{hidden} more findings: rxpath check --all\n");
