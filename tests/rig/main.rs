@@ -202,7 +202,8 @@ fn every_bpf_program_loads_on_debians_kernels() {
             skip::skip("bpf_programs", "this build has no BPF programs");
             return;
         }
-        assert!(probes.len() >= 4, "{kernel}: {probes:?}");
+        assert!(probes.len() >= 7, "{kernel}: {probes:?}");
+        let mut refused = Vec::new();
         for probe in probes {
             // A tracepoint that came with 6.2: the probe is left out, and says why.
             if kernel == "6.1" && probe["probe"] == "stages" {
@@ -212,10 +213,10 @@ fn every_bpf_program_loads_on_debians_kernels() {
             }
             let programs = probe["programs"]["value"].as_array();
             let programs = programs.unwrap_or_else(|| panic!("{kernel}: {probe}"));
-            let refused: Vec<_> =
-                programs.iter().filter(|program| program["id"]["state"] != "ok").collect();
-            assert!(refused.is_empty(), "{kernel}: {}: {refused:?}", probe["probe"]);
+            refused.extend(programs.iter().filter(|program| program["id"]["state"] != "ok"));
         }
+        // All of them at once: a machine takes minutes to boot.
+        assert!(refused.is_empty(), "{kernel}: {refused:#?}");
     }
 }
 

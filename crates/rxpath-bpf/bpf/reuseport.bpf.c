@@ -97,6 +97,18 @@ struct {
 	__type(value, struct scratch);
 } scratch SEC(".maps");
 
+/*
+ * Bytes of so many instructions. The mask changes nothing: verifiers before 6.18 lose the bound of `length` on the way
+ * through the multiplication, and the barrier keeps the compiler from leaving the mask out for what it knows itself.
+ */
+static __always_inline __u32 bytes_of(__u32 length)
+{
+	__u64 bytes = (__u64)length * sizeof(__u64);
+
+	barrier_var(bytes);
+	return bytes & (MOST_INSTRUCTIONS * sizeof(__u64) - 1);
+}
+
 static __always_inline void read_program(struct scratch *all, struct bpf_prog *prog)
 {
 	struct sock_fprog_kern *classic = BPF_CORE_READ(prog, orig_prog);
@@ -111,9 +123,9 @@ static __always_inline void read_program(struct scratch *all, struct bpf_prog *p
 	length = BPF_CORE_READ(classic, len);
 	all->row.classic = length;
 	/* Once a group is enough. */
-	if (all->row.index || length > MOST_INSTRUCTIONS)
+	if (all->row.index || length >= MOST_INSTRUCTIONS)
 		return;
-	if (!bpf_probe_read_kernel(all->program, length * 8, BPF_CORE_READ(classic, filter)))
+	if (!bpf_probe_read_kernel(all->program, bytes_of(length), BPF_CORE_READ(classic, filter)))
 		all->row.told = length;
 }
 
@@ -172,8 +184,8 @@ static __always_inline int tell(struct seq_file *seq, struct sock *sk)
 		read_group(all, sk, group);
 	bpf_seq_write(seq, &all->row, sizeof(all->row));
 	told = all->row.told;
-	if (told && told <= MOST_INSTRUCTIONS)
-		bpf_seq_write(seq, all->program, told * 8);
+	if (told && told < MOST_INSTRUCTIONS)
+		bpf_seq_write(seq, all->program, bytes_of(told));
 	return 0;
 }
 
