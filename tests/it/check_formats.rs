@@ -93,10 +93,11 @@ fn junit_holds_against_its_schema() {
     }
     let dir = sick();
     let text = stdout(&check(dir.path(), &["--format", "junit", "--fail-on", "warn"]).code(1));
-    for host in ["bare-metal-2node", "router", "broken", "garbage"] {
+    // Nothing can be judged of the last: its document holds skipped cases only.
+    for (host, status) in [("bare-metal-2node", 0), ("router", 0), ("broken", 0), ("garbage", 3)] {
         let host = root().join("testdata/hosts").join(host);
         let args = ["check", "--goal", "latency", "--format", "junit", "--sysroot"];
-        let done = Command::cargo_bin("rxpath").unwrap().args(args).arg(host).assert().success();
+        let done = Command::cargo_bin("rxpath").unwrap().args(args).arg(host).assert().code(status);
         let (valid, told) = is_junit(&stdout(&done));
         assert!(valid, "{told}");
     }

@@ -35,10 +35,10 @@ pub struct Kept {
 ///
 /// A key that a line names sets it whatever patterns say, and one that a line excludes is left alone (sysctl.d(5);
 /// systemd: src/sysctl/sysctl.c `apply_glob_option_with_prefix`). Patterns have `*` and `?`.
-pub(super) fn in_force<'a>(
-    kept: &'a [Kept],
+pub(super) fn in_force(
+    kept: &[Kept],
     list: impl Fn(&str) -> Vec<String>,
-) -> BTreeMap<String, &'a Kept> {
+) -> BTreeMap<String, &Kept> {
     let is_pattern = |line: &&Kept| line.key.contains(['*', '?']);
     let path = |line: &Kept| sysctl::path(&line.key);
     let named: BTreeMap<String, &Kept> =
