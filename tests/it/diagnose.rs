@@ -41,7 +41,21 @@ fn damaged(name: &str, damage: impl Fn(&Path)) -> (Vec<Value>, String) {
     let dir = tempfile::tempdir().unwrap();
     let run = kept::copy(name, dir.path());
     damage(&run);
-    let value = answer(&["--json", run.to_str().unwrap()]);
+    let output = diagnose(&["--json", run.to_str().unwrap()]);
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    // A part of the answer is 5, none of it 4.
+    let judged =
+        value["result"]["runs"][0]["variants"].as_array().is_some_and(|all| !all.is_empty());
+    let problems = !value["warnings"].as_array().unwrap().is_empty();
+    let expected = if !judged {
+        4
+    } else if problems {
+        5
+    } else {
+        0
+    };
+    assert_eq!(output.status.code(), Some(expected), "{value}");
+    assert_ne!(value["result"]["runs"][0]["run"], "", "{value}");
     let variants = value["result"]["runs"][0]["variants"].as_array().unwrap().clone();
     (variants, value["warnings"].to_string())
 }
@@ -95,6 +109,29 @@ fn a_run_of_a_newer_version_is_judged_by_what_is_known_of_it() {
         fs::write(&manifest, format!("{head}\"quantum-foam\"{}", &tail[end..])).unwrap();
     });
     assert!(!variants.is_empty() && warnings.contains("newer"), "{warnings}");
+}
+
+#[test]
+fn a_port_says_that_the_counters_are_those_of_all_ports() {
+    // Nobody is bound to it: it was just given back.
+    let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let value = answer(&["-d", "200ms", "--json", "--no-bpf", "--port", &port.to_string()]);
+    let warnings = value["warnings"].to_string();
+    assert!(warnings.contains("all-ports") && warnings.contains("no-socket"), "{warnings}");
+    assert_eq!(value["result"]["evidence_read"]["watched"], true);
+}
+
+#[test]
+fn nobody_needs_to_read_the_warnings() {
+    let (reader, closed) = nix::unistd::pipe().unwrap();
+    drop(reader);
+    let output = Command::new(env!("CARGO_BIN_EXE_rxpath"))
+        .args(["diagnose", "-d", "200ms", "--no-bpf", "--port", "9"])
+        .stderr(Stdio::from(closed))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(!output.stdout.is_empty());
 }
 
 #[test]

@@ -64,8 +64,24 @@ pub fn place(place: Place) -> &'static str {
     }
 }
 
+/// Whose counts the rates of the window are.
+pub fn counted_by(view: &View) -> &'static str {
+    if view.raw.watched {
+        "the kernel's counters of UDP in this network namespace, all ports together"
+    } else {
+        "sender's and receiver's own counts in the window"
+    }
+}
+
 /// Offered and delivered rate of the window.
 pub fn rates(view: &View) -> EvidenceLine {
+    if view.raw.watched {
+        let (came, read) = (rate(view.offered_pps()), rate(view.delivered_pps()));
+        return line(
+            format!("{came} arrived and {read} were put into sockets and read"),
+            counted_by(view),
+        );
+    }
     let asked = view.asked_pps().map(|pps| format!("asked for {}, ", rate(pps)));
     let text = format!(
         "{}the sender offered {} and the application read {}",
@@ -73,7 +89,7 @@ pub fn rates(view: &View) -> EvidenceLine {
         rate(view.offered_pps()),
         rate(view.delivered_pps()),
     );
-    line(text, "sender's and receiver's own counts in the window")
+    line(text, counted_by(view))
 }
 
 /// That nothing noteworthy was lost.

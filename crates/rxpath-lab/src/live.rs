@@ -69,6 +69,10 @@ pub struct Seen {
     pub evidence: Evidence,
     /// TCP's counters that moved, by name.
     pub beside: BTreeMap<String, u64>,
+    /// UDP sockets that were looked at.
+    pub sockets_count: usize,
+    /// Of these: those whose process could be found.
+    pub owned_count: usize,
     /// What could not be read, with the reason.
     pub gaps: BTreeMap<String, String>,
 }
@@ -132,6 +136,7 @@ pub fn watch(ask: &Ask, stop: &AtomicBool) -> Result<Seen, HostError> {
         witness.begin();
     }
     let before = snapshot(&mut counters);
+    countable(&before)?;
     // Finding the owners took its time: sockets count from here on, inside the span of the counters.
     sockets.clear();
     look(&mut diag, port, &mut sockets)?;
@@ -159,9 +164,25 @@ pub fn watch(ask: &Ask, stop: &AtomicBool) -> Result<Seen, HostError> {
     }
     let beside = BESIDE.iter().filter_map(|name| Some(((*name).to_owned(), sum(&moved, &[name])?)));
     Ok(Seen {
+        sockets_count: sockets.len(),
+        owned_count: sockets.keys().filter(|inode| owners.contains_key(inode)).count(),
         beside: beside.filter(|(_, count)| *count > 0).collect(),
         gaps: moved.gaps.clone(),
         evidence,
+    })
+}
+
+/// Without the counters of UDP nothing can be said: that they did not move would be read out of their absence.
+fn countable(read: &Snapshot) -> Result<(), HostError> {
+    let has = |name: &str| read.values.contains_key(&format!("{}/{name}", Side::Machine));
+    if has("Udp.InDatagrams") || has("Udp6.InDatagrams") {
+        return Ok(());
+    }
+    let why = read.gaps.iter().find(|(what, _)| what.contains("snmp"));
+    let why = why.map_or_else(String::new, |(what, why)| format!(" ({what}: {why})"));
+    Err(HostError::Unsupported {
+        what: "judge how UDP is received".into(),
+        needs: format!("the counters of UDP in /proc/net/snmp{why}"),
     })
 }
 
@@ -305,7 +326,13 @@ pub(crate) fn evidence(
         asked_pps: Some(offered as f64 / seconds),
         offered_pps: offered as f64 / seconds,
         delivered_pps: delivered as f64 / seconds,
-        receiver_threads: readers(between, &busy(sockets), owners),
+        watched: true,
+        // Where nothing was read nobody is a reader: a sender of this host would pass for one.
+        receiver_threads: if delivered == 0 {
+            Vec::new()
+        } else {
+            readers(between, &busy(sockets), owners)
+        },
         cpus: between.cpus.clone(),
         sockets: uses(sockets),
         softirq: SoftirqPlace::Napi { cpus },

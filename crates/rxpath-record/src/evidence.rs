@@ -13,6 +13,9 @@ use crate::ledger::Ledger;
 pub struct Evidence {
     /// Length of the measured window.
     pub window_s: f64,
+    /// A host was watched: nobody could be asked what was sent, and what arrived at UDP stands for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub watched: bool,
     /// Datagrams per second the sender was asked for; `None` = as fast as possible.
     pub asked_pps: Option<f64>,
     /// Datagrams per second the sender attempted in the window.

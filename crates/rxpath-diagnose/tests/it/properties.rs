@@ -227,13 +227,13 @@ prop_compose! {
         sockets in sockets(),
         softirq in softirq(),
         ledger in ledger(),
-        extra in (option::of(packets()), option::of(any::<u32>()), option::of(number())),
+        extra in (option::of(packets()), option::of(any::<u32>()), option::of(number()), any::<bool>()),
         probes in (option::of(spread()), option::of(conntrack()), option::of(probed())),
     ) -> Evidence {
         let (window_s, asked_pps, offered_pps, delivered_pps, sender_blocked_s) = rates;
-        let (backlog_limit_packets, segments_per_send, reader_stall_s) = extra;
+        let (backlog_limit_packets, segments_per_send, reader_stall_s, watched) = extra;
         Evidence {
-            window_s, asked_pps, offered_pps, delivered_pps, sender_blocked_s, sender_threads, receiver_threads,
+            watched, window_s, asked_pps, offered_pps, delivered_pps, sender_blocked_s, sender_threads, receiver_threads,
             cpus, sockets, softirq, backlog_limit_packets, segments_per_send, reader_stall_s, ledger,
             spread: probes.0, conntrack: probes.1, probed: probes.2,
         }

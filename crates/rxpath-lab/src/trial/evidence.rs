@@ -77,6 +77,7 @@ pub struct Seen<'a> {
 pub fn gather(seen: &Seen<'_>) -> Evidence {
     let backlog = rxpath_host::Root::host().number("/proc/sys/net/core/netdev_max_backlog");
     Evidence {
+        watched: false,
         window_s: seen.between.seconds(),
         asked_pps: seen.asked_pps,
         offered_pps: seen.pps[0],

@@ -63,7 +63,7 @@ pub(super) fn run(
         verdict.evidence.clear();
         verdict.next.clear();
     }
-    let warnings = warnings(&seen);
+    let warnings = warnings(&seen, port);
     if format.is_json() {
         let settings = Settings { duration_s: seen.evidence.window_s, port, probes };
         let result = Judged { verdict, evidence_read: seen.evidence, tcp_counters: seen.beside };
@@ -80,7 +80,7 @@ pub(super) fn run(
     Ok(interrupt.caught().map_or(Exit::Done, Exit::Signal))
 }
 
-fn warnings(seen: &live::Seen) -> Vec<Warning> {
+fn warnings(seen: &live::Seen, port: Option<u16>) -> Vec<Warning> {
     let gap = |(what, why): (&String, &String)| {
         Warning::new("not-read", format!("{what} was not read: {why}"))
     };
@@ -92,7 +92,22 @@ fn warnings(seen: &live::Seen) -> Vec<Warning> {
             .cure("run as root on a kernel with BTF, in a build with BPF; `--no-bpf` says that it is not wanted")
     }));
     let quiet = seen.evidence.ledger.offered_packets == 0;
-    if !quiet && seen.evidence.receiver_threads.is_empty() {
+    if let Some(port) = port {
+        let text = format!(
+            "losses and rates are those of all ports; of port {port} are only the sockets and their readers"
+        );
+        warnings.push(
+            Warning::new("all-ports", text)
+                .because("the kernel counts UDP's losses by namespace, not by port"),
+        );
+    }
+    if seen.sockets_count == 0 {
+        let which = port.map_or_else(String::new, |port| format!(" on port {port}"));
+        warnings.push(Warning::new(
+            "no-socket",
+            format!("no UDP socket{which} was open in the window"),
+        ));
+    } else if !quiet && seen.owned_count == 0 {
         warnings.push(
             Warning::new("readers-unknown", "whose sockets these are could not be read")
                 .because("the descriptors of other users' processes are root's to see")

@@ -50,11 +50,12 @@ pub struct All {
 
 pub(super) fn run(paths: &[PathBuf], format: &FormatArgs) -> Outcome {
     let runs = paths.iter().map(|path| judged(path)).collect::<Result<Vec<_>, _>>()?;
+    let ended = status(&runs);
     let warn = |problem: &String| Warning::new("run-not-whole", problem.clone());
     let warnings: Vec<Warning> = runs.iter().flat_map(|run| &run.problems).map(warn).collect();
     if format.is_json() {
         json(&Envelope::new("diagnose-runs", Settings { runs: paths }, All { runs }, warnings))?;
-        return Ok(Exit::Done);
+        return Ok(ended);
     }
     warnings.iter().for_each(output::warning);
     for run in &runs {
@@ -70,7 +71,16 @@ pub(super) fn run(paths: &[PathBuf], format: &FormatArgs) -> Outcome {
             output::line(&format!("{}: no trial over UDP that counts: nothing to judge", run.run))?;
         }
     }
-    Ok(Exit::Done)
+    Ok(ended)
+}
+
+/// Nothing judged is no answer; a part of what was asked for is a part.
+fn status(runs: &[Judged]) -> Exit {
+    if runs.iter().all(|run| run.variants.is_empty()) {
+        return Exit::Inconclusive;
+    }
+    let whole = |run: &Judged| run.problems.is_empty() && !run.variants.is_empty();
+    if runs.iter().all(whole) { Exit::Done } else { Exit::Partial }
 }
 
 fn judged(path: &Path) -> Result<Judged, Failure> {
@@ -79,7 +89,13 @@ fn judged(path: &Path) -> Result<Judged, Failure> {
     let names = manifest.variants.iter().map(|variant| variant.name.as_str());
     let variants = names.filter_map(|name| of_variant(manifest, name)).collect();
     let problems = reader.problems.iter().map(ToString::to_string).collect();
-    Ok(Judged { run: manifest.run_id.clone(), problems, variants })
+    // A run whose manifest is gone has no id of its own.
+    let run = if manifest.run_id.is_empty() {
+        path.display().to_string()
+    } else {
+        manifest.run_id.clone()
+    };
+    Ok(Judged { run, problems, variants })
 }
 
 /// The verdict of a variant's median trial; `None` without a trial that the diagnosis knows.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context;
 use comfy_table::{Cell, Table};
 use rand::RngExt;
 use rxpath_core::Envelope;
@@ -93,8 +94,11 @@ impl SelftestArgs {
         }
         let resolved =
             selftest::scenario(&ask, &shape).map_err(|error| Failure::new(Exit::Usage, error))?;
-        eprintln!("selftest: seed {seed}, {draws} draws of {} cases", chosen.len());
         let base = self.out.clone().unwrap_or_else(|| BASE.into());
+        std::fs::create_dir_all(&base)
+            .with_context(|| format!("--out {}: cannot make the directory", base.display()))
+            .map_err(Failure::usage_of)?;
+        crate::note!("selftest: seed {seed}, {draws} draws of {} cases", chosen.len());
         let ways = run::Ways { witness: true, ..run::Ways::default() };
         let ended = run::conduct(&resolved, &base, ways, &mut Bars::new())?;
         let report = write_report(&ended.directory)?;
