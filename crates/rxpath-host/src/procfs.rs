@@ -17,3 +17,14 @@ pub mod stat;
 pub mod sysctl;
 pub mod task;
 pub mod udp;
+
+use crate::root::Root;
+
+/// `PROC_PID_INIT_INO`, include/linux/proc_ns.h.
+pub(crate) const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
+
+/// Whether pids here are those of the host, as probes in the kernel see them; `true` where it can't be told.
+pub fn is_first_pid_namespace(root: &Root) -> bool {
+    let link = root.link("/proc/self/ns/pid");
+    link.map_or(true, |name| name.to_str() == Some(FIRST_PID_NAMESPACE))
+}

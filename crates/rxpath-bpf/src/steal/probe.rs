@@ -38,6 +38,9 @@ pub struct Victim {
     /// Its exit status, for a command.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exit_code: Option<i32>,
+    /// The signal that ended it, for a command that one ended.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ended_by_signal: Option<i32>,
     /// Where its time on CPUs went, all its threads and descendants together.
     pub time: Division,
     /// Which devices' polls took time from it.
@@ -118,6 +121,7 @@ impl Victim {
             turn_ns: None,
             claims: Vec::new(),
             exit_code: None,
+            ended_by_signal: None,
             time,
             taken_by,
         }

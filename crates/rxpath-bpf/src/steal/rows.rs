@@ -106,7 +106,8 @@ impl<'a> Rows<'a> {
             .collect();
         let of = |wanted: &dyn Fn(Kind) -> bool, part: &dyn Fn(&Division) -> f64| -> f64 {
             let rows = rows.iter().filter(|(row, _)| wanted(kind(row)));
-            rows.map(|(_, division)| part(division)).sum()
+            // Not `sum`, which makes -0.0 of nothing.
+            rows.map(|(_, division)| part(division)).fold(0.0, std::ops::Add::add)
         };
         let idle = |kind: Kind| kind == Kind::Idle;
         let deferred = |kind: Kind| matches!(kind, Kind::Ksoftirqd | Kind::Napi);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Facts;
 use crate::HostError;
 use crate::parse::{self, ParseError};
-use crate::procfs::task;
+use crate::procfs::{self, task};
 use crate::root::Root;
 
 /// Programs that set what a measurement depends on, or tap every packet, by `comm` (cut to 15 bytes).
@@ -44,7 +44,7 @@ pub(crate) fn is_known_program(comm: &str) -> bool {
 const FIRST_NAMESPACES: [(&str, &str); 4] = [
     ("uts", "uts:[4026531838]"),
     ("user", "user:[4026531837]"),
-    ("pid", "pid:[4026531836]"),
+    ("pid", procfs::FIRST_PID_NAMESPACE),
     ("cgroup", "cgroup:[4026531835]"),
 ];
 

@@ -9,7 +9,7 @@ use rxpath_bpf::account::calibrate::{self, Calibration};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::steal::{Evidence, Steal, answer, probe};
 use rxpath_core::{CpuList, Envelope, Nanos, Warning};
-use rxpath_host::{HostError, thread};
+use rxpath_host::{HostError, Root, procfs, thread};
 use rxpath_lab::installed;
 use serde::Serialize;
 
@@ -76,8 +76,18 @@ impl StealCommand {
             && !installed::found(program)
         {
             return Err(Failure::usage(format!(
-                "cannot start {program}: there is no such program"
+                "cannot start {program}: there is no program of this name that may be executed"
             )));
+        }
+        // The probes know tasks by the numbers of the host.
+        if (self.probe || !self.command.is_empty())
+            && !procfs::is_first_pid_namespace(&Root::host())
+        {
+            let why =
+                "the victim is known by its pid on the host, and this is another pid namespace";
+            return Err(Failure::new(Exit::Cannot, anyhow::anyhow!("{why}")).hint(
+                "run it outside the container; `rxpath steal` without a victim counts all tasks",
+            ));
         }
         let interrupt = Interrupt::catch()?;
         let account = Account::start().map_err(|error| {
@@ -107,7 +117,7 @@ impl StealCommand {
             return Ok(Calibration::given(us));
         }
         let cpu = self.victim_cpu()?;
-        eprintln!("calibrating the cost of an interrupt: 2 s on CPU {cpu}");
+        crate::note!("calibrating the cost of an interrupt: 2 s on CPU {cpu}");
         match calibrate::measure(account, cpu) {
             Ok(calibration) => Ok(calibration),
             Err(error @ HostError::Unsupported { .. }) => Ok(Calibration::none(error.to_string())),
@@ -126,7 +136,7 @@ impl StealCommand {
         let before = account.read()?;
         let (cpu_before, begun) = (own_cpu(), Instant::now());
         let mut meter = PartMeter::start(&[account.loaded()], window)?;
-        eprintln!("counting on every CPU");
+        crate::note!("counting on every CPU");
         let mut wait = Wait::new(interrupt);
         let victim = self.victim(window, &mut wait, &mut meter)?;
         let after = account.read()?;

@@ -167,6 +167,11 @@ fn victim(victim: &Victim) -> String {
         let note = if note.is_empty() { note } else { format!("  ({note})") };
         out += &format!("  {what:<20} {seconds:>8.3} s  {:>5.1} %{note}\n", share(seconds));
     }
+    out += &match (victim.exit_code, victim.ended_by_signal) {
+        (_, Some(signal)) => format!("  it was ended by signal {signal}\n"),
+        (Some(status @ 1..), _) => format!("  it ended with status {status}\n"),
+        _ => String::new(),
+    };
     for claim in &victim.claims {
         out += &format!(
             "  it says itself: {} asked {:.2} s, had {:.2} s (by times(2), which ticks alias), did {}\n",

@@ -1,6 +1,7 @@
 //! The user's command as a victim: started on its CPU, its output passed on and read.
 
 use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -46,6 +47,7 @@ impl Child {
             // It inherits the affinity of the thread that starts it.
             thread::set_affinity(0, &CpuList(vec![cpu]))?;
         }
+        let begun = Instant::now();
         let started = Command::new(program)
             .args(&words[1..])
             .stdin(Stdio::null())
@@ -72,7 +74,7 @@ impl Child {
                 std::thread::spawn(move || pass_on(pipe, &said))
             })
             .collect();
-        Ok(Self { what, child, begun: Instant::now(), status: None, said, readers })
+        Ok(Self { what, child, begun, status: None, said, readers })
     }
 
     /// Whether it has ended.
@@ -121,6 +123,7 @@ impl Ended {
         Victim {
             claims: openssl::claims(&self.said),
             exit_code: self.status.code(),
+            ended_by_signal: self.status.signal(),
             ..Victim::command(&self.what, self.pid, self.wall, tasks)
         }
     }
