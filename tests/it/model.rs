@@ -74,6 +74,10 @@ fn flags_win_over_the_file_and_nonsense_is_usage() {
         (vec!["model", "bounds", "--stall", "-1s"], "`--stall -1s`: is negative"),
         (vec!["model", "bounds", "--service-ns", "-4"], "`--service-ns -4`: is negative"),
         (vec!["model", "bounds", "/no/such.toml"], "/no/such.toml"),
+        (vec!["model", "bounds", "--ring", "0"], "1 to 1000G descriptors"),
+        (vec!["model", "bounds", "--size", "70000"], "at most 65507 bytes"),
+        (vec!["model", "bounds", "--calibration", "/no/c"], "rxpath model calibrate"),
+        (vec!["model", "calibrate", "--out", "/proc/no/c"], "--out /proc/no/c: cannot write"),
     ] {
         let done = rxpath(&words);
         let stderr = String::from_utf8(done.stderr).unwrap();

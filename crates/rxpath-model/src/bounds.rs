@@ -84,7 +84,8 @@ pub fn bounds(parameters: &Parameters) -> Result<Bounds, BadParameters> {
     let known = serde_json::to_value(parameters).unwrap_or_default();
     let mut out = Bounds { bounds: Map::new(), not_computed: Vec::new() };
     for law in LAWS {
-        let lacks = |name: &&&str| !Parameters::knows(&known, name);
+        // One of several may do: `truesize or size`.
+        let lacks = |name: &&&str| !name.split(" or ").any(|one| Parameters::knows(&known, one));
         let needs: Vec<String> = law.needs.iter().filter(lacks).map(ToString::to_string).collect();
         match (law.compute)(parameters) {
             Some(bound) if needs.is_empty() => {

@@ -7,6 +7,9 @@ use thiserror::Error;
 
 use crate::kinds::socket_capacity::{capacity, estimated_truesize};
 
+/// 65,535 less the headers of IPv4 and UDP (RFC 791, RFC 768).
+const LARGEST_DATAGRAM: u64 = 65_507;
+
 /// `NAPI_POLL_WEIGHT` (include/linux/netdevice.h).
 const WEIGHT: u64 = 64;
 /// Default of `net.core.netdev_budget`.
@@ -149,18 +152,24 @@ impl Parameters {
             return bad("batch", "must be at least 1 packet per poll");
         }
         let counts = [
-            ("arrival_rate", self.arrival_rate),
-            ("weight", self.weight),
-            ("budget", self.budget),
-            ("napis", self.napis),
-            ("flows", self.flows),
-            ("queues", self.queues),
-            ("ring", self.ring),
+            ("arrival_rate", self.arrival_rate, "datagrams a second"),
+            ("weight", self.weight, "packets"),
+            ("budget", self.budget, "packets"),
+            ("napis", self.napis, "NAPIs"),
+            ("flows", self.flows, "flows"),
+            ("queues", self.queues, "queues"),
+            ("ring", self.ring, "descriptors"),
         ];
-        for (name, count) in counts {
+        for (name, count, unit) in counts {
             if count.is_some_and(|Count(n)| n == 0 || n > 1_000_000_000_000) {
-                return bad(name, "must be from 1 to 1e12");
+                return bad(name, &format!("must be from 1 to 1000G {unit}"));
             }
+        }
+        if self.size.is_some_and(|Bytes(size)| size > LARGEST_DATAGRAM) {
+            return bad(
+                "size",
+                "must be at most 65507 bytes, the payload of the largest UDP datagram over IPv4",
+            );
         }
         if let (Some(size), Some(truesize)) = (self.size, self.truesize)
             && truesize < size

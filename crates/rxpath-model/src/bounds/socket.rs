@@ -7,9 +7,9 @@ use super::{Bound, Law, Parameters, percent, seconds};
 use crate::queue::fixed_service::limited;
 
 pub(super) const CAPACITY: Law =
-    Law { name: "socket_capacity", needs: &["size"], compute: capacity };
+    Law { name: "socket_capacity", needs: &["truesize or size"], compute: capacity };
 pub(super) const LAW: Law =
-    Law { name: "socket", needs: &["arrival_rate", "service_ns", "size"], compute };
+    Law { name: "socket", needs: &["arrival_rate", "service_ns", "truesize or size"], compute };
 
 /// From this load on the fluid says "nothing lost" where chance already loses.
 const NEAR: f64 = 0.8;

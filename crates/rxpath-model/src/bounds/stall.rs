@@ -7,7 +7,7 @@ use super::{Bound, Law, Parameters, percent, seconds, whole_up};
 use crate::kinds::stall::Stall;
 
 pub(super) const LAW: Law =
-    Law { name: "stall", needs: &["arrival_rate", "stall", "size"], compute };
+    Law { name: "stall", needs: &["arrival_rate", "stall", "truesize or size"], compute };
 
 fn compute(p: &Parameters) -> Option<Bound> {
     let (offered, stall) = (p.to_socket()?, p.stall?.as_secs_f64());

@@ -180,7 +180,7 @@ impl BoundsCommand {
             let text = format!("everything was given: nothing is taken from {}", path.display());
             warnings.push(Warning::new("calibration-unused", text));
         } else {
-            eprintln!("from {}: {}", path.display(), taken.join(", "));
+            crate::note!("from {}: {}", path.display(), taken.join(", "));
         }
         Ok(warnings)
     }

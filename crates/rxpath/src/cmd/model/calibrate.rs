@@ -61,6 +61,7 @@ struct Settings {
 impl CalibrateCommand {
     /// Measures, fits, writes.
     pub fn run(self) -> Outcome {
+        writable(&self.out)?;
         let size = format!("load.size={}", self.size.0);
         let sets: Vec<String> = [size].into_iter().chain(self.sets.iter().cloned()).collect();
         let resolved = resolved(SCENARIO, &sets)?;
@@ -115,7 +116,15 @@ pub fn default_path() -> PathBuf {
 /// then it comes with a warning.
 pub fn load(path: &Path, foreign: bool) -> Result<(Calibration, Vec<Warning>), Failure> {
     let name = || path.display().to_string();
-    let text = std::fs::read_to_string(path).with_context(name).map_err(Failure::usage_of)?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+        let failure = Failure::usage_of(anyhow::Error::new(error).context(name()));
+        if is_missing {
+            failure.hint("calibrate this host first: rxpath model calibrate")
+        } else {
+            failure
+        }
+    })?;
     let read: Result<Calibration, CalibrationError> = Calibration::from_json(&text);
     let calibration = read.with_context(name).map_err(Failure::usage_of)?;
     let Some(difference) = calibration.differs_from(&this_host()) else {
@@ -144,6 +153,22 @@ pub fn this_host() -> Host {
         cpus_count: count.unwrap_or(0) as u32,
         hypervisor: text("virtualization.hypervisor"),
     }
+}
+
+/// Told before half a minute of measuring and not after it. Makes the directory and nothing in it.
+fn writable(path: &Path) -> Result<(), Failure> {
+    let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    // An old calibration stays as it is: opened to append and closed again.
+    let was_there = path.exists();
+    let opened =
+        made.and_then(|()| std::fs::OpenOptions::new().append(true).create(true).open(path));
+    opened
+        .with_context(|| format!("--out {}: cannot write", path.display()))
+        .map_err(Failure::usage_of)?;
+    if !was_there {
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
 }
 
 fn write(path: &Path, calibration: &Calibration) -> Result<(), Failure> {

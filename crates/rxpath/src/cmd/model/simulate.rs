@@ -98,7 +98,7 @@ impl SimulateCommand {
         };
         let begun = cpu_time()?;
         let simulation = simulate(&parameters)?;
-        eprintln!(
+        crate::note!(
             "{}",
             text::speed(simulation.ledger.offered_packets, cpu_time()?.saturating_sub(begun))
         );
