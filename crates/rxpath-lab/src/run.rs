@@ -251,7 +251,12 @@ impl Running<'_> {
         self.calibration = observers::calibrated(&self.resolved)?;
         if let Some(found) = &self.calibration {
             let text = if found.points.is_empty() {
-                format!("interrupt entry and exit are not estimated: {}", found.source)
+                let text = format!("interrupt entry and exit are not estimated: {}", found.source);
+                let kept = Warning::new("irq-entry-unknown", text.clone());
+                self.manifest
+                    .warnings
+                    .push(kept.because("what was taken from tasks is then counted too small"));
+                text
             } else {
                 format!("interrupt entry and exit: {:.2} us each", found.irq_entry_us)
             };

@@ -81,14 +81,15 @@ impl Observers {
 
     /// The window ends.
     pub fn close(&mut self, bed: &dyn Bed, seen: &mut Observed) -> Result<(), HostError> {
-        if let Some(stolen) = self.stolen.take() {
-            let (found, warnings) = stolen.close()?;
-            seen.stolen = Some(found);
-            seen.warnings.extend(warnings);
-        }
+        // First what only has to be read: the account waits for its victim.
         if let Some(tracing) = self.tracing.take() {
             let (found, warnings) = tracing.close(bed)?;
             seen.traced = Some(found);
+            seen.warnings.extend(warnings);
+        }
+        if let Some(stolen) = self.stolen.take() {
+            let (found, warnings) = stolen.close()?;
+            seen.stolen = Some(found);
             seen.warnings.extend(warnings);
         }
         Ok(())
