@@ -2,7 +2,8 @@
 //! comes again, a namespace that goes, a run that is killed.
 
 use std::collections::BTreeSet;
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -141,6 +142,74 @@ fn a_namespace_that_goes_while_it_is_traced_leaves_what_was_seen_of_it() {
     let drops = result["drops"].as_array().unwrap();
     let of: u64 = drops.iter().map(|drop| drop["packets"].as_u64().unwrap()).sum();
     assert!(of >= 100, "{drops:?}");
+}
+
+fn rxpath(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output().unwrap()
+}
+
+#[test]
+fn what_is_no_namespace_is_refused() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    for name in ["/etc/passwd", "", "/proc/self/ns/mnt"] {
+        let output = rxpath(&["trace", "-d", "100ms", "--netns", name]);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{name}: {told}");
+        assert!(told.contains("is no network namespace"), "{name}: {told}");
+    }
+}
+
+#[test]
+fn a_process_that_ends_in_the_window_is_told() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let mut child = busy();
+    let pid = child.id().to_string();
+    let mut trace = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    trace.args(["trace", "-d", "10m", "--json", "--pid", &pid]);
+    let mut trace = trace.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let told = BufReader::new(trace.stderr.take().unwrap());
+    let began = told.lines().map_while(Result::ok).any(|line| line.starts_with("tracing"));
+    assert!(began, "it ended before its window began");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    kill(Pid::from_raw(trace.id() as i32), Signal::SIGINT).unwrap();
+    let output = trace.wait_with_output().unwrap();
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(answer["warnings"].to_string().contains("process-gone"), "{}", answer["warnings"]);
+}
+
+#[test]
+fn how_a_command_ended_is_said() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    for (script, says) in [("exit 3", "it ended with status 3"), ("kill -9 $$", "by signal 9")] {
+        let output = rxpath(&["steal", "--irq-entry", "2", "--", "sh", "-c", script]);
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && told.contains(says), "{told}");
+    }
+}
+
+#[test]
+fn a_victim_in_another_pid_namespace_is_refused() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let mut command = Command::new("unshare");
+    command.args(["-pf", "--mount-proc", env!("CARGO_BIN_EXE_rxpath"), "steal", "--probe"]);
+    let output = command.args(["--irq-entry", "2", "-d", "100ms"]).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{told}");
+    assert!(told.contains("pid namespace"), "{told}");
+}
+
+#[test]
+fn without_counters_nothing_is_judged() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let script = format!(
+        "mount -t tmpfs none /proc && exec {} diagnose -d 200ms --no-bpf",
+        env!("CARGO_BIN_EXE_rxpath")
+    );
+    let output = Command::new("unshare").args(["-m", "sh", "-c", &script]).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{told}");
+    assert!(told.contains("the counters of UDP"), "{told}");
 }
 
 #[test]

@@ -83,9 +83,9 @@ impl Failure {
         if is_closed_stdout(&self.error) {
             return Exit::Done;
         }
-        eprintln!("rxpath: {}", chain(&self.error));
+        crate::note!("rxpath: {}", chain(&self.error));
         if let Some(hint) = &self.hint {
-            eprintln!("hint: {hint}");
+            crate::note!("hint: {hint}");
         }
         self.exit
     }

@@ -44,9 +44,23 @@ pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
     line(&serde_json::to_string_pretty(value)?)
 }
 
+/// Writes one line to stderr. Nobody may be reading it any more, and that keeps us from nothing.
+pub fn say(line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// `eprintln!` that does not panic when stderr is closed.
+#[macro_export]
+macro_rules! note {
+    ($($words:tt)*) => { $crate::output::say(format_args!($($words)*)) };
+}
+
 /// A warning on stderr: `warning: TEXT (CAUSE); CURE`.
 pub fn warning(warning: &rxpath_core::Warning) {
-    eprintln!("{} {warning}", color::paint(color::Paint::Yellow, color::Stream::Err, "warning:"));
+    crate::note!(
+        "{} {warning}",
+        color::paint(color::Paint::Yellow, color::Stream::Err, "warning:")
+    );
 }
 
 fn told(done: io::Result<()>) -> anyhow::Result<()> {

@@ -41,7 +41,7 @@ pub fn show(
     let done = drive(&mut terminal, &mut *source, &mut recorder, interrupt, color);
     ratatui::restore();
     if let Some(recorder) = recorder {
-        eprintln!("{}", recorder.finish());
+        crate::note!("{}", recorder.finish());
     }
     done
 }

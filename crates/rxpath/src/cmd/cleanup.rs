@@ -48,7 +48,7 @@ fn print_text(removed: &Removed) -> anyhow::Result<()> {
         line(&format!("left alone: run {run} is still going on"))?;
     }
     for (what, error) in &removed.failed {
-        eprintln!("rxpath: {what}: {error}");
+        crate::note!("rxpath: {what}: {error}");
     }
     if removed.things.is_empty() && removed.failed.is_empty() {
         line("nothing to remove")?;

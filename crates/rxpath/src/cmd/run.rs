@@ -230,7 +230,7 @@ pub fn ending(ended: &Ended) -> Outcome {
             Some(_) => "the run is kept up to here in",
             None => "the run was at its end and is whole in",
         };
-        eprintln!("rxpath: interrupted; {what} {directory}");
+        crate::note!("rxpath: interrupted; {what} {directory}");
         return Ok(Exit::Signal(signal));
     }
     if let Some(error) = &ended.error {
@@ -242,8 +242,10 @@ pub fn ending(ended: &Ended) -> Outcome {
         return Err(Failure::new(status(error), anyhow::anyhow!("{error}")).hint(hint));
     }
     if ended.too_noisy() && !ended.keep_noisy {
-        eprintln!("rxpath: too noisy to conclude: other load disturbed every trial of a variant");
-        eprintln!("hint: stop the other load, or count such trials with --keep-noisy");
+        crate::note!(
+            "rxpath: too noisy to conclude: other load disturbed every trial of a variant"
+        );
+        crate::note!("hint: stop the other load, or count such trials with --keep-noisy");
         return Ok(Exit::Inconclusive);
     }
     Ok(Exit::Done)

@@ -9,7 +9,7 @@ use rxpath_bpf::filter::{Cgroup, Filter};
 use rxpath_bpf::polls::timeline::{Event, chrome_trace};
 use rxpath_bpf::trace::{Trace, Traced};
 use rxpath_core::{Count, CpuList, Envelope, Nanos, Warning};
-use rxpath_host::{Root, thread};
+use rxpath_host::{HostError, Root, netns, thread};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -108,7 +108,7 @@ impl TraceCommand {
             Failure::new(Exit::Cannot, error).hint("rxpath doctor says what can be measured here")
         })?;
         let mut events = Events { kept: Vec::new(), room: self.events.0 as usize, lost: 0 };
-        eprintln!("tracing for {}", self.duration);
+        crate::note!("tracing for {}", self.duration);
         let mut wait = Wait::new(&interrupt);
         let mut failed = None;
         wait.until(|passed| {
@@ -123,6 +123,7 @@ impl TraceCommand {
         }
         let traced = trace.read()?;
         let mut warnings = trace.warnings();
+        warnings.extend(gone(&filter));
         drop(trace);
         if wait.signal().is_some() {
             warnings.push(Warning::new("interrupted", "the window ended early, at a signal"));
@@ -197,7 +198,7 @@ impl TraceCommand {
             let text = serde_json::to_string(&chrome_trace(&events.kept))?;
             std::fs::write(path, text)
                 .with_context(|| format!("cannot write {}", path.display()))?;
-            eprintln!(
+            crate::note!(
                 "{} events in {}: open it at https://ui.perfetto.dev",
                 events.kept.len(),
                 path.display()
@@ -247,7 +248,38 @@ fn inode(name: &str, path: &Path) -> Result<u32, Failure> {
         let named = format!("--netns {name}: {}", path.display());
         Failure::usage_of(anyhow::Error::new(error).context(named))
     })?;
+    let entered = path.to_owned();
+    // On a thread of its own: this one stays where it is.
+    let tried = std::thread::spawn(move || netns::enter(&entered)).join();
+    if let Ok(Err(HostError::Kernel { errno: nix::libc::EINVAL, .. })) = tried {
+        return Err(Failure::usage(format!(
+            "--netns {name}: {} is no network namespace",
+            path.display()
+        ))
+        .hint("the name of one below /run/netns, a file such as /proc/PID/ns/net, or a pid"));
+    }
     Ok(std::os::unix::fs::MetadataExt::ino(&about) as u32)
+}
+
+/// What was asked for and went away while it was looked at.
+fn gone(filter: &Filter) -> Vec<Warning> {
+    let mut gone = Vec::new();
+    if let Some(pid) = filter.process
+        && !Path::new(&format!("/proc/{pid}/fd")).exists()
+    {
+        let text = format!("process {pid} ended in the window: counted is what it had open before");
+        gone.push(Warning::new("process-gone", text));
+    }
+    let inode = |path: &PathBuf| {
+        std::fs::metadata(path).ok().map(|about| std::os::unix::fs::MetadataExt::ino(&about) as u32)
+    };
+    if let Some(path) = &filter.netns_path
+        && inode(path) != Some(filter.netns)
+    {
+        let text = format!("{} is gone or another one since the window began", path.display());
+        gone.push(Warning::new("namespace-gone", text));
+    }
+    gone
 }
 
 /// Events that were read.

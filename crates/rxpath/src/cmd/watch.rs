@@ -164,20 +164,22 @@ impl WatchCommand {
 
     fn replayed(&self, path: &Path) -> Outcome {
         let recorded = read(path)?;
+        // What is missing of a recording is missing of the answer.
+        let ended = if recorded.cut.is_some() { Exit::Partial } else { Exit::Done };
         if let Some((cut, why)) = &recorded.cut {
             let text = format!("{} is cut at line {cut}: {why}", path.display());
             output::warning(&Warning::new("recording-cut", text));
         }
         if self.once {
-            let Some(last) = recorded.frames.last() else { return Ok(Exit::Done) };
-            return self.look(last, &recorded.settings);
+            let Some(last) = recorded.frames.last() else { return Ok(ended) };
+            return self.look(last, &recorded.settings).map(|_| ended);
         }
         if self.format.is_json() {
             line(&head_line(&recorded.settings)?)?;
             for frame in &recorded.frames {
                 line(&tail_line(frame)?)?;
             }
-            return Ok(Exit::Done);
+            return Ok(ended);
         }
         if !std::io::stdout().is_terminal() {
             return Err(Failure::usage("standard output is no terminal")
@@ -190,7 +192,7 @@ impl WatchCommand {
 
 fn told(recorder: Option<Recorder>) {
     if let Some(recorder) = recorder {
-        eprintln!("{}", recorder.finish());
+        crate::note!("{}", recorder.finish());
     }
 }
 

@@ -30,7 +30,7 @@ impl Bars {
     fn say(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.println(text),
-            None => eprintln!("{text}"),
+            None => crate::note!("{text}"),
         }
     }
 }

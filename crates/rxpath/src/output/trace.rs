@@ -190,6 +190,11 @@ fn sockets(traced: &Traced, top: usize) -> Table {
     table
 }
 
+/// Of no latency there is neither a mean nor a longest.
+fn seen(stage: &Stage, ns: u64) -> String {
+    if stage.latencies_count == 0 { "-".into() } else { Nanos(ns).to_string() }
+}
+
 fn stages(stages: &[Stage]) -> String {
     let mut table = table(&["latency", "packets", "mean", "p50", "p99", "p99.9", "max"], 1);
     for stage in stages {
@@ -200,11 +205,11 @@ fn stages(stages: &[Stage]) -> String {
         table.add_row([
             name.into(),
             grouped(stage.latencies_count),
-            Nanos(stage.mean_ns as u64).to_string(),
+            seen(stage, stage.mean_ns as u64),
             time(&stage.latency_ns, 0.5),
             time(&stage.latency_ns, 0.99),
             time(&stage.latency_ns, 0.999),
-            Nanos(stage.max_ns).to_string(),
+            seen(stage, stage.max_ns),
         ]);
     }
     let mut out = format!("\n\nstages\n{table}\n");
