@@ -37,8 +37,15 @@ impl CanRun {
         }
         let needs: Vec<String> =
             self.missing.iter().map(|m| format!("{} ({})", m.what, m.why)).collect();
-        let capability = format!("{}; without it: {}", needs.join(", "), self.instead);
-        Err(HostError::Denied { what: what.into(), capability })
+        let (what, needs) =
+            (what.into(), format!("{}; without it: {}", needs.join(", "), self.instead));
+        // A right that is lacking is told before a kernel that has not the thing: the first is the user's to change.
+        let denied = self.missing.iter().any(|m| m.what.starts_with("CAP_"));
+        Err(if denied {
+            HostError::Denied { what, capability: needs }
+        } else {
+            HostError::Unsupported { what, needs }
+        })
     }
 }
 
