@@ -33,7 +33,7 @@ pub struct Source {
     pub sort: Sort,
 }
 
-const FILES: [&str; 109] = [
+const FILES: [&str; 110] = [
     // The machine.
     "/proc/cpuinfo",
     "/proc/meminfo",
@@ -125,6 +125,7 @@ const FILES: [&str; 109] = [
     "/sys/kernel/debug/swiotlb/io_tlb_used",
     "/sys/kernel/tracing/current_tracer",
     "/sys/kernel/tracing/kprobe_events",
+    "/sys/kernel/tracing/uprobe_events",
     "/sys/kernel/realtime",
     "/sys/hypervisor/type",
     "/sys/class/dmi/id/sys_vendor",
