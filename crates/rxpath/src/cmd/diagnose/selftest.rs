@@ -95,9 +95,11 @@ impl SelftestArgs {
         let resolved =
             selftest::scenario(&ask, &shape).map_err(|error| Failure::new(Exit::Usage, error))?;
         let base = self.out.clone().unwrap_or_else(|| BASE.into());
-        std::fs::create_dir_all(&base)
-            .with_context(|| format!("--out {}: cannot make the directory", base.display()))
-            .map_err(Failure::usage_of)?;
+        if let Some(out) = &self.out {
+            std::fs::create_dir_all(out)
+                .with_context(|| format!("--out {}: cannot make the directory", out.display()))
+                .map_err(Failure::usage_of)?;
+        }
         crate::note!("selftest: seed {seed}, {draws} draws of {} cases", chosen.len());
         let ways = run::Ways { witness: true, ..run::Ways::default() };
         let ended = run::conduct(&resolved, &base, ways, &mut Bars::new())?;
