@@ -60,7 +60,9 @@ fn recognised(cases: &[&str], demand: Demand) {
         assert!(!verdict.next.is_empty() && !verdict.evidence.is_empty(), "{verdict:?}");
         let counts = match demand {
             Demand::Counted => trial.void.is_none(),
-            Demand::Undisturbed => trial.grade == Grade::A && undisturbed(trial),
+            Demand::Undisturbed => {
+                trial.grade == Grade::A && undisturbed(trial) && !held_up(case, trial)
+            }
         };
         let stage = serde_json::to_value(verdict.stage).unwrap();
         let right = row["expected"].as_array().unwrap().contains(&stage);
@@ -82,6 +84,13 @@ fn undisturbed(trial: &Trial) -> bool {
         cpu.foreign_ratio.is_some_and(|ratio| ratio < 0.03) && cpu.steal_ratio < 0.02
     };
     trial.evidence.cpus.iter().all(quiet)
+}
+
+/// A sender that fell behind although it was asked for little: what was made is then that, and no healthy path.
+fn held_up(case: &str, trial: &Trial) -> bool {
+    let evidence = &trial.evidence;
+    let behind = evidence.asked_pps.is_some_and(|asked| evidence.offered_pps < 0.99 * asked);
+    behind && ["nothing", "victim", "tick-artefact"].contains(&case)
 }
 
 #[test]
