@@ -91,6 +91,11 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
+    /// Whether something waited in it or was dropped at it.
+    fn was_used(&self) -> bool {
+        self.max_bytes > 0 || self.drops[0] != self.drops[1]
+    }
+
     /// Takes one look.
     pub(crate) fn look(&mut self, memory: &SkMemInfo) {
         if self.samples == 0 {
@@ -327,8 +332,8 @@ pub(crate) fn evidence(
         offered_pps: offered as f64 / seconds,
         delivered_pps: delivered as f64 / seconds,
         watched: true,
-        // Where nothing was read nobody is a reader: a sender of this host would pass for one.
-        receiver_threads: if delivered == 0 {
+        // Where nothing was read and nothing waits nobody is a reader: a sender of this host would pass for one.
+        receiver_threads: if delivered == 0 && !sockets.values().any(Socket::was_used) {
             Vec::new()
         } else {
             readers(between, &busy(sockets), owners)
