@@ -261,7 +261,7 @@ fn page_pools_are_read_with_what_they_counted() {
     let script = format!(
         "echo '7 1 2' >/sys/bus/netdevsim/new_device && ip link set eth0 up && \
          echo y >{switch} && echo n >{switch} && echo y >{switch} && \
-         rxpath capture /tmp/host >&2 && cat /tmp/host/netlink/host.json"
+         rxpath capture /tmp/host >/dev/null 2>&1 && cat /tmp/host/netlink/host.json"
     );
     let Some(out) = run(machine, &["sh", "-c", &script]) else { return };
     let answers: Value =
