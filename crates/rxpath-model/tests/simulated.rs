@@ -10,18 +10,12 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-const ARRIVALS: usize = 2_000_000;
+#[path = "support/formula.rs"]
+mod formula;
 
-/// The outputs of one case; `kind` is the start of its name.
-fn outputs(kind: &str, inputs: &Value) -> Value {
-    let mut names = rxpath_model::kinds::ALL.iter().map(|kind| kind.name);
-    let exact = names.clone().find(|name| *name == kind);
-    let name = exact.or_else(|| names.find(|name| name.starts_with(kind))).expect("a kind");
-    let text = json!({ "cases": [{ "id": "x", "kind": name, "inputs": inputs }] }).to_string();
-    let case = rxpath_model::evaluate(&text).unwrap().cases.remove(0);
-    assert!(case.problem.is_none(), "{case:?}");
-    Value::Object(case.outputs)
-}
+use formula::outputs;
+
+const ARRIVALS: usize = 2_000_000;
 
 #[track_caller]
 fn near(outputs: &Value, name: &str, simulated: f64, relative: f64) {

@@ -4,18 +4,8 @@ use rxpath_model::sim::outcome::Figures;
 use rxpath_model::sim::simulate;
 use serde_json::{Value, json};
 
+use crate::formula::outputs as formula;
 use crate::{parameters, run, stage};
-
-/// The outputs of one case; `kind` is the start of its name.
-fn formula(kind: &str, inputs: &Value) -> Value {
-    let mut names = rxpath_model::kinds::ALL.iter().map(|kind| kind.name);
-    let exact = names.clone().find(|name| *name == kind);
-    let name = exact.or_else(|| names.find(|name| name.starts_with(kind))).expect("a kind");
-    let text = json!({ "cases": [{ "id": "x", "kind": name, "inputs": inputs }] }).to_string();
-    let case = rxpath_model::evaluate(&text).unwrap().cases.remove(0);
-    assert!(case.problem.is_none(), "{case:?}");
-    Value::Object(case.outputs)
-}
 
 /// Twenty runs of other seeds, and what `of` says about each.
 fn repeated(sets: &[&str], of: impl Fn(&Figures) -> f64) -> Vec<f64> {

@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "../support/formula.rs"]
+mod formula;
 mod formulas;
 mod invariants;
 mod published;
