@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -45,26 +45,33 @@ pub struct Target {
 
 /// A running sampler.
 pub struct Sampler {
-    stop: Arc<AtomicBool>,
+    shared: Arc<Shared>,
     thread: JoinHandle<TrialSamples>,
+}
+
+/// What both sides of the thread see.
+#[derive(Default)]
+struct Shared {
+    stop: AtomicBool,
+    samples_count: AtomicU64,
 }
 
 impl Sampler {
     /// Starts sampling at once.
     pub fn start(target: Target) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&stop);
+        let shared = Arc::<Shared>::default();
+        let seen = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
             // Only a name: without it the samples are the same.
             let _ = thread::set_name("rxp-sampler");
             Work::new(target).run(&seen)
         });
-        Self { stop, thread }
+        Self { shared, thread }
     }
 
     /// Ends it and gives what it read; nothing when it failed.
     pub fn finish(self) -> TrialSamples {
-        self.stop.store(true, Ordering::Relaxed);
+        self.shared.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()
     }
 }
@@ -135,11 +142,11 @@ impl Work {
         }
     }
 
-    fn run(mut self, stop: &AtomicBool) -> TrialSamples {
+    fn run(mut self, shared: &Shared) -> TrialSamples {
         let cpu_from = own_cpu_ns();
         let start_ns = monotonic_ns();
         let (mut next_ns, mut missed) = (start_ns, 0);
-        while !stop.load(Ordering::Relaxed) {
+        while !shared.stop.load(Ordering::Relaxed) {
             let now = monotonic_ns();
             if now < next_ns {
                 // why: the pacing of the samples; each carries the clock at which it was taken.
@@ -149,6 +156,7 @@ impl Work {
             missed += (now - next_ns) / self.target.interval_ns;
             next_ns += ((now - next_ns) / self.target.interval_ns + 1) * self.target.interval_ns;
             self.sample(now);
+            shared.samples_count.fetch_add(1, Ordering::Release);
         }
         let cost = SamplerCost {
             cpu_s: (own_cpu_ns() - cpu_from) as f64 / 1e9,
@@ -310,6 +318,7 @@ mod tests {
     use super::*;
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
+    use std::time::Instant;
 
     #[test]
     fn a_reader_that_stalls_shows_in_the_queue_and_one_that_reads_empties_it() {
@@ -327,11 +336,18 @@ mod tests {
         });
         let mut check = Netlink::sock_diag().unwrap();
         let mut wait = |bytes: u32| {
+            let deadline = Instant::now() + Duration::from_secs(60);
             while check.queues(ask).unwrap()[0].unread_bytes != bytes {
+                assert!(Instant::now() < deadline, "never {bytes} unread bytes");
                 std::thread::yield_now();
             }
-            // why: the sampler looks a thousand times a second; fifty chances are enough for one look.
-            std::thread::sleep(Duration::from_millis(50));
+            // The sample that was being taken may be from before; the one after it is not.
+            let taken = || running.shared.samples_count.load(Ordering::Acquire);
+            let enough = taken() + 2;
+            while taken() < enough {
+                assert!(Instant::now() < deadline, "the sampler stands still");
+                std::thread::yield_now();
+            }
         };
         client.write_all(&[1; 4000]).unwrap();
         wait(4000);
