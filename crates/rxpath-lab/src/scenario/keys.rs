@@ -182,9 +182,10 @@ pub(super) const KEYS: &[Key] = &[
     key("load.threads", Kind::Int(1, 256), "threads"),
     of(UDP, "load.size", Kind::Bytes(0, 65_507), "payload bytes of a datagram"),
     of(COUNTED, "load.rate", Kind::Count(1, 1_000_000_000), "datagrams, transactions or requests per second, all threads; default = as fast as possible"),
-    of(UDP, "load.capacity_ratio", Kind::Ratio(0.01, 100.0), "the same as a share of what the receiver takes without loss, measured before the first block"),
+    of(UDP, "load.capacity_ratio", Kind::Ratio(0.01, 100.0), "the same as a share of what the receiver takes without loss, measured before the first block (not an option)"),
     of(STREAM, "load.bitrate", Kind::Count(1, 1_000_000_000_000), "bits per second, all connections; default = as fast as possible"),
     of(UDP_HTTP, "load.pacing", Kind::Choice(&["auto", "spin", "sleep"]), "how the schedule of load.rate is waited for"),
+    key("load.start_multiple", Kind::Nanos(0, S), "the load starts at a whole multiple of this of CLOCK_MONOTONIC, where ticks are since Linux 6.4; 0 = anywhere (not an option)"),
     key("load.nice", Kind::Signed(-20, 19), "nice value of the threads"),
     of(UDP, "load.batch", Kind::Int(1, MAX_BATCH), "messages per sendmmsg; 1 = one call per datagram"),
     of(UDP, "load.gso", Kind::Int(1, MAX_SEGMENTS), "datagrams per GSO send (UDP_SEGMENT)"),
@@ -271,6 +272,15 @@ pub fn reference() -> Vec<[String; 3]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_option_says_so() {
+        for key in KEYS.iter() {
+            let Some(("serve" | "load", name)) = key.name.split_once('.') else { continue };
+            let is_option = !crate::scenario::typed::NOT_OPTIONS.contains(&name);
+            assert_eq!(is_option, !key.doc.ends_with("(not an option)"), "{}", key.name);
+        }
+    }
 
     #[test]
     fn names_are_unique_and_dotted() {

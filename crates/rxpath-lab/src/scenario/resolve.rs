@@ -73,6 +73,7 @@ fn resolve_variant(
     let lab = reader.lab()?;
     let background = reader.background()?;
     let sample_interval = reader.sample_interval();
+    let start_multiple = reader.start_multiple();
     let observe = reader.observe(&background);
     let serve = reader.serve()?;
     let load = reader.load()?;
@@ -101,6 +102,7 @@ fn resolve_variant(
         lab,
         background,
         sample_interval,
+        start_multiple,
         observe,
         serve,
         load,

@@ -46,6 +46,8 @@ pub struct Variant {
     pub background: Background,
     /// Time from sample to sample of the queues; zero = no samples.
     pub sample_interval: Nanos,
+    /// The load starts at a whole multiple of this of `CLOCK_MONOTONIC`; zero = anywhere.
+    pub start_multiple: Nanos,
     /// What else is watched.
     pub observe: Observe,
     /// The receiving side.

@@ -24,8 +24,17 @@ const SIZE: u64 = 32;
 const SAMPLE_INTERVAL: Nanos = Nanos::from_millis(1);
 
 /// Keys of `[serve]` and `[load]` that are no command-line options.
-const NOT_OPTIONS: [&str; 8] =
-    ["protocol", "absent", "command", "parser", "files", "ready", "port", "capacity_ratio"];
+pub(super) const NOT_OPTIONS: [&str; 9] = [
+    "protocol",
+    "absent",
+    "command",
+    "parser",
+    "files",
+    "ready",
+    "port",
+    "capacity_ratio",
+    "start_multiple",
+];
 
 /// A duration in the largest unit that loses nothing.
 fn exact(ns: u64) -> String {
@@ -206,6 +215,11 @@ impl Reader<'_> {
     /// Time between two samples of the queues.
     pub fn sample_interval(&self) -> Nanos {
         self.number("observe.sample_interval").map_or(SAMPLE_INTERVAL, Nanos)
+    }
+
+    /// What the start of the load is a whole multiple of.
+    pub fn start_multiple(&self) -> Nanos {
+        self.number("load.start_multiple").map_or(Nanos(0), Nanos)
     }
 
     fn signed(&self, key: &str) -> i32 {

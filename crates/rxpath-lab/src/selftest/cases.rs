@@ -4,6 +4,7 @@
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
+use rxpath_host::{Root, kernel_config};
 use rxpath_record::verdict::Stage;
 
 /// A limit that is made.
@@ -234,6 +235,11 @@ fn rules(random: &mut ChaCha8Rng, from: u32, to: u32) -> String {
     table("inet", &format!("type filter hook input priority 0; policy accept; {rules}"))
 }
 
+/// Ticks a second of the kernel that runs.
+fn tick_hz() -> u32 {
+    kernel_config::tick(&Root::host(), None).value().map_or(250, |tick| tick.hz)
+}
+
 /// Tens of microseconds for each packet.
 fn softirq(random: &mut ChaCha8Rng) -> Vec<String> {
     vec![
@@ -412,13 +418,20 @@ fn victim(random: &mut ChaCha8Rng) -> Vec<String> {
     ]
 }
 
-/// A burst each 4 ms, a whole number of ticks at 250 and at 1000 Hz. What it takes, the tick sees whole or not at all.
+/// A burst each tick, from the tick on and over before the next one: no tick sees what it takes.
+///
+/// It takes a third of the tick and more: 128 datagrams are the longest burst, so where a tick lasts longer than 4 ms each
+/// costs more. The start at a multiple of the tick makes it certain: a burst that begins anywhere may end at a tick, and
+/// ticks that see some of the bursts are right by chance.
 fn tick_artefact(random: &mut ChaCha8Rng) -> Vec<String> {
-    let burst = random.random_range(96..=128);
+    let hz = tick_hz();
+    let burst = random.random_range(96..=128) * 250 / hz.max(250);
+    let rules_of = |count: u32| count * 250 / hz.min(250);
     vec![
-        rules(random, 280, 420),
+        rules(random, rules_of(280), rules_of(420)),
         format!("load.gso = {burst}"),
-        format!("load.rate = {}", burst * 250),
+        format!("load.rate = {}", burst * hz),
+        format!("load.start_multiple = \"{}ns\"", 1_000_000_000 / hz),
         "load.pacing = \"sleep\"".into(),
         "lab.udp_segmentation = false".into(),
         "lab.rps_cpus = \"@receiver\"".into(),

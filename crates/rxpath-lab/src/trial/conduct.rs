@@ -235,7 +235,8 @@ pub fn whole(trials: &Trials) -> Nanos {
 impl Trial<'_> {
     /// Orders both sides to start and returns the end of the ramp.
     fn start(&mut self) -> Result<u64, LabError> {
-        let start_ns = monotonic_ns() + START_LEAD.as_nanos() as u64;
+        let earliest_ns = monotonic_ns() + START_LEAD.as_nanos() as u64;
+        let start_ns = earliest_ns.next_multiple_of(self.job.variant.start_multiple.0.max(1));
         if let Some(serve) = &mut self.serve {
             serve.start(start_ns)?;
         }
