@@ -9,7 +9,11 @@ pub const VARIABLE: &str = "RXPATH_TEST_FAULT";
 /// Steps of applying and undoing, each a moment at which the process may die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
-    /// The old value was read; nothing is on disk.
+    /// Half of the journal's first line is on disk.
+    TornHead,
+    /// Half of the line that names what is to be changed is on disk.
+    TornPlanned,
+    /// The old value was read; nothing of this change is on disk.
     BeforeBegin,
     /// Half of the line that announces a change is on disk.
     TornBegin,
@@ -23,6 +27,12 @@ pub enum Point {
     TornEnd,
     /// What came of it is on disk.
     AfterEnd,
+    /// Half of the line that says that all is done is on disk.
+    TornReached,
+    /// Half of the order to undo without a confirmation is on disk.
+    TornWatch,
+    /// Half of the confirmation is on disk.
+    TornConfirmed,
     /// Undoing has found what to restore.
     BeforeRestore,
     /// The old value is restored and that is not on disk.
@@ -31,10 +41,14 @@ pub enum Point {
     TornUndone,
     /// The line that says so is on disk.
     AfterUndone,
+    /// Half of the line that gives up what can't be restored is on disk.
+    TornForgotten,
 }
 
 /// All places and their names.
-pub const POINTS: [(Point, &str); 11] = [
+pub const POINTS: [(Point, &str); 17] = [
+    (Point::TornHead, "torn-head"),
+    (Point::TornPlanned, "torn-planned"),
     (Point::BeforeBegin, "before-begin"),
     (Point::TornBegin, "torn-begin"),
     (Point::AfterBegin, "after-begin"),
@@ -42,10 +56,14 @@ pub const POINTS: [(Point, &str); 11] = [
     (Point::BeforeEnd, "before-end"),
     (Point::TornEnd, "torn-end"),
     (Point::AfterEnd, "after-end"),
+    (Point::TornReached, "torn-reached"),
+    (Point::TornWatch, "torn-watch"),
+    (Point::TornConfirmed, "torn-confirmed"),
     (Point::BeforeRestore, "before-restore"),
     (Point::AfterRestore, "after-restore"),
     (Point::TornUndone, "torn-undone"),
     (Point::AfterUndone, "after-undone"),
+    (Point::TornForgotten, "torn-forgotten"),
 ];
 
 /// Ends this process by SIGKILL when the test asked for it here.

@@ -252,7 +252,7 @@ impl Journal {
         fault::at(Point::BeforeEnd);
         let outcome = change.outcome.clone();
         let end = Line::End { n, after: after.clone(), unchanged, outcome };
-        self.append_at(&end, Point::TornEnd)?;
+        self.append(&end)?;
         if let Some(entry) = self.contents.entries.last_mut() {
             entry.end = Some((after, change.outcome.clone()));
             entry.unchanged = unchanged;
@@ -306,7 +306,7 @@ impl Journal {
             unchanged: false,
             undone: false,
         };
-        self.append_at(&Line::begin(&entry), Point::TornBegin)?;
+        self.append(&Line::begin(&entry))?;
         self.contents.entries.push(entry);
         Ok(n)
     }
@@ -341,6 +341,10 @@ impl Journal {
         let mut text = serde_json::to_string(line)
             .map_err(|e| HostError::malformed(&self.path, 0, format!("no JSON: {e}")))?;
         text.push('\n');
+        if fault::torn(line.tear()) {
+            let _ = self.file.write_all(&text.as_bytes()[..text.len() / 2]);
+            fault::end();
+        }
         let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
         match written {
             Ok(()) => {
@@ -354,15 +358,6 @@ impl Journal {
                 Err(HostError::from_io("write", &self.path, error))
             }
         }
-    }
-
-    fn append_at(&mut self, line: &Line, point: Point) -> Result<(), HostError> {
-        if fault::torn(point) {
-            let text = serde_json::to_string(line).unwrap_or_default();
-            let _ = self.file.write_all(&text.as_bytes()[..text.len() / 2]);
-            fault::end();
-        }
-        self.append(line)
     }
 }
 

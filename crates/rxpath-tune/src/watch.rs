@@ -3,6 +3,7 @@
 //! The one who waits is a process of its own: it outlives the terminal and the program that made the changes, and needs
 //! nothing of them but the journal.
 
+use std::path::Path;
 use std::time::Duration;
 
 use rxpath_host::HostError;
@@ -50,12 +51,23 @@ fn next(contents: &Contents) -> Result<Next, HostError> {
     }
 }
 
+/// Whether the one who makes the changes died before it gave an order: it holds the lock until it is done, and changes
+/// nothing before the order is on the journal.
+fn is_abandoned(store: &Store, journal: &Path) -> Result<bool, HostError> {
+    let Ok(_lock) = store.lock(Duration::ZERO) else { return Ok(false) };
+    Ok(Contents::read(journal)?.is_none_or(|contents| contents.watch.is_none()))
+}
+
 /// Waits until the changes of journal `id` are confirmed or the time is up, and undoes them then.
 pub fn stand_by<S: Setter>(store: &Store, id: u32, setter: &mut S) -> Result<Ended, HostError> {
     let path = store.path(id);
     loop {
         let contents = Contents::read(&path)?.map_or_else(Contents::begun, Ok)?;
         match next(&contents)? {
+            Next::Wait if contents.watch.is_none() && is_abandoned(store, &path)? => {
+                return Ok(Ended::Finished);
+            }
+            // why: the pace of looking at the journal; the deadline on it ends the waiting.
             Next::Wait => std::thread::sleep(LOOK_AGAIN),
             Next::Nothing(ended) => return Ok(ended),
             Next::TimeIsUp(watch) => {
@@ -67,7 +79,12 @@ pub fn stand_by<S: Setter>(store: &Store, id: u32, setter: &mut S) -> Result<End
                 let mut journal = Journal::open(&path)?;
                 // The confirmation, or more time, may have come while we waited for the lock.
                 match next(journal.contents())? {
-                    Next::TimeIsUp(_) => return Ok(Ended::Undone(journal.undo(setter)?)),
+                    Next::TimeIsUp(_) => {
+                        let targets = journal.contents().open_targets();
+                        // Held by one of another namespace, which is none of ours to end: it is asked for again.
+                        let Ok(_shared) = store.lock_shared(targets, PATIENCE) else { continue };
+                        return Ok(Ended::Undone(journal.undo(setter)?));
+                    }
                     Next::Nothing(ended) => return Ok(ended),
                     Next::Wait => drop(lock),
                 }

@@ -4,6 +4,21 @@ use rxpath_host::fault::{POINTS, Point, VARIABLE};
 
 use super::place::{Place, WISHES};
 
+/// Where the process may die while a plan is carried out, and how often it comes by.
+fn while_applying(point: Point) -> Option<usize> {
+    match point {
+        Point::TornHead | Point::TornPlanned | Point::TornReached => Some(1),
+        Point::BeforeBegin
+        | Point::TornBegin
+        | Point::AfterBegin
+        | Point::AfterWrite
+        | Point::BeforeEnd
+        | Point::TornEnd
+        | Point::AfterEnd => Some(WISHES.len()),
+        _ => None,
+    }
+}
+
 fn is_of_undo(point: Point) -> bool {
     matches!(
         point,
@@ -11,13 +26,23 @@ fn is_of_undo(point: Point) -> bool {
     )
 }
 
+/// A point that no test of this file passes would be one that nobody looked at.
+#[test]
+fn every_point_belongs_to_a_command() {
+    let watched = [Point::TornWatch, Point::TornConfirmed, Point::TornForgotten];
+    for (point, name) in POINTS {
+        let kinds = [while_applying(point).is_some(), is_of_undo(point), watched.contains(&point)];
+        assert_eq!(kinds.iter().filter(|is| **is).count(), 1, "{name}");
+    }
+}
+
 #[test]
 fn killed_at_any_step_of_applying_it_is_undone() {
     let Some(place) = Place::new() else { return };
     let before = place.snapshot();
     let plan = place.plan(&WISHES);
-    for (_, name) in POINTS.iter().filter(|(point, _)| !is_of_undo(*point)) {
-        for step in 1..=WISHES.len() {
+    for (point, name) in POINTS {
+        for step in 1..=while_applying(point).unwrap_or(0) {
             let fault = format!("{name}:{step}");
             let killed = place.with((VARIABLE, &fault), &["tune", "apply", &plan]);
             assert_eq!(killed.code, None, "{fault}: it must have been killed: {killed:?}");

@@ -72,6 +72,46 @@ fn the_death_of_the_program_leaves_the_watchdog_at_work() {
     assert_eq!(place.snapshot(), before, "{}", log(&place));
 }
 
+/// Killed at each order that it gives, and before the first one: no change stays, and nobody waits for ever.
+#[test]
+fn killed_at_any_order_to_the_watchdog_it_is_undone() {
+    let Some(place) = Place::new() else { return };
+    let before = place.snapshot();
+    let plan = place.plan(&WISHES[5..]);
+    // One order at the start, one before each step, one at the end.
+    for order in 1..=WISHES[5..].len() + 2 {
+        let id = order as u32;
+        let fault = format!("torn-watch:{order}");
+        let killed =
+            place.with((VARIABLE, &fault), &["tune", "apply", &plan, "--confirm-within", "5s"]);
+        assert_eq!(killed.code, None, "{fault}: {killed:?}");
+        let log = || std::fs::read_to_string(place.store().log(id)).unwrap();
+        until("the watchdog has ended", || {
+            log().contains("undone") || log().contains("nothing is in force")
+        });
+        assert_eq!(place.snapshot(), before, "{fault}: {}", log());
+    }
+}
+
+/// A confirmation of which half is on disk is none; the next one is whole.
+#[test]
+fn killed_while_confirming_it_can_be_confirmed_again() {
+    let Some(place) = Place::new() else { return };
+    let before = place.snapshot();
+    let plan = place.plan(&["net.ipv4.udp_rmem_min=8192"]);
+    place.rxpath(&["tune", "apply", &plan, "--confirm-within", "1000s"]).ok();
+    let changed = place.snapshot();
+    let killed = place.with((VARIABLE, "torn-confirmed"), &["tune", "confirm"]);
+    assert_eq!(killed.code, None, "{killed:?}");
+    let status = place.rxpath(&["tune", "status"]).ok();
+    assert!(status.contains("unless confirmed"), "{status}");
+    place.rxpath(&["tune", "confirm"]).ok();
+    until("the watchdog has ended", || watchdog_is_gone(&place));
+    assert_eq!(place.snapshot(), changed);
+    place.rxpath(&["tune", "undo"]).ok();
+    assert_eq!(place.snapshot(), before);
+}
+
 #[test]
 fn a_watchdog_that_was_killed_is_told() {
     let Some(place) = Place::new() else { return };

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Contents, Entry, Watch};
 use crate::HostError;
 use crate::change::{Outcome, Target};
+use crate::fault::Point;
 use crate::identity::Identity;
 
 /// Version of the form; 1 had neither what was planned nor what came of nothing, and is read as well.
@@ -53,6 +54,21 @@ pub(super) enum Line {
 }
 
 impl Line {
+    /// The moment at which half of this line is on disk.
+    pub(super) fn tear(&self) -> Point {
+        match self {
+            Self::Head { .. } => Point::TornHead,
+            Self::Planned { .. } => Point::TornPlanned,
+            Self::Reached { .. } => Point::TornReached,
+            Self::Begin { .. } => Point::TornBegin,
+            Self::End { .. } => Point::TornEnd,
+            Self::Undone { .. } => Point::TornUndone,
+            Self::Watch(_) => Point::TornWatch,
+            Self::Confirmed => Point::TornConfirmed,
+            Self::Forgotten => Point::TornForgotten,
+        }
+    }
+
     pub(super) fn begin(entry: &Entry) -> Self {
         Self::Begin {
             n: entry.n,
