@@ -8,9 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rxpath_host::HostError;
 use rxpath_host::journal::{Contents, Journal};
 use rxpath_host::lock::LabLock;
+use rxpath_host::{HostError, Target};
 
 mod neighbours;
 
@@ -76,6 +76,19 @@ impl Store {
     pub fn lock(&self, patience: Duration) -> Result<TuneLock, HostError> {
         let folder = LabLock::take_for("tune", &self.dir.join("lock"), patience)?;
         Ok(TuneLock { _folder: folder, _host: neighbours::lock(&self.run, patience)? })
+    }
+
+    /// The right to change these settings too, which all network namespaces share, where one of them is of that kind.
+    ///
+    /// Taken after [`Store::lock`], and held with it.
+    ///
+    /// **Errors** `Kernel` with `EBUSY` that names the holder.
+    pub fn lock_shared<'a>(
+        &self,
+        targets: impl Iterator<Item = &'a Target>,
+        patience: Duration,
+    ) -> Result<Option<LabLock>, HostError> {
+        neighbours::lock_shared(&self.run, targets, patience)
     }
 
     /// The file of a journal.

@@ -1,7 +1,7 @@
 //! What keeps appliers of one host apart when each keeps its journals in a directory of its own.
 //!
 //! The question it answers: *who else has changed this setting, and may undo it?* The lock belongs to the network
-//! namespace, whatever the directory. Each directory in which a journal was begun is known by a link below [`RUN_DIR`],
+//! namespace, whatever the directory; a second one to what all namespaces share. Each directory in which a journal was begun is known by a link below [`RUN_DIR`],
 //! which a restart empties as it undoes the changes. It must not write a journal of another directory.
 
 use std::fs;
@@ -54,6 +54,25 @@ pub(super) fn lock(run: &Path, patience: Duration) -> Result<LabLock, HostError>
             LabLock::take_for("tune", Path::new("/proc/thread-self/ns/net"), patience)
         }
         other => other,
+    }
+}
+
+/// Takes the lock of what all network namespaces share, where one of these settings is of that kind.
+///
+/// Who may not write below `run` has the lock of its namespace alone: whoever shares no `/run` is not seen.
+pub(super) fn lock_shared<'a>(
+    run: &Path,
+    mut targets: impl Iterator<Item = &'a Target>,
+    patience: Duration,
+) -> Result<Option<LabLock>, HostError> {
+    if targets.all(is_of_namespace) {
+        return Ok(None);
+    }
+    match LabLock::take_for("tune", &run.join("host.lock"), patience) {
+        Err(HostError::Denied { .. } | HostError::Missing { .. } | HostError::Io { .. }) => {
+            Ok(None)
+        }
+        other => other.map(Some),
     }
 }
 
@@ -195,6 +214,23 @@ mod tests {
         assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
         drop(held);
         store("other").lock(Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn what_namespaces_share_is_changed_by_one_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let take = |names: &[&str]| {
+            let targets: Vec<Target> = names.iter().map(|name| target(name)).collect();
+            lock_shared(dir.path(), targets.iter(), Duration::ZERO)
+        };
+        assert!(take(&[RMEM, "eth0/rings"]).unwrap().is_none(), "each namespace has its own");
+        let held = take(&[RMEM, "irq/9"]).unwrap();
+        assert!(held.is_some());
+        let error = take(&["kernel.numa_balancing"]).unwrap_err().to_string();
+        assert!(error.contains("host.lock"), "{error}");
+        take(&[RMEM]).unwrap();
+        drop(held);
+        assert!(take(&["irq/9"]).unwrap().is_some());
     }
 
     #[test]

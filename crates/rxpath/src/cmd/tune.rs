@@ -81,13 +81,17 @@ impl StateArgs {
     /// The folder and the right to change the host.
     fn locked(&self) -> Result<(Store, TuneLock), Failure> {
         let store = Store::open(&self.state_dir).map_err(no_state)?;
-        let lock = store.lock(PATIENCE).map_err(|error| match error {
-            HostError::Kernel { .. } => {
-                Failure::new(Exit::Cannot, error).hint("wait until it has ended, then try again")
-            }
-            other => no_state(other),
-        })?;
+        let lock = store.lock(PATIENCE).map_err(taken)?;
         Ok((store, lock))
+    }
+}
+
+fn taken(error: HostError) -> Failure {
+    match error {
+        HostError::Kernel { .. } => {
+            Failure::new(Exit::Cannot, error).hint("wait until it has ended, then try again")
+        }
+        other => no_state(other),
     }
 }
 

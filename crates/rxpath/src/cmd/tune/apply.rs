@@ -21,7 +21,7 @@ use rxpath_tune::store::{Conflict, Store, Unknown};
 use serde_json::json;
 
 use super::shown::{ApplyResult, ShownUndo, change_line};
-use super::{StateArgs, sessions};
+use super::{PATIENCE, StateArgs, sessions, taken};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
@@ -79,14 +79,16 @@ impl ApplyCommand {
         }
         sessions::guard(&plan, self.force)?;
         let (store, lock) = self.state.locked()?;
+        let targets = plan.steps.iter().map(|step| &step.set);
+        let shared = store.lock_shared(targets, PATIENCE).map_err(taken)?;
         alone(&store, &plan)?;
         let mut setter = HostSetter::default();
         // A step that waits longer for its link than the watchdog does for the next step would be undone meanwhile.
         setter.link_patience = setter.link_patience.min(within.unwrap_or(Duration::MAX));
         ready(&mut setter, &plan).map_err(refused)?;
         let done = self.carry_out(&store, &plan, &mut setter, within)?;
-        // Output may block, on a terminal that is gone: the lock must not wait for it.
-        drop(lock);
+        // Output may block, on a terminal that is gone: the locks must not wait for it.
+        drop((lock, shared));
         self.print(&done, within)?;
         let whole = done.applied.is_whole();
         if !whole && done.in_force {

@@ -9,7 +9,7 @@ use rxpath_tune::store::Store;
 use serde_json::json;
 
 use super::shown::ShownUndo;
-use super::{StateArgs, unreadable};
+use super::{PATIENCE, StateArgs, unreadable};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
@@ -107,6 +107,7 @@ impl UndoCommand {
             }
             opened => opened?,
         };
+        let _shared = store.lock_shared(journal.contents().open_targets(), PATIENCE)?;
         let undone = match journal.undo(&mut HostSetter::default()) {
             Ok(undone) => undone,
             // The restart has undone it: there is nothing left to keep the journal open for.
