@@ -145,6 +145,9 @@ build_kernel() {
 		for wish in $(grep -o '^CONFIG_[A-Z0-9_]*' "$config"); do
 			grep -q "^$wish=y" .config || { echo "this source has no $wish"; exit 1; }
 		done
+		for wish in $(sed -n 's/^# \(CONFIG_[A-Z0-9_]*\) is not set$/\1/p' "$config"); do
+			! grep -q "^$wish=" .config || { echo "this source does not do without $wish"; exit 1; }
+		done
 		make -s -j "$(nproc)" bzImage
 	) >"$cache/build.log" 2>&1 || cannot "the kernel can't be built: $(tail -n 1 "$cache/build.log")"
 	mkdir -p "$cache/kernel-built/boot"

@@ -13,6 +13,7 @@ mod experiment;
 mod faults;
 mod filter;
 mod flows;
+mod ioctl_groups;
 mod kills;
 mod landing;
 mod load_http;

@@ -125,7 +125,8 @@ impl HostSetter {
             Group::Link => self.route()?.link_settings(dev),
             Group::Rss => spread_pairs(dev),
             Group::FlowHash => flow_hash(dev),
-            _ => self.generic()?.group(dev, group),
+            _ if self.takes(group)? => self.generic()?.group(dev, group),
+            _ => ioctl::group(dev, group),
         }
     }
 
@@ -134,14 +135,30 @@ impl HostSetter {
             Group::Link => self.route()?.set_link_settings(dev, asked),
             Group::Rss => set_spread(dev, asked),
             Group::FlowHash => set_flow_hash(dev, asked),
-            _ => self.generic()?.set_group(dev, group, asked),
+            _ if self.takes(group)? => self.generic()?.set_group(dev, group, asked),
+            _ => ioctl::set_group(dev, group, asked),
         }
+    }
+
+    fn group_limits(&mut self, dev: &str, group: Group) -> Result<Pairs, HostError> {
+        if self.takes(group)? {
+            self.generic()?.group_limits(dev, group)
+        } else {
+            ioctl::group_limits(dev, group)
+        }
+    }
+
+    /// Whether this kernel takes the group over netlink; where it does not, the ioctl does.
+    fn takes(&mut self, group: Group) -> Result<bool, HostError> {
+        self.generic()?.takes_group(group)
     }
 
     fn ask(&mut self, target: &Target, asked: &Pairs) -> Result<(), HostError> {
         match target {
             Target::Group { dev, group } => self.set_pairs(dev, *group, asked),
-            Target::QueueCoalesce { dev, queue } => spread::set_moderation(dev, *queue, asked),
+            Target::QueueCoalesce { dev, queue } => {
+                ioctl::steering::set_queue_moderation(dev, *queue, asked)
+            }
             Target::Napi { dev, queue } => {
                 let id = self.napi_id(dev, *queue)?;
                 self.generic()?.set_napi(id, asked)
@@ -212,7 +229,7 @@ impl Setter for HostSetter {
         }
         let pairs = match target {
             Target::Group { dev, group } => self.pairs(dev, *group)?,
-            Target::QueueCoalesce { dev, queue } => spread::moderation_pairs(dev, *queue)?,
+            Target::QueueCoalesce { dev, queue } => ioctl::steering::queue_moderation(dev, *queue)?,
             Target::Napi { dev, queue } => {
                 let id = self.napi_id(dev, *queue)?;
                 self.generic()?.napi(id)?
@@ -277,7 +294,7 @@ impl Setter for HostSetter {
         let Target::Group { dev, group } = target else { return Bounds::of_file(target) };
         let bounds = match group {
             Group::Link => self.route().and_then(|route| Bounds::of_link(route, dev)),
-            _ => self.generic().and_then(|generic| Bounds::of_group(generic, dev, *group)),
+            _ => self.group_limits(dev, *group).map(|most| Bounds { most, ..Bounds::default() }),
         };
         bounds.unwrap_or_default()
     }

@@ -1,12 +1,13 @@
 //! ethtool as an ioctl. Some topics have nothing else: driver statistics with their names, driver information, which
 //! fields are hashed, flow rules, coalescing of one queue, time stamps in force. The others are asked this way where
-//! the kernel does not tell them over netlink: rings, channels, coalescing, features, pause, the link.
+//! the kernel does not tell or take them over netlink: rings, channels, coalescing, features, pause, the link.
 //!
 //! Generic netlink has no command for driver statistics (`ETHTOOL_MSG_STATS_GET` gives the standard
 //! groups only; Documentation/networking/ethtool-netlink.rst, "Request translation").
 
 mod features;
 mod flow_hash;
+mod group;
 #[cfg(test)]
 mod header_test;
 mod link;
@@ -20,6 +21,7 @@ pub mod steering;
 
 pub use features::{features, parse_feature_blocks, private_flags};
 pub use flow_hash::{FlowHash, FlowKind, HashFields, flow_hash, parse_flow_hash};
+pub use group::{group, group_limits, set_group};
 pub use link::{eee, link_modes, link_port, link_state, parse_eee_words, parse_link_settings};
 pub use per_queue::{parse_per_queue, queue_coalesce};
 pub use rss::{parse_rxfh, rss};
@@ -107,7 +109,8 @@ fn send(
     // SAFETY: `request` is a whole ifreq; its data points to `buffer`, which outlives the call and is
     // as long as the command in its first word makes the kernel write (sized by the callers).
     let rc = unsafe { libc::ioctl(socket.as_raw_fd(), request_number, &raw mut request) };
-    if rc == 0 {
+    // Above 0 are signs of what was not done as asked (`ETHTOOL_SFEATURES`): reading back tells that of every setting.
+    if rc >= 0 {
         return Ok(());
     }
     let op = format!("{op} {dev}");

@@ -9,7 +9,7 @@ use rxpath_core::CpuList;
 
 use crate::netlink::Netlink;
 use crate::pairs::Pairs;
-use crate::{Group, HostError, Target};
+use crate::{HostError, Target};
 
 /// The bounds of one setting, as far as they are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,15 +94,6 @@ impl Bounds {
             }
         }
         Ok(bounds)
-    }
-
-    /// Those of another group, which has largest values alone.
-    pub(super) fn of_group(
-        generic: &mut Netlink,
-        dev: &str,
-        group: Group,
-    ) -> Result<Self, HostError> {
-        Ok(Self { most: generic.group_limits(dev, group)?, ..Self::default() })
     }
 }
 

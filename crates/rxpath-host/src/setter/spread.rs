@@ -1,8 +1,7 @@
-//! RSS, hashed fields and per-queue moderation as pairs.
+//! RSS and hashed fields as pairs.
 
-use crate::netlink::ethtool::group::on_off;
 use crate::netlink::ethtool::{Rss, function_bit};
-use crate::netlink::ioctl::steering::{self, Moderation, SpreadWish, Table};
+use crate::netlink::ioctl::steering::{self, SpreadWish, Table};
 use crate::netlink::ioctl::{self, FlowKind, HashFields};
 use crate::pairs::Pairs;
 use crate::{Group, HostError};
@@ -216,65 +215,6 @@ pub(super) fn spell_out(dev: &str, asked: &Pairs) -> Result<Pairs, HostError> {
         }
     }
     Ok(spelled)
-}
-
-/// The numbers of `struct ethtool_coalesce` in its order, by ethtool's names.
-const MODERATION: [&str; 22] = [
-    "rx-usecs",
-    "rx-frames",
-    "rx-usecs-irq",
-    "rx-frames-irq",
-    "tx-usecs",
-    "tx-frames",
-    "tx-usecs-irq",
-    "tx-frames-irq",
-    "stats-block-usecs",
-    "adaptive-rx",
-    "adaptive-tx",
-    "pkt-rate-low",
-    "rx-usecs-low",
-    "rx-frames-low",
-    "tx-usecs-low",
-    "tx-frames-low",
-    "pkt-rate-high",
-    "rx-usecs-high",
-    "rx-frames-high",
-    "tx-usecs-high",
-    "tx-frames-high",
-    "sample-interval",
-];
-
-fn is_switch(name: &str) -> bool {
-    name.starts_with("adaptive")
-}
-
-pub(super) fn moderation_pairs(dev: &str, queue: u32) -> Result<Pairs, HostError> {
-    let values = steering::queue_moderation(dev, queue)?;
-    let mut pairs = Pairs::default();
-    for (name, value) in MODERATION.into_iter().zip(values) {
-        match (is_switch(name), value) {
-            (true, 0) => pairs.push(name, "off"),
-            (true, _) => pairs.push(name, "on"),
-            (false, value) => pairs.push(name, value),
-        }
-    }
-    Ok(pairs)
-}
-
-pub(super) fn set_moderation(dev: &str, queue: u32, asked: &Pairs) -> Result<(), HostError> {
-    // The ioctl takes the whole structure: what is not asked for stays as it reads now.
-    let mut values: Moderation = steering::queue_moderation(dev, queue)?;
-    for (name, text) in asked.iter() {
-        let at = MODERATION.iter().position(|known| *known == name);
-        let value = if is_switch(name) { on_off(text).map(u32::from) } else { text.parse().ok() };
-        let (Some(at), Some(value)) = (at, value) else {
-            let why =
-                format!("{name}={text}: expected a number (adaptive-rx, adaptive-tx: on, off)");
-            return Err(HostError::malformed("coalesce", 0, why));
-        };
-        values[at] = value;
-    }
-    steering::set_queue_moderation(dev, queue, &values)
 }
 
 #[cfg(test)]

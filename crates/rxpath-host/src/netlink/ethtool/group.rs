@@ -5,6 +5,7 @@
 
 use super::bitset::{self, named};
 use super::command::{Command, device};
+use super::features::Features;
 use crate::netlink::genl::HEADER;
 use crate::netlink::socket::Netlink;
 use crate::netlink::wire::{Attrs, Body};
@@ -212,7 +213,7 @@ pub(crate) fn on_off(text: &str) -> Option<bool> {
     }
 }
 
-fn switches(group: Group, asked: &Pairs) -> Result<Vec<(String, bool)>, HostError> {
+pub(crate) fn switches(group: Group, asked: &Pairs) -> Result<Vec<(String, bool)>, HostError> {
     let bit = |(name, text)| match on_off(text) {
         Some(on) => Ok((as_written(name), on)),
         None => Err(expected_switch(group, name, text)),
@@ -238,31 +239,51 @@ fn expected_switch(group: Group, name: &str, text: &str) -> HostError {
     HostError::malformed(group.name(), 0, format!("{name}={text}: expected on or off"))
 }
 
+/// The features that can be switched, as pairs.
+pub(crate) fn feature_pairs(features: &Features) -> Pairs {
+    let mut pairs = Pairs::default();
+    for (name, feature) in features.iter().filter(|(_, feature)| feature.changeable) {
+        pairs.push(name, feature_word(feature.active, feature.wanted));
+    }
+    pairs
+}
+
+/// Switches by name, as pairs.
+pub(crate) fn switch_pairs(switches: impl IntoIterator<Item = (String, bool)>) -> Pairs {
+    let mut pairs = Pairs::default();
+    for (name, on) in switches {
+        pairs.push(&name, if on { "on" } else { "off" });
+    }
+    pairs
+}
+
 impl Netlink {
+    /// Whether this kernel reads and sets the group over netlink: 5.6 has the family and few of its commands, older
+    /// ones have no family.
+    pub(crate) fn takes_group(&mut self, group: Group) -> Result<bool, HostError> {
+        let (get, set) = match (group, table(group)) {
+            (_, Some((get, set, _))) => (get, set),
+            (Group::Features, _) => (Command::FeaturesGet, Command::FeaturesSet),
+            (Group::PrivFlags, _) => (Command::PrivateFlagsGet, Command::PrivateFlagsSet),
+            _ => return Err(not_ethtool(group)),
+        };
+        Ok(self.ethtool_takes(get)? && self.ethtool_takes(set)?)
+    }
+
     /// All values of a group, as far as the driver has them. On a [`Netlink::generic`] socket.
     ///
     /// **Errors** `Kernel` with `EOPNOTSUPP` for drivers without the group.
     pub fn group(&mut self, dev: &str, group: Group) -> Result<Pairs, HostError> {
-        let mut pairs = Pairs::default();
         match (group, table(group)) {
-            (_, Some((get, _, _))) => {
-                return parse(group, &self.ethtool_get(group.name(), get, dev)?);
-            }
-            (Group::Features, _) => {
-                for (name, feature) in self.features(dev)?.iter().filter(|(_, f)| f.changeable) {
-                    pairs.push(name, feature_word(feature.active, feature.wanted));
-                }
-            }
+            (_, Some((get, _, _))) => parse(group, &self.ethtool_get(group.name(), get, dev)?),
+            (Group::Features, _) => Ok(feature_pairs(&self.features(dev)?)),
             (Group::PrivFlags, _) => {
                 let answer = self.ethtool_get("private flags", Command::PrivateFlagsGet, dev)?;
                 let attrs = Attrs::after(&answer, HEADER)?;
-                for (name, on) in bitset::read(&attrs, PRIVFLAGS_FLAGS)? {
-                    pairs.push(&name, if on { "on" } else { "off" });
-                }
+                Ok(switch_pairs(bitset::read(&attrs, PRIVFLAGS_FLAGS)?))
             }
-            _ => return Err(not_ethtool(group)),
+            _ => Err(not_ethtool(group)),
         }
-        Ok(pairs)
     }
 
     /// The largest values of a group, where the driver says them.

@@ -20,7 +20,7 @@ const AUTONEG: usize = 11;
 /// Words of each mask; negative, in the kernel's first answer: so many are needed.
 const MASK_WORDS: usize = 15;
 /// Words of `struct ethtool_eee`.
-const EEE: usize = 10;
+pub(super) const EEE: usize = 10;
 
 /// Modes of a link.
 ///

@@ -18,11 +18,11 @@ pub(super) const ETHTOOL_GCHANNELS: u32 = 0x3c;
 pub(super) const ETHTOOL_GFECPARAM: u32 = 0x50;
 
 /// Words of `struct ethtool_ringparam` and of `struct ethtool_channels`: the command, four most, four now.
-const AMOUNTS: usize = 9;
+pub(super) const AMOUNTS: usize = 9;
 /// Words of `struct ethtool_coalesce`.
 pub(super) const COALESCE: usize = 23;
 /// Words of `struct ethtool_pauseparam` and of `struct ethtool_fecparam`.
-const FOUR: usize = 4;
+pub(super) const FOUR: usize = 4;
 
 /// Words of `struct ethtool_coalesce` that few drivers fill, by the names of the `ethtool` program.
 const RARE: [(usize, &str); 12] = [

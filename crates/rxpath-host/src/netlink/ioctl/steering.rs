@@ -4,6 +4,7 @@
 //! ethtool netlink reads RSS since 6.3 and sets it since 6.17; the ioctl does both on all kernels.
 
 use super::flow_hash::RXNFC;
+use super::group::{ETHTOOL_SCOALESCE, change_moderation, moderation};
 use super::per_queue::ETHTOOL_PERQUEUE;
 use super::rss::HEAD;
 use super::rules::ETHTOOL_GRXRINGS;
@@ -11,9 +12,9 @@ use super::settings::{COALESCE, ETHTOOL_GCOALESCE};
 use super::{FlowKind, HashFields, call};
 use crate::HostError;
 use crate::netlink::wire::word32;
+use crate::pairs::Pairs;
 
 // linux/ethtool.h
-pub(super) const ETHTOOL_SCOALESCE: u32 = 0x0f;
 pub(super) const ETHTOOL_SRXFH: u32 = 0x2a;
 pub(super) const ETHTOOL_SRSSH: u32 = 0x47;
 /// Of `indir_size`: leave the table as it is.
@@ -22,6 +23,7 @@ const NO_CHANGE: u32 = 0xffff_ffff;
 const RXFH: usize = HEAD * 4;
 /// `struct ethtool_per_queue_op` up to its data: two words and a mask of 4096 queues.
 const PER_QUEUE: usize = 8 + 512;
+
 /// What to change of a device's RSS; `None` leaves a part as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpreadWish {
@@ -86,9 +88,6 @@ pub fn set_hash_fields(dev: &str, kind: FlowKind, fields: HashFields) -> Result<
     call("set the hashed fields of", dev, &mut buffer)
 }
 
-/// `struct ethtool_coalesce` of one queue, without its command: 22 numbers in the order of the header.
-pub type Moderation = [u32; COALESCE - 1];
-
 fn per_queue(command: u32, queue: u32) -> Result<Vec<u8>, HostError> {
     if queue >= 4096 {
         return Err(HostError::malformed("queue", 0, format!("{queue}: 0 to 4095 expected")));
@@ -101,27 +100,27 @@ fn per_queue(command: u32, queue: u32) -> Result<Vec<u8>, HostError> {
     Ok(buffer)
 }
 
+fn queue_moderation_words(dev: &str, queue: u32) -> Result<Vec<u8>, HostError> {
+    let mut buffer = per_queue(ETHTOOL_GCOALESCE, queue)?;
+    call(&format!("read the coalescing of queue {queue} of"), dev, &mut buffer)?;
+    Ok(buffer)
+}
+
 /// Interrupt moderation of one queue.
 ///
 /// **Source** net/ethtool/ioctl.c `ethtool_get_per_queue_coalesce`.
-pub fn queue_moderation(dev: &str, queue: u32) -> Result<Moderation, HostError> {
-    let mut buffer = per_queue(ETHTOOL_GCOALESCE, queue)?;
-    call(&format!("read the coalescing of queue {queue} of"), dev, &mut buffer)?;
-    let mut values = [0; COALESCE - 1];
-    for (at, value) in values.iter_mut().enumerate() {
-        *value = word32(&buffer, PER_QUEUE / 4 + 1 + at).unwrap_or_default();
-    }
-    Ok(values)
+pub fn queue_moderation(dev: &str, queue: u32) -> Result<Pairs, HostError> {
+    Ok(moderation(&queue_moderation_words(dev, queue)?[PER_QUEUE..]))
 }
 
-/// Asks for the interrupt moderation of one queue.
+/// Asks for the interrupt moderation of one queue; what is not asked for stays as it reads now.
 ///
 /// **Source** net/ethtool/ioctl.c `ethtool_set_per_queue_coalesce`.
-pub fn set_queue_moderation(dev: &str, queue: u32, values: &Moderation) -> Result<(), HostError> {
+pub fn set_queue_moderation(dev: &str, queue: u32, asked: &Pairs) -> Result<(), HostError> {
+    let now = queue_moderation_words(dev, queue)?;
     let mut buffer = per_queue(ETHTOOL_SCOALESCE, queue)?;
-    for (at, value) in values.iter().enumerate() {
-        put(&mut buffer, PER_QUEUE / 4 + 1 + at, *value);
-    }
+    buffer[PER_QUEUE + 4..].copy_from_slice(&now[PER_QUEUE + 4..]);
+    change_moderation(&mut buffer[PER_QUEUE..], asked)?;
     call(&format!("set the coalescing of queue {queue} of"), dev, &mut buffer)
 }
 
