@@ -21,9 +21,11 @@ pub const RULES: &[Rule] = &[Rule {
     check: Check::Host(throttle),
     text: Text {
         why: "A limit of CPU time shows as stalls of tens of ms in an application that has plenty of CPUs.",
-        mechanism: "throttle_cfs_rq (kernel/sched/fair.c) takes a group off the CPUs until its next period, and counts \
-                    it in nr_throttled of cpu.stat. Read are cpu.max and cpu.stat of the groups of the programs with a \
-                    receiving socket that this process may see, of rxpath's own, and of every group above them.",
+        mechanism: "throttle_cfs_rq (kernel/sched/fair.c) takes a group off the CPUs until its next period. cpu.stat counts \
+                    the periods in which the group ran (nr_periods), those in which it was stopped (nr_throttled) and \
+                    for how long, since the group was made: a limit that was changed since is judged by its past. Read \
+                    are cpu.max and cpu.stat of the groups of the programs with a receiving socket that this process may \
+                    see, of rxpath's own, and of every group above them.",
         not_when: "the limit is the contract",
         side_effects: "the group may use more",
         set_now: "echo max > /sys/fs/cgroup/GROUP/cpu.max",
@@ -48,8 +50,37 @@ fn with_parents(group: &str) -> impl Iterator<Item = String> {
     (1..=parts.len()).rev().map(move |count| format!("/{}", parts[..count].join("/")))
 }
 
-/// A group's limit and how often it was stopped for it; `None` where the group has no limit.
-fn limit_of(ask: &Ask<'_>, group: &str) -> Result<Option<(String, u64)>, Gap> {
+/// A group's limit and what came of it since the group was made.
+struct Limit {
+    /// `cpu.max`: time and period, in us.
+    text: String,
+    /// Periods in which the group ran.
+    periods_count: u64,
+    /// Those of them in which it was stopped.
+    stopped_count: u64,
+    /// How long it was stopped in all, where the kernel tells.
+    stopped_us: Option<u64>,
+}
+
+impl Limit {
+    /// In a line; the share is of the periods in which the group ran.
+    fn told(&self, group: &str) -> String {
+        let Self { text, periods_count, stopped_count, stopped_us } = self;
+        let share = match periods_count {
+            0 => String::new(),
+            count => format!(" = {:.1} %", *stopped_count as f64 * 100.0 / *count as f64),
+        };
+        let time = stopped_us
+            .filter(|_| *stopped_count > 0)
+            .map_or_else(String::new, |us| format!(", for {:.1} s in all", us as f64 / 1e6));
+        format!(
+            "{group} {text} us (stopped in {stopped_count} of {periods_count} periods{share}{time})"
+        )
+    }
+}
+
+/// A group's limit; `None` where it has none.
+fn limit_of(ask: &Ask<'_>, group: &str) -> Result<Option<Limit>, Gap> {
     let path = format!("{MOUNT}{group}/cpu.max");
     // Only groups whose parent hands the controller down have the file.
     if ask.facts.exists(&format!("{MOUNT}{group}"))
@@ -58,15 +89,24 @@ fn limit_of(ask: &Ask<'_>, group: &str) -> Result<Option<(String, u64)>, Gap> {
     {
         return Ok(None);
     }
-    let limit = ask.facts.text(&path).known()?;
-    if limit.starts_with("max") {
+    let text = ask.facts.text(&path).known()?;
+    if text.starts_with("max") {
         return Ok(None);
     }
     let stat = ask.facts.text(&format!("{MOUNT}{group}/cpu.stat")).known()?;
-    let count = stat.lines().find_map(|line| line.strip_prefix("nr_throttled "));
-    let count = count.and_then(|count| count.trim().parse().ok());
-    let missing = || Gap::Absent(format!("{MOUNT}{group}/cpu.stat has no nr_throttled"));
-    Ok(Some((limit, count.ok_or_else(missing)?)))
+    let count = |name: &str| {
+        let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|count| count.trim().parse::<u64>().ok())
+    };
+    let needed = |name: &str| {
+        count(name).ok_or_else(|| Gap::Absent(format!("{MOUNT}{group}/cpu.stat has no {name}")))
+    };
+    Ok(Some(Limit {
+        periods_count: needed("nr_periods")?,
+        stopped_count: needed("nr_throttled")?,
+        stopped_us: count("throttled_usec"),
+        text,
+    }))
 }
 
 /// Groups to look at: of the programs that receive, as far as they are shown, and of this process.
@@ -91,11 +131,11 @@ fn throttle(ask: &Ask<'_>) -> Checked {
     }
     let all: BTreeSet<String> = groups.iter().flat_map(|group| with_parents(group)).collect();
     let mut limited = Vec::new();
-    let mut stopped = 0_u64;
+    let mut was_stopped = false;
     for group in &all {
-        if let Some((limit, count)) = limit_of(ask, group)? {
-            stopped = stopped.saturating_add(count);
-            limited.push(format!("{group} {limit} (stopped {count} times)"));
+        if let Some(limit) = limit_of(ask, group)? {
+            was_stopped |= limit.stopped_count > 0;
+            limited.push(limit.told(group));
         }
     }
     let of = format!("this process and {receivers} programs that receive");
@@ -103,18 +143,31 @@ fn throttle(ask: &Ask<'_>) -> Checked {
         return Answer::fine(format!("no limit on the groups of {of}"));
     }
     let found = Found::new(
-        format!("cpu.max of {}", limited.join(", ")),
+        format!("cpu.max of {}; counted since the group was made", limited.join(", ")),
         "max, or a limit that is never reached",
         "a group over its quota stands still",
     )
     .advice("the limit is its manager's: CPUQuota= of the unit, the container's limit");
     // A limit that nobody has reached has cost nothing so far.
-    if stopped == 0 { found.severity(Info).size(Unmeasured).answer() } else { found.answer() }
+    if was_stopped { found.answer() } else { found.severity(Info).size(Unmeasured).answer() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_count_of_stops_has_its_base() {
+        let told = |periods_count, stopped_count, stopped_us| {
+            let text = "50000 100000".to_owned();
+            Limit { text, periods_count, stopped_count, stopped_us }.told("/a")
+        };
+        assert_eq!(
+            told(400, 3, Some(1_250_000)),
+            "/a 50000 100000 us (stopped in 3 of 400 periods = 0.8 %, for 1.2 s in all)"
+        );
+        assert_eq!(told(0, 0, None), "/a 50000 100000 us (stopped in 0 of 0 periods)");
+    }
 
     #[test]
     fn a_groups_parents_count_and_the_root_does_not() {
