@@ -14,6 +14,7 @@ pub mod detached;
 pub mod environment;
 pub mod error;
 pub mod fault;
+pub mod glob;
 pub mod identity;
 pub mod journal;
 pub mod kernel_config;

@@ -6,10 +6,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use rxpath_host::glob;
 use rxpath_host::procfs::sysctl;
 use rxpath_host::root::Root;
-
-use super::link_files::is_like;
 
 /// Directories, the one that hides the others first.
 const DIRS: [&str; 4] =
@@ -34,12 +33,12 @@ pub struct Kept {
 /// The lines that are in force after boot, by the setting's path: one line for each that the host has or a line names.
 ///
 /// A key that a line names sets it whatever patterns say, and one that a line excludes is left alone (sysctl.d(5);
-/// systemd: src/sysctl/sysctl.c `apply_glob_option_with_prefix`). Patterns have `*` and `?`.
+/// systemd: src/sysctl/sysctl.c `apply_glob_option_with_prefix`). Patterns are those of glob(3).
 pub(super) fn in_force(
     kept: &[Kept],
     list: impl Fn(&str) -> Vec<String>,
 ) -> BTreeMap<String, &Kept> {
-    let is_pattern = |line: &&Kept| line.key.contains(['*', '?']);
+    let is_pattern = |line: &&Kept| glob::is_pattern(&line.key);
     let path = |line: &Kept| sysctl::path(&line.key);
     let named: BTreeMap<String, &Kept> =
         kept.iter().filter(|line| !is_pattern(line)).map(|line| (path(line), line)).collect();
@@ -62,9 +61,9 @@ fn matching(pattern: &str, list: &impl Fn(&str) -> Vec<String>) -> Vec<String> {
         found = found
             .into_iter()
             .flat_map(|dir| {
-                let names = if part.contains(['*', '?']) {
+                let names = if glob::is_pattern(part) {
                     let mut names = list(&dir);
-                    names.retain(|name| is_like(part.as_bytes(), name.as_bytes()));
+                    names.retain(|name| glob::is_match(part, name));
                     names
                 } else {
                     vec![part.to_owned()]
@@ -146,6 +145,32 @@ mod tests {
             ("net/ipv4/conf/hub0/rp_filter", "1"),
         ];
         assert_eq!(shown, wanted.map(|(path, value)| (path.to_owned(), value)));
+    }
+
+    #[test]
+    fn classes_name_the_devices_that_they_hold() {
+        let text = "net.ipv4.conf.eth[0-1].rp_filter = 2\nnet.ipv6.conf.[!l]*[[:digit:]].forwarding = 1\n\
+                    net.ipv4.neigh.eth[2.gc_stale_time = 5\n";
+        let kept = parse_kept("x.conf", text);
+        let list = |dir: &str| match dir {
+            "/proc/sys/net/ipv4/conf" | "/proc/sys/net/ipv6/conf" => {
+                ["all", "eth0", "eth1", "eth2", "lo", "lan1"].map(str::to_owned).to_vec()
+            }
+            "/proc/sys/net/ipv4/neigh" => vec!["eth2".to_owned()],
+            _ => Vec::new(),
+        };
+        let paths: Vec<String> = in_force(&kept, list)
+            .into_keys()
+            .map(|path| path.trim_start_matches("/proc/sys/net/").to_owned())
+            .collect();
+        let wanted = [
+            "ipv4/conf/eth0/rp_filter",
+            "ipv4/conf/eth1/rp_filter",
+            "ipv6/conf/eth0/forwarding",
+            "ipv6/conf/eth1/forwarding",
+            "ipv6/conf/eth2/forwarding",
+        ];
+        assert_eq!(paths, wanted);
     }
 
     #[test]
