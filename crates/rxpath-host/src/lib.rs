@@ -40,6 +40,11 @@ pub mod topology;
 
 #[cfg(test)]
 mod captured_hosts;
+#[cfg(test)]
+mod running_kernel;
+#[cfg(test)]
+#[path = "../../../tests/support/skip.rs"]
+mod skip;
 
 pub use change::{Change, Outcome};
 pub use error::HostError;

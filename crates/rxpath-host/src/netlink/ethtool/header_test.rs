@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::command::Command;
 use super::*;
+use crate::running_kernel;
 
 fn header() -> String {
     let path = "/usr/include/linux/ethtool_netlink.h";
@@ -90,9 +91,8 @@ fn commands_and_attributes_are_those_of_linux_6_18() {
 /// What is kept, against the running kernel's own types, as far as that kernel has them.
 #[test]
 fn what_is_kept_of_6_18_is_what_the_running_kernel_says() {
-    // Without CONFIG_DEBUG_INFO_BTF there is nothing to compare with, and the two tests above hold the numbers.
-    let Ok(btf) = std::fs::read("/sys/kernel/btf/vmlinux") else { return };
-    let running = enumerators(&btf, "ETHTOOL_").unwrap();
+    // Where there is nothing to compare with, the two tests above hold the numbers.
+    let Some(running) = running_kernel::enumerators("ETHTOOL_") else { return };
     let shared =
         kept().into_iter().filter_map(|(name, ours)| Some((ours, *running.get(&name)?, name)));
     let mut compared = 0;
@@ -101,45 +101,6 @@ fn what_is_kept_of_6_18_is_what_the_running_kernel_says() {
         compared += 1;
     }
     assert!(compared > 50, "{compared} of {} are in this kernel's BTF", running.len());
-}
-
-/// Enumerators of a kernel's BTF whose name begins with `prefix` (Documentation/bpf/btf.rst).
-fn enumerators(btf: &[u8], prefix: &str) -> Option<BTreeMap<String, u32>> {
-    const ENUM: u32 = 6;
-    let word = |at: usize| Some(u32::from_ne_bytes(*btf.get(at..)?.first_chunk()?));
-    let header = word(4)? as usize;
-    let (types, types_end) = (header + word(8)? as usize, header + (word(8)? + word(12)?) as usize);
-    let strings = header + word(16)? as usize;
-    let name = |at: u32| {
-        let text = btf.get(strings + at as usize..)?.split(|byte| *byte == 0).next()?;
-        str::from_utf8(text).ok()
-    };
-    let (mut found, mut at) = (BTreeMap::new(), types);
-    while at < types_end {
-        let info = word(at + 4)?;
-        let (kind, count) = (info >> 24 & 0x1f, (info & 0xffff) as usize);
-        at += 12;
-        if kind == ENUM {
-            for one in 0..count {
-                let text = name(word(at + one * 8)?)?;
-                if text.starts_with(prefix) {
-                    found.insert(text.to_owned(), word(at + one * 8 + 4)?);
-                }
-            }
-        }
-        at += match kind {
-            // int, variable, declaration tag
-            1 | 14 | 17 => 4,
-            // array
-            3 => 12,
-            // struct, union, data section, 64-bit enumeration
-            4 | 5 | 15 | 19 => count * 12,
-            // enumeration, parameters
-            ENUM | 13 => count * 8,
-            _ => 0,
-        };
-    }
-    Some(found)
 }
 
 /// Attributes that are newer than the oldest header in use.
