@@ -1,15 +1,17 @@
 //! `rxpath check` where devices come and go, and where `/sys` is another namespace's.
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use nix::libc;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use rxpath_host::netlink::{Netlink, VethSpec};
 use serde_json::Value;
 
+use crate::bed::Bed;
 use crate::readers;
 use crate::skip::skip;
 
@@ -108,5 +110,120 @@ fn both_ways_to_ask_agree_on_veth() {
             assert!(topics.contains(&topic), "{topic}: {topics:?}");
         }
         assert!(readers::lasting().contains(&"lo".to_owned()));
+    });
+}
+
+/// `rxpath check` by root without its rights.
+fn check_plainly(args: &[&str]) -> Output {
+    let mut plain = Command::new("setpriv");
+    plain.args(["--bounding-set=-all", "--inh-caps=-all", env!("CARGO_BIN_EXE_rxpath"), "check"]);
+    plain.args(args).output().unwrap()
+}
+
+/// A BPF system call with `attributes`, laid out as the kernel's union: a new descriptor, or the kernel's refusal.
+fn bpf<T>(command: libc::c_long, attributes: &T) -> std::io::Result<OwnedFd> {
+    let ask = std::ptr::from_ref(attributes);
+    // SAFETY: the length of `attributes` is told, and what it points to outlives the call.
+    let fd = unsafe { libc::syscall(libc::SYS_bpf, command, ask, size_of::<T>()) };
+    if fd < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just made this descriptor for us, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+/// A program for tcx that passes each packet on, with a name.
+fn passing(name: &str) -> std::io::Result<OwnedFd> {
+    const PROG_LOAD: libc::c_long = 5;
+    const SCHED_CLS: u32 = 3;
+    #[repr(C)]
+    struct Load {
+        kind: u32,
+        instructions: u32,
+        code: u64,
+        license: u64,
+        log: [u32; 2],
+        log_buffer: u64,
+        version: u32,
+        flags: u32,
+        name: [u8; 16],
+    }
+    // mov32 r0, TCX_NEXT (-1); exit
+    let code = [0xb4 | 0xffff_ffff << 32, 0x95_u64];
+    let mut load = Load {
+        kind: SCHED_CLS,
+        instructions: code.len() as u32,
+        code: code.as_ptr() as u64,
+        license: c"GPL".as_ptr() as u64,
+        log: [0; 2],
+        log_buffer: 0,
+        version: 0,
+        flags: 0,
+        name: [0; 16],
+    };
+    load.name[..name.len()].copy_from_slice(name.as_bytes());
+    bpf(PROG_LOAD, &load)
+}
+
+/// Attaches a program to a device by tcx, until the link is dropped. **Source** `link_create` of `union bpf_attr`.
+fn attach(program: &OwnedFd, ifindex: u32, attach_type: u32) -> std::io::Result<OwnedFd> {
+    const LINK_CREATE: libc::c_long = 28;
+    let words = [program.as_raw_fd() as u32, ifindex, attach_type, 0, 0, 0, 0, 0];
+    bpf(LINK_CREATE, &words)
+}
+
+/// What the rule of tc says of a device.
+fn tc_of(output: &Output, dev: &str) -> String {
+    let value = answer(output);
+    let result = &value["result"];
+    for list in ["records", "unseen", "unjudged", "silent"] {
+        let notes = result[list].as_array().unwrap();
+        let own = notes.iter().find(|note| note["id"] == "tc-ingress" && note["device"] == dev);
+        if let Some(note) = own {
+            return format!("{list}: {}", note["text"].as_str().unwrap());
+        }
+    }
+    panic!("no answer of tc-ingress for {dev}");
+}
+
+#[test]
+fn tcx_programs_are_found_as_long_as_they_are_attached() {
+    const INGRESS: u32 = 46;
+    const EGRESS: u32 = 47;
+    let Some(_bed) = Bed::with_bpf() else { return };
+    inside(true, || {
+        let own = File::open("/proc/thread-self/ns/net").unwrap();
+        let spec =
+            VethSpec { name: "tap0", peer: "tap1", peer_ns: own.as_raw_fd(), queues: 1, mtu: None };
+        let mut route = Netlink::route().unwrap();
+        route.create_veth(&spec).unwrap();
+        let ifindex = route.link("tap0").unwrap().index;
+        let program = passing("rxp_first").unwrap();
+        let first = match attach(&program, ifindex, INGRESS) {
+            Ok(link) => link,
+            Err(error) => {
+                assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "{error}");
+                let told = tc_of(&check(&["--json"]), "tap0");
+                assert!(told.contains("this kernel has no tcx"), "{told}");
+                return skip("bpf_programs", "this kernel has no tcx");
+            }
+        };
+        let second = attach(&passing("rxp_second").unwrap(), ifindex, INGRESS).unwrap();
+        let out = attach(&program, ifindex, EGRESS).unwrap();
+        let told = tc_of(&check(&["--json"]), "tap0");
+        let ingress = told.split_once("tcx ingress: rxp_first (program ").expect(&told).1;
+        let (_, egress) = ingress.split_once("), rxp_second (program ").expect(&told);
+        assert!(egress.contains("; tcx egress: rxp_first (program "), "{told}");
+        let other = tc_of(&check(&["--json"]), "tap1");
+        assert_eq!(other, "records: no ingress or clsact qdisc; no tcx program");
+
+        // Without the right it is not told as none.
+        let told = tc_of(&check_plainly(&["--json"]), "tap0");
+        let wanted = "records: no ingress or clsact qdisc; tcx: not shown, needs CAP_NET_ADMIN";
+        assert!(told.starts_with(wanted), "{told}");
+
+        drop((first, second, out));
+        let told = tc_of(&check(&["--json"]), "tap0");
+        assert_eq!(told, "records: no ingress or clsact qdisc; no tcx program");
     });
 }

@@ -35,6 +35,7 @@ pub mod snapshot;
 pub mod steering;
 pub mod sysfs;
 pub mod target;
+pub mod tcx;
 pub mod thread;
 pub mod topology;
 

@@ -1,4 +1,4 @@
-//! Network devices as their drivers tell them over netlink and ioctl: all of it, typed, each fact with its gap.
+//! Network devices as the kernel tells them over netlink, ioctl and bpf(2): all of it, typed, each fact with its gap.
 //!
 //! The question it answers: *what does the kernel say of this device beyond what its files say?* On the running
 //! host the kernel is asked; over a captured tree the recorded answers are read from `netlink/device/NAME.json`
@@ -25,6 +25,7 @@ use crate::netlink::ioctl::{DriverInfo, FlowKind, FlowRules, HashFields, StampCo
 use crate::netlink::netdev::{Napi, PagePool, Queue, QueueStats, XdpAbilities};
 use crate::netlink::netfilter::{Conntrack, Hook};
 use crate::sysfs::device;
+use crate::tcx::Tcx;
 use crate::{HostError, Root};
 
 /// One device. Its hardware address is not kept.
@@ -83,6 +84,8 @@ pub struct Nic {
     pub napis: Fact<Vec<Napi>>,
     /// Statistics of each queue.
     pub queue_stats: Fact<Vec<QueueStats>>,
+    /// BPF programs that tcx runs.
+    pub tcx: Fact<Tcx>,
 }
 
 /// What rtnetlink says of a device.

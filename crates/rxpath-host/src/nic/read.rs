@@ -11,6 +11,7 @@ use crate::netlink::ethtool::command::Command;
 use crate::netlink::ioctl::{self, FlowKind, HashFields};
 use crate::netlink::netfilter::Hook;
 use crate::netlink::{Link, Netlink, ethtool};
+use crate::tcx;
 
 /// Sockets to the kernel, in the network namespace of the thread that opened them.
 #[derive(Debug)]
@@ -89,6 +90,7 @@ impl Reader {
             nic.queues = Fact::absent(why);
             nic.napis = Fact::absent(why);
             nic.queue_stats = Fact::absent(why);
+            nic.tcx = Fact::absent(why);
             return;
         };
         let ask = &mut self.generic;
@@ -96,6 +98,7 @@ impl Reader {
         nic.queues = fact(ask.device_queues(ifindex));
         nic.napis = fact(ask.napis(ifindex));
         nic.queue_stats = fact(ask.queue_stats(ifindex));
+        nic.tcx = fact(tcx::read(ifindex));
     }
 
     /// The counters that move with the packets, and nothing else: for reading them again and again.

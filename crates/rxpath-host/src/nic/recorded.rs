@@ -100,6 +100,7 @@ impl Nic {
             queues: Fact::absent(why),
             napis: Fact::absent(why),
             queue_stats: Fact::absent(why),
+            tcx: Fact::absent(why),
         }
     }
 }

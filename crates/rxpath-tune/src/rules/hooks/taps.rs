@@ -1,6 +1,9 @@
 //! Everything else that sees packets before their socket: taps, XDP, tc, routing checks, BPF.
 
+use std::collections::BTreeMap;
+
 use rxpath_host::netlink::XdpMode;
+use rxpath_host::tcx::Tcx;
 
 use crate::prelude::*;
 
@@ -65,17 +68,18 @@ pub const RULES: &[Rule] = &[
         id: "tc-ingress",
         area: Area::Hooks,
         kind: Kind::Record,
-        what: "Is there an ingress or clsact qdisc, whose filters look at received packets?",
-        applies: "devices whose queueing disciplines can be listed",
+        what: "Which ingress qdiscs and tcx programs look at received packets?",
+        applies: "devices whose queueing disciplines or tcx programs can be listed",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Device(tc),
         text: Text {
-            why: "Filters of an ingress or clsact qdisc run for each packet before the stack. They usually belong \
-                  to a container network.",
-            mechanism: "sch_handle_ingress (net/core/dev.c). Read are the ingress and clsact qdiscs of the running host; \
-                        programs attached by tcx (tcx_run, since 6.6) make no qdisc and are not read: bpftool net \
-                        lists them.",
+            why: "Filters of an ingress or clsact qdisc, and programs of tcx, run for each packet before the stack. They \
+                  usually belong to a container network.",
+            mechanism: "sch_handle_ingress (net/core/dev.c): tcx_run (since 6.6, no qdisc needed), then the qdisc's \
+                        filters. Read are the ingress and clsact qdiscs of the running host, without their filters, and \
+                        the tcx programs of both directions in their order (BPF_PROG_QUERY: CAP_NET_ADMIN; their names: \
+                        CAP_SYS_ADMIN). Programs of netkit devices are not read: bpftool net lists them.",
             not_when: "a container network or a shaper made them",
             side_effects: SECURITY,
             set_now: NO_SETTING,
@@ -83,7 +87,10 @@ pub const RULES: &[Rule] = &[
             undo: NOTHING_CHANGED,
             verify: "tc qdisc show dev DEV; tc filter show dev DEV ingress; bpftool net show dev DEV",
             since: "2.6; clsact 4.5, tcx 6.6",
-            sources: &["kernel: net/core/dev.c sch_handle_ingress"],
+            sources: &[
+                "kernel: net/core/dev.c sch_handle_ingress",
+                "kernel: kernel/bpf/tcx.c tcx_prog_query",
+            ],
         },
     },
     Rule {
@@ -291,18 +298,54 @@ fn xdp(_: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn tc(ask: &Ask<'_>, device: &Device) -> Checked {
-    let all = (&ask.facts.qdiscs).known()?;
+    let qdiscs = (&ask.facts.qdiscs).known().map(|all| ingress_qdiscs(all, device));
+    let programs = (&device.nic.tcx).known().map(tcx_programs);
+    match (qdiscs, programs) {
+        (Err(why), Err(Gap::Absent(_))) | (Err(Gap::Absent(_)), Err(why)) => Err(why),
+        (qdiscs, programs) => {
+            let qdiscs = qdiscs.unwrap_or_else(|gap| format!("qdiscs: {}", unread(gap)));
+            let programs = programs.unwrap_or_else(|gap| format!("tcx: {}", unread(gap)));
+            Answer::recorded(format!("{qdiscs}; {programs}"))
+        }
+    }
+}
+
+fn ingress_qdiscs(all: &BTreeMap<String, Vec<String>>, device: &Device) -> String {
     let own = all.get(&device.name).map_or(&[][..], Vec::as_slice);
     let ingress: Vec<&str> = own
         .iter()
         .map(String::as_str)
         .filter(|kind| ["ingress", "clsact"].contains(kind))
         .collect();
-    Answer::recorded(if ingress.is_empty() {
-        "no ingress or clsact qdisc (tcx is not read)".to_owned()
+    if ingress.is_empty() {
+        "no ingress or clsact qdisc".into()
     } else {
-        ingress.join(", ")
-    })
+        format!("qdisc {}", ingress.join(", "))
+    }
+}
+
+fn tcx_programs(tcx: &Tcx) -> String {
+    let ends = [("ingress", &tcx.ingress), ("egress", &tcx.egress)];
+    let told: Vec<String> = ends
+        .into_iter()
+        .filter(|(_, programs)| !programs.is_empty())
+        .map(|(end, programs)| {
+            let names = programs.iter().map(|one| match &one.name {
+                Some(name) => format!("{name} (program {})", one.program_id),
+                None => format!("program {}", one.program_id),
+            });
+            format!("tcx {end}: {}", names.collect::<Vec<_>>().join(", "))
+        })
+        .collect();
+    if told.is_empty() { "no tcx program".into() } else { told.join("; ") }
+}
+
+/// Why a part of a record is missing.
+fn unread(gap: Gap) -> String {
+    match gap {
+        Gap::Absent(why) => why,
+        Gap::Denied(needs) => format!("not shown, needs {needs}"),
+    }
 }
 
 fn handler(ask: &Ask<'_>, device: &Device) -> Checked {
