@@ -12,8 +12,8 @@ use rxpath_host::kernel_config;
 use rxpath_host::netlink::addr::Address;
 use rxpath_host::netlink::neigh::Neighbour;
 use rxpath_host::netlink::{
-    Link, Qdisc, Queues, TcpSocket, UdpSocket, ethtool, ioctl, link_settings, napi, netdev,
-    netfilter, wire,
+    Link, Qdisc, Queues, TcpSocket, UdpSocket, audit, ethtool, ioctl, link_settings, napi,
+    netdev, netfilter, wire,
 };
 use rxpath_host::nft;
 use rxpath_host::nic;
@@ -169,13 +169,15 @@ fn ethtool_groups(bytes: &[u8]) {
     }
 }
 
-/// What rtnetlink and the netdev family tell of addresses, neighbours, queues and NAPI instances.
+/// What rtnetlink, the netdev family and audit tell of addresses, neighbours, queues, NAPI instances and rules.
 fn netlink_objects(bytes: &[u8]) {
     drop(Address::parse(bytes));
     drop(Neighbour::parse(bytes));
     drop(Queues::parse(bytes));
     drop(napi::parse(bytes));
     drop(link_settings::parse(bytes));
+    drop(audit::parse_audit_status(bytes));
+    drop(audit::parse_audit_rule(bytes));
 }
 
 /// Names and versions that files of the kernel or the command line give.

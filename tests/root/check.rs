@@ -113,6 +113,20 @@ fn both_ways_to_ask_agree_on_veth() {
     });
 }
 
+/// What a rule says, and in which list of the answer; findings by what they observed.
+fn said(output: &Output, id: &str) -> String {
+    let value = answer(output);
+    let result = &value["result"];
+    for list in ["findings", "fine", "records", "unseen", "unjudged", "silent"] {
+        let own = result[list].as_array().unwrap().iter().find(|note| note["id"] == id);
+        if let Some(note) = own {
+            let text = note["text"].as_str().or(note["observed"].as_str()).unwrap();
+            return format!("{list}: {text}");
+        }
+    }
+    panic!("no answer of {id}");
+}
+
 /// `rxpath check` by root without its rights.
 fn check_plainly(args: &[&str]) -> Output {
     let mut plain = Command::new("setpriv");
@@ -226,4 +240,64 @@ fn tcx_programs_are_found_as_long_as_they_are_attached() {
         let told = tc_of(&check(&["--json"]), "tap0");
         assert_eq!(told, "records: no ingress or clsact qdisc; no tcx program");
     });
+}
+
+/// A rule that no system call matches, as long as it lives: no process has that number.
+struct Unmatched(Netlink);
+
+impl Unmatched {
+    const ADD: u16 = 1011;
+    const REMOVE: u16 = 1012;
+
+    /// `struct audit_rule_data`: list exit, action never, one field (AUDIT_PID == 2147483647), no system call.
+    fn body() -> Vec<u8> {
+        let mut words = [0_u32; 3 + 4 * 64 + 1];
+        (words[0], words[2]) = (4, 1);
+        let (values, operators) = (3 + 2 * 64, 3 + 3 * 64);
+        (words[values], words[operators]) = (0x7fff_ffff, 0x4000_0000);
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    fn load() -> Self {
+        let mut audit = Netlink::audit().unwrap();
+        audit.change("load an audit rule", Self::ADD, 0, &Self::body()).unwrap();
+        Self(audit)
+    }
+}
+
+impl Drop for Unmatched {
+    fn drop(&mut self) {
+        let removed = self.0.change("remove an audit rule", Self::REMOVE, 0, &Self::body());
+        assert!(removed.is_ok() || std::thread::panicking(), "{removed:?}");
+    }
+}
+
+#[test]
+fn rules_of_audit_are_counted_as_long_as_they_are_loaded() {
+    let Some(_bed) = Bed::new() else { return };
+    let state = || Netlink::audit().and_then(|mut audit| audit.audit_state());
+    let before = match state() {
+        Ok(state) if state.enabled < 2 => state,
+        Ok(_) => return skip("audit", "its rules are locked until the next boot"),
+        Err(error) => return skip("audit", &error.to_string()),
+    };
+    let told = |count: u32| match count {
+        0 => "no rule loaded".to_owned(),
+        1 => "1 rule loaded".to_owned(),
+        count => format!("{count} rules loaded"),
+    };
+    let ask = ["--json", "--goal", "benchmark"];
+    let rule = Unmatched::load();
+    let with = state().unwrap();
+    assert_eq!(with.rules_count, before.rules_count + 1);
+    assert_eq!(with.syscall_rules_count, before.syscall_rules_count + 1);
+    let words = said(&check(&ask), "audit-rules");
+    assert!(words.contains(&told(with.rules_count)), "{words}");
+    assert_eq!(words.starts_with("fine: audit is off"), with.enabled == 0, "{words}");
+    let words = said(&check_plainly(&ask), "audit-rules");
+    assert!(words.contains("CAP_AUDIT_CONTROL"), "{words}");
+    drop(rule);
+    assert_eq!(state().unwrap(), before);
+    let words = said(&check(&ask), "audit-rules");
+    assert!(words.contains(&told(before.rules_count)), "{words}");
 }

@@ -5,6 +5,7 @@
 //! Synchronous: no runtime, one question at a time. It must not decide what to change.
 
 pub mod addr;
+pub mod audit;
 pub mod ethtool;
 pub(crate) mod genl;
 pub mod ioctl;

@@ -17,6 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::netlink::XdpProgram;
+use crate::netlink::audit::Audit;
 use crate::netlink::ethtool::{
     Channels, Coalesce, Eee, Features, Fec, LinkModes, LinkState, Pause, Port, PrivateFlags, Rings,
     Rss, StandardStats, Timestamping,
@@ -139,7 +140,7 @@ pub struct LinkFacts {
     pub xdp_programs: Vec<XdpProgram>,
 }
 
-/// What netlink tells of the whole namespace.
+/// What netlink tells of the whole namespace, and of the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HostAnswers {
@@ -149,6 +150,8 @@ pub struct HostAnswers {
     pub conntrack: Fact<Conntrack>,
     /// Pools of receive buffers.
     pub page_pools: Fact<Vec<PagePool>>,
+    /// The audit system.
+    pub audit: Fact<Audit>,
 }
 
 /// Every device of a host by name: asked from the kernel when `root` is the running host, read from the records when
@@ -180,7 +183,8 @@ pub fn host(root: &Root, devices: &[String]) -> HostAnswers {
         HostAnswers {
             netfilter_hooks: Fact::absent(why.clone()),
             conntrack: Fact::absent(why.clone()),
-            page_pools: Fact::absent(why),
+            page_pools: Fact::absent(why.clone()),
+            audit: Fact::absent(why),
         }
     })
 }

@@ -52,6 +52,14 @@ enum Failure {
     Final(HostError),
 }
 
+impl From<Failure> for HostError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Again(error) | Failure::Final(error) => error,
+        }
+    }
+}
+
 impl Netlink {
     /// Links, addresses, routes, neighbours, qdiscs.
     pub fn route() -> Result<Self, HostError> {
@@ -73,7 +81,7 @@ impl Netlink {
         Self::open(netlink_sys::protocols::NETLINK_GENERIC)
     }
 
-    fn open(protocol: isize) -> Result<Self, HostError> {
+    pub(super) fn open(protocol: isize) -> Result<Self, HostError> {
         let socket = connect(protocol).map_err(|e| {
             HostError::kernel("open a netlink socket", e.raw_os_error().unwrap_or(libc::EIO))
         })?;
@@ -93,6 +101,39 @@ impl Netlink {
         self.repeat(op, kind, NLM_F_ACK, body)
     }
 
+    /// Asks for a list of a family that ends it with a mark of its own and acknowledges out of order.
+    pub(super) fn list(
+        &mut self,
+        op: &str,
+        kind: u16,
+        body: &[u8],
+    ) -> Result<Vec<Reply>, HostError> {
+        self.repeat(op, kind, 0, body)
+    }
+
+    /// Asks for one object of a family that neither marks the end nor acknowledges in order: the first answer is it.
+    pub(super) fn first(&mut self, op: &str, kind: u16, body: &[u8]) -> Result<Reply, HostError> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let request = message(kind, NLM_F_REQUEST, self.sequence, body);
+        self.socket.send(&request, 0).map_err(|e| os(op, &e))?;
+        loop {
+            self.receive(op)?;
+            for frame in frames(&self.buffer)? {
+                if frame.sequence != self.sequence {
+                    continue;
+                }
+                if frame.kind != NLMSG_ERROR {
+                    return Ok(Reply { kind: frame.kind, payload: frame.payload.to_vec() });
+                }
+                let said = verdict(&frame)?;
+                if said.errno != 0 {
+                    let (op, errno, extack) = (op.into(), said.errno, said.extack);
+                    return Err(HostError::Kernel { op, errno, extack });
+                }
+            }
+        }
+    }
+
     /// Changes something. Never sent twice: an answer that got lost is an error that says so.
     pub fn change(
         &mut self,
@@ -101,9 +142,7 @@ impl Netlink {
         flags: u16,
         body: &[u8],
     ) -> Result<Vec<Reply>, HostError> {
-        self.exchange(op, kind, flags | NLM_F_ACK, body).map_err(|failure| match failure {
-            Failure::Again(error) | Failure::Final(error) => error,
-        })
+        Ok(self.exchange(op, kind, flags | NLM_F_ACK, body)?)
     }
 
     /// Makes many objects of a kind by one system call, in order, and gives the number of those that were refused with
@@ -131,9 +170,7 @@ impl Netlink {
         self.socket.send(&request, 0).map_err(|e| os(op, &e))?;
         let mut refused = 0;
         loop {
-            self.receive(op).map_err(|failure| match failure {
-                Failure::Again(error) | Failure::Final(error) => error,
-            })?;
+            self.receive(op)?;
             for frame in frames(&self.buffer)? {
                 let ours = frame.sequence.wrapping_sub(first) < bodies.len() as u32;
                 if !ours || frame.kind != NLMSG_ERROR {

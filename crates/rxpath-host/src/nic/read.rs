@@ -126,6 +126,7 @@ impl Reader {
             netfilter_hooks: hooks,
             conntrack,
             page_pools: fact(self.generic.page_pools()),
+            audit: fact(Netlink::audit().and_then(|mut audit| audit.audit_state())),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_host::netlink::XdpMode;
+use rxpath_host::netlink::audit::Audit;
 use rxpath_host::tcx::Tcx;
 
 use crate::prelude::*;
@@ -146,23 +147,29 @@ pub const RULES: &[Rule] = &[
         area: Area::Hooks,
         kind: Kind::Judge,
         what: "Is the audit system on while system calls are measured?",
-        applies: "hosts whose processes and boot parameters can be seen",
+        applies: "hosts whose audit system can be asked, or whose processes can be seen",
         weight: Weight::by_goal().when(Latency, Info).when(Benchmark, Warn),
         effect: Effect::Measure,
         check: Check::Host(audit),
         text: Text {
-            why: "With one rule loaded every system call takes the slow way in and out, recvmmsg included.",
-            mechanism: "audit_syscall_entry (kernel/auditsc.c) through the slow path of the system call entry \
-                        (SYSCALL_WORK_SYSCALL_AUDIT). Read are audit= and whether auditd runs; rules that something \
-                        else loaded are not.",
+            why: "While audit is on, system calls of programs that were started since take the slow way in and out, \
+                  recvmmsg included; with rules each is held against them.",
+            mechanism: "audit_alloc (kernel/auditsc.c) marks each new task (SYSCALL_WORK_SYSCALL_AUDIT), unless the first \
+                        rule of the task list is never; __audit_syscall_entry and the exit filter run for marked ones. \
+                        Read are audit=, the kernel's own state and its rules (NETLINK_AUDIT: CAP_AUDIT_CONTROL in the \
+                        initial namespaces); where it does not answer, whether auditd runs. Rules outlive auditd.",
             not_when: "the host must be audited",
             side_effects: "a gap in the audit trail: a matter of compliance",
-            set_now: "auditctl -D (removes the rules) for a measurement, where that is allowed",
-            persist: "audit=0 on the kernel command line, or auditd disabled",
+            set_now: "auditctl -D (removes the rules) for a measurement, where that is allowed; programs started before \
+                      keep their mark",
+            persist: "audit=0 on the kernel command line, or -a task,never as the first rule",
             undo: "augenrules --load",
-            verify: "auditctl -l: No rules",
+            verify: "auditctl -s: enabled 0; auditctl -l: No rules",
             since: "2.6",
-            sources: &["kernel: kernel/auditsc.c __audit_syscall_entry"],
+            sources: &[
+                "kernel: kernel/auditsc.c audit_alloc, __audit_syscall_entry",
+                "kernel: kernel/audit.c audit_netlink_ok",
+            ],
         },
     },
     Rule {
@@ -381,23 +388,63 @@ fn lsm(ask: &Ask<'_>) -> Checked {
 }
 
 fn audit(ask: &Ask<'_>) -> Checked {
-    if ask.facts.kernel.parameter("audit") == Some("0") {
+    if matches!(ask.facts.kernel.parameter("audit"), Some("0" | "off")) {
         return Answer::fine("audit=0 on the kernel command line");
     }
-    let processes = (&ask.facts.processes).known()?;
-    if !processes.runs("auditd") {
-        processes.complete()?;
-        return Answer::silent(
-            "auditd does not run; the kernel's rules are not read here: auditctl -l lists them (CAP_AUDIT_CONTROL)",
-        );
+    match (&ask.facts.answers.audit).known() {
+        Ok(audit) => audited(audit),
+        Err(gap) => by_daemon(ask, gap),
     }
-    Found::new(
-        "auditd runs",
-        "no audit rules during a measurement, where that is allowed",
+}
+
+/// What the kernel's own state means.
+fn audited(audit: &Audit) -> Checked {
+    let rules = match audit.rules_count {
+        0 => "no rule".to_owned(),
+        1 => "1 rule".to_owned(),
+        count => format!("{count} rules"),
+    };
+    if audit.enabled == 0 {
+        return Answer::fine(format!("audit is off ({rules} loaded)"));
+    }
+    if audit.exempts_new_tasks {
+        return Answer::fine("audit is on, and its first rule for tasks exempts all of them");
+    }
+    let daemon = if audit.has_daemon { "auditd takes its records" } else { "no auditd runs" };
+    let locked = if audit.enabled == 2 { ", locked until the next boot" } else { "" };
+    let found = Found::new(
+        format!(
+            "audit is on{locked}: {rules} loaded, {} of them for system calls; {daemon}",
+            audit.syscall_rules_count
+        ),
+        "no audit during a measurement, where that is allowed",
         "every system call takes the slow way",
     )
-    .advice("auditctl -l lists the rules; they are never changed by this program")
-    .answer()
+    .advice(AUDIT_ADVICE);
+    // Without a rule nothing is compared: the slow way alone is left.
+    if audit.syscall_rules_count == 0 { found.severity(Info).answer() } else { found.answer() }
+}
+
+const AUDIT_ADVICE: &str = "auditctl -l lists the rules; they are never changed by this program";
+
+/// Where the kernel does not answer, a daemon that runs tells that audit is on, and one that does not tells nothing.
+fn by_daemon(ask: &Ask<'_>, gap: Gap) -> Checked {
+    if ask.facts.processes.value().is_some_and(|processes| processes.runs("auditd")) {
+        return Found::new(
+            format!("auditd runs (rules: {})", unread(gap)),
+            "no audit rules during a measurement, where that is allowed",
+            "every system call takes the slow way",
+        )
+        .advice(AUDIT_ADVICE)
+        .answer();
+    }
+    let has_none = ask.facts.option("AUDITSYSCALL").value().is_some_and(|option| option == "n");
+    match gap {
+        Gap::Absent(_) if has_none => {
+            Answer::silent("this kernel audits no system calls (CONFIG_AUDITSYSCALL)")
+        }
+        gap => Err(gap),
+    }
 }
 
 fn rp_filter(ask: &Ask<'_>) -> Checked {
