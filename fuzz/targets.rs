@@ -13,7 +13,7 @@ use rxpath_host::netlink::addr::Address;
 use rxpath_host::netlink::neigh::Neighbour;
 use rxpath_host::netlink::{
     Link, Qdisc, Queues, TcpSocket, UdpSocket, audit, ethtool, ioctl, link_settings, napi,
-    netdev, netfilter, wire,
+    netdev, netfilter, nft_tables, wire,
 };
 use rxpath_host::nft;
 use rxpath_host::nic;
@@ -206,6 +206,7 @@ fn netdev_answers(bytes: &[u8]) {
 fn netfilter_answers(bytes: &[u8]) {
     drop(netfilter::parse_hook(bytes, netfilter::Family::Ip, "input"));
     drop(netfilter::parse_conntrack(&[bytes.to_vec()], &[bytes.to_vec()]));
+    drop(nft_tables::parse_nft_table(bytes));
 }
 
 fn ioctl_answers(bytes: &[u8]) {

@@ -301,3 +301,29 @@ fn rules_of_audit_are_counted_as_long_as_they_are_loaded() {
     let words = said(&check(&ask), "audit-rules");
     assert!(words.contains(&told(before.rules_count)), "{words}");
 }
+
+#[test]
+fn tables_of_both_firewalls_are_found() {
+    let Some(_bed) = Bed::new() else { return };
+    let run = |program: &str, words: &str| {
+        let done = Command::new(program).args(words.split(' ')).output();
+        done.is_ok_and(|output| output.status.success())
+    };
+    inside(true, || {
+        // Listing a table of the old iptables makes it.
+        if !run("iptables-legacy", "-t filter -nL") || !run("nft", "list tables") {
+            return skip("old_iptables", "no iptables-legacy or nft, or a kernel without them");
+        }
+        let ask = || said(&check(&["--json"]), "iptables-legacy-chains");
+        assert_eq!(ask(), "fine: the old iptables alone: filter");
+        assert!(run("nft", "add table inet rxp"));
+        assert_eq!(ask(), "fine: the old iptables alone: filter", "an empty table does nothing");
+        assert!(run("nft", "add chain inet rxp in"));
+        let wanted = "tables of the old iptables (filter) beside those of nftables (inet rxp)";
+        assert_eq!(ask(), format!("findings: {wanted}"));
+        let words = said(&check_plainly(&["--json"]), "iptables-legacy-chains");
+        assert_eq!(words, "unseen: needs CAP_NET_ADMIN");
+        assert!(run("nft", "delete table inet rxp"));
+        assert_eq!(ask(), "fine: the old iptables alone: filter");
+    });
+}

@@ -25,6 +25,7 @@ use crate::netlink::ethtool::{
 use crate::netlink::ioctl::{DriverInfo, FlowKind, FlowRules, HashFields, StampConfig};
 use crate::netlink::netdev::{Napi, PagePool, Queue, QueueStats, XdpAbilities};
 use crate::netlink::netfilter::{Conntrack, Hook};
+use crate::netlink::nft_tables::NftTable;
 use crate::sysfs::device;
 use crate::tcx::Tcx;
 use crate::{HostError, Root};
@@ -146,6 +147,8 @@ pub struct LinkFacts {
 pub struct HostAnswers {
     /// Functions on netfilter's hooks, in the order in which they are called.
     pub netfilter_hooks: Fact<Vec<Hook>>,
+    /// Tables of nftables.
+    pub nft_tables: Fact<Vec<NftTable>>,
     /// Counters of connection tracking.
     pub conntrack: Fact<Conntrack>,
     /// Pools of receive buffers.
@@ -182,6 +185,7 @@ pub fn host(root: &Root, devices: &[String]) -> HostAnswers {
         let why = error.to_string();
         HostAnswers {
             netfilter_hooks: Fact::absent(why.clone()),
+            nft_tables: Fact::absent(why.clone()),
             conntrack: Fact::absent(why.clone()),
             page_pools: Fact::absent(why.clone()),
             audit: Fact::absent(why),

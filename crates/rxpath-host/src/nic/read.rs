@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use rxpath_core::Fact;
 
 use super::{HostAnswers, LinkFacts, Nic};
-use crate::HostError;
 use crate::error::fact;
 use crate::netlink::ethtool::command::Command;
 use crate::netlink::ioctl::{self, FlowKind, HashFields};
-use crate::netlink::netfilter::Hook;
+use crate::netlink::netfilter::Conntrack;
+use crate::netlink::nft_tables::{self, NftTable};
 use crate::netlink::{Link, Netlink, ethtool};
-use crate::tcx;
+use crate::{HostError, Root, tcx};
 
 /// Sockets to the kernel, in the network namespace of the thread that opened them.
 #[derive(Debug)]
@@ -110,25 +110,50 @@ impl Reader {
     }
 
     /// What netlink tells of the whole namespace; ingress hooks are those of `devices`.
+    ///
+    /// Nothing is asked whose module the question would load.
     pub fn host(&mut self, devices: &[String]) -> HostAnswers {
-        let (hooks, conntrack) = match Netlink::netfilter() {
-            Ok(mut netfilter) => {
-                let hooks: Result<Vec<Hook>, _> = netfilter.hooks(devices);
-                (fact(hooks), fact(netfilter.conntrack()))
-            }
-            Err(HostError::Kernel { errno: libc::EPROTONOSUPPORT, .. }) => {
-                let why = "this kernel has no netfilter netlink (CONFIG_NETFILTER_NETLINK)";
-                (Fact::absent(why), Fact::absent(why))
-            }
-            Err(error) => (Fact::absent(error.to_string()), error.into_gap()),
-        };
-        HostAnswers {
-            netfilter_hooks: hooks,
-            conntrack,
+        let mut answers = HostAnswers {
             page_pools: fact(self.generic.page_pools()),
             audit: fact(Netlink::audit().and_then(|mut audit| audit.audit_state())),
+            ..HostAnswers::default()
+        };
+        match Netlink::netfilter() {
+            Ok(mut netfilter) => {
+                answers.netfilter_hooks = fact(netfilter.hooks(devices));
+                answers.nft_tables = fact(nft(&mut netfilter));
+                answers.conntrack = fact(tracking(&mut netfilter));
+            }
+            Err(error) => {
+                let gap = if matches!(error, HostError::Kernel { errno: libc::EPROTONOSUPPORT, .. })
+                {
+                    Fact::absent("this kernel has no netfilter netlink (CONFIG_NETFILTER_NETLINK)")
+                } else {
+                    error.into_gap()
+                };
+                answers.netfilter_hooks = gap.clone().map(|()| Vec::new());
+                answers.nft_tables = gap.clone().map(|()| Vec::new());
+                answers.conntrack = gap.map(|()| Conntrack::default());
+            }
         }
+        answers
     }
+}
+
+fn nft(netfilter: &mut Netlink) -> Result<Vec<NftTable>, HostError> {
+    // Without the code there are no tables.
+    if nft_tables::is_loaded(&Root::host())? { netfilter.nft_tables() } else { Ok(Vec::new()) }
+}
+
+fn tracking(netfilter: &mut Netlink) -> Result<Conntrack, HostError> {
+    // Each namespace has it as soon as the module is there (net/netfilter/nf_conntrack_standalone.c).
+    if Root::host().exists("/proc/sys/net/netfilter/nf_conntrack_max") {
+        return netfilter.conntrack();
+    }
+    Err(HostError::Unsupported {
+        what: "read connection tracking's counters".into(),
+        needs: "nf_conntrack, which is not loaded".into(),
+    })
 }
 
 fn rss(ask: &mut Netlink, dev: &str) -> Result<ethtool::Rss, HostError> {

@@ -69,7 +69,9 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "Both are walked for each packet, rule by rule, and each tool shows its own half only. Which tables there \
                   are is read, how many rules they hold is not.",
-            mechanism: "ipt_do_table (net/ipv4/netfilter/ip_tables.c) and nft_do_chain both hang on the same hooks.",
+            mechanism: "ipt_do_table (net/ipv4/netfilter/ip_tables.c) and nft_do_chain both hang on the same hooks. Read \
+                        are the names of the old tables and those of nftables (NFT_MSG_GETTABLE, CAP_NET_ADMIN; only \
+                        where nf_tables is there already, for asking would load it), else the functions on the hooks.",
             not_when: "one of the two is what the host uses, and the other holds no rules",
             side_effects: "a matter of security: this program only reports",
             set_now: "iptables-legacy-save | iptables-nft-restore, checked by hand; then empty the old tables",
@@ -179,17 +181,41 @@ fn sizing(ask: &Ask<'_>) -> Checked {
     Answer::fine(format!("{count} of at most {max} entries"))
 }
 
+/// Tables of nftables that hold something, else chains of it on the hooks.
+fn nft_tables(ask: &Ask<'_>) -> Result<Vec<String>, Gap> {
+    let answers = &ask.facts.answers;
+    let gap = match (&answers.nft_tables).known() {
+        Ok(tables) => {
+            let used = tables.iter().filter(|table| table.objects_count > 0);
+            return Ok(used.map(|table| format!("{} {}", table.family, table.name)).collect());
+        }
+        Err(gap) => gap,
+    };
+    let Some(hooks) = answers.netfilter_hooks.value() else { return Err(gap) };
+    let is_nft = |function: &String| function.starts_with("nft_do_chain");
+    let chains = hooks.iter().filter_map(|hook| {
+        let by_function = || hook.function.clone().filter(is_nft);
+        hook.chain.clone().or_else(by_function)
+    });
+    Ok(chains.collect())
+}
+
 fn legacy(ask: &Ask<'_>) -> Checked {
     let tables = ask.facts.text("/proc/net/ip_tables_names").known()?;
     let tables: Vec<&str> = tables.split_whitespace().collect();
     if tables.is_empty() {
         return Answer::fine("no table of the old iptables");
     }
-    if !ask.facts.exists("/sys/module/nf_tables") {
+    let new = nft_tables(ask)?;
+    if new.is_empty() {
         return Answer::fine(format!("the old iptables alone: {}", tables.join(", ")));
     }
     Found::new(
-        format!("tables of the old iptables ({}) beside nf_tables", tables.join(", ")),
+        format!(
+            "tables of the old iptables ({}) beside those of nftables ({})",
+            tables.join(", "),
+            new.join(", ")
+        ),
         "one of the two",
         "packets walk both, and each tool shows its own half",
     )
