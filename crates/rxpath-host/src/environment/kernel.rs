@@ -46,7 +46,7 @@ const OPTIONS: [&str; 34] = [
 ];
 
 /// Boot parameters that matter; a name stands for itself and for `name.x` and `name_x`.
-const PARAMETERS: [&str; 49] = [
+const PARAMETERS: [&str; 52] = [
     "audit",
     "amd_iommu",
     "amd_pstate",
@@ -78,6 +78,7 @@ const PARAMETERS: [&str; 49] = [
     "noibrs",
     "nopti",
     "nosmt",
+    "nosoftlockup",
     "nospectre_v2",
     "nmi_watchdog",
     "nowatchdog",
@@ -92,6 +93,8 @@ const PARAMETERS: [&str; 49] = [
     "skew_tick",
     "slub_debug",
     "swiotlb",
+    "sysctl.net",
+    "sysctl.vm",
     "thread_backlog_napi",
     "threadirqs",
     "transparent_hugepage",

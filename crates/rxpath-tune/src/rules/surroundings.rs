@@ -3,4 +3,5 @@
 pub mod link_files;
 pub mod managers;
 pub mod owners;
+mod persistent;
 pub mod virtual_machine;

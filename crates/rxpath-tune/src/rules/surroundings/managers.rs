@@ -65,20 +65,24 @@ pub const RULES: &[Rule] = &[
         id: "persistent-vs-live",
         area: Area::Surroundings,
         kind: Kind::Judge,
-        what: "Will the next boot bring the same sysctls as now?",
+        what: "Will the next boot bring the same settings as now?",
         applies: "hosts whose files of sysctl.d or kernel command line name settings of the receive path",
         weight: Weight::always(Warn),
         effect: Effect::Follows {
             size: Unmeasured,
             text: "what was tuned by hand is gone after a reboot, or the file is wrong",
         },
-        check: Check::Host(kept),
+        check: Check::Host(super::persistent::kept),
         text: Text {
-            why: "A value that differs from its file was changed after boot, by somebody or something.",
+            why: "A value that differs from its file or from the command line was changed after boot, by somebody or \
+                  something, or was never taken.",
             mechanism: "systemd-sysctl applies the files once at boot, in the order of their names; the last line wins, a \
-                        named key wins over a pattern, and -KEY keeps patterns away. The command line (sysctl.KEY=, \
-                        nmi_watchdog=, numa_balancing=) comes before the files. Compared are net and what else the \
-                        receive path depends on.",
+                        named key wins over a pattern (*, ?, [abc], [!abc]), and -KEY keeps patterns away. The command \
+                        line (sysctl.KEY=, nmi_watchdog=, nowatchdog, nosoftlockup, numa_balancing=) comes before the \
+                        files. Compared are net and what else the receive path depends on, and of the command line \
+                        transparent_hugepage=, clocksource=, preempt=, nosmt, cpuidle.governor=, \
+                        cpufreq.default_governor=, intel_pstate=, amd_pstate=, pcie_aspm.policy= and haltpoll.*: what \
+                        a running kernel shows and takes.",
             not_when: "the difference is on purpose and short",
             side_effects: "none",
             set_now: "sysctl --system, or correct the file",
@@ -86,7 +90,11 @@ pub const RULES: &[Rule] = &[
             undo: VALUE_BACK,
             verify: "rxpath check says nothing more",
             since: "any",
-            sources: &["sysctl.d(5)", "CISOfy/lynis issue 1256"],
+            sources: &[
+                "sysctl.d(5)",
+                "kernel: Documentation/admin-guide/kernel-parameters.txt",
+                "CISOfy/lynis issue 1256",
+            ],
         },
     },
     Rule {
@@ -170,87 +178,6 @@ fn others(ask: &Ask<'_>) -> Checked {
     )
     .advice("set it there, or stop them while measuring")
     .answer()
-}
-
-/// Numbers compare as numbers: a file separates them by blanks, the kernel by tabs.
-fn words(text: &str) -> Vec<&str> {
-    text.split_whitespace().collect()
-}
-
-/// Settings outside `net` that the receive path depends on.
-const BESIDE_NET: [&str; 7] = [
-    "kernel/bpf_stats_enabled",
-    "kernel/nmi_watchdog",
-    "kernel/numa_balancing",
-    "kernel/sched_rt_runtime_us",
-    "kernel/timer_migration",
-    "kernel/watchdog",
-    "vm/stat_interval",
-];
-
-fn is_ours(path: &str) -> bool {
-    let key = path.trim_start_matches("/proc/sys/");
-    key.starts_with("net/") || BESIDE_NET.contains(&key)
-}
-
-/// What the kernel command line sets, by path: `sysctl.KEY=VALUE` (fs/proc/proc_sysctl.c `process_sysctl_arg`, 5.8) and
-/// the parameters of their own (Documentation/admin-guide/kernel-parameters.txt).
-fn booted(words: &[String]) -> std::collections::BTreeMap<String, (&str, String)> {
-    let mut all = std::collections::BTreeMap::new();
-    for word in words {
-        let Some((name, value)) = word.split_once('=') else { continue };
-        let set = match (name, value) {
-            ("nmi_watchdog", "0" | "1") => Some(("kernel.nmi_watchdog", value)),
-            ("numa_balancing", "disable") => Some(("kernel.numa_balancing", "0")),
-            ("numa_balancing", "enable") => Some(("kernel.numa_balancing", "1")),
-            _ => name.strip_prefix("sysctl.").map(|key| (key, value)),
-        };
-        if let Some((key, value)) = set {
-            let path = rxpath_host::procfs::sysctl::path(key);
-            all.insert(path, (word.as_str(), value.to_owned()));
-        }
-    }
-    all
-}
-
-fn kept(ask: &Ask<'_>) -> Checked {
-    let files = ask.facts.kept_in_force();
-    let words = ask.facts.kernel.cmdline.value().cloned().unwrap_or_default();
-    let mut wanted: std::collections::BTreeMap<String, (String, String)> = booted(&words)
-        .into_iter()
-        .map(|(path, (word, value))| (path, (format!("the command line ({word})"), value)))
-        .collect();
-    // Files are applied after the kernel has started, and have the last word.
-    wanted.extend(files.into_iter().map(|(path, it)| (path, (it.file.clone(), it.value.clone()))));
-    let (mut compared, mut unread, mut differ) = (0, Vec::new(), Vec::new());
-    for (path, (source, value)) in wanted.iter().filter(|(path, _)| is_ours(path)) {
-        let key = path.trim_start_matches("/proc/sys/").replace('/', ".");
-        let Ok(live) = ask.facts.text(path).known() else {
-            unread.push(key);
-            continue;
-        };
-        compared += 1;
-        if self::words(&live) != self::words(value) {
-            differ.push(format!("{key} is {live}, {source} says {value}"));
-        }
-    }
-    if !differ.is_empty() {
-        let why = "the next boot brings other values than now";
-        return Found::new(differ.join("; "), "the same in both", why)
-            .advice("decide which is right: sysctl --system, or correct the file")
-            .answer();
-    }
-    if compared == 0 && unread.is_empty() {
-        return Answer::silent("no file of sysctl.d names a setting of the receive path");
-    }
-    if compared == 0 {
-        return Err(Gap::Absent(format!("{} cannot be read here", unread.join(", "))));
-    }
-    let unread = match unread.len() {
-        0 => String::new(),
-        _ => format!("; not to be read here: {}", unread.join(", ")),
-    };
-    Answer::fine(format!("{compared} settings are as their files say{unread}"))
 }
 
 fn qdisc(_: &Ask<'_>, device: &Device) -> Checked {

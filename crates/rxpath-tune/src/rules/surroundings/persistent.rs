@@ -1,0 +1,250 @@
+//! What the next boot brings against what is set now: the kernel command line, files of sysctl.d.
+
+use std::collections::BTreeMap;
+
+use rxpath_host::procfs::sysctl;
+
+use crate::prelude::*;
+
+/// Settings outside `net` that the receive path depends on.
+const BESIDE_NET: [&str; 8] = [
+    "kernel/bpf_stats_enabled",
+    "kernel/nmi_watchdog",
+    "kernel/numa_balancing",
+    "kernel/sched_rt_runtime_us",
+    "kernel/soft_watchdog",
+    "kernel/timer_migration",
+    "kernel/watchdog",
+    "vm/stat_interval",
+];
+
+const CPU: &str = "/sys/devices/system/cpu";
+
+/// How a file of sysfs shows its value.
+#[derive(Clone, Copy)]
+enum Shown {
+    /// As it is.
+    Plain,
+    /// Among the others, in brackets or parentheses: `always [madvise] never`.
+    Chosen,
+}
+
+/// Parameters of the command line whose value a running kernel shows and takes: name, file, form.
+///
+/// **Source** Documentation/admin-guide/kernel-parameters.txt; parameters of modules are those of
+/// `/sys/module/NAME/parameters` with mode 0644.
+const PARAMETERS: [(&str, &str, Shown); 12] = [
+    ("transparent_hugepage", "/sys/kernel/mm/transparent_hugepage/enabled", Shown::Chosen),
+    (
+        "clocksource",
+        "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+        Shown::Plain,
+    ),
+    ("preempt", "/sys/kernel/debug/sched/preempt", Shown::Chosen),
+    ("cpuidle.governor", "/sys/devices/system/cpu/cpuidle/current_governor", Shown::Plain),
+    ("intel_pstate", "/sys/devices/system/cpu/intel_pstate/status", Shown::Plain),
+    ("amd_pstate", "/sys/devices/system/cpu/amd_pstate/status", Shown::Plain),
+    ("pcie_aspm.policy", "/sys/module/pcie_aspm/parameters/policy", Shown::Chosen),
+    ("nosmt", "/sys/devices/system/cpu/smt/control", Shown::Plain),
+    (
+        "haltpoll.guest_halt_poll_ns",
+        "/sys/module/haltpoll/parameters/guest_halt_poll_ns",
+        Shown::Plain,
+    ),
+    (
+        "haltpoll.guest_halt_poll_grow",
+        "/sys/module/haltpoll/parameters/guest_halt_poll_grow",
+        Shown::Plain,
+    ),
+    (
+        "haltpoll.guest_halt_poll_grow_start",
+        "/sys/module/haltpoll/parameters/guest_halt_poll_grow_start",
+        Shown::Plain,
+    ),
+    (
+        "haltpoll.guest_halt_poll_shrink",
+        "/sys/module/haltpoll/parameters/guest_halt_poll_shrink",
+        Shown::Plain,
+    ),
+];
+
+/// A value that the next boot sets.
+struct Wanted {
+    /// Who says so.
+    source: String,
+    /// The value, as the live file shows it.
+    value: String,
+    shown: Shown,
+}
+
+fn is_ours(path: &str) -> bool {
+    let key = path.trim_start_matches("/proc/sys/");
+    key.starts_with("net/") || BESIDE_NET.contains(&key)
+}
+
+/// What the kernel command line sets of the sysctls, by path: `sysctl.KEY=VALUE` (fs/proc/proc_sysctl.c
+/// `process_sysctl_arg`, 5.8) and the parameters of their own (Documentation/admin-guide/kernel-parameters.txt).
+fn booted(words: &[String]) -> BTreeMap<String, (&str, String)> {
+    let mut all = BTreeMap::new();
+    for word in words {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        let set = match (name, value) {
+            ("nmi_watchdog", "0" | "1") => Some(("kernel.nmi_watchdog", value)),
+            ("nowatchdog", "") => Some(("kernel.watchdog", "0")),
+            ("nosoftlockup", "") => Some(("kernel.soft_watchdog", "0")),
+            ("numa_balancing", "disable") => Some(("kernel.numa_balancing", "0")),
+            ("numa_balancing", "enable") => Some(("kernel.numa_balancing", "1")),
+            _ if word.contains('=') => name.strip_prefix("sysctl.").map(|key| (key, value)),
+            _ => None,
+        };
+        if let Some((key, value)) = set {
+            all.insert(sysctl::path(key), (word.as_str(), value.to_owned()));
+        }
+    }
+    all
+}
+
+/// The value that a file shows once the parameter has acted; `None` for values that act in another way.
+fn acted(name: &str, value: &str) -> Option<String> {
+    let shown = match (name, value) {
+        ("nosmt", "") => "off",
+        ("nosmt", "force") => "forceoff",
+        ("nosmt", _) => return None,
+        ("intel_pstate", "disable") => "off",
+        ("intel_pstate", "active" | "passive") => value,
+        ("amd_pstate", "active" | "passive" | "guided" | "disable") => value,
+        ("intel_pstate" | "amd_pstate", _) | (_, "") => return None,
+        _ => value,
+    };
+    Some(shown.to_owned())
+}
+
+/// What the command line sets beside the sysctls, by the file that shows it.
+fn parameters(ask: &Ask<'_>) -> BTreeMap<String, Wanted> {
+    let kernel = &ask.facts.kernel;
+    let mut all = BTreeMap::new();
+    let mut add = |path: String, name: &str, value: &str, shown| {
+        let Some(acts) = acted(name, value) else { return };
+        let word = if value.is_empty() { name.to_owned() } else { format!("{name}={value}") };
+        let source = format!("the command line ({word})");
+        all.insert(path, Wanted { source, value: acts, shown });
+    };
+    for (name, path, shown) in PARAMETERS {
+        if let Some(value) = kernel.parameter(name) {
+            add(path.to_owned(), name, value, shown);
+        }
+    }
+    let governor = "cpufreq.default_governor";
+    if let Some(value) = kernel.parameter(governor) {
+        let policies = ask.facts.list(&format!("{CPU}/cpufreq")).into_value().unwrap_or_default();
+        for policy in policies.iter().filter(|name| name.starts_with("policy")) {
+            let path = format!("{CPU}/cpufreq/{policy}/scaling_governor");
+            add(path, governor, value, Shown::Plain);
+        }
+    }
+    all
+}
+
+/// Everything that is kept, by the file that shows it now.
+fn wanted(ask: &Ask<'_>) -> BTreeMap<String, Wanted> {
+    let words = ask.facts.kernel.cmdline.value().cloned().unwrap_or_default();
+    let mut all = parameters(ask);
+    let sysctls = booted(&words).into_iter().map(|(path, (word, value))| {
+        let source = format!("the command line ({word})");
+        (path, Wanted { source, value, shown: Shown::Plain })
+    });
+    all.extend(sysctls.filter(|(path, _)| is_ours(path)));
+    // Files are applied after the kernel has started, and have the last word.
+    let files = ask.facts.kept_in_force().into_iter().filter(|(path, _)| is_ours(path));
+    all.extend(files.map(|(path, line)| {
+        let (source, value) = (line.file.clone(), line.value.clone());
+        (path, Wanted { source, value, shown: Shown::Plain })
+    }));
+    all
+}
+
+/// Numbers compare as numbers: a file separates them by blanks, the kernel by tabs.
+fn words(text: &str) -> Vec<&str> {
+    text.split_whitespace().collect()
+}
+
+/// The value that is in force, in a file's words.
+fn in_force(text: &str, shown: Shown) -> &str {
+    match shown {
+        Shown::Plain => text,
+        Shown::Chosen => text
+            .split_once(['[', '('])
+            .and_then(|(_, rest)| rest.split_once([']', ')']))
+            .map_or(text, |(chosen, _)| chosen),
+    }
+}
+
+/// A setting's name as people write it: sysctls with dots, others by their path.
+fn called(path: &str) -> String {
+    path.strip_prefix("/proc/sys/").map_or_else(|| path.to_owned(), |key| key.replace('/', "."))
+}
+
+pub(super) fn kept(ask: &Ask<'_>) -> Checked {
+    let (mut compared, mut unread, mut differ, mut denied) = (0, Vec::new(), Vec::new(), None);
+    for (path, wanted) in wanted(ask) {
+        let live = match ask.facts.text(&path).known() {
+            Ok(live) => live,
+            Err(gap) => {
+                denied = denied.or(Some(gap).filter(|gap| matches!(gap, Gap::Denied(_))));
+                unread.push(called(&path));
+                continue;
+            }
+        };
+        let live = in_force(&live, wanted.shown);
+        // A processor without siblings has nothing to turn off.
+        if live.starts_with("not") && path.ends_with("/smt/control") {
+            continue;
+        }
+        compared += 1;
+        if words(live) != words(&wanted.value) {
+            let Wanted { source, value, .. } = wanted;
+            differ.push(format!("{} is {live}, {source} says {value}", called(&path)));
+        }
+    }
+    if !differ.is_empty() {
+        let why = "the next boot brings other values than now";
+        return Found::new(differ.join("; "), "the same in both", why)
+            .advice("decide which is right: sysctl --system, or correct the file or the command line")
+            .answer();
+    }
+    match (compared, unread.is_empty()) {
+        (0, true) => Answer::silent(
+            "neither sysctl.d nor the command line names a setting of the receive path that is here",
+        ),
+        (0, false) => {
+            let gap = Gap::Absent(format!("{} cannot be read here", unread.join(", ")));
+            Err(denied.unwrap_or(gap))
+        }
+        (_, true) => Answer::fine(format!("{compared} settings are as they are kept")),
+        (_, false) => Answer::fine(format!(
+            "{compared} settings are as they are kept; not to be read here: {}",
+            unread.join(", ")
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_value_in_force_is_found_among_the_others() {
+        assert_eq!(in_force("always [madvise] never", Shown::Chosen), "madvise");
+        assert_eq!(in_force("none voluntary (full) lazy", Shown::Chosen), "full");
+        assert_eq!(in_force("tsc", Shown::Plain), "tsc");
+        assert_eq!(in_force("broken [", Shown::Chosen), "broken [");
+    }
+
+    #[test]
+    fn values_that_act_in_another_way_are_not_compared() {
+        assert_eq!(acted("nosmt", "").as_deref(), Some("off"));
+        assert_eq!(acted("intel_pstate", "disable").as_deref(), Some("off"));
+        assert_eq!(acted("intel_pstate", "no_hwp"), None);
+        assert_eq!(acted("clocksource", ""), None);
+    }
+}
