@@ -12,8 +12,8 @@ use rxpath_host::kernel_config;
 use rxpath_host::netlink::addr::Address;
 use rxpath_host::netlink::neigh::Neighbour;
 use rxpath_host::netlink::{
-    Link, Qdisc, Queues, TcpSocket, UdpSocket, audit, ethtool, ioctl, link_settings, napi,
-    netdev, netfilter, nft_tables, wire,
+    Link, Qdisc, Queues, TcpSocket, UdpSocket, audit, ethtool, ioctl, link_settings, napi, netdev,
+    netfilter, nft_tables, wire,
 };
 use rxpath_host::nft;
 use rxpath_host::nic;
@@ -23,6 +23,7 @@ use rxpath_host::procfs::{
     sysctl, task, udp,
 };
 use rxpath_host::queue_map::{counters, vector};
+use rxpath_host::startup;
 use rxpath_host::steering::{Flow, classic};
 use rxpath_host::sysfs::device;
 use rxpath_host::{Group, Knob, session, target};
@@ -104,6 +105,12 @@ pub const TARGETS: &[(&str, Target)] = &[
             let arrival = classic::Arrival { flow, cpu: 1, ifindex: 2 };
             let _ = classic::run(&classic::parse(bytes), &arrival);
         }
+    }),
+    ("startup", |bytes| {
+        text(bytes, |t| {
+            drop(startup::parse_startup(startup::Form::Udev, t));
+            drop(startup::parse_startup(startup::Form::Script, t));
+        });
     }),
     ("scenario", |bytes| text(bytes, scenario_file)),
     ("scenario_set", |bytes| text(bytes, scenario_set)),

@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use crate::nic::{self, HostAnswers, Nic};
 use crate::root::Root;
+use crate::startup::{self, Form};
 use crate::sysfs::device;
 use crate::{HostError, environment};
 use scrub::{Replaced, Scrubber};
@@ -166,7 +167,14 @@ impl Job<'_> {
                 return Ok(());
             }
         };
+        if sort == Sort::Startup(Form::Script) && !startup::is_run(&self.root, path) {
+            let why = "it may not be executed, so that nothing runs it at boot";
+            self.leave_out(path, HostError::malformed(path, 0, why));
+            return Ok(());
+        }
         let content = match self.content(bytes, sort) {
+            // A start-up file that sets nothing.
+            Ok(content) if content.is_empty() && matches!(sort, Sort::Startup(_)) => return Ok(()),
             Ok(content) => content,
             Err(why) => {
                 self.leave_out(path, HostError::malformed(path, 0, why));
@@ -195,6 +203,7 @@ impl Job<'_> {
             (Err(_), _) => return Err("not text: names in it could not be replaced"),
             (Ok(text), Sort::Settings) => sources::without_comments(&text),
             (Ok(text), Sort::CommandLine) => environment::known_parameters(&text),
+            (Ok(text), Sort::Startup(form)) => startup::bare(form, &text).unwrap_or_default(),
             (Ok(text), _) => text,
         };
         Ok(self.scrubber.text(&text).into_bytes())

@@ -32,6 +32,7 @@ pub mod root;
 pub mod session;
 pub mod setter;
 pub mod snapshot;
+pub mod startup;
 pub mod steering;
 pub mod sysfs;
 pub mod target;

@@ -4,7 +4,7 @@
 //! CPUs, interrupts and processes are read when the facts are made; single files when the first rule asks, and
 //! then never again, so that all rules judge the same values.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 
 use rxpath_core::{CpuList, Fact};
@@ -19,6 +19,7 @@ use rxpath_host::procfs::softnet::{self, CpuLine};
 use rxpath_host::procfs::sysctl;
 use rxpath_host::root::Root;
 use rxpath_host::snapshot::{self, Counters};
+use rxpath_host::startup::{self, Step};
 use rxpath_host::topology::{self, Topology};
 
 use crate::rule::Gap;
@@ -50,6 +51,7 @@ pub use sockets::UdpPort;
 pub struct HostFacts {
     root: Root,
     files: RefCell<BTreeMap<String, Fact<String>>>,
+    startup: OnceCell<Vec<Step>>,
     /// The kernel.
     pub kernel: Kernel,
     /// How it was built; absent on hosts that keep no config.
@@ -91,6 +93,7 @@ impl HostFacts {
         let names: Vec<String> = devices.iter().map(|device| device.name.clone()).collect();
         Self {
             files: RefCell::default(),
+            startup: OnceCell::new(),
             kernel: kernel::read(root, config.value()),
             config,
             topology: fact(topology::read(root)),
@@ -259,6 +262,16 @@ impl HostFacts {
     /// The lines of files of settings that are in force after boot, by path below `/proc/sys`.
     pub fn kept_in_force(&self) -> BTreeMap<String, &Kept> {
         kept::in_force(&self.kept, |dir| self.list(dir).into_value().unwrap_or_default())
+    }
+
+    /// Lines of udev rules and of rc.local that set something, in the order in which they act.
+    pub fn startup(&self) -> &[Step] {
+        self.startup.get_or_init(|| startup::read(&self.root))
+    }
+
+    /// The files that a path with shell patterns names; a path without any names itself.
+    pub fn files_like(&self, pattern: &str) -> Vec<String> {
+        kept::matching(pattern, &|dir: &str| self.list(dir).into_value().unwrap_or_default())
     }
 
     /// Every device of the namespace, for rules that say something about all of them: a gap when one was lost.

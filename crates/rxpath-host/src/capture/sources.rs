@@ -4,6 +4,7 @@
 //! (`/proc/net/tcp`), routes and neighbours, command lines and environments of programs, serial numbers.
 
 use crate::root::Root;
+use crate::startup::{Form, SCRIPTS};
 
 /// How a source is read and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub enum Sort {
     Settings,
     /// The kernel's command line: only parameters that matter are kept when names are replaced.
     CommandLine,
+    /// A start-up file: only what its lines set is kept when names are replaced ([`crate::startup::bare`]).
+    Startup(Form),
 }
 
 /// One source.
@@ -195,6 +198,14 @@ const LINKS: [&str; 8] = [
     "/proc/1/ns/net",
 ];
 
+/// udev rules; of a distribution's own too, because only those that set something are kept.
+const RULES: [&str; 4] = [
+    "/etc/udev/rules.d/*.rules",
+    "/run/udev/rules.d/*.rules",
+    "/usr/local/lib/udev/rules.d/*.rules",
+    "/usr/lib/udev/rules.d/*.rules",
+];
+
 const SETTINGS: [&str; 14] = [
     "/etc/sysctl.conf",
     "/etc/sysctl.d/*.conf",
@@ -219,7 +230,7 @@ const SECRET: [&str; 6] =
 /// All sources.
 pub fn all() -> Vec<Source> {
     let mut all = vec![Source { pattern: "/proc/cmdline", sort: Sort::CommandLine }];
-    let lists: [(&[&'static str], Sort); 7] = [
+    let lists: [(&[&'static str], Sort); 9] = [
         (&VERSIONS, Sort::Version),
         (&FILES, Sort::File),
         (&DEVICE, Sort::File),
@@ -227,6 +238,8 @@ pub fn all() -> Vec<Source> {
         (&BELOW, Sort::Below),
         (&LINKS, Sort::Link),
         (&SETTINGS, Sort::Settings),
+        (&RULES, Sort::Startup(Form::Udev)),
+        (&SCRIPTS, Sort::Startup(Form::Script)),
     ];
     for (patterns, sort) in lists {
         all.extend(patterns.iter().map(|pattern| Source { pattern, sort }));

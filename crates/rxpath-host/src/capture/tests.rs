@@ -58,6 +58,46 @@ fn no_address_of_this_host_is_in_a_scrubbed_tree() {
 }
 
 #[test]
+fn of_start_up_files_only_what_is_set_is_kept() {
+    let here = tempfile::tempdir().unwrap();
+    let put = |path: &str, text: &str| {
+        let path = here.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    put("proc/x", "");
+    put(
+        "etc/rc.local",
+        "#!/bin/sh\n# Ann\nmount -o password=secret //10.1.2.3/a /b\nip link set eth0 mtu 9000\necho 10.1.2.3 > /sys/a\n",
+    );
+    put(
+        "etc/udev/rules.d/70-net.rules",
+        "SUBSYSTEM==\"net\", ATTR{address}==\"3c:fd:fe:aa:bb:cc\", ATTRS{serial}==\"S123\", ATTR{mtu}=\"9000\"\n",
+    );
+    put("usr/lib/udev/rules.d/55-dm.rules", "SUBSYSTEM==\"block\", ENV{DM_NAME}==\"secret\"\n");
+    let target = here.path().join("captured");
+    make_empty(&target).unwrap();
+    let mut job = Job {
+        tree: Tree::new(&target),
+        captured: Captured { is_scrubbed: true, ..Captured::default() },
+        seen: BTreeSet::new(),
+        root: Root::tree(here.path()).unwrap(),
+        scrubber: Scrubber::new(Vec::new(), Vec::new()),
+    };
+    for source in sources::all().iter().filter(|one| matches!(one.sort, Sort::Startup(_))) {
+        job.source(source).unwrap();
+    }
+    let script = fs::read_to_string(target.join("etc/rc.local")).unwrap();
+    assert_eq!(
+        script, "\n\n\necho 9000 > /sys/class/net/eth0/mtu\necho 192.0.2.1 > /sys/a\n",
+        "the lines keep their numbers"
+    );
+    let rule = fs::read_to_string(target.join("etc/udev/rules.d/70-net.rules")).unwrap();
+    assert!(rule.contains("/sys/class/net/*/mtu") && !rule.contains("S123"), "{rule}");
+    assert!(!target.join("usr").exists(), "a rule that sets nothing");
+}
+
+#[test]
 fn a_directory_with_something_in_it_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("mine"), "x").unwrap();

@@ -54,10 +54,10 @@ pub(super) fn in_force(
     all
 }
 
-/// Paths below `/proc/sys` that a pattern names.
-fn matching(pattern: &str, list: &impl Fn(&str) -> Vec<String>) -> Vec<String> {
-    let mut found = vec!["/proc/sys".to_owned()];
-    for part in pattern.trim_start_matches("/proc/sys/").split('/') {
+/// Paths that a pattern names; a part without a pattern need not be there.
+pub(super) fn matching(pattern: &str, list: &impl Fn(&str) -> Vec<String>) -> Vec<String> {
+    let mut found = vec![String::new()];
+    for part in pattern.trim_start_matches('/').split('/') {
         found = found
             .into_iter()
             .flat_map(|dir| {

@@ -57,3 +57,20 @@ fn what_keeps_a_plan_over_a_restart_is_counted() {
     assert_eq!(homes(&plan()), expected);
     assert!(homes(&Plan { steps: Vec::new(), ..plan() }).is_empty());
 }
+
+/// What `check` reads of udev rules is what is drafted here.
+#[test]
+fn a_drafted_rule_is_read_back() {
+    use rxpath_host::startup::{Form, Sets, parse_startup};
+
+    let (drafts, _) = drafts(&plan(), Home::Udev);
+    let read = parse_startup(Form::Udev, &drafts[0].text);
+    let sets: Vec<Sets> = read.into_iter().map(|(_, sets)| sets).collect();
+    for (path, value) in [("queues/rx-0/rps_cpus", "3"), ("napi_defer_hard_irqs", "2")] {
+        let wanted = Sets::File {
+            path: format!("/sys/class/net/eth0/{path}"),
+            value: Some(value.to_owned()),
+        };
+        assert!(sets.contains(&wanted), "{path}: {sets:?}");
+    }
+}

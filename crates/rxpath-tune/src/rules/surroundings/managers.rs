@@ -66,7 +66,7 @@ pub const RULES: &[Rule] = &[
         area: Area::Surroundings,
         kind: Kind::Judge,
         what: "Will the next boot bring the same settings as now?",
-        applies: "hosts whose files of sysctl.d or kernel command line name settings of the receive path",
+        applies: "hosts whose sysctl.d, udev rules, rc.local or kernel command line name settings of the receive path",
         weight: Weight::always(Warn),
         effect: Effect::Follows {
             size: Unmeasured,
@@ -82,7 +82,9 @@ pub const RULES: &[Rule] = &[
                         files. Compared are net and what else the receive path depends on, and of the command line \
                         transparent_hugepage=, clocksource=, preempt=, nosmt, cpuidle.governor=, \
                         cpufreq.default_governor=, intel_pstate=, amd_pstate=, pcie_aspm.policy= and haltpoll.*: what \
-                        a running kernel shows and takes.",
+                        a running kernel shows and takes. \
+                        udev rules act when a device appears, rc.local at the end of the boot; the last line that sets \
+                        a value counts, and one under a condition makes it unknown.",
             not_when: "the difference is on purpose and short",
             side_effects: "none",
             set_now: "sysctl --system, or correct the file",

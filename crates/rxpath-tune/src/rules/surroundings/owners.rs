@@ -1,12 +1,20 @@
 //! Settings with two owners, and what a host is set to as a whole.
 
+use rxpath_host::Group;
+use rxpath_host::glob;
+use rxpath_host::startup::Sets;
+
+use super::persistent::{self, Claim};
+use crate::facts::{Fits, LinkFile};
+use crate::persist::LINK_KEYS;
 use crate::prelude::*;
+use crate::rule::Severity;
 
 /// A group of settings and the programs that write it, by `comm` (cut to 15 bytes).
 struct Owned {
     what: &'static str,
     owners: &'static [&'static str],
-    severity: crate::rule::Severity,
+    severity: Severity,
 }
 
 const OWNED: [Owned; 3] = [
@@ -35,14 +43,15 @@ pub const RULES: &[Rule] = &[
         area: Area::Surroundings,
         kind: Kind::Judge,
         what: "Has each setting one owner at most?",
-        applies: "hosts on which a manager of settings runs",
+        applies: "hosts on which a manager of settings runs, or whose start-up files name one setting twice",
         weight: Weight::always(Warn),
         effect: Effect::Measure,
         check: Check::Host(owners),
         text: Text {
             why: "Two programs that write one setting undo each other, and each reports that all is well.",
-            mechanism: "irqbalance moves interrupts every 10 s, whatever pinned them at boot (irqaffinity=, udev rules and \
-                        rc.local are looked at); tuned writes its profile when it starts, bpftune on events of its tracepoints, NetworkManager \
+            mechanism: "sysctl.d, udev rules and rc.local are held against each other line by line, and their ethtool lines \
+                        against the .link file in force; scripts that they call are not looked into. irqbalance moves \
+                        interrupts every 10 s, whatever pinned them at boot (irqaffinity=, udev rules, rc.local); tuned writes its profile when it starts, bpftune on events of its tracepoints, NetworkManager \
                         and networkd when a link comes up, power-profiles-daemon and thermald when load or heat change.",
             not_when: "one of them was told to leave these settings alone: suppress the finding with that reason",
             side_effects: "what the stopped one did stays until somebody sets it back",
@@ -88,10 +97,14 @@ pub const RULES: &[Rule] = &[
 ];
 
 fn owners(ask: &Ask<'_>) -> Checked {
-    let processes = (&ask.facts.processes).known()?;
-    let mut twice = Vec::new();
-    let mut worst = Info;
-    let mut any = false;
+    let mut twice = files(ask);
+    let mut worst = if twice.is_empty() { Info } else { Warn };
+    let processes = match (&ask.facts.processes).known() {
+        Ok(processes) => processes,
+        Err(_) if !twice.is_empty() => return found(&twice, worst),
+        Err(gap) => return Err(gap),
+    };
+    let mut any = !twice.is_empty();
     for owned in &OWNED {
         let run: Vec<&str> =
             owned.owners.iter().copied().filter(|name| processes.runs(name)).collect();
@@ -114,15 +127,96 @@ fn owners(ask: &Ask<'_>) -> Checked {
         processes.complete()?;
     }
     if !any {
-        return Answer::silent("no known manager of settings runs");
+        return Answer::silent(
+            "no known manager of settings runs, and no two start-up files differ",
+        );
     }
     if twice.is_empty() {
         return Answer::fine("no two of the known ones write the same settings");
     }
+    found(&twice, worst)
+}
+
+fn found(twice: &[String], worst: Severity) -> Checked {
     Found::new(twice.join("; "), "one owner of each", "what one sets the other sets back")
         .severity(worst)
         .advice("stop all but one, or tell each what to leave alone")
         .answer()
+}
+
+/// Settings that two files keep with different values, and groups of a device's settings that a .link file and a line of
+/// a start-up file both set.
+fn files(ask: &Ask<'_>) -> Vec<String> {
+    let claims = persistent::claims(ask).into_iter();
+    let mut twice: Vec<String> =
+        claims.filter_map(|(path, claims)| contradiction(&path, &claims)).collect();
+    let tools: Vec<(&str, &str, &str, Group)> = ask
+        .facts
+        .startup()
+        .iter()
+        .filter_map(|step| match &step.sets {
+            Sets::Device { device, command } => Some((
+                step.place.as_str(),
+                device.as_str(),
+                command.as_str(),
+                ethtool_group(command)?,
+            )),
+            Sets::File { .. } => None,
+        })
+        .collect();
+    let devices = ask.facts.devices.iter().filter(|_| !tools.is_empty());
+    for (device, file) in devices.filter_map(|device| Some((device, link_file(ask, device)?))) {
+        for (place, _, command, group) in
+            tools.iter().filter(|(_, pattern, ..)| glob::is_match(pattern, &device.name))
+        {
+            let mut keys = LINK_KEYS.iter().filter(|(of, _, _)| of == group);
+            if let Some((_, _, key)) = keys.find(|(_, _, key)| file.settings.contains_key(*key)) {
+                twice.push(format!(
+                    "{}: {} ({key}=) and {place} ({command})",
+                    device.name, file.file
+                ));
+            }
+        }
+    }
+    twice
+}
+
+/// Two files that keep different values of one setting.
+fn contradiction(path: &str, claims: &[Claim]) -> Option<String> {
+    let file = |claim: &Claim| claim.place.split(':').next().map(str::to_owned);
+    // Within one file the last line is meant.
+    let mut last: Vec<(&Claim, &String)> = Vec::new();
+    for claim in claims {
+        last.retain(|(before, _)| file(before) != file(claim));
+        last.extend(claim.value.as_ref().map(|value| (claim, value)));
+    }
+    let (first, value) = last.first()?;
+    let (other, differs) = last.iter().find(|(_, to)| !persistent::is_same(path, value, to))?;
+    let name = persistent::called(path);
+    Some(format!("{name}: {} says {value}, {} says {differs}", first.place, other.place))
+}
+
+/// The .link file that is in force for a device; `None` where that is not to be told.
+fn link_file(ask: &Ask<'_>, device: &Device) -> Option<LinkFile> {
+    let first =
+        ask.facts.link_files().into_iter().find_map(|file| match ask.facts.fits(&file, device) {
+            Fits::No => None,
+            Fits::Yes => Some(Some(file)),
+            Fits::Unknown(_) => Some(None),
+        });
+    first.flatten()
+}
+
+/// The group of settings that an option of ethtool(8) changes.
+fn ethtool_group(command: &str) -> Option<Group> {
+    match command.split(' ').nth(1)? {
+        "-A" | "--pause" => Some(Group::Pause),
+        "-C" | "--coalesce" => Some(Group::Coalesce),
+        "-G" | "--set-ring" => Some(Group::Rings),
+        "-K" | "--features" | "--offload" => Some(Group::Features),
+        "-L" | "--set-channels" => Some(Group::Channels),
+        _ => None,
+    }
 }
 
 /// What pins interrupts for good: a boot parameter, udev rules and start scripts that write affinities.
@@ -133,17 +227,10 @@ fn pins(ask: &Ask<'_>) -> Vec<String> {
     if let Some(list) = ask.facts.kernel.parameter("irqaffinity") {
         found.push(format!("irqaffinity={list}"));
     }
-    let rules = "/etc/udev/rules.d";
-    let names = ask.facts.list(rules).into_value().unwrap_or_default();
-    let files = names.iter().map(|name| format!("{rules}/{name}"));
-    for file in files.chain(["/etc/rc.local".to_owned(), "/etc/rc.d/rc.local".to_owned()]) {
-        let text = ask.facts.text(&file).into_value().unwrap_or_default();
-        let writes =
-            |line: &str| !line.trim_start().starts_with('#') && line.contains("smp_affinity");
-        if text.lines().any(writes) {
-            found.push(file);
-        }
-    }
+    let lines = ask.facts.startup().iter().filter(
+        |step| matches!(&step.sets, Sets::File { path, .. } if path.contains("/smp_affinity")),
+    );
+    found.extend(lines.map(|step| step.place.clone()));
     found
 }
 
@@ -151,4 +238,26 @@ fn fingerprint(ask: &Ask<'_>) -> Checked {
     (&ask.facts.kernel.release).known()?;
     let print = ask.facts.fingerprint();
     Answer::recorded(format!("settings {} over {} facts", print.short(), print.facts_count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_of_each_file_is_held_against_the_others() {
+        let of = |lines: &[(&str, Option<&str>)]| {
+            let claim = |(place, value): &(&str, Option<&str>)| Claim {
+                place: (*place).to_owned(),
+                value: value.map(str::to_owned),
+            };
+            let claims: Vec<Claim> = lines.iter().map(claim).collect();
+            contradiction("/proc/sys/net/a", &claims)
+        };
+        assert_eq!(of(&[("a", Some("1")), ("b:3", Some("1"))]), None);
+        assert_eq!(of(&[("b:3", Some("1")), ("b:4", Some("2"))]), None, "one file");
+        let found = of(&[("b:3", Some("1")), ("b:4", Some("2")), ("c:1", Some("1"))]);
+        assert_eq!(found.as_deref(), Some("net.a: b:4 says 2, c:1 says 1"));
+        assert_eq!(of(&[("a", Some("1")), ("b:3", Some("2")), ("b:9", None)]), None, "not known");
+    }
 }

@@ -1,8 +1,10 @@
-//! What the next boot brings against what is set now: the kernel command line, files of sysctl.d.
+//! What the next boot brings against what is set now: the kernel command line, files of sysctl.d, udev rules, rc.local.
 
 use std::collections::BTreeMap;
 
 use rxpath_host::procfs::sysctl;
+use rxpath_host::startup::Sets;
+use rxpath_host::sysfs::device::parse_mask;
 
 use crate::prelude::*;
 
@@ -16,6 +18,18 @@ const BESIDE_NET: [&str; 8] = [
     "kernel/timer_migration",
     "kernel/watchdog",
     "vm/stat_interval",
+];
+
+/// Settings of sysfs that the receive path depends on, by the beginning of their paths. The numbers of interrupts are
+/// others at each boot, so that their affinities are not among them.
+const OF_SYSFS: [&str; 7] = [
+    "/sys/class/net/",
+    "/sys/devices/system/cpu/",
+    "/sys/devices/system/clocksource/",
+    "/sys/kernel/debug/sched/preempt",
+    "/sys/kernel/mm/ksm/run",
+    "/sys/kernel/mm/transparent_hugepage/enabled",
+    "/sys/module/",
 ];
 
 const CPU: &str = "/sys/devices/system/cpu";
@@ -77,9 +91,37 @@ struct Wanted {
     shown: Shown,
 }
 
+/// What one file keeps for a setting.
+pub(super) struct Claim {
+    /// The file; with its line where that is known.
+    pub place: String,
+    /// The value; `None` when the line does not tell it.
+    pub value: Option<String>,
+}
+
+/// What files of sysctl.d, udev rules and rc.local keep, by the file that shows it, in the order in which they act.
+pub(super) fn claims(ask: &Ask<'_>) -> BTreeMap<String, Vec<Claim>> {
+    let mut all: BTreeMap<String, Vec<Claim>> = BTreeMap::new();
+    for (path, line) in ask.facts.kept_in_force().into_iter().filter(|(path, _)| is_ours(path)) {
+        let (place, value) = (line.file.clone(), Some(line.value.clone()));
+        all.entry(path).or_default().push(Claim { place, value });
+    }
+    for step in ask.facts.startup() {
+        let Sets::File { path, value } = &step.sets else { continue };
+        for path in ask.facts.files_like(path).into_iter().filter(|path| is_ours(path)) {
+            let claim = Claim { place: step.place.clone(), value: value.clone() };
+            all.entry(path).or_default().push(claim);
+        }
+    }
+    all
+}
+
 fn is_ours(path: &str) -> bool {
-    let key = path.trim_start_matches("/proc/sys/");
-    key.starts_with("net/") || BESIDE_NET.contains(&key)
+    if let Some(key) = path.strip_prefix("/proc/sys/") {
+        return key.starts_with("net/") || BESIDE_NET.contains(&key);
+    }
+    // What is written to this one is a command.
+    OF_SYSFS.iter().any(|start| path.starts_with(start)) && !path.ends_with("/bonding_masters")
 }
 
 /// What the kernel command line sets of the sysctls, by path: `sysctl.KEY=VALUE` (fs/proc/proc_sysctl.c
@@ -154,18 +196,34 @@ fn wanted(ask: &Ask<'_>) -> BTreeMap<String, Wanted> {
         (path, Wanted { source, value, shown: Shown::Plain })
     });
     all.extend(sysctls.filter(|(path, _)| is_ours(path)));
-    // Files are applied after the kernel has started, and have the last word.
-    let files = ask.facts.kept_in_force().into_iter().filter(|(path, _)| is_ours(path));
-    all.extend(files.map(|(path, line)| {
-        let (source, value) = (line.file.clone(), line.value.clone());
-        (path, Wanted { source, value, shown: Shown::Plain })
-    }));
+    // Files are applied after the kernel has started, and the last that acts has the last word.
+    for (path, claims) in claims(ask) {
+        let Some(last) = claims.into_iter().next_back() else { continue };
+        let shown = if path.starts_with("/sys/") { Shown::Chosen } else { Shown::Plain };
+        match last.value {
+            Some(value) => drop(all.insert(path, Wanted { source: last.place, value, shown })),
+            // What it will be is not to be told.
+            None => drop(all.remove(&path)),
+        }
+    }
     all
 }
 
 /// Numbers compare as numbers: a file separates them by blanks, the kernel by tabs.
 fn words(text: &str) -> Vec<&str> {
     text.split_whitespace().collect()
+}
+
+/// Whether two texts are one value: numbers are separated by blanks or tabs, masks of CPUs have zeros before them.
+pub(super) fn is_same(path: &str, one: &str, other: &str) -> bool {
+    let is_mask = ["/rps_cpus", "/xps_cpus", "/xps_rxqs", "/smp_affinity"];
+    if is_mask.iter().any(|name| path.ends_with(name)) {
+        let parse = |text: &str| parse_mask(text.trim().trim_start_matches("0x")).ok();
+        if let (Some(one), Some(other)) = (parse(one), parse(other)) {
+            return one == other;
+        }
+    }
+    words(one) == words(other)
 }
 
 /// The value that is in force, in a file's words.
@@ -180,7 +238,7 @@ fn in_force(text: &str, shown: Shown) -> &str {
 }
 
 /// A setting's name as people write it: sysctls with dots, others by their path.
-fn called(path: &str) -> String {
+pub(super) fn called(path: &str) -> String {
     path.strip_prefix("/proc/sys/").map_or_else(|| path.to_owned(), |key| key.replace('/', "."))
 }
 
@@ -201,7 +259,7 @@ pub(super) fn kept(ask: &Ask<'_>) -> Checked {
             continue;
         }
         compared += 1;
-        if words(live) != words(&wanted.value) {
+        if !is_same(&path, live, &wanted.value) {
             let Wanted { source, value, .. } = wanted;
             differ.push(format!("{} is {live}, {source} says {value}", called(&path)));
         }
@@ -209,12 +267,12 @@ pub(super) fn kept(ask: &Ask<'_>) -> Checked {
     if !differ.is_empty() {
         let why = "the next boot brings other values than now";
         return Found::new(differ.join("; "), "the same in both", why)
-            .advice("decide which is right: sysctl --system, or correct the file or the command line")
+            .advice("decide which is right, and correct the file, the line or the command line")
             .answer();
     }
     match (compared, unread.is_empty()) {
         (0, true) => Answer::silent(
-            "neither sysctl.d nor the command line names a setting of the receive path that is here",
+            "neither the command line nor sysctl.d, udev rules or rc.local name a setting of the receive path that is here",
         ),
         (0, false) => {
             let gap = Gap::Absent(format!("{} cannot be read here", unread.join(", ")));
