@@ -1,4 +1,5 @@
 //! Netfilter and other hooks on the path.
 
+mod audit;
 pub mod netfilter;
 pub mod taps;

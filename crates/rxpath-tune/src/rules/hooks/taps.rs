@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use rxpath_host::netlink::XdpMode;
-use rxpath_host::netlink::audit::Audit;
 use rxpath_host::tcx::Tcx;
 
 use crate::prelude::*;
@@ -150,7 +149,7 @@ pub const RULES: &[Rule] = &[
         applies: "hosts whose audit system can be asked, or whose processes can be seen",
         weight: Weight::by_goal().when(Latency, Info).when(Benchmark, Warn),
         effect: Effect::Measure,
-        check: Check::Host(audit),
+        check: Check::Host(super::audit::audit),
         text: Text {
             why: "While audit is on, system calls of programs that were started since take the slow way in and out, \
                   recvmmsg included; with rules each is held against them.",
@@ -347,8 +346,8 @@ fn tcx_programs(tcx: &Tcx) -> String {
     if told.is_empty() { "no tcx program".into() } else { told.join("; ") }
 }
 
-/// Why a part of a record is missing.
-fn unread(gap: Gap) -> String {
+/// Why a part of an answer is missing.
+pub(super) fn unread(gap: Gap) -> String {
     match gap {
         Gap::Absent(why) => why,
         Gap::Denied(needs) => format!("not shown, needs {needs}"),
@@ -385,66 +384,6 @@ fn lsm(ask: &Ask<'_>) -> Checked {
         "{modules}; seccomp on {filtered} of {} programs that receive; cgroup BPF is not read",
         modes.len()
     ))
-}
-
-fn audit(ask: &Ask<'_>) -> Checked {
-    if matches!(ask.facts.kernel.parameter("audit"), Some("0" | "off")) {
-        return Answer::fine("audit=0 on the kernel command line");
-    }
-    match (&ask.facts.answers.audit).known() {
-        Ok(audit) => audited(audit),
-        Err(gap) => by_daemon(ask, gap),
-    }
-}
-
-/// What the kernel's own state means.
-fn audited(audit: &Audit) -> Checked {
-    let rules = match audit.rules_count {
-        0 => "no rule".to_owned(),
-        1 => "1 rule".to_owned(),
-        count => format!("{count} rules"),
-    };
-    if audit.enabled == 0 {
-        return Answer::fine(format!("audit is off ({rules} loaded)"));
-    }
-    if audit.exempts_new_tasks {
-        return Answer::fine("audit is on, and its first rule for tasks exempts all of them");
-    }
-    let daemon = if audit.has_daemon { "auditd takes its records" } else { "no auditd runs" };
-    let locked = if audit.enabled == 2 { ", locked until the next boot" } else { "" };
-    let found = Found::new(
-        format!(
-            "audit is on{locked}: {rules} loaded, {} of them for system calls; {daemon}",
-            audit.syscall_rules_count
-        ),
-        "no audit during a measurement, where that is allowed",
-        "every system call takes the slow way",
-    )
-    .advice(AUDIT_ADVICE);
-    // Without a rule nothing is compared: the slow way alone is left.
-    if audit.syscall_rules_count == 0 { found.severity(Info).answer() } else { found.answer() }
-}
-
-const AUDIT_ADVICE: &str = "auditctl -l lists the rules; they are never changed by this program";
-
-/// Where the kernel does not answer, a daemon that runs tells that audit is on, and one that does not tells nothing.
-fn by_daemon(ask: &Ask<'_>, gap: Gap) -> Checked {
-    if ask.facts.processes.value().is_some_and(|processes| processes.runs("auditd")) {
-        return Found::new(
-            format!("auditd runs (rules: {})", unread(gap)),
-            "no audit rules during a measurement, where that is allowed",
-            "every system call takes the slow way",
-        )
-        .advice(AUDIT_ADVICE)
-        .answer();
-    }
-    let has_none = ask.facts.option("AUDITSYSCALL").value().is_some_and(|option| option == "n");
-    match gap {
-        Gap::Absent(_) if has_none => {
-            Answer::silent("this kernel audits no system calls (CONFIG_AUDITSYSCALL)")
-        }
-        gap => Err(gap),
-    }
 }
 
 fn rp_filter(ask: &Ask<'_>) -> Checked {
