@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn what_is_no_option_says_so() {
-        for key in KEYS.iter() {
+        for key in KEYS {
             let Some(("serve" | "load", name)) = key.name.split_once('.') else { continue };
             let is_option = !crate::scenario::typed::NOT_OPTIONS.contains(&name);
             assert_eq!(is_option, !key.doc.ends_with("(not an option)"), "{}", key.name);
