@@ -28,7 +28,7 @@ ip netns exec $id-rx sh -c "sysctl -qw net.ipv4.icmp_ratelimit=100000; printf %x
 value() { sed -n "/\"victim\": {/,\$s/^ *\"$1\": \([0-9.e-]*\).*/\1/p" "$out" | head -n 1; }
 status=0
 echo '   kpps  truth s/s  measured  +estimate   error   share by work  by probe'
-for kpps in 0 20 50 100 200 300; do
+for kpps in ${KPPS:-0 20 50 100 200 300}; do
 	load=
 	if [ $kpps -gt 0 ]; then
 		ip netns exec $id-tx "$rxpath" load udp 10.93.0.2:9 --rate ${kpps}k --cpu "$sender" -d 12s >/dev/null 2>&1 &

@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use nix::sched::{CloneFlags, setns};
+use nix::sched::{CloneFlags, setns, unshare};
 
 use crate::HostError;
+use crate::netlink::Netlink;
 use crate::owner::{Owner, Thing};
 
 mod child;
@@ -32,6 +33,17 @@ pub fn enter(path: &Path) -> Result<(), HostError> {
     let file = File::open(path).map_err(|e| HostError::from_io("open", path, e))?;
     setns(file, CloneFlags::CLONE_NEWNET)
         .map_err(|errno| refused(format!("enter the namespace {}", path.display()), errno))
+}
+
+/// Moves the calling thread into a new network namespace without a name, with loopback up and a `/sys` of its own.
+///
+/// It is gone with the thread, however that ends. Nothing else can enter it, and nothing in it reaches another one.
+///
+/// **Errors** `Denied` without `CAP_SYS_ADMIN`.
+pub fn move_apart() -> Result<(), HostError> {
+    unshare(CloneFlags::CLONE_NEWNET).map_err(|e| refused("create a network namespace", e))?;
+    thread::own_mounts()?;
+    Netlink::route()?.set_up("lo", true)
 }
 
 /// A named namespace of this run, with one thread living in it. Dropping it deletes the namespace.

@@ -124,7 +124,7 @@ fn make(path: &PathBuf) -> Result<(), HostError> {
 ///
 /// A sysfs shows the namespace of the task that mounted it (fs/sysfs/mount.c `sysfs_init_fs_context`).
 /// Slave, not private: names deleted under `/run/netns` must go here too, or they stay pinned.
-fn own_mounts() -> Result<(), HostError> {
+pub(super) fn own_mounts() -> Result<(), HostError> {
     unshare(CloneFlags::CLONE_NEWNS).map_err(|e| refused("create a mount namespace", e))?;
     mount(NOTHING, "/", NOTHING, MsFlags::MS_SLAVE | MsFlags::MS_REC, NOTHING)
         .map_err(|e| refused("make mounts slaves", e))?;

@@ -1,0 +1,152 @@
+#!/bin/sh
+# What looking costs: packets/s of a sender whose CPU also receives, with and without an observer, in paired blocks.
+#
+# Worst case: one packet a softirq. One CPU sends each datagram with a system call of its own, and without RPS the receive
+# softirq runs on the same CPU right after it, so that each hook fires for each packet and its time comes off the rate.
+# Then the same with several packets a softirq: a GSO send of 16 that the kernel cuts before the veth.
+# Each block runs every observer once, in random order, beside two tracepoints of bpftrace and perf recording the same two.
+# Printed: the median over the blocks of what was lost of the rate without an observer, with its 95 % interval (order
+# statistics), in percent and in ns a packet.
+# Goals: trace under 4 %, steal under 5 %; with several packets a softirq an interval that holds 0 or less than 1 %.
+# Usage: bench/observe.sh [RXPATH [BLOCKS]]. Exit 1: a goal is missed. Exit 4: too noisy to tell (the two runs without an
+# observer of each block differ by more than the goals).
+set -eu
+rxpath=${1:-target/release/rxpath}
+blocks=${2:-20}
+sender=${SENDER_CPU:-1}
+reader=${READER_CPU:-0}
+id=rxpb$$
+work=$(mktemp -d)
+observer=
+serve=
+
+stop() { [ -z "$1" ] || { kill -INT "$1" 2>/dev/null || true; wait "$1" 2>/dev/null || true; }; }
+end() {
+	stop "$observer"
+	stop "$serve"
+	ip netns del $id-tx 2>/dev/null || true
+	ip netns del $id-rx 2>/dev/null || true
+	rm -rf "$work"
+}
+trap end EXIT
+
+ip netns add $id-tx
+ip netns add $id-rx
+ip -n $id-tx link add veth type veth peer name veth netns $id-rx
+ip -n $id-tx addr add 10.94.0.1/24 dev veth
+ip -n $id-rx addr add 10.94.0.2/24 dev veth
+ip -n $id-tx link set veth up
+ip -n $id-rx link set veth up
+# Off, so that a GSO send comes as 16 packets.
+ip netns exec $id-tx "$rxpath" tune plan --set veth/features/tx-udp-segmentation=off -o "$work/plan" >/dev/null
+ip netns exec $id-tx "$rxpath" tune apply "$work/plan" --state-dir "$work/state" >/dev/null
+# A reader that naps is woken seldom: wake-ups would be in the sender's softirq too.
+ip netns exec $id-rx "$rxpath" serve udp 10.94.0.2:9000 --cpu "$reader" --nap 50us >"$work/serve" 2>&1 &
+serve=$!
+
+# Until a line of the observer says that it looks; at most ten seconds.
+until_said() { # words, file
+	for _ in $(seq 200); do
+		grep -q "$1" "$2" 2>/dev/null && return
+		kill -0 "$observer" 2>/dev/null || break
+		sleep 0.05 # between two looks at what an observer printed
+	done
+	echo "bench: $(tail -n 1 "$2")" >&2
+	exit 3
+}
+
+look() { # observer
+	: >"$work/said"
+	observer=
+	case $1 in
+	none*) return ;;
+	trace) "$rxpath" trace -d 60s --json >"$work/trace.json" 2>"$work/said" & observer=$! said=counting ;;
+	steal) "$rxpath" steal -d 60s --irq-entry 5 --json >"$work/steal.json" 2>"$work/said" & observer=$! said=counting ;;
+	bpftrace)
+		bpftrace -e 'tracepoint:irq:softirq_entry { @at[cpu] = nsecs; }
+			tracepoint:irq:softirq_exit { @took = hist(nsecs - @at[cpu]); }' >"$work/said" 2>&1 &
+		observer=$! said=Attaching
+		;;
+	empty)
+		bpftrace -e 'tracepoint:irq:softirq_entry { } tracepoint:irq:softirq_exit { }' >"$work/said" 2>&1 &
+		observer=$! said=Attaching
+		;;
+	perf)
+		perf record -q -a -o "$work/perf" -e irq:softirq_entry,irq:softirq_exit -- sleep 60 2>"$work/said" &
+		observer=$!
+		echo recording >>"$work/said" # it says nothing itself
+		said=recording
+		;;
+	esac
+	until_said "$said" "$work/said"
+	sleep 0.4 # bpftrace says "Attaching" before it has attached, perf nothing at all
+}
+
+rate() { # options of the sender
+	ip netns exec $id-tx "$rxpath" load udp 10.94.0.2:9000 --cpu "$sender" -d 1s --json "$@" 2>/dev/null |
+		sed -n 's/^ *"rate_pps": \([0-9.]*\).*/\1/p' | head -n 1
+}
+
+run() { # name, options of the sender
+	name=$1
+	shift
+	for block in $(seq "$blocks"); do
+		for kind in $(printf '%s\n' none none2 trace steal empty bpftrace perf | shuf); do
+			look "$kind"
+			echo "$block $kind $(rate "$@")"
+			stop "$observer"
+			observer=
+		done
+	done >"$work/$name"
+}
+
+table() { # name, goals
+	awk -v blocks="$blocks" -v goals="$2" '
+		{ pps[$1, $2] = $3 }
+		END {
+			split(goals, goal, " ")
+			limit["trace"] = goal[1]; limit["steal"] = goal[2]
+			printf "   without an observer: %.0f packets/s (median)\n", median("none")
+			printf "   %-10s %9s %20s %10s\n", "observer", "lost", "95 % of the median", "ns/packet"
+			n = split("none2 trace steal empty bpftrace perf", kinds, " ")
+			for (k = 1; k <= n; k++) {
+				kind = kinds[k]; c = 0; ns = 0
+				for (b = 1; b <= blocks; b++) {
+					lost[++c] = 100 * (1 - pps[b, kind] / pps[b, "none"])
+					each[c] = 1e9 / pps[b, kind] - 1e9 / pps[b, "none"]
+				}
+				sort(lost, c); sort(each, c)
+				# Ranks of the 95 % interval of a median (binomial, by the normal approximation).
+				lo = int((c - 1.96 * sqrt(c)) / 2); lo = lo < 1 ? 1 : lo; hi = c + 1 - lo
+				mid = (lost[int((c + 1) / 2)] + lost[int(c / 2) + 1]) / 2
+				ns = (each[int((c + 1) / 2)] + each[int(c / 2) + 1]) / 2
+				word = ""
+				if (kind in limit) word = mid < limit[kind] ? "under " limit[kind] " %" : "MISSED: under " limit[kind] " %"
+				if (word ~ /MISSED/) bad = 1
+				if (kind == "none2" && (mid > 2 || mid < -2)) noisy = 1
+				printf "   %-10s %7.2f %% %8.2f to %6.2f %% %10.1f  %s\n", kind, mid, lost[lo], lost[hi], ns, word
+			}
+			exit noisy ? 4 : bad
+		}
+		function median(kind,   b, all) {
+			for (b = 1; b <= blocks; b++) all[b] = pps[b, kind]
+			sort(all, blocks)
+			return (all[int((blocks + 1) / 2)] + all[int(blocks / 2) + 1]) / 2
+		}
+		function sort(a, n,   i, j, t) {
+			for (i = 2; i <= n; i++) { t = a[i]; for (j = i - 1; j > 0 && a[j] > t; j--) a[j + 1] = a[j]; a[j + 1] = t }
+		}' "$work/$1"
+}
+
+status=0
+echo "one packet a softirq, $blocks blocks:"
+run one
+table one "4 5" || status=$?
+echo "16 packets a softirq, $blocks blocks:"
+run many --gso 16
+table many "1 1" || { now=$?; [ $now -gt $status ] && status=$now; }
+echo "own cost by the kernel's BPF statistics, last block:"
+for kind in trace steal; do
+	sed -n "/\"probe_cost\": {/,/^ *}/p" "$work/$kind.json" | grep -E '_ns|_percent|_ratio|cpu' | sed "s/^ */   $kind /"
+done
+exit $status

@@ -1,0 +1,37 @@
+//! Interrupts that do nothing, at a rate, where no packets can be sent.
+//!
+//! They are those of membarrier(2) (kernel/sched/membarrier.c, `membarrier_private_expedited`): it interrupts each CPU
+//! that runs a thread of the caller's process, and nothing else.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use rxpath_host::{HostError, thread};
+
+/// Interrupts the other threads of this process, from `cpu`, until told to stop.
+pub(super) fn send_at(rate: f64, cpu: u32, stop: &AtomicBool) -> Result<(), HostError> {
+    thread::pin(cpu)?;
+    membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)?;
+    let begun = Instant::now();
+    let mut sent = 0u64;
+    while !stop.load(Ordering::Relaxed) {
+        let due = (begun.elapsed().as_secs_f64() * rate) as u64;
+        if sent < due {
+            membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)?;
+            sent += 1;
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+    Ok(())
+}
+
+fn membarrier(command: i32) -> Result<(), HostError> {
+    // SAFETY: membarrier takes three integers and touches no memory of ours.
+    let done = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
+    if done < 0 {
+        Err(HostError::last_os("interrupt the other threads (membarrier)"))
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! Packets at a rate, received on another CPU: what a receive interrupt costs with all that it brings.
+//!
+//! They go over the loopback device of a network namespace that has no name and ends with its thread. RPS (net/core/dev.c
+//! `netif_rx_internal`, `enqueue_to_backlog`) takes each to the CPU that is measured, by an inter-processor interrupt.
+//! Nobody reads them: a small socket fills and drops the rest.
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use rxpath_core::CpuList;
+use rxpath_host::setter::{HostSetter, Setter};
+use rxpath_host::{HostError, Target, netns, thread};
+
+/// A packet of many measurements: 32 bytes of payload.
+const PAYLOAD: [u8; 32] = [0; 32];
+
+/// Sends to `cpu` from `other`, until told to stop.
+///
+/// **Errors** `Denied` without the right to make a namespace, `Missing` on a kernel without RPS.
+pub(super) fn send_at(
+    rate: f64,
+    (cpu, other): (u32, u32),
+    stop: &AtomicBool,
+) -> Result<(), HostError> {
+    thread::pin(other)?;
+    netns::move_apart()?;
+    let steer = Target::Attr { dev: "lo".into(), attr: "queues/rx-0/rps_cpus".into() };
+    HostSetter::default().write(&steer, &CpuList(vec![cpu]).to_mask())?;
+    let socket = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|e| failed("open", &e));
+    let (sink, sender) = (socket()?, socket()?);
+    let to = sink.local_addr().map_err(|e| failed("name", &e))?;
+    sender.connect(to).map_err(|e| failed("connect", &e))?;
+    let begun = Instant::now();
+    let mut sent = 0u64;
+    while !stop.load(Ordering::Relaxed) {
+        let due = (begun.elapsed().as_secs_f64() * rate) as u64;
+        if sent < due {
+            sender.send(&PAYLOAD).map_err(|e| failed("send on", &e))?;
+            sent += 1;
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+    Ok(())
+}
+
+fn failed(what: &str, error: &std::io::Error) -> HostError {
+    HostError::kernel(
+        format!("{what} a socket of the calibration"),
+        error.raw_os_error().unwrap_or(libc::EIO),
+    )
+}
