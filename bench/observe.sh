@@ -60,7 +60,7 @@ look() { # observer
 	observer=
 	case $1 in
 	none*) return ;;
-	trace) "$rxpath" trace -d 60s --json >"$work/trace.json" 2>"$work/said" & observer=$! said=counting ;;
+	trace) "$rxpath" trace -d 60s --json >"$work/trace.json" 2>"$work/said" & observer=$! said="tracing for" ;;
 	steal) "$rxpath" steal -d 60s --irq-entry 5 --json >"$work/steal.json" 2>"$work/said" & observer=$! said=counting ;;
 	bpftrace)
 		bpftrace -e 'tracepoint:irq:softirq_entry { @at[cpu] = nsecs; }
@@ -72,7 +72,7 @@ look() { # observer
 		observer=$! said=Attaching
 		;;
 	perf)
-		perf record -q -a -o "$work/perf" -e irq:softirq_entry,irq:softirq_exit -- sleep 60 2>"$work/said" &
+		perf record -q -a -o "$work/perf" -e irq:softirq_entry,irq:softirq_exit -- sleep 60 2>>"$work/said" &
 		observer=$!
 		echo recording >>"$work/said" # it says nothing itself
 		said=recording
@@ -84,7 +84,7 @@ look() { # observer
 
 rate() { # options of the sender
 	ip netns exec $id-tx "$rxpath" load udp 10.94.0.2:9000 --cpu "$sender" -d 1s --json "$@" 2>/dev/null |
-		sed -n 's/^ *"rate_pps": \([0-9.]*\).*/\1/p' | head -n 1
+		sed -n 's/^ *"sent_pps": \([0-9.]*\).*/\1/p' | head -n 1
 }
 
 run() { # name, options of the sender

@@ -116,6 +116,22 @@ fn a_full_table_loses_rows_and_says_how_much_time_they_had() {
     assert!(warnings.iter().any(|warning| warning.code == "tasks-lost"), "{warnings:?}");
 }
 
+/// Since 5.11 maps are charged to the control group; the limit of locked memory, which many services have at 64 KiB,
+/// is no limit of ours.
+#[test]
+fn no_locked_memory_is_needed() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let script = format!(
+        "ulimit -l 0 && exec {} steal -d 200ms --irq-entry 5 --json",
+        env!("CARGO_BIN_EXE_rxpath")
+    );
+    let output = Command::new("bash").args(["-c", &script]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(!document["result"]["cpus"].as_array().unwrap().is_empty(), "{said}");
+}
+
 #[test]
 fn a_cpu_that_is_offline_has_no_rows_and_is_named() {
     let Some(_bed) = Bed::with_bpf() else { return };

@@ -88,7 +88,21 @@ pub(crate) fn call(op: &str, dev: &str, buffer: &mut [u8]) -> Result<(), HostErr
     send(SIOCETHTOOL, op, dev, buffer)
 }
 
+/// As [`call`], for a wish: a refusal is told in the kernel's words.
+pub(super) fn order(op: &str, dev: &str, buffer: &mut [u8]) -> Result<(), HostError> {
+    issue(SIOCETHTOOL, op, dev, buffer)
+}
+
 fn send(
+    request_number: libc::Ioctl,
+    op: &str,
+    dev: &str,
+    buffer: &mut [u8],
+) -> Result<(), HostError> {
+    issue(request_number, op, dev, buffer).map_err(|error| refused(&format!("{op} {dev}"), error))
+}
+
+fn issue(
     request_number: libc::Ioctl,
     op: &str,
     dev: &str,
@@ -113,8 +127,7 @@ fn send(
     if rc >= 0 {
         return Ok(());
     }
-    let op = format!("{op} {dev}");
-    Err(refused(&op, HostError::last_os(&op)))
+    Err(HostError::last_os(format!("{op} {dev}")))
 }
 
 /// Writes 32-bit words at the beginning of a buffer.

@@ -2,7 +2,7 @@
 //! in sets of strings.
 
 use super::settings::words;
-use super::{ETHTOOL_GSTRINGS, STATS_MAX, STRING, call, put};
+use super::{ETHTOOL_GSTRINGS, STATS_MAX, STRING, call, order, put};
 use crate::HostError;
 use crate::netlink::ethtool::{Feature, Features, PrivateFlags};
 use crate::netlink::wire::{text, word32};
@@ -52,7 +52,7 @@ pub fn private_flags(dev: &str) -> Result<PrivateFlags, HostError> {
 pub(super) fn set_features(dev: &str, asked: &[(String, bool)]) -> Result<(), HostError> {
     let names = string_set(dev, ETH_SS_FEATURES)?;
     let mut buffer = feature_request(&names, asked)?;
-    call("set features of", dev, &mut buffer)
+    order("set features of", dev, &mut buffer)
 }
 
 /// `struct ethtool_sfeatures`: for each block of 32 bits those that are meant, and those of them that are wanted.
@@ -83,7 +83,7 @@ pub(super) fn set_private_flags(dev: &str, asked: &[(String, bool)]) -> Result<(
         flags = if *on { flags | mask } else { flags & !mask };
     }
     put(&mut value, &[ETHTOOL_SPFLAGS, flags]);
-    call("set private flags of", dev, &mut value)
+    order("set private flags of", dev, &mut value)
 }
 
 /// The number of a name's bit.

@@ -10,7 +10,7 @@ use super::settings::{
     AMOUNTS, COALESCE, ETHTOOL_GCHANNELS, ETHTOOL_GCOALESCE, ETHTOOL_GPAUSEPARAM,
     ETHTOOL_GRINGPARAM, FOUR, words,
 };
-use super::{call, put};
+use super::{order, put};
 use crate::netlink::ethtool::group::{feature_pairs, on_off, switch_pairs, switches};
 use crate::netlink::wire::word32;
 use crate::pairs::Pairs;
@@ -146,7 +146,7 @@ pub fn set_group(dev: &str, group: Group, asked: &Pairs) -> Result<(), HostError
             let mut buffer = words(group.name(), dev, form.get, form.words)?;
             change(group, form.values, &mut buffer, asked)?;
             put(&mut buffer, &[form.set]);
-            call(&format!("set {} {asked} of", group.name()), dev, &mut buffer)
+            order(&format!("set {} {asked} of", group.name()), dev, &mut buffer)
         }
         (Group::Features, _) => set_features(dev, &switches(group, asked)?),
         (Group::PrivFlags, _) => set_private_flags(dev, &switches(group, asked)?),
