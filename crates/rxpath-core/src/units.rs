@@ -45,8 +45,16 @@ pub struct Bytes(pub u64);
 type Suffixes = &'static [(&'static str, f64)];
 
 const COUNT: Suffixes = &[("", 1.0), ("k", 1e3), ("K", 1e3), ("M", 1e6), ("G", 1e9)];
-const TIME: Suffixes =
-    &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("m", 60e9)];
+const TIME: Suffixes = &[
+    ("ns", 1.0),
+    ("us", 1e3),
+    ("µs", 1e3),
+    ("ms", 1e6),
+    ("s", 1e9),
+    ("min", 60e9),
+    ("m", 60e9),
+    ("h", 3600e9),
+];
 const SIZE: Suffixes = &[
     ("", 1.0),
     ("B", 1.0),

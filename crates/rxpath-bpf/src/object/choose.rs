@@ -69,16 +69,39 @@ fn judged(what: &str, kind: ErrorKind, verdict: Option<String>, why: &str) -> Ho
             what: what.into(),
             capability: format!("CAP_BPF and CAP_PERFMON, or root outside lockdown ({why})"),
         },
-        (None, _) => HostError::Unsupported {
-            what: what.into(),
-            needs: format!("a kernel that takes it ({why})"),
+        (None, _) => match lacks(why) {
+            Some(errno) => HostError::kernel(what, errno),
+            None => HostError::Unsupported {
+                what: what.into(),
+                needs: format!("a kernel that takes it ({why})"),
+            },
         },
     }
+}
+
+/// What this process or machine has too little of, in libbpf's words or the C library's: no other kernel would help.
+fn lacks(why: &str) -> Option<i32> {
+    let lacking = [
+        (libc::EMFILE, "-EMFILE", "Too many open files"),
+        (libc::ENFILE, "-ENFILE", "Too many open files in system"),
+        (libc::ENOMEM, "-ENOMEM", "Cannot allocate memory"),
+    ];
+    let said = |(_, name, words): &&(i32, &str, &str)| why.contains(name) || why.contains(words);
+    lacking.iter().find(said).map(|(errno, ..)| *errno)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_there_is_too_little_of_is_no_matter_of_the_kernel() {
+        for why in ["map 'tasks': failed to create: -EMFILE", "Too many open files (os error 24)"] {
+            let error = judged("load account", ErrorKind::Other, None, why).to_string();
+            assert!(error.contains("Too many open files"), "{error}");
+            assert!(!error.contains("a kernel that takes it"), "{error}");
+        }
+    }
 
     #[test]
     fn what_the_verifier_refuses_is_no_missing_capability() {

@@ -28,7 +28,8 @@ pub struct StealCommand {
     /// Run the built-in victim: known work in a loop, which knows what it lost
     #[arg(long, conflicts_with = "command")]
     probe: bool,
-    /// CPU of the victim (default: the last that this process may use; a command is pinned only when this is given)
+    /// CPU of the victim, and on which the cost of an interrupt is calibrated (default: the last that this process may
+    /// use; a command is pinned only when this is given)
     #[arg(long, value_name = "N")]
     cpu: Option<u32>,
     /// Rows of the table of tasks

@@ -44,7 +44,7 @@ pub struct WatchCommand {
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Show a recording, made here or elsewhere
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "duration", "no_bpf"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "duration", "no_bpf", "interval"])]
     replay: Option<PathBuf>,
     /// Counters only, although BPF might run here
     #[arg(long)]

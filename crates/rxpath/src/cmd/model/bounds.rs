@@ -171,6 +171,11 @@ impl BoundsCommand {
     /// What a calibration says, where one was asked for.
     fn calibrate(&self, parameters: &mut Parameters) -> Result<Vec<Warning>, Failure> {
         if !self.calibrated && self.calibration.is_none() {
+            if self.foreign {
+                return Err(Failure::usage(
+                    "--foreign without --calibrated or --calibration FILE says nothing".to_owned(),
+                ));
+            }
             return Ok(Vec::new());
         }
         let path = self.calibration.clone().unwrap_or_else(default_path);
