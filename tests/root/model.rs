@@ -52,6 +52,7 @@ fn a_calibration_is_written_whole_or_refused_with_the_reason() {
             let sets = ["--set", "arrivals.rate=10k", "-d", "20ms", "--json"];
             let used = rxpath(&[&from[..], &sets[..]].concat(), base.path());
             assert_eq!(used.status.code(), Some(0), "{}", String::from_utf8_lossy(&used.stderr));
+            its_runs_keep_it(&kept, base.path());
         }
         Some(4) => {
             assert!(told.contains("no calibration: ") || told.contains("too noisy"), "{told}");
@@ -62,6 +63,22 @@ fn a_calibration_is_written_whole_or_refused_with_the_reason() {
     let runs = std::fs::read_dir(base.path().join("rxpath-runs")).unwrap();
     let run = runs.map(|entry| entry.unwrap().path()).find(|path| path.is_dir()).unwrap();
     holds(&RunReader::open(&run).unwrap().manifest);
+}
+
+/// What a run's predictions were made from is in its directory.
+fn its_runs_keep_it(calibration: &Value, directory: &Path) {
+    let words =
+        [&["run", "udp-batching", "--trials", "1", "--keep-noisy", "--json"], &SMALLEST[..]];
+    let got = json(&rxpath(&words.concat(), directory));
+    let run = directory.join(got["settings"]["run"].as_str().unwrap());
+    let text = std::fs::read_to_string(run.join("calibration.json")).unwrap();
+    assert_eq!(
+        serde_json::from_str::<Value>(&text).unwrap()["parameters"],
+        calibration["parameters"]
+    );
+    let manifest = RunReader::open(&run).unwrap().manifest;
+    assert!(manifest.files.contains_key("calibration.json"), "{:?}", manifest.files);
+    assert!(!manifest.predictions.is_empty());
 }
 
 #[test]
@@ -120,4 +137,11 @@ fn what_if(run: &str, with: &[&str], directory: &Path) {
     let delivered = |figures: &Value| figures["delivered_pps"].as_f64().unwrap();
     // A larger socket never loses more.
     assert!(delivered(result) >= delivered(&result["before"]) * 0.999, "{result}");
+    // A run that kept its calibration needs no other, of whatever host it is.
+    let bare = rxpath(&[&change[..], &["--json"]].concat(), directory);
+    assert_eq!(bare.status.code(), Some(2), "no calibration here: {bare:?}");
+    std::fs::copy(a_calibration(), directory.join(run).join("calibration.json")).unwrap();
+    let own = json(&rxpath(&[&change[..], &["--json"]].concat(), directory));
+    assert_eq!(own["result"]["delivered_pps"], result["delivered_pps"]);
+    assert!(own["warnings"].as_array().unwrap().is_empty(), "{own}");
 }

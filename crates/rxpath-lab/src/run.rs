@@ -65,7 +65,16 @@ pub struct Options<'a> {
     /// Set by a signal.
     pub stop: &'a AtomicBool,
     /// What a model says of the variants, once they are measured.
-    pub predict: Option<&'a Predict<'a>>,
+    pub model: Option<Model<'a>>,
+}
+
+/// A model of the variants.
+#[derive(Clone, Copy)]
+pub struct Model<'a> {
+    /// What it says.
+    pub predict: &'a Predict<'a>,
+    /// What it says it from; kept in the run directory, so that questions about the run can be asked later.
+    pub calibration: &'a serde_json::Value,
 }
 
 /// From a scenario and what was measured of it to predictions.
@@ -246,6 +255,9 @@ impl Running<'_> {
         let facts = environment::collect(&Root::host());
         let hosts = [("local".to_owned(), facts)].into();
         self.writer.environment(&Environment { schema: ENVIRONMENT_SCHEMA.into(), hosts })?;
+        if let Some(model) = self.options.model {
+            self.writer.calibration(model.calibration)?;
+        }
         self.writer.manifest(&self.manifest)?;
         self.progress.planned(&plan::plan(&self.resolved), self.writer.directory());
         self.calibration = observers::calibrated(&self.resolved)?;
@@ -444,8 +456,8 @@ impl Running<'_> {
         self.manifest.status = status;
         self.manifest.ended = Some(Timestamp::now().to_string());
         self.manifest.headline = headline::of(&self.manifest);
-        if let Some(predict) = self.options.predict {
-            self.manifest.predictions = predict(&self.resolved, &self.manifest);
+        if let Some(model) = self.options.model {
+            self.manifest.predictions = (model.predict)(&self.resolved, &self.manifest);
         }
         if let Err(error) = &outcome {
             self.manifest.warnings.push(Warning::new(how, error.to_string()));

@@ -3,6 +3,7 @@
 //! ```text
 //! RUN/manifest.json     what was asked, run and found; replaced whole after each trial
 //! RUN/environment.json  host facts, each ok, absent or denied
+//! RUN/calibration.json  what its predictions were made from, where there are any
 //! RUN/events.jsonl      what happened, one line each, appended while the run goes on
 //! RUN/samples.jsonl.gz  queues over time, one line per trial
 //! RUN/histograms/*.hlog HDR V2 logs
@@ -28,6 +29,8 @@ pub use writer::RunWriter;
 pub const MANIFEST: &str = "manifest.json";
 /// File name of the host facts.
 pub const ENVIRONMENT: &str = "environment.json";
+/// File name of the calibration that the predictions were made from.
+pub const CALIBRATION: &str = "calibration.json";
 /// File name of the events.
 pub const EVENTS: &str = "events.jsonl";
 /// File name of the samples.

@@ -10,7 +10,7 @@ use flate2::write::GzEncoder;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::{ENVIRONMENT, EVENTS, HISTOGRAMS, MANIFEST, RunError, SAMPLES};
+use super::{CALIBRATION, ENVIRONMENT, EVENTS, HISTOGRAMS, MANIFEST, RunError, SAMPLES};
 use crate::environment::Environment;
 use crate::event::{Event, What};
 use crate::manifest::{Manifest, Status};
@@ -83,6 +83,11 @@ impl RunWriter {
     /// Replaces `environment.json`.
     pub fn environment(&self, environment: &Environment) -> Result<(), RunError> {
         self.replace(ENVIRONMENT, environment)
+    }
+
+    /// Replaces `calibration.json`.
+    pub fn calibration(&self, calibration: &serde_json::Value) -> Result<(), RunError> {
+        self.replace(CALIBRATION, calibration)
     }
 
     /// Appends the samples of a trial to `samples.jsonl.gz`, as a gzip member of their own.

@@ -9,7 +9,7 @@ use rxpath_host::{Root, thread};
 use rxpath_lab::LabError;
 use rxpath_lab::plan::plan;
 use rxpath_lab::run::progress::Progress;
-use rxpath_lab::run::{Finished, Options, Predict, run};
+use rxpath_lab::run::{Finished, Model, Options, Predict, run};
 use rxpath_lab::scenario::offers::Offers;
 use rxpath_lab::scenario::power::Power;
 use rxpath_lab::scenario::spec::Resolved;
@@ -144,7 +144,7 @@ pub fn conduct(
 ) -> Result<Ended, Failure> {
     let interrupt = Interrupt::catch()?;
     let exe = std::env::current_exe()?;
-    let predict = predictor();
+    let predictor = predictor();
     let options = Options {
         base,
         exe: &exe,
@@ -153,7 +153,9 @@ pub fn conduct(
         keep_noisy: ways.keep_noisy,
         witness: ways.witness,
         stop: interrupt.stop(),
-        predict: predict.as_deref(),
+        model: predictor
+            .as_ref()
+            .map(|known| Model { predict: &*known.predict, calibration: &known.calibration }),
     };
     let finished = run(resolved, &options, progress).map_err(|error| match interrupt.caught() {
         Some(signal) if matches!(error, LabError::Interrupted) => {
@@ -164,16 +166,25 @@ pub fn conduct(
     Ok(Ended { finished, signal: interrupt.caught(), keep_noisy: ways.keep_noisy })
 }
 
-/// What predicts the variants of a run: this host's calibration, when there is one that is this host's.
-fn predictor() -> Option<Box<Predict<'static>>> {
+/// What predicts the variants of a run.
+struct Predictor {
+    predict: Box<Predict<'static>>,
+    calibration: serde_json::Value,
+}
+
+/// This host's calibration, when there is one that is this host's.
+fn predictor() -> Option<Predictor> {
     let path = default_path();
     if !path.exists() {
         return None;
     }
     match load_calibration(&path, false) {
-        Ok((calibration, _)) => {
-            Some(Box::new(move |resolved, manifest| predict::all(resolved, manifest, &calibration)))
-        }
+        Ok((calibration, _)) => Some(Predictor {
+            calibration: serde_json::to_value(&calibration).ok()?,
+            predict: Box::new(move |resolved, manifest| {
+                predict::all(resolved, manifest, &calibration)
+            }),
+        }),
         Err(failure) => {
             let text = format!("no predictions: {}", failure.line());
             output::warning(&Warning::new("no-predictions", text));

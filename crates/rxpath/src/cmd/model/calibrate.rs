@@ -8,6 +8,7 @@ use rxpath_core::{Envelope, Warning};
 use rxpath_host::{Root, environment};
 use rxpath_model::calibration::fit::TooNoisy;
 use rxpath_model::calibration::{Calibration, CalibrationError, Host};
+use rxpath_record::run::CALIBRATION;
 use serde::Serialize;
 
 use crate::cmd::run::{BASE, Ways, conduct, ending, resolved};
@@ -136,6 +137,22 @@ pub fn load(path: &Path, foreign: bool) -> Result<(Calibration, Vec<Warning>), F
     }
     Err(Failure::usage(text)
         .hint("calibrate here (rxpath model calibrate), or use it all the same with --foreign"))
+}
+
+/// The calibration for questions about a run: the one that is named, else the run's own, else this host's.
+///
+/// A run's own is of the host that it ran on, whatever this one is.
+pub fn load_for(
+    run: &Path,
+    named: Option<&Path>,
+    foreign: bool,
+) -> Result<(Calibration, Vec<Warning>), Failure> {
+    let own = run.join(CALIBRATION);
+    match named {
+        Some(path) => load(path, foreign),
+        None if own.is_file() => load(&own, true).map(|(calibration, _)| (calibration, Vec::new())),
+        None => load(&default_path(), foreign),
+    }
 }
 
 /// What of this host decides its costs.

@@ -16,7 +16,7 @@ use rxpath_record::verdict::Verdict;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::calibrate::{default_path, load};
+use super::calibrate::{load, load_for};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
@@ -40,9 +40,9 @@ pub struct SimulateCommand {
     /// With `--from RUN`: the variant [default: the first that can be predicted]
     #[arg(long, value_name = "NAME", requires = "from")]
     variant: Option<String>,
-    /// With `--from RUN`: the calibration of the host it ran on
-    #[arg(long, value_name = "FILE", default_value_os_t = default_path())]
-    calibration: PathBuf,
+    /// With `--from RUN`: the calibration of the host it ran on [default: the run's own, else this host's]
+    #[arg(long, value_name = "FILE", requires = "from")]
+    calibration: Option<PathBuf>,
     /// Use a calibration of another host or kernel
     #[arg(long)]
     foreign: bool,
@@ -132,7 +132,7 @@ impl SimulateCommand {
         };
         let Some(from) = &self.from else { return Ok(values) };
         if from.is_dir() {
-            let (calibration, told) = load(&self.calibration, self.foreign)?;
+            let (calibration, told) = load_for(from, self.calibration.as_deref(), self.foreign)?;
             warnings.extend(told);
             return from_run::values(from, self.variant.as_deref(), &calibration);
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use rxpath_core::Warning;
 use rxpath_model::sim::{Parameters, Values};
 
-use super::calibrate::load;
+use super::calibrate::load_for;
 use super::predict;
 use super::simulate::{from_run, read};
 use crate::exit::Failure;
@@ -17,17 +17,18 @@ pub struct Base {
 }
 
 impl Base {
-    /// Reads it: of a run directory the load, with the costs of `calibration`; of a file or a bundled set everything.
+    /// Reads it: of a run directory the load, with the costs of `calibration`, or of the run's own; of a file or a bundled set everything.
     pub fn read(
         from: &str,
-        calibration: &Path,
+        calibration: Option<&Path>,
         foreign: bool,
     ) -> Result<(Self, Vec<Warning>), Failure> {
         if !Path::new(from).is_dir() {
             return Ok((Self { values: read(from)? }, Vec::new()));
         }
-        let (calibration, warnings) = load(calibration, foreign)?;
-        Ok((Self { values: from_run::values(Path::new(from), None, &calibration)? }, warnings))
+        let run = Path::new(from);
+        let (calibration, warnings) = load_for(run, calibration, foreign)?;
+        Ok((Self { values: from_run::values(run, None, &calibration)? }, warnings))
     }
 
     /// Figures by metric after these `KEY=VALUE` changes, or why there are none.

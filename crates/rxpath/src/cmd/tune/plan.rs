@@ -17,7 +17,6 @@ use serde_json::json;
 use super::predicted::{Planned, expected};
 use super::shown::plan_lines;
 use crate::cmd::check::{GoalArg, known_devices};
-use crate::cmd::model::calibrate::default_path;
 use crate::cmd::model::what_if::Base;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -46,9 +45,9 @@ pub struct PlanCommand {
     /// Beside the catalogue's figures, what the model predicts for the load of a measured run or a parameter file
     #[arg(long, value_name = "RUN|FILE")]
     predict: Option<String>,
-    /// With `--predict RUN`: the calibration of the host it ran on
-    #[arg(long, value_name = "FILE", default_value_os_t = default_path(), requires = "predict")]
-    calibration: PathBuf,
+    /// With `--predict RUN`: the calibration of the host it ran on [default: the run's own, else this host's]
+    #[arg(long, value_name = "FILE", requires = "predict")]
+    calibration: Option<PathBuf>,
     /// With `--predict RUN`: use a calibration of another host or kernel
     #[arg(long, requires = "predict")]
     foreign: bool,
@@ -83,7 +82,7 @@ impl PlanCommand {
     /// Makes, prints and writes the plan.
     pub fn run(self) -> Outcome {
         let (base, warnings) = match &self.predict {
-            Some(from) => Base::read(from, &self.calibration, self.foreign)
+            Some(from) => Base::read(from, self.calibration.as_deref(), self.foreign)
                 .map(|(base, warnings)| (Some(base), warnings))?,
             None => (None, Vec::new()),
         };

@@ -181,7 +181,7 @@ mod tests {
     }
 
     fn base() -> Base {
-        Base::read("tcp-ring", std::path::Path::new("none"), false).unwrap().0
+        Base::read("tcp-ring", None, false).unwrap().0
     }
 
     #[test]
