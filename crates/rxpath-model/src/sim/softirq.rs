@@ -345,11 +345,13 @@ impl World<'_> {
 
     fn end_pass(&mut self, c: usize) {
         let cpu = &mut self.cpus[c];
-        // Left over, then newly scheduled, then to be polled again.
-        let mut list = mem::take(&mut cpu.list);
-        list.append(&mut cpu.poll_list);
-        list.append(&mut cpu.repoll);
-        cpu.list = mem::replace(&mut cpu.poll_list, list);
+        // Left over, then newly scheduled, then to be polled again; mostly there are none but new ones.
+        if !cpu.list.is_empty() || !cpu.repoll.is_empty() {
+            let mut list = mem::take(&mut cpu.list);
+            list.append(&mut cpu.poll_list);
+            list.append(&mut cpu.repoll);
+            cpu.list = mem::replace(&mut cpu.poll_list, list);
+        }
         let mut ipis = mem::take(&mut cpu.ipis);
         while ipis != 0 {
             let to = ipis.trailing_zeros() as usize;
