@@ -128,6 +128,15 @@ impl Contents {
         !self.forgotten && self.entries.iter().any(Entry::is_open)
     }
 
+    /// The same while its writer is at work: no step counts as never reached.
+    #[must_use]
+    pub fn being_written(mut self) -> Self {
+        if self.reached.is_none() {
+            self.planned.clear();
+        }
+        self
+    }
+
     /// What was planned and never tried, because a step before it was refused or the writer died.
     pub fn never_reached(&self) -> &[(Target, String)] {
         let last = self.entries.last().map(|entry| &entry.target);

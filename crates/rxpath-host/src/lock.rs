@@ -96,7 +96,11 @@ impl Drop for LabLock {
 fn open(path: &Path) -> std::io::Result<File> {
     let signed = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     match signed {
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => File::open(path),
+        Err(error)
+            if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM | libc::EROFS)) =>
+        {
+            File::open(path)
+        }
         signed => signed,
     }
 }
@@ -114,6 +118,12 @@ fn busy(what: &str, path: &Path, mut file: &File) -> HostError {
 fn holder(text: &str) -> Holder {
     let (pid, command) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
     Holder { pid: pid.parse().ok(), command: command.into() }
+}
+
+/// Whether somebody holds a lock now; one that can't be looked at counts as free.
+pub fn is_held(path: &Path) -> bool {
+    File::open(path)
+        .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 /// Who holds the lab lock now, when somebody does.
@@ -145,7 +155,9 @@ mod tests {
         let first = LabLock::take_at(&path, Duration::ZERO).unwrap();
         let refused = LabLock::take_at(&path, Duration::from_millis(1)).unwrap_err().to_string();
         assert!(refused.contains(&format!("process {}", std::process::id())), "{refused}");
+        assert!(is_held(&path));
         drop(first);
+        assert!(!is_held(&path) && !is_held(&dir.path().join("none")));
         LabLock::take_at(&path, Duration::ZERO).unwrap();
     }
 

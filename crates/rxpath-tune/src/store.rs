@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rxpath_host::journal::{Contents, Journal};
-use rxpath_host::lock::LabLock;
+use rxpath_host::lock::{LabLock, is_held};
 use rxpath_host::{HostError, Target};
 
 mod neighbours;
@@ -32,7 +32,7 @@ pub struct Store {
 #[derive(Debug)]
 pub struct TuneLock {
     _folder: LabLock,
-    _host: LabLock,
+    _host: Vec<LabLock>,
 }
 
 /// A journal of the folder, as far as it can be read.
@@ -69,7 +69,7 @@ impl Store {
         Self { run: run.into(), ..self }
     }
 
-    /// The right to change the host, waiting for it at most `patience`: of the folder, whose journals are numbered, and of
+    /// The right to change the host, waiting for each of its locks at most `patience`: of the folder, whose journals are numbered, and of
     /// the network namespace, whatever the folder.
     ///
     /// **Errors** `Kernel` with `EBUSY` that names the holder.
@@ -89,6 +89,11 @@ impl Store {
         patience: Duration,
     ) -> Result<Option<LabLock>, HostError> {
         neighbours::lock_shared(&self.run, targets, patience)
+    }
+
+    /// Whether somebody changes the host now and writes a journal of the folder: what is not on it yet may still come.
+    pub fn is_held(&self) -> bool {
+        is_held(&self.dir.join("lock"))
     }
 
     /// The file of a journal.
@@ -155,18 +160,20 @@ impl Store {
 
     /// Whether a journal that is still open came after this one and changed the same settings.
     pub fn later_on_same(&self, id: u32, contents: &Contents) -> Result<Option<u32>, HostError> {
-        let touches = |other: &Contents| {
+        let touches = |other: &Contents, is_same_netns: bool| {
+            // Of two namespaces, what both share alone.
+            let counts = |target: &&Target| is_same_netns || !neighbours::is_of_namespace(target);
             // What is only taken along counts on one side: two that both take it along restore it in any order.
-            other.open_targets().any(|theirs| contents.may_restore(theirs))
-                || contents.open_targets().any(|ours| other.may_restore(ours))
+            other.open_targets().filter(counts).any(|theirs| contents.may_restore(theirs))
+                || contents.open_targets().filter(counts).any(|ours| other.may_restore(ours))
         };
         let listed = self.list()?;
         let same_place = |one: &&Listed| {
             one.id > id
                 && one.contents.as_ref().is_ok_and(|other| {
                     other.is_open()
-                        && (&other.boot_id, other.netns) == (&contents.boot_id, contents.netns)
-                        && touches(other)
+                        && other.boot_id == contents.boot_id
+                        && touches(other, other.netns == contents.netns)
                 })
         };
         Ok(listed.iter().find(same_place).map(|one| one.id))
@@ -215,5 +222,15 @@ mod tests {
         assert_eq!(store.later_on_same(1, &first).unwrap(), None);
         write(4, &[begin(0, "net.core.rmem_max")]);
         assert_eq!(store.later_on_same(1, &first).unwrap(), Some(4));
+
+        // In another namespace the sysctl is another one, the interrupt is the same.
+        write(5, &[begin(0, "net.ipv4.udp_rmem_min"), begin(1, "irq/24")]);
+        let elsewhere = HEAD.replace("\"netns\":1", "\"netns\":2");
+        let theirs = [begin(0, "net.ipv4.udp_rmem_min")].concat();
+        fs::write(store.path(6), format!("{elsewhere}{theirs}")).unwrap();
+        let fifth = Contents::read(&store.path(5)).unwrap().unwrap();
+        assert_eq!(store.later_on_same(5, &fifth).unwrap(), None);
+        fs::write(store.path(7), format!("{elsewhere}{}", begin(0, "irq/24"))).unwrap();
+        assert_eq!(store.later_on_same(5, &fifth).unwrap(), Some(7));
     }
 }

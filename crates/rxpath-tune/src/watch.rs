@@ -71,10 +71,11 @@ pub fn stand_by<S: Setter>(store: &Store, id: u32, setter: &mut S) -> Result<End
             Next::Wait => std::thread::sleep(LOOK_AGAIN),
             Next::Nothing(ended) => return Ok(ended),
             Next::TimeIsUp(watch) => {
-                let lock = match store.lock(PATIENCE) {
-                    // A step that hangs, or a terminal that takes no more output: the journal is made for this.
-                    Err(_) => watch.applier.kill().and_then(|_| store.lock(PATIENCE))?,
-                    Ok(lock) => lock,
+                let Ok(lock) = store.lock(PATIENCE) else {
+                    // A step that hangs, or a terminal that takes no more output: the journal is made for this. A
+                    // holder that is not ours to end (another directory's applier) is waited for.
+                    let _ = watch.applier.kill();
+                    continue;
                 };
                 let mut journal = Journal::open(&path)?;
                 // The confirmation, or more time, may have come while we waited for the lock.

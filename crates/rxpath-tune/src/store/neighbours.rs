@@ -41,20 +41,20 @@ pub struct Unknown {
     pub why: HostError,
 }
 
-/// Takes the lock of this network namespace.
+/// Takes the locks of this network namespace: a file below `run`, which says who holds it, and the namespace itself.
 ///
-/// Who may not write below `run` (root of a user namespace) locks the namespace itself: nobody but root and those
-/// inside can open that.
-pub(super) fn lock(run: &Path, patience: Duration) -> Result<LabLock, HostError> {
+/// The second one decides, as whoever can't write below `run` (root of a user namespace, a unit with a read-only `/run`)
+/// has it alone. Nobody but root and those inside can open the namespace.
+pub(super) fn lock(run: &Path, patience: Duration) -> Result<Vec<LabLock>, HostError> {
     // A directory that can't be made is told by the open that follows.
     let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(run);
     let file = run.join(format!("net-{}.lock", network_namespace()?));
-    match LabLock::take_for("tune", &file, patience) {
-        Err(HostError::Denied { .. } | HostError::Missing { .. } | HostError::Io { .. }) => {
-            LabLock::take_for("tune", Path::new("/proc/thread-self/ns/net"), patience)
-        }
-        other => other,
-    }
+    let named = match LabLock::take_for("tune", &file, patience) {
+        Err(HostError::Denied { .. } | HostError::Missing { .. } | HostError::Io { .. }) => None,
+        taken => Some(taken?),
+    };
+    let itself = LabLock::take_for("tune", Path::new("/proc/thread-self/ns/net"), patience)?;
+    Ok(named.into_iter().chain([itself]).collect())
 }
 
 /// Takes the lock of what all network namespaces share, where one of these settings is of that kind.
@@ -144,7 +144,7 @@ impl Store {
 }
 
 /// Whether each network namespace has a setting of its own by this name.
-fn is_of_namespace(target: &Target) -> bool {
+pub(super) fn is_of_namespace(target: &Target) -> bool {
     match target {
         Target::Sysctl { key } => key.starts_with("net.") || key.starts_with("net/"),
         other => other.device().is_some(),
@@ -156,6 +156,8 @@ mod tests {
     use super::*;
 
     const RMEM: &str = "net.core.rmem_max";
+    /// The namespace is that of all tests: each waits for the others.
+    const PATIENCE: Duration = Duration::from_secs(60);
 
     fn target(name: &str) -> Target {
         name.parse().unwrap()
@@ -185,7 +187,7 @@ mod tests {
         let run = dir.path().join("run");
         let store = |name: &str| Store::open(&dir.path().join(name)).unwrap().with_run_dir(&run);
         let (one, other) = (store("one"), store("other"));
-        drop(one.lock(Duration::ZERO).unwrap());
+        drop(one.lock(PATIENCE).unwrap());
         journal(&one, RMEM, false);
         journal(&one, "net.core.wmem_max", true);
         assert_eq!(found(&one, RMEM, &[]), None, "its own journals are in its own order");
@@ -209,11 +211,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let run = dir.path().join("run");
         let store = |name: &str| Store::open(&dir.path().join(name)).unwrap().with_run_dir(&run);
-        let held = store("one").lock(Duration::ZERO).unwrap();
+        let held = store("one").lock(PATIENCE).unwrap();
         let error = store("other").lock(Duration::ZERO).unwrap_err().to_string();
         assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
         drop(held);
-        store("other").lock(Duration::ZERO).unwrap();
+        store("other").lock(PATIENCE).unwrap();
     }
 
     #[test]
@@ -239,10 +241,11 @@ mod tests {
         // A file in its place: nothing can be made below it.
         let run = dir.path().join("file");
         fs::write(&run, "").unwrap();
-        let patience = Duration::from_secs(30);
-        let held = lock(&run, patience).unwrap();
+        let held = lock(&run, PATIENCE).unwrap();
         assert!(lock(&run, Duration::ZERO).is_err());
+        // Nor does one that can write there get past it.
+        assert!(lock(dir.path(), Duration::ZERO).is_err());
         drop(held);
-        lock(&run, patience).unwrap();
+        lock(&run, PATIENCE).unwrap();
     }
 }

@@ -92,7 +92,7 @@ impl ApplyCommand {
         self.print(&done, within)?;
         let whole = done.applied.is_whole();
         if !whole && done.in_force {
-            eprintln!("hint: undo what was done with: rxpath tune undo {}", done.id);
+            crate::note!("hint: undo what was done with: rxpath tune undo {}", done.id);
         }
         Ok(if whole { Exit::Done } else { Exit::Partial })
     }
@@ -170,7 +170,7 @@ impl ApplyCommand {
             output::line(&change_line(change))?;
         }
         if let Some(error) = &done.applied.stopped {
-            eprintln!("rxpath: stopped: {error}");
+            crate::note!("rxpath: stopped: {error}");
         }
         if done.not_tried > 0 {
             output::line(&format!("{} more steps were not tried", done.not_tried))?;
@@ -208,7 +208,7 @@ fn alone(store: &Store, plan: &Plan) -> Result<(), Failure> {
     let (conflict, unknown) = store.conflict(&ours)?;
     for Unknown { dir, why } in unknown {
         let dir = dir.display();
-        eprintln!("warning: what was changed with --state-dir {dir} is not known: {why}");
+        crate::note!("warning: what was changed with --state-dir {dir} is not known: {why}");
     }
     let Some(Conflict { dir, id, target }) = conflict else { return Ok(()) };
     let dir = dir.display();
@@ -227,7 +227,8 @@ fn refused(error: PlanError) -> Failure {
         PlanError::Foreign { .. } | PlanError::Stale { .. } => {
             "plan again here: rxpath tune plan -o FILE"
         }
-        PlanError::Bad { .. } | PlanError::Step { .. } => "see `rxpath schema tune-plan`",
+        PlanError::Bad { .. } => "see `rxpath schema tune-plan`",
+        PlanError::Step { .. } => return Failure::usage_of(error.into()),
         PlanError::Unread { .. } | PlanError::Host(_) => return Failure::new(Exit::Cannot, error),
     };
     Failure::usage_of(error.into()).hint(hint)

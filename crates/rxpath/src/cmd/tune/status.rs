@@ -149,8 +149,14 @@ impl StatusCommand {
     /// Lists.
     pub fn run(self) -> Outcome {
         let mut shown = Vec::new();
-        for one in self.state.store().list()?.iter().filter(|one| self.all || one.is_open()) {
-            shown.push(self.show(one)?);
+        let store = self.state.store();
+        // Asked before reading: a writer that ends in between has said how far it came.
+        let is_held = store.is_held();
+        for mut one in store.list()?.into_iter().filter(|one| self.all || one.is_open()) {
+            if is_held {
+                one.contents = one.contents.map(Contents::being_written);
+            }
+            shown.push(self.show(&one)?);
         }
         let is_readable = |one: &Status| !matches!(one.standing, Standing::Unreadable { .. });
         let exit = if shown.iter().all(is_readable) { Exit::Done } else { Exit::Cannot };

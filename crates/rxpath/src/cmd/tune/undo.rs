@@ -66,9 +66,11 @@ impl UndoCommand {
         self.print(&undone, &failed)?;
         let whole = undone.iter().all(|undo| undo.why.is_none() && undo.beside.is_empty());
         if !is_readable {
-            eprintln!("hint: undo it with the rxpath that wrote it, or set it aside with --forget");
+            crate::note!(
+                "hint: undo it with the rxpath that wrote it, or set it aside with --forget"
+            );
         } else if !whole && !self.forget {
-            eprintln!("hint: try again later, or close the journal as it is with --forget");
+            crate::note!("hint: try again later, or close the journal as it is with --forget");
         }
         Ok(match (is_readable, whole && failed.is_empty()) {
             (false, _) => Exit::Cannot,
@@ -102,7 +104,7 @@ impl UndoCommand {
     fn undo_one(&self, store: &Store, id: u32) -> Result<Vec<ShownUndo>, HostError> {
         let mut journal = match Journal::open(&store.path(id)) {
             Err(error @ HostError::Malformed { .. }) if self.forget => {
-                eprintln!("journal {id} is set aside as {}", store.set_aside(id)?.display());
+                crate::note!("journal {id} is set aside as {}", store.set_aside(id)?.display());
                 return Err(error);
             }
             opened => opened?,
@@ -113,7 +115,7 @@ impl UndoCommand {
             // The restart has undone it: there is nothing left to keep the journal open for.
             Err(_) if journal.is_of_earlier_boot()? => {
                 journal.forget()?;
-                eprintln!("journal {id} is of an earlier boot: the restart has undone it");
+                crate::note!("journal {id} is of an earlier boot: the restart has undone it");
                 return Ok(Vec::new());
             }
             Err(error) => {
@@ -140,7 +142,7 @@ impl UndoCommand {
             output::line(&line)?;
         }
         for text in failed {
-            eprintln!("rxpath: {text}");
+            crate::note!("rxpath: {text}");
         }
         if undone.is_empty() && failed.is_empty() {
             output::line("nothing to undo")?;

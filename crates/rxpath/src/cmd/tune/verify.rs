@@ -26,6 +26,8 @@ pub struct VerifyCommand {
 impl VerifyCommand {
     /// Compares what was changed with what is.
     pub fn run(self) -> Outcome {
+        // Asked before reading: a writer that ends in between has said how far it came.
+        let is_held = self.state.store().is_held();
         let listed = self.state.store().list()?;
         if let Some(id) = self.id.filter(|id| listed.iter().all(|one| one.id != *id)) {
             return Err(Failure::usage(format!("there is no journal {id}"))
@@ -43,6 +45,13 @@ impl VerifyCommand {
                     is_readable = false;
                     continue;
                 }
+            };
+            let contents = if is_held && contents.reached.is_none() {
+                let words = format!("journal {}: a plan is being carried out now", one.id);
+                warnings.push(Warning::new("being-applied", words));
+                contents.being_written()
+            } else {
+                contents
             };
             match contents.elsewhere()? {
                 Some(place) => {
@@ -72,7 +81,7 @@ impl VerifyCommand {
             output::line(&line(verified))?;
         }
         for warning in &warnings {
-            eprintln!("rxpath: {}", warning.text);
+            crate::note!("rxpath: {}", warning.text);
         }
         if all.is_empty() && warnings.is_empty() {
             output::line("nothing is changed")?;

@@ -26,13 +26,13 @@ impl WatchdogCommand {
         let mut setter = HostSetter::default();
         output::line("ready")?;
         match stand_by(&store, self.journal, &mut setter)? {
-            Ended::Confirmed => eprintln!("confirmed"),
-            Ended::Finished => eprintln!("nothing is in force any more"),
+            Ended::Confirmed => crate::note!("confirmed"),
+            Ended::Finished => crate::note!("nothing is in force any more"),
             Ended::Undone(undone) => {
-                eprintln!("nobody confirmed: undone");
+                crate::note!("nobody confirmed: undone");
                 for undo in &undone {
                     for line in ShownUndo::new(self.journal, undo).lines() {
-                        eprintln!("{line}");
+                        crate::note!("{line}");
                     }
                 }
             }
