@@ -82,8 +82,9 @@ fn judged(what: &str, kind: ErrorKind, verdict: Option<String>, why: &str) -> Ho
 /// What this process or machine has too little of, in libbpf's words or the C library's: no other kernel would help.
 fn lacks(why: &str) -> Option<i32> {
     let lacking = [
-        (libc::EMFILE, "-EMFILE", "Too many open files"),
+        // First, because its words begin with the next one's.
         (libc::ENFILE, "-ENFILE", "Too many open files in system"),
+        (libc::EMFILE, "-EMFILE", "Too many open files"),
         (libc::ENOMEM, "-ENOMEM", "Cannot allocate memory"),
     ];
     let said = |(_, name, words): &&(i32, &str, &str)| why.contains(name) || why.contains(words);

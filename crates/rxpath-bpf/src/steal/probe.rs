@@ -67,7 +67,7 @@ pub struct Ran {
     pub tid: u32,
     /// Its loop.
     pub gaps: Gaps,
-    /// An undisturbed turn, in ns, by the fastest of some thousand before it began and the mean while it ran.
+    /// An undisturbed turn, in ns, by the fastest rows before it began and the mean while it ran.
     pub turn_ns: f64,
 }
 

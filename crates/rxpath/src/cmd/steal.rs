@@ -35,7 +35,7 @@ pub struct StealCommand {
     /// Rows of the table of tasks
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Cost of an interrupt outside all tracepoints, in us, instead of calibrating it (which spins on a CPU for 4 s)
+    /// Cost of an interrupt outside all tracepoints, in us, instead of calibrating it (which spins on two CPUs for 4 s)
     #[arg(long, value_name = "US", value_parser = microseconds)]
     irq_entry: Option<f64>,
     #[command(flatten)]
