@@ -24,6 +24,8 @@ enum Kind {
 
 const INT: i64 = i32::MAX as i64;
 const UINT: i64 = u32::MAX as i64;
+/// Of an unsigned long, as far as it makes sense: memory in bytes.
+const LONG: i64 = i64::MAX;
 
 /// Ranges of the kernel's own tables.
 ///
@@ -152,12 +154,12 @@ const OURS: &[(&str, i64, i64)] = &[
     ("net.ipv4.tcp_challenge_ack_limit", 0, INT),
     ("net.ipv4.udp_rmem_min", 256, INT),
     ("net.ipv4.udp_wmem_min", 256, INT),
-    ("net.ipv4.ipfrag_high_thresh", 0, INT),
-    ("net.ipv4.ipfrag_low_thresh", 0, INT),
+    ("net.ipv4.ipfrag_high_thresh", 0, LONG),
+    ("net.ipv4.ipfrag_low_thresh", 0, LONG),
     ("net.ipv4.ipfrag_time", 1, 3600),
     ("net.ipv4.ipfrag_max_dist", 0, INT),
-    ("net.ipv6.ip6frag_high_thresh", 0, INT),
-    ("net.ipv6.ip6frag_low_thresh", 0, INT),
+    ("net.ipv6.ip6frag_high_thresh", 0, LONG),
+    ("net.ipv6.ip6frag_low_thresh", 0, LONG),
     ("net.ipv6.ip6frag_time", 1, 3600),
     ("kernel.sched_rt_runtime_us", -1, 1_000_000),
     ("vm.stat_interval", 0, 3600),

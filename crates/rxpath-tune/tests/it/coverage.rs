@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use rxpath_tune::rule::Kind;
-use rxpath_tune::rules;
+use rxpath_tune::{Goal, rules};
 
 use crate::fixture::dir;
 
@@ -46,6 +46,17 @@ fn no_setting_is_without_a_rule_and_no_rule_without_a_setting() {
     let all: BTreeSet<&str> = rules::all().map(|rule| rule.id).collect();
     let missing: Vec<&&str> = all.difference(&answered).collect();
     assert!(missing.is_empty(), "rules that answer for no setting of the list: {missing:?}");
+}
+
+/// The size of an effect on a goal orders findings for it: a rule that is not asked then needs none.
+#[test]
+fn only_goals_that_a_rule_judges_have_a_size() {
+    for rule in rules::all() {
+        for goal in Goal::ALL.into_iter().filter(|goal| rule.weight.size(Some(*goal)).is_some()) {
+            assert!(rule.kind == Kind::Judge, "{} judges nothing", rule.id);
+            assert!(rule.weight.of(Some(goal)).is_some(), "{} is not asked for {goal:?}", rule.id);
+        }
+    }
 }
 
 #[test]

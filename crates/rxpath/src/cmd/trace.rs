@@ -9,6 +9,7 @@ use rxpath_bpf::filter::{Cgroup, Filter};
 use rxpath_bpf::polls::timeline::{Event, chrome_trace};
 use rxpath_bpf::trace::{Trace, Traced};
 use rxpath_core::{Count, CpuList, Envelope, Nanos, Warning};
+use rxpath_host::owner::ProcessId;
 use rxpath_host::{HostError, Root, netns, thread};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -94,6 +95,7 @@ impl TraceCommand {
             return Err(Failure::usage("--duration must be at least 10ms"));
         }
         let filter = self.filter()?;
+        let process = filter.process.map(|pid| ProcessId::of(pid as i32)).transpose()?;
         // A file that can't be written is told before the window, not after it.
         if let Some(path) = &self.perfetto {
             std::fs::write(path, "").map_err(|e| {
@@ -123,7 +125,7 @@ impl TraceCommand {
         }
         let traced = trace.read()?;
         let mut warnings = trace.warnings();
-        warnings.extend(gone(&filter));
+        warnings.extend(gone(&filter, process));
         drop(trace);
         if wait.signal().is_some() {
             warnings.push(Warning::new("interrupted", "the window ended early, at a signal"));
@@ -262,11 +264,10 @@ fn inode(name: &str, path: &Path) -> Result<u32, Failure> {
 }
 
 /// What was asked for and went away while it was looked at.
-fn gone(filter: &Filter) -> Vec<Warning> {
+fn gone(filter: &Filter, process: Option<ProcessId>) -> Vec<Warning> {
     let mut gone = Vec::new();
-    if let Some(pid) = filter.process
-        && !Path::new(&format!("/proc/{pid}/fd")).exists()
-    {
+    if let Some(process) = process.filter(|process| !process.is_alive()) {
+        let pid = process.pid;
         let text = format!("process {pid} ended in the window: counted is what it had open before");
         gone.push(Warning::new("process-gone", text));
     }

@@ -204,7 +204,7 @@ fn change(
     for (name, text) in asked.iter() {
         let value = values.iter().find(|value| value.name == name).ok_or_else(|| {
             let known: Vec<&str> = values.iter().map(|value| value.name).collect();
-            wrong(format!("this kernel's ethtool has no {name}; it has {}", known.join(", ")))
+            wrong(format!("{name} can't be set by ioctl; these can: {}", known.join(", ")))
         })?;
         let word = if value.is_switch { on_off(text).map(u32::from) } else { text.parse().ok() };
         let word = word.ok_or_else(|| {
@@ -270,8 +270,8 @@ mod tests {
     #[test]
     fn what_the_structure_has_no_place_for_is_refused_with_what_it_has() {
         for (group, text, words) in [
-            (Group::Rings, "tx-push=on", "has no tx-push; it has rx, rx-mini"),
-            (Group::Coalesce, "cqe-mode-rx=on", "has no cqe-mode-rx"),
+            (Group::Rings, "tx-push=on", "tx-push can't be set by ioctl; these can: rx, rx-mini"),
+            (Group::Coalesce, "cqe-mode-rx=on", "cqe-mode-rx can't be set"),
             (Group::Pause, "rx=1", "on or off"),
             (Group::Rings, "rx=-1", "a number from 0"),
         ] {

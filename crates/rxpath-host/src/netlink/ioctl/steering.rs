@@ -9,7 +9,7 @@ use super::per_queue::ETHTOOL_PERQUEUE;
 use super::rss::HEAD;
 use super::rules::ETHTOOL_GRXRINGS;
 use super::settings::{COALESCE, ETHTOOL_GCOALESCE};
-use super::{FlowKind, HashFields, call};
+use super::{FlowKind, HashFields, call, order};
 use crate::HostError;
 use crate::netlink::wire::word32;
 use crate::pairs::Pairs;
@@ -66,7 +66,7 @@ pub fn set_spread(dev: &str, wish: &SpreadWish) -> Result<(), HostError> {
         buffer.extend(entries.iter().flat_map(|entry| entry.to_ne_bytes()));
     }
     buffer.extend(wish.key.iter().flatten());
-    call("set the RSS table of", dev, &mut buffer)
+    order("set the RSS table of", dev, &mut buffer)
 }
 
 /// How many queues RSS can spread to.
@@ -85,7 +85,7 @@ pub fn set_hash_fields(dev: &str, kind: FlowKind, fields: HashFields) -> Result<
     put(&mut buffer, 0, ETHTOOL_SRXFH);
     put(&mut buffer, 1, kind.number());
     buffer[8..16].copy_from_slice(&fields.0.to_ne_bytes());
-    call("set the hashed fields of", dev, &mut buffer)
+    order("set the hashed fields of", dev, &mut buffer)
 }
 
 fn per_queue(command: u32, queue: u32) -> Result<Vec<u8>, HostError> {
@@ -121,7 +121,7 @@ pub fn set_queue_moderation(dev: &str, queue: u32, asked: &Pairs) -> Result<(), 
     let mut buffer = per_queue(ETHTOOL_SCOALESCE, queue)?;
     buffer[PER_QUEUE + 4..].copy_from_slice(&now[PER_QUEUE + 4..]);
     change_moderation(&mut buffer[PER_QUEUE..], asked)?;
-    call(&format!("set the coalescing of queue {queue} of"), dev, &mut buffer)
+    order(&format!("set the coalescing of queue {queue} of"), dev, &mut buffer)
 }
 
 #[cfg(test)]

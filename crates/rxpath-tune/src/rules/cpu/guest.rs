@@ -15,10 +15,7 @@ pub const RULES: &[Rule] = &[Rule {
     kind: Kind::Judge,
     what: "Does an idle virtual CPU wait a moment for the next packet before it halts?",
     applies: "KVM guests with the haltpoll idle driver",
-    weight: Weight::by_goal()
-        .when(Latency, Warn)
-        .when(Benchmark, Warn)
-        .sized(Throughput, Unmeasured),
+    weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn),
     effect: Effect::Figure {
         size: Multiple,
         text: "the hypervisor had 25 to 38 % of the time of a CPU that a datagram woke 2,000 times a second, and under \

@@ -93,10 +93,7 @@ pub const RULES: &[Rule] = &[
         kind: Kind::Judge,
         what: "Do CPUs sleep so deep that waking them is seen in a round trip?",
         applies: "hosts that show cpuidle states",
-        weight: Weight::by_goal()
-            .when(Latency, Warn)
-            .when(Benchmark, Warn)
-            .sized(Throughput, Percents),
+        weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn),
         effect: Effect::Figure {
             size: Multiple,
             text: "a home router's LAN ping of 1.2 ms until its idle states were limited",

@@ -43,11 +43,19 @@ fn group_of(ask: &Ask<'_>, process: &str) -> Result<Option<String>, Gap> {
     Ok(groups.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned))
 }
 
-/// The group and those above it, without the root, which has no limit.
+/// The group and those above it. The uppermost, whose name is empty, has no limit on a host; in a container it is the
+/// container's own.
 fn with_parents(group: &str) -> impl Iterator<Item = String> {
     let parts: Vec<String> =
         group.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
-    (1..=parts.len()).rev().map(move |count| format!("/{}", parts[..count].join("/")))
+    (0..=parts.len()).rev().map(move |count| {
+        parts[..count].iter().fold(String::new(), |path, part| format!("{path}/{part}"))
+    })
+}
+
+/// Whether a group lies outside the part of the tree that this process may see (cgroup_namespaces(7)).
+fn is_outside(group: &str) -> bool {
+    group.split('/').any(|part| part == "..")
 }
 
 /// A group's limit and what came of it since the group was made.
@@ -73,6 +81,7 @@ impl Limit {
         let time = stopped_us
             .filter(|_| *stopped_count > 0)
             .map_or_else(String::new, |us| format!(", for {:.1} s in all", us as f64 / 1e6));
+        let group = if group.is_empty() { "/" } else { group };
         format!(
             "{group} {text} us (stopped in {stopped_count} of {periods_count} periods{share}{time})"
         )
@@ -82,11 +91,10 @@ impl Limit {
 /// A group's limit; `None` where it has none.
 fn limit_of(ask: &Ask<'_>, group: &str) -> Result<Option<Limit>, Gap> {
     let path = format!("{MOUNT}{group}/cpu.max");
-    // Only groups whose parent hands the controller down have the file.
-    if ask.facts.exists(&format!("{MOUNT}{group}"))
-        && !ask.facts.exists(&path)
-        && ask.facts.is_live()
-    {
+    // Only groups whose parent hands the controller down have the file; the root of the host has none.
+    let is_there =
+        group.is_empty() || (ask.facts.is_live() && ask.facts.exists(&format!("{MOUNT}{group}")));
+    if is_there && !ask.facts.exists(&path) {
         return Ok(None);
     }
     let text = ask.facts.text(&path).known()?;
@@ -129,6 +137,8 @@ fn throttle(ask: &Ask<'_>) -> Checked {
     if groups.is_empty() {
         return Answer::silent("no cgroup of version 2");
     }
+    let (outside, groups): (Vec<_>, Vec<_>) =
+        groups.into_iter().partition(|group| is_outside(group));
     let all: BTreeSet<String> = groups.iter().flat_map(|group| with_parents(group)).collect();
     let mut limited = Vec::new();
     let mut was_stopped = false;
@@ -139,6 +149,10 @@ fn throttle(ask: &Ask<'_>) -> Checked {
         }
     }
     let of = format!("this process and {receivers} programs that receive");
+    if let (true, Some(group)) = (limited.is_empty(), outside.first()) {
+        let why = format!("the group {group} lies outside this control group namespace");
+        return Err(Gap::Absent(why));
+    }
     if limited.is_empty() {
         return Answer::fine(format!("no limit on the groups of {of}"));
     }
@@ -170,9 +184,10 @@ mod tests {
     }
 
     #[test]
-    fn a_groups_parents_count_and_the_root_does_not() {
+    fn a_groups_parents_count_up_to_the_uppermost() {
         let all: Vec<String> = with_parents("/system.slice/app.service").collect();
-        assert_eq!(all, ["/system.slice/app.service", "/system.slice"]);
-        assert_eq!(with_parents("/").count(), 0);
+        assert_eq!(all, ["/system.slice/app.service", "/system.slice", ""]);
+        assert_eq!(with_parents("/").collect::<Vec<_>>(), [""]);
+        assert!(is_outside("/../x") && !is_outside("/a..b"));
     }
 }

@@ -16,11 +16,7 @@ pub const RULES: &[Rule] = &[
         kind: Kind::Judge,
         what: "Do all sockets busy poll because a sysctl says so?",
         applies: "hosts with a NIC (sockets without a NAPI id never poll)",
-        weight: Weight::by_goal()
-            .when(Fairness, Warn)
-            .when(Latency, Info)
-            .when(Benchmark, Info)
-            .sized(Throughput, Unmeasured),
+        weight: Weight::by_goal().when(Fairness, Warn).when(Latency, Info).when(Benchmark, Info),
         effect: Effect::Figure {
             size: Multiple,
             text: "1-byte TCP round trips from 8353/s to 18967/s over virtio and mlx4, for the CPU of every waiting \

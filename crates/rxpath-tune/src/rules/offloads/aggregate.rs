@@ -16,10 +16,7 @@ pub const RULES: &[Rule] = &[
         kind: Kind::Judge,
         what: "Is generic receive offload on?",
         applies: "NICs that are up",
-        weight: Weight::by_goal()
-            .when(Throughput, Warn)
-            .when(Fairness, Warn)
-            .sized(Latency, Unmeasured),
+        weight: Weight::by_goal().when(Throughput, Warn).when(Fairness, Warn),
         effect: Effect::Follows {
             size: Multiple,
             text: "with bulk TCP one walk up the stack serves up to 64 KiB instead of one segment",
@@ -212,10 +209,7 @@ pub const RULES: &[Rule] = &[
         kind: Kind::Judge,
         what: "Does this host send large packets and let the NIC cut them?",
         applies: "NICs that are up and let segmentation be switched",
-        weight: Weight::by_goal()
-            .when(Throughput, Warn)
-            .when(Benchmark, Warn)
-            .sized(Latency, Unmeasured),
+        weight: Weight::by_goal().when(Throughput, Warn).when(Benchmark, Warn),
         effect: Effect::Follows {
             size: Multiple,
             text: "a bulk sender walks the stack once for up to 64 KiB",

@@ -75,7 +75,7 @@ pub const RULES: &[Rule] = &[
         kind: Kind::Record,
         what: "How large are the packets of this link?",
         applies: "NICs that are up",
-        weight: Weight::always(Info).sized(Latency, Unmeasured),
+        weight: Weight::always(Info),
         effect: Effect::Follows {
             size: Multiple,
             text: "9000 instead of 1500 bytes is a sixth of the packets",

@@ -18,7 +18,7 @@ pub const RULES: &[Rule] = &[
         kind: Kind::Judge,
         what: "Are there receive queues for the CPUs that could serve them?",
         applies: "NICs that are up and show their channels, on hosts with two or more CPUs",
-        weight: Weight::by_goal().when(Throughput, Warn).sized(Latency, Unmeasured),
+        weight: Weight::by_goal().when(Throughput, Warn),
         effect: Effect::Figure {
             size: Multiple,
             text: "8 queues and 8 threads served 3.8 times the requests/s of one at 100 connections, and nothing \

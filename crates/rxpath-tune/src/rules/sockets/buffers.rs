@@ -54,9 +54,7 @@ pub const RULES: &[Rule] = &[
         weight: Weight::by_goal()
             .when(Throughput, Info)
             .when(Benchmark, Info)
-            .sized(Latency, Unmeasured)
-            .sized(Benchmark, Unmeasured)
-            .sized(Fairness, Unmeasured),
+            .sized(Benchmark, Unmeasured),
         effect: Effect::Figure {
             size: Multiple,
             text: "about twice the transfer rate of a QUIC stack after doubling its receive buffer",
