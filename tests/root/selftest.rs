@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::bed::may_run;
 use crate::experiment::in_turn;
+use crate::skip::skip;
 
 fn rxpath(args: &[&str]) -> (Option<i32>, Value) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
@@ -52,6 +53,7 @@ fn recognised(cases: &[&str], demand: Demand) {
     let run = RunReader::open(Path::new(value["settings"]["run"].as_str().unwrap())).unwrap();
     // A paired trial moves the softirq of another: it is none of the cases.
     let made = run.manifest.trials.iter().filter(|trial| !trial.variant.contains(" ("));
+    let mut counted = 0;
     for trial in made {
         assert_eq!(trial.ledger.unaccounted_packets, 0, "{}: {:?}", trial.variant, trial.ledger);
         let case = trial.variant.rsplit_once('-').unwrap().0;
@@ -64,12 +66,18 @@ fn recognised(cases: &[&str], demand: Demand) {
                 trial.grade == Grade::A && undisturbed(trial) && !held_up(case, trial)
             }
         };
+        counted += u32::from(counts);
         let stage = serde_json::to_value(verdict.stage).unwrap();
         let right = row["expected"].as_array().unwrap().contains(&stage);
         assert!(right || !counts, "{}: {verdict:#?}", trial.variant);
     }
+    if counted == 0 {
+        skip("selftest", &format!("other load disturbed all trials of {}", cases.join(", ")));
+    }
     let (code, again) = rxpath(&["diagnose", run.directory.to_str().unwrap()]);
-    assert_eq!(code, Some(0));
+    // 4: there is nothing to judge in a run whose trials are all void.
+    let all_void = run.manifest.trials.iter().all(|trial| trial.void.is_some());
+    assert_eq!(code, Some(if all_void { 4 } else { 0 }), "{again}");
     for variant in again["result"]["runs"][0]["variants"].as_array().unwrap() {
         let number = variant["trial"].as_u64().unwrap();
         let trial = run.manifest.trials.iter().find(|trial| u64::from(trial.trial) == number);
