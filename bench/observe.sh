@@ -7,9 +7,10 @@
 # Each block runs every observer once, in random order, beside two tracepoints of bpftrace and perf recording the same two.
 # Printed: the median over the blocks of what was lost of the rate without an observer, with its 95 % interval (order
 # statistics), in percent and in ns a packet.
-# Goals: trace under 4 %, steal under 5 %; with several packets a softirq an interval that holds 0 or less than 1 %.
+# Goals: trace under 4 %, steal under 5 %; with several packets a softirq no cost beyond noise: an interval that holds 0,
+# or a median under 1 %.
 # Usage: bench/observe.sh [RXPATH [BLOCKS]]. Exit 1: a goal is missed. Exit 4: too noisy to tell (the two runs without an
-# observer of each block differ by more than the goals).
+# observer differ by more than 2 % in the median of the blocks).
 set -eu
 rxpath=${1:-target/release/rxpath}
 blocks=${2:-20}
@@ -93,7 +94,9 @@ run() { # name, options of the sender
 	for block in $(seq "$blocks"); do
 		for kind in $(printf '%s\n' none none2 trace steal empty bpftrace perf | shuf); do
 			look "$kind"
-			echo "$block $kind $(rate "$@")"
+			pps=$(rate "$@")
+			[ -n "$pps" ] || { echo "bench: the sender beside $kind sent nothing" >&2; exit 3; }
+			echo "$block $kind $pps"
 			stop "$observer"
 			observer=
 		done
@@ -121,7 +124,8 @@ table() { # name, goals
 				mid = (lost[int((c + 1) / 2)] + lost[int(c / 2) + 1]) / 2
 				ns = (each[int((c + 1) / 2)] + each[int(c / 2) + 1]) / 2
 				word = ""
-				if (kind in limit) word = mid < limit[kind] ? "under " limit[kind] " %" : "MISSED: under " limit[kind] " %"
+				reached = mid < limit[kind] || (limit[kind] == 1 && lost[lo] <= 0)
+				if (kind in limit) word = (reached ? "" : "MISSED: ") "under " limit[kind] " %"
 				if (word ~ /MISSED/) bad = 1
 				if (kind == "none2" && (mid > 2 || mid < -2)) noisy = 1
 				printf "   %-10s %7.2f %% %8.2f to %6.2f %% %10.1f  %s\n", kind, mid, lost[lo], lost[hi], ns, word

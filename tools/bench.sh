@@ -1,6 +1,6 @@
 #!/bin/sh
 # Speed against real peers, interleaved in one run of the lab each. Exit 4 on a machine too noisy to tell.
-# Usage: tools/bench.sh [udp|http|stall|outside|tcp|check|steal|model ...] [-- options of rxpath run]
+# Usage: tools/bench.sh [udp|http|stall|outside|tcp|check|steal|observe|model ...] [-- options of rxpath run]
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -10,12 +10,12 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do
 	shift
 done
 [ $# -eq 0 ] || shift
-: "${which:=udp http stall outside tcp check steal model}"
+: "${which:=udp http stall outside tcp check steal observe model}"
 
 # The simulator has no peers.
 [ "$which" != " model" ] || exec bench/model.sh
 
-for peer in iperf3 trafgen nginx wrk oha sockperf perf; do
+for peer in iperf3 trafgen nginx wrk oha sockperf perf bpftrace; do
 	command -v "$peer" >/dev/null || { echo "bench: peer $peer is missing: tools/setup.sh bench installs it" >&2; exit 3; }
 done
 echo "peers: $(iperf3 --version | head -n 1), $(trafgen --version 2>/dev/null | head -n 1)," \

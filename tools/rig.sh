@@ -120,7 +120,7 @@ install() { # command, packages that bring it
 		cannot "$* can't be installed: $(tail -n 1 "$cache/apt/log")"
 }
 
-# Small, so that it is made in minutes: no modules, no disks, no drivers but the simulated one.
+# Small, so that it is made in minutes: no modules, no disks, no drivers but the simulated one and those of the emulated NICs.
 build_kernel() {
 	source=$cache/source
 	config=$PWD/tests/rig/kernel.config

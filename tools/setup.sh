@@ -24,7 +24,7 @@ packages() {
 	echo "clang clang"; echo "pkg-config pkg-config"; echo "lib:libelf libelf-dev"; echo "lib:zlib zlib1g-dev"
 	case $goal in
 	test) echo "nft nftables"; echo "iptables iptables"; echo "chromium chromium"; echo "iperf3 iperf3"; echo "xmllint libxml2-utils" ;;
-	bench) echo "iperf3 iperf3"; echo "trafgen netsniff-ng"; echo "nginx nginx"; echo "wrk wrk"; echo "sockperf sockperf"; echo "perf linux-perf" ;;
+	bench) echo "iperf3 iperf3"; echo "trafgen netsniff-ng"; echo "nginx nginx"; echo "wrk wrk"; echo "sockperf sockperf"; echo "perf linux-perf"; echo "bpftrace bpftrace" ;;
 	esac
 }
 

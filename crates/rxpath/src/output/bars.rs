@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rxpath_core::units::si;
 use rxpath_lab::plan::Plan;
 use rxpath_lab::run::progress::Progress;
-use rxpath_record::manifest::{Grade, Trial};
+use rxpath_record::manifest::Trial;
 use rxpath_stats::metric;
 
 /// Draws, or prints.
@@ -69,7 +69,7 @@ impl Progress for Bars {
     fn trial_ended(&mut self, trial: &Trial) {
         let end = match &trial.void {
             Some(why) => format!("void, to be repeated: {why}"),
-            None => format!("{}, grade {:?} ({})", main(trial), trial.grade, others(trial.grade)),
+            None => format!("{}, grade {:?} ({})", main(trial), trial.grade, disturbed(trial)),
         };
         let of = self.planned.max(trial.trial as usize + 1);
         self.say(&format!(
@@ -84,14 +84,9 @@ impl Progress for Bars {
     }
 }
 
-/// What a grade says of the machine: how much of a pinned CPU others had.
-fn others(grade: Grade) -> &'static str {
-    match grade {
-        Grade::A => "quiet: under 1 % of a CPU to others",
-        Grade::B => "under 3 % of a CPU to others",
-        Grade::C => "disturbed: under 10 % of a CPU to others",
-        Grade::D => "disturbed: 10 % of a CPU and more to others",
-    }
+/// What the grade rests on.
+fn disturbed(trial: &Trial) -> String {
+    if trial.noise.is_empty() { "quiet".into() } else { trial.noise.join("; ") }
 }
 
 /// The rate that the trial is about, in words.

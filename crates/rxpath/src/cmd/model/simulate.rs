@@ -44,7 +44,7 @@ pub struct SimulateCommand {
     #[arg(long, value_name = "FILE", requires = "from")]
     calibration: Option<PathBuf>,
     /// Use a calibration of another host or kernel
-    #[arg(long)]
+    #[arg(long, requires = "from")]
     foreign: bool,
     /// Set a parameter, for example `nic.ring=1024` or `arrivals.rate=200k`; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -135,6 +135,11 @@ impl SimulateCommand {
             let (calibration, told) = load_for(from, self.calibration.as_deref(), self.foreign)?;
             warnings.extend(told);
             return from_run::values(from, self.variant.as_deref(), &calibration);
+        }
+        if self.calibration.is_some() {
+            return Err(Failure::usage(
+                "--calibration goes with --from RUN; --from FILE is one itself",
+            ));
         }
         let (calibration, told) = load(from, self.foreign)?;
         warnings.extend(told);
