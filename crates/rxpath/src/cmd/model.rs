@@ -6,6 +6,7 @@ pub mod calibrate;
 mod eval;
 pub mod predict;
 mod simulate;
+mod simulation;
 pub use simulate::Simulated;
 mod validate;
 pub use validate::Validation;

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use rxpath_lab::scenario::spec::{Protocol, Resolved, Variant};
 use rxpath_model::calibration::Calibration;
 use rxpath_model::sim::outcome::Stage;
-use rxpath_model::sim::{Parameters, Values, simulate};
+use rxpath_model::sim::{Parameters, Values};
 use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::Place;
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::prediction::{Predicted, Prediction};
 use rxpath_stats::quantile;
 use serde_json::Value;
+
+use super::simulation::simulate;
 
 /// The metric of a variant's loss: in the window, where queues are as full as they get.
 pub const LOSS: &str = "window_loss_ratio";
@@ -67,7 +69,7 @@ pub fn predicted(variant: &Variant, trials: &[&Trial], made: Result<Values, Stri
 /// Simulates and names the metrics as trials do.
 pub fn figures(values: &Values) -> anyhow::Result<Metrics> {
     let parameters = Parameters::new(values)?;
-    let figures = simulate(&parameters, None)?.figures;
+    let figures = simulate(&parameters)?.figures;
     let mut said = BTreeMap::from([
         ("delivered_pps".to_owned(), figures.delivered_pps),
         (LOSS.to_owned(), (1.0 - figures.delivered_pps / figures.offered_pps.max(1.0)).max(0.0)),
@@ -310,7 +312,28 @@ fn sessions_are_groups() -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
+
+    #[test]
+    fn what_a_trace_holds_is_simulated() {
+        let mut trace = tempfile::NamedTempFile::new().unwrap();
+        for n in 0..2000 {
+            writeln!(trace, "{},32,1", n * 10_000).unwrap();
+        }
+        let text = rxpath_model::sim::bundled::find("simple-path").unwrap();
+        let mut values = Values::from_toml(text).unwrap();
+        let file = format!("arrivals.file={}", trace.path().display());
+        for set in ["arrivals.kind=trace", file.as_str(), "duration=20ms", "warmup=0s"] {
+            values.set(set).unwrap();
+        }
+        let pps = figures(&values).unwrap()["delivered_pps"];
+        assert!((pps - 100_000.0).abs() < 1_000.0, "{pps}");
+        drop(trace);
+        let gone = figures(&values).unwrap_err();
+        assert!(format!("{gone:#}").contains("No such file"), "{gone:#}");
+    }
 
     #[test]
     fn a_share_is_of_the_time_that_was_wanted() {

@@ -1,7 +1,5 @@
 //! `rxpath model simulate`: the receive path packet by packet, from parameters.
 
-use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,14 +7,14 @@ use anyhow::Context;
 use nix::time::{ClockId, clock_gettime};
 use rxpath_core::{Count, Envelope, Nanos, Warning};
 use rxpath_model::sim::outcome::Figures;
-use rxpath_model::sim::parameters::Law;
-use rxpath_model::sim::{self, Outcome as Simulation, Parameters, Trace, TraceReader, Values};
+use rxpath_model::sim::{self, Outcome as Simulation, Parameters, Values};
 use rxpath_record::ledger::Ledger;
 use rxpath_record::verdict::Verdict;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::calibrate::{load, load_for};
+use super::simulation;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
@@ -192,17 +190,8 @@ fn parameters(values: &Values) -> Result<Parameters, Failure> {
     Parameters::new(values).map_err(|error| Failure::new(Exit::Usage, error))
 }
 
-/// Runs it, with the trace that it names.
 fn simulate(parameters: &Parameters) -> Result<Simulation, Failure> {
-    let Law::Trace { file } = &parameters.law else {
-        return sim::simulate(parameters, None).map_err(|error| Failure::new(Exit::Usage, error));
-    };
-    let usage = |error: anyhow::Error| Failure::usage_of(error);
-    let from = File::open(file).with_context(|| file.clone()).map_err(usage)?;
-    let reader =
-        TraceReader::new(BufReader::new(from)).with_context(|| file.clone()).map_err(usage)?;
-    let trace: Trace<'_> = Box::new(reader);
-    sim::simulate(parameters, Some(trace)).with_context(|| file.clone()).map_err(usage)
+    simulation::simulate(parameters).map_err(Failure::usage_of)
 }
 
 fn warnings(parameters: &Parameters, simulation: &Simulation) -> Vec<Warning> {
