@@ -139,11 +139,17 @@ pub fn fact<T>(result: Result<T, HostError>) -> Fact<T> {
     }
 }
 
+/// Where the tables of a network namespace lie; some can be read by root alone (`ip_tables_names`).
+const PROC_NET: [&str; 3] = ["/proc/net/", "/proc/self/net/", "/proc/thread-self/net/"];
+
 /// Which capability opens a file that refused; the kernel does not say, so this names the usual one.
 fn capability_for(path: &Path) -> &'static str {
     let path = path.to_string_lossy();
     if path.contains("/sys/kernel/debug") || path.contains("/sys/kernel/tracing") {
-        "CAP_SYS_ADMIN (root)"
+        // The file systems are root's alone (0700): what is in them is then readable.
+        "CAP_DAC_READ_SEARCH (root)"
+    } else if PROC_NET.iter().any(|start| path.starts_with(start)) {
+        "CAP_DAC_READ_SEARCH (root)"
     } else if path.contains("/net/") {
         "CAP_NET_ADMIN"
     } else if path.contains("/proc/") {
@@ -164,7 +170,9 @@ mod tests {
     #[test]
     fn errors_become_the_right_gap() {
         let denied: Fact<u8> = of("read", "/sys/kernel/debug/x", libc::EACCES).into_gap();
-        assert_eq!(denied, Fact::denied("CAP_SYS_ADMIN (root)"));
+        assert_eq!(denied, Fact::denied("CAP_DAC_READ_SEARCH (root)"));
+        let table: Fact<u8> = of("read", "/proc/net/ip_tables_names", libc::EACCES).into_gap();
+        assert_eq!(table, Fact::denied("CAP_DAC_READ_SEARCH (root)"));
         let absent: Fact<u8> = of("read", "/proc/net/nope", libc::ENOENT).into_gap();
         assert_eq!(absent.gap().unwrap(), "absent: /proc/net/nope: no such file or object");
         let driver: Fact<u8> = of("read", "/sys/class/net/v0/speed", libc::EINVAL).into_gap();

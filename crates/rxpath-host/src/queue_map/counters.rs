@@ -1,7 +1,7 @@
 //! Packets and drops of each receive queue, under whatever name the driver has for them.
 //!
-//! The netdev family has one name for all (6.9), where the driver joined it. Else the driver's own statistics are
-//! read by the patterns below, which are tried on the names and not on the driver: a driver that is not listed and
+//! The netdev family has one name for all (6.9), where the driver joined it; drivers that joined with packets and without
+//! drops (virtio_net, bnxt) have those among their own statistics. These are read by the patterns below, which are tried on the names and not on the driver: a driver that is not listed and
 //! uses one of them is read as well.
 //!
 //! **Source** the functions that print the names (Linux 6.12):
@@ -87,7 +87,7 @@ const SECTIONED: [(&str, Kind); 5] = [
 /// The counters of a device's receive queues and where they come from, or why there are none.
 pub fn of(nic: &Nic, queues: usize) -> (Fact<String>, ByQueue) {
     if let Some(found) = from_netdev(nic) {
-        return (Fact::ok("kernel's queue statistics".into()), found);
+        return with_drops(found, nic);
     }
     let stats = match &nic.driver_stats {
         Fact::Ok { value } => value,
@@ -105,23 +105,41 @@ pub fn of(nic: &Nic, queues: usize) -> (Fact<String>, ByQueue) {
     (Fact::ok("driver's statistics".into()), found)
 }
 
-fn from_netdev(nic: &Nic) -> Option<ByQueue> {
+/// Packets and drops of each queue, and what is known of the drops where the driver does not tell all of them: that is
+/// the least of it, and 0 says nothing.
+fn from_netdev(nic: &Nic) -> Option<BTreeMap<u32, (Counted, u64)>> {
     let stats = nic.queue_stats.value()?;
-    let found: ByQueue = stats
+    let found: BTreeMap<u32, (Counted, u64)> = stats
         .iter()
         .filter(|one| one.kind == QueueKind::Rx)
         .map(|one| {
             let of = |name: &str| one.counters.get(name).copied();
             // rx-hw-drops holds the overruns; rate limits and failed allocations are counted apart.
-            let drops = [of("rx-hw-drops"), of("rx-alloc-fail"), of("rx-hw-drop-ratelimits")];
+            let apart = [of("rx-alloc-fail"), of("rx-hw-drop-ratelimits")];
+            let least = apart.into_iter().flatten().fold(0, u64::saturating_add);
             let counted = Counted {
                 packets_total: of("rx-packets"),
-                drops_total: drops.into_iter().flatten().reduce(u64::saturating_add),
+                drops_total: of("rx-hw-drops").map(|drops| drops.saturating_add(least)),
             };
-            (one.index, counted)
+            (one.index, (counted, least))
         })
         .collect();
-    found.values().any(|one| one.packets_total.is_some()).then_some(found)
+    found.values().any(|(one, _)| one.packets_total.is_some()).then_some(found)
+}
+
+/// The kernel's counters of the queues, with the driver's drops where the kernel has none.
+fn with_drops(queues: BTreeMap<u32, (Counted, u64)>, nic: &Nic) -> (Fact<String>, ByQueue) {
+    let stats = nic.driver_stats.value().map_or(&[][..], Vec::as_slice);
+    let (named, mut used) = (from_names(stats), false);
+    let found = queues.into_iter().map(|(queue, (counted, least))| {
+        let theirs = named.get(&queue).and_then(|one| one.drops_total);
+        used |= counted.drops_total.is_none() && theirs.is_some();
+        let drops_total = counted.drops_total.or(theirs).or(Some(least).filter(|least| *least > 0));
+        (queue, Counted { drops_total, ..counted })
+    });
+    let found: ByQueue = found.collect();
+    let drops = if used { ", drops: driver's statistics" } else { "" };
+    (Fact::ok(format!("kernel's queue statistics{drops}")), found)
 }
 
 /// The counters in a driver's own statistics.
@@ -380,6 +398,35 @@ mod tests {
         let (source, found) = of(&nic, 1);
         assert_eq!(source, Fact::ok("kernel's queue statistics".into()));
         assert_eq!(found[&0], Counted { packets_total: Some(5), drops_total: Some(3) });
+    }
+
+    #[test]
+    fn drops_that_the_kernel_does_not_have_are_the_drivers() {
+        let queue = |counters: &[(&str, u64)]| QueueStats {
+            kind: QueueKind::Rx,
+            index: 0,
+            counters: counters.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect(),
+        };
+        let drops = |counters: &[(&str, u64)], driver: &[(&str, u64)]| {
+            let nic = Nic {
+                queue_stats: Fact::ok(vec![queue(counters)]),
+                driver_stats: Fact::ok(named(driver)),
+                ..Nic::default()
+            };
+            let (source, found) = of(&nic, 1);
+            (source.value().unwrap().contains("drops: driver's"), found[&0].drops_total)
+        };
+        let virtio = [("rx0_packets", 77), ("rx0_drops", 9)];
+        assert_eq!(drops(&[("rx-packets", 5)], &virtio), (true, Some(9)));
+        let bnxt = [("[0]: rx_discards", 4242)];
+        assert_eq!(drops(&[("rx-packets", 5), ("rx-alloc-fail", 0)], &bnxt), (true, Some(4242)));
+        assert_eq!(drops(&[("rx-packets", 5), ("rx-hw-drops", 0)], &virtio), (false, Some(0)));
+        assert_eq!(drops(&[("rx-packets", 5), ("rx-alloc-fail", 3)], &[]), (false, Some(3)));
+        assert_eq!(
+            drops(&[("rx-packets", 5), ("rx-alloc-fail", 0)], &[]),
+            (false, None),
+            "not told"
+        );
     }
 
     #[test]

@@ -24,8 +24,8 @@ enum Kind {
 
 const INT: i64 = i32::MAX as i64;
 const UINT: i64 = u32::MAX as i64;
-/// Of an unsigned long, as far as it makes sense: memory in bytes.
-const LONG: i64 = i64::MAX;
+/// Of an unsigned long, as far as it makes sense for memory in bytes.
+const LONG: i64 = 1 << 50;
 
 /// Ranges of the kernel's own tables.
 ///

@@ -35,7 +35,7 @@ fn each_error_names_its_line_and_what_would_be_right() {
         ),
         (
             "[serve]\nwork = \"5 parsecs\"",
-            "t.toml:3: `serve.work`: `5 parsecs` is not a duration: unit `parsecs` is not one of ns, us, µs, ms, s, min, m; it takes a duration from 0ns to 1s such as \"10us\"",
+            "t.toml:3: `serve.work`: `5 parsecs` is not a duration: unit `parsecs` is not one of ns, us, µs, ms, s, min, m, h; it takes a duration from 0ns to 1s such as \"10us\"",
         ),
         (
             "[serve]\ncpu = \"@reciever\"",

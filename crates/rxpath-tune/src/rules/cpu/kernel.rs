@@ -348,8 +348,11 @@ fn iommu(ask: &Ask<'_>) -> Checked {
             *kinds.entry(kind).or_default() += 1;
         }
     }
-    if kinds.is_empty() {
+    if groups.is_empty() {
         return Answer::silent("no IOMMU group");
+    }
+    if kinds.is_empty() {
+        return Answer::recorded(format!("{} groups, whose kind is not told", groups.len()));
     }
     let words: Vec<String> = kinds.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
     Answer::recorded(words.join(", "))
@@ -361,7 +364,8 @@ fn swiotlb(ask: &Ask<'_>) -> Checked {
         Some(value) if value.split(',').any(|word| word == "force") => {
             Answer::caution("swiotlb=force: every packet is copied through bounce buffers")
         }
-        _ => Answer::recorded("not forced"),
+        // Confidential guests (SEV, TDX) force it without a word on it.
+        _ => Answer::recorded("not forced on the command line"),
     }
 }
 

@@ -163,6 +163,24 @@ fn sizing(ask: &Ask<'_>) -> Checked {
         .severity(Fail)
         .answer();
     }
+    let lost =
+        ask.facts.answers.conntrack.value().map(|table| (table.drop_total, table.early_drop_total));
+    if let Some((dropped, thrown_out)) = lost.filter(|(a, b)| a + b > 0) {
+        return Found::new(
+            format!(
+                "{dropped} packets dropped and {thrown_out} connections thrown out for want of room since the namespace \
+                 began; now {count} of at most {max} entries"
+            ),
+            "none",
+            "the table was full, or nearly, at some time",
+        )
+        .advice(format!(
+            "sysctl -w {MAX}={}, or shorter timeouts; firewall settings are never changed by this program",
+            max.saturating_mul(2)
+        ))
+        .severity(Warn)
+        .answer();
+    }
     // The kernel's own ratio of entries to buckets is 1 since 5.15, and was 4 before.
     let buckets = ask.facts.number("/sys/module/nf_conntrack/parameters/hashsize").known()?;
     if buckets > 0 && max > 8 * buckets {

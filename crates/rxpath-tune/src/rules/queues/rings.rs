@@ -1,5 +1,8 @@
 //! Descriptor rings, and the packets that found none.
 
+use rxpath_host::nic::Nic;
+use rxpath_host::queue_map::counters;
+
 use crate::prelude::*;
 
 const RINGS: &str = "kernel: Documentation/networking/ethtool-netlink.rst, RINGS_GET and RINGS_SET";
@@ -14,6 +17,18 @@ const MUCH_RATIO: f64 = 1e-4;
 
 /// Counters of packets that found no descriptor or no room in the NIC (linux/if_link.h).
 const LOSSES: [&str; 3] = ["rx_missed_errors", "rx_fifo_errors", "rx_over_errors"];
+
+/// What drivers call the same, of the whole device (drivers/net/ethernet: intel/*/*_ethtool.c, mellanox/mlx5/core/
+/// en_stats.c): packets that the port dropped or for which no descriptor was there. A buffer that was not there in time
+/// (`rx_no_buffer_count`) is no loss yet.
+const DRIVERS_LOSSES: [&str; 6] = [
+    "rx_missed_errors",
+    "rx_no_dma_resources",
+    "rx_out_of_buffer",
+    "rx_discards_phy",
+    "rx_dropped.nic",
+    "port.rx_dropped",
+];
 
 /// Rules of this file.
 pub const RULES: &[Rule] = &[
@@ -39,7 +54,7 @@ pub const RULES: &[Rule] = &[
             set_now: "spread the queues over CPUs (irq-affinity), then ethtool -G DEV rx MAX",
             persist: "systemd .link: RxBufferSize=max",
             undo: NOTHING_CHANGED,
-            verify: "ip -s -s link show DEV, twice: `missed` and `fifo` stand still under load",
+            verify: "ip -s -s link show DEV and ethtool -S DEV, twice: `missed`, `fifo` and the driver's own stand still under load",
             since: "2.6; one meaning for all drivers since 5.9",
             sources: &[
                 "kernel: include/uapi/linux/if_link.h struct rtnl_link_stats64",
@@ -146,12 +161,26 @@ fn lost(device: &Device) -> Result<(u64, u64, String), Gap> {
     let received = (of("rx_packets"), "rx_packets").known()?;
     // The kernel shows it for every device (net/core/net-sysfs.c): without it nothing is known of losses.
     (of("rx_missed_errors"), "rx_missed_errors").known()?;
-    let shown: Vec<(&str, u64)> =
-        LOSSES.iter().filter_map(|name| Some((*name, of(name)?))).filter(|(_, n)| *n > 0).collect();
+    let mut shown: Vec<(String, u64)> =
+        LOSSES.iter().filter_map(|name| Some(((*name).to_owned(), of(name)?))).collect();
+    shown.extend(told_by_driver(&device.nic));
+    shown.retain(|(_, count)| *count > 0);
     // Drivers fill several of them from one register: the largest is the loss.
     let lost = shown.iter().map(|(_, count)| *count).max().unwrap_or(0);
     let words: Vec<String> = shown.iter().map(|(name, count)| format!("{name} {count}")).collect();
     Ok((lost, received, words.join(", ")))
+}
+
+/// Losses under the names of the driver and of its queues; many drivers fill nothing else.
+fn told_by_driver(nic: &Nic) -> Vec<(String, u64)> {
+    let stats = nic.driver_stats.value().map_or(&[][..], Vec::as_slice);
+    let named = stats.iter().filter(|(name, _)| DRIVERS_LOSSES.contains(&name.as_str()));
+    let mut found: Vec<(String, u64)> =
+        named.map(|(name, count)| (format!("the driver's {name}"), *count)).collect();
+    let (_, queues) = counters::of(nic, 0);
+    let dropped = queues.values().filter_map(|queue| queue.drops_total);
+    found.push(("drops of its queues".into(), dropped.fold(0, u64::saturating_add)));
+    found
 }
 
 fn losses(_: &Ask<'_>, device: &Device) -> Checked {

@@ -111,7 +111,7 @@ pub const RULES: &[Rule] = &[
             side_effects: "fewer different hash values: flows collide more often",
             set_now: "ethtool -X DEV xfrm symmetric-xor",
             persist: "a udev rule",
-            undo: VALUE_BACK,
+            undo: "ethtool -X DEV xfrm none; rxpath tune does not set it",
             verify: "ethtool -x DEV",
             since: "6.8",
             sources: &[RSS],
