@@ -112,6 +112,35 @@ fn killed_while_confirming_it_can_be_confirmed_again() {
     assert_eq!(place.snapshot(), before);
 }
 
+/// The terminal in which it was applied goes away, and all that ran in it: what was not confirmed is undone.
+#[test]
+fn the_end_of_the_terminal_leaves_the_watchdog_at_work() {
+    let Some(place) = Place::new() else { return };
+    let before = place.snapshot();
+    let plan = place.plan(&["net.ipv4.udp_rmem_min=8192"]);
+    let state = place.dir.path().join("state").display().to_string();
+    // script(1) is the terminal: when it dies the kernel hangs up on the session that it leads.
+    let session = format!(
+        "{} tune apply {plan} --confirm-within 5s --state-dir {state}; exec sleep 600",
+        env!("CARGO_BIN_EXE_rxpath")
+    );
+    let mut terminal = std::process::Command::new("script");
+    terminal.args(["-qec", &session, "/dev/null"]).env_remove("SSH_CONNECTION");
+    terminal.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+    let mut terminal = place.ns.run(move |_| terminal.spawn().unwrap()).unwrap();
+    until("it is applied", || {
+        let listed = place.store().list().unwrap();
+        listed.first().is_some_and(|one| {
+            one.contents.as_ref().is_ok_and(|contents| contents.reached == Some(1))
+        })
+    });
+    assert_ne!(place.snapshot(), before);
+    terminal.kill().unwrap();
+    terminal.wait().unwrap();
+    until("the watchdog has ended", || watchdog_is_gone(&place));
+    assert_eq!(place.snapshot(), before, "{}", log(&place));
+}
+
 #[test]
 fn a_watchdog_that_was_killed_is_told() {
     let Some(place) = Place::new() else { return };

@@ -18,6 +18,8 @@ struct Fake {
     broken: Option<Target>,
     /// A write to a device takes its link away, and the driver sets this back while it comes again.
     bounces: Option<(Target, String)>,
+    /// Takes effect later: when.
+    later: Option<&'static str>,
 }
 
 fn target(key: &str) -> Target {
@@ -34,6 +36,7 @@ impl Fake {
             devices,
             broken: None,
             bounces: None,
+            later: None,
         }
     }
 }
@@ -48,6 +51,10 @@ impl Setter for Fake {
     fn locate(&mut self, target: &Target, was: &Identity) -> Result<Option<Target>, HostError> {
         let Identity::Device { index } = was else { return Ok(None) };
         Ok(self.devices.get(index).map(|name| target.clone().on_device(name)))
+    }
+
+    fn pending(&mut self, _target: &Target, _value: &str) -> Option<String> {
+        self.later.map(str::to_owned)
     }
 
     fn has_carrier(&mut self, target: &Target) -> bool {
@@ -96,6 +103,21 @@ fn begun(dir: &Path) -> (PathBuf, Fake, Journal) {
     let fake = Fake::new(&path);
     let journal = Journal::open(&path).unwrap();
     (path, fake, journal)
+}
+
+#[test]
+fn what_is_accepted_and_takes_effect_later_is_pending_and_undone_all_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal");
+    let mut fake = Fake { later: Some("the next interrupt"), ..Fake::new(&path) };
+    let mut journal = Journal::open(&path).unwrap();
+    let change = journal.change(&mut fake, &target("a"), "5", &[]).unwrap();
+    assert_eq!(change.outcome, Outcome::Pending { until: "the next interrupt".into() });
+    let kept = Contents::read(&path).unwrap().unwrap();
+    assert!(kept.is_open(), "it may come into force");
+    assert_eq!(kept.entries[0].end, Some((Some("5".into()), change.outcome)));
+    assert!(journal.undo(&mut fake).unwrap()[0].is_whole());
+    assert_eq!(fake.values[&target("a")], "1");
 }
 
 #[test]
