@@ -124,8 +124,10 @@ table() { # name, goals
 				mid = (lost[int((c + 1) / 2)] + lost[int(c / 2) + 1]) / 2
 				ns = (each[int((c + 1) / 2)] + each[int(c / 2) + 1]) / 2
 				word = ""
-				reached = mid < limit[kind] || (limit[kind] == 1 && lost[lo] <= 0)
-				if (kind in limit) word = (reached ? "" : "MISSED: ") "under " limit[kind] " %"
+				if (kind in limit) {
+					reached = mid < limit[kind] || (limit[kind] == 1 && lost[lo] <= 0)
+					word = (reached ? "" : "MISSED: ") "under " limit[kind] " %"
+				}
 				if (word ~ /MISSED/) bad = 1
 				if (kind == "none2" && (mid > 2 || mid < -2)) noisy = 1
 				printf "   %-10s %7.2f %% %8.2f to %6.2f %% %10.1f  %s\n", kind, mid, lost[lo], lost[hi], ns, word
