@@ -1,8 +1,9 @@
 //! `rxpath check` where devices come and go, and where `/sys` is another namespace's.
 
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::libc;
@@ -92,6 +93,45 @@ fn devices_that_come_and_go_are_no_error() {
             }
             done.store(true, Ordering::Relaxed);
         });
+    });
+}
+
+/// Each refresh is a line of its own with every queue, over the span since the one before, until it is interrupted.
+#[test]
+fn the_table_of_queues_is_refreshed_until_it_is_interrupted() {
+    if !nix::unistd::geteuid().is_root() {
+        return skip("check", "not root");
+    }
+    inside(true, || {
+        let own = File::open("/proc/thread-self/ns/net").unwrap();
+        let spec = VethSpec {
+            name: "live0",
+            peer: "live1",
+            peer_ns: own.as_raw_fd(),
+            queues: 2,
+            mtu: None,
+        };
+        Netlink::route().unwrap().create_veth(&spec).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+        command.args(["check", "--queues", "--dev", "live0", "--interval", "100ms", "--json"]);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+        assert_eq!(next()["schema"], "rxpath/check-queues/1.0");
+        for _ in 0..2 {
+            let line = next();
+            assert!(line["span_s"].as_f64().unwrap() >= 0.05, "{line}");
+            let queues = line["queues"].as_array().unwrap();
+            let numbers: Vec<u64> =
+                queues.iter().map(|row| row["queue"].as_u64().unwrap()).collect();
+            assert_eq!(numbers, [0, 1], "{line}");
+            assert_eq!(queues[1]["packets_pps"]["value"], 0.0, "nothing was sent: {line}");
+        }
+        let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+        let rest: Vec<String> = lines.map(Result::unwrap).collect();
+        assert!(rest.iter().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{rest:?}");
+        assert_eq!(child.wait().unwrap().code(), Some(130));
     });
 }
 
