@@ -101,6 +101,7 @@ fn until(what: &str, mut is_there: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !is_there() {
         assert!(Instant::now() < deadline, "no {what} within a minute");
+        // why: the pace of looking; the deadline above ends it.
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -307,6 +308,7 @@ fn waiting_for_a_free_connection_is_in_the_response_time_and_not_in_the_service_
     // One connection, 20 ms a reply, a request every millisecond: the last of 30 waits for the 29 before it.
     let server = Server::start(|mut peer| {
         while peer.request().is_some() {
+            // why: the server is slow on purpose.
             std::thread::sleep(Duration::from_millis(20));
             if !peer.say(OK) {
                 return;
@@ -326,6 +328,7 @@ fn waiting_for_a_free_connection_is_in_the_response_time_and_not_in_the_service_
 fn what_runs_behind_its_schedule_is_named() {
     let server = Server::start(|mut peer| {
         while peer.request().is_some() {
+            // why: the server is slow on purpose.
             std::thread::sleep(Duration::from_millis(20));
             if !peer.say(OK) {
                 return;

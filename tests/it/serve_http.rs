@@ -196,6 +196,7 @@ fn a_thread_that_never_sleeps_says_so() {
     let deadline = Instant::now() + Duration::from_secs(60);
     while server.cpu_ticks() < 10 {
         assert!(Instant::now() < deadline, "{} ticks", server.cpu_ticks());
+        // why: the pace of looking; the deadline above ends it.
         std::thread::sleep(Duration::from_millis(2));
     }
     client.send(GET);

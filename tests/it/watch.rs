@@ -91,6 +91,7 @@ fn a_recorder_that_is_killed_leaves_what_it_saw() {
     let frames = |file: &Path| fs::read_to_string(file).unwrap_or_default().lines().count();
     while frames(&file) < 3 {
         assert!(Instant::now() < deadline, "no frames within 30 s");
+        // why: the pace of looking; the deadline above ends it.
         std::thread::sleep(Duration::from_millis(10));
     }
     child.kill().unwrap();

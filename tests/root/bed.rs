@@ -90,6 +90,7 @@ pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !condition() {
         assert!(Instant::now() < deadline, "not within 20 s: {what}");
+        // why: the pace of looking; the deadline above ends it.
         std::thread::sleep(Duration::from_millis(2));
     }
 }

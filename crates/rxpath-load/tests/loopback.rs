@@ -24,6 +24,7 @@ fn until(what: &str, mut is_there: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !is_there() {
         assert!(Instant::now() < deadline, "no {what} within a minute");
+        // why: the pace of looking; the deadline above ends it.
         std::thread::sleep(Duration::from_millis(1));
     }
 }

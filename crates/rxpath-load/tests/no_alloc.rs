@@ -50,6 +50,7 @@ fn until(serve: &Serve, packets: u64) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while serve.interval().packets < packets {
         assert!(Instant::now() < deadline, "only {} datagrams", serve.interval().packets);
+        // why: the pace of looking; the deadline above ends it.
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -54,6 +54,7 @@ fn until<W: Workload>(client: &W, of: Done<W>, done: u64) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while of(&client.interval()) < done {
         assert!(Instant::now() < deadline, "only {}", of(&client.interval()));
+        // why: the pace of looking; the deadline above ends it.
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -86,6 +86,7 @@ impl Server {
         std::thread::spawn(move || {
             while !stop.load(SeqCst) {
                 let Ok((stream, _)) = listener.accept() else {
+                    // why: nobody has connected yet; the accept does not block, so that the flag is seen.
                     std::thread::sleep(Duration::from_micros(200));
                     continue;
                 };

@@ -59,6 +59,7 @@ fn slow_and_idle_clients_are_closed() {
         // A byte now and then does not hold the connection: the head has to come to its end.
         for byte in GET.as_bytes().chunks(1).cycle() {
             slow.try_send(byte);
+            // why: a client that is slow on purpose.
             std::thread::sleep(Duration::from_millis(20));
             if begun.elapsed() > Duration::from_millis(300) || byte == b"\n" {
                 break;
