@@ -97,7 +97,7 @@ fn codes(answer: &Value) -> Vec<&str> {
     warnings.iter().map(|warning| warning["code"].as_str().unwrap()).collect()
 }
 
-fn until(what: &str, mut is_there: impl FnMut() -> bool) {
+pub fn until(what: &str, mut is_there: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !is_there() {
         assert!(Instant::now() < deadline, "no {what} within a minute");
@@ -413,12 +413,12 @@ fn intervals_are_lines_with_the_percentiles_of_their_time() {
     let (mut samples, mut before) = (0, 0);
     for line in intervals {
         let requests = number(line, "requests_total");
-        assert!(requests >= before);
-        before = requests;
         samples += line["response_time_us"]["samples_count"].as_u64().unwrap_or(0);
+        // The histogram is read before the totals, which only grow; a reply is recorded and then counted.
+        assert!(before <= samples && samples <= requests + 1, "{before} {samples} {requests}");
+        before = requests;
     }
-    // A reply may be counted between the two readings of a line.
-    assert!(samples.abs_diff(before) <= 16, "{samples} {before}");
+    assert!(samples > 0, "{text}");
 }
 
 #[test]

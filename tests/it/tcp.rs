@@ -84,7 +84,7 @@ fn every_way_of_sending_and_receiving_keeps_the_data() {
     for receive in ["read", "zerocopy"] {
         let (serve, addr) = server(&["--receive", receive]);
         for send in ["copy", "zerocopy", "splice", "sendfile"] {
-            let args = ["stream", &addr, "--send", send, "-d", "100ms", "--verify"];
+            let args = ["stream", &addr, "--send", send, "-d", "300ms", "--verify"];
             let value = answer(&args, 0);
             let way = &value["result"]["to_server"];
             assert!(way["sent_bytes"].as_u64().unwrap() > 0, "{send}");

@@ -143,11 +143,11 @@ fn a_duration_counts_from_the_first_datagram() {
     let addr = serve.next("settings")["addr"].as_str().unwrap().to_owned();
     serve.next("ready");
     assert_eq!(
-        rxpath(&["load", "udp", &addr, "--rate", "1k", "--duration", "300ms"]).status.code(),
+        rxpath(&["load", "udp", &addr, "--rate", "1k", "--duration", "2s"]).status.code(),
         Some(0)
     );
     let got = serve.next("result")["delivered_packets"].as_u64().unwrap();
-    assert!(got > 0 && got < 300, "{got}");
+    assert!(got > 0 && got < 2000, "{got}");
 }
 
 #[test]

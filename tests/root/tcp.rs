@@ -41,7 +41,7 @@ fn used_up_ports_are_counted_and_explained() {
         "$RXPATH" serve tcp 127.0.0.1:7000 > /dev/null &
         server=$!
         until ss -tln | grep -q :7000; do sleep 0.01; done
-        "$RXPATH" load tcp crr 127.0.0.1:7000 --close client -d 300ms --json
+        "$RXPATH" load tcp crr 127.0.0.1:7000 --close client -d 2s --json
         kill -INT $server
         wait $server || test $? = 130
     "#;

@@ -180,7 +180,9 @@ fn a_napping_reader_reads_in_batches_and_loses_nothing() {
     };
     let (woken, napping) = (reader(None), reader(Some(2_000_000)));
     // 2 ms at 50,000/s are 100 datagrams, more than one batch of 64: about 400 calls instead of thousands.
-    assert!(napping < 1_500 && napping < woken, "{napping} calls with naps, {woken} without");
+    assert!(napping < 1_500, "{napping} calls with naps, {woken} without");
+    // A reader that has to wait for its CPU reads in batches without naps too.
+    assert!(woken < 3_000 || napping < woken / 2, "{napping} calls with naps, {woken} without");
 }
 
 #[test]

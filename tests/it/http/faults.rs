@@ -75,7 +75,8 @@ fn an_interrupt_prints_the_summary_so_far() {
         let before = server.requests();
         let child =
             started(&server.url(), if json { &["--json", "-d", "60s"] } else { &["-d", "60s"] });
-        until("requests", || server.requests() > before + 100);
+        // The server counts a request before its answer is read: one on each of ten connections may be on its way.
+        until("requests", || server.requests() > before + 200);
         let pid = nix::unistd::Pid::from_raw(child.id() as i32);
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
         let output = child.wait_with_output().unwrap();
@@ -109,7 +110,7 @@ fn a_server_that_dies_in_mid_run_is_told_and_not_waited_for() {
         peer.request();
         peer.reset();
     });
-    let child = started(&server.url(), &["-c", "4", "-d", "1500ms", "--json"]);
+    let child = started(&server.url(), &["-c", "4", "-d", "5s", "--json"]);
     until("requests", || server.requests() > 60);
     server.stop_listening();
     let output = child.wait_with_output().unwrap();
@@ -122,7 +123,7 @@ fn a_server_that_dies_in_mid_run_is_told_and_not_waited_for() {
     assert!(number(&result["error_causes_total"], "read ECONNRESET") > 0, "{result}");
     assert!(number(&result["error_causes_total"], "connect ECONNREFUSED") > 0, "{result}");
     // The pauses between attempts grow: 4 connections would try a million times otherwise.
-    assert!(errors(result, "connect") < 2000, "{result}");
+    assert!(errors(result, "connect") < 6000, "{result}");
     assert!(codes(&value).contains(&"errors"));
 }
 

@@ -20,8 +20,11 @@ fn without_a_confirmation_it_is_undone() {
     let Some(place) = Place::new() else { return };
     let before = place.snapshot();
     let plan = place.plan(&WISHES);
-    let applied = place.rxpath(&["tune", "apply", &plan, "--confirm-within", "5s"]).ok();
-    assert!(applied.contains("undone in 5 s unless confirmed: rxpath tune confirm 1"), "{applied}");
+    let applied = place.rxpath(&["tune", "apply", &plan, "--confirm-within", "10s"]).ok();
+    assert!(
+        applied.contains("undone in 10 s unless confirmed: rxpath tune confirm 1"),
+        "{applied}"
+    );
     assert_ne!(place.snapshot(), before);
     let status = place.rxpath(&["tune", "status"]).ok();
     assert!(status.contains("unless confirmed"), "{status}");
@@ -64,7 +67,7 @@ fn the_death_of_the_program_leaves_the_watchdog_at_work() {
     let Some(place) = Place::new() else { return };
     let before = place.snapshot();
     let plan = place.plan(&WISHES);
-    let words = ["tune", "apply", &plan, "--confirm-within", "5s"];
+    let words = ["tune", "apply", &plan, "--confirm-within", "10s"];
     let killed = place.with((VARIABLE, "after-write:4"), &words);
     assert_eq!(killed.code, None, "{killed:?}");
     assert_ne!(place.snapshot(), before);
@@ -83,7 +86,7 @@ fn killed_at_any_order_to_the_watchdog_it_is_undone() {
         let id = order as u32;
         let fault = format!("torn-watch:{order}");
         let killed =
-            place.with((VARIABLE, &fault), &["tune", "apply", &plan, "--confirm-within", "5s"]);
+            place.with((VARIABLE, &fault), &["tune", "apply", &plan, "--confirm-within", "10s"]);
         assert_eq!(killed.code, None, "{fault}: {killed:?}");
         let log = || std::fs::read_to_string(place.store().log(id)).unwrap();
         until("the watchdog has ended", || {

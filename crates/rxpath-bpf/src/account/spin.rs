@@ -147,6 +147,8 @@ mod tests {
         for rounds in [100, 800] {
             let turn_ns = undisturbed_turn_ns(rounds);
             let gaps = look(Duration::from_millis(50), rounds);
+            // The clock of the CPU may have become faster since.
+            let turn_ns = turn_ns.min(undisturbed_turn_ns(rounds));
             let share = gaps.turns as f64 * turn_ns / gaps.own_ns();
             assert!((0.3..1.15).contains(&share), "{rounds}: {share}");
         }

@@ -2,11 +2,12 @@
 //!
 //! The kernel counts what the sender's IP hands down, what the device refuses because the ring is full, and what NAPI
 //! takes out, but not what lies in between: the difference is the occupancy. It is exact to what passes between the
-//! three readings, some microseconds apart, and to the poll in progress, which counts its packets at its end
+//! three readings, some microseconds apart (a sample whose readings are more than 1 ms apart is left out), and to the poll in progress, which counts its packets at its end
 //! (`veth_xdp_rcv`, drivers/net/veth.c, 6.18: 64 at most).
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
 
 use rxpath_host::netlink::Netlink;
 use rxpath_host::procfs::snmp;
@@ -15,6 +16,8 @@ use super::netns::DEVICE;
 
 /// `VETH_RING_SIZE` less the slot that tells a full `ptr_ring` from an empty one (drivers/net/veth.c, 6.18).
 pub const CAPACITY_PACKETS: u64 = 255;
+/// The three readings take some 20 us; this thread may lose its CPU between them.
+const SPREAD_MOST: Duration = Duration::from_millis(1);
 /// The file is a dozen lines.
 const SNMP_BYTES: usize = 8192;
 
@@ -36,10 +39,14 @@ impl Ring {
         Some(ring)
     }
 
-    /// Packets in the ring now; `None` when a counter could not be read.
+    /// Packets in the ring now; `None` when a counter could not be read, or too much time passed between the readings.
     pub fn occupancy(&mut self) -> Option<u64> {
+        let begun = Instant::now();
+        let difference = self.difference()?;
         // A packet that leaves between the readings makes the difference smaller by one, never a queue.
-        self.difference().map(|now| u64::try_from(now - self.base).unwrap_or(0))
+        (begun.elapsed() <= SPREAD_MOST)
+            .then_some(difference)
+            .map(|now| u64::try_from(now - self.base).unwrap_or(0))
     }
 
     fn difference(&mut self) -> Option<i64> {

@@ -51,12 +51,13 @@ impl Tracing {
     /// Attaches them.
     pub fn open(&mut self, measure: Nanos) -> Result<(), HostError> {
         let before = own_cpu();
+        // The polls are looked at for longer at both ends: each packet of a stage is then one of a poll.
+        self.polls.attach()?;
         if let Ok(stages) = &mut self.stages
             && let Err(error) = stages.attach()
         {
             self.stages = Err(error);
         }
-        self.polls.attach()?;
         // To attach takes its time on a busy machine; what counts is what was seen by all.
         let begun = Instant::now();
         let mut objects = vec![self.polls.loaded()];
@@ -79,8 +80,8 @@ impl Tracing {
         let Some(mut open) = self.open else { return Ok((Traced::default(), Vec::new())) };
         let before = own_cpu();
         let window = open.begun.elapsed();
-        let polls = self.polls.read()?;
         let stages = self.stages.as_ref().ok().map(Stages::read).transpose()?.unwrap_or_default();
+        let polls = self.polls.read()?;
         let reader_cpu = open.reader_cpu + own_cpu().saturating_sub(before);
         let mut cost = open.meter.stop().over(window, self.polls.loaded(), reader_cpu);
         cost.map_bytes += self.stages.as_ref().map_or(0, |stages| stages.loaded().map_bytes());

@@ -71,6 +71,9 @@ mod tests {
             })
             .min()
             .unwrap();
-        assert!(fastest > 900_000, "{fastest}");
+        // The clock of the CPU may have become faster since the calibration.
+        let after = Spinner::calibrate().steps(1_000_000);
+        let faster = after as f64 / steps as f64;
+        assert!(fastest as f64 * faster.max(1.0) > 900_000.0, "{fastest}, {faster} as fast then");
     }
 }
