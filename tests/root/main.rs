@@ -6,6 +6,7 @@
 mod arena;
 mod bed;
 mod bundled;
+mod capabilities;
 mod check;
 mod cleanup;
 mod diagnose;

@@ -75,7 +75,7 @@ impl HostError {
                 Self::Missing { path: path.into() }
             }
             Some(libc::EACCES | libc::EPERM) => {
-                Self::Denied { what: what(), capability: capability_for(path).into() }
+                Self::Denied { what: what(), capability: capability_for(op, path) }
             }
             Some(libc::EOPNOTSUPP | libc::ENOSYS) => {
                 Self::Unsupported { what: what(), needs: "a kernel or driver that has it".into() }
@@ -139,23 +139,28 @@ pub fn fact<T>(result: Result<T, HostError>) -> Fact<T> {
     }
 }
 
-/// Where the tables of a network namespace lie; some can be read by root alone (`ip_tables_names`).
-const PROC_NET: [&str; 3] = ["/proc/net/", "/proc/self/net/", "/proc/thread-self/net/"];
-
-/// Which capability opens a file that refused; the kernel does not say, so this names the usual one.
-fn capability_for(path: &Path) -> &'static str {
+/// Which capability allows what was refused; the kernel does not say, so this names what its checks ask for.
+///
+/// Most refusals are those of a file that is root's alone (`ip_tables_names`, module parameters, tracefs):
+/// CAP_DAC_READ_SEARCH reads and lists all of them, CAP_DAC_OVERRIDE writes. Sysctls of the network take CAP_NET_ADMIN for
+/// root (net/sysctl_net.c `net_ctl_permissions`), attributes of a device want it besides
+/// (net/core/net-sysfs.c `netdev_store`), and what a process holds is shown to who may trace it (fs/proc/base.c
+/// `proc_fd_access_allowed`).
+fn capability_for(op: &str, path: &Path) -> String {
     let path = path.to_string_lossy();
-    if path.contains("/sys/kernel/debug") || path.contains("/sys/kernel/tracing") {
-        // The file systems are root's alone (0700): what is in them is then readable.
-        "CAP_DAC_READ_SEARCH (root)"
-    } else if PROC_NET.iter().any(|start| path.starts_with(start)) {
-        "CAP_DAC_READ_SEARCH (root)"
-    } else if path.contains("/net/") {
-        "CAP_NET_ADMIN"
-    } else if path.contains("/proc/") {
-        "CAP_SYS_PTRACE or the same user"
+    let reads = matches!(op, "read" | "list" | "open");
+    let files = if reads { "CAP_DAC_READ_SEARCH" } else { "CAP_DAC_OVERRIDE" };
+    let is_process = path.strip_prefix("/proc/").is_some_and(|rest| {
+        rest.split('/').next().is_some_and(|first| first.bytes().all(|byte| byte.is_ascii_digit()))
+    });
+    if path.starts_with("/proc/sys/net/") {
+        "CAP_NET_ADMIN".into()
+    } else if is_process {
+        format!("{files} and CAP_SYS_PTRACE, or the same user")
+    } else if path.starts_with("/sys/class/net/") && !reads {
+        format!("CAP_NET_ADMIN and {files} (root)")
     } else {
-        "CAP_DAC_OVERRIDE (root)"
+        format!("{files} (root)")
     }
 }
 
@@ -169,10 +174,17 @@ mod tests {
 
     #[test]
     fn errors_become_the_right_gap() {
-        let denied: Fact<u8> = of("read", "/sys/kernel/debug/x", libc::EACCES).into_gap();
-        assert_eq!(denied, Fact::denied("CAP_DAC_READ_SEARCH (root)"));
-        let table: Fact<u8> = of("read", "/proc/net/ip_tables_names", libc::EACCES).into_gap();
-        assert_eq!(table, Fact::denied("CAP_DAC_READ_SEARCH (root)"));
+        for (op, path, needs) in [
+            ("read", "/sys/kernel/debug/x", "CAP_DAC_READ_SEARCH (root)"),
+            ("read", "/proc/net/ip_tables_names", "CAP_DAC_READ_SEARCH (root)"),
+            ("read", "/proc/sys/net/core/bpf_jit_harden", "CAP_NET_ADMIN"),
+            ("list", "/proc/71/fd", "CAP_DAC_READ_SEARCH and CAP_SYS_PTRACE, or the same user"),
+            ("write", "/sys/class/net/e0/threaded", "CAP_NET_ADMIN and CAP_DAC_OVERRIDE (root)"),
+            ("write", "/sys/devices/system/cpu/smt/control", "CAP_DAC_OVERRIDE (root)"),
+        ] {
+            let denied: Fact<u8> = of(op, path, libc::EACCES).into_gap();
+            assert_eq!(denied, Fact::denied(needs), "{op} {path}");
+        }
         let absent: Fact<u8> = of("read", "/proc/net/nope", libc::ENOENT).into_gap();
         assert_eq!(absent.gap().unwrap(), "absent: /proc/net/nope: no such file or object");
         let driver: Fact<u8> = of("read", "/sys/class/net/v0/speed", libc::EINVAL).into_gap();

@@ -43,7 +43,7 @@ pub use kernel::{Kernel, Version};
 pub use known::Known;
 pub use link_files::{Fits, LinkFile, parse_link_file};
 pub use processes::Processes;
-pub use readers::Reader;
+pub use readers::{Reader, Readers};
 pub use sockets::UdpPort;
 
 /// A host's facts.

@@ -2,19 +2,33 @@
 //! `sockfs_dname`).
 //!
 //! A socket diagnosis names inodes and no processes. Descriptors of others can be read by their user and by root alone:
-//! what cannot be read is no owner here, and is counted.
+//! what cannot be read is no owner here, and is counted. Some processes show them to nobody, as those of a user namespace
+//! above this one (kernel/ptrace.c `__ptrace_may_access`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use caps::Capability;
+
 use super::task;
+use crate::caps::has;
 use crate::{HostError, Root};
+
+/// What shows the descriptors of other users' processes: the first lists them (the directory is its owner's), the second
+/// follows the links (fs/proc/base.c `proc_fd_access_allowed`).
+pub const NEEDED: &str = "CAP_DAC_READ_SEARCH and CAP_SYS_PTRACE";
+
+/// Whether this process has what is [`NEEDED`].
+pub fn may_see_all() -> bool {
+    let lists = has(Capability::CAP_DAC_READ_SEARCH) || has(Capability::CAP_DAC_OVERRIDE);
+    lists && has(Capability::CAP_SYS_PTRACE)
+}
 
 /// Who holds sockets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owners {
     /// Processes by the inode of each socket that they hold, in order.
     pub by_inode: BTreeMap<u32, BTreeSet<i32>>,
-    /// Processes whose descriptors were not shown (`proc_fd_permission`: to their user and with CAP_SYS_PTRACE).
+    /// Processes whose descriptors were not shown ([`NEEDED`]).
     pub hidden_processes: usize,
 }
 

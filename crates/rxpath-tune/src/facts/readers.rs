@@ -32,6 +32,8 @@ pub struct Readers {
     pub seen: Vec<Reader>,
     /// Receiving sockets whose programs were not shown; 0 when every process showed what it holds.
     pub hidden_sockets: usize,
+    /// Whether nothing that this process could be given would show them.
+    pub is_hidden_from_all: bool,
 }
 
 impl HostFacts {
@@ -58,7 +60,8 @@ impl HostFacts {
             return Fact::absent("no program with a receiving socket is to be seen from here");
         }
         let seen = pids.into_iter().flat_map(|pid| of(&self.root, pid)).collect();
-        Fact::ok(Readers { seen, hidden_sockets })
+        let is_hidden_from_all = self.root.is_live() && socket_owner::may_see_all();
+        Fact::ok(Readers { seen, hidden_sockets, is_hidden_from_all })
     }
 }
 

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use rxpath_core::CpuList;
+use rxpath_host::procfs::socket_owner;
 use rxpath_host::topology::{Distance, Topology};
 
-use crate::facts::Reader;
+use crate::facts::{Reader, Readers};
 use crate::prelude::*;
 
 const MILLION: &str = "Cloudflare, How to receive a million packets per second, 2015";
@@ -84,21 +85,24 @@ fn placement(ask: &Ask<'_>) -> Checked {
         .collect();
     let wrong = misplaced(topology, &pinned, &interrupts);
     if wrong.is_empty() {
-        return content(pinned.len(), readers.hidden_sockets);
+        return content(pinned.len(), &readers);
     }
     found(wrong, interrupts)
 }
 
 /// Nothing is wrong with what was seen; programs that were not shown are told.
-fn content(pinned: usize, hidden: usize) -> Checked {
-    if hidden > 0 {
-        return Err(Gap::Denied(format!(
-            "CAP_SYS_PTRACE, to see the programs of {hidden} receiving sockets of other users"
-        )));
-    }
-    match pinned {
-        0 => Answer::silent("no program that reads is pinned to CPUs"),
-        count => Answer::fine(format!("{count} pinned readers are near the interrupts")),
+fn content(pinned: usize, readers: &Readers) -> Checked {
+    match (pinned, readers.hidden_sockets) {
+        (_, hidden) if hidden > 0 && readers.is_hidden_from_all => Err(Gap::Absent(format!(
+            "the programs of {hidden} receiving sockets are shown to nobody here: they belong to a user namespace above \
+             this one, or a security module keeps them"
+        ))),
+        (_, hidden) if hidden > 0 => Err(Gap::Denied(format!(
+            "{}, to see the programs of {hidden} receiving sockets of other users",
+            socket_owner::NEEDED
+        ))),
+        (0, _) => Answer::silent("no program that reads is pinned to CPUs"),
+        (count, _) => Answer::fine(format!("{count} pinned readers are near the interrupts")),
     }
 }
 
@@ -143,12 +147,20 @@ mod tests {
 
     #[test]
     fn programs_that_are_not_shown_are_told() {
-        let hidden = content(1, 3);
-        assert!(
-            matches!(&hidden, Err(Gap::Denied(needs)) if needs.contains("3 receiving sockets")),
-            "{hidden:?}"
-        );
-        assert!(matches!(content(1, 0), Ok(Answer::Fine(_))));
-        assert!(matches!(content(0, 0), Ok(Answer::Silent(_))));
+        let hidden = |hidden_sockets, is_hidden_from_all| Readers {
+            hidden_sockets,
+            is_hidden_from_all,
+            ..Readers::default()
+        };
+        match content(1, &hidden(3, false)) {
+            Err(Gap::Denied(needs)) => assert!(needs.contains("3 receiving sockets"), "{needs}"),
+            other => panic!("{other:?}"),
+        }
+        match content(1, &hidden(3, true)) {
+            Err(Gap::Absent(why)) => assert!(why.contains("shown to nobody"), "{why}"),
+            other => panic!("{other:?}"),
+        }
+        assert!(matches!(content(1, &hidden(0, false)), Ok(Answer::Fine(_))));
+        assert!(matches!(content(0, &hidden(0, true)), Ok(Answer::Silent(_))));
     }
 }
