@@ -157,6 +157,10 @@ fn describe(variant: &Variant) -> Vec<String> {
     }
     lines.push(format!("  $ {}", command_line("serve", &variant.serve)));
     lines.push(format!("  $ {}", command_line("load", &variant.load)));
+    let observers = variant.observe.names();
+    if !observers.is_empty() {
+        lines.push(format!("  observed by BPF programs: {}", observers.join(", ")));
+    }
     lines
 }
 
@@ -209,6 +213,15 @@ mod tests {
             orders.insert(order);
         }
         assert_eq!(orders.len(), 2, "both orders come up");
+    }
+
+    #[test]
+    fn who_looks_is_part_of_the_plan() {
+        let looked_at = resolved("udp-pinning", &["observe.drops=true", "observe.trace=true"]);
+        let text = plan(&looked_at).to_text(&looked_at);
+        assert!(text.contains("  observed by BPF programs: drops, trace\n"), "{text}");
+        let plain = resolved("udp-pinning", &[]);
+        assert!(!plan(&plain).to_text(&plain).contains("observed by"));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //!
 //! Whatever else a case carries, `expected` above all, is not looked at.
 
+use std::collections::HashMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -28,6 +30,9 @@ pub enum FileError {
         "no list `cases`; a file of cases is {{\"cases\":[{{\"id\":..., \"kind\":..., \"inputs\":{{...}}}}]}}"
     )]
     NoCases,
+    /// Nothing to compute: a file that was cut or made by mistake.
+    #[error("the list `cases` is empty")]
+    Empty,
 }
 
 /// One case with what came out of it.
@@ -64,7 +69,21 @@ pub fn evaluate(text: &str) -> Result<Evaluated, FileError> {
         why: reason(&error),
     })?;
     let cases = file.get("cases").and_then(Value::as_array).ok_or(FileError::NoCases)?;
-    Ok(Evaluated { cases: cases.iter().enumerate().map(|(at, case)| one(at, case)).collect() })
+    if cases.is_empty() {
+        return Err(FileError::Empty);
+    }
+    let mut evaluated: Vec<Case> = Vec::with_capacity(cases.len());
+    let mut places = HashMap::new();
+    for (at, case) in cases.iter().enumerate() {
+        let mut case = one(at, case);
+        if let Some(first) = places.insert(case.id.clone(), at) {
+            // Both are computed: whoever looks one up by its name must know that there are two.
+            let why = format!("the case at place {first} (from 0) has the same");
+            case.problem = case.problem.or(Some(Problem::bad("id", &why)));
+        }
+        evaluated.push(case);
+    }
+    Ok(Evaluated { cases: evaluated })
 }
 
 /// The parser's words without the place, which is told apart.

@@ -83,6 +83,14 @@ pub struct Observe {
     pub trace: bool,
 }
 
+impl Observe {
+    /// Those that look, by their keys.
+    pub fn names(&self) -> Vec<&'static str> {
+        let all = [("drops", self.drops), ("steal", self.steal), ("trace", self.trace)];
+        all.into_iter().filter(|(_, on)| *on).map(|(name, _)| name).collect()
+    }
+}
+
 /// Where the two sides live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -109,6 +109,19 @@ fn what_is_no_file_of_cases_is_refused() {
     let error = evaluate("{\"cases\": [,]}").unwrap_err().to_string();
     assert!(error.starts_with("line 1, column 12: not JSON"), "{error}");
     assert!(evaluate("[]").unwrap_err().to_string().contains("no list `cases`"));
+    assert!(evaluate("{\"cases\": []}").unwrap_err().to_string().contains("is empty"));
+}
+
+#[test]
+fn two_cases_of_one_name_are_both_computed_and_told() {
+    let case = |id: &str, rho: f64| serde_json::json!({ "id": id, "kind": "M/M/1/K", "inputs": { "rho": rho, "K": 4 } });
+    let file = serde_json::json!({ "cases": [case("a", 0.5), case("b", 0.5), case("a", 0.9)] });
+    let evaluated = evaluate(&file.to_string()).unwrap();
+    assert!(evaluated.cases.iter().all(|case| !case.outputs.is_empty()));
+    let problems: Vec<_> = evaluated.problems().collect();
+    let [(id, problem)] = problems[..] else { panic!("{problems:?}") };
+    assert_eq!(id, "a");
+    assert!(problem.text.contains("`id`: the case at place 0"), "{problem:?}");
 }
 
 proptest! {

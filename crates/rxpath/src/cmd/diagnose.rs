@@ -18,7 +18,7 @@ pub struct DiagnoseCommand {
     /// Run directories to judge by the rules of today; without any, this host is watched
     #[arg(value_name = "RUN", conflicts_with_all = ["port", "duration", "selftest"])]
     runs: Vec<PathBuf>,
-    /// Watch this host for so long
+    /// Watch this host for so long, 100ms to 1h
     #[arg(short, long, value_name = "TIME", default_value = "3s")]
     duration: Nanos,
     /// Look at the UDP sockets of this port alone; the counters stay those of all

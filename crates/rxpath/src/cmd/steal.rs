@@ -22,7 +22,7 @@ use crate::output::format::FormatArgs;
 /// `rxpath steal`
 #[derive(Debug, clap::Args)]
 pub struct StealCommand {
-    /// Length of the window, and of the built-in victim (default 5s)
+    /// Length of the window, and of the built-in victim (default 5s, at least 10ms)
     #[arg(short, long, value_name = "TIME", conflicts_with = "command")]
     duration: Option<Nanos>,
     /// Run the built-in victim: known work in a loop, which knows what it lost

@@ -23,7 +23,7 @@ use crate::output::format::FormatArgs;
 /// `rxpath trace`
 #[derive(Debug, clap::Args)]
 pub struct TraceCommand {
-    /// How long to look
+    /// How long to look, at least 10ms
     #[arg(short, long, value_name = "TIME", default_value = "5s")]
     duration: Nanos,
     /// Only this device of this network namespace (interrupts and softirqs are counted whole)
