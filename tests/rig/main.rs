@@ -274,6 +274,33 @@ fn the_check_reads_what_modules_add() {
     assert!(told("virtio_net") && told("vmxnet3"), "{drivers:?}");
 }
 
+/// Error correction, of which no emulated NIC has any: a simulated device, set by ioctl. The state from its making, nothing
+/// configured, is one that the kernel takes from nobody: undo says so.
+#[test]
+fn error_correction_is_set_and_undone() {
+    let machine = Machine { kernel: "built", ..Machine::default() };
+    let script = "echo '7 1 2' >/sys/bus/netdevsim/new_device && ip link set eth0 up; cd /tmp; \
+        say() { name=$1; shift; echo \"@@$name\"; rxpath tune \"$@\" --json; }; \
+        say plan1 plan --set eth0/fec/off=on -o one.toml; say apply1 apply one.toml; say undo1 undo; \
+        say forget undo --forget; \
+        say plan2 plan --set eth0/fec/off=off --set eth0/fec/rs=on -o two.toml; say apply2 apply two.toml; \
+        say verify2 verify; say undo2 undo; say plan3 plan --set eth0/fec/rs=on; echo '@@end'";
+    let Some(out) = run(machine, &["sh", "-c", script]) else { return };
+    let result = |name: &str| reading::json(&out, name)["result"].clone();
+    let applied = |name: &str| {
+        let change = result(name)["changes"][0].clone();
+        assert_eq!(change["outcome"], "applied", "{change}");
+        change["after"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(applied("apply1"), "off=on");
+    let stuck = result("undo1")[0].clone();
+    assert_eq!(stuck["state"], "failed", "{stuck}");
+    assert_eq!(applied("apply2"), "off=off rs=on");
+    assert_eq!(result("undo2")[0]["state"], "restored", "{out}");
+    let again = result("plan3")["step"][0].clone();
+    assert_eq!((&again["old"], &again["new"]), (&"rs=off".into(), &"rs=on".into()), "{again}");
+}
+
 /// Page pools and their counters, on a kernel that has both: the device is simulated, its pools are the kernel's own.
 #[test]
 fn page_pools_are_read_with_what_they_counted() {

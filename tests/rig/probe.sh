@@ -37,13 +37,16 @@ key() { # of so many bytes
 wishes="coalesce/rx-usecs=50 coalesce/rx-usecs=8000 coalesce/tx-usecs=60 coalesce/adaptive-rx=on coalesce/rx-frames=16
 coalesce/queue-0/rx-usecs=40
 rings/rx=512 rings/rx=100 rings/rx=999999 rings/tx=512
-channels/combined=2 channels/combined=3
+channels/combined=2 channels/combined=3 channels/combined=0
 rss/indir=equal:2 rss/indir=weights:3:1 rss/indir=default flow-hash/udp4=sdfn flow-hash/udp4=sd
+rss/input-xfrm=symmetric-xor
 features/rx-gro=off features/tx-generic-segmentation=off features/tx-tcp-segmentation=off
 features/tx-scatter-gather=off features/tx-checksum-ip-generic=off features/rx-checksum=off features/rx-hashing=off
 features/rx-hashing=on features/rx-vlan-hw-parse=off features/rx-lro=off features/rx-lro=on features/rx-gro-hw=off
 features/rx-ntuple-filter=on
-pause/rx=off pause/tx=off pause/autoneg=off priv-flags/legacy-rx=on eee/enabled=off link/mtu=1400 link/mtu=9000
+pause/rx=off pause/tx=off pause/autoneg=off priv-flags/legacy-rx=on eee/enabled=off
+link-modes/100baseT/Full=off link-modes/speed=100 fec/rs=on time-stamps/rx-filter=all time-stamps/tx-type=on
+link/mtu=1400 link/mtu=9000
 napi_defer_hard_irqs=2 gro_flush_timeout=20000 threaded=1
 queues/rx-0/rps_cpus=1 queues/rx-0/rps_flow_cnt=1024 queues/tx-0/xps_cpus=1 napi-0/irq-suspend-timeout=20000"
 
@@ -54,6 +57,8 @@ for path in /sys/class/net/*/device/driver; do
 	for wish in $wishes; do try "$driver" "$wish" --set "$dev/$wish"; done
 	try "$driver" "rss/key" --set "$dev/rss/key=$(key 40)"
 	try "$driver" "pause by hand" --set "$dev/pause/autoneg=off" --set "$dev/pause/rx=off"
+	try "$driver" "link by hand" --set "$dev/link-modes/autoneg=off" --set "$dev/link-modes/speed=100" \
+		--set "$dev/link-modes/duplex=full"
 	try "$driver" "irq" --set "irq/$(irq_of "$dev")=1"
 	# What a change of channels takes along comes back with it: table, masks, affinities.
 	echo 3 >"/sys/class/net/$dev/queues/rx-0/rps_cpus"

@@ -16,7 +16,7 @@ fn part<'a>(out: &'a str, name: &str) -> &'a str {
     rest.split_once("\n@@").map_or(rest, |(part, _)| part)
 }
 
-fn json(out: &str, name: &str) -> Value {
+pub fn json(out: &str, name: &str) -> Value {
     let text = part(out, name);
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}: {text}"))
 }

@@ -9,16 +9,19 @@ use std::time::{Duration, Instant};
 use crate::change::{read_value, write_value};
 use crate::identity::Identity;
 use crate::netlink::ethtool::group::wanted_word;
+use crate::netlink::ethtool::link_wish::chosen;
 use crate::netlink::{Netlink, ioctl};
 use crate::pairs::Pairs;
 use crate::{Group, HostError, Target};
 
 pub mod bounds;
 pub mod spread;
+pub mod stamps;
 
 pub use bounds::Bounds;
 
 use spread::{flow_hash, restore_spread, set_flow_hash, set_spread, spread_pairs};
+use stamps::{set_stamps, stamps};
 
 /// The real NICs that were tried took 0.4 to 1 s; autonegotiation may take some seconds.
 pub const LINK_PATIENCE: Duration = Duration::from_secs(10);
@@ -125,6 +128,7 @@ impl HostSetter {
             Group::Link => self.route()?.link_settings(dev),
             Group::Rss => spread_pairs(dev),
             Group::FlowHash => flow_hash(dev),
+            Group::Stamps => stamps(dev),
             _ if self.takes(group)? => self.generic()?.group(dev, group),
             _ => ioctl::group(dev, group),
         }
@@ -135,6 +139,7 @@ impl HostSetter {
             Group::Link => self.route()?.set_link_settings(dev, asked),
             Group::Rss => set_spread(dev, asked),
             Group::FlowHash => set_flow_hash(dev, asked),
+            Group::Stamps => set_stamps(dev, asked),
             _ if self.takes(group)? => self.generic()?.set_group(dev, group, asked),
             _ => ioctl::set_group(dev, group, asked),
         }
@@ -265,6 +270,10 @@ impl Setter for HostSetter {
                 }
                 self.write(target, &wanted.to_string())
             }
+            // What the ends negotiated comes by itself once the same is offered.
+            Target::Group { group: Group::LinkModes, .. } => {
+                self.write(target, &chosen(&was).to_string())
+            }
             _ => self.write(target, &differing.to_string()),
         }
     }
@@ -294,7 +303,7 @@ impl Setter for HostSetter {
         let Target::Group { dev, group } = target else { return Bounds::of_file(target) };
         let bounds = match group {
             Group::Link => self.route().and_then(|route| Bounds::of_link(route, dev)),
-            _ => self.group_limits(dev, *group).map(|most| Bounds { most, ..Bounds::default() }),
+            _ => self.group_limits(dev, *group).map(|most| Bounds::of_group(*group, most)),
         };
         bounds.unwrap_or_default()
     }

@@ -34,6 +34,12 @@ pub enum Group {
     PrivFlags,
     /// Energy-Efficient Ethernet (`ETHTOOL_MSG_EEE_*`).
     Eee,
+    /// Speed, duplex and the modes that are offered to the other end (`ETHTOOL_MSG_LINKMODES_*`).
+    LinkModes,
+    /// Forward error correction (`ETHTOOL_MSG_FEC_*`).
+    Fec,
+    /// What the device stamps with its own clock (`SIOCGHWTSTAMP`, `SIOCSHWTSTAMP`).
+    Stamps,
     /// The table, key and function that choose a queue (`ETHTOOL_GRSSH`, `ETHTOOL_SRSSH`).
     Rss,
     /// The header fields that are hashed, by protocol (`ETHTOOL_GRXFH`, `ETHTOOL_SRXFH`).
@@ -43,7 +49,7 @@ pub enum Group {
 }
 
 /// The groups and their names.
-const GROUPS: [(Group, &str); 10] = [
+const GROUPS: [(Group, &str); 13] = [
     (Group::Features, "features"),
     (Group::Coalesce, "coalesce"),
     (Group::Rings, "rings"),
@@ -51,6 +57,9 @@ const GROUPS: [(Group, &str); 10] = [
     (Group::Pause, "pause"),
     (Group::PrivFlags, "priv-flags"),
     (Group::Eee, "eee"),
+    (Group::LinkModes, "link-modes"),
+    (Group::Fec, "fec"),
+    (Group::Stamps, "time-stamps"),
     (Group::Rss, "rss"),
     (Group::FlowHash, "flow-hash"),
     (Group::Link, "link"),
@@ -203,7 +212,7 @@ pub struct NoKnob {
 }
 
 const FORMS: &str = "expected net.core.NAME, DEV/GROUP/NAME (groups: features, coalesce, rings, channels, pause, \
-                     priv-flags, eee, rss, flow-hash, link), DEV/ATTRIBUTE, DEV/queues/rx-N/ATTRIBUTE, \
+                     priv-flags, eee, link-modes, fec, time-stamps, rss, flow-hash, link), DEV/ATTRIBUTE, DEV/queues/rx-N/ATTRIBUTE, \
                      DEV/napi-N/NAME, irq/N or a path below /proc/sys or /sys";
 
 /// A target, or one of the values in it.
@@ -344,7 +353,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const KNOBS: [&str; 14] = [
+    const KNOBS: [&str; 15] = [
         "net.core.rmem_max",
         "/proc/sys/net/ipv4/conf/eth0.1/rp_filter",
         "/sys/devices/system/cpu/smt/control",
@@ -358,6 +367,7 @@ mod tests {
         "eth0/napi-2/irq-suspend-timeout",
         "eth0/flow-hash/udp4",
         "eth0/link/mtu",
+        "eth0/link-modes/1000baseT/Full",
         "irq/24",
     ];
 

@@ -107,7 +107,15 @@ pub fn effects(target: &Target, driver: Option<&str>, (old, new): (&str, &str)) 
 
 fn bounces(group: Group, asked: &Pairs) -> bool {
     match group {
-        Group::Rings | Group::Channels | Group::Pause | Group::Eee | Group::PrivFlags => true,
+        Group::Rings
+        | Group::Channels
+        | Group::Pause
+        | Group::Eee
+        | Group::PrivFlags
+        | Group::LinkModes
+        | Group::Fec
+        // igb sets itself up anew (drivers/net/ethernet/intel/igb/igb_ptp.c `igb_ptp_set_timestamp_mode`).
+        | Group::Stamps => true,
         Group::Link => asked.get("mtu").is_some(),
         Group::Features => {
             asked.iter().any(|(name, _)| name.starts_with("rx-") && !SOFT.contains(&name))

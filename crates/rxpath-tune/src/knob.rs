@@ -80,6 +80,13 @@ pub enum Knob {
         /// The device.
         dev: String,
     },
+    /// What is asked of the link (`ETHTOOL_MSG_LINKMODES_SET`).
+    LinkMode {
+        /// The device.
+        dev: String,
+        /// `autoneg`, `speed`, `duplex` or a mode: `1000baseT/Full`.
+        which: String,
+    },
     /// A private flag of the driver (`ETHTOOL_MSG_PRIVFLAGS_SET`).
     PrivateFlag {
         /// The device.
@@ -121,6 +128,7 @@ impl Knob {
             | Self::HashFields { dev, .. }
             | Self::Pause { dev, .. }
             | Self::Eee { dev }
+            | Self::LinkMode { dev, .. }
             | Self::PrivateFlag { dev, .. }
             | Self::Link { dev, .. } => Some(dev),
         }
@@ -141,6 +149,7 @@ impl fmt::Display for Knob {
             Self::HashFields { dev, flow } => write!(f, "{dev} hash fields {flow}"),
             Self::Pause { dev, which } => write!(f, "{dev} pause {which}"),
             Self::Eee { dev } => write!(f, "{dev} eee"),
+            Self::LinkMode { dev, which } => write!(f, "{dev} link mode {which}"),
             Self::PrivateFlag { dev, name } => write!(f, "{dev} private flag {name}"),
             Self::Link { dev, which } => write!(f, "{dev} link {which}"),
         }

@@ -15,6 +15,7 @@ pub mod group;
 #[cfg(test)]
 mod header_test;
 mod link_modes;
+pub(crate) mod link_wish;
 mod pause;
 mod private_flags;
 mod rings;
@@ -33,8 +34,10 @@ pub use link_modes::{
 pub use pause::{Pause, parse_pause};
 pub use private_flags::{PrivateFlags, parse_private_flags};
 pub use rings::{DataSplit, Rings, parse_rings};
+pub(crate) use rss::{
+    NO_TRANSFORMATION, function, function_bit, key_fact, transformation, transformation_bit,
+};
 pub use rss::{Rss, parse_rss, parse_rss_contexts};
-pub(crate) use rss::{function, function_bit, key_fact, transformation};
 pub use standard_stats::{StandardStats, parse_standard_stats};
 pub use timestamping::{Timestamping, parse_timestamping};
 

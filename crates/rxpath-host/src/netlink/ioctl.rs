@@ -1,5 +1,5 @@
 //! ethtool as an ioctl. Some topics have nothing else: driver statistics with their names, driver information, which
-//! fields are hashed, flow rules, coalescing of one queue, time stamps in force. The others are asked this way where
+//! fields are hashed, flow rules, coalescing of one queue, time stamps in force and asked for. The others are asked this way where
 //! the kernel does not tell or take them over netlink: rings, channels, coalescing, features, pause, the link.
 //!
 //! Generic netlink has no command for driver statistics (`ETHTOOL_MSG_STATS_GET` gives the standard
@@ -30,7 +30,7 @@ pub use settings::{
     channels, coalesce, fec, parse_channel_words, parse_coalesce_words, parse_fec_words,
     parse_pause_words, parse_ring_words, pause, rings,
 };
-pub use stamps::{StampConfig, stamp_config};
+pub use stamps::{StampConfig, set_stamp_config, stamp_config};
 
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;

@@ -9,7 +9,7 @@ use rxpath_core::CpuList;
 
 use crate::netlink::Netlink;
 use crate::pairs::Pairs;
-use crate::{HostError, Target};
+use crate::{Group, HostError, Target};
 
 /// The bounds of one setting, as far as they are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,7 +83,20 @@ impl Bounds {
         Self::default()
     }
 
-    /// Those of a group of a device.
+    /// Those of a group of a device, from the most that its driver takes.
+    ///
+    /// A device keeps a queue to receive and one to send (net/ethtool/channels.c `ethnl_set_channels`): where it has no
+    /// queues of one kind alone, the combined ones are all that there are.
+    pub(super) fn of_group(group: Group, most: Pairs) -> Self {
+        let mut least = Pairs::default();
+        let alone = |kind| most.get(kind).is_some_and(|count| count != "0");
+        if group == Group::Channels && !(alone("rx") && alone("tx")) && alone("combined") {
+            least.push("combined", 1);
+        }
+        Self { least, most, ..Self::default() }
+    }
+
+    /// Those of a device's link.
     pub(super) fn of_link(route: &mut Netlink, dev: &str) -> Result<Self, HostError> {
         let mut bounds = Self::default();
         if let Some((min, max)) = route.mtu_limits(dev)? {
@@ -140,6 +153,20 @@ mod tests {
         assert_eq!(of("scaling_governor").words.unwrap(), ["performance", "schedutil"]);
         assert_eq!(of("scaling_min_freq").range, Some((400_000, 3_000_000)));
         assert_eq!(of("current_clocksource"), Bounds::default(), "what is not said is no bound");
+    }
+
+    #[test]
+    fn the_last_queue_stays() {
+        for (most, least) in [
+            ("combined=4", "combined=1"),
+            ("rx=0 tx=0 combined=4", "combined=1"),
+            ("rx=4 tx=4 combined=4", ""),
+            ("rx=4 tx=4", ""),
+        ] {
+            let bounds = Bounds::of_group(Group::Channels, most.parse().unwrap());
+            assert_eq!(bounds.least.to_string(), least, "{most}");
+        }
+        assert!(Bounds::of_group(Group::Rings, "rx=512".parse().unwrap()).least.is_empty());
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! RSS and hashed fields as pairs.
 
-use crate::netlink::ethtool::{Rss, function_bit};
+use crate::netlink::ethtool::{NO_TRANSFORMATION, Rss, function_bit, transformation_bit};
 use crate::netlink::ioctl::steering::{self, SpreadWish, Table};
 use crate::netlink::ioctl::{self, FlowKind, HashFields};
 use crate::pairs::Pairs;
 use crate::{Group, HostError};
+
+/// What RSS has.
+const NAMES: &str = "a value of indir, key, hfunc or input-xfrm";
 
 /// The names of the flow kinds.
 pub fn flows() -> impl Iterator<Item = &'static str> {
@@ -67,7 +70,8 @@ pub fn check(group: Group, asked: &Pairs) -> Result<(), HostError> {
             }
             (_, "key") => key(text).map(drop)?,
             (_, "hfunc") => function(text).map(drop)?,
-            _ => return Err(bad(name, text, "indir, key or hfunc")),
+            (_, "input-xfrm") => input(text).map(drop)?,
+            _ => return Err(bad(name, text, NAMES)),
         }
     }
     Ok(())
@@ -92,6 +96,11 @@ fn function(text: &str) -> Result<u8, HostError> {
     function_bit(text).ok_or_else(|| bad("hfunc", text, "toeplitz, xor or crc32"))
 }
 
+fn input(text: &str) -> Result<u8, HostError> {
+    let expected = "none, symmetric-xor or symmetric-or-xor";
+    transformation_bit(text).ok_or_else(|| bad("input-xfrm", text, expected))
+}
+
 fn joined(table: &[u32]) -> String {
     table.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
@@ -108,6 +117,8 @@ fn as_pairs(rss: &Rss) -> Pairs {
     if let Some(function) = &rss.function {
         pairs.push("hfunc", function);
     }
+    // Kernels before 6.8 have none, and refuse to be asked for one.
+    pairs.push("input-xfrm", rss.transformation.as_deref().unwrap_or(NO_TRANSFORMATION));
     pairs
 }
 
@@ -169,7 +180,8 @@ fn wish(dev: &str, asked: &Pairs) -> Result<SpreadWish, HostError> {
             }
             "key" => wish.key = Some(key(text)?),
             "hfunc" => wish.function = Some(function(text)?),
-            _ => return Err(bad(name, text, "indir, key or hfunc")),
+            "input-xfrm" => wish.transformation = Some(input(text)?),
+            _ => return Err(bad(name, text, NAMES)),
         }
     }
     Ok(wish)
@@ -256,7 +268,10 @@ mod tests {
             function: Some("toeplitz".into()),
             transformation: None,
         };
-        assert_eq!(as_pairs(&rss).to_string(), "indir=0,1 key=6d:01 hfunc=toeplitz");
+        assert_eq!(
+            as_pairs(&rss).to_string(),
+            "indir=0,1 key=6d:01 hfunc=toeplitz input-xfrm=none"
+        );
     }
 
     proptest! {

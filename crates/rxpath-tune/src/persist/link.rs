@@ -26,6 +26,9 @@ pub(crate) const KEYS: &[(Group, &str, &str)] = &[
     (Group::Pause, "rx", "RxFlowControl"),
     (Group::Pause, "tx", "TxFlowControl"),
     (Group::Pause, "autoneg", "AutoNegotiationFlowControl"),
+    (Group::LinkModes, "autoneg", "AutoNegotiation"),
+    (Group::LinkModes, "speed", "BitsPerSecond"),
+    (Group::LinkModes, "duplex", "Duplex"),
     (Group::Link, "mtu", "MTUBytes"),
     (Group::Link, "txqueuelen", "TransmitQueueLength"),
     (Group::Link, "gso-max-size", "GenericSegmentOffloadMaxBytes"),
@@ -48,6 +51,7 @@ fn value(name: &str, value: &str) -> String {
         "on" => "yes".into(),
         "off" => "no".into(),
         number if name.ends_with("-usecs") => format!("{number}us"),
+        number if name == "speed" => format!("{number}M"),
         other => other.into(),
     }
 }

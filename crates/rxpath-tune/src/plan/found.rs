@@ -53,6 +53,7 @@ fn target(knob: &knob::Knob) -> Result<Knob, String> {
         Named::HashFields { dev, flow } => part(dev, Group::FlowHash, flow),
         Named::Pause { dev, which } => part(dev, Group::Pause, which),
         Named::Eee { dev } => part(dev, Group::Eee, "enabled"),
+        Named::LinkMode { dev, which } => part(dev, Group::LinkModes, which),
         Named::PrivateFlag { dev, name } => part(dev, Group::PrivFlags, name),
         Named::Link { which, .. } if which == "promisc" => {
             Err("a program may need it: take it off with `ip link set DEV promisc off`".into())
@@ -140,6 +141,11 @@ mod tests {
                 "e0/flow-hash/udp4=sdfn",
             ),
             (Named::Eee { dev: dev() }, false.into(), "e0/eee/enabled=off"),
+            (
+                Named::LinkMode { dev: dev(), which: "autoneg".into() },
+                true.into(),
+                "e0/link-modes/autoneg=on",
+            ),
             (Named::Link { dev: dev(), which: which("mtu") }, 9000.into(), "e0/link/mtu=9000"),
         ] {
             assert_eq!(said(&named, to), expected);

@@ -179,6 +179,8 @@ fn shrinks_channels(step: &Step) -> bool {
 fn rank(target: &Target, channels_shrink: bool) -> u8 {
     match target {
         Target::Group { group, .. } => match group {
+            Group::LinkModes => 5,
+            Group::Fec => 6,
             Group::Link => 10,
             Group::PrivFlags => 20,
             Group::Features => 30,
@@ -187,6 +189,7 @@ fn rank(target: &Target, channels_shrink: bool) -> u8 {
             Group::Rings => 50,
             Group::Pause => 60,
             Group::Eee => 61,
+            Group::Stamps => 65,
             Group::Rss => 70,
             Group::FlowHash => 72,
             Group::Coalesce => 80,

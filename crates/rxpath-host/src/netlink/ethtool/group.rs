@@ -1,4 +1,4 @@
-//! Groups of settings that are one message each: rings, channels, coalescing, pause, EEE.
+//! Groups of settings that are one message each: rings, channels, coalescing, pause, EEE, the link, FEC.
 //!
 //! The question it answers: *what are all values of this group, by ethtool's names, and how is one of them written?*
 //! Reading and writing go through one table, so that what is written back is what was read.
@@ -6,6 +6,7 @@
 use super::bitset::{self, named};
 use super::command::{Command, device};
 use super::features::Features;
+use super::link_wish::{fec_pairs, fec_wish, link_pairs, link_wish};
 use crate::netlink::genl::HEADER;
 use crate::netlink::socket::Netlink;
 use crate::netlink::wire::{Attrs, Body};
@@ -116,9 +117,7 @@ fn table(group: Group) -> Option<(Command, Command, &'static [Value])> {
         Group::Coalesce => (Command::CoalesceGet, Command::CoalesceSet, COALESCE),
         Group::Pause => (Command::PauseGet, Command::PauseSet, PAUSE),
         Group::Eee => (Command::EeeGet, Command::EeeSet, EEE),
-        Group::Features | Group::PrivFlags | Group::Rss | Group::FlowHash | Group::Link => {
-            return None;
-        }
+        _ => return None,
     })
 }
 
@@ -141,7 +140,7 @@ pub fn parse(group: Group, payload: &[u8]) -> Result<Pairs, HostError> {
         let Some(number) = number else { continue };
         match value.kind {
             Kind::U32 => pairs.push(value.name, number),
-            Kind::Switch => pairs.push(value.name, if number == 0 { "off" } else { "on" }),
+            Kind::Switch => pairs.push(value.name, switch_word(number != 0)),
             Kind::Word(words) => match words.get(number as usize) {
                 Some(word) => pairs.push(value.name, word),
                 None => pairs.push(value.name, number),
@@ -225,10 +224,12 @@ pub(crate) fn switches(group: Group, asked: &Pairs) -> Result<Vec<(String, bool)
 ///
 /// **Errors** `Malformed` in words.
 pub fn check(group: Group, asked: &Pairs) -> Result<(), HostError> {
-    match table(group) {
-        Some(_) => wish(group, Body::default(), asked).map(drop),
+    match (group, table(group)) {
+        (_, Some(_)) => wish(group, Body::default(), asked).map(drop),
+        (Group::LinkModes, _) => link_wish(asked).map(drop),
+        (Group::Fec, _) => fec_wish(asked).map(drop),
         // As read, a feature may also wait for another one or be forced by it.
-        None => asked.iter().try_for_each(|(name, text)| match wanted_word(text) {
+        _ => asked.iter().try_for_each(|(name, text)| match wanted_word(text) {
             "on" | "off" => Ok(()),
             _ => Err(expected_switch(group, name, text)),
         }),
@@ -252,9 +253,14 @@ pub(crate) fn feature_pairs(features: &Features) -> Pairs {
 pub(crate) fn switch_pairs(switches: impl IntoIterator<Item = (String, bool)>) -> Pairs {
     let mut pairs = Pairs::default();
     for (name, on) in switches {
-        pairs.push(&name, if on { "on" } else { "off" });
+        pairs.push(&name, switch_word(on));
     }
     pairs
+}
+
+/// A switch in words.
+pub(crate) fn switch_word(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
 }
 
 impl Netlink {
@@ -265,6 +271,8 @@ impl Netlink {
             (_, Some((get, set, _))) => (get, set),
             (Group::Features, _) => (Command::FeaturesGet, Command::FeaturesSet),
             (Group::PrivFlags, _) => (Command::PrivateFlagsGet, Command::PrivateFlagsSet),
+            (Group::LinkModes, _) => (Command::LinkModesGet, Command::LinkModesSet),
+            (Group::Fec, _) => (Command::FecGet, Command::FecSet),
             _ => return Err(not_ethtool(group)),
         };
         Ok(self.ethtool_takes(get)? && self.ethtool_takes(set)?)
@@ -282,6 +290,8 @@ impl Netlink {
                 let attrs = Attrs::after(&answer, HEADER)?;
                 Ok(switch_pairs(bitset::read(&attrs, PRIVFLAGS_FLAGS)?))
             }
+            (Group::LinkModes, _) => Ok(link_pairs(&self.link_modes(dev)?)),
+            (Group::Fec, _) => fec_pairs(&self.fec(dev)?),
             _ => Err(not_ethtool(group)),
         }
     }
@@ -298,7 +308,6 @@ impl Netlink {
     ///
     /// **Errors** `Kernel` with the kernel's words.
     pub fn set_group(&mut self, dev: &str, group: Group, asked: &Pairs) -> Result<(), HostError> {
-        let op = format!("set {dev}/{} {asked}", group.name());
         let body = match (group, table(group)) {
             (_, Some((_, set, _))) => wish(group, device(set, dev), asked)?,
             (Group::Features, _) => {
@@ -313,8 +322,22 @@ impl Netlink {
                     bits.iter().map(|(n, on)| (n.as_str(), *on)).collect();
                 device(Command::PrivateFlagsSet, dev).nest(PRIVFLAGS_FLAGS, &named(&bits))
             }
+            (Group::LinkModes, _) => return self.set_link_modes(dev, asked),
+            (Group::Fec, _) => return self.set_fec(dev, asked),
             _ => return Err(not_ethtool(group)),
         };
+        self.order_group(dev, group, asked, &body)
+    }
+
+    /// Sends what is asked of a group.
+    pub(super) fn order_group(
+        &mut self,
+        dev: &str,
+        group: Group,
+        asked: &Pairs,
+        body: &Body,
+    ) -> Result<(), HostError> {
+        let op = format!("set {dev}/{} {asked}", group.name());
         let family = self.ethtool_family()?;
         self.change(&op, family, 0, body.bytes()).map(drop)
     }

@@ -22,6 +22,8 @@ pub(crate) mod attr {
 /// Names of the bits in the hash function's number (net/ethtool/common.c, `rss_hash_func_strings`).
 const FUNCTIONS: [&str; 3] = ["toeplitz", "xor", "crc32"];
 /// Bits of the input transformation (linux/ethtool.h, `RXH_XFRM_SYM_XOR`, `RXH_XFRM_SYM_OR_XOR`).
+/// The word for no transformation.
+pub(crate) const NO_TRANSFORMATION: &str = "none";
 const TRANSFORMATIONS: [&str; 2] = ["symmetric-xor", "symmetric-or-xor"];
 /// `RXH_XFRM_NO_CHANGE`, `ETH_RSS_HASH_NO_CHANGE`.
 const NO_CHANGE: u32 = 0xff;
@@ -114,6 +116,14 @@ pub(crate) fn function(bits: u32) -> Option<String> {
 /// The bit of a hash function.
 pub(crate) fn function_bit(name: &str) -> Option<u8> {
     FUNCTIONS.iter().position(|known| *known == name).map(|at| 1 << at)
+}
+
+/// The bit of an input transformation; 0 for none.
+pub(crate) fn transformation_bit(name: &str) -> Option<u8> {
+    if name == NO_TRANSFORMATION {
+        return Some(0);
+    }
+    TRANSFORMATIONS.iter().position(|known| *known == name).map(|at| 1 << at)
 }
 
 /// The name of the input transformation whose bit is set.

@@ -5,13 +5,14 @@
 //! (split headers, aggregation) can't be set this way and is said so.
 
 use super::features::{features, private_flags, set_features, set_private_flags};
-use super::link::{EEE, ETHTOOL_GEEE};
+use super::link::{EEE, ETHTOOL_GEEE, link_modes, set_link_modes};
 use super::settings::{
     AMOUNTS, COALESCE, ETHTOOL_GCHANNELS, ETHTOOL_GCOALESCE, ETHTOOL_GPAUSEPARAM,
-    ETHTOOL_GRINGPARAM, FOUR, words,
+    ETHTOOL_GRINGPARAM, FOUR, fec, set_fec, words,
 };
 use super::{order, put};
 use crate::netlink::ethtool::group::{feature_pairs, on_off, switch_pairs, switches};
+use crate::netlink::ethtool::link_wish::{fec_pairs, link_pairs};
 use crate::netlink::wire::word32;
 use crate::pairs::Pairs;
 use crate::{Group, HostError};
@@ -107,9 +108,7 @@ fn form_of(group: Group) -> Option<Form> {
         Group::Coalesce => form(ETHTOOL_GCOALESCE, ETHTOOL_SCOALESCE, COALESCE, MODERATION),
         Group::Pause => form(ETHTOOL_GPAUSEPARAM, ETHTOOL_SPAUSEPARAM, FOUR, PAUSE),
         Group::Eee => form(ETHTOOL_GEEE, ETHTOOL_SEEE, EEE, EEE_VALUES),
-        Group::Features | Group::PrivFlags | Group::Rss | Group::FlowHash | Group::Link => {
-            return None;
-        }
+        _ => return None,
     })
 }
 
@@ -124,6 +123,8 @@ pub fn group(dev: &str, group: Group) -> Result<Pairs, HostError> {
         (_, Some(form)) => Ok(parse(form.values, &words(group.name(), dev, form.get, form.words)?)),
         (Group::Features, _) => Ok(feature_pairs(&features(dev)?)),
         (Group::PrivFlags, _) => Ok(switch_pairs(private_flags(dev)?)),
+        (Group::LinkModes, _) => Ok(link_pairs(&link_modes(dev)?)),
+        (Group::Fec, _) => fec_pairs(&fec(dev)?),
         _ => Err(HostError::malformed(group.name(), 0, "not a group of ethtool's ioctl")),
     }
 }
@@ -150,6 +151,8 @@ pub fn set_group(dev: &str, group: Group, asked: &Pairs) -> Result<(), HostError
         }
         (Group::Features, _) => set_features(dev, &switches(group, asked)?),
         (Group::PrivFlags, _) => set_private_flags(dev, &switches(group, asked)?),
+        (Group::LinkModes, _) => set_link_modes(dev, asked),
+        (Group::Fec, _) => set_fec(dev, asked),
         _ => Err(HostError::malformed(group.name(), 0, "not a group of ethtool's ioctl")),
     }
 }

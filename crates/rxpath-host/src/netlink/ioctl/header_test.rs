@@ -26,6 +26,8 @@ fn commands_are_those_of_the_installed_header() {
         ("GPAUSEPARAM", settings::ETHTOOL_GPAUSEPARAM),
         ("GCHANNELS", settings::ETHTOOL_GCHANNELS),
         ("GFECPARAM", settings::ETHTOOL_GFECPARAM),
+        ("SFECPARAM", settings::ETHTOOL_SFECPARAM),
+        ("SLINKSETTINGS", link::ETHTOOL_SLINKSETTINGS),
         ("GPFLAGS", features::ETHTOOL_GPFLAGS),
         ("GSSET_INFO", features::ETHTOOL_GSSET_INFO),
         ("GFEATURES", features::ETHTOOL_GFEATURES),

@@ -11,8 +11,8 @@ use crate::netlink::wire::word32;
 pub(crate) const ETHTOOL_GRSSH: u32 = 0x46;
 /// Words before the table in `struct ethtool_rxfh`: four numbers, function and transformation, one in reserve.
 pub(super) const HEAD: usize = 6;
-const FUNCTION: usize = 16;
-const TRANSFORMATION: usize = 17;
+pub(super) const FUNCTION: usize = 16;
+pub(super) const TRANSFORMATION: usize = 17;
 /// More entries and key bytes than any driver has.
 const MOST: u32 = 1 << 20;
 

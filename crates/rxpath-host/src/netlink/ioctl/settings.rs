@@ -1,14 +1,17 @@
-//! Settings of a device for kernels that don't tell them over netlink: rings, channels, coalescing, pause, FEC.
+//! Settings of a device for kernels that don't tell them over netlink: rings, channels, coalescing, pause, FEC; and how
+//! FEC is asked for there.
 //!
 //! ethtool netlink came with 5.6, these topics with 5.7 and FEC with 5.13; the ioctl has them since long before. The
 //! facts are those of the netlink readers, less what the old structures have no place for.
 
 use std::collections::BTreeMap;
 
-use super::{call, put};
+use super::{call, order, put};
 use crate::HostError;
+use crate::netlink::ethtool::link_wish::{FecWish, fec_wish};
 use crate::netlink::ethtool::{Amount, Channels, Coalesce, Fec, Pause, Rings};
 use crate::netlink::wire::word32;
+use crate::pairs::Pairs;
 
 // linux/ethtool.h
 pub(super) const ETHTOOL_GCOALESCE: u32 = 0x0e;
@@ -16,6 +19,15 @@ pub(super) const ETHTOOL_GRINGPARAM: u32 = 0x10;
 pub(super) const ETHTOOL_GPAUSEPARAM: u32 = 0x12;
 pub(super) const ETHTOOL_GCHANNELS: u32 = 0x3c;
 pub(super) const ETHTOOL_GFECPARAM: u32 = 0x50;
+pub(super) const ETHTOOL_SFECPARAM: u32 = 0x51;
+
+/// `ETHTOOL_FEC_NONE`: nothing is configured; it is told and never taken (`ethtool_set_fecparam`).
+const FEC_NONE: u32 = 1;
+/// `ETHTOOL_FEC_AUTO`.
+const FEC_AUTO: u32 = 1 << 1;
+/// `ETHTOOL_FEC_*` by the names of the link mode bits in which netlink gives them, in their order; OFF is "None".
+const FEC_MODES: [(u32, &str); 4] =
+    [(1 << 2, "None"), (1 << 3, "RS"), (1 << 4, "BASER"), (1 << 5, "LLRS")];
 
 /// Words of `struct ethtool_ringparam` and of `struct ethtool_channels`: the command, four most, four now.
 pub(super) const AMOUNTS: usize = 9;
@@ -145,17 +157,34 @@ pub fn parse_pause_words(buffer: &[u8]) -> Pause {
     Pause { autoneg: of(1), rx: of(2), tx: of(3), ..Pause::default() }
 }
 
+/// Asks for FEC; what is not asked for stays as it reads now.
+///
+/// **Source** net/ethtool/ioctl.c `ethtool_set_fecparam` (4.14).
+pub(super) fn set_fec(dev: &str, asked: &Pairs) -> Result<(), HostError> {
+    let wish = fec_wish(asked)?;
+    let mut buffer = words("FEC", dev, ETHTOOL_GFECPARAM, FOUR)?;
+    let bits = fec_bits(word32(&buffer, 2).unwrap_or_default(), &wish);
+    put(&mut buffer, &[ETHTOOL_SFECPARAM, 0, bits, 0]);
+    order(&format!("set fec {asked} of"), dev, &mut buffer)
+}
+
+/// The word of `struct ethtool_fecparam` that says what may be used, changed as wished.
+fn fec_bits(now: u32, wish: &FecWish) -> u32 {
+    let encodings = wish.encodings.iter().filter_map(|(name, on)| {
+        FEC_MODES.iter().find(|(_, known)| known == name).map(|(bit, _)| (*bit, *on))
+    });
+    encodings
+        .chain(wish.auto.map(|on| (FEC_AUTO, on)))
+        .fold(now & !FEC_NONE, |bits, (bit, on)| if on { bits | bit } else { bits & !bit })
+}
+
 /// Reads an answered `struct ethtool_fecparam` (bits: linux/ethtool.h, `enum ethtool_fec_config_bits`).
 pub fn parse_fec_words(buffer: &[u8]) -> Fec {
-    const AUTO: u32 = 1 << 1;
-    // In the order of the link mode bits in which netlink gives them; OFF is the mode "None".
-    const MODES: [(u32, &str); 4] =
-        [(1 << 2, "None"), (1 << 3, "RS"), (1 << 4, "BASER"), (1 << 5, "LLRS")];
-    let modes = |bits: u32| MODES.iter().filter(move |(bit, _)| bits & bit != 0);
+    let modes = |bits: u32| FEC_MODES.iter().filter(move |(bit, _)| bits & bit != 0);
     let name = |(_, name): &(u32, &str)| (*name).to_owned();
     Fec {
         configured: word32(buffer, 2).map(|bits| modes(bits).map(name).collect()),
-        auto: word32(buffer, 2).map(|bits| bits & AUTO != 0),
+        auto: word32(buffer, 2).map(|bits| bits & FEC_AUTO != 0),
         active: word32(buffer, 1).and_then(|bits| modes(bits).next().map(name)),
         ..Fec::default()
     }
@@ -197,6 +226,9 @@ mod tests {
         let fec = parse_fec_words(&answer(&[0x50, 1 << 3, 1 << 1 | 1 << 3 | 1 << 4, 0]));
         assert_eq!((fec.active.as_deref(), fec.auto), (Some("RS"), Some(true)));
         assert_eq!(fec.configured.unwrap(), ["RS", "BASER"]);
+        let asked: Pairs = "auto=off rs=off llrs=on".parse().unwrap();
+        let bits = fec_bits(1 | 1 << 1 | 1 << 3 | 1 << 4, &fec_wish(&asked).unwrap());
+        assert_eq!(bits, 1 << 4 | 1 << 5, "what is not asked for stays");
     }
 
     proptest! {

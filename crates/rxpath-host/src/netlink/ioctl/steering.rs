@@ -6,7 +6,7 @@
 use super::flow_hash::RXNFC;
 use super::group::{ETHTOOL_SCOALESCE, change_moderation, moderation};
 use super::per_queue::ETHTOOL_PERQUEUE;
-use super::rss::HEAD;
+use super::rss::{ETHTOOL_GRSSH, FUNCTION, HEAD, TRANSFORMATION};
 use super::rules::ETHTOOL_GRXRINGS;
 use super::settings::{COALESCE, ETHTOOL_GCOALESCE};
 use super::{FlowKind, HashFields, call, order};
@@ -33,6 +33,8 @@ pub struct SpreadWish {
     pub key: Option<Vec<u8>>,
     /// The function's bit.
     pub function: Option<u8>,
+    /// The bit of what is done to the fields before they are hashed; 0 for nothing.
+    pub transformation: Option<u8>,
 }
 
 /// A table to set.
@@ -50,6 +52,8 @@ fn put(buffer: &mut [u8], word: usize, value: u32) {
 
 /// Asks for parts of a device's main RSS context.
 ///
+/// The transformation (6.8) has no number for "as it is" that an older kernel takes, so it is sent as it reads.
+///
 /// **Source** net/ethtool/ioctl.c `ethtool_set_rxfh`.
 pub fn set_spread(dev: &str, wish: &SpreadWish) -> Result<(), HostError> {
     let entries = match &wish.table {
@@ -57,11 +61,15 @@ pub fn set_spread(dev: &str, wish: &SpreadWish) -> Result<(), HostError> {
         Some(Table::Default) => 0,
         Some(Table::Entries(entries)) => entries.len() as u32,
     };
+    let mut now = [0; RXFH];
+    put(&mut now, 0, ETHTOOL_GRSSH);
+    call("read RSS of", dev, &mut now)?;
     let mut buffer = vec![0; RXFH];
     put(&mut buffer, 0, ETHTOOL_SRSSH);
     put(&mut buffer, 2, entries);
     put(&mut buffer, 3, wish.key.as_ref().map_or(0, Vec::len) as u32);
-    buffer[16] = wish.function.unwrap_or(0);
+    buffer[FUNCTION] = wish.function.unwrap_or(0);
+    buffer[TRANSFORMATION] = wish.transformation.unwrap_or(now[TRANSFORMATION]);
     if let Some(Table::Entries(entries)) = &wish.table {
         buffer.extend(entries.iter().flat_map(|entry| entry.to_ne_bytes()));
     }

@@ -110,7 +110,7 @@ pub const RULES: &[Rule] = &[
             mechanism: "Autonegotiation takes the best mode that both ends advertise.",
             not_when: "the switch has no faster port",
             side_effects: LINK_DOWN,
-            set_now: "ethtool -s DEV autoneg on; else look at cable, transceiver and switch port",
+            set_now: "rxpath tune plan --set DEV/link-modes/autoneg=on, or ethtool -s DEV autoneg on; else look at cable, transceiver and switch port",
             persist: "systemd .link: AutoNegotiation=yes",
             undo: "ethtool -s DEV with the speed, duplex and advertised modes that were read before",
             verify: "ethtool DEV: Speed, Duplex",
@@ -133,7 +133,8 @@ pub const RULES: &[Rule] = &[
             mechanism: "ethtool_ops.get_fecparam; negotiated by clause 73 unless it was forced.",
             not_when: "a link that needs the code to be free of errors",
             side_effects: "the link goes down, and stays down when the two ends differ",
-            set_now: "ethtool --set-fec DEV encoding MODE, at both ends",
+            set_now: "rxpath tune plan --set DEV/fec/auto=off --set DEV/fec/rs=on, or ethtool --set-fec DEV encoding \
+                      MODE, at both ends",
             persist: "a udev rule or unit that runs it when the link is made",
             undo: "ethtool --set-fec DEV encoding with the mode that was read before",
             verify: "ethtool --show-fec DEV; rxpath explain fec-errors",
@@ -182,7 +183,7 @@ pub const RULES: &[Rule] = &[
             mechanism: "ETHTOOL_MSG_TSINFO_GET; the filter is set by SIOCSHWTSTAMP or TSCONFIG_SET.",
             not_when: "a time daemon (ptp4l) uses it",
             side_effects: "setting the filter resets some links (igb)",
-            set_now: "hwstamp_ctl -i DEV -r 0",
+            set_now: "rxpath tune plan --set DEV/time-stamps/rx-filter=none, or hwstamp_ctl -i DEV -r 0",
             persist: "stop the program that sets it",
             undo: "hwstamp_ctl -i DEV -r with the filter that was read before",
             verify: "ethtool -T DEV",
@@ -311,22 +312,32 @@ fn speed(_: &Ask<'_>, device: &Device) -> Checked {
     let now = (modes.speed_mbps, "the link's speed").known()?;
     let best =
         (modes.supported.iter().filter_map(|mode| mode_mbps(mode)).max(), "its modes").known()?;
+    // Forced, by a device that could negotiate.
+    let forced =
+        modes.autoneg == Some(false) && modes.supported.iter().any(|mode| mode == "Autoneg");
+    let negotiate = || {
+        let knob = Knob::LinkMode { dev: device.name.clone(), which: "autoneg".into() };
+        forced.then(|| Set::new(knob, true))
+    };
     if modes.duplex == Some(Duplex::Half) {
         return Found::new(format!("{now} Mb/s half duplex"), "full duplex", "both ends must negotiate, or neither")
             .advice("autonegotiation on at both ends; a forced end makes the other fall back to half duplex")
             .severity(Fail)
+            .changes(negotiate())
             .answer();
     }
     if now >= best {
         return Answer::fine(format!("{now} Mb/s"));
     }
-    Found::new(
-        format!("{now} Mb/s"),
-        format!("{best} Mb/s, which the NIC can"),
-        "cable, transceiver, switch port or a forced setting",
-    )
-    .advice("look at the other end's modes: ethtool DEV shows what the link partner advertises")
-    .answer()
+    let better = format!("{best} Mb/s, which the NIC can");
+    if forced {
+        let observed = format!("{now} Mb/s, forced: negotiation is off");
+        let found = Found::new(observed, better, "the NIC is told not to try for more");
+        return found.changes(negotiate()).answer();
+    }
+    Found::new(format!("{now} Mb/s"), better, "cable, transceiver, switch port or a forced setting")
+        .advice("look at the other end's modes: ethtool DEV shows what the link partner advertises")
+        .answer()
 }
 
 fn fec(_: &Ask<'_>, device: &Device) -> Checked {
@@ -363,7 +374,13 @@ fn timestamping(_: &Ask<'_>, device: &Device) -> Checked {
     let stamps = (&device.nic.timestamping).known()?;
     let clock =
         stamps.clock.map_or_else(|| "no hardware clock".into(), |n| format!("clock /dev/ptp{n}"));
-    Answer::recorded(format!("{clock}; receive filters: {}", stamps.rx_filters.join(", ")))
+    let stamped = device.nic.stamp_config.value().map_or("", |config| match config.rx_filter {
+        0 => "; nothing received is stamped now",
+        1 => "; every packet received is stamped now",
+        _ => "; some packets received are stamped now",
+    });
+    let filters = stamps.rx_filters.join(", ");
+    Answer::recorded(format!("{clock}; receive filters: {filters}{stamped}"))
 }
 
 fn driver(ask: &Ask<'_>, device: &Device) -> Checked {

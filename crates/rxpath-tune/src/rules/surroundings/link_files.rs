@@ -93,6 +93,12 @@ fn live(device: &Device, group: Group, name: &str) -> Option<(String, Option<u32
         (Group::Coalesce, "adaptive-rx") => switch(nic.coalesce.value()?.adaptive_rx),
         (Group::Pause, "rx") => switch(nic.pause.value()?.rx),
         (Group::Pause, "tx") => switch(nic.pause.value()?.tx),
+        (Group::LinkModes, "autoneg") => switch(nic.link_modes.value()?.autoneg),
+        // With negotiation on, speed and duplex of the file are not asked for (systemd.link(5)).
+        (Group::LinkModes, "speed") => {
+            let modes = nic.link_modes.value().filter(|modes| modes.autoneg == Some(false))?;
+            Some((modes.speed_mbps?.to_string(), None))
+        }
         (Group::Link, "mtu") => Some((device.sysfs.mtu_bytes.value()?.to_string(), None)),
         (Group::Features, name) => switch(nic.features.value()?.get(name).map(|one| one.active)),
         _ => None,

@@ -215,6 +215,10 @@ fn ethtool_group(command: &str) -> Option<Group> {
         "-G" | "--set-ring" => Some(Group::Rings),
         "-K" | "--features" | "--offload" => Some(Group::Features),
         "-L" | "--set-channels" => Some(Group::Channels),
+        "-s" | "--change" => Some(Group::LinkModes),
+        "--set-fec" => Some(Group::Fec),
+        "--set-eee" => Some(Group::Eee),
+        "-X" | "--set-rxfh-indir" | "--rxfh" => Some(Group::Rss),
         _ => None,
     }
 }
