@@ -4,6 +4,7 @@
 # Worst case: one packet a softirq. One CPU sends each datagram with a system call of its own, and without RPS the receive
 # softirq runs on the same CPU right after it, so that each hook fires for each packet and its time comes off the rate.
 # Then the same with several packets a softirq: a GSO send of 16 that the kernel cuts before the veth.
+# polls is trace without stages, drops and sockets.
 # Each block runs every observer once, in random order, beside two tracepoints of bpftrace and perf recording the same two.
 # Printed: the median over the blocks of what was lost of the rate without an observer, with its 95 % interval (order
 # statistics), in percent and in ns a packet.
@@ -62,6 +63,10 @@ look() { # observer
 	case $1 in
 	none*) return ;;
 	trace) "$rxpath" trace -d 60s --json >"$work/trace.json" 2>"$work/said" & observer=$! said="tracing for" ;;
+	polls)
+		"$rxpath" trace -d 60s --without stages,drops,sockets --json >"$work/polls.json" 2>"$work/said" &
+		observer=$! said="tracing for"
+		;;
 	steal) "$rxpath" steal -d 60s --irq-entry 5 --json >"$work/steal.json" 2>"$work/said" & observer=$! said=counting ;;
 	bpftrace)
 		bpftrace -e 'tracepoint:irq:softirq_entry { @at[cpu] = nsecs; }
@@ -92,7 +97,7 @@ run() { # name, options of the sender
 	name=$1
 	shift
 	for block in $(seq "$blocks"); do
-		for kind in $(printf '%s\n' none none2 trace steal empty bpftrace perf | shuf); do
+		for kind in $(printf '%s\n' none none2 trace polls steal empty bpftrace perf | shuf); do
 			look "$kind"
 			pps=$(rate "$@")
 			[ -n "$pps" ] || { echo "bench: the sender beside $kind sent nothing" >&2; exit 3; }
@@ -108,10 +113,10 @@ table() { # name, goals
 		{ pps[$1, $2] = $3 }
 		END {
 			split(goals, goal, " ")
-			limit["trace"] = goal[1]; limit["steal"] = goal[2]
+			limit["trace"] = limit["polls"] = goal[1]; limit["steal"] = goal[2]
 			printf "   without an observer: %.0f packets/s (median)\n", median("none")
 			printf "   %-10s %9s %20s %10s\n", "observer", "lost", "95 % of the median", "ns/packet"
-			n = split("none2 trace steal empty bpftrace perf", kinds, " ")
+			n = split("none2 trace polls steal empty bpftrace perf", kinds, " ")
 			for (k = 1; k <= n; k++) {
 				kind = kinds[k]; c = 0; ns = 0
 				for (b = 1; b <= blocks; b++) {
@@ -152,7 +157,7 @@ echo "16 packets a softirq, $blocks blocks:"
 run many --gso 16
 table many "1 1" || { now=$?; [ $now -gt $status ] && status=$now; }
 echo "own cost by the kernel's BPF statistics, last block:"
-for kind in trace steal; do
+for kind in trace polls steal; do
 	sed -n "/\"probe_cost\": {/,/^ *}/p" "$work/$kind.json" | grep -E '_ns|_percent|_ratio|cpu' | sed "s/^ */   $kind /"
 done
 exit $status

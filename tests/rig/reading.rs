@@ -53,7 +53,7 @@ const EXPECTED: [Expected; 5] = [
         driver: "virtio_net",
         queues: 2,
         irq_name: "-input.QUEUE",
-        counted_by: "kernel's queue statistics",
+        counted_by: "kernel's queue statistics, drops: driver's statistics",
     },
     Expected { driver: "vmxnet3", queues: 2, irq_name: "-rxtx-QUEUE", counted_by: DRIVER },
 ];

@@ -243,6 +243,26 @@ fn the_timeline_is_in_order_and_opens_in_a_viewer() {
     assert!(softirqs.count() > 0);
 }
 
+/// What is left out has no program in the kernel, and says that it was not looked at; the polls are there.
+#[test]
+fn what_is_left_out_is_not_looked_at_and_told() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4502)).unwrap()).unwrap();
+    let trace = probe(&["trace", "-d", "10m", "--without", "stages,drops", "--without", "sockets"]);
+    send(&tx, 4502, 5000);
+    let result = trace.end();
+    assert_eq!(result["left_out"].to_string(), r#"["drops","stages","sockets"]"#);
+    for list in ["drops", "stages", "sockets"] {
+        assert_eq!(rows(&result, list).len(), 0, "{list}");
+    }
+    let names: Vec<&str> =
+        rows(&result, "probes").iter().map(|probe| probe["program"].as_str().unwrap()).collect();
+    assert!(!names.contains(&"netif_receive_skb") && !names.contains(&"kfree_skb"), "{names:?}");
+    let polled: f64 = rows(&result, "napis").iter().map(|napi| number(napi, "packets")).sum();
+    assert!(polled >= 5000.0, "{polled}");
+}
+
 #[test]
 fn a_killed_probe_leaves_no_program_in_the_kernel() {
     let Some(_bed) = Bed::with_bpf() else { return };

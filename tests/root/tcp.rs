@@ -38,6 +38,8 @@ fn used_up_ports_are_counted_and_explained() {
     }
     let script = r#"
         echo 40000 40099 > /proc/sys/net/ipv4/ip_local_port_range
+        # By default a port on loopback may be used again after a second.
+        echo 0 > /proc/sys/net/ipv4/tcp_tw_reuse
         "$RXPATH" serve tcp 127.0.0.1:7000 > /dev/null &
         server=$!
         until ss -tln | grep -q :7000; do sleep 0.01; done

@@ -20,13 +20,28 @@ use crate::stages::{Stage, Stages};
 /// Time between two questions for the sockets of a process.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
 
+/// What is looked at beside softirqs and polls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// Why the kernel drops packets: one hook for each drop.
+    Drops,
+    /// The latency of stages: three hooks for each packet, one for each read.
+    Stages,
+    /// What waits in sockets: no hook, a walk over all sockets now and then.
+    Sockets,
+}
+
+/// A part that was asked for: it looks, or it could not be started. None for one that was left out.
+type Asked<T> = Option<Result<T, HostError>>;
+
 /// The running probes.
 #[derive(Debug)]
 pub struct Trace {
     polls: Polls,
-    drops: Result<Drops, HostError>,
-    stages: Result<Stages, HostError>,
-    queues: Result<Queues, HostError>,
+    drops: Asked<Drops>,
+    stages: Asked<Stages>,
+    queues: Asked<Queues>,
     filter: Filter,
     /// When the process was last asked for its sockets.
     asked: Instant,
@@ -57,6 +72,9 @@ pub struct Traced {
     /// How often was looked at them.
     #[serde(default)]
     pub socket_looks_count: u64,
+    /// What was not looked at, because it was not asked for: its lists are empty for that.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub left_out: Vec<Part>,
     /// The programs, and what is not known without those that are missing.
     pub probes: Vec<ProgramState>,
     /// What the probes cost.
@@ -76,17 +94,24 @@ pub struct CpuTrace {
 }
 
 impl Trace {
-    /// Starts every probe that this kernel takes, for about `window`.
+    /// Starts every probe that this kernel takes, `without` these parts, for about `window`.
     ///
     /// **Errors** when the probe of softirqs can't run; the others leave a gap and a warning.
-    pub fn start(filter: &Filter, events: bool, window: Duration) -> Result<Self, HostError> {
+    pub fn start(
+        filter: &Filter,
+        events: bool,
+        without: &[Part],
+        window: Duration,
+    ) -> Result<Self, HostError> {
         let polls = Polls::start(filter, events)?;
-        let (drops, stages) = (Drops::start(filter), Stages::start(filter));
-        let queues = Queues::start(filter);
+        let wanted = |part| !without.contains(&part);
+        let drops = wanted(Part::Drops).then(|| Drops::start(filter));
+        let stages = wanted(Part::Stages).then(|| Stages::start(filter));
+        let queues = wanted(Part::Sockets).then(|| Queues::start(filter));
         let mut objects = vec![polls.loaded()];
-        objects.extend(drops.as_ref().ok().map(Drops::loaded));
-        objects.extend(stages.as_ref().ok().map(Stages::loaded));
-        objects.extend(queues.as_ref().ok().map(Queues::loaded));
+        objects.extend(running(drops.as_ref()).map(Drops::loaded));
+        objects.extend(running(stages.as_ref()).map(Stages::loaded));
+        objects.extend(running(queues.as_ref()).map(Queues::loaded));
         let meter = PartMeter::start(&objects, window)?;
         Ok(Self {
             squeezed: squeezed(),
@@ -114,9 +139,9 @@ impl Trace {
         if self.filter.process.is_some() && self.asked.elapsed() >= ASK_AGAIN {
             self.asked = Instant::now();
             let objects = [
-                self.drops.as_ref().ok().map(Drops::loaded),
-                self.stages.as_ref().ok().map(Stages::loaded),
-                self.queues.as_ref().ok().map(Queues::loaded),
+                running(self.drops.as_ref()).map(Drops::loaded),
+                running(self.stages.as_ref()).map(Stages::loaded),
+                running(self.queues.as_ref()).map(Queues::loaded),
             ];
             for loaded in objects.into_iter().flatten() {
                 // A process that ended opens no more sockets; those of before stay wanted.
@@ -129,9 +154,9 @@ impl Trace {
     pub fn warnings(&self) -> Vec<Warning> {
         let mut warnings = Vec::new();
         for (what, error) in [
-            ("drops", self.drops.as_ref().err()),
-            ("the latency of stages", self.stages.as_ref().err()),
-            ("the queues of sockets", self.queues.as_ref().err()),
+            ("drops", refused(self.drops.as_ref())),
+            ("the latency of stages", refused(self.stages.as_ref())),
+            ("the queues of sockets", refused(self.queues.as_ref())),
         ] {
             warnings.extend(
                 error.map(|e| Warning::new("probe-missing", format!("{what} are not seen: {e}"))),
@@ -146,11 +171,26 @@ impl Trace {
         warnings
     }
 
+    fn left_out(&self) -> Vec<Part> {
+        let parts = [
+            (Part::Drops, self.drops.is_none()),
+            (Part::Stages, self.stages.is_none()),
+            (Part::Sockets, self.queues.is_none()),
+        ];
+        parts.into_iter().filter(|(_, is_out)| *is_out).map(|(part, _)| part).collect()
+    }
+
     fn programs(&self) -> Vec<ProgramState> {
         let mut all = self.polls.programs().to_vec();
-        all.extend(self.drops.iter().flat_map(|probe| probe.programs().to_vec()));
-        all.extend(self.stages.iter().flat_map(|probe| probe.programs().to_vec()));
-        all.extend(self.queues.iter().flat_map(|probe| probe.programs().to_vec()));
+        all.extend(
+            running(self.drops.as_ref()).into_iter().flat_map(|probe| probe.programs().to_vec()),
+        );
+        all.extend(
+            running(self.stages.as_ref()).into_iter().flat_map(|probe| probe.programs().to_vec()),
+        );
+        all.extend(
+            running(self.queues.as_ref()).into_iter().flat_map(|probe| probe.programs().to_vec()),
+        );
         all
     }
 
@@ -168,24 +208,28 @@ impl Trace {
             .into_iter()
             .map(|cpu| CpuTrace { time_squeeze_count: squeeze(cpu.cpu), polls: cpu })
             .collect();
-        let drops = self.drops.as_ref().ok().map(Drops::read).transpose()?.unwrap_or_default();
-        let stages = self.stages.as_ref().ok().map(Stages::read).transpose()?.unwrap_or_default();
-        let waited = match self.queues.as_mut().map(Queues::read) {
-            Ok(Ok(waited)) => waited,
-            Ok(Err(error)) => {
+        let drops = running(self.drops.as_ref()).map(Drops::read).transpose()?.unwrap_or_default();
+        let stages =
+            running(self.stages.as_ref()).map(Stages::read).transpose()?.unwrap_or_default();
+        let waited = match self.queues.as_mut().map(|asked| asked.as_mut().map(Queues::read)) {
+            Some(Ok(Ok(waited))) => waited,
+            Some(Ok(Err(error))) => {
                 // The namespace went, or it could not be entered: what is not seen is told.
-                self.queues = Err(error);
+                self.queues = Some(Err(error));
                 Waited::default()
             }
-            Err(_) => Waited::default(),
+            Some(Err(_)) | None => Waited::default(),
         };
         let reader = own_cpu().saturating_sub(self.cpu_before) + waited.cpu;
         let mut cost = self.meter.stop().over(duration, self.polls.loaded(), reader);
-        cost.map_bytes += self.drops.as_ref().map_or(0, |probe| probe.loaded().map_bytes());
-        cost.map_bytes += self.stages.as_ref().map_or(0, |probe| probe.loaded().map_bytes());
-        cost.map_bytes += self.queues.as_ref().map_or(0, |probe| probe.loaded().map_bytes());
+        cost.map_bytes +=
+            running(self.drops.as_ref()).map_or(0, |probe| probe.loaded().map_bytes());
+        cost.map_bytes +=
+            running(self.stages.as_ref()).map_or(0, |probe| probe.loaded().map_bytes());
+        cost.map_bytes +=
+            running(self.queues.as_ref()).map_or(0, |probe| probe.loaded().map_bytes());
         cost.lost_count = cpus.iter().map(|cpu| cpu.polls.lost_count).sum::<u64>()
-            + self.drops.as_ref().map_or(0, Drops::lost)
+            + running(self.drops.as_ref()).map_or(0, Drops::lost)
             + waited.lost;
         Ok(Traced {
             duration_s: duration.as_secs_f64(),
@@ -196,10 +240,19 @@ impl Trace {
             stages,
             sockets: waited.sockets,
             socket_looks_count: waited.looks_count,
+            left_out: self.left_out(),
             probes: self.programs(),
             probe_cost: cost,
         })
     }
+}
+
+fn running<T>(asked: Option<&Result<T, HostError>>) -> Option<&T> {
+    asked?.as_ref().ok()
+}
+
+fn refused<T>(asked: Option<&Result<T, HostError>>) -> Option<&HostError> {
+    asked?.as_ref().err()
 }
 
 /// `time_squeeze` of each CPU; empty where it can't be read.

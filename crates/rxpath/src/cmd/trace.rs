@@ -7,7 +7,7 @@ use anyhow::Context;
 use nix::net::if_::if_nametoindex;
 use rxpath_bpf::filter::{Cgroup, Filter};
 use rxpath_bpf::polls::timeline::{Event, chrome_trace};
-use rxpath_bpf::trace::{Trace, Traced};
+use rxpath_bpf::trace::{Part, Trace, Traced};
 use rxpath_core::{Count, CpuList, Envelope, Nanos, Warning};
 use rxpath_host::owner::ProcessId;
 use rxpath_host::{HostError, Root, netns, thread};
@@ -19,6 +19,27 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::output::format::FormatArgs;
+
+/// What may be left out, because it costs and is not always wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum LeftOut {
+    /// Why and where packets are dropped: one hook for each drop
+    Drops,
+    /// The latency of stages: three hooks for each packet, one for each read
+    Stages,
+    /// What waits in sockets: a walk over all of them now and then
+    Sockets,
+}
+
+impl LeftOut {
+    fn part(self) -> Part {
+        match self {
+            Self::Drops => Part::Drops,
+            Self::Stages => Part::Stages,
+            Self::Sockets => Part::Sockets,
+        }
+    }
+}
 
 /// `rxpath trace`
 #[derive(Debug, clap::Args)]
@@ -44,6 +65,9 @@ pub struct TraceCommand {
     /// Only this local port, for drops and stages
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
+    /// Look at less, to cost less; may be repeated or a list
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    without: Vec<LeftOut>,
     /// Print each interrupt, softirq and poll in the order of time
     #[arg(long)]
     timeline: bool,
@@ -106,7 +130,8 @@ impl TraceCommand {
         }
         let interrupt = Interrupt::catch()?;
         let wanted = self.timeline || self.perfetto.is_some();
-        let mut trace = Trace::start(&filter, wanted, window).map_err(|error| {
+        let without: Vec<Part> = self.without.iter().map(|what| what.part()).collect();
+        let mut trace = Trace::start(&filter, wanted, &without, window).map_err(|error| {
             Failure::new(Exit::Cannot, error).hint("rxpath doctor says what can be measured here")
         })?;
         let mut events = Events { kept: Vec::new(), room: self.events.0 as usize, lost: 0 };

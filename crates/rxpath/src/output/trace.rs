@@ -4,7 +4,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use rxpath_bpf::polls::timeline::{Event, What};
 use rxpath_bpf::polls::{IrqLine, NapiPolls};
 use rxpath_bpf::stages::{Stage, StageName};
-use rxpath_bpf::trace::{CpuTrace, Traced};
+use rxpath_bpf::trace::{CpuTrace, Part, Traced};
 use rxpath_core::Log2;
 use rxpath_core::units::grouped;
 use rxpath_core::{Bytes, Nanos};
@@ -24,14 +24,21 @@ pub fn text(traced: &Traced, top: usize) -> String {
         traced.irqs.len(),
         top,
     );
-    out += &section("drops", &drops(traced, top), traced.drops.len(), top);
-    out += &stages(&traced.stages);
-    out += &section(
-        "sockets in which something waited",
-        &sockets(traced, top),
-        traced.sockets.len(),
-        top,
-    );
+    let part = |part, name: &str, shown: &dyn Fn() -> String| {
+        if traced.left_out.contains(&part) {
+            format!("\n\n{name}: not looked at (--without)")
+        } else {
+            shown()
+        }
+    };
+    out += &part(Part::Drops, "drops", &|| {
+        section("drops", &drops(traced, top), traced.drops.len(), top)
+    });
+    out += &part(Part::Stages, "stages", &|| stages(&traced.stages));
+    let waited = "sockets in which something waited";
+    out += &part(Part::Sockets, waited, &|| {
+        section(waited, &sockets(traced, top), traced.sockets.len(), top)
+    });
     out + "\n" + &cost(&traced.probe_cost)
 }
 
