@@ -204,13 +204,17 @@ fn a_thread_that_never_sleeps_says_so() {
     let result = server.stop();
     let thread = &result["threads"][0];
     assert!(thread["empty_waits_total"].as_u64() > Some(100), "{thread}");
-    assert!(result["limit"]["evidence"].as_str().unwrap().contains("in waits"), "{result}");
+    assert!(
+        result["limit"]["evidence"].as_str().unwrap().contains("which polling makes it"),
+        "{result}"
+    );
 }
 
 #[test]
 fn work_takes_its_time_and_shows_as_the_limit() {
     let server = Server::start(&["--work", "200us"]);
     let mut client = server.connect();
+    let stolen_before_s = stolen_s();
     // All at once: between the first and the last it has nothing to wait for.
     client.send(&GET.repeat(1000));
     for _ in 0..1000 {
@@ -219,7 +223,22 @@ fn work_takes_its_time_and_shows_as_the_limit() {
     let result = server.stop();
     // 200 ms were asked; without any, a thousand requests in one piece take less than one.
     assert!(result["cpu_user_s"].as_f64() > Some(0.02), "{result}");
-    assert_eq!(result["limit"]["who"], "server", "{}", result["limit"]);
+    // What a hypervisor took stands in no account of the thread, and may be all that is missing.
+    let span_s = result["duration_s"].as_f64().unwrap();
+    let stolen_s = stolen_s() - stolen_before_s;
+    assert!(
+        result["limit"]["who"] == "server" || stolen_s > 0.05 * span_s,
+        "{}; {stolen_s} s stolen of {span_s}",
+        result["limit"]
+    );
+}
+
+/// Time that a hypervisor took from all CPUs since the start (`/proc/stat`, column steal, hundredths of a second).
+fn stolen_s() -> f64 {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap();
+    let ticks: f64 =
+        stat.lines().next().unwrap().split_whitespace().nth(8).unwrap().parse().unwrap();
+    ticks / 100.0
 }
 
 #[test]

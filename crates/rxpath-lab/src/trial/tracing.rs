@@ -53,13 +53,12 @@ impl Tracing {
         let before = own_cpu();
         // The polls are looked at for longer at both ends: each packet of a stage is then one of a poll.
         self.polls.attach()?;
+        let begun = Instant::now();
         if let Ok(stages) = &mut self.stages
             && let Err(error) = stages.attach()
         {
             self.stages = Err(error);
         }
-        // To attach takes its time on a busy machine; what counts is what was seen by all.
-        let begun = Instant::now();
         let mut objects = vec![self.polls.loaded()];
         objects.extend(self.stages.as_ref().ok().map(Stages::loaded));
         let meter = PartMeter::start(&objects, measure.as_duration())?;

@@ -118,7 +118,7 @@ fn busy_poll(serve: &Serve, reports: &[Report]) -> BusyPollResult {
 
 /// Whether this side was the limit.
 ///
-/// A thread that may sleep shows by its CPU time, or by how little it waited, that it could not. One that never sleeps, or whose waits poll,
+/// A thread that may sleep shows by its CPU time that it could not. One that never sleeps, or whose waits poll,
 /// is always busy: there the time outside of the waits tells.
 fn limit(serve: &Serve, reports: &[Report], result: &ServeResult) -> Limit {
     if result.requests_total == 0 {
@@ -146,13 +146,8 @@ fn limit(serve: &Serve, reports: &[Report], result: &ServeResult) -> Limit {
         let awake_s = thread.cpu_s() + thread.runqueue_s.unwrap_or(0.0);
         awake_s >= BUSY_RATIO * result.duration_s
     });
-    if is_busy {
-        return Limit { who: Who::Server, evidence: format!("{busy}{lost}") };
-    }
-    // What a hypervisor took stands in no account of the thread: that it hardly waited still tells.
-    let waiting = waiting_ratio(serve, reports, result.duration_s);
-    let who = if waiting <= 1.0 - BUSY_RATIO { Who::Server } else { Who::NotHere };
-    Limit { who, evidence: format!("{busy}; {:.0} % of the time in waits{lost}", 100.0 * waiting) }
+    let who = if is_busy { Who::Server } else { Who::NotHere };
+    Limit { who, evidence: format!("{busy}{lost}") }
 }
 
 /// Share of the time between first request and last reply that the busiest thread waited for events.
