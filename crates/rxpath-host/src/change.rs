@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::HostError;
+use crate::netlink::ethtool::link_wish::chosen;
 use crate::pairs::Pairs;
 pub use crate::target::{Group, Knob, Target};
 
@@ -182,6 +183,28 @@ pub fn same_of(target: &Target, one: &str, other: &str) -> bool {
         }
 }
 
+/// Whether a setting reads as somebody left it: as [`same_of`], but for what nobody chose (a link's negotiated speed), and
+/// only as far as the older value names it (a newer rxpath may read more).
+pub fn stands(target: &Target, was: &str, now: &str) -> bool {
+    let (Ok(mut was_pairs), Ok(mut now_pairs)) = (was.parse::<Pairs>(), now.parse::<Pairs>())
+    else {
+        return same_of(target, was, now);
+    };
+    if !target.has_parts() {
+        return same_of(target, was, now);
+    }
+    if let Target::Group { group: Group::LinkModes, .. } = target {
+        (was_pairs, now_pairs) = (chosen(&was_pairs), chosen(&now_pairs));
+    }
+    // A mode that the device no longer lists (drivers list fewer while the link is down) is one that it does not offer.
+    let is_gone = |name: &str, value: &str| {
+        matches!(target, Target::Group { group: Group::LinkModes, .. })
+            && value == "off"
+            && now_pairs.get(name).is_none()
+    };
+    was_pairs.unlike(&now_pairs).iter().all(|(name, value)| is_gone(name, value))
+}
+
 /// Reads the value of a file of one or few lines.
 pub(crate) fn read_value(path: &Path) -> Result<String, HostError> {
     let text = fs::read(path).map_err(|e| HostError::from_io("read", path, e))?;
@@ -286,6 +309,16 @@ mod tests {
     #[test]
     fn the_order_of_pairs_makes_no_difference() {
         let rings: Target = "e0/rings".parse().unwrap();
+        let link: Target = "e0/link-modes".parse().unwrap();
+        let was = "autoneg=on speed=1000 duplex=full 100baseT/Full=on";
+        assert!(stands(&link, was, "autoneg=on speed=unknown duplex=unknown 100baseT/Full=on"));
+        assert!(!stands(&link, was, "autoneg=on speed=1000 duplex=full 100baseT/Full=off"));
+        assert!(!stands(&link, was, "autoneg=off speed=1000 duplex=full 100baseT/Full=on"));
+        assert!(!stands(&link, "autoneg=off speed=100", "autoneg=off speed=1000"));
+        assert!(stands(&link, "autoneg=on 10baseT/Full=off", "autoneg=on"));
+        assert!(!stands(&link, "autoneg=on 10baseT/Full=on", "autoneg=on"));
+        assert!(stands(&rings, "rx=1", "rx=1 tx=2") && !stands(&rings, "rx=1 tx=2", "rx=1"));
+        assert!(stands(&target(), "1 2", "1\t2\n") && !stands(&target(), "1 2", "2 1"));
         assert!(same_of(&rings, "rx=1 tx=2", "tx=2 rx=1"));
         assert!(!same_of(&rings, "rx=1", "rx=1 tx=2"));
         assert!(!same_of(&target(), "1 2", "2 1"));

@@ -143,7 +143,9 @@ pub fn fact<T>(result: Result<T, HostError>) -> Fact<T> {
 ///
 /// Most refusals are those of a file that is root's alone (`ip_tables_names`, module parameters, tracefs):
 /// CAP_DAC_READ_SEARCH reads and lists all of them, CAP_DAC_OVERRIDE writes. Sysctls of the network take CAP_NET_ADMIN for
-/// root (net/sysctl_net.c `net_ctl_permissions`), attributes of a device want it besides
+/// root (net/sysctl_net.c `net_ctl_permissions`), those of the BPF compiler CAP_SYS_ADMIN besides
+/// (net/core/sysctl_net_core.c `proc_dointvec_minmax_bpf_restricted`), other sysctls ask for the user root alone
+/// (fs/proc/proc_sysctl.c `test_perm`), attributes of a device want it besides
 /// (net/core/net-sysfs.c `netdev_store`), and what a process holds is shown to who may trace it (fs/proc/base.c
 /// `proc_fd_access_allowed`).
 fn capability_for(op: &str, path: &Path) -> String {
@@ -153,8 +155,12 @@ fn capability_for(op: &str, path: &Path) -> String {
     let is_process = path.strip_prefix("/proc/").is_some_and(|rest| {
         rest.split('/').next().is_some_and(|first| first.bytes().all(|byte| byte.is_ascii_digit()))
     });
-    if path.starts_with("/proc/sys/net/") {
+    if path.starts_with("/proc/sys/net/core/bpf_jit_") {
+        "CAP_NET_ADMIN and CAP_SYS_ADMIN".into()
+    } else if path.starts_with("/proc/sys/net/") {
         "CAP_NET_ADMIN".into()
+    } else if path.starts_with("/proc/sys/") {
+        "the user root".into()
     } else if is_process {
         format!("{files} and CAP_SYS_PTRACE, or the same user")
     } else if path.starts_with("/sys/class/net/") && !reads {
@@ -177,7 +183,9 @@ mod tests {
         for (op, path, needs) in [
             ("read", "/sys/kernel/debug/x", "CAP_DAC_READ_SEARCH (root)"),
             ("read", "/proc/net/ip_tables_names", "CAP_DAC_READ_SEARCH (root)"),
-            ("read", "/proc/sys/net/core/bpf_jit_harden", "CAP_NET_ADMIN"),
+            ("read", "/proc/sys/net/core/bpf_jit_harden", "CAP_NET_ADMIN and CAP_SYS_ADMIN"),
+            ("write", "/proc/sys/net/core/rmem_max", "CAP_NET_ADMIN"),
+            ("read", "/proc/sys/vm/mmap_rnd_bits", "the user root"),
             ("list", "/proc/71/fd", "CAP_DAC_READ_SEARCH and CAP_SYS_PTRACE, or the same user"),
             ("write", "/sys/class/net/e0/threaded", "CAP_NET_ADMIN and CAP_DAC_OVERRIDE (root)"),
             ("write", "/sys/devices/system/cpu/smt/control", "CAP_DAC_OVERRIDE (root)"),

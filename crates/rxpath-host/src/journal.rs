@@ -169,7 +169,7 @@ impl Journal {
             .create(true)
             .mode(0o600)
             .open(path)
-            .map_err(io("open"))?;
+            .map_err(io("open for writing"))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(io("read"))?;
         let whole = whole_lines(&bytes);

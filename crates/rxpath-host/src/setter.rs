@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::change::{read_value, write_value};
 use crate::identity::Identity;
 use crate::netlink::ethtool::group::wanted_word;
-use crate::netlink::ethtool::link_wish::chosen;
+use crate::netlink::ethtool::link_wish::{chosen, fec_obstacle, link_obstacle};
 use crate::netlink::{Netlink, ioctl};
 use crate::pairs::Pairs;
 use crate::{Group, HostError, Target};
@@ -303,6 +303,13 @@ impl Setter for HostSetter {
         let Target::Group { dev, group } = target else { return Bounds::of_file(target) };
         let bounds = match group {
             Group::Link => self.route().and_then(|route| Bounds::of_link(route, dev)),
+            Group::LinkModes | Group::Fec => self.pairs(dev, *group).map(|now| Bounds {
+                obstacle: match group {
+                    Group::Fec => fec_obstacle(&now),
+                    _ => link_obstacle(&now),
+                },
+                ..Bounds::default()
+            }),
             _ => self.group_limits(dev, *group).map(|most| Bounds::of_group(*group, most)),
         };
         bounds.unwrap_or_default()

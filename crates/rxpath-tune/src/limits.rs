@@ -238,6 +238,9 @@ pub fn within(target: &Target, (now, value): (&str, &str), bounds: &Bounds) -> R
     if let Target::Sysctl { key } = target {
         sysctl::like(&key.replace('/', "."), now, value)?;
     }
+    if let Some(why) = bounds.obstacle {
+        return Err(format!("`{value}`: {why}"));
+    }
     if target.has_parts() {
         return parts_within(value, bounds);
     }

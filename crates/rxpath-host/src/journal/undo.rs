@@ -2,7 +2,7 @@
 
 use super::{Entry, Journal};
 use crate::HostError;
-use crate::change::{Target, same_of};
+use crate::change::{Target, stands};
 use crate::fault::{self, Point};
 use crate::identity::network_namespace;
 use crate::setter::Setter;
@@ -134,7 +134,7 @@ fn restore<S: Setter>(setter: &mut S, entry: &Entry) -> Undo {
     undo.restored = match put_back(setter, &undo.target, &entry.before) {
         Ok(None) => Restored::Already,
         Ok(Some(found)) => {
-            let foreign = left.is_some_and(|left| !same_of(&undo.target, &left, &found));
+            let foreign = left.is_some_and(|left| !stands(&undo.target, &left, &found));
             undo.foreign = foreign.then(|| found.clone());
             undo.found = Some(found);
             Restored::Yes
@@ -164,7 +164,7 @@ fn put_back<S: Setter>(
         now.ok_or_else(|| "it can't be read any more".to_owned())
     };
     let found = read(setter)?;
-    if same_of(target, value, &found) {
+    if stands(target, value, &found) {
         return Ok(None);
     }
     let had_carrier = setter.has_carrier(target);
@@ -174,9 +174,9 @@ fn put_back<S: Setter>(
     }
     let now = read(setter)?;
     match written {
-        _ if same_of(target, value, &now) => Ok(Some(found)),
+        _ if stands(target, value, &now) => Ok(Some(found)),
         Err(error) => Err(error.reason()),
-        Ok(()) if same_of(target, &found, &now) => {
+        Ok(()) if stands(target, &found, &now) => {
             Err(format!("the kernel took {value} and left {now}"))
         }
         Ok(()) => Err(format!("the kernel made it {now} instead of {value}")),

@@ -28,6 +28,8 @@ pub struct Bounds {
     pub queues: Option<u32>,
     /// Smallest and largest number of a file.
     pub range: Option<(i64, i64)>,
+    /// Why no value may be asked for now.
+    pub obstacle: Option<&'static str>,
 }
 
 /// Sysctls that are masks of CPUs.

@@ -75,7 +75,13 @@ pub(super) fn drafts(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
         };
         let found = lines(step, *group);
         if found.len() < pairs(step).iter().count() {
-            out.push(left(step, "systemd.link has no key for all of it"));
+            let why = match group {
+                Group::LinkModes => {
+                    "of the modes systemd.link takes the whole list of those to offer, Advertise="
+                }
+                _ => "systemd.link has no key for all of it",
+            };
+            out.push(left(step, why));
         }
         if !found.is_empty() {
             by_device.entry(dev).or_default().extend(found);

@@ -6,7 +6,7 @@
 use super::bitset::{self, named};
 use super::command::{Command, device};
 use super::features::Features;
-use super::link_wish::{fec_pairs, fec_wish, link_pairs, link_wish};
+use super::link_wish::{check_link, fec_pairs, fec_wish, link_pairs};
 use crate::netlink::genl::HEADER;
 use crate::netlink::socket::Netlink;
 use crate::netlink::wire::{Attrs, Body};
@@ -226,7 +226,7 @@ pub(crate) fn switches(group: Group, asked: &Pairs) -> Result<Vec<(String, bool)
 pub fn check(group: Group, asked: &Pairs) -> Result<(), HostError> {
     match (group, table(group)) {
         (_, Some(_)) => wish(group, Body::default(), asked).map(drop),
-        (Group::LinkModes, _) => link_wish(asked).map(drop),
+        (Group::LinkModes, _) => check_link(asked),
         (Group::Fec, _) => fec_wish(asked).map(drop),
         // As read, a feature may also wait for another one or be forced by it.
         _ => asked.iter().try_for_each(|(name, text)| match wanted_word(text) {

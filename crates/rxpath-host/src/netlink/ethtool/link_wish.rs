@@ -65,21 +65,58 @@ pub(crate) fn link_pairs(link: &LinkModes) -> Pairs {
     pairs
 }
 
-/// The part of a link's pairs that somebody chose: with negotiation what is offered, without it speed and duplex.
+/// The part of a link's pairs that somebody chose: without the speed and duplex that the two ends agreed upon.
 pub(crate) fn chosen(link: &Pairs) -> Pairs {
     let negotiated = link.get("autoneg") == Some("on");
     let mut chosen = Pairs::default();
     for (name, value) in link.iter() {
-        let keep = match name {
-            "autoneg" => true,
-            "speed" | "duplex" => !negotiated,
-            _ => negotiated,
-        };
-        if keep {
+        if !(negotiated && matches!(name, "speed" | "duplex")) {
             chosen.push(name, value);
         }
     }
     chosen
+}
+
+/// Why nothing may be asked of a link now: a driver whose link is down tells nobody what it was forced to, so it could not
+/// be undone. A virtual device has no modes, and its unknown speed can be written back.
+pub(crate) fn link_obstacle(link: &Pairs) -> Option<&'static str> {
+    let forced = link.get("autoneg") == Some("off") && link.get("speed") == Some(UNKNOWN);
+    let has_modes = link.iter().any(|(name, _)| is_speed(name));
+    (forced && has_modes)
+        .then_some("the link is forced and down, and what it is forced to is not told")
+}
+
+/// Why FEC may not be asked for: some drivers tell what the cable can, and not what was chosen (ice:
+/// `ice_get_fecparam`), so it could not be undone.
+pub(crate) fn fec_obstacle(fec: &Pairs) -> Option<&'static str> {
+    let encodings = ENCODINGS.iter().filter(|(name, _)| fec.get(name) == Some("on")).count();
+    (fec.get("auto") == Some("on") && encodings > 0)
+        .then_some("this driver tells which encodings it can, and not which was chosen")
+}
+
+/// With negotiation on again and nothing said of what to offer, everything is: the kernel alone keeps the modes of the
+/// forced link, and the program ethtool adds them as this does (`nl_sset_compat_linkmodes`).
+pub(crate) fn offer_all<'a>(wish: &mut LinkWish<'a>, link: &'a LinkModes) {
+    let says_nothing = wish.modes.is_empty() && wish.speed_mbps.is_none() && wish.duplex.is_none();
+    if wish.autoneg == Some(true) && link.autoneg == Some(false) && says_nothing {
+        let modes = link.supported.iter().filter(|mode| is_speed(mode));
+        wish.modes = modes.map(|mode| (mode.as_str(), true)).collect();
+    }
+}
+
+/// Whether a wish for a link can be one of a person: `unknown` is read and written back, and never asked for.
+pub(super) fn check_link(asked: &Pairs) -> Result<(), HostError> {
+    link_wish(asked)?;
+    match asked
+        .iter()
+        .find(|(name, value)| matches!(*name, "speed" | "duplex") && *value == UNKNOWN)
+    {
+        Some((name, _)) => {
+            let why = format!("{name}={UNKNOWN} is what a link without one reads as: leave it out");
+            Err(HostError::malformed(Group::LinkModes.name(), 0, why))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Takes a wish for a link apart.
@@ -194,8 +231,10 @@ impl Netlink {
     ///
     /// **Source** net/ethtool/linkmodes.c `ethnl_update_linkmodes`, `ethnl_auto_linkmodes`.
     pub(super) fn set_link_modes(&mut self, dev: &str, asked: &Pairs) -> Result<(), HostError> {
-        let body = link_body(dev, &link_wish(asked)?);
-        self.order_group(dev, Group::LinkModes, asked, &body)
+        let link = self.link_modes(dev)?;
+        let mut wish = link_wish(asked)?;
+        offer_all(&mut wish, &link);
+        self.order_group(dev, Group::LinkModes, asked, &link_body(dev, &wish))
     }
 
     /// Asks for FEC.
@@ -235,7 +274,43 @@ mod tests {
         let offered = "autoneg=on 100baseT/Full=off 1000baseT/Full=on";
         assert_eq!(chosen(&link).to_string(), offered);
         let forced = LINK.replace("autoneg=on", "autoneg=off").parse().unwrap();
-        assert_eq!(chosen(&forced).to_string(), "autoneg=off speed=1000 duplex=full");
+        assert_eq!(chosen(&forced), forced, "a forced link may keep what it offered");
+    }
+
+    #[test]
+    fn negotiation_alone_offers_everything() {
+        let link = LinkModes {
+            autoneg: Some(false),
+            supported: ["TP", "100baseT/Full", "1000baseT/Full"].map(str::to_owned).to_vec(),
+            ..LinkModes::default()
+        };
+        let offered = |text: &str| {
+            let asked: Pairs = text.parse().unwrap();
+            let mut wish = link_wish(&asked).unwrap();
+            offer_all(&mut wish, &link);
+            wish.modes.iter().map(|(mode, on)| format!("{mode}={on}")).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(offered("autoneg=on"), "100baseT/Full=true 1000baseT/Full=true");
+        assert_eq!(offered("autoneg=on 100baseT/Full=on"), "100baseT/Full=true");
+        assert_eq!(offered("autoneg=on speed=100"), "", "the kernel chooses the modes of a speed");
+        assert_eq!(offered("speed=100"), "");
+    }
+
+    #[test]
+    fn what_could_not_be_undone_is_not_asked_for() {
+        let link = |text: &str| link_obstacle(&text.parse().unwrap()).is_some();
+        assert!(link("autoneg=off speed=unknown duplex=unknown 100baseT/Full=off"));
+        assert!(!link("autoneg=off speed=unknown duplex=unknown"), "virtio_net");
+        assert!(
+            !link("autoneg=on speed=unknown 100baseT/Full=on") && !link("autoneg=off speed=100")
+        );
+        let fec = |text: &str| fec_obstacle(&text.parse().unwrap()).is_some();
+        assert!(fec("auto=on off=off rs=on baser=on llrs=off"));
+        assert!(!fec("auto=on off=off rs=off") && !fec("auto=off rs=on"));
+        for unknown in ["speed=unknown", "autoneg=off duplex=unknown"] {
+            let error = check_link(&unknown.parse().unwrap()).unwrap_err().to_string();
+            assert!(error.contains("leave it out"), "{error}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::link_mode::{NAMES, names};
 use super::settings::words;
 use super::{call, order, put};
 use crate::HostError;
-use crate::netlink::ethtool::link_wish::{LinkWish, link_wish};
+use crate::netlink::ethtool::link_wish::{LinkWish, link_wish, offer_all};
 use crate::netlink::ethtool::{Duplex, Eee, LinkModes, LinkState, Port};
 use crate::netlink::wire::word32;
 use crate::pairs::Pairs;
@@ -72,8 +72,10 @@ fn link_settings(dev: &str) -> Result<Vec<u8>, HostError> {
 /// **Source** net/ethtool/ioctl.c `ethtool_set_link_ksettings` (4.6). **Caveat** a speed while `autoneg` is on changes
 /// nothing with most drivers: over netlink the kernel chooses the modes of that speed, here nobody does.
 pub(super) fn set_link_modes(dev: &str, asked: &Pairs) -> Result<(), HostError> {
-    let wish = link_wish(asked)?;
+    let mut wish = link_wish(asked)?;
     let mut buffer = link_settings(dev)?;
+    let link = parse_link_settings(&buffer)?;
+    offer_all(&mut wish, &link);
     change_link(&mut buffer, &wish)?;
     put(&mut buffer, &[ETHTOOL_SLINKSETTINGS]);
     order(&format!("set link-modes {asked} of"), dev, &mut buffer)

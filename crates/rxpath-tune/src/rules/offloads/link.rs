@@ -133,8 +133,8 @@ pub const RULES: &[Rule] = &[
             mechanism: "ethtool_ops.get_fecparam; negotiated by clause 73 unless it was forced.",
             not_when: "a link that needs the code to be free of errors",
             side_effects: "the link goes down, and stays down when the two ends differ",
-            set_now: "rxpath tune plan --set DEV/fec/auto=off --set DEV/fec/rs=on, or ethtool --set-fec DEV encoding \
-                      MODE, at both ends",
+            set_now: "rxpath tune plan --set DEV/fec/rs=on with the others off (auto, off, baser), or ethtool --set-fec \
+                      DEV encoding rs, at both ends",
             persist: "a udev rule or unit that runs it when the link is made",
             undo: "ethtool --set-fec DEV encoding with the mode that was read before",
             verify: "ethtool --show-fec DEV; rxpath explain fec-errors",

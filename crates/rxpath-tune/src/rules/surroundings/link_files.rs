@@ -50,12 +50,29 @@ fn wanted(name: &str, value: &str, max: Option<u32>) -> Option<String> {
     if name.ends_with("-usecs") {
         return micros(&lower).map(|us| us.to_string());
     }
+    if name == "speed" {
+        return megabits(&lower).map(|mbps| mbps.to_string());
+    }
     let (digits, scale) = match lower.strip_suffix(['k', 'm']) {
         Some(digits) if lower.ends_with('k') => (digits, 1 << 10),
         Some(digits) => (digits, 1 << 20),
         None => (lower.as_str(), 1),
     };
     digits.parse::<u64>().ok()?.checked_mul(scale).map(|number| number.to_string())
+}
+
+/// `BitsPerSecond=` in Mb/s: suffixes to the base of 1000 (systemd.link(5)).
+fn megabits(text: &str) -> Option<u64> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    let scale = match unit {
+        "" => 1,
+        "k" => 1_000,
+        "m" => 1_000_000,
+        "g" => 1_000_000_000,
+        _ => return None,
+    };
+    Some(digits.parse::<u64>().ok()?.checked_mul(scale)? / 1_000_000)
 }
 
 fn is_amount(name: &str) -> bool {
@@ -181,6 +198,10 @@ mod tests {
             ("adaptive-rx", "False", Some("off")),
             ("combined", "1", Some("1")),
             ("mtu", "lots", None),
+            ("speed", "1000M", Some("1000")),
+            ("speed", "10G", Some("10000")),
+            ("speed", "1000000000", Some("1000")),
+            ("speed", "1Gbit", None),
         ] {
             assert_eq!(wanted(name, value, Some(4096)).as_deref(), told, "{name} {value}");
         }

@@ -215,7 +215,11 @@ fn ethtool_group(command: &str) -> Option<Group> {
         "-G" | "--set-ring" => Some(Group::Rings),
         "-K" | "--features" | "--offload" => Some(Group::Features),
         "-L" | "--set-channels" => Some(Group::Channels),
-        "-s" | "--change" => Some(Group::LinkModes),
+        // It changes Wake-on-LAN, the port and messages as well.
+        "-s" | "--change" => ["speed", "duplex", "autoneg", "advertise"]
+            .iter()
+            .any(|word| command.split(' ').any(|said| said == *word))
+            .then_some(Group::LinkModes),
         "--set-fec" => Some(Group::Fec),
         "--set-eee" => Some(Group::Eee),
         "-X" | "--set-rxfh-indir" | "--rxfh" => Some(Group::Rss),
