@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,6 +13,7 @@ use rxpath_host::netlink::{Netlink, VethSpec};
 use serde_json::Value;
 
 use crate::bed::Bed;
+use crate::raw_bpf;
 use crate::readers;
 use crate::skip::skip;
 
@@ -174,56 +175,17 @@ fn check_plainly(args: &[&str]) -> Output {
     plain.args(args).output().unwrap()
 }
 
-/// A BPF system call with `attributes`, laid out as the kernel's union: a new descriptor, or the kernel's refusal.
-fn bpf<T>(command: libc::c_long, attributes: &T) -> std::io::Result<OwnedFd> {
-    let ask = std::ptr::from_ref(attributes);
-    // SAFETY: the length of `attributes` is told, and what it points to outlives the call.
-    let fd = unsafe { libc::syscall(libc::SYS_bpf, command, ask, size_of::<T>()) };
-    if fd < 0 {
-        return Err(std::io::Error::last_os_error());
-    }
-    // SAFETY: the kernel just made this descriptor for us, and nobody else knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
-}
-
-/// A program for tcx that passes each packet on, with a name.
+/// A program for tcx that passes each packet on: mov32 r0, TCX_NEXT (-1); exit.
 fn passing(name: &str) -> std::io::Result<OwnedFd> {
-    const PROG_LOAD: libc::c_long = 5;
     const SCHED_CLS: u32 = 3;
-    #[repr(C)]
-    struct Load {
-        kind: u32,
-        instructions: u32,
-        code: u64,
-        license: u64,
-        log: [u32; 2],
-        log_buffer: u64,
-        version: u32,
-        flags: u32,
-        name: [u8; 16],
-    }
-    // mov32 r0, TCX_NEXT (-1); exit
-    let code = [0xb4 | 0xffff_ffff << 32, 0x95_u64];
-    let mut load = Load {
-        kind: SCHED_CLS,
-        instructions: code.len() as u32,
-        code: code.as_ptr() as u64,
-        license: c"GPL".as_ptr() as u64,
-        log: [0; 2],
-        log_buffer: 0,
-        version: 0,
-        flags: 0,
-        name: [0; 16],
-    };
-    load.name[..name.len()].copy_from_slice(name.as_bytes());
-    bpf(PROG_LOAD, &load)
+    raw_bpf::load(SCHED_CLS, &[0xb4 | 0xffff_ffff << 32, 0x95], name)
 }
 
 /// Attaches a program to a device by tcx, until the link is dropped. **Source** `link_create` of `union bpf_attr`.
 fn attach(program: &OwnedFd, ifindex: u32, attach_type: u32) -> std::io::Result<OwnedFd> {
     const LINK_CREATE: libc::c_long = 28;
     let words = [program.as_raw_fd() as u32, ifindex, attach_type, 0, 0, 0, 0, 0];
-    bpf(LINK_CREATE, &words)
+    raw_bpf::call(LINK_CREATE, &words)
 }
 
 /// What the rule of tc says of a device.

@@ -1,7 +1,7 @@
 //! `check --flow` against the kernel: what it computes of a selector and finds out by probes is where packets really go.
 
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Command, Output};
 
 use nix::libc;
@@ -155,43 +155,11 @@ fn what_a_selector_takes_from_the_packet_is_said() {
     assert_eq!(queued(&plain), [0, 0]);
 }
 
-/// An eBPF program that always names one socket, loaded as a socket filter.
+/// An eBPF program that always names one socket, loaded as a socket filter: mov r0, SOCKET; exit.
 fn ebpf_selector(socket: i32) -> OwnedFd {
-    const PROG_LOAD: libc::c_long = 5;
     const SOCKET_FILTER: u32 = 1;
-    // include/uapi/linux/bpf.h, the part of `union bpf_attr` that a load needs.
-    #[repr(C)]
-    struct Load {
-        kind: u32,
-        instructions: u32,
-        code: u64,
-        license: u64,
-        log: [u32; 2],
-        log_buffer: u64,
-        version: u32,
-        flags: u32,
-        name: [u8; 16],
-    }
-    // mov r0, SOCKET; exit
     let code = [0xb7 | u64::from(socket as u32) << 32, 0x95];
-    let mut name = [0; 16];
-    name[..6].copy_from_slice(b"chosen");
-    let load = Load {
-        kind: SOCKET_FILTER,
-        instructions: code.len() as u32,
-        code: code.as_ptr() as u64,
-        license: c"GPL".as_ptr() as u64,
-        log: [0; 2],
-        log_buffer: 0,
-        version: 0,
-        flags: 0,
-        name,
-    };
-    // SAFETY: `load` is laid out as the kernel's union, its length is told, and what it points to outlives the call.
-    let fd = unsafe { libc::syscall(libc::SYS_bpf, PROG_LOAD, &raw const load, size_of::<Load>()) };
-    assert!(fd >= 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: the kernel just made this descriptor for us, and nobody else knows it.
-    unsafe { OwnedFd::from_raw_fd(fd as i32) }
+    crate::raw_bpf::load(SOCKET_FILTER, &code, "chosen").unwrap()
 }
 
 #[test]

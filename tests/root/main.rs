@@ -25,6 +25,7 @@ mod observed;
 mod over_tcp;
 mod probe_faults;
 mod probes;
+mod raw_bpf;
 #[path = "../support/readers.rs"]
 mod readers;
 mod ring;
