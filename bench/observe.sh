@@ -158,6 +158,8 @@ run many --gso 16
 table many "1 1" || { now=$?; [ $now -gt $status ] && status=$now; }
 echo "own cost by the kernel's BPF statistics, last block:"
 for kind in trace polls steal; do
-	sed -n "/\"probe_cost\": {/,/^ *}/p" "$work/$kind.json" | grep -E '_ns|_percent|_ratio|cpu' | sed "s/^ */   $kind /"
+	# The sums stand before the list of programs.
+	sed -n "/\"probe_cost\": {/,/\"programs\"/p" "$work/$kind.json" |
+		grep -E '"(run_time_s|runs_count|ns_per_run|reader_cpu_s)"' | sed "s/^ */   $kind /"
 done
 exit $status
