@@ -80,6 +80,8 @@ impl Probes {
 
     /// What happened since the reading before.
     pub fn read(&mut self) -> Result<Seen, HostError> {
+        // First: the caller has just read what the sockets say of the same packets.
+        let drops = self.drops()?;
         let (now, polled) = (self.account.read()?, self.polls.read()?);
         let (steal, _) = answer(Evidence {
             before: &self.before,
@@ -102,7 +104,7 @@ impl Probes {
             busiest: busiest(&window),
             net_rx: net_rx(&polled.cpus, &self.polled.cpus),
             napis: napis(&polled.napis, &self.polled.napis),
-            drops: self.drops()?,
+            drops,
             latency: self.latency()?,
             steal: Some(steal),
             gaps,
