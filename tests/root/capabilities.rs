@@ -52,7 +52,7 @@ fn lacking(program: &Path, capabilities: &BTreeSet<String>) -> Lacking {
 #[test]
 fn what_is_said_to_be_needed_is_enough() {
     if !nix::unistd::geteuid().is_root() {
-        return skip("capabilities", "not root");
+        return skip("check", "not root");
     }
     let dir = tempfile::tempdir().unwrap();
     let program = dir.path().join("rxpath");
