@@ -216,6 +216,28 @@ fn a_renamed_device_is_found_and_a_gone_one_is_told() {
     assert!(!journal.contents().is_open());
 }
 
+/// The ends of a link agree upon its speed when they see each other again: what was chosen is back before that.
+#[test]
+fn a_link_that_is_still_down_is_undone_once_what_it_offers_is_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, mut fake, mut journal) = begun(dir.path());
+    let link: Target = "eth0/link-modes".parse().unwrap();
+    fake.values.insert(link.clone(), "autoneg=on speed=1000 duplex=full 100baseT/Full=on".into());
+    journal.change(&mut fake, &link, "autoneg=off", &[]).unwrap();
+    let down = "autoneg=on speed=unknown duplex=unknown 100baseT/Full=on";
+    fake.bounces = Some((link.clone(), down.into()));
+    let undone = journal.undo(&mut fake).unwrap();
+    assert_eq!((&undone[0].restored, &undone[0].foreign), (&Restored::Yes, &None), "{undone:?}");
+    assert!(!journal.contents().is_open());
+
+    fake.bounces = None;
+    journal.change(&mut fake, &link, "autoneg=off", &[]).unwrap();
+    // What is offered is a choice: without it the link is not as it was.
+    fake.bounces = Some((link, down.replace("100baseT/Full=on", "100baseT/Full=off")));
+    let undone = journal.undo(&mut fake).unwrap();
+    assert!(matches!(undone[0].restored, Restored::No { .. }), "{undone:?}");
+}
+
 #[test]
 fn a_change_by_somebody_else_is_told_and_undone() {
     let dir = tempfile::tempdir().unwrap();
