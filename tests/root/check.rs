@@ -38,6 +38,14 @@ fn inside<T: Send>(own_sysfs: bool, job: impl FnOnce() -> T + Send) -> T {
     })
 }
 
+/// Makes a veth pair, of which both ends are in the namespace of this thread.
+fn make_veth(route: &mut Netlink, name: &str, queues: u32) {
+    let own = File::open("/proc/thread-self/ns/net").unwrap();
+    let peer = format!("{name}-peer");
+    let spec = VethSpec { name, peer: &peer, peer_ns: own.as_raw_fd(), queues, mtu: None };
+    route.create_veth(&spec).unwrap();
+}
+
 fn answer(output: &Output) -> Value {
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{:?}: {told}", output.status);
@@ -73,16 +81,8 @@ fn devices_that_come_and_go_are_no_error() {
             // A new thread inherits the namespace of the one that starts it.
             scope.spawn(|| {
                 let mut route = Netlink::route().unwrap();
-                let own = File::open("/proc/thread-self/ns/net").unwrap();
                 while !done.load(Ordering::Relaxed) {
-                    let spec = VethSpec {
-                        name: "come0",
-                        peer: "go0",
-                        peer_ns: own.as_raw_fd(),
-                        queues: 2,
-                        mtu: None,
-                    };
-                    route.create_veth(&spec).unwrap();
+                    make_veth(&mut route, "come0", 2);
                     route.delete_link("come0").unwrap();
                 }
             });
@@ -104,15 +104,7 @@ fn the_table_of_queues_is_refreshed_until_it_is_interrupted() {
         return skip("check", "not root");
     }
     inside(true, || {
-        let own = File::open("/proc/thread-self/ns/net").unwrap();
-        let spec = VethSpec {
-            name: "live0",
-            peer: "live1",
-            peer_ns: own.as_raw_fd(),
-            queues: 2,
-            mtu: None,
-        };
-        Netlink::route().unwrap().create_veth(&spec).unwrap();
+        make_veth(&mut Netlink::route().unwrap(), "live0", 2);
         let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
         command.args(["check", "--queues", "--dev", "live0", "--interval", "100ms", "--json"]);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
@@ -142,10 +134,7 @@ fn both_ways_to_ask_agree_on_veth() {
         return skip("check", "not root");
     }
     inside(true, || {
-        let own = File::open("/proc/thread-self/ns/net").unwrap();
-        let spec =
-            VethSpec { name: "ask0", peer: "ask1", peer_ns: own.as_raw_fd(), queues: 3, mtu: None };
-        Netlink::route().unwrap().create_veth(&spec).unwrap();
+        make_veth(&mut Netlink::route().unwrap(), "ask0", 3);
         let topics = readers::agree("ask0");
         for topic in ["channels", "features", "link-modes", "port", "link-state"] {
             assert!(topics.contains(&topic), "{topic}: {topics:?}");
@@ -208,11 +197,8 @@ fn tcx_programs_are_found_as_long_as_they_are_attached() {
     const EGRESS: u32 = 47;
     let Some(_bed) = Bed::with_bpf() else { return };
     inside(true, || {
-        let own = File::open("/proc/thread-self/ns/net").unwrap();
-        let spec =
-            VethSpec { name: "tap0", peer: "tap1", peer_ns: own.as_raw_fd(), queues: 1, mtu: None };
         let mut route = Netlink::route().unwrap();
-        route.create_veth(&spec).unwrap();
+        make_veth(&mut route, "tap0", 1);
         let ifindex = route.link("tap0").unwrap().index;
         let program = passing("rxp_first").unwrap();
         let first = match attach(&program, ifindex, INGRESS) {
@@ -230,7 +216,7 @@ fn tcx_programs_are_found_as_long_as_they_are_attached() {
         let ingress = told.split_once("tcx ingress: rxp_first (program ").expect(&told).1;
         let (_, egress) = ingress.split_once("), rxp_second (program ").expect(&told);
         assert!(egress.contains("; tcx egress: rxp_first (program "), "{told}");
-        let other = tc_of(&check(&["--json"]), "tap1");
+        let other = tc_of(&check(&["--json"]), "tap0-peer");
         assert_eq!(other, "records: no ingress or clsact qdisc; no tcx program");
 
         // Without the right it is not told as none.
