@@ -177,7 +177,7 @@ impl RunWriter {
 /// SHA-256 of each data file of `directory`, by its name relative to it.
 fn checksums(directory: &Path) -> Result<BTreeMap<String, String>, RunError> {
     let mut sums = BTreeMap::new();
-    for name in [ENVIRONMENT, EVENTS, SAMPLES] {
+    for name in [ENVIRONMENT, CALIBRATION, EVENTS, SAMPLES] {
         if let Some(sum) = sha256(&directory.join(name))? {
             sums.insert(name.to_owned(), sum);
         }
