@@ -40,4 +40,5 @@ mod stolen;
 mod tcp;
 mod thread_netns;
 mod tune;
+mod waits;
 mod watch;

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -33,6 +34,7 @@ fn since(account: &Account, before: &Reading) -> (Steal, Vec<Warning>) {
         calibration: Calibration::given(1.0),
         cost: ProbeCost::default(),
         probes: account.programs(),
+        flows_looked: Duration::ZERO,
     })
 }
 
@@ -144,7 +146,10 @@ fn a_cpu_that_is_offline_has_no_rows_and_is_named() {
     adds_up(&steal);
     assert_eq!(steal.cpus.iter().map(|cpu| cpu.cpu).collect::<Vec<_>>(), [here]);
     let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-    assert!(said.iter().any(|text| text.contains("CPU 8191 has no rows")), "{said:?}");
+    assert!(
+        said.iter().any(|text| text.contains("CPU 8191 was not counted to the end")),
+        "{said:?}"
+    );
 }
 
 #[test]
@@ -202,6 +207,53 @@ fn how_a_command_ended_is_said() {
         let told = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && told.contains(says), "{told}");
     }
+}
+
+/// What a command leaves running does not hold its result back, and goes with it when it is interrupted.
+#[test]
+fn a_command_that_leaves_something_running_ends_when_it_ends() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let begun = Instant::now();
+    let script = "sleep 60 & echo $!; exit 0";
+    let output = rxpath(&["steal", "--irq-entry", "2", "--", "sh", "-c", script]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && begun.elapsed() < Duration::from_secs(40), "{told}");
+    let left: i32 = told.lines().find_map(|line| line.trim().parse().ok()).unwrap();
+    kill(Pid::from_raw(left), Signal::SIGKILL).unwrap();
+
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    command.args(["steal", "--irq-entry", "2", "--", "sh", "-c", "sleep 60 & echo $!; wait; true"]);
+    let mut steal = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(steal.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let left: i32 = told.find_map(|line| line.trim().parse().ok()).unwrap();
+    kill(Pid::from_raw(steal.id() as i32), Signal::SIGINT).unwrap();
+    steal.wait().unwrap();
+    let state = || std::fs::read_to_string(format!("/proc/{left}/stat"));
+    until("what it started is gone", || {
+        state().is_err() || state().is_ok_and(|s| s.contains(") Z "))
+    });
+}
+
+/// Rows leave the kernel with each reading: more tasks than there is room for, one after the other, are all counted.
+#[test]
+fn room_is_needed_for_the_tasks_of_one_window_only() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let account = Account::of(&all_cpus(), 400).unwrap();
+    let before = account.read().unwrap();
+    let mut pids = BTreeSet::new();
+    for _ in 0..12 {
+        for _ in 0..50 {
+            let mut child = Command::new("true").spawn().unwrap();
+            pids.insert(child.id());
+            child.wait().unwrap();
+        }
+        account.read().unwrap();
+    }
+    let (steal, warnings) = since(&account, &before);
+    adds_up(&steal);
+    let seen: BTreeSet<u32> = steal.tasks.iter().map(|task| task.pid).collect();
+    assert!(pids.is_subset(&seen), "{} of {}: {warnings:?}", seen.len(), pids.len());
+    assert_eq!(steal.probe_cost.lost_count, 0, "{warnings:?}");
 }
 
 #[test]

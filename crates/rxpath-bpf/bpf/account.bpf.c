@@ -11,15 +11,13 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
+#include "addressed.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define MAX_VECTORS 10
 #define NET_TX_VECTOR 2
 #define NET_RX_VECTOR 3
-
-/* include/linux/sched.h */
-#define PF_KTHREAD 0x00200000
 
 /* What a CPU's time is charged to, beside the task itself. The order is known to the reader (src/account/row.rs). */
 enum total {
@@ -52,6 +50,17 @@ enum raiser {
 	BY_INTERRUPT = 2,
 };
 
+/* What a hard interrupt is: only its own exit ends it. */
+enum hard {
+	NO_HARD,
+	DEVICE,
+	LOCAL_TIMER,
+	CALL_FUNCTION,
+	CALL_FUNCTION_SINGLE,
+	RESCHEDULE,
+	IRQ_WORK,
+};
+
 struct task_key {
 	__u64 start_ns;
 	__u32 pid;
@@ -68,8 +77,10 @@ struct task_row {
 	__u64 runtime_ns;   /* what the scheduler charged: the base of what top shows */
 	__u64 run_delay_ns; /* waited on the run queue, runnable */
 	__u64 slices;
+	__u64 first_ns; /* end of its first slice here */
+	__u64 last_ns;  /* of its last */
 	__u32 tgid;
-	__u32 parent;
+	__u32 parent; /* at the first slice: who is left behind gets another */
 	__u32 flags;
 	__u32 pad;
 	char comm[16];
@@ -92,6 +103,23 @@ struct culprit_row {
 	char dev[16];
 };
 
+/* For whom packets of taken softirqs were, by what they interrupted. */
+struct flow_key {
+	__u64 start_ns;
+	__u32 pid;
+	__u32 cpu;
+	__u32 ifindex;
+	__u32 netns;
+	__u16 transport; /* IPPROTO_*, 0 for what is no IP */
+	__u16 port;      /* destination, of TCP and UDP */
+	__u32 pad;
+};
+
+struct flow_row {
+	__u64 packets;
+	char dev[16];
+};
+
 /* One per CPU; only that CPU writes to it. */
 struct scratch {
 	__u64 slice_start;
@@ -100,6 +128,7 @@ struct scratch {
 	__u64 soft_hard; /* total[HARDIRQ_NS] when the softirq began */
 	__u32 soft_vector;
 	__u32 soft_raisers;
+	__u64 hard_kind; /* enum hard, of what began the hard interrupt */
 	__u64 changes; /* of the totals: a reading that was interrupted sees it move */
 	__u64 poll_start;
 	__u64 poll_hard;
@@ -113,6 +142,8 @@ struct scratch {
 	__u64 lost_polls;
 	__u64 unmatched; /* exits without their entry */
 	__u64 half;      /* that slices are charged to now */
+	__u64 received;  /* packets at which flows were looked at */
+	__u64 lost_flows;
 	__u32 raised[MAX_VECTORS];
 	__u64 total[TOTALS];
 	__u64 base[TOTALS];
@@ -138,6 +169,13 @@ struct {
 	__type(key, struct culprit_key);
 	__type(value, struct culprit_row);
 } culprits SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct flow_key);
+	__type(value, struct flow_row);
+} flows SEC(".maps");
 
 static __always_inline struct scratch *here(void)
 {
@@ -176,25 +214,31 @@ static __always_inline __u64 since(__u64 now, __u64 then)
 }
 
 /* A hard interrupt begins. Some begin inside another's (a vector that calls a handler): the outer one counts. */
-static __always_inline int hard_enter(bool device)
-{
-	struct scratch *s = counting();
-
-	if (!s || s->hard_start)
-		return 0;
-	s->hard_start = bpf_ktime_get_ns();
-	if (!s->soft_start)
-		s->total[INTERRUPTS]++;
-	if (device)
-		s->total[DEVICE_INTERRUPTS]++;
-	return 0;
-}
-
-static __always_inline int hard_exit(void)
+static __always_inline int hard_enter(enum hard kind)
 {
 	struct scratch *s = counting();
 
 	if (!s)
+		return 0;
+	/* The same kind twice in a row: the exit between them was not seen. */
+	if (s->hard_start && s->hard_kind != kind)
+		return 0;
+	s->hard_start = bpf_ktime_get_ns();
+	s->hard_kind = kind;
+	if (!s->soft_start)
+		s->total[INTERRUPTS]++;
+	if (kind == DEVICE)
+		s->total[DEVICE_INTERRUPTS]++;
+	return 0;
+}
+
+static __always_inline int hard_exit(enum hard kind)
+{
+	struct scratch *s = counting();
+
+	if (!s)
+		return 0;
+	if (s->hard_start && s->hard_kind != kind)
 		return 0;
 	if (!s->hard_start) {
 		s->unmatched++;
@@ -209,32 +253,32 @@ static __always_inline int hard_exit(void)
 SEC("tp_btf/irq_handler_entry")
 int BPF_PROG(irq_handler_entry)
 {
-	return hard_enter(true);
+	return hard_enter(DEVICE);
 }
 
 SEC("tp_btf/irq_handler_exit")
 int BPF_PROG(irq_handler_exit)
 {
-	return hard_exit();
+	return hard_exit(DEVICE);
 }
 
-#define VECTOR(name)                                                                                                   \
+#define VECTOR(name, kind)                                                                                             \
 	SEC("tp_btf/" #name "_entry")                                                                                  \
 	int BPF_PROG(name##_entry)                                                                                     \
 	{                                                                                                              \
-		return hard_enter(false);                                                                              \
+		return hard_enter(kind);                                                                               \
 	}                                                                                                              \
 	SEC("tp_btf/" #name "_exit")                                                                                   \
 	int BPF_PROG(name##_exit)                                                                                      \
 	{                                                                                                              \
-		return hard_exit();                                                                                    \
+		return hard_exit(kind);                                                                                \
 	}
 
-VECTOR(local_timer)
-VECTOR(call_function)
-VECTOR(call_function_single)
-VECTOR(reschedule)
-VECTOR(irq_work)
+VECTOR(local_timer, LOCAL_TIMER)
+VECTOR(call_function, CALL_FUNCTION)
+VECTOR(call_function_single, CALL_FUNCTION_SINGLE)
+VECTOR(reschedule, RESCHEDULE)
+VECTOR(irq_work, IRQ_WORK)
 
 /* Whether the interrupt that led here came while the task was in user mode; only x86 can tell. */
 static __always_inline bool from_user(void)
@@ -246,7 +290,7 @@ static __always_inline bool from_user(void)
 	if (!task->pid || task->flags & PF_KTHREAD)
 		return false;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	return (long)BPF_CORE_READ(regs, orig_ax) < 0;
+	return (long)regs->orig_ax < 0;
 #else
 	return false;
 #endif
@@ -260,6 +304,9 @@ static __always_inline bool from_user(void)
 static __always_inline __u32 raiser(struct scratch *s)
 {
 	if (s->hard_start)
+		return BY_INTERRUPT;
+	/* The idle task asks for nothing: woken by a flag that it polls, it runs what others sent it without an interrupt. */
+	if (!bpf_get_current_task_btf()->pid)
 		return BY_INTERRUPT;
 	/* Work that a softirq leaves to the next belongs to whom the softirq belonged. */
 	if (s->soft_start)
@@ -364,7 +411,7 @@ int BPF_PROG(napi_poll, struct napi_struct *napi, int work, int budget)
 	key.napi_id = napi->napi_id;
 	if (dev) {
 		key.ifindex = dev->ifindex;
-		key.netns = BPF_CORE_READ(dev, nd_net.net, ns.inum);
+		key.netns = dev->nd_net.net->ns.inum;
 	}
 	row = bpf_map_lookup_elem(&culprits, &key);
 	if (!row) {
@@ -383,6 +430,49 @@ int BPF_PROG(napi_poll, struct napi_struct *napi, int work, int budget)
 	row->ns += ns;
 	row->polls++;
 	row->packets += work > 0 ? work : 0;
+	return 0;
+}
+
+/*
+ * Counts a packet of a softirq that is not the task's own for the flow that it belongs to. It runs for each packet, so
+ * the reader attaches it by turns.
+ */
+SEC("tp_btf/netif_receive_skb")
+int BPF_PROG(netif_receive_skb, struct sk_buff *skb)
+{
+	struct scratch *s = counting();
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct net_device *dev = skb->dev;
+	struct flow_key key = {};
+	struct flow_row *row;
+	__u16 protocol;
+
+	if (!s || !dev)
+		return 0;
+	s->received++;
+	if (!s->soft_start || s->soft_raisers == BY_TASK)
+		return 0;
+	key.start_ns = task->pid ? task->start_time : 0;
+	key.pid = task->pid;
+	key.cpu = bpf_get_smp_processor_id();
+	key.ifindex = dev->ifindex;
+	key.netns = dev->nd_net.net->ns.inum;
+	protocol = bpf_ntohs(skb->protocol);
+	/* Here the packet begins with its IP header. Drivers may leave it in fragments, where it is not looked for. */
+	if ((protocol == ETH_IP || protocol == ETH_IPV6) && skb->len - skb->data_len >= 28)
+		key.transport = addressed(skb->data, &key.port);
+	row = bpf_map_lookup_elem(&flows, &key);
+	if (!row) {
+		struct flow_row fresh = {};
+
+		bpf_probe_read_kernel_str(fresh.dev, sizeof(fresh.dev), dev->name);
+		bpf_map_update_elem(&flows, &key, &fresh, BPF_NOEXIST);
+		row = bpf_map_lookup_elem(&flows, &key);
+	}
+	if (row)
+		row->packets++;
+	else
+		s->lost_flows++;
 	return 0;
 }
 
@@ -405,6 +495,10 @@ static __always_inline void end_slice(struct scratch *s, struct task_struct *tas
 
 		bpf_map_update_elem(&tasks, &key, &fresh, BPF_NOEXIST);
 		row = bpf_map_lookup_elem(&tasks, &key);
+		if (row) {
+			row->first_ns = now;
+			row->parent = BPF_CORE_READ(task, real_parent, tgid);
+		}
 	}
 	if (!row) {
 		s->lost_ns += ns;
@@ -419,8 +513,8 @@ static __always_inline void end_slice(struct scratch *s, struct task_struct *tas
 			s->unmatched++;
 		}
 		row->slices++;
+		row->last_ns = now;
 		row->tgid = task->tgid;
-		row->parent = BPF_CORE_READ(task, real_parent, tgid);
 		row->flags = task->flags;
 		/* Again each time: exec changes it. */
 		bpf_probe_read_kernel(row->comm, sizeof(row->comm), task->comm);
@@ -468,13 +562,12 @@ int read_window(void *ctx)
 		return 1;
 	now = settled(s, &hard);
 	if (s->window_start) {
-		if (s->hard_start && !s->soft_start) {
-			/* The interrupt that asks: what it took up to now, and the rest later. */
+		/* The interrupt that asks, and a softirq that it interrupted: up to now, and the rest later. */
+		if (s->hard_start) {
 			s->total[HARDIRQ_NS] += since(now, s->hard_start);
 			s->hard_start = now;
-		} else if (s->hard_start) {
-			s->total[HARDIRQ_NS] += since(now, s->hard_start);
-			s->hard_start = now;
+		}
+		if (s->soft_start) {
 			charge_softirq(s, now, s->total[HARDIRQ_NS]);
 			s->soft_start = now;
 			s->soft_hard = s->total[HARDIRQ_NS];

@@ -7,15 +7,14 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
-#include <bpf/bpf_endian.h>
+#include "addressed.h"
 #include "owner.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define ETH_IP 0x0800
-#define ETH_IPV6 0x86dd
-#define TCP 6
-#define UDP 17
+/* include/net/tcp_states.h: these are no full sockets. */
+#define TIME_WAIT 6
+#define NEW_SYN_RECV 12
 
 /* Set by the reader before loading. */
 const volatile struct {
@@ -54,39 +53,21 @@ struct {
 	__type(value, struct drop_row);
 } drops SEC(".maps");
 
-/* Drops that found no room. */
+/* What found no room there, without socket and port: whoever sends chooses the port, and must not hide the reasons. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 2048);
+	__type(key, struct drop_key);
+	__type(value, struct drop_row);
+} folded SEC(".maps");
+
+/* Drops that found no room in either. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u64);
 } lost SEC(".maps");
-
-/* Transport protocol and destination port of a packet, as far as its headers are in place. */
-static __always_inline __u32 addressed(struct sk_buff *skb, __u16 *port)
-{
-	unsigned char *ip = skb->head + skb->network_header;
-	__u8 first = 0, transport = 0;
-	__u16 at;
-	__be16 to = 0;
-
-	if (skb->network_header == 0xffff || bpf_probe_read_kernel(&first, 1, ip))
-		return 0;
-	if (first >> 4 == 4) {
-		bpf_probe_read_kernel(&transport, 1, ip + 9);
-		at = (first & 15) * 4;
-	} else if (first >> 4 == 6) {
-		bpf_probe_read_kernel(&transport, 1, ip + 6);
-		at = 40;
-	} else {
-		return 0;
-	}
-	if (transport == TCP || transport == UDP) {
-		bpf_probe_read_kernel(&to, sizeof(to), ip + at + 2);
-		*port = bpf_ntohs(to);
-	}
-	return transport;
-}
 
 static __always_inline void count_lost(void)
 {
@@ -95,6 +76,29 @@ static __always_inline void count_lost(void)
 
 	if (count)
 		__sync_fetch_and_add(count, 1);
+}
+
+/* The row of this key in one of the maps, made when it is not there and there is room. */
+static __always_inline struct drop_row *row_of(void *map, const struct drop_key *key, struct net_device *dev, __u64 now)
+{
+	struct drop_row *row = bpf_map_lookup_elem(map, key);
+	struct drop_row fresh = {};
+
+	if (row)
+		return row;
+	fresh.first_ns = now;
+	if (dev)
+		bpf_probe_read_kernel_str(fresh.dev, sizeof(fresh.dev), dev->name);
+	bpf_map_update_elem(map, key, &fresh, BPF_NOEXIST);
+	return bpf_map_lookup_elem(map, key);
+}
+
+/* A socket that has more than what all kinds have in common. */
+static __always_inline struct sock *full_socket(struct sock *sk)
+{
+	__u8 state = sk ? BPF_CORE_READ(sk, __sk_common.skc_state) : 0;
+
+	return state == TIME_WAIT || state == NEW_SYN_RECV ? 0 : sk;
 }
 
 static __always_inline int dropped(struct sk_buff *skb, void *location, __u32 reason, struct sock *sk)
@@ -108,7 +112,9 @@ static __always_inline int dropped(struct sk_buff *skb, void *location, __u32 re
 	key.location = (__u64)location;
 	key.reason = reason;
 	key.protocol = bpf_ntohs(skb->protocol);
-	transport = key.protocol == ETH_IP || key.protocol == ETH_IPV6 ? addressed(skb, &key.port) : 0;
+	transport = 0;
+	if ((key.protocol == ETH_IP || key.protocol == ETH_IPV6) && skb->network_header != 0xffff)
+		transport = addressed(skb->head + skb->network_header, &key.port);
 	if (dev) {
 		/* A packet on its way through the IP layer may have lost its device: then this reads what is there. */
 		key.ifindex = BPF_CORE_READ(dev, ifindex);
@@ -116,26 +122,22 @@ static __always_inline int dropped(struct sk_buff *skb, void *location, __u32 re
 	}
 	if (!sk)
 		sk = skb->sk;
-	if (sk) {
+	if (sk && !key.netns)
+		key.netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+	sk = full_socket(sk);
+	if (sk)
 		key.inode = socket_inode(sk);
-		if (!key.netns)
-			key.netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
-	}
 	if ((config.ifindex && config.ifindex != key.ifindex) || (config.netns && config.netns != key.netns))
 		return 0;
 	if (!is_wanted(&config.owner, sk))
 		return 0;
 	if (config.port && config.port != key.port)
 		return 0;
-	row = bpf_map_lookup_elem(&drops, &key);
+	row = row_of(&drops, &key, dev, now);
 	if (!row) {
-		struct drop_row fresh = {};
-
-		fresh.first_ns = now;
-		if (dev)
-			bpf_probe_read_kernel_str(fresh.dev, sizeof(fresh.dev), dev->name);
-		bpf_map_update_elem(&drops, &key, &fresh, BPF_NOEXIST);
-		row = bpf_map_lookup_elem(&drops, &key);
+		key.inode = 0;
+		key.port = 0;
+		row = row_of(&folded, &key, dev, now);
 	}
 	if (!row) {
 		count_lost();

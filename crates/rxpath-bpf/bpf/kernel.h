@@ -38,6 +38,8 @@ enum bpf_map_type {
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 /* include/linux/sched.h */
+#define PF_KTHREAD 0x00200000
+
 struct sched_entity {
 	__u64 sum_exec_runtime;
 };
@@ -97,6 +99,11 @@ struct in6_addr {
 	__u8 bytes[16];
 };
 
+/* include/linux/types.h */
+typedef struct {
+	__s64 counter;
+} atomic64_t;
+
 /* include/net/sock.h */
 struct sock_common {
 	__be32 skc_daddr;
@@ -109,6 +116,7 @@ struct sock_common {
 	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
+	atomic64_t skc_cookie;
 };
 
 struct inode {
@@ -157,6 +165,7 @@ struct sock {
 		atomic_t rmem_alloc;
 	} sk_backlog;
 	int sk_rcvbuf;
+	__u16 sk_type;
 	__u16 sk_protocol;
 	struct socket *sk_socket;
 	struct sock_cgroup_data sk_cgrp_data;
@@ -168,6 +177,12 @@ struct udp_sock {
 	struct sk_buff_head reader_queue;
 };
 
+/* include/linux/tcp.h */
+struct tcp_sock {
+	__u32 rcv_nxt;
+	__u32 copied_seq;
+};
+
 /* include/linux/skbuff.h */
 struct sk_buff {
 	struct net_device *dev;
@@ -177,7 +192,9 @@ struct sk_buff {
 	__u16 transport_header;
 	__u16 network_header;
 	unsigned char *head;
+	unsigned char *data;
 	unsigned int len;
+	unsigned int data_len;
 };
 
 #pragma clang attribute pop

@@ -28,6 +28,7 @@ const volatile struct {
 
 struct cpu_row {
 	__u64 hard_start;
+	__u64 hard_kind; /* 1 + enum vector of what began it, 0 for a device's handler */
 	__u64 soft_start;
 	__u64 soft_hard;
 	__u64 last_interrupt;
@@ -192,21 +193,25 @@ static __always_inline void submit(struct event *e)
 		bpf_ringbuf_submit(e, 1 /* BPF_RB_NO_WAKEUP */);
 }
 
-static __always_inline struct cpu_row *hard_enter(__u64 now)
+/* Some interrupts begin inside another's (a vector that calls a handler): the outer one counts, and its own exit ends
+ * it. The same kind twice in a row: the exit between them was not seen. */
+static __always_inline struct cpu_row *hard_enter(__u64 now, __u64 kind)
 {
 	struct cpu_row *row = here();
 
-	if (row && !row->hard_start)
+	if (row && (!row->hard_start || row->hard_kind == kind)) {
 		row->hard_start = now;
+		row->hard_kind = kind;
+	}
 	return row;
 }
 
-static __always_inline struct cpu_row *hard_exit(__u64 now)
+static __always_inline struct cpu_row *hard_exit(__u64 now, __u64 kind)
 {
 	struct cpu_row *row = here();
 
-	if (!row)
-		return 0;
+	if (!row || (row->hard_start && row->hard_kind != kind))
+		return row;
 	if (row->hard_start)
 		row->hard_ns += since(now, row->hard_start);
 	else
@@ -219,7 +224,7 @@ SEC("tp_btf/irq_handler_entry")
 int BPF_PROG(irq_handler_entry, int irq, struct irqaction *action)
 {
 	__u64 now = bpf_ktime_get_ns();
-	struct cpu_row *row = hard_enter(now);
+	struct cpu_row *row = hard_enter(now, 0);
 	struct irq_key key = { .irq = irq, .cpu = bpf_get_smp_processor_id() };
 	struct irq_row *line;
 	struct event *e;
@@ -257,7 +262,7 @@ SEC("tp_btf/irq_handler_exit")
 int BPF_PROG(irq_handler_exit, int irq)
 {
 	__u64 now = bpf_ktime_get_ns();
-	struct cpu_row *row = hard_exit(now);
+	struct cpu_row *row = hard_exit(now, 0);
 
 	if (row)
 		submit(event(row, now, IRQ_EXIT, irq));
@@ -269,7 +274,7 @@ int BPF_PROG(irq_handler_exit, int irq)
 	int BPF_PROG(name##_entry)                                                                                     \
 	{                                                                                                              \
 		__u64 now = bpf_ktime_get_ns();                                                                        \
-		struct cpu_row *row = hard_enter(now);                                                                 \
+		struct cpu_row *row = hard_enter(now, 1 + number);                                                     \
 		if (row) {                                                                                             \
 			row->other_interrupts++;                                                                       \
 			submit(event(row, now, VECTOR_ENTRY, number));                                                 \
@@ -280,7 +285,7 @@ int BPF_PROG(irq_handler_exit, int irq)
 	int BPF_PROG(name##_exit)                                                                                      \
 	{                                                                                                              \
 		__u64 now = bpf_ktime_get_ns();                                                                        \
-		struct cpu_row *row = hard_exit(now);                                                                  \
+		struct cpu_row *row = hard_exit(now, 1 + number);                                                      \
 		if (row)                                                                                               \
 			submit(event(row, now, VECTOR_EXIT, number));                                                  \
 		return 0;                                                                                              \
@@ -316,6 +321,9 @@ static __always_inline bool in_ksoftirqd(void)
 	const char name[8] = { 'k', 's', 'o', 'f', 't', 'i', 'r', 'q' };
 	__u64 comm = 0;
 
+	/* One load, which spares most softirqs the call below. */
+	if (!(task->flags & PF_KTHREAD))
+		return false;
 	bpf_probe_read_kernel(&comm, sizeof(comm), task->comm);
 	return comm == *(const __u64 *)name;
 }
@@ -378,17 +386,19 @@ int BPF_PROG(napi_poll, struct napi_struct *napi, int work, int budget)
 	struct event *e;
 	__u64 now, ns;
 
-	key.cpu = bpf_get_smp_processor_id();
-	if (dev) {
-		key.ifindex = dev->ifindex;
-		key.netns = BPF_CORE_READ(dev, nd_net.net, ns.inum);
-	}
-	if (!row || (config.ifindex && config.ifindex != key.ifindex) || (config.netns && config.netns != key.netns))
+	if (!row)
 		return 0;
 	now = bpf_ktime_get_ns();
 	/* Polls outside a softirq (threaded NAPI, busy polling) have no start here: their time is not counted. */
 	ns = row->soft_start ? since(now, row->poll_start) : 0;
 	row->poll_start = now;
+	key.cpu = bpf_get_smp_processor_id();
+	if (dev) {
+		key.ifindex = dev->ifindex;
+		key.netns = dev->nd_net.net->ns.inum;
+	}
+	if ((config.ifindex && config.ifindex != key.ifindex) || (config.netns && config.netns != key.netns))
+		return 0;
 	row->polls++;
 	row->packets += packets;
 	row->exhausted += budget > 0 && work >= budget;

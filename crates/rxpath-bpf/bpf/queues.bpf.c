@@ -28,6 +28,7 @@ const volatile struct {
 
 struct queue_row {
 	__u64 inode;
+	__u64 seen_ns; /* when it was last looked at */
 	__u64 looks; /* at which something waited */
 	__u64 sum;   /* of the bytes seen */
 	__u32 now;
@@ -40,7 +41,7 @@ struct queue_row {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
-	__type(key, __u64); /* address of the socket: inodes are gone when it is closed */
+	__type(key, __u64); /* cookie of the socket: inodes are gone when it is closed, and addresses become another's */
 	__type(value, struct queue_row);
 } queues SEC(".maps");
 
@@ -67,11 +68,15 @@ static __always_inline int look(struct sock *sk, __u16 protocol)
 {
 	__u32 queued = BPF_CORE_READ(sk, sk_backlog.rmem_alloc.counter);
 	__u16 port = BPF_CORE_READ(sk, __sk_common.skc_num);
-	__u64 key = (__u64)sk;
 	struct queue_row *row;
+	__u64 key;
 
 	if ((config.port && port != config.port) || !is_wanted(&config.owner, sk))
 		return 0;
+	/* Without a cookie nothing has waited in it yet. */
+	if (!queued && !BPF_CORE_READ(sk, __sk_common.skc_cookie.counter))
+		return 0;
+	key = bpf_get_socket_cookie(sk);
 	row = bpf_map_lookup_elem(&queues, &key);
 	if (!row) {
 		struct queue_row fresh = {};
@@ -95,6 +100,7 @@ static __always_inline int look(struct sock *sk, __u16 protocol)
 			return 0;
 	}
 	row->now = queued;
+	row->seen_ns = bpf_ktime_get_ns();
 	row->sum += queued;
 	row->looks += queued > 0;
 	if (queued > row->most) {

@@ -100,15 +100,27 @@ impl CostMeter {
 }
 
 impl ProbeCost {
+    /// Scales run times and runs, those of each program by what `factor` says of its name; never down.
+    #[must_use]
+    pub fn scaled(mut self, factor: impl Fn(&str) -> f64) -> Self {
+        let (mut ns, mut runs) = (0.0, 0.0);
+        for program in &self.programs {
+            let factor = factor(&program.program).max(1.0);
+            ns += program.run_time_ns as f64 * factor;
+            runs += program.runs_count as f64 * factor;
+        }
+        (self.run_time_s, self.runs_count) = (ns / 1e9, runs as u64);
+        self
+    }
+
     /// Scales the run times to a window of this length, and adds what the reader and the maps cost.
     #[must_use]
-    pub fn over(mut self, window: Duration, loaded: &Loaded, reader_cpu: Duration) -> Self {
-        let scale = (window.as_secs_f64() / self.measured_s.max(1e-9)).max(1.0);
-        self.run_time_s *= scale;
-        self.runs_count = (self.runs_count as f64 * scale) as u64;
-        self.map_bytes += loaded.map_bytes();
-        self.reader_cpu_s = reader_cpu.as_secs_f64();
-        self
+    pub fn over(self, window: Duration, loaded: &Loaded, reader_cpu: Duration) -> Self {
+        let factor = window.as_secs_f64() / self.measured_s.max(1e-9);
+        let mut scaled = self.scaled(|_| factor);
+        scaled.map_bytes += loaded.map_bytes();
+        scaled.reader_cpu_s = reader_cpu.as_secs_f64();
+        scaled
     }
 
     /// Both probes together.
@@ -130,6 +142,7 @@ impl ProbeCost {
 /// Measures the first part of a window, and stops by itself: a tenth of it, at most half a second.
 #[derive(Debug)]
 pub struct PartMeter {
+    begun: Instant,
     part: Duration,
     meters: Vec<CostMeter>,
     cost: ProbeCost,
@@ -140,14 +153,16 @@ impl PartMeter {
     pub fn start(objects: &[&Loaded], window: Duration) -> Result<Self, HostError> {
         let meters = objects.iter().map(|object| object.meter()).collect::<Result<_, _>>()?;
         let part = (window / 10).min(Duration::from_millis(500));
-        Ok(Self { part, meters, cost: ProbeCost::default() })
+        Ok(Self { begun: Instant::now(), part, meters, cost: ProbeCost::default() })
     }
 
-    /// Stops once the part has passed; to be called now and then.
-    pub fn note(&mut self, passed: Duration) {
-        if passed >= self.part {
+    /// Stops once the part has passed, and says whether it has; to be called now and then.
+    pub fn note(&mut self) -> bool {
+        let over = self.begun.elapsed() >= self.part;
+        if over {
             self.stop();
         }
+        over
     }
 
     /// The cost of the measured part; stops measuring.

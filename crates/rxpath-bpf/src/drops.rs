@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bytes::Fields;
 use crate::filter::Filter;
-use crate::names::{Reasons, Symbols, socket_owners};
+use crate::names::{Reasons, Symbols, socket_owners, transport_name};
 use crate::object::{Loaded, ObjectSpec, ProgramState, parameters, program};
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
@@ -57,7 +57,7 @@ pub struct Drop {
     /// Transport protocol: `udp`, `tcp`, `icmp` or its number; none where the packet has none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub transport: Option<String>,
-    /// The packet's destination port; 0 where it has none.
+    /// The packet's destination port; 0 where it has none, and in rows that are `folded`.
     pub port: u16,
     /// Inode of the socket that it was for; 0 where none was found.
     pub socket_inode: u64,
@@ -66,6 +66,9 @@ pub struct Drop {
     pub processes: Vec<String>,
     /// The task in whose time the last one was dropped: the interrupted one, where a softirq dropped.
     pub dropped_in: String,
+    /// Drops for many ports and sockets together, for which there was no room one by one.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub folded: bool,
     /// Packets (aggregates of GSO and GRO count as one).
     pub packets: u64,
     /// Their bytes.
@@ -124,6 +127,9 @@ impl Drops {
         }
         let mut drops: Vec<Drop> =
             entries.iter().map(|(key, value)| row(key, value, symbols, &self.reasons)).collect();
+        let folded = self.loaded.entries("folded")?;
+        let folded = folded.iter().map(|(key, value)| row(key, value, symbols, &self.reasons));
+        drops.extend(folded.map(|row| Drop { folded: true, ..row }));
         for drop in &mut drops {
             drop.processes = owners.get(&drop.socket_inode).cloned().unwrap_or_default();
         }
@@ -131,7 +137,7 @@ impl Drops {
         Ok(drops)
     }
 
-    /// Drops that found no room in the map.
+    /// Drops that found no room in the maps, not even folded.
     pub fn lost(&self) -> u64 {
         self.loaded.value("lost", 0).map_or(0, |value| Fields::of(&value).u64())
     }
@@ -164,16 +170,10 @@ fn row(key: &[u8], value: &[u8], symbols: &Symbols, reasons: &Reasons) -> Drop {
             0x0806 => "arp".into(),
             other => format!("{other:#06x}"),
         },
-        transport: match transport {
-            0 => None,
-            1 => Some("icmp".into()),
-            6 => Some("tcp".into()),
-            17 => Some("udp".into()),
-            58 => Some("icmpv6".into()),
-            other => Some(other.to_string()),
-        },
+        transport: transport_name(transport),
         port,
         socket_inode,
+        folded: false,
         processes: Vec::new(),
         dropped_in: format!("{comm} ({pid})"),
         packets,

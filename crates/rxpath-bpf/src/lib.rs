@@ -24,6 +24,7 @@ pub mod reuseport;
 pub mod stages;
 pub mod steal;
 pub mod trace;
+mod turns;
 
 pub use can::can_run;
 pub use cost::ProbeCost;

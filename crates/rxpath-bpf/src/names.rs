@@ -95,6 +95,18 @@ pub fn socket_owners(root: &Root, inodes: &[u64]) -> HashMap<u64, Vec<String>> {
     owners.map(|(inode, pids)| (inode.into(), pids.into_iter().map(named).collect())).collect()
 }
 
+/// A transport protocol: `udp`, `tcp`, `icmp` or its number; none for 0.
+pub fn transport_name(number: u32) -> Option<String> {
+    match number {
+        0 => None,
+        1 => Some("icmp".into()),
+        6 => Some("tcp".into()),
+        17 => Some("udp".into()),
+        58 => Some("icmpv6".into()),
+        other => Some(other.to_string()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

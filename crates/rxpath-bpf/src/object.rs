@@ -7,6 +7,8 @@
 #[cfg(not(feature = "bpf"))]
 mod absent;
 #[cfg(feature = "bpf")]
+mod batch;
+#[cfg(feature = "bpf")]
 mod choose;
 #[cfg(feature = "bpf")]
 mod loaded;

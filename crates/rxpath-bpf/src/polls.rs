@@ -116,6 +116,9 @@ pub struct CpuPolls {
     pub unmatched_count: u64,
     /// Events and rows that found no room.
     pub lost_count: u64,
+    /// Of these: events of the timeline.
+    #[serde(default)]
+    pub lost_events_count: u64,
 }
 
 /// Sums over runs of NET_RX that handled packets and took at most a millisecond: `t` its ns, `w` its packets.
@@ -276,7 +279,7 @@ impl CpuPolls {
 /// `struct cpu_row`.
 fn cpu_row(cpu: u32, value: &[u8]) -> CpuPolls {
     let mut f = Fields::of(value);
-    f.skip(4 * 8);
+    f.skip(5 * 8);
     let [hardirq_ns, device, other] = f.array::<3>();
     let (runs, times) = (f.array::<VECTORS>(), f.array::<VECTORS>());
     let [ksoftirqd_runs, ksoftirqd_ns, polls, packets, exhausted] = f.array::<5>();
@@ -304,6 +307,7 @@ fn cpu_row(cpu: u32, value: &[u8]) -> CpuPolls {
         passes: passes(f.array::<7>()),
         unmatched_count: unmatched,
         lost_count: lost_events + lost_rows,
+        lost_events_count: lost_events,
     }
 }
 
@@ -354,14 +358,15 @@ mod tests {
         let row = cpu_row(2, &numbers);
         assert_eq!(
             (row.hardirq_ns, row.device_interrupts_count, row.other_interrupts_count),
-            (5, 6, 7)
+            (6, 7, 8)
         );
-        assert_eq!(row.net_rx(), (11, 27));
-        assert_eq!((row.ksoftirqd_runs_count, row.polls_count, row.exhausted_count), (40, 42, 44));
-        assert_eq!((row.lost_count, row.unmatched_count, row.longest_net_rx_ns), (45 + 46, 47, 49));
-        assert_eq!(row.net_rx_run_ns.count(), (50..82).sum::<u64>());
-        assert_eq!(row.packets_per_poll.count(), (114..130).sum::<u64>());
-        let sums = Passes { n: 131, w: 132, ww: 133, t: 134, wt: 135, tt_256: 136 };
+        assert_eq!(row.net_rx(), (12, 28));
+        assert_eq!((row.ksoftirqd_runs_count, row.polls_count, row.exhausted_count), (41, 43, 45));
+        assert_eq!((row.lost_count, row.lost_events_count), (46 + 47, 46));
+        assert_eq!((row.unmatched_count, row.longest_net_rx_ns), (48, 50));
+        assert_eq!(row.net_rx_run_ns.count(), (51..83).sum::<u64>());
+        assert_eq!(row.packets_per_poll.count(), (115..131).sum::<u64>());
+        let sums = Passes { n: 132, w: 133, ww: 134, t: 135, wt: 136, tt_256: 137 };
         assert_eq!(row.passes, sums);
     }
 }

@@ -1,7 +1,8 @@
 //! How much waits in sockets, over time: BPF iterators over the UDP and TCP sockets of one network namespace.
 //!
-//! A thread in that namespace runs them every [`INTERVAL`], and more seldom where a look takes long: it uses at most a
-//! twentieth of a CPU. What is between two looks is not seen.
+//! A thread in that namespace runs each every [`INTERVAL`], and more seldom where a look takes long: both together use at
+//! most a twentieth of a CPU. Of TCP a look takes milliseconds however few sockets there are, because its table is the
+//! whole machine's. What is between two looks is not seen.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use rxpath_host::{HostError, netns};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::account::clock::monotonic_ns;
 use crate::bytes::Fields;
 use crate::cost::own_cpu;
 use crate::filter::Filter;
@@ -39,7 +41,7 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
 pub const INTERVAL: Duration = Duration::from_millis(10);
 
 /// A look is followed by a pause of at least this many times its length.
-const PAUSE: u32 = 19;
+const PAUSE: u32 = 39;
 
 /// The running probe.
 #[derive(Debug)]
@@ -53,8 +55,23 @@ pub struct Queues {
 #[derive(Debug, Default)]
 struct Shared {
     stop: AtomicBool,
-    looks: AtomicU64,
+    udp: Looks,
+    tcp: Looks,
     cpu_ns: AtomicU64,
+}
+
+/// Looks at the sockets of one protocol.
+#[derive(Debug, Default)]
+struct Looks {
+    count: AtomicU64,
+    /// When the last whole one began, CLOCK_MONOTONIC.
+    begun_ns: AtomicU64,
+}
+
+impl Looks {
+    fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
 }
 
 /// What waited in one socket.
@@ -71,11 +88,14 @@ pub struct SocketQueue {
     pub processes: Vec<String>,
     /// Looks at which something waited, of `looks_count`.
     pub waiting_count: u64,
+    /// Looks at the sockets of its protocol.
+    #[serde(default)]
+    pub looks_count: u64,
     /// Memory of the receive queue over all looks, truesize. **Source** `sk_rmem_alloc`.
     pub mean_bytes: f64,
     /// The largest that was seen.
     pub max_bytes: u64,
-    /// At the last look.
+    /// At the last look; 0 when it was not there any more.
     pub now_bytes: u64,
     /// Limit of it (`sk_rcvbuf`), when the most waited.
     pub limit_bytes: u64,
@@ -86,8 +106,10 @@ pub struct SocketQueue {
 pub struct Waited {
     /// Those that came nearest to their limit first.
     pub sockets: Vec<SocketQueue>,
-    /// Looks.
+    /// Looks at UDP's sockets.
     pub looks_count: u64,
+    /// Looks at TCP's.
+    pub tcp_looks_count: u64,
     /// CPU time of looking.
     pub cpu: Duration,
     /// Sockets that found no room.
@@ -142,10 +164,9 @@ impl Queues {
         {
             ended?;
         }
-        let looks_count = self.shared.looks.load(Ordering::Relaxed);
         let entries = self.loaded.entries("queues")?;
         let mut sockets: Vec<SocketQueue> =
-            entries.iter().map(|(_, value)| row(value, looks_count)).collect();
+            entries.iter().map(|(_, value)| row(value, &self.shared)).collect();
         let inodes: Vec<u64> = sockets.iter().map(|socket| socket.inode).collect();
         if !inodes.is_empty() {
             let mut owners = socket_owners(&Root::host(), &inodes);
@@ -158,7 +179,8 @@ impl Queues {
         sockets.sort_by(|a, b| full(b).total_cmp(&full(a)).then(a.port.cmp(&b.port)));
         Ok(Waited {
             sockets,
-            looks_count,
+            looks_count: self.shared.udp.count(),
+            tcp_looks_count: self.shared.tcp.count(),
             cpu: Duration::from_nanos(self.shared.cpu_ns.load(Ordering::Relaxed)),
             lost: self.loaded.value("lost", 0).map_or(0, |value| Fields::of(&value).u64()),
         })
@@ -180,39 +202,54 @@ fn namespace_of(filter: &Filter) -> Option<PathBuf> {
     filter.netns_path.clone().or_else(process)
 }
 
-fn look(links: &[OwnedFd], place: Option<PathBuf>, shared: &Shared) -> Result<(), HostError> {
+fn look(
+    links: &[(&str, OwnedFd)],
+    place: Option<PathBuf>,
+    shared: &Shared,
+) -> Result<(), HostError> {
     if let Some(place) = place {
         netns::enter(&place)?;
     }
+    let mut due: Vec<Instant> = links.iter().map(|_| Instant::now()).collect();
     while !shared.stop.load(Ordering::Relaxed) {
-        let begun = Instant::now();
-        for link in links {
+        for ((name, link), due) in links.iter().zip(&mut due) {
+            if Instant::now() < *due {
+                continue;
+            }
+            let (begun, begun_ns) = (Instant::now(), monotonic_ns());
             // They write nothing; what they see goes into the map.
             read_iterator(link.as_fd())?;
+            let looks = if *name == "tcp" { &shared.tcp } else { &shared.udp };
+            looks.begun_ns.store(begun_ns, Ordering::Relaxed);
+            looks.count.fetch_add(1, Ordering::Relaxed);
+            *due = Instant::now() + INTERVAL.max(begun.elapsed() * PAUSE);
         }
-        shared.looks.fetch_add(1, Ordering::Relaxed);
         shared.cpu_ns.store(own_cpu().as_nanos() as u64, Ordering::Relaxed);
+        let next = due.iter().min().map_or(INTERVAL, |due| due.duration_since(Instant::now()));
         // why: the pace of looking; nothing is waited for.
-        std::thread::sleep(INTERVAL.max(begun.elapsed() * PAUSE));
+        std::thread::sleep(next.min(INTERVAL));
     }
     Ok(())
 }
 
 /// `struct queue_row`.
-fn row(value: &[u8], looks: u64) -> SocketQueue {
+fn row(value: &[u8], shared: &Shared) -> SocketQueue {
     let mut f = Fields::of(value);
-    let [inode, waiting_count, sum] = f.array::<3>();
+    let [inode, seen_ns, waiting_count, sum] = f.array::<4>();
     let (now, most, limit) = (f.u32(), f.u32(), f.u32());
     let (protocol, port) = (f.u16(), f.u16());
+    let (protocol, looks) = if protocol == 6 { ("tcp", &shared.tcp) } else { ("udp", &shared.udp) };
+    let is_there = seen_ns >= looks.begun_ns.load(Ordering::Relaxed);
     SocketQueue {
-        protocol: if protocol == 6 { "tcp".into() } else { "udp".into() },
+        protocol: protocol.into(),
         port,
         inode,
         processes: Vec::new(),
         waiting_count,
-        mean_bytes: sum as f64 / looks.max(1) as f64,
+        looks_count: looks.count(),
+        mean_bytes: sum as f64 / looks.count().max(1) as f64,
         max_bytes: most.into(),
-        now_bytes: now.into(),
+        now_bytes: if is_there { now.into() } else { 0 },
         limit_bytes: limit.into(),
     }
 }
@@ -222,13 +259,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_is_read_by_place() {
-        let mut value: Vec<u8> = [77u64, 5, 1000].iter().flat_map(|n| n.to_ne_bytes()).collect();
+    fn a_queue_is_read_by_place_and_empty_once_its_socket_is_gone() {
+        let mut value: Vec<u8> =
+            [77u64, 900, 5, 1000].iter().flat_map(|n| n.to_ne_bytes()).collect();
         value.extend([30u32, 400, 212_992].iter().flat_map(|n| n.to_ne_bytes()));
         value.extend([17u16, 4321].iter().flat_map(|n| n.to_ne_bytes()));
-        let queue = row(&value, 10);
+        let shared = Shared::default();
+        shared.udp.count.store(10, Ordering::Relaxed);
+        shared.udp.begun_ns.store(900, Ordering::Relaxed);
+        shared.tcp.begun_ns.store(950, Ordering::Relaxed);
+        let queue = row(&value, &shared);
         assert_eq!((queue.protocol.as_str(), queue.port, queue.inode), ("udp", 4321, 77));
         assert_eq!((queue.now_bytes, queue.max_bytes, queue.limit_bytes), (30, 400, 212_992));
-        assert!((queue.mean_bytes - 100.0).abs() < 1e-9 && queue.waiting_count == 5);
+        assert!((queue.mean_bytes - 100.0).abs() < 1e-9);
+        assert_eq!((queue.waiting_count, queue.looks_count), (5, 10));
+        shared.udp.begun_ns.store(901, Ordering::Relaxed);
+        assert_eq!(row(&value, &shared).now_bytes, 0, "the last look did not find it");
     }
 }

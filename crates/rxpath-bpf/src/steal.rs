@@ -81,6 +81,9 @@ pub struct TaskTime {
     /// Which devices' polls took time from it, the largest first.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub taken_by: Vec<TakenBy>,
+    /// For which flows, the most packets first.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub taken_for: Vec<TakenFor>,
 }
 
 /// One CPU.
@@ -128,6 +131,26 @@ pub struct TakenBy {
     pub packets: u64,
 }
 
+/// A flow whose packets were received in a task's time, by the packets that were looked at.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TakenFor {
+    /// Device through which they came.
+    pub dev: String,
+    /// Device index in its namespace.
+    pub ifindex: u32,
+    /// Inode of its network namespace.
+    pub netns: u32,
+    /// `udp`, `tcp`, `icmp` or the protocol's number; none for what is no IP or has its headers in fragments.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub transport: Option<String>,
+    /// Destination port of TCP and UDP; 0 for others.
+    pub port: u16,
+    /// Packets that were looked at (aggregates of GRO count as one).
+    pub packets_seen_count: u64,
+    /// The task's receive softirqs, divided by packets seen: an estimate.
+    pub net_s_estimated: f64,
+}
+
 /// The answer of `rxpath steal`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Steal {
@@ -137,6 +160,9 @@ pub struct Steal {
     pub tasks: Vec<TaskTime>,
     /// CPUs.
     pub cpus: Vec<CpuTime>,
+    /// For how long packets were looked at for `taken_for`: by turns where many come.
+    #[serde(default)]
+    pub flows_looked_s: f64,
     /// What an interrupt costs beside what is measured.
     pub calibration: Calibration,
     /// What the probe itself cost.
@@ -161,6 +187,8 @@ pub struct Evidence<'a> {
     pub cost: ProbeCost,
     /// The programs.
     pub probes: &'a [ProgramState],
+    /// For how long flows were looked at.
+    pub flows_looked: std::time::Duration,
 }
 
 /// Makes the answer, and what to know before trusting it.
@@ -183,7 +211,18 @@ pub fn answer(evidence: Evidence<'_>) -> (Steal, Vec<Warning>) {
     let longest_ns = window.cpus.iter().map(CpuWindow::span_ns).max().unwrap_or(0);
     let window_s = longest_ns as f64 / 1e9;
     let probes = evidence.probes.to_vec();
-    (Steal { window_s, tasks, cpus, calibration, probe_cost: cost, probes, victim: None }, warnings)
+    let flows_looked_s = evidence.flows_looked.as_secs_f64();
+    let steal = Steal {
+        window_s,
+        tasks,
+        cpus,
+        flows_looked_s,
+        calibration,
+        probe_cost: cost,
+        probes,
+        victim: None,
+    };
+    (steal, warnings)
 }
 
 /// What ticks say each CPU did in between, in seconds, by CPU.

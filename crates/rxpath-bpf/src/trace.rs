@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use rxpath_core::Warning;
 use rxpath_host::HostError;
+use rxpath_host::owner::ProcessId;
 use rxpath_host::procfs::softnet;
 use rxpath_host::root::Root;
 use schemars::JsonSchema;
@@ -15,7 +16,7 @@ use crate::filter::Filter;
 use crate::object::ProgramState;
 use crate::polls::{CpuPolls, IrqLine, NapiPolls, Polls};
 use crate::queues::{Queues, SocketQueue, Waited};
-use crate::stages::{Stage, Stages};
+use crate::stages::{Pace, Stage, Stages};
 
 /// Time between two questions for the sockets of a process.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
@@ -43,6 +44,8 @@ pub struct Trace {
     stages: Asked<Stages>,
     queues: Asked<Queues>,
     filter: Filter,
+    /// The process that is looked at, until it is gone: another may then have its number.
+    process: Option<ProcessId>,
     /// When the process was last asked for its sockets.
     asked: Instant,
     begun: Instant,
@@ -66,12 +69,18 @@ pub struct Traced {
     pub drops: Vec<Drop>,
     /// Latency of stages.
     pub stages: Vec<Stage>,
+    /// For how long packets were looked at for it: the whole time, or by turns where each packet would cost too much.
+    #[serde(default)]
+    pub stages_looked_s: f64,
     /// Sockets in which something waited, the fullest first.
     #[serde(default)]
     pub sockets: Vec<SocketQueue>,
-    /// How often was looked at them.
+    /// How often was looked at UDP's.
     #[serde(default)]
     pub socket_looks_count: u64,
+    /// How often at TCP's.
+    #[serde(default)]
+    pub tcp_socket_looks_count: u64,
     /// What was not looked at, because it was not asked for: its lists are empty for that.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub left_out: Vec<Part>,
@@ -101,21 +110,27 @@ impl Trace {
         filter: &Filter,
         events: bool,
         without: &[Part],
+        pace: Pace,
         window: Duration,
     ) -> Result<Self, HostError> {
+        let process = filter.process.map(|pid| ProcessId::of(pid as i32)).transpose()?;
         let polls = Polls::start(filter, events)?;
         let wanted = |part| !without.contains(&part);
         let drops = wanted(Part::Drops).then(|| Drops::start(filter));
-        let stages = wanted(Part::Stages).then(|| Stages::start(filter));
+        let stages = wanted(Part::Stages).then(|| {
+            let mut stages = Stages::start(filter, pace)?;
+            stages.measure_cost(window)?;
+            Ok(stages)
+        });
         let queues = wanted(Part::Sockets).then(|| Queues::start(filter));
         let mut objects = vec![polls.loaded()];
         objects.extend(running(drops.as_ref()).map(Drops::loaded));
-        objects.extend(running(stages.as_ref()).map(Stages::loaded));
         objects.extend(running(queues.as_ref()).map(Queues::loaded));
         let meter = PartMeter::start(&objects, window)?;
         Ok(Self {
             squeezed: squeezed(),
             filter: filter.clone(),
+            process,
             asked: Instant::now(),
             polls,
             drops,
@@ -132,12 +147,19 @@ impl Trace {
         &self.polls
     }
 
-    /// To be called now and then: the cost is measured in the first part of the window only, and a process that is
-    /// looked at may open more sockets.
+    /// To be called some fifty times a second: the cost is measured in the first part of the window only, stages are
+    /// looked at by turns, and a process that is looked at may open more sockets.
     pub fn note(&mut self) {
-        self.meter.note(self.begun.elapsed());
-        if self.filter.process.is_some() && self.asked.elapsed() >= ASK_AGAIN {
+        self.meter.note();
+        if let Some(Ok(stages)) = &mut self.stages {
+            stages.note();
+        }
+        if self.process.is_some() && self.asked.elapsed() >= ASK_AGAIN {
             self.asked = Instant::now();
+            self.process = self.process.filter(ProcessId::is_alive);
+            if self.process.is_none() {
+                return;
+            }
             let objects = [
                 running(self.drops.as_ref()).map(Drops::loaded),
                 running(self.stages.as_ref()).map(Stages::loaded),
@@ -162,6 +184,11 @@ impl Trace {
                 error.map(|e| Warning::new("probe-missing", format!("{what} are not seen: {e}"))),
             );
         }
+        let stopped = running(self.stages.as_ref()).and_then(Stages::stopped);
+        warnings.extend(stopped.map(|error| {
+            let text = format!("the latency of stages was not seen to the end: {error}");
+            Warning::new("probe-missing", text)
+        }));
         for program in self.programs() {
             if let (Some(gap), Some(loses)) = (program.id.gap(), &program.lost_knowledge) {
                 let warning = Warning::new("probe-missing", format!("{}: {gap}", program.program));
@@ -222,10 +249,13 @@ impl Trace {
         };
         let reader = own_cpu().saturating_sub(self.cpu_before) + waited.cpu;
         let mut cost = self.meter.stop().over(duration, self.polls.loaded(), reader);
+        let mut looked = Duration::ZERO;
+        if let Some(Ok(stages)) = &mut self.stages {
+            cost = cost.plus(stages.cost(duration));
+            looked = stages.looked();
+        }
         cost.map_bytes +=
             running(self.drops.as_ref()).map_or(0, |probe| probe.loaded().map_bytes());
-        cost.map_bytes +=
-            running(self.stages.as_ref()).map_or(0, |probe| probe.loaded().map_bytes());
         cost.map_bytes +=
             running(self.queues.as_ref()).map_or(0, |probe| probe.loaded().map_bytes());
         cost.lost_count = cpus.iter().map(|cpu| cpu.polls.lost_count).sum::<u64>()
@@ -238,8 +268,10 @@ impl Trace {
             irqs: polls.irqs,
             drops,
             stages,
+            stages_looked_s: looked.as_secs_f64(),
             sockets: waited.sockets,
             socket_looks_count: waited.looks_count,
+            tcp_socket_looks_count: waited.tcp_looks_count,
             left_out: self.left_out(),
             probes: self.programs(),
             probe_cost: cost,

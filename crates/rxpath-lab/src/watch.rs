@@ -141,6 +141,9 @@ impl Watcher {
     /// # Errors
     /// When the sockets can't be listed.
     pub fn look(&mut self) -> Result<(), HostError> {
+        if let Ok(probes) = &mut self.probes {
+            probes.note();
+        }
         self.sockets.look(&mut self.diag)
     }
 

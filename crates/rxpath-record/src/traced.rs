@@ -19,6 +19,8 @@ pub struct Traced {
     pub napis: Vec<NapiTraced>,
     /// From stage to stage, in the trial's namespaces and everywhere else.
     pub stages: Vec<StageTraced>,
+    /// For how long packets were looked at for it: the window, or by turns where each packet would cost too much.
+    pub stages_looked_s: f64,
     /// What observing cost.
     pub probe: ProbeUse,
 }
@@ -81,7 +83,8 @@ pub struct NapiTraced {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct StageTraced {
-    /// `receive-to-socket`: protocol processing. `socket-to-read`: the wait of a queue's first packet.
+    /// `receive-to-socket`: protocol processing. `socket-to-read`: the wait for the read that
+    /// took the packet, of one packet at a time of each socket.
     pub stage: String,
     /// Latencies measured.
     pub latencies_count: u64,

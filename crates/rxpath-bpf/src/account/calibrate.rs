@@ -17,7 +17,7 @@ use rxpath_host::{HostError, thread};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::spin::{self, Gaps};
+use super::spin::{Gaps, Prepared};
 use super::{Account, Reading};
 
 /// How long each rate is measured.
@@ -174,6 +174,12 @@ fn point(
     (cpu, other): (u32, u32),
     arrivals: Arrivals,
 ) -> Result<Option<Point>, HostError> {
+    let prepared = std::thread::scope(|scope| {
+        let prepare = scope.spawn(|| thread::pin(cpu).map(|()| Prepared::new(SPIN, 0)));
+        prepare.join()
+    });
+    let lost = || HostError::kernel("run the threads of the calibration", libc::EAGAIN);
+    let prepared = prepared.map_err(|_| lost())??;
     let before = account.read()?;
     let stop = AtomicBool::new(false);
     let looked = std::thread::scope(|scope| {
@@ -182,15 +188,13 @@ fn point(
             thread::pin(cpu)?;
             // The fewer switches to other tasks, the better; without the right to it there are more.
             let _ = thread::set_nice(0, -20);
-            Ok::<_, HostError>((thread::current_tid(), spin::look(SPIN, 0)))
+            Ok::<_, HostError>((thread::current_tid(), prepared.look()))
         });
         let looked = looking.join();
         stop.store(true, Ordering::SeqCst);
         (looked, sender.join())
     });
-    let (Ok(looked), Ok(sent)) = looked else {
-        return Err(HostError::kernel("run the threads of the calibration", libc::EAGAIN));
-    };
+    let (Ok(looked), Ok(sent)) = looked else { return Err(lost()) };
     sent?;
     let (tid, gaps) = looked?;
     let after = account.read()?;
@@ -265,7 +269,16 @@ mod tests {
             ..Charge::default()
         };
         let during = |charge| Reading {
-            tasks: vec![TaskRow { key, charge, tgid: 7, parent: 1, flags: 0, comm: "loop".into() }],
+            tasks: vec![TaskRow {
+                key,
+                charge,
+                first_ns: 1,
+                last_ns: 2,
+                tgid: 7,
+                parent: 1,
+                flags: 0,
+                comm: "loop".into(),
+            }],
             ..Reading::default()
         };
         // 100 ms were other tasks', 200 ms are seen: 100 ms of the gaps are left for 20,000 interrupts.

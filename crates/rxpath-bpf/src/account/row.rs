@@ -153,14 +153,33 @@ pub struct TaskRow {
     pub key: TaskKey,
     /// Where its time went.
     pub charge: Charge,
+    /// End of its first slice that was seen there, CLOCK_MONOTONIC.
+    pub first_ns: u64,
+    /// End of its last.
+    pub last_ns: u64,
     /// Process.
     pub tgid: u32,
-    /// Parent process.
+    /// Parent process at the first.
     pub parent: u32,
-    /// `task_struct.flags`.
+    /// `task_struct.flags` at the last.
     pub flags: u32,
-    /// Name at the last switch.
+    /// Name at the last.
     pub comm: String,
+}
+
+impl TaskRow {
+    /// Adds another row of the same task. What changes in the life of a task is taken from where it ran last, its parent
+    /// from where it ran first.
+    pub fn join(&mut self, other: Self) {
+        self.charge = self.charge.plus(&other.charge);
+        if other.first_ns < self.first_ns {
+            (self.first_ns, self.parent) = (other.first_ns, other.parent);
+        }
+        if other.last_ns > self.last_ns {
+            self.last_ns = other.last_ns;
+            (self.tgid, self.flags, self.comm) = (other.tgid, other.flags, other.comm);
+        }
+    }
 }
 
 /// `PF_KTHREAD`, include/linux/sched.h.
@@ -255,7 +274,7 @@ impl Culprit {
 
 /// Bytes of `struct task_key`, `task_row`, `culprit_key` and `culprit_row`.
 #[cfg(test)]
-const SIZES: [usize; 4] = [24, 13 * 8 + 4 * 8 + 4 * 4 + 16, 32, 40];
+const SIZES: [usize; 4] = [24, 13 * 8 + 6 * 8 + 4 * 4 + 16, 32, 40];
 
 fn task_key(fields: &mut Fields<'_>) -> TaskKey {
     TaskKey { start_ns: fields.u64(), pid: fields.u32(), cpu: fields.u32() }
@@ -288,9 +307,11 @@ pub(super) fn task(key: &[u8], value: &[u8]) -> (u32, TaskRow) {
         on_cpu, hard, rx, tx, other, own_net, own_other, mixed, user, own_user, irqs, devices,
         runs, packets, runtime, delay, slices,
     ]);
+    let [first_ns, last_ns] = fields.array::<2>();
     let (tgid, parent, flags) = (fields.u32(), fields.u32(), fields.u32());
     fields.skip(4);
-    (half, TaskRow { key, charge, tgid, parent, flags, comm: fields.text(16) })
+    let comm = fields.text(16);
+    (half, TaskRow { key, charge, first_ns, last_ns, tgid, parent, flags, comm })
 }
 
 /// `struct culprit_row`.
@@ -304,13 +325,23 @@ pub(super) fn culprit(key: &[u8], value: &[u8]) -> Culprit {
     Culprit { key, ns, polls, packets, dev: fields.text(16) }
 }
 
+/// Bytes of `struct scratch` before its window: slice, hard and soft starts, soft_hard, vector and raisers, hard_kind,
+/// changes, polls, bases and whose.
+const BEFORE_WINDOW: usize = 4 * 8 + 2 * 4 + 4 * 8 + 3 * 8;
+
 /// `struct scratch`, the part that is read; and the half that slices are charged to now.
 pub(super) fn window(cpu: u32, value: &[u8]) -> (u32, CpuWindow) {
     let mut fields = Fields::of(value);
-    // slice, hard and soft starts, soft_hard, vector and raisers, changes, polls, bases and whose.
-    fields.skip(4 * 8 + 2 * 4 + 3 * 8 + 3 * 8);
+    fields.skip(BEFORE_WINDOW);
     let [start_ns, end_ns, lost_ns, lost_slices, lost_polls, unmatched, half] = fields.array::<7>();
     (half as u32, CpuWindow { cpu, start_ns, end_ns, lost_ns, lost_slices, lost_polls, unmatched })
+}
+
+/// `struct scratch`: packets at which flows were looked at.
+pub(super) fn received(value: &[u8]) -> u64 {
+    let mut fields = Fields::of(value);
+    fields.skip(BEFORE_WINDOW + 7 * 8);
+    fields.u64()
 }
 
 #[cfg(test)]
@@ -323,7 +354,7 @@ mod tests {
 
     #[test]
     fn rows_are_read_by_place() {
-        let mut value = numbers(17);
+        let mut value = numbers(19);
         for number in [11u32, 12, 13, 0] {
             value.extend(number.to_ne_bytes());
         }
@@ -336,15 +367,37 @@ mod tests {
         assert_eq!(row.key, TaskKey { start_ns: 5, pid: 7, cpu: 1 });
         assert_eq!((row.charge.hardirq_ns, row.charge.taken_packets), (1, 13));
         assert_eq!((row.charge.on_cpu_ns, row.charge.slices), (14, 17));
+        assert_eq!((row.first_ns, row.last_ns), (18, 19));
         assert_eq!((row.tgid, row.parent, row.flags, row.comm.as_str()), (11, 12, 13, "victim"));
     }
 
     #[test]
     fn the_window_stands_after_the_scratch() {
         let (half, row) = window(3, &numbers(60));
-        assert_eq!(half, 18);
-        // Eleven words stand before: four, one of two halves, three, three.
-        assert_eq!((row.start_ns, row.end_ns, row.unmatched), (12, 13, 17));
+        assert_eq!(half, 19);
+        // Twelve words stand before: four, one of two halves, four, three.
+        assert_eq!((row.start_ns, row.end_ns, row.unmatched), (13, 14, 18));
+        assert_eq!(received(&numbers(60)), 20);
+    }
+
+    #[test]
+    fn a_task_has_the_name_of_its_last_slice_and_the_parent_of_its_first() {
+        let row = |first_ns, last_ns, parent, comm: &str| TaskRow {
+            key: TaskKey { start_ns: 1, pid: 7, cpu: 0 },
+            charge: Charge { on_cpu_ns: 10, ..Charge::default() },
+            first_ns,
+            last_ns,
+            tgid: 7,
+            parent,
+            flags: 0,
+            comm: comm.into(),
+        };
+        let (before, after) = (row(5, 20, 50, "sh"), row(10, 30, 1, "openssl"));
+        for (mut one, other) in [(before.clone(), after.clone()), (after, before)] {
+            one.join(other);
+            assert_eq!((one.parent, one.comm.as_str()), (50, "openssl"));
+            assert_eq!((one.first_ns, one.last_ns, one.charge.on_cpu_ns), (5, 30, 20));
+        }
     }
 
     #[test]

@@ -47,40 +47,57 @@ fn work(rounds: u32, mut state: u64) -> u64 {
     state
 }
 
-/// Looks for gaps for this long, on the calling thread, with `rounds` of work in each turn.
-pub fn look(time: Duration, rounds: u32) -> Gaps {
-    let span = Scale::ticks_of(time);
-    // With work in it a turn varies by some percent.
-    let turn = turn_ticks(rounds);
-    let threshold = Scale::ticks_of(LEAST_GAP).max(1) + turn + turn / 8;
-    let scale = Scale::begin();
-    let start = ticks();
-    let (mut last, mut gaps, mut count, mut longest) = (start, 0u64, 0u64, 0u64);
-    let (mut turns, mut state) = (0u64, start);
-    while last.wrapping_sub(start) < span {
-        state = work(rounds, state);
-        let now = ticks();
-        let step = now.wrapping_sub(last);
-        if step >= threshold {
-            gaps += step;
-            count += 1;
-            longest = longest.max(step);
-        }
-        last = now;
-        turns += 1;
+/// A loop that is ready to run. What it has to know is measured before, by another thread of the same CPU: a thread that
+/// is accounted for then does nothing but the loop, and its time on the CPU is the loop's.
+#[derive(Clone, Copy, Debug)]
+pub struct Prepared {
+    rounds: u32,
+    span: u64,
+    threshold: u64,
+    scale: Scale,
+}
+
+impl Prepared {
+    /// Looks for gaps for this long, with `rounds` of work in each turn.
+    pub fn new(time: Duration, rounds: u32) -> Self {
+        let scale = Scale::begin();
+        let span = Scale::ticks_of(time);
+        // With work in it a turn varies by some percent.
+        let turn = turn_ticks(rounds);
+        let threshold = Scale::ticks_of(LEAST_GAP).max(1) + turn + turn / 8;
+        Self { rounds, span, threshold, scale }
     }
-    black_box(state);
-    let ns = scale.ns_per_tick();
-    let wall = last.wrapping_sub(start);
-    // Turns without a gap took what is left: their mean is one turn.
-    let turn = wall.saturating_sub(gaps) as f64 / turns.saturating_sub(count).max(1) as f64;
-    Gaps {
-        wall_ns: wall as f64 * ns,
-        gaps_ns: (gaps as f64 - count as f64 * turn).max(0.0) * ns,
-        gaps_count: count,
-        longest_ns: longest as f64 * ns,
-        turns,
-        turn_ns: turn * ns,
+
+    /// Runs it on the calling thread.
+    pub fn look(&self) -> Gaps {
+        let start = ticks();
+        let (mut last, mut gaps, mut count, mut longest) = (start, 0u64, 0u64, 0u64);
+        let (mut turns, mut state) = (0u64, start);
+        while last.wrapping_sub(start) < self.span {
+            state = work(self.rounds, state);
+            let now = ticks();
+            let step = now.wrapping_sub(last);
+            if step >= self.threshold {
+                gaps += step;
+                count += 1;
+                longest = longest.max(step);
+            }
+            last = now;
+            turns += 1;
+        }
+        black_box(state);
+        let ns = self.scale.ns_per_tick();
+        let wall = last.wrapping_sub(start);
+        // Turns without a gap took what is left: their mean is one turn.
+        let turn = wall.saturating_sub(gaps) as f64 / turns.saturating_sub(count).max(1) as f64;
+        Gaps {
+            wall_ns: wall as f64 * ns,
+            gaps_ns: (gaps as f64 - count as f64 * turn).max(0.0) * ns,
+            gaps_count: count,
+            longest_ns: longest as f64 * ns,
+            turns,
+            turn_ns: turn * ns,
+        }
     }
 }
 
@@ -103,7 +120,7 @@ const ROWS: [u32; 2] = [2, 6];
 
 /// Time of one undisturbed turn with this work, in ns.
 ///
-/// By the difference of the fastest of many short and of many longer rows of turns, made as [`look`] makes them: a CPU
+/// By the difference of the fastest of many short and of many longer rows of turns, made as [`Prepared::look`] makes them: a CPU
 /// reads its clock before the work of the turn has ended and begins the next one early, so that single turns came out a
 /// fifth too short, and that error is in both rows.
 pub fn undisturbed_turn_ns(rounds: u32) -> f64 {
@@ -134,7 +151,7 @@ mod tests {
 
     #[test]
     fn own_time_and_gaps_make_the_whole() {
-        let gaps = look(Duration::from_millis(20), 0);
+        let gaps = Prepared::new(Duration::from_millis(20), 0).look();
         assert!(gaps.wall_ns >= 15e6, "{gaps:?}");
         assert!(gaps.own_ns() + gaps.gaps_ns <= gaps.wall_ns + 1.0);
         assert!(gaps.turn_ns > 0.0 && gaps.longest_ns <= gaps.wall_ns);
@@ -146,7 +163,7 @@ mod tests {
     fn the_work_of_a_loop_is_the_time_that_it_had() {
         for rounds in [100, 800] {
             let turn_ns = undisturbed_turn_ns(rounds);
-            let gaps = look(Duration::from_millis(50), rounds);
+            let gaps = Prepared::new(Duration::from_millis(50), rounds).look();
             // The clock of the CPU may have become faster since.
             let turn_ns = turn_ns.min(undisturbed_turn_ns(rounds));
             let share = gaps.turns as f64 * turn_ns / gaps.own_ns();

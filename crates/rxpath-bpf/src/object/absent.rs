@@ -27,12 +27,22 @@ impl Loaded {
     }
 
     /// Never called.
+    pub fn attach_some(&mut self, _names: &[&str]) -> Result<(), HostError> {
+        match self.never {}
+    }
+
+    /// Never called.
+    pub fn detach_some(&mut self, _names: &[&str]) {
+        match self.never {}
+    }
+
+    /// Never called.
     pub fn programs(&self) -> &[ProgramState] {
         match self.never {}
     }
 
     /// Never called.
-    pub fn links(&self) -> Result<Vec<std::os::fd::OwnedFd>, HostError> {
+    pub fn links(&self) -> Result<Vec<(&'static str, std::os::fd::OwnedFd)>, HostError> {
         match self.never {}
     }
 
@@ -53,6 +63,11 @@ impl Loaded {
 
     /// Never called.
     pub fn put(&self, _map: &str, _key: &[u8], _value: &[u8]) -> Result<(), HostError> {
+        match self.never {}
+    }
+
+    /// Never called.
+    pub fn remove(&self, _map: &str, _key: &[u8]) -> Result<(), HostError> {
         match self.never {}
     }
 

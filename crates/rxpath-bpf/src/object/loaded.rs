@@ -11,19 +11,16 @@ use rxpath_core::Fact;
 use rxpath_host::HostError;
 
 use super::choose::{alone, open, refused, with_hooks};
-use super::{Entry, ObjectSpec, ProgramSpec, ProgramState, Sizes, log};
+use super::{Entry, ObjectSpec, ProgramSpec, ProgramState, Sizes, batch, log};
 use crate::cost::CostMeter;
 
 /// `BPF_F_TEST_RUN_ON_CPU`, include/uapi/linux/bpf.h; for raw tracepoint programs since 5.10.
 const TEST_RUN_ON_CPU: u32 = 1;
 
-/// Entries that one call reads from a map.
-const BATCH: u32 = 1024;
-
 /// An object whose programs are in the kernel. Dropping it detaches and removes them.
 pub struct Loaded {
     // Links first: they are dropped before the programs that they hold.
-    links: Vec<Link>,
+    links: Vec<(&'static str, Link)>,
     object: Object,
     spec: ObjectSpec,
     states: Vec<ProgramState>,
@@ -64,22 +61,47 @@ impl Loaded {
     ///
     /// **Errors** when a required one is refused.
     pub fn attach(&mut self) -> Result<(), HostError> {
-        for (state, program) in self.states.iter_mut().zip(self.spec.programs) {
-            if state.id.value().is_none() || program.hook.is_none() {
-                continue;
+        for program in self.spec.programs {
+            self.attach_one(program)?;
+        }
+        Ok(())
+    }
+
+    /// Attaches these programs, in this order, as [`Loaded::attach`] does.
+    pub fn attach_some(&mut self, names: &[&str]) -> Result<(), HostError> {
+        for name in names {
+            let programs = self.spec.programs;
+            if let Some(program) = programs.iter().find(|program| program.name == *name) {
+                self.attach_one(program)?;
             }
-            log::keep();
-            let Some(loaded) = named(&self.object, program.name) else { continue };
-            match loaded.attach() {
-                Ok(link) => self.links.push(link),
-                Err(error) => {
-                    let error = refused(&format!("attach {}", program.name), &error);
-                    if program.required {
-                        return Err(error);
-                    }
-                    state.id = error.into_gap();
-                    state.lost_knowledge = Some(program.loses.into());
+        }
+        Ok(())
+    }
+
+    /// Takes these programs from their hooks, in this order. They stay in the kernel and can be attached again.
+    pub fn detach_some(&mut self, names: &[&str]) {
+        for name in names {
+            self.links.retain(|(attached, _)| attached != name);
+        }
+    }
+
+    fn attach_one(&mut self, program: &'static ProgramSpec) -> Result<(), HostError> {
+        let state = self.states.iter_mut().find(|state| state.program == program.name);
+        let Some(state) = state.filter(|state| state.id.value().is_some()) else { return Ok(()) };
+        if program.hook.is_none() {
+            return Ok(());
+        }
+        log::keep();
+        let Some(loaded) = named(&self.object, program.name) else { return Ok(()) };
+        match loaded.attach() {
+            Ok(link) => self.links.push((program.name, link)),
+            Err(error) => {
+                let error = refused(&format!("attach {}", program.name), &error);
+                if program.required {
+                    return Err(error);
                 }
+                state.id = error.into_gap();
+                state.lost_knowledge = Some(program.loses.into());
             }
         }
         Ok(())
@@ -90,10 +112,11 @@ impl Loaded {
         &self.states
     }
 
-    /// Descriptors of what is attached, to be used on another thread.
-    pub fn links(&self) -> Result<Vec<OwnedFd>, HostError> {
-        let own = |link: &Link| link.as_fd().try_clone_to_owned();
-        let links: Result<Vec<OwnedFd>, std::io::Error> = self.links.iter().map(own).collect();
+    /// Descriptors of what is attached, by program, to be used on another thread.
+    pub fn links(&self) -> Result<Vec<(&'static str, OwnedFd)>, HostError> {
+        let own =
+            |(name, link): &(&'static str, Link)| Ok((*name, link.as_fd().try_clone_to_owned()?));
+        let links: Result<Vec<_>, std::io::Error> = self.links.iter().map(own).collect();
         links.map_err(|e| HostError::kernel("use a link again", e.raw_os_error().unwrap_or(0)))
     }
 
@@ -123,11 +146,8 @@ impl Loaded {
 
     /// Every key and value of a hash map.
     pub fn entries(&self, map: &str) -> Result<Vec<Entry>, HostError> {
-        let found = self.map(map)?;
-        let batch = found
-            .lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY)
-            .map_err(|e| refused(&format!("read the map {map}"), &e))?;
-        Ok(batch.collect())
+        let what = |errno| HostError::kernel(format!("read the map {map}"), errno);
+        batch::entries(&self.map(map)?).map_err(what)
     }
 
     /// Writes an entry of a hash map.
@@ -135,6 +155,11 @@ impl Loaded {
         self.map(map)?
             .update(key, value, MapFlags::ANY)
             .map_err(|e| refused(&format!("write the map {map}"), &e))
+    }
+
+    /// Removes an entry of a hash map.
+    pub fn remove(&self, map: &str, key: &[u8]) -> Result<(), HostError> {
+        self.map(map)?.delete(key).map_err(|e| refused(&format!("empty the map {map}"), &e))
     }
 
     /// The value of an array's entry.

@@ -110,7 +110,8 @@ pub struct Span {
 /// Entries joined with their exits, in the order of their starts. Entries without an exit and exits without an entry,
 /// at the ends of the window or where events were lost, are left out.
 ///
-/// A poll has no entry of its own: it lasts from the softirq's entry, or the poll before, to its event.
+/// A poll has no entry of its own: it lasts from the softirq's entry, or the poll before in it, to its event. Of a poll
+/// outside a softirq (threaded NAPI, busy polling) the start is not known: it has no span.
 pub fn spans(events: &[Event]) -> Vec<Span> {
     let mut open: HashMap<(u32, What), &Event> = HashMap::new();
     let mut polled: HashMap<u32, u64> = HashMap::new();
@@ -121,7 +122,8 @@ pub fn spans(events: &[Event]) -> Vec<Span> {
             What::VectorExit => (What::VectorEntry, "irq"),
             What::SoftirqExit => (What::SoftirqEntry, "softirq"),
             What::NapiPoll => {
-                if let Some(start_ns) = polled.insert(event.cpu, event.t_ns) {
+                if let Some(start_ns) = polled.get_mut(&event.cpu) {
+                    let start_ns = std::mem::replace(start_ns, event.t_ns);
                     spans.push(span(start_ns, event, "napi", event.name.clone()));
                 }
                 continue;

@@ -34,6 +34,13 @@ fn an_event_is_read_by_place() {
     assert_eq!(read, Event { number: 8193, ..at(5, What::NapiPoll, 8193) });
 }
 
+/// A NAPI thread sleeps between its polls: they are events, and no spans.
+#[test]
+fn polls_outside_softirqs_have_no_length() {
+    let events = [at(10, What::NapiPoll, 8), at(5_000_010, What::NapiPoll, 8)];
+    assert!(spans(&events).is_empty());
+}
+
 #[test]
 fn two_polls_in_a_softirq_follow_each_other() {
     let events = [

@@ -7,8 +7,8 @@ use rxpath_host::{HostError, thread};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{TakenBy, TaskTime};
-use crate::account::spin::{self, Gaps};
+use super::{TakenBy, TakenFor, TaskTime};
+use crate::account::spin::{self, Gaps, Prepared};
 
 /// Multiplications in one turn of the built-in victim: about a microsecond.
 const ROUNDS: u32 = 800;
@@ -45,6 +45,9 @@ pub struct Victim {
     pub time: Division,
     /// Which devices' polls took time from it.
     pub taken_by: Vec<TakenBy>,
+    /// For which flows, the most packets first.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub taken_for: Vec<TakenFor>,
 }
 
 /// A command's own figure.
@@ -71,20 +74,30 @@ pub struct Ran {
     pub turn_ns: f64,
 }
 
-/// Runs the built-in victim on a CPU for this long.
+/// Runs the built-in victim on a CPU for this long: on a thread that does nothing else, so that all its time on the CPU
+/// is the victim's.
 pub fn run(cpu: u32, time: Duration) -> Result<Ran, HostError> {
-    let ran = std::thread::Builder::new().name("rxpath-victim".into()).spawn(move || {
+    let (prepared, before) = on_thread("rxpath-prepare", move || {
         thread::pin(cpu)?;
-        let before = spin::undisturbed_turn_ns(ROUNDS);
-        let gaps = spin::look(time, ROUNDS);
-        // A CPU that clocks up while it runs makes turns shorter than before.
-        let turn_ns = before.min(gaps.turn_ns);
-        Ok::<_, HostError>(Ran { tid: thread::current_tid() as u32, gaps, turn_ns })
-    });
-    let ran = ran.map_err(|e| {
+        Ok((Prepared::new(time, ROUNDS), spin::undisturbed_turn_ns(ROUNDS)))
+    })?;
+    let (tid, gaps) = on_thread("rxpath-victim", move || {
+        thread::pin(cpu)?;
+        Ok((thread::current_tid() as u32, prepared.look()))
+    })?;
+    // A CPU that clocks up while it runs makes turns shorter than before.
+    let turn_ns = before.min(gaps.turn_ns);
+    Ok(Ran { tid, gaps, turn_ns })
+}
+
+fn on_thread<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> Result<T, HostError> + Send + 'static,
+) -> Result<T, HostError> {
+    let begun = std::thread::Builder::new().name(name.into()).spawn(work).map_err(|e| {
         HostError::kernel("start the victim's thread", e.raw_os_error().unwrap_or(libc::EAGAIN))
     })?;
-    ran.join().map_err(|_| HostError::kernel("run the victim's thread", libc::EINTR))?
+    begun.join().map_err(|_| HostError::kernel("run the victim's thread", libc::EINTR))?
 }
 
 impl Victim {
@@ -112,6 +125,9 @@ impl Victim {
         let mut taken_by: Vec<TakenBy> =
             tasks.iter().flat_map(|task| task.taken_by.iter().cloned()).collect();
         super::rows::merge(&mut taken_by);
+        let mut taken_for: Vec<TakenFor> =
+            tasks.iter().flat_map(|task| task.taken_for.iter().cloned()).collect();
+        super::rows::merge_flows(&mut taken_for, &time);
         Self {
             what: what.into(),
             tgid,
@@ -124,6 +140,7 @@ impl Victim {
             ended_by_signal: None,
             time,
             taken_by,
+            taken_for,
         }
     }
 

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{CpuTime, Kind, TakenBy, TaskTime, TickTimes};
+use super::{CpuTime, Kind, TakenBy, TakenFor, TaskTime, TickTimes};
 use rxpath_core::Division;
 
 use crate::account::Reading;
 use crate::account::calibrate::Calibration;
 use crate::account::row::{PF_KTHREAD, TaskRow};
+use crate::names::transport_name;
 
 /// What the rows are made from.
 pub struct Rows<'a> {
@@ -52,8 +53,8 @@ impl<'a> Rows<'a> {
         let c = &row.charge;
         let s = |ns: u64| ns as f64 / 1e9;
         let cpu = self.cpus.get(&row.key.cpu).copied().unwrap_or_default();
-        let deferred = matches!(kind(row), Kind::Ksoftirqd);
-        // What ksoftirqd runs is what it is for: networking's own time, taken from nobody.
+        let deferred = matches!(kind(row), Kind::Ksoftirqd | Kind::Napi);
+        // What ksoftirqd and NAPI threads run is what they are for: networking's own time, taken from nobody.
         let taken = |ns: u64| if deferred { 0.0 } else { s(ns) };
         let own_softirq_s = s(c.own_net_ns + c.own_other_ns)
             + if deferred {
@@ -129,16 +130,24 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// One task, from its rows on all CPUs: named as where it ran last, the child of whom it had where it ran first.
+    fn task(&self, rows: &[&TaskRow]) -> Option<TaskTime> {
+        let newest = rows.iter().max_by_key(|row| row.last_ns)?;
+        let parent = rows.iter().min_by_key(|row| row.first_ns)?.parent;
+        let mut cpus: Vec<u32> = rows.iter().map(|row| row.key.cpu).collect();
+        cpus.sort_unstable();
+        let time = rows.iter().map(|row| self.divide(row)).sum();
+        Some(TaskTime { parent, cpus, time, ..blank(newest) })
+    }
+
     /// Each task, summed over CPUs, by what was taken from it; then by its time.
     pub fn tasks(&self) -> Vec<TaskTime> {
-        let mut tasks: HashMap<(u32, u64), TaskTime> = HashMap::new();
+        let mut found: HashMap<(u32, u64), Vec<&TaskRow>> = HashMap::new();
         for row in &self.window.tasks {
-            let division = self.divide(row);
-            let task = tasks.entry((row.key.pid, row.key.start_ns)).or_insert_with(|| blank(row));
-            task.time += division;
-            task.cpus.push(row.key.cpu);
-            task.cpus.sort_unstable();
+            found.entry((row.key.pid, row.key.start_ns)).or_default().push(row);
         }
+        let rows = found.iter().filter_map(|(key, rows)| Some((*key, self.task(rows)?)));
+        let mut tasks: HashMap<(u32, u64), TaskTime> = rows.collect();
         for culprit in &self.window.culprits {
             let victim = &culprit.key.victim;
             let Some(task) = tasks.get_mut(&(victim.pid, victim.start_ns)) else { continue };
@@ -152,9 +161,24 @@ impl<'a> Rows<'a> {
                 packets: culprit.packets,
             });
         }
+        for flow in &self.window.flows {
+            let victim = &flow.key.victim;
+            if let Some(task) = tasks.get_mut(&(victim.pid, victim.start_ns)) {
+                task.taken_for.push(TakenFor {
+                    dev: flow.dev.clone(),
+                    ifindex: flow.key.ifindex,
+                    netns: flow.key.netns,
+                    transport: transport_name(flow.key.transport.into()),
+                    port: flow.key.port,
+                    packets_seen_count: flow.packets,
+                    net_s_estimated: 0.0,
+                });
+            }
+        }
         let mut tasks: Vec<TaskTime> = tasks.into_values().collect();
         for task in &mut tasks {
             merge(&mut task.taken_by);
+            merge_flows(&mut task.taken_for, &task.time);
         }
         let theft =
             |task: &TaskTime| if task.kind == Kind::Idle { 0.0 } else { task.time.taken_s() };
@@ -185,6 +209,29 @@ pub fn merge(taken: &mut Vec<TakenBy>) {
     *taken = merged;
 }
 
+/// The same flow's packets on several CPUs as one, the most first, and the time of receive softirqs divided among flows.
+pub fn merge_flows(flows: &mut Vec<TakenFor>, time: &Division) {
+    let mut merged: Vec<TakenFor> = Vec::new();
+    for one in flows.drain(..) {
+        let same = |other: &&mut TakenFor| {
+            (other.ifindex, other.netns, &other.transport, other.port)
+                == (one.ifindex, one.netns, &one.transport, one.port)
+        };
+        match merged.iter_mut().find(same) {
+            Some(other) => other.packets_seen_count += one.packets_seen_count,
+            None => merged.push(one),
+        }
+    }
+    let all: u64 = merged.iter().map(|flow| flow.packets_seen_count).sum();
+    for flow in &mut merged {
+        let share = flow.packets_seen_count as f64 / all.max(1) as f64;
+        flow.net_s_estimated = share * (time.net_rx_s + time.mixed_softirq_s);
+    }
+    merged
+        .sort_by(|a, b| b.packets_seen_count.cmp(&a.packets_seen_count).then(a.port.cmp(&b.port)));
+    *flows = merged;
+}
+
 fn blank(row: &TaskRow) -> TaskTime {
     let idle = row.key.pid == 0;
     TaskTime {
@@ -197,6 +244,7 @@ fn blank(row: &TaskRow) -> TaskTime {
         cpus: Vec::new(),
         time: Division::default(),
         taken_by: Vec::new(),
+        taken_for: Vec::new(),
     }
 }
 

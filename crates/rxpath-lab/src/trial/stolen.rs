@@ -62,7 +62,7 @@ impl StolenTime {
     /// The cost is measured in the first part of the window only.
     pub fn note(&mut self) {
         if let Some(open) = &mut self.open {
-            open.meter.note(open.begun.elapsed());
+            open.meter.note();
         }
     }
 
@@ -84,6 +84,7 @@ impl StolenTime {
             calibration: self.calibration,
             cost,
             probes: self.account.programs(),
+            flows_looked: Duration::ZERO,
         });
         let mut stolen = record(&steal);
         for cpu in &mut stolen.cpus {

@@ -6,7 +6,7 @@ use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::filter::Filter;
 use rxpath_bpf::object::ProgramState;
 use rxpath_bpf::polls::{CpuPolls, NapiPolls, Polls};
-use rxpath_bpf::stages::{Outlier, Stage, StageName, Stages};
+use rxpath_bpf::stages::{Outlier, Pace, Stage, StageName, Stages};
 use rxpath_core::{Nanos, Side, Warning};
 use rxpath_host::HostError;
 use rxpath_record::traced::{CpuTraced, NapiTraced, OutlierTraced, StageTraced, Traced};
@@ -44,7 +44,7 @@ impl Tracing {
 
     fn of(netns: u32) -> Result<Self, HostError> {
         let polls = Polls::load(&Filter::default(), false)?;
-        let stages = Stages::load(&Filter { netns, ..Filter::default() });
+        let stages = Stages::load(&Filter { netns, ..Filter::default() }, Pace::ByTurns);
         Ok(Self { polls, stages, open: None })
     }
 
@@ -55,27 +55,28 @@ impl Tracing {
         self.polls.attach()?;
         let begun = Instant::now();
         if let Ok(stages) = &mut self.stages
-            && let Err(error) = stages.attach()
+            && let Err(error) =
+                stages.attach().and_then(|()| stages.measure_cost(measure.as_duration()))
         {
             self.stages = Err(error);
         }
-        let mut objects = vec![self.polls.loaded()];
-        objects.extend(self.stages.as_ref().ok().map(Stages::loaded));
-        let meter = PartMeter::start(&objects, measure.as_duration())?;
+        let meter = PartMeter::start(&[self.polls.loaded()], measure.as_duration())?;
         let reader_cpu = own_cpu().saturating_sub(before);
         self.open = Some(Open { begun, meter, reader_cpu });
         Ok(())
     }
 
-    /// The cost is measured in the first part of the window only.
+    /// The cost is measured in the first part of the window only, and stages are looked at by turns.
     pub fn note(&mut self) {
-        if let Some(open) = &mut self.open {
-            open.meter.note(open.begun.elapsed());
+        let Some(open) = &mut self.open else { return };
+        open.meter.note();
+        if let Ok(stages) = &mut self.stages {
+            stages.note();
         }
     }
 
     /// Reads them and takes them out of the kernel.
-    pub fn close(self, bed: &dyn Bed) -> Result<(Traced, Vec<Warning>), HostError> {
+    pub fn close(mut self, bed: &dyn Bed) -> Result<(Traced, Vec<Warning>), HostError> {
         let Some(mut open) = self.open else { return Ok((Traced::default(), Vec::new())) };
         let before = own_cpu();
         let window = open.begun.elapsed();
@@ -83,18 +84,29 @@ impl Tracing {
         let polls = self.polls.read()?;
         let reader_cpu = open.reader_cpu + own_cpu().saturating_sub(before);
         let mut cost = open.meter.stop().over(window, self.polls.loaded(), reader_cpu);
-        cost.map_bytes += self.stages.as_ref().map_or(0, |stages| stages.loaded().map_bytes());
+        let mut looked = Duration::ZERO;
+        if let Ok(stages) = &mut self.stages {
+            cost = cost.plus(stages.cost(window));
+            looked = stages.looked();
+        }
         cost.lost_count = polls.cpus.iter().map(|cpu| cpu.lost_count).sum();
         let traced = Traced {
             window_s: window.as_secs_f64(),
             cpus: polls.cpus.into_iter().map(cpu).collect(),
             napis: polls.napis.into_iter().map(|found| napi(found, bed)).collect(),
             stages: stages.into_iter().map(stage).collect(),
+            stages_looked_s: looked.as_secs_f64(),
             probe: probe_use(&cost),
         };
         let mut warnings = gaps(self.polls.programs());
         match &self.stages {
-            Ok(stages) => warnings.extend(gaps(stages.programs())),
+            Ok(stages) => {
+                warnings.extend(gaps(stages.programs()));
+                warnings.extend(stages.stopped().map(|error| {
+                    let text = format!("the latency of stages was not seen to the end: {error}");
+                    Warning::new("probe-missing", text)
+                }));
+            }
             Err(error) => warnings.push(Warning::new(
                 "probe-missing",
                 format!("the latency of stages is not seen: {error}"),

@@ -1,6 +1,7 @@
 //! What the BPF probes saw in a window: softirqs and polls, drops, latency, and whose CPU time it was.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use rxpath_bpf::ProbeCost;
 use rxpath_bpf::account::calibrate::Calibration;
@@ -8,7 +9,7 @@ use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::drops::{Drop, Drops};
 use rxpath_bpf::filter::Filter;
 use rxpath_bpf::polls::{CpuPolls, NapiPolls, Polls, PollsReading};
-use rxpath_bpf::stages::{Stage, StageName, Stages};
+use rxpath_bpf::stages::{Pace, Stage, StageName, Stages};
 use rxpath_bpf::steal::{Evidence, Steal, answer};
 use rxpath_core::Log2;
 use rxpath_host::HostError;
@@ -63,7 +64,8 @@ impl Probes {
         let mut keep =
             |what: &str, error: HostError| drop(missing.insert(what.to_owned(), error.to_string()));
         let drops = Drops::start(&all).map_err(|error| keep("drops by reason", error)).ok();
-        let stages = Stages::start(&all).map_err(|error| keep("latency of stages", error)).ok();
+        let stages = Stages::start(&all, Pace::ByTurns);
+        let stages = stages.map_err(|error| keep("latency of stages", error)).ok();
         let (before, polled) = (account.read()?, polls.read()?);
         Ok(Self {
             account,
@@ -78,6 +80,13 @@ impl Probes {
         })
     }
 
+    /// To be called some times a window: stages are looked at by turns.
+    pub fn note(&mut self) {
+        if let Some(stages) = &mut self.stages {
+            stages.note();
+        }
+    }
+
     /// What happened since the reading before.
     pub fn read(&mut self) -> Result<Seen, HostError> {
         // First: the caller has just read what the sockets say of the same packets.
@@ -89,6 +98,7 @@ impl Probes {
             calibration: Calibration::none("a live view does not stop to calibrate"),
             cost: ProbeCost::default(),
             probes: self.account.programs(),
+            flows_looked: Duration::ZERO,
         });
         let mut gaps = self.missing.clone();
         let why = "not estimated here: `rxpath steal` calibrates it";

@@ -113,7 +113,7 @@ fn polls(rows: &[Row<'_>]) -> Table {
 fn words(stage: &StageTraced) -> &str {
     match stage.stage.as_str() {
         "receive-to-socket" => "receive path entry to socket",
-        "socket-to-read" => "socket to the next read",
+        "socket-to-read" => "socket to its read",
         other => other,
     }
 }

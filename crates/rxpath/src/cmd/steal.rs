@@ -4,6 +4,7 @@ mod command;
 
 use std::time::{Duration, Instant};
 
+use rxpath_bpf::ProbeCost;
 use rxpath_bpf::account::Account;
 use rxpath_bpf::account::calibrate::{self, Calibration};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
@@ -54,6 +55,45 @@ struct Settings {
     irq_entry_us: Option<f64>,
 }
 
+/// The account while its window lasts: what it costs, and for whom packets are.
+struct Counting<'a> {
+    account: &'a mut Account,
+    begun: Instant,
+    meter: PartMeter,
+    /// For how long flows had been looked at when the meter stopped.
+    metered: Option<Duration>,
+}
+
+impl<'a> Counting<'a> {
+    fn start(account: &'a mut Account, window: Duration) -> Result<Self, HostError> {
+        let meter = PartMeter::start(&[account.loaded()], window)?;
+        // Without it time has no flows; its program's state says why.
+        let _ = account.look_at_flows();
+        Ok(Self { account, begun: Instant::now(), meter, metered: None })
+    }
+
+    /// To be called some fifty times a second.
+    fn note(&mut self) {
+        if self.metered.is_none() && self.meter.note() {
+            self.metered = Some(self.account.flows_looked());
+        }
+        // Flows that are looked at no longer have fewer packets seen, and no wrong ones.
+        let _ = self.account.note();
+    }
+
+    /// What the programs cost over the window: that of flows by the time in its turns.
+    fn cost(mut self) -> ProbeCost {
+        let (looked, window) = (self.account.flows_looked(), self.begun.elapsed());
+        let metered = self.metered.unwrap_or(looked).as_secs_f64();
+        let cost = self.meter.stop();
+        let always = window.as_secs_f64() / cost.measured_s.max(1e-9);
+        let in_turns = looked.as_secs_f64() / metered.max(1e-9);
+        let by_turns = |program: &str| Account::is_by_turns(program);
+        let cost = cost.scaled(|program| if by_turns(program) { in_turns } else { always });
+        ProbeCost { map_bytes: self.account.loaded().map_bytes(), ..cost }
+    }
+}
+
 fn microseconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && (0.0..1000.0).contains(&value) => Ok(value),
@@ -91,12 +131,12 @@ impl StealCommand {
             ));
         }
         let interrupt = Interrupt::catch()?;
-        let account = Account::start().map_err(|error| {
+        let mut account = Account::start().map_err(|error| {
             Failure::new(Exit::Cannot, error).hint("rxpath doctor says what can be measured here")
         })?;
         let calibration = self.calibrate(&account)?;
         let (steal, mut warnings, signal) =
-            self.watch(&account, calibration, window, &interrupt)?;
+            self.watch(&mut account, calibration, window, &interrupt)?;
         drop(account);
         if signal.is_some() {
             warnings.push(Warning::new("interrupted", "the window ended early, at a signal"));
@@ -129,29 +169,28 @@ impl StealCommand {
     /// Counts over the window, with the victim in it.
     fn watch(
         &self,
-        account: &Account,
+        account: &mut Account,
         calibration: Calibration,
         window: Duration,
         interrupt: &Interrupt,
     ) -> Result<(Steal, Vec<Warning>, Option<i32>), Failure> {
         let before = account.read()?;
-        let (cpu_before, begun) = (own_cpu(), Instant::now());
-        let mut meter = PartMeter::start(&[account.loaded()], window)?;
+        let cpu_before = own_cpu();
+        let mut counting = Counting::start(account, window)?;
         crate::note!("counting on every CPU");
         let mut wait = Wait::new(interrupt);
-        let victim = self.victim(window, &mut wait, &mut meter)?;
+        let victim = self.victim(window, &mut wait, &mut counting)?;
+        let cost = counting.cost();
         let after = account.read()?;
-        let cost = meter.stop().over(
-            begun.elapsed(),
-            account.loaded(),
-            own_cpu().saturating_sub(cpu_before),
-        );
+        let cost =
+            ProbeCost { reader_cpu_s: own_cpu().saturating_sub(cpu_before).as_secs_f64(), ..cost };
         let evidence = Evidence {
             before: &before,
             after: &after,
             calibration,
             cost,
             probes: account.programs(),
+            flows_looked: account.flows_looked(),
         };
         let (mut steal, warnings) = answer(evidence);
         steal.victim = victim.map(|victim| match victim {
@@ -166,13 +205,13 @@ impl StealCommand {
         &self,
         window: Duration,
         wait: &mut Wait<'_>,
-        meter: &mut PartMeter,
+        counting: &mut Counting<'_>,
     ) -> Result<Option<Victim>, Failure> {
         if self.probe {
             let cpu = self.victim_cpu()?;
             let ran = std::thread::spawn(move || probe::run(cpu, window));
-            wait.until(|passed| {
-                meter.note(passed);
+            wait.until(|_| {
+                counting.note();
                 ran.is_finished()
             })?;
             // A signal ended the wait: the loop goes with the process.
@@ -181,14 +220,14 @@ impl StealCommand {
         }
         if self.command.is_empty() {
             wait.until(|passed| {
-                meter.note(passed);
+                counting.note();
                 passed >= window
             })?;
             return Ok(None);
         }
         let mut child = command::Child::start(&self.command, self.cpu)?;
-        wait.until(|passed| {
-            meter.note(passed);
+        wait.until(|_| {
+            counting.note();
             child.is_over()
         })?;
         Ok(Some(Victim::Command(child.end(wait.signal())?)))

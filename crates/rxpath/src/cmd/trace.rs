@@ -7,6 +7,7 @@ use anyhow::Context;
 use nix::net::if_::if_nametoindex;
 use rxpath_bpf::filter::{Cgroup, Filter};
 use rxpath_bpf::polls::timeline::{Event, chrome_trace};
+use rxpath_bpf::stages::Pace;
 use rxpath_bpf::trace::{Part, Trace, Traced};
 use rxpath_core::{Count, CpuList, Envelope, Nanos, Warning};
 use rxpath_host::owner::ProcessId;
@@ -25,7 +26,7 @@ use crate::output::format::FormatArgs;
 enum LeftOut {
     /// Why and where packets are dropped: one hook for each drop
     Drops,
-    /// The latency of stages: three hooks for each packet, one for each read
+    /// The latency of stages: three hooks for each packet (by turns where many come), one for each read
     Stages,
     /// What waits in sockets: a walk over all of them now and then
     Sockets,
@@ -68,6 +69,9 @@ pub struct TraceCommand {
     /// Look at less, to cost less; may be repeated or a list
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     without: Vec<LeftOut>,
+    /// Look at the stages of each packet, whatever it costs; otherwise by turns where many come
+    #[arg(long)]
+    every_packet: bool,
     /// Print each interrupt, softirq and poll in the order of time
     #[arg(long)]
     timeline: bool,
@@ -95,6 +99,7 @@ struct Settings {
     netns: Option<String>,
     pid: Option<u32>,
     cgroup: Option<PathBuf>,
+    every_packet: bool,
     timeline: bool,
 }
 
@@ -131,7 +136,8 @@ impl TraceCommand {
         let interrupt = Interrupt::catch()?;
         let wanted = self.timeline || self.perfetto.is_some();
         let without: Vec<Part> = self.without.iter().map(|what| what.part()).collect();
-        let mut trace = Trace::start(&filter, wanted, &without, window).map_err(|error| {
+        let pace = if self.every_packet { Pace::Every } else { Pace::ByTurns };
+        let mut trace = Trace::start(&filter, wanted, &without, pace, window).map_err(|error| {
             Failure::new(Exit::Cannot, error).hint("rxpath doctor says what can be measured here")
         })?;
         let mut events = Events { kept: Vec::new(), room: self.events.0 as usize, lost: 0 };
@@ -151,6 +157,7 @@ impl TraceCommand {
         let traced = trace.read()?;
         let mut warnings = trace.warnings();
         warnings.extend(gone(&filter, process));
+        warnings.extend(folded(&traced));
         drop(trace);
         if wait.signal().is_some() {
             warnings.push(Warning::new("interrupted", "the window ended early, at a signal"));
@@ -205,7 +212,7 @@ impl TraceCommand {
         mut warnings: Vec<Warning>,
         filter: &Filter,
     ) -> anyhow::Result<()> {
-        let in_kernel: u64 = traced.cpus.iter().map(|cpu| cpu.polls.lost_count).sum();
+        let in_kernel: u64 = traced.cpus.iter().map(|cpu| cpu.polls.lost_events_count).sum();
         let lost = events.lost + in_kernel;
         let wanted = self.timeline || self.perfetto.is_some();
         if wanted {
@@ -249,6 +256,7 @@ impl TraceCommand {
             netns: self.netns,
             pid: self.pid,
             cgroup: self.cgroup,
+            every_packet: self.every_packet,
             timeline: self.timeline,
         };
         let result = TraceResult {
@@ -286,6 +294,18 @@ fn inode(name: &str, path: &Path) -> Result<u32, Failure> {
         .hint("the name of one below /run/netns, a file such as /proc/PID/ns/net, or a pid"));
     }
     Ok(std::os::unix::fs::MetadataExt::ino(&about) as u32)
+}
+
+/// Drops for which there was no room by port and socket.
+fn folded(traced: &Traced) -> Option<Warning> {
+    let rows = traced.drops.iter().filter(|drop| drop.folded);
+    let packets: u64 = rows.map(|drop| drop.packets).sum();
+    (packets > 0).then(|| {
+        let text = format!("{packets} drops are told by reason and place only");
+        Warning::new("drops-folded", text)
+            .because("more ports and sockets had drops than the kernel's table has room for")
+            .cure("--port, --dev, --netns or --pid")
+    })
 }
 
 /// What was asked for and went away while it was looked at.

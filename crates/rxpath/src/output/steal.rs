@@ -3,7 +3,7 @@
 use comfy_table::{CellAlignment, Table, presets};
 use rxpath_bpf::ProbeCost;
 use rxpath_bpf::steal::probe::Victim;
-use rxpath_bpf::steal::{CpuTime, Kind, Steal, TaskTime};
+use rxpath_bpf::steal::{CpuTime, Kind, Steal, TakenFor, TaskTime};
 use rxpath_core::Division;
 use rxpath_core::units::grouped;
 
@@ -118,7 +118,8 @@ fn tasks(tasks: &[TaskTime], top: usize) -> String {
         let mut row =
             vec![task.pid.to_string(), named(task), s(task.time.on_cpu_s), s(task.time.own_s)];
         row.extend(parts(&task.time));
-        let by: Vec<String> = task.taken_by.iter().take(2).map(|by| by.dev.clone()).collect();
+        let mut by: Vec<String> = task.taken_by.iter().take(2).map(|by| by.dev.clone()).collect();
+        by.extend(task.taken_for.first().map(|flow| format!("for {}", addressee(flow))));
         row.extend([s(task.time.tick_view_s), s(task.time.preempted_s), by.join(", ")]);
         table.add_row(row);
     }
@@ -138,6 +139,15 @@ fn named(task: &TaskTime) -> String {
         Kind::Task | Kind::Kernel => "",
     };
     format!("{}{what}", task.comm)
+}
+
+/// Where a flow goes to.
+fn addressee(flow: &TakenFor) -> String {
+    match (&flow.transport, flow.port) {
+        (None, _) => "what is no IP".into(),
+        (Some(transport), 0) => transport.clone(),
+        (Some(transport), port) => format!("{transport} port {port}"),
+    }
 }
 
 fn victim(victim: &Victim) -> String {
@@ -188,6 +198,16 @@ fn victim(victim: &Victim) -> String {
             by.net_s,
             grouped(by.packets),
             grouped(by.polls_count)
+        );
+    }
+    let seen: u64 = victim.taken_for.iter().map(|flow| flow.packets_seen_count).sum();
+    for flow in victim.taken_for.iter().take(4) {
+        out += &format!(
+            "  for {} through {}: {:.1} % of {} packets looked at\n",
+            addressee(flow),
+            flow.dev,
+            100.0 * flow.packets_seen_count as f64 / seen.max(1) as f64,
+            grouped(seen)
         );
     }
     out + "\n"

@@ -34,7 +34,7 @@ pub fn text(traced: &Traced, top: usize) -> String {
     out += &part(Part::Drops, "drops", &|| {
         section("drops", &drops(traced, top), traced.drops.len(), top)
     });
-    out += &part(Part::Stages, "stages", &|| stages(&traced.stages));
+    out += &part(Part::Stages, "stages", &|| stages(traced));
     let waited = "sockets in which something waited";
     out += &part(Part::Sockets, waited, &|| {
         section(waited, &sockets(traced, top), traced.sockets.len(), top)
@@ -172,7 +172,11 @@ fn drops(traced: &Traced, top: usize) -> Table {
             drop.place.clone(),
             drop.dev.clone().unwrap_or_else(|| "-".into()),
             protocol,
-            if drop.port == 0 { "-".into() } else { drop.port.to_string() },
+            match drop.port {
+                _ if drop.folded => "many".into(),
+                0 => "-".into(),
+                port => port.to_string(),
+            },
             if drop.processes.is_empty() { "-".into() } else { drop.processes.join(", ") },
         ]);
     }
@@ -182,7 +186,6 @@ fn drops(traced: &Traced, top: usize) -> Table {
 fn sockets(traced: &Traced, top: usize) -> Table {
     let head = ["protocol", "port", "process", "most", "of its limit", "mean", "waited in"];
     let mut table = table(&head, 3);
-    let looks = traced.socket_looks_count as f64;
     for socket in traced.sockets.iter().take(top) {
         table.add_row([
             socket.protocol.clone(),
@@ -191,7 +194,11 @@ fn sockets(traced: &Traced, top: usize) -> Table {
             Bytes(socket.max_bytes).to_string(),
             percent(socket.max_bytes, socket.limit_bytes as f64),
             Bytes(socket.mean_bytes as u64).to_string(),
-            format!("{} of looks", percent(socket.waiting_count, looks)),
+            format!(
+                "{} of {} looks",
+                percent(socket.waiting_count, socket.looks_count as f64),
+                grouped(socket.looks_count)
+            ),
         ]);
     }
     table
@@ -202,12 +209,13 @@ fn seen(stage: &Stage, ns: u64) -> String {
     if stage.latencies_count == 0 { "-".into() } else { Nanos(ns).to_string() }
 }
 
-fn stages(stages: &[Stage]) -> String {
+fn stages(traced: &Traced) -> String {
+    let (stages, looked) = (&traced.stages, traced.stages_looked_s);
     let mut table = table(&["latency", "packets", "mean", "p50", "p99", "p99.9", "max"], 1);
     for stage in stages {
         let name = match stage.stage {
             StageName::ReceiveToSocket => "receive path entry to socket",
-            StageName::SocketToRead => "socket to the next read",
+            StageName::SocketToRead => "socket to its read",
         };
         table.add_row([
             name.into(),
@@ -219,7 +227,13 @@ fn stages(stages: &[Stage]) -> String {
             seen(stage, stage.max_ns),
         ]);
     }
-    let mut out = format!("\n\nstages\n{table}\n");
+    // A hundredth: attaching and reading take their time.
+    let part = if looked < traced.duration_s * 0.99 {
+        format!(", by turns: {looked:.3} s of the window (--every-packet)")
+    } else {
+        String::new()
+    };
+    let mut out = format!("\n\nstages{part}\n{table}\n");
     for stage in stages {
         for outlier in stage.outliers.iter().take(3) {
             out += &format!(

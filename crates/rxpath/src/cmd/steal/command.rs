@@ -1,11 +1,14 @@
 //! The user's command as a victim: started on its CPU, its output passed on and read.
 
 use std::io::{Read, Write};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 
 use rxpath_bpf::steal::TaskTime;
 use rxpath_bpf::steal::openssl;
@@ -18,6 +21,9 @@ use crate::exit::{Exit, Failure};
 /// Output that is kept to be read; more is passed on only.
 const KEPT: usize = 1 << 20;
 
+/// How long the rest of its output is waited for once it has ended: what it left running may hold the pipes for long.
+const REST: Duration = Duration::from_millis(200);
+
 /// The running command.
 pub struct Child {
     what: String,
@@ -25,7 +31,8 @@ pub struct Child {
     begun: Instant,
     status: Option<(ExitStatus, Duration)>,
     said: Arc<Mutex<Vec<u8>>>,
-    readers: Vec<JoinHandle<()>>,
+    /// Nothing is sent: it is over when the threads that read the pipes have ended.
+    readers: Receiver<()>,
 }
 
 /// The command that ended.
@@ -38,7 +45,7 @@ pub struct Ended {
 }
 
 impl Child {
-    /// Starts it, on this CPU when one is given. Its output goes to our standard error: ours is for the result.
+    /// Starts it in a process group of its own, on this CPU when one is given. Its output goes to our standard error: ours is for the result.
     pub fn start(words: &[String], cpu: Option<u32>) -> Result<Self, Failure> {
         let what = words.join(" ");
         let program = words.first().map_or("", String::as_str);
@@ -53,6 +60,7 @@ impl Child {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            .process_group(0)
             .spawn();
         thread::set_affinity(0, &before)?;
         let mut child = started.map_err(|e| {
@@ -66,14 +74,11 @@ impl Child {
             child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),
             child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),
         ];
-        let readers = pipes
-            .into_iter()
-            .flatten()
-            .map(|pipe| {
-                let said = Arc::clone(&said);
-                std::thread::spawn(move || pass_on(pipe, &said))
-            })
-            .collect();
+        let (reading, readers) = channel();
+        for pipe in pipes.into_iter().flatten() {
+            let (said, reading) = (Arc::clone(&said), reading.clone());
+            std::thread::spawn(move || pass_on(pipe, &said, &reading));
+        }
         Ok(Self { what, child, begun, status: None, said, readers })
     }
 
@@ -87,18 +92,19 @@ impl Child {
         self.status.is_some()
     }
 
-    /// Its end; after a signal to us it is ended first.
+    /// Its end; after a signal to us it is ended first, with all that it started in its group. What it left running when
+    /// it ended by itself goes on.
     pub fn end(mut self, signal: Option<i32>) -> Result<Ended, Failure> {
         if signal.is_some() && !self.is_over() {
-            self.child.kill()?;
+            // Not waited for yet, so that its number is still its own.
+            killpg(Pid::from_raw(self.child.id() as i32), Signal::SIGKILL)?;
         }
         let (status, wall) = match self.status {
             Some(ended) => ended,
             None => (self.child.wait()?, self.begun.elapsed()),
         };
-        for reader in self.readers {
-            let _ = reader.join();
-        }
+        // Either way: what was said until now is what is read.
+        let _ = self.readers.recv_timeout(REST);
         let said = self.said.lock().map(|said| String::from_utf8_lossy(&said).into_owned());
         let pid = self.child.id();
         Ok(Ended { what: self.what, pid, wall, status, said: said.unwrap_or_default() })
@@ -106,7 +112,7 @@ impl Child {
 }
 
 /// Both pipes one after the other would block the command; each has a thread.
-fn pass_on(mut pipe: Box<dyn Read + Send>, said: &Mutex<Vec<u8>>) {
+fn pass_on(mut pipe: Box<dyn Read + Send>, said: &Mutex<Vec<u8>>, _reading: &Sender<()>) {
     let mut buffer = [0; 4096];
     while let Ok(count @ 1..) = pipe.read(&mut buffer) {
         let _ = std::io::stderr().write_all(&buffer[..count]);

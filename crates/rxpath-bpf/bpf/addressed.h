@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Where a packet goes to, by its headers.
+ */
+#ifndef RXPATH_ADDRESSED_H
+#define RXPATH_ADDRESSED_H
+
+#include <bpf/bpf_endian.h>
+
+#define ETH_IP 0x0800
+#define ETH_IPV6 0x86dd
+#define TCP 6
+#define UDP 17
+
+/* Transport protocol and destination port of a packet, from its IP header on; 0 for what is no IP. */
+static __always_inline __u32 addressed(unsigned char *ip, __u16 *port)
+{
+	__u8 first = 0, transport = 0;
+	__u16 at;
+	__be16 to = 0;
+
+	if (bpf_probe_read_kernel(&first, 1, ip))
+		return 0;
+	if (first >> 4 == 4) {
+		bpf_probe_read_kernel(&transport, 1, ip + 9);
+		at = (first & 15) * 4;
+	} else if (first >> 4 == 6) {
+		bpf_probe_read_kernel(&transport, 1, ip + 6);
+		at = 40;
+	} else {
+		return 0;
+	}
+	if (transport == TCP || transport == UDP) {
+		bpf_probe_read_kernel(&to, sizeof(to), ip + at + 2);
+		*port = bpf_ntohs(to);
+	}
+	return transport;
+}
+
+#endif

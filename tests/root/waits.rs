@@ -1,0 +1,138 @@
+//! `rxpath trace` on how long packets wait: each latency belongs to a packet that was really read then.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+
+use rxpath_host::Namespace;
+use serde_json::Value;
+
+use crate::bed::{Bed, RX_IP, send, until};
+use crate::probes::{number, probe, rows};
+
+/// Far longer than anything else here takes.
+const WAIT: Duration = Duration::from_millis(120);
+
+fn stage<'v>(result: &'v Value, name: &str) -> &'v Value {
+    rows(result, "stages").iter().find(|stage| stage["stage"] == name).unwrap()
+}
+
+/// Packets measured, and the longest wait in seconds.
+fn waits(result: &Value) -> (f64, f64) {
+    let stage = stage(result, "socket-to-read");
+    (number(stage, "latencies_count"), number(stage, "max_ns") / 1e9)
+}
+
+fn bound(rx: &Namespace, port: u16) -> UdpSocket {
+    rx.run(move |_| UdpSocket::bind((RX_IP, port)).unwrap()).unwrap()
+}
+
+fn pause() {
+    let begun = Instant::now();
+    until("the time has passed", || begun.elapsed() >= WAIT);
+}
+
+/// A reader that takes what came before has not read what came after it.
+#[test]
+fn a_datagram_behind_others_waits_for_its_own_read() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let socket = bound(&rx, 4711);
+    send(&tx, 4711, 20);
+    let trace = probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4711"]);
+    send(&tx, 4711, 1);
+    let mut buffer = [0; 64];
+    for _ in 0..20 {
+        socket.recv(&mut buffer).unwrap();
+    }
+    pause();
+    socket.recv(&mut buffer).unwrap();
+    let (count, longest) = waits(&trace.end());
+    assert_eq!(count as u64, 1, "one packet came, and was followed to its read");
+    assert!(longest >= WAIT.as_secs_f64(), "{longest}");
+}
+
+#[test]
+fn a_look_at_a_datagram_is_no_read() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let socket = bound(&rx, 4712);
+    let trace = probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4712"]);
+    send(&tx, 4712, 1);
+    let mut buffer = [0; 64];
+    socket.peek(&mut buffer).unwrap();
+    pause();
+    socket.recv(&mut buffer).unwrap();
+    let (count, longest) = waits(&trace.end());
+    assert!(count as u64 == 1 && longest >= WAIT.as_secs_f64(), "{count} {longest}");
+}
+
+/// A packet of a stream is read when its last byte is.
+#[test]
+fn a_part_of_a_segment_is_not_the_segment() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let listener = rx.run(|_| TcpListener::bind((RX_IP, 4713)).unwrap()).unwrap();
+    let mut out: TcpStream = tx.run(|_| TcpStream::connect((RX_IP, 4713)).unwrap()).unwrap();
+    let (mut socket, _) = listener.accept().unwrap();
+    let trace = probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4713"]);
+    out.write_all(&[7; 100]).unwrap();
+    let mut buffer = [0; 99];
+    socket.read_exact(&mut buffer).unwrap();
+    pause();
+    socket.read_exact(&mut buffer[..1]).unwrap();
+    let (count, longest) = waits(&trace.end());
+    assert!(count as u64 == 1 && longest >= WAIT.as_secs_f64(), "{count} {longest}");
+}
+
+/// What a closed socket left unread is not waited for by the next socket, whatever address it has.
+#[test]
+fn what_is_never_read_is_no_wait() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let trace = probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4714"]);
+    for _ in 0..30 {
+        drop(bound(&rx, 4714));
+        let socket = bound(&rx, 4714);
+        send(&tx, 4714, 1);
+        drop(socket);
+    }
+    pause();
+    for _ in 0..30 {
+        let socket = bound(&rx, 4714);
+        send(&tx, 4714, 1);
+        socket.recv(&mut [0; 64]).unwrap();
+    }
+    let (count, longest) = waits(&trace.end());
+    assert!(count as u64 <= 30 && longest < WAIT.as_secs_f64(), "{count} {longest}");
+}
+
+#[test]
+fn with_every_packet_none_is_left_out() {
+    const COUNT: u32 = 30_000;
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let socket = bound(&rx, 4715);
+    socket.set_nonblocking(true).unwrap();
+    let words = ["trace", "-d", "10m", "--netns", rx.name(), "--port", "4715"];
+    // Sent and read in turns, so that no buffer overflows.
+    let flood = || -> usize {
+        let some = |_| {
+            send(&tx, 4715, 100);
+            std::iter::from_fn(|| socket.recv(&mut [0; 64]).ok()).count()
+        };
+        (0..COUNT / 100).map(some).sum()
+    };
+    let trace = probe(&[&words[..], &["--every-packet"]].concat());
+    let received = flood();
+    let every = trace.end();
+    let ready = number(stage(&every, "receive-to-socket"), "latencies_count");
+    assert_eq!((received, ready as u32), (COUNT as usize, COUNT));
+    assert!((number(&every, "stages_looked_s") - number(&every, "duration_s")).abs() < 0.1);
+    let trace = probe(&words);
+    flood();
+    let turns = trace.end();
+    let ready = number(stage(&turns, "receive-to-socket"), "latencies_count");
+    assert!((1..=COUNT).contains(&(ready as u32)), "{ready}");
+    assert!(number(&turns, "stages_looked_s") <= number(&turns, "duration_s") + 0.1);
+}
