@@ -5,8 +5,8 @@
 # softirq runs on the same CPU right after it, so that each hook fires for each packet and its time comes off the rate.
 # Then the same with several packets a softirq: a GSO send of 16 that the kernel cuts before the veth.
 # polls is trace without stages, drops and sockets, every is trace --every-packet.
-# Each block runs every observer once, in random order, beside two tracepoints of bpftrace, the same two empty, as bpftrace
-# attaches them by name and as raw tracepoints (which our programs use), and perf recording them.
+# Each block runs every observer once, in random order, beside two tracepoints of bpftrace, the same two empty, and perf
+# recording them.
 # Printed: the median over the blocks of what was lost of the rate without an observer, with its 95 % interval (order
 # statistics), in percent and in ns a packet.
 # Goals: trace under 4 %, steal under 5 %; with several packets a softirq no cost beyond noise: an interval that holds 0,
@@ -82,10 +82,6 @@ look() { # observer
 		bpftrace -e 'tracepoint:irq:softirq_entry { } tracepoint:irq:softirq_exit { }' >"$work/said" 2>&1 &
 		observer=$! said=Attaching
 		;;
-	raw)
-		bpftrace -e 'rawtracepoint:softirq_entry { } rawtracepoint:softirq_exit { }' >"$work/said" 2>&1 &
-		observer=$! said=Attaching
-		;;
 	perf)
 		perf record -q -a -o "$work/perf" -e irq:softirq_entry,irq:softirq_exit -- sleep 60 2>>"$work/said" &
 		observer=$!
@@ -106,7 +102,7 @@ run() { # name, options of the sender
 	name=$1
 	shift
 	for block in $(seq "$blocks"); do
-		for kind in $(printf '%s\n' none none2 trace every polls steal empty raw bpftrace perf | shuf); do
+		for kind in $(printf '%s\n' none none2 trace every polls steal empty bpftrace perf | shuf); do
 			look "$kind"
 			pps=$(rate "$@")
 			[ -n "$pps" ] || { echo "bench: the sender beside $kind sent nothing" >&2; exit 3; }
@@ -125,7 +121,7 @@ table() { # name, goals
 			limit["trace"] = limit["polls"] = goal[1]; limit["steal"] = goal[2]
 			printf "   without an observer: %.0f packets/s (median)\n", median("none")
 			printf "   %-10s %9s %20s %10s\n", "observer", "lost", "95 % of the median", "ns/packet"
-			n = split("none2 trace every polls steal empty raw bpftrace perf", kinds, " ")
+			n = split("none2 trace every polls steal empty bpftrace perf", kinds, " ")
 			for (k = 1; k <= n; k++) {
 				kind = kinds[k]; c = 0; ns = 0
 				for (b = 1; b <= blocks; b++) {

@@ -159,14 +159,39 @@ fn a_namespace_that_goes_while_it_is_traced_leaves_what_was_seen_of_it() {
     let trace = probe(&["trace", "-d", "10m", "--netns", rx.name()]);
     send(&tx, 4700, 100);
     drop((tx, rx));
-    let result = trace.end();
-    let drops = result["drops"].as_array().unwrap();
+    let document = trace.end_whole();
+    assert!(
+        document["warnings"].to_string().contains("namespace-gone"),
+        "{}",
+        document["warnings"]
+    );
+    let drops = document["result"]["drops"].as_array().unwrap();
     let of: u64 = drops.iter().map(|drop| drop["packets"].as_u64().unwrap()).sum();
     assert!(of >= 100, "{drops:?}");
 }
 
 fn rxpath(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output().unwrap()
+}
+
+/// Each way in which a host may refuse: the probe says what it needs, ends with 3, and prints no result.
+#[test]
+fn what_the_host_refuses_is_said_with_what_would_be_needed() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let program = env!("CARGO_BIN_EXE_rxpath");
+    // Root without a single capability, and a kernel that shows no types.
+    let without_rights = format!("exec setpriv --bounding-set=-all --inh-caps=-all {program}");
+    let without_types = format!("mount -t tmpfs none /sys/kernel/btf && exec {program}");
+    for (host, needs) in [(without_rights, "CAP_BPF"), (without_types, "BTF")] {
+        for words in ["steal -d 100ms --irq-entry 1", "trace -d 100ms"] {
+            let script = format!("{host} {words}");
+            let output =
+                Command::new("unshare").args(["-m", "sh", "-c", &script]).output().unwrap();
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(3), "{script}: {told}");
+            assert!(told.contains(needs) && output.stdout.is_empty(), "{script}: {told}");
+        }
+    }
 }
 
 #[test]

@@ -45,12 +45,17 @@ pub fn probe(words: &[&str]) -> Probe {
 
 impl Probe {
     /// Its result, after a signal to end.
-    pub fn end(mut self) -> Value {
+    pub fn end(self) -> Value {
+        self.end_whole()["result"].take()
+    }
+
+    /// The same with everything around it.
+    pub fn end_whole(mut self) -> Value {
         kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT).unwrap();
         let mut text = String::new();
         self.stdout.read_to_string(&mut text).unwrap();
         assert_eq!(self.child.wait().unwrap().code(), Some(130), "{text}");
-        serde_json::from_str::<Value>(&text).unwrap()["result"].take()
+        serde_json::from_str(&text).unwrap()
     }
 
     /// Times that the thread which looks at sockets went to sleep: once after each look.
@@ -272,6 +277,14 @@ fn the_timeline_is_in_order_and_opens_in_a_viewer() {
     let events = rows(&result, "timeline");
     let times: Vec<u64> = events.iter().map(|event| event["t_ns"].as_u64().unwrap()).collect();
     assert!(times.is_sorted());
+    // Each device is the sum of its NAPIs.
+    for device in rows(&result, "devices") {
+        let of =
+            |row: &&Value| row["netns"] == device["netns"] && row["ifindex"] == device["ifindex"];
+        let napis = rows(&result, "napis").iter().filter(of);
+        let packets: f64 = napis.map(|napi| number(napi, "packets")).sum();
+        assert!((packets - number(device, "packets")).abs() < 0.5, "{device}");
+    }
     let polls: Vec<&Value> = events.iter().filter(|event| event["what"] == "napi-poll").collect();
     assert!(polls.iter().all(|poll| poll["work"].as_i64() <= poll["budget"].as_i64()));
     let work: i64 = polls.iter().map(|poll| poll["work"].as_i64().unwrap()).sum();

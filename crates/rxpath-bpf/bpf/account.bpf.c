@@ -120,22 +120,27 @@ struct flow_row {
 	char dev[16];
 };
 
-/* One per CPU; only that CPU writes to it. */
+/* One per CPU; only that CPU writes to it. What each softirq touches stands first, and together. */
 struct scratch {
-	__u64 slice_start;
+	__u64 window_start;
 	__u64 hard_start;
 	__u64 soft_start;
 	__u64 soft_hard; /* total[HARDIRQ_NS] when the softirq began */
 	__u32 soft_vector;
 	__u32 soft_raisers;
-	__u64 hard_kind; /* enum hard, of what began the hard interrupt */
 	__u64 changes; /* of the totals: a reading that was interrupted sees it move */
 	__u64 poll_start;
 	__u64 poll_hard;
+
+	__u64 total[TOTALS];
+	__u64 hard_kind; /* enum hard, of what began the hard interrupt */
+	__u32 raised[MAX_VECTORS];
+	__u64 interrupts_at_raise; /* of a network softirq by the task */
+
+	__u64 slice_start;
 	__u64 runtime_base;
 	__u64 delay_base;
 	__u64 base_pid; /* whose bases they are */
-	__u64 window_start;
 	__u64 window_end;
 	__u64 lost_ns;   /* slices that found the map of tasks full */
 	__u64 lost_slices;
@@ -144,8 +149,6 @@ struct scratch {
 	__u64 half;      /* that slices are charged to now */
 	__u64 received;  /* packets at which flows were looked at */
 	__u64 lost_flows;
-	__u32 raised[MAX_VECTORS];
-	__u64 total[TOTALS];
 	__u64 base[TOTALS];
 } __attribute__((aligned(64)));
 
@@ -319,8 +322,11 @@ int BPF_PROG(softirq_raise, unsigned int vector)
 {
 	struct scratch *s = counting();
 
-	if (s && vector < MAX_VECTORS)
+	if (s && vector < MAX_VECTORS) {
 		s->raised[vector] |= raiser(s);
+		if (vector == NET_RX_VECTOR || vector == NET_TX_VECTOR)
+			s->interrupts_at_raise = s->total[INTERRUPTS];
+	}
 	return 0;
 }
 
@@ -354,7 +360,8 @@ static __always_inline void charge_softirq(struct scratch *s, __u64 now, __u64 h
 	ns = since(ns, inside);
 	if (s->soft_raisers == BY_TASK) {
 		s->total[network ? OWN_NET_NS : OWN_OTHER_NS] += ns;
-		if (network && from_user())
+		/* Without an interrupt since then it runs where it was raised, which was not user mode. */
+		if (network && s->total[INTERRUPTS] != s->interrupts_at_raise && from_user())
 			s->total[OWN_FROM_USER_NS] += ns;
 	} else if (network && s->soft_raisers == (BY_TASK | BY_INTERRUPT)) {
 		s->total[MIXED_NET_NS] += ns;

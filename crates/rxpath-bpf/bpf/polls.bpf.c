@@ -26,32 +26,63 @@ const volatile struct {
 	__u64 cpus[16]; /* 1024 CPUs; others are always seen */
 } config;
 
+/* NAPIs that a CPU polls most have a place here: no hash to compute, and a line or two of cache. */
+#define SLOTS 4
+
+struct napi_slot {
+	__u64 napi; /* its address, 0 for a free place */
+	__u64 net;  /* and that of its device's namespace, into which it may have moved */
+	__u32 napi_id;
+	__u32 ifindex;
+	__u32 netns;
+	__u32 pad;
+	__u64 polls;
+	__u64 packets;
+	__u64 exhausted;
+	__u64 ns;
+	__u64 work[POLL_BUCKETS];
+	char dev[16];
+	__u64 unused[6];
+};
+
+struct softirq_row {
+	__u64 runs;
+	__u64 ns;
+};
+
+/* What each softirq touches stands first, and together. */
 struct cpu_row {
 	__u64 hard_start;
 	__u64 hard_kind; /* 1 + enum vector of what began it, 0 for a device's handler */
 	__u64 soft_start;
 	__u64 soft_hard;
-	__u64 last_interrupt;
 	__u64 hard_ns;
-	__u64 device_interrupts;
-	__u64 other_interrupts;
-	__u64 soft_runs[MAX_VECTORS];
-	__u64 soft_ns[MAX_VECTORS];
+	__u64 poll_start;
+	__u64 packets;
+	__u64 pass_packets_before;
+
+	__u64 polls;
+	__u64 exhausted;
+	__u64 last_slot;
+	__u64 passes[5]; /* of NET_RX runs with packets: n, w, w*w, t, w*t; w packets, t ns */
+
+	__u64 squares; /* ... (t/16)*(t/16) */
+	__u64 longest_rx_ns;
 	__u64 ksoftirqd_runs; /* of NET_RX */
 	__u64 ksoftirqd_ns;
-	__u64 polls;
-	__u64 packets;
-	__u64 exhausted;
+	__u64 last_interrupt;
+	__u64 device_interrupts;
+	__u64 other_interrupts;
 	__u64 lost_events;
+
 	__u64 lost_rows;
 	__u64 unmatched;
-	__u64 poll_start;
-	__u64 longest_rx_ns;
+	__u64 unused[6];
+	struct softirq_row soft[MAX_VECTORS];
 	__u64 rx_ns[TIME_BUCKETS];  /* length of NET_RX runs */
 	__u64 gap_ns[TIME_BUCKETS]; /* from one device interrupt to the next */
 	__u64 work[POLL_BUCKETS];   /* packets of a poll */
-	__u64 pass_packets_before;
-	__u64 passes[6]; /* of NET_RX runs with packets: n, w, w*w, t, w*t, (t/16)*(t/16) */
+	struct napi_slot slots[SLOTS];
 } __attribute__((aligned(64)));
 
 struct napi_key {
@@ -340,7 +371,7 @@ static __always_inline void add_pass(struct cpu_row *row, __u64 ns)
 	row->passes[2] += packets * packets;
 	row->passes[3] += ns;
 	row->passes[4] += packets * ns;
-	row->passes[5] += (ns >> 4) * (ns >> 4);
+	row->squares += (ns >> 4) * (ns >> 4);
 }
 
 SEC("tp_btf/softirq_exit")
@@ -359,8 +390,8 @@ int BPF_PROG(softirq_exit, unsigned int vector)
 	now = bpf_ktime_get_ns();
 	ns = since(since(now, row->soft_start), since(row->hard_ns, row->soft_hard));
 	row->soft_start = 0;
-	row->soft_runs[vector]++;
-	row->soft_ns[vector] += ns;
+	row->soft[vector].runs++;
+	row->soft[vector].ns += ns;
 	if (vector == NET_RX_VECTOR) {
 		row->rx_ns[time_bucket(ns)]++;
 		add_pass(row, ns);
@@ -375,54 +406,119 @@ int BPF_PROG(softirq_exit, unsigned int vector)
 	return 0;
 }
 
-SEC("tp_btf/napi_poll")
-int BPF_PROG(napi_poll, struct napi_struct *napi, int work, int budget)
+/* The place of a NAPI that has one. */
+static __always_inline struct napi_slot *slot_of(struct cpu_row *row, struct napi_struct *napi, struct net *net)
 {
-	struct cpu_row *row = here();
-	struct net_device *dev = napi->dev;
-	struct napi_key key = {};
-	__u32 packets = work > 0 ? work : 0;
-	struct napi_row *line;
-	struct event *e;
-	__u64 now, ns;
+	__u32 id = napi->napi_id;
 
-	if (!row)
-		return 0;
-	now = bpf_ktime_get_ns();
-	/* Polls outside a softirq (threaded NAPI, busy polling) have no start here: their time is not counted. */
-	ns = row->soft_start ? since(now, row->poll_start) : 0;
-	row->poll_start = now;
-	key.cpu = bpf_get_smp_processor_id();
-	if (dev) {
-		key.ifindex = dev->ifindex;
-		key.netns = dev->nd_net.net->ns.inum;
+	/* Mostly that of the poll before. */
+	for (int i = 0; i < SLOTS; i++) {
+		__u32 at = (row->last_slot + i) & (SLOTS - 1);
+		struct napi_slot *slot = &row->slots[at];
+
+		if (slot->napi == (__u64)napi && slot->napi_id == id && slot->net == (__u64)net) {
+			row->last_slot = at;
+			return slot;
+		}
 	}
-	if ((config.ifindex && config.ifindex != key.ifindex) || (config.netns && config.netns != key.netns))
-		return 0;
-	row->polls++;
-	row->packets += packets;
-	row->exhausted += budget > 0 && work >= budget;
-	row->work[work_bucket(packets)]++;
-	key.napi_id = napi->napi_id;
-	line = bpf_map_lookup_elem(&napis, &key);
+	return 0;
+}
+
+/* Gives a NAPI a place, while there is a free one. */
+static __always_inline struct napi_slot *take_slot(struct cpu_row *row, struct napi_struct *napi, struct net *net,
+						   const struct napi_key *key)
+{
+	struct net_device *dev = napi->dev;
+
+	for (int i = 0; i < SLOTS; i++) {
+		struct napi_slot *slot = &row->slots[i];
+
+		if (slot->napi)
+			continue;
+		slot->napi_id = key->napi_id;
+		slot->ifindex = key->ifindex;
+		slot->netns = key->netns;
+		slot->net = (__u64)net;
+		if (dev)
+			bpf_probe_read_kernel_str(slot->dev, sizeof(slot->dev), dev->name);
+		/* Last: a reader takes it for free until then. */
+		slot->napi = (__u64)napi;
+		return slot;
+	}
+	return 0;
+}
+
+/* A poll of a NAPI that found no place. */
+static __always_inline void count_in_map(struct cpu_row *row, struct napi_struct *napi, const struct napi_key *key,
+					 const struct napi_row *poll)
+{
+	struct napi_row *line = bpf_map_lookup_elem(&napis, key);
+	struct net_device *dev = napi->dev;
+
 	if (!line) {
 		struct napi_row fresh = {};
 
 		if (dev)
 			bpf_probe_read_kernel_str(fresh.dev, sizeof(fresh.dev), dev->name);
-		bpf_map_update_elem(&napis, &key, &fresh, BPF_NOEXIST);
-		line = bpf_map_lookup_elem(&napis, &key);
+		bpf_map_update_elem(&napis, key, &fresh, BPF_NOEXIST);
+		line = bpf_map_lookup_elem(&napis, key);
 	}
-	if (line) {
-		line->polls++;
-		line->packets += packets;
-		line->exhausted += budget > 0 && work >= budget;
-		line->ns += ns;
-		line->work[work_bucket(packets)]++;
-	} else {
+	if (!line) {
 		row->lost_rows++;
+		return;
 	}
-	e = event(row, now, NAPI_POLL, key.napi_id);
+	line->polls++;
+	line->packets += poll->packets;
+	line->exhausted += poll->exhausted;
+	line->ns += poll->ns;
+	line->work[work_bucket(poll->packets)]++;
+}
+
+SEC("tp_btf/napi_poll")
+int BPF_PROG(napi_poll, struct napi_struct *napi, int work, int budget)
+{
+	struct cpu_row *row = here();
+	struct net_device *dev = napi->dev;
+	struct net *net = dev ? dev->nd_net.net : 0;
+	struct napi_row poll = {};
+	struct napi_slot *slot;
+	struct event *e;
+	__u64 now;
+
+	if (!row)
+		return 0;
+	now = bpf_ktime_get_ns();
+	poll.packets = work > 0 ? work : 0;
+	poll.exhausted = budget > 0 && work >= budget;
+	/* Polls outside a softirq (threaded NAPI, busy polling) have no start here: their time is not counted. */
+	poll.ns = row->soft_start ? since(now, row->poll_start) : 0;
+	row->poll_start = now;
+	slot = slot_of(row, napi, net);
+	if (!slot) {
+		struct napi_key key = { .napi_id = napi->napi_id, .cpu = bpf_get_smp_processor_id() };
+
+		if (dev)
+			key.ifindex = dev->ifindex;
+		if (net)
+			key.netns = net->ns.inum;
+		if ((config.ifindex && config.ifindex != key.ifindex) || (config.netns && config.netns != key.netns))
+			return 0;
+		slot = take_slot(row, napi, net, &key);
+		if (!slot)
+			count_in_map(row, napi, &key, &poll);
+	}
+	if (slot) {
+		slot->polls++;
+		slot->packets += poll.packets;
+		slot->exhausted += poll.exhausted;
+		slot->ns += poll.ns;
+		slot->work[work_bucket(poll.packets)]++;
+	}
+	row->polls++;
+	row->packets += poll.packets;
+	row->exhausted += poll.exhausted;
+	row->work[work_bucket(poll.packets)]++;
+	e = event(row, now, NAPI_POLL, napi->napi_id);
 	if (e) {
 		e->work = work;
 		e->budget = budget;

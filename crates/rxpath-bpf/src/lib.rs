@@ -12,6 +12,7 @@ pub mod account;
 pub mod bytes;
 pub mod can;
 pub mod cost;
+pub mod devices;
 pub mod doctor;
 pub mod drops;
 pub mod filter;

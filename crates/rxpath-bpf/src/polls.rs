@@ -68,6 +68,9 @@ const TIME: usize = 32;
 /// Room for softirqs; the kernel has ten.
 const VECTORS: usize = 16;
 
+/// NAPIs that have a place in the row of their CPU.
+const SLOTS: usize = 4;
+
 /// Bytes of the ring of events: some 40,000 of 72 bytes.
 const RING: u32 = 4 << 20;
 
@@ -160,6 +163,9 @@ pub struct NapiPolls {
     pub netns: u32,
     /// NAPI id; 0 for the backlog.
     pub napi_id: u32,
+    /// Receive queue that it serves; none where the kernel does not say it: before 6.8, in another network namespace.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub queue: Option<u32>,
     /// CPU on which it was polled.
     pub cpu: u32,
     /// Polls.
@@ -250,10 +256,14 @@ impl Polls {
     /// Reads everything since the start.
     pub fn read(&self) -> Result<PollsReading, HostError> {
         let seen = |cpu: u32| self.cpus.contains(&cpu);
-        let cpus = self.cpus.iter().map(|cpu| Ok(cpu_row(*cpu, &self.loaded.value("cpus", *cpu)?)));
-        let cpus = cpus.collect::<Result<Vec<_>, HostError>>()?;
-        let napis = self.loaded.entries("napis")?;
-        let mut napis: Vec<NapiPolls> = napis.iter().map(|(key, value)| napi(key, value)).collect();
+        let (mut cpus, mut napis) = (Vec::new(), Vec::new());
+        for cpu in &self.cpus {
+            let (row, placed) = cpu_row(*cpu, &self.loaded.value("cpus", *cpu)?);
+            cpus.push(row);
+            napis.extend(placed);
+        }
+        let others = self.loaded.entries("napis")?;
+        napis.extend(others.iter().map(|(key, value)| napi(key, value)));
         napis.retain(|napi| seen(napi.cpu));
         napis.sort_by_key(|napi| (std::cmp::Reverse(napi.packets), napi.cpu, napi.napi_id));
         let irqs = self.loaded.entries("irqs")?;
@@ -276,20 +286,24 @@ impl CpuPolls {
     }
 }
 
-/// `struct cpu_row`.
-fn cpu_row(cpu: u32, value: &[u8]) -> CpuPolls {
+/// `struct cpu_row`: what the CPU did, and the NAPIs that have a place in it.
+fn cpu_row(cpu: u32, value: &[u8]) -> (CpuPolls, Vec<NapiPolls>) {
     let mut f = Fields::of(value);
-    f.skip(5 * 8);
-    let [hardirq_ns, device, other] = f.array::<3>();
-    let (runs, times) = (f.array::<VECTORS>(), f.array::<VECTORS>());
-    let [ksoftirqd_runs, ksoftirqd_ns, polls, packets, exhausted] = f.array::<5>();
-    let [lost_events, lost_rows, unmatched, _poll_start, longest] = f.array::<5>();
-    let softirqs = SOFTIRQS
-        .iter()
-        .zip(runs)
-        .zip(times)
-        .map(|((name, runs_count), ns)| SoftirqRuns { softirq: (*name).into(), runs_count, ns });
-    CpuPolls {
+    // hard_start, hard_kind, soft_start, soft_hard; poll_start; pass_packets_before; last_slot.
+    f.skip(4 * 8);
+    let [hardirq_ns, _, packets, _] = f.array::<4>();
+    let [polls, exhausted, _] = f.array::<3>();
+    let [n, w, ww, t, wt, tt_256] = f.array::<6>();
+    let [longest, ksoftirqd_runs, ksoftirqd_ns, _] = f.array::<4>();
+    let [device, other, lost_events, lost_rows, unmatched] = f.array::<5>();
+    f.skip(6 * 8);
+    let softirqs: Vec<[u64; 2]> = (0..VECTORS).map(|_| f.array::<2>()).collect();
+    let softirqs = SOFTIRQS.iter().zip(softirqs).map(|(name, [runs_count, ns])| SoftirqRuns {
+        softirq: (*name).into(),
+        runs_count,
+        ns,
+    });
+    let row = CpuPolls {
         cpu,
         device_interrupts_count: device,
         other_interrupts_count: other,
@@ -304,16 +318,38 @@ fn cpu_row(cpu: u32, value: &[u8]) -> CpuPolls {
         net_rx_run_ns: Log2::of(&f.array::<TIME>()),
         interrupt_interval_ns: Log2::of(&f.array::<TIME>()),
         packets_per_poll: Log2::of(&f.array::<WORK>()),
-        passes: passes(f.array::<7>()),
+        passes: Passes { n, w, ww, t, wt, tt_256 },
         unmatched_count: unmatched,
         lost_count: lost_events + lost_rows,
         lost_events_count: lost_events,
-    }
+    };
+    let slots = (0..SLOTS).filter_map(|_| slot(cpu, &mut f));
+    (row, slots.collect())
 }
 
-/// The end of `struct cpu_row`.
-fn passes([_before, n, w, ww, t, wt, tt_256]: [u64; 7]) -> Passes {
-    Passes { n, w, ww, t, wt, tt_256 }
+/// `struct napi_slot`; none for a free place.
+fn slot(cpu: u32, f: &mut Fields<'_>) -> Option<NapiPolls> {
+    let [napi, _net] = f.array::<2>();
+    let [napi_id, ifindex, netns, _] = [f.u32(), f.u32(), f.u32(), f.u32()];
+    let [polls_count, packets, exhausted_count, poll_ns] = f.array::<4>();
+    let packets_per_poll = Log2::of(&f.array::<WORK>());
+    let dev = f.text(16);
+    f.skip(6 * 8);
+    let dev = if ifindex == 0 { "backlog".into() } else { dev };
+    let row = NapiPolls {
+        dev,
+        ifindex,
+        netns,
+        napi_id,
+        queue: None,
+        cpu,
+        polls_count,
+        packets,
+        exhausted_count,
+        poll_ns,
+        packets_per_poll,
+    };
+    (napi != 0).then_some(row)
 }
 
 /// `struct napi_key` and `struct napi_row`.
@@ -329,6 +365,7 @@ fn napi(key: &[u8], value: &[u8]) -> NapiPolls {
         ifindex,
         netns,
         napi_id,
+        queue: None,
         cpu,
         polls_count,
         packets,
@@ -354,19 +391,28 @@ mod tests {
 
     #[test]
     fn rows_are_read_by_place() {
-        let numbers: Vec<u8> = (1..=200u64).flat_map(u64::to_ne_bytes).collect();
-        let row = cpu_row(2, &numbers);
+        let numbers: Vec<u8> = (1..=300u64).flat_map(u64::to_ne_bytes).collect();
+        let (row, napis) = cpu_row(2, &numbers);
         assert_eq!(
             (row.hardirq_ns, row.device_interrupts_count, row.other_interrupts_count),
-            (6, 7, 8)
+            (5, 22, 23)
         );
-        assert_eq!(row.net_rx(), (12, 28));
-        assert_eq!((row.ksoftirqd_runs_count, row.polls_count, row.exhausted_count), (41, 43, 45));
-        assert_eq!((row.lost_count, row.lost_events_count), (46 + 47, 46));
-        assert_eq!((row.unmatched_count, row.longest_net_rx_ns), (48, 50));
-        assert_eq!(row.net_rx_run_ns.count(), (51..83).sum::<u64>());
-        assert_eq!(row.packets_per_poll.count(), (115..131).sum::<u64>());
-        let sums = Passes { n: 132, w: 133, ww: 134, t: 135, wt: 136, tt_256: 137 };
+        // Rows of 64 bytes begin at 1, 9, 17, 25; softirqs at 33, NET_RX is the fourth.
+        assert_eq!(row.net_rx(), (39, 40));
+        assert_eq!((row.ksoftirqd_runs_count, row.polls_count, row.exhausted_count), (19, 9, 10));
+        assert_eq!((row.packets, row.longest_net_rx_ns, row.unmatched_count), (7, 18, 26));
+        assert_eq!((row.lost_count, row.lost_events_count), (24 + 25, 24));
+        assert_eq!(row.net_rx_run_ns.count(), (65..97).sum::<u64>());
+        assert_eq!(row.packets_per_poll.count(), (129..145).sum::<u64>());
+        let sums = Passes { n: 12, w: 13, ww: 14, t: 15, wt: 16, tt_256: 17 };
         assert_eq!(row.passes, sums);
+        // Each place takes four lines of eight words: address, namespace, numbers in two words, counts, work, name, rest.
+        let [first, .., last] = &napis[..] else { panic!("{napis:?}") };
+        assert_eq!((napis.len(), first.napi_id, first.netns, first.cpu), (4, 147, 148, 2));
+        assert_eq!((first.polls_count, first.packets, first.poll_ns), (149, 150, 152));
+        assert_eq!(first.packets_per_poll.count(), (153..169).sum::<u64>());
+        assert_eq!((last.napi_id, last.polls_count), (147 + 3 * 32, 149 + 3 * 32));
+        let free: Vec<u8> = [0u64; 300].iter().flat_map(|n| n.to_ne_bytes()).collect();
+        assert!(cpu_row(2, &free).1.is_empty());
     }
 }

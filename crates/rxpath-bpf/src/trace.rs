@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::{PartMeter, ProbeCost, own_cpu};
+use crate::devices::{self, DevicePolls};
 use crate::drops::{Drop, Drops};
 use crate::filter::Filter;
 use crate::object::ProgramState;
@@ -61,6 +62,9 @@ pub struct Traced {
     pub duration_s: f64,
     /// Each CPU.
     pub cpus: Vec<CpuTrace>,
+    /// Each device, the most packets first.
+    #[serde(default)]
+    pub devices: Vec<DevicePolls>,
     /// Each NAPI on each CPU, the most packets first.
     pub napis: Vec<NapiPolls>,
     /// Each interrupt line on each CPU.
@@ -224,7 +228,8 @@ impl Trace {
     /// Reads everything since the start. It may be called again and again; times and counts are cumulative.
     pub fn read(&mut self) -> Result<Traced, HostError> {
         let duration = self.begun.elapsed();
-        let polls = self.polls.read()?;
+        let mut polls = self.polls.read()?;
+        devices::name_queues(&mut polls.napis);
         let now = squeezed();
         let squeeze = |cpu: u32| {
             let of = |lines: &[(u32, u32)]| lines.iter().find(|(c, _)| *c == cpu).map(|(_, n)| *n);
@@ -264,6 +269,7 @@ impl Trace {
         Ok(Traced {
             duration_s: duration.as_secs_f64(),
             cpus,
+            devices: devices::devices(&polls.napis),
             napis: polls.napis,
             irqs: polls.irqs,
             drops,

@@ -325,22 +325,23 @@ pub(super) fn culprit(key: &[u8], value: &[u8]) -> Culprit {
     Culprit { key, ns, polls, packets, dev: fields.text(16) }
 }
 
-/// Bytes of `struct scratch` before its window: slice, hard and soft starts, soft_hard, vector and raisers, hard_kind,
-/// changes, polls, bases and whose.
-const BEFORE_WINDOW: usize = 4 * 8 + 2 * 4 + 4 * 8 + 3 * 8;
+/// Bytes of `struct scratch` from its first word, when the window began, to where its end stands: softirqs, totals, who
+/// raised, the slice and its bases.
+const TO_END: usize = 7 * 8 + 13 * 8 + 8 + 10 * 4 + 8 + 4 * 8;
 
 /// `struct scratch`, the part that is read; and the half that slices are charged to now.
 pub(super) fn window(cpu: u32, value: &[u8]) -> (u32, CpuWindow) {
     let mut fields = Fields::of(value);
-    fields.skip(BEFORE_WINDOW);
-    let [start_ns, end_ns, lost_ns, lost_slices, lost_polls, unmatched, half] = fields.array::<7>();
+    let start_ns = fields.u64();
+    fields.skip(TO_END);
+    let [end_ns, lost_ns, lost_slices, lost_polls, unmatched, half] = fields.array::<6>();
     (half as u32, CpuWindow { cpu, start_ns, end_ns, lost_ns, lost_slices, lost_polls, unmatched })
 }
 
 /// `struct scratch`: packets at which flows were looked at.
 pub(super) fn received(value: &[u8]) -> u64 {
     let mut fields = Fields::of(value);
-    fields.skip(BEFORE_WINDOW + 7 * 8);
+    fields.skip(8 + TO_END + 6 * 8);
     fields.u64()
 }
 
@@ -372,12 +373,11 @@ mod tests {
     }
 
     #[test]
-    fn the_window_stands_after_the_scratch() {
+    fn the_window_stands_around_the_scratch() {
         let (half, row) = window(3, &numbers(60));
-        assert_eq!(half, 19);
-        // Twelve words stand before: four, one of two halves, four, three.
-        assert_eq!((row.start_ns, row.end_ns, row.unmatched), (13, 14, 18));
-        assert_eq!(received(&numbers(60)), 20);
+        // Words: 8 of softirqs, 13 totals, one, five of ten halves, one; the slice and three bases; then the end.
+        assert_eq!((row.start_ns, row.end_ns, row.lost_ns, row.unmatched), (1, 33, 34, 37));
+        assert_eq!((half, received(&numbers(60))), (38, 39));
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! The tables of `rxpath trace`.
 
 use comfy_table::{CellAlignment, Table, presets};
+use rxpath_bpf::devices::DevicePolls;
 use rxpath_bpf::polls::timeline::{Event, What};
 use rxpath_bpf::polls::{IrqLine, NapiPolls};
 use rxpath_bpf::stages::{Stage, StageName};
 use rxpath_bpf::trace::{CpuTrace, Part, Traced};
 use rxpath_core::Log2;
 use rxpath_core::units::grouped;
-use rxpath_core::{Bytes, Nanos};
+use rxpath_core::{Bytes, CpuList, Nanos};
 
 use super::steal::cost;
 
@@ -17,6 +18,7 @@ pub fn text(traced: &Traced, top: usize) -> String {
     let mut out =
         format!("window {seconds:.3} s; quantiles are upper ends of power-of-two buckets\n\n");
     out += &cpus(&traced.cpus, seconds);
+    out += &section("devices", &devices(&traced.devices, top), traced.devices.len(), top);
     out += &section("NAPI polls", &napis(&traced.napis, top), traced.napis.len(), top);
     out += &section(
         "interrupts of devices",
@@ -122,13 +124,50 @@ fn cpus(cpus: &[CpuTrace], seconds: f64) -> String {
     table.to_string()
 }
 
+fn devices(devices: &[DevicePolls], top: usize) -> Table {
+    let head = [
+        "device",
+        "NAPIs",
+        "CPUs",
+        "polls",
+        "packets",
+        "per poll p50/p99",
+        "budget used up",
+        "time",
+    ];
+    let mut table = table(&head, 1);
+    for device in devices.iter().take(top) {
+        table.add_row([
+            device.dev.clone(),
+            grouped(device.napis_count),
+            CpuList(device.cpus.clone()).to_string(),
+            grouped(device.polls_count),
+            grouped(device.packets),
+            packets(&device.packets_per_poll),
+            grouped(device.exhausted_count),
+            Nanos(device.poll_ns).to_string(),
+        ]);
+    }
+    table
+}
+
 fn napis(napis: &[NapiPolls], top: usize) -> Table {
-    let head =
-        ["device", "NAPI", "CPU", "polls", "packets", "per poll p50/p99", "budget used up", "time"];
+    let head = [
+        "device",
+        "queue",
+        "NAPI",
+        "CPU",
+        "polls",
+        "packets",
+        "per poll p50/p99",
+        "budget used up",
+        "time",
+    ];
     let mut table = table(&head, 1);
     for napi in napis.iter().take(top) {
         table.add_row([
             napi.dev.clone(),
+            napi.queue.map_or_else(|| "-".into(), |queue| format!("rx-{queue}")),
             if napi.napi_id == 0 { "-".into() } else { napi.napi_id.to_string() },
             napi.cpu.to_string(),
             grouped(napi.polls_count),
