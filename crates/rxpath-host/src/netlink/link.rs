@@ -29,6 +29,7 @@ const IFLA_PROMISCUITY: u16 = 30;
 const IFLA_NUM_TX_QUEUES: u16 = 31;
 const IFLA_NUM_RX_QUEUES: u16 = 32;
 const IFLA_CARRIER: u16 = 33;
+const IFLA_LINK_NETNSID: u16 = 37;
 pub(super) const IFLA_GSO_MAX_SEGS: u16 = 40;
 pub(super) const IFLA_GSO_MAX_SIZE: u16 = 41;
 const IFLA_XDP: u16 = 43;
@@ -102,8 +103,10 @@ pub struct Link {
     pub rx_queues: u32,
     /// Root qdisc.
     pub qdisc: Option<String>,
-    /// Index of the peer, in the peer's namespace.
+    /// Index of the peer, in the peer's namespace; of devices over another one (VLAN, macvlan) the device below.
     pub peer_index: Option<u32>,
+    /// The device of `peer_index` lies in another namespace (`IFLA_LINK_NETNSID`).
+    pub peer_elsewhere: bool,
     /// Whether the link has a carrier.
     pub carrier: Option<bool>,
     /// **Unit** segments.
@@ -201,6 +204,7 @@ impl Link {
             rx_queues: attrs.u32(IFLA_NUM_RX_QUEUES).unwrap_or_default(),
             qdisc: attrs.text(IFLA_QDISC),
             peer_index: attrs.u32(IFLA_LINK),
+            peer_elsewhere: attrs.get(IFLA_LINK_NETNSID).is_some(),
             carrier: attrs.u8(IFLA_CARRIER).map(|up| up != 0),
             gso_max_segs: attrs.u32(IFLA_GSO_MAX_SEGS),
             gso_max_size: attrs.u32(IFLA_GSO_MAX_SIZE),

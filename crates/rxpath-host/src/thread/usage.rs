@@ -16,8 +16,22 @@ use crate::root::Root;
 pub struct Sample {
     at: Instant,
     run_ns: HashMap<(i32, i32), u64>,
+    /// Processes with many threads: their CPU time, by which a later sample sees that none of them ran.
+    crowds: HashMap<i32, Crowd>,
     /// Threads that could not be read: gone in between, or hidden by `hidepid`.
     pub unread_threads: usize,
+}
+
+/// A process with more threads is read as a whole first, where that is enough.
+const MANY: usize = 16;
+
+/// A process with many threads.
+#[derive(Clone, Debug)]
+struct Crowd {
+    start_time: u64,
+    /// User and system time of all its threads, in `USER_HZ`.
+    ticks: u64,
+    tids: Vec<i32>,
 }
 
 /// CPU time of one thread between two samples.
@@ -52,34 +66,78 @@ impl Sample {
     ///
     /// **Errors** when `/proc` can't be listed or the kernel has no scheduler statistics at all.
     pub fn take(root: &Root) -> Result<Self, HostError> {
-        let mut run_ns = HashMap::new();
-        let mut unread_threads = 0;
+        Self::taken(root, None)
+    }
+
+    /// A sample; threads of processes that did not run since the one `before` are taken over from it.
+    fn taken(root: &Root, before: Option<&Self>) -> Result<Self, HostError> {
+        let at = Instant::now();
+        let mut sample =
+            Self { at, run_ns: HashMap::new(), crowds: HashMap::new(), unread_threads: 0 };
         let mut last_error = None;
         for pid in task::processes(root)? {
+            let old = before.and_then(|sample| Some((sample, sample.crowds.get(&pid)?)));
+            if old.is_some_and(|(before, crowd)| sample.keep(root, pid, before, crowd)) {
+                continue;
+            }
             let Ok(tids) = task::threads(root, pid) else { continue };
-            for tid in tids {
-                match schedstat::read(root, pid, tid) {
-                    Ok(stat) => {
-                        run_ns.insert((pid, tid), stat.run_ns);
-                    }
+            for tid in &tids {
+                match schedstat::read(root, pid, *tid) {
+                    Ok(stat) => drop(sample.run_ns.insert((pid, *tid), stat.run_ns)),
                     Err(error) => {
-                        unread_threads += 1;
+                        sample.unread_threads += 1;
                         last_error = Some(error);
                     }
                 }
             }
+            sample.note_crowd(root, pid, tids);
         }
         match last_error {
-            Some(error) if run_ns.is_empty() => Err(error),
-            _ => Ok(Self { at: Instant::now(), run_ns, unread_threads }),
+            Some(error) if sample.run_ns.is_empty() => Err(error),
+            _ => Ok(Self { at: Instant::now(), ..sample }),
         }
+    }
+
+    fn note_crowd(&mut self, root: &Root, pid: i32, tids: Vec<i32>) {
+        if tids.len() > MANY
+            && let Ok(stat) = task::read(root, pid, None)
+        {
+            let (start_time, ticks) = (stat.start_time, stat.utime + stat.stime);
+            self.crowds.insert(pid, Crowd { start_time, ticks, tids });
+        }
+    }
+
+    /// Takes over what a process had before; whether it stood still.
+    fn keep(&mut self, root: &Root, pid: i32, before: &Self, crowd: &Crowd) -> bool {
+        let rests = task::read(root, pid, None).is_ok_and(|now| {
+            now.start_time == crowd.start_time && now.utime + now.stime == crowd.ticks
+        });
+        if rests {
+            let known = |tid: &i32| Some(((pid, *tid), *before.run_ns.get(&(pid, *tid))?));
+            self.run_ns.extend(crowd.tids.iter().filter_map(known));
+            self.crowds.insert(pid, crowd.clone());
+        }
+        rests
     }
 
     /// What ran since this sample, and the new sample.
     ///
     /// **Errors** as [`Sample::take`].
     pub fn until_now(&self, root: &Root) -> Result<(Usage, Self), HostError> {
-        let now = Self::take(root)?;
+        Ok(self.used_until(Self::take(root)?, root))
+    }
+
+    /// As [`Sample::until_now`], without a look at the threads of large processes that stood still.
+    ///
+    /// **Caveat** a process of more than 16 threads stands still until it has used a tick (10 ms): what it used
+    /// before is counted when that is seen. **Cost** of such a process one file.
+    ///
+    /// **Errors** as [`Sample::take`].
+    pub fn movers_until_now(&self, root: &Root) -> Result<(Usage, Self), HostError> {
+        Ok(self.used_until(Self::taken(root, Some(self))?, root))
+    }
+
+    fn used_until(&self, now: Self, root: &Root) -> (Usage, Self) {
         let mut threads = Vec::new();
         for ((pid, tid), run_ns) in &now.run_ns {
             let before = self.run_ns.get(&(*pid, *tid)).copied().unwrap_or(0);
@@ -100,7 +158,7 @@ impl Sample {
         }
         threads.sort_by(|a, b| b.run_ns.cmp(&a.run_ns).then(a.tid.cmp(&b.tid)));
         let span_ns = now.at.duration_since(self.at).as_nanos() as u64;
-        Ok((Usage { span_ns, threads }, now))
+        (Usage { span_ns, threads }, now)
     }
 }
 
@@ -163,6 +221,43 @@ mod tests {
         }
         STOP.store(true, Ordering::Relaxed);
         spinner.join().unwrap();
+    }
+
+    /// A process of `threads` threads in a made-up tree, each having run for `run_ns`.
+    fn write_process(tree: &std::path::Path, (pid, threads): (i32, i32), ticks: u64, run_ns: u64) {
+        let line = |id: i32| {
+            format!(
+                "{id} (crowd) S 1 42 42 0 -1 4194304 96 0 0 0 {ticks} 0 0 0 20 0 {threads} 0 161101 3133440 360 \
+                 18446744073709551615 1 1 1 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 1 1 1 1 1 1 1 0\n"
+            )
+        };
+        let process = tree.join(format!("proc/{pid}"));
+        for tid in pid..pid + threads {
+            let dir = process.join(format!("task/{tid}"));
+            std::fs::create_dir_all(&dir).unwrap();
+            std::fs::write(dir.join("schedstat"), format!("{run_ns} 0 1\n")).unwrap();
+            std::fs::write(dir.join("stat"), line(tid)).unwrap();
+        }
+        std::fs::write(process.join("stat"), line(pid)).unwrap();
+    }
+
+    #[test]
+    fn threads_of_a_large_process_are_read_once_it_moved() {
+        let dir = tempfile::tempdir().unwrap();
+        write_process(dir.path(), (100, 20), 5, 1000);
+        write_process(dir.path(), (900, 1), 5, 1000);
+        let root = Root::tree(dir.path()).unwrap();
+        let before = Sample::take(&root).unwrap();
+        // Less than a tick: the large one is not looked at, the small one is.
+        write_process(dir.path(), (100, 20), 5, 1200);
+        write_process(dir.path(), (900, 1), 5, 1200);
+        let (usage, rested) = before.movers_until_now(&root).unwrap();
+        assert_eq!(usage.threads.iter().map(|used| used.tid).collect::<Vec<_>>(), [900]);
+        assert_eq!(before.until_now(&root).unwrap().0.threads.len(), 21, "the other way reads all");
+        write_process(dir.path(), (100, 20), 6, 1500);
+        let (usage, _) = rested.movers_until_now(&root).unwrap();
+        assert_eq!(usage.threads.len(), 20);
+        assert!(usage.threads.iter().all(|used| used.run_ns == 500), "nothing is lost: {usage:?}");
     }
 
     #[test]
