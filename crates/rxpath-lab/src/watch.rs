@@ -194,6 +194,7 @@ impl Watcher {
         let mut gaps = moved.gaps.clone();
         gaps.extend(looks.gap.clone().map(|why| ("TCP sockets".to_owned(), why)));
         gaps.extend(window.used.gap.clone().map(|why| ("tasks".to_owned(), why)));
+        gaps.extend(self.owners.capped().map(|why| ("threads of programs".to_owned(), why)));
         gaps.extend(window.links.gap.clone().map(|why| ("devices".to_owned(), why)));
         match window.seen {
             Err(why) => drop(gaps.insert("BPF probes".to_owned(), why.to_owned())),

@@ -19,7 +19,10 @@ fn row(cpu: &CpuUse, window: &Window<'_>, nodes: &BTreeMap<u32, u32>) -> CpuRow 
     };
     let net = match window.seen {
         Ok(seen) => match seen.net_rx.get(&number) {
-            Some((_, ns)) => Fact::ok(*ns as f64 / 1e9 / window.window_s),
+            Some((_, softirqs_ns)) => {
+                let threads_ns = seen.napi_threads.get(&number).copied().unwrap_or(0);
+                Fact::ok((softirqs_ns + threads_ns) as f64 / 1e9 / window.window_s)
+            }
             None => Fact::absent("it came online after watching began"),
         },
         Err(why) => Fact::absent(why),

@@ -1,32 +1,116 @@
 //! What the devices of this namespace received and lost, loopback left out.
+//!
+//! A packet that comes through a stack of devices is counted by each of them. What arrived is counted at the lowest
+//! ones: a bridge, bond or VRF repeats what its ports count, a VLAN or macvlan what the device below counts, a tunnel
+//! what came in its packets through another device.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use rxpath_host::HostError;
-use rxpath_host::netlink::Netlink;
+use rxpath_host::netlink::{Link, Netlink};
 
-/// Received, lost at the device, refused by device or backlog: `rx.packets`, `rx.errors` and `rx.missed_errors`,
-/// `rx.dropped`.
-type Counts = [u64; 3];
+/// Devices whose `IFLA_LINK` is the other end of a cable and no device below.
+const CABLES: [&str; 3] = ["veth", "netkit", "vxcan"];
+/// Devices whose packets came in inside of others, through a device that is counted (drivers/net/vxlan, net/ipv4/ip_gre.c
+/// and others); `ifb` takes what another device received (drivers/net/ifb.c).
+const INSIDE: [&str; 17] = [
+    "vxlan",
+    "geneve",
+    "bareudp",
+    "gtp",
+    "wireguard",
+    "gre",
+    "gretap",
+    "ip6gre",
+    "ip6gretap",
+    "erspan",
+    "ip6erspan",
+    "ipip",
+    "sit",
+    "ip6tnl",
+    "vti",
+    "xfrm",
+    "ifb",
+];
+
+/// What one device counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    packets: u64,
+    /// Found no free descriptor. Drivers have one of three names for it, some the same number under two: the largest.
+    ring: u64,
+    /// Damaged: length, checksum of the frame, alignment (`rx.errors`).
+    damaged: u64,
+    /// `rx.dropped`: refused behind the ring.
+    dropped: u64,
+}
+
+impl Counts {
+    fn of(link: &Link) -> Self {
+        let stat = |name: &str| link.stat(name).unwrap_or(0);
+        let full = ["rx.missed_errors", "rx.fifo_errors", "rx.over_errors"];
+        Self {
+            packets: stat("rx.packets"),
+            ring: full.into_iter().map(stat).max().unwrap_or(0),
+            damaged: stat("rx.errors"),
+            dropped: stat("rx.dropped"),
+        }
+    }
+
+    /// What moved since; nothing where a counter was set back.
+    fn since(self, before: Self) -> Self {
+        Self {
+            packets: self.packets.saturating_sub(before.packets),
+            ring: self.ring.saturating_sub(before.ring),
+            damaged: self.damaged.saturating_sub(before.damaged),
+            dropped: self.dropped.saturating_sub(before.dropped),
+        }
+    }
+}
 
 /// The devices at the beginning of a window.
 #[derive(Debug)]
 pub struct Links {
     route: Result<Netlink, String>,
     before: BTreeMap<u32, Counts>,
+    /// When each device was first seen, for totals.
+    first: BTreeMap<u32, Counts>,
     at: Instant,
 }
 
-/// All devices together over a window.
+/// A device that lost packets since watching began, before any kernel function saw them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lost {
+    /// Its name.
+    pub device: String,
+    /// Which counters.
+    pub source: &'static str,
+    /// Why, in a word.
+    pub reason: &'static str,
+    /// Per second of the window.
+    pub pps: f64,
+    /// Since watching began.
+    pub total: u64,
+}
+
+/// The devices over a window.
 #[derive(Clone, Debug, Default)]
 pub struct LinkRates {
-    /// Packets that the devices took, per second; after the driver's merging (LRO), before GRO.
+    /// Packets that the lowest devices took, per second; after the driver's merging (LRO), before GRO.
     pub received_pps: f64,
-    /// Damaged, or without a free descriptor, per second.
-    pub errors_pps: f64,
-    /// `rx.dropped`, per second: full rings of virtual devices, and the backlog's drops once more.
+    /// Without a free descriptor, or damaged, per second.
+    pub lost_pps: f64,
+    /// `rx.dropped` of the same devices, per second: no protocol wanted them, or no memory; the backlog's drops once more.
     pub dropped_pps: f64,
+    /// The same since watching began.
+    pub dropped_total: u64,
+    /// Each device's packets, per second of the window.
+    pub by_device: BTreeMap<String, f64>,
+    /// Packets that each device counted since it was made.
+    pub total_by_device: BTreeMap<String, u64>,
+    /// Rows for the drops: what no tracepoint sees.
+    pub lost: Vec<Lost>,
     /// Why there is nothing.
     pub gap: Option<String>,
 }
@@ -36,25 +120,22 @@ impl Links {
         let mut links = Self {
             route: Netlink::route().map_err(|error| error.to_string()),
             before: BTreeMap::new(),
+            first: BTreeMap::new(),
             at: Instant::now(),
         };
-        links.before = links.read().unwrap_or_default();
+        let counts = |link: &Link| (link.index, Counts::of(link));
+        links.before =
+            links.read().map_or_else(|_| BTreeMap::new(), |all| all.iter().map(counts).collect());
+        links.first.clone_from(&links.before);
         links
     }
 
-    fn read(&mut self) -> Result<BTreeMap<u32, Counts>, String> {
+    /// All devices but loopback.
+    fn read(&mut self) -> Result<Vec<Link>, String> {
         let route = self.route.as_mut().map_err(|why| why.clone())?;
-        let links = route.links().map_err(|error: HostError| error.to_string())?;
-        let stat = |link: &rxpath_host::netlink::Link, name: &str| link.stat(name).unwrap_or(0);
-        let counts = |link: &rxpath_host::netlink::Link| {
-            [
-                stat(link, "rx.packets"),
-                stat(link, "rx.errors") + stat(link, "rx.missed_errors"),
-                stat(link, "rx.dropped"),
-            ]
-        };
-        let real = links.iter().filter(|link| link.flags & loopback() == 0);
-        Ok(real.map(|link| (link.index, counts(link))).collect())
+        let mut links = route.links().map_err(|error: HostError| error.to_string())?;
+        links.retain(|link| link.flags & loopback() == 0);
+        Ok(links)
     }
 
     /// The rates of the window that ends now; a device that came or was reset in it counts from the next on.
@@ -65,19 +146,128 @@ impl Links {
         };
         let span_s = self.at.elapsed().as_secs_f64().max(1e-3);
         self.at = Instant::now();
-        let before = std::mem::replace(&mut self.before, now);
-        let sum = |at: usize| {
-            let steps = self
-                .before
-                .iter()
-                .filter_map(|(index, counts)| counts[at].checked_sub(before.get(index)?[at]));
-            steps.sum::<u64>() as f64 / span_s
-        };
-        LinkRates { received_pps: sum(0), errors_pps: sum(1), dropped_pps: sum(2), gap: None }
+        let lowest = lowest(&now);
+        let mut rates = LinkRates::default();
+        let mut counted = BTreeMap::new();
+        for link in &now {
+            let counts = Counts::of(link);
+            counted.insert(link.index, counts);
+            let first = *self.first.entry(link.index).or_insert(counts);
+            let moved = counts.since(self.before.get(&link.index).copied().unwrap_or(counts));
+            rates.by_device.insert(link.name.clone(), moved.packets as f64 / span_s);
+            rates.total_by_device.insert(link.name.clone(), counts.packets);
+            if lowest.contains(&link.index) {
+                rates.add(&link.name, moved, counts.since(first), span_s);
+            }
+        }
+        self.first.retain(|index, _| counted.contains_key(index));
+        self.before = counted;
+        rates
     }
+}
+
+impl LinkRates {
+    fn add(&mut self, device: &str, moved: Counts, total: Counts, span_s: f64) {
+        let per_s = |count: u64| count as f64 / span_s;
+        self.received_pps += per_s(moved.packets);
+        self.lost_pps += per_s(moved.ring + moved.damaged);
+        self.dropped_pps += per_s(moved.dropped);
+        self.dropped_total += total.dropped;
+        let kinds = [
+            (
+                moved.ring,
+                total.ring,
+                "no free descriptor",
+                "rtnetlink rx missed, fifo or over errors",
+            ),
+            (
+                moved.damaged,
+                total.damaged,
+                "damaged frame",
+                "rtnetlink rx errors (length, CRC, frame)",
+            ),
+        ];
+        for (moved, total, reason, source) in kinds {
+            if total > 0 {
+                let device = device.to_owned();
+                self.lost.push(Lost { device, source, reason, pps: per_s(moved), total });
+            }
+        }
+    }
+}
+
+/// Indices of the devices that repeat no other device of this namespace.
+fn lowest(links: &[Link]) -> BTreeSet<u32> {
+    let here: BTreeSet<u32> = links.iter().map(|link| link.index).collect();
+    let masters: BTreeSet<u32> = links.iter().filter_map(|link| link.master).collect();
+    let stacked = |link: &&Link| {
+        let kind = link.kind.as_deref().unwrap_or_default();
+        let over = link.peer_index.filter(|_| !link.peer_elsewhere && !CABLES.contains(&kind));
+        masters.contains(&link.index)
+            || INSIDE.contains(&kind)
+            || over.is_some_and(|below| below != link.index && here.contains(&below))
+    };
+    links.iter().filter(|link| !stacked(link)).map(|link| link.index).collect()
 }
 
 /// `IFF_LOOPBACK`.
 fn loopback() -> u32 {
     nix::net::if_::InterfaceFlags::IFF_LOOPBACK.bits() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(index: u32, kind: Option<&str>) -> Link {
+        Link {
+            index,
+            name: format!("dev{index}"),
+            kind: kind.map(str::to_owned),
+            stats: vec![("rx.packets", 0)],
+            ..Link::default()
+        }
+    }
+
+    #[test]
+    fn a_device_over_another_one_is_not_counted_again() {
+        let slave = |index| Link { master: Some(10), ..link(index, None) };
+        let vlan = |index, below| Link { peer_index: Some(below), ..link(index, Some("vlan")) };
+        let links = [
+            slave(2),
+            slave(3),
+            link(10, Some("bond")),
+            vlan(11, 10),
+            // A macvlan whose device below lies in another namespace is the lowest here, whatever its number.
+            Link { peer_index: Some(2), peer_elsewhere: true, ..link(12, Some("macvlan")) },
+            // Both ends of a veth pair.
+            Link { peer_index: Some(14), ..link(13, Some("veth")) },
+            Link { peer_index: Some(13), master: Some(15), ..link(14, Some("veth")) },
+            link(15, Some("bridge")),
+            link(16, Some("wireguard")),
+            // A bridge of another name for itself: no device below.
+            Link { peer_index: Some(17), ..link(17, Some("dummy")) },
+        ];
+        assert_eq!(lowest(&links), [2, 3, 12, 13, 14, 17].into());
+    }
+
+    #[test]
+    fn one_loss_under_two_names_counts_once_and_what_no_protocol_wanted_is_no_ring_loss() {
+        let stats = vec![
+            ("rx.packets", 10),
+            ("rx.missed_errors", 4),
+            ("rx.fifo_errors", 4),
+            ("rx.errors", 2),
+            ("rx.length_errors", 2),
+            ("rx.dropped", 300),
+        ];
+        let counts = Counts::of(&Link { stats, ..Link::default() });
+        assert_eq!(counts, Counts { packets: 10, ring: 4, damaged: 2, dropped: 300 });
+        let mut rates = LinkRates::default();
+        rates.add("eth0", counts, counts, 2.0);
+        assert_eq!((rates.received_pps, rates.lost_pps, rates.dropped_pps), (5.0, 3.0, 150.0));
+        let rows: Vec<(&str, u64)> = rates.lost.iter().map(|row| (row.reason, row.total)).collect();
+        assert_eq!(rows, [("no free descriptor", 4), ("damaged frame", 2)]);
+        assert_eq!(counts.since(Counts { packets: 99, ..counts }).packets, 0, "it was set back");
+    }
 }

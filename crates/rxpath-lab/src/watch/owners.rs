@@ -1,8 +1,10 @@
-//! Which processes hold the sockets, learnt when new sockets show up: asking costs a link for each descriptor of the
-//! machine.
+//! Which processes hold the sockets: asking costs a link for each descriptor of the machine, so it is asked for sockets
+//! that are shown and new, and so seldom that it takes a two-hundredth of a CPU at most.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
+use rxpath_bpf::cost::own_cpu;
 use rxpath_host::Root;
 use rxpath_host::procfs::{socket_owner, task};
 
@@ -11,41 +13,93 @@ use crate::live::OWNERS;
 
 /// Sockets whose owners were not found are asked about again after so many windows.
 const AGAIN: u32 = 10;
+/// A search is followed by a pause of this many times its CPU time.
+const PAUSE: u32 = 200;
+/// Threads of owners that are measured in each window, at most: each costs some 25 us.
+const THREADS: u32 = 400;
 
 #[derive(Debug, Default)]
 pub struct Owners {
     by_inode: BTreeMap<u32, BTreeSet<i32>>,
-    names: BTreeMap<i32, String>,
+    processes: BTreeMap<i32, Process>,
+    /// Processes whose threads are measured, in order.
+    measured: Vec<i32>,
     windows: u32,
+    pace: Pace,
+}
+
+/// A process that holds a socket, as it was when that was found.
+#[derive(Clone, Debug)]
+struct Process {
+    name: String,
+    threads: u32,
+}
+
+/// When the next search may begin.
+#[derive(Debug, Default)]
+struct Pace {
+    next: Option<Instant>,
+}
+
+impl Pace {
+    fn is_due(&self, now: Instant) -> bool {
+        self.next.is_none_or(|next| now >= next)
+    }
+
+    fn took(&mut self, now: Instant, cpu: Duration) {
+        self.next = Some(now + cpu * PAUSE);
+    }
 }
 
 impl Owners {
     /// Asks for the owners of sockets that are new, and forgets those that are gone.
     pub fn learn(&mut self, root: &Root, looks: &Looks) {
-        let wanted: BTreeSet<u32> = looks.inodes().collect();
-        self.by_inode.retain(|inode, _| wanted.contains(inode));
+        self.by_inode.retain(|inode, _| looks.has(*inode));
         self.windows += 1;
         let again = self.windows.is_multiple_of(AGAIN);
         let unknown = |inode: &u32| match self.by_inode.get(inode) {
             None => true,
             Some(owners) => again && owners.is_empty(),
         };
-        let new: BTreeSet<u32> = wanted.iter().copied().filter(unknown).collect();
-        if new.is_empty() {
-            return;
+        let new: BTreeSet<u32> = looks.shown().filter(unknown).collect();
+        if !new.is_empty() && self.pace.is_due(Instant::now()) {
+            let before = own_cpu();
+            self.ask(root, new);
+            self.pace.took(Instant::now(), own_cpu().saturating_sub(before));
         }
+        self.choose(looks);
+    }
+
+    fn ask(&mut self, root: &Root, new: BTreeSet<u32>) {
         let mut found = socket_owner::of(root, &new);
         for inode in new {
             let owners = found.remove(&inode).unwrap_or_default();
             for pid in &owners {
-                let name =
-                    || task::read(root, *pid, None).map_or_else(|_| "?".into(), |it| it.comm);
-                self.names.entry(*pid).or_insert_with(name);
+                self.processes.entry(*pid).or_insert_with(|| {
+                    task::read(root, *pid, None).map_or_else(
+                        |_| Process { name: "?".into(), threads: 1 },
+                        |it| Process { name: it.comm, threads: it.threads },
+                    )
+                });
             }
             self.by_inode.insert(inode, owners);
         }
         let held: BTreeSet<i32> = self.by_inode.values().flatten().copied().collect();
-        self.names.retain(|pid, _| held.contains(pid));
+        self.processes.retain(|pid, _| held.contains(pid));
+    }
+
+    /// Whose threads are measured next: holders of sockets that drop, then of those in which something waits.
+    fn choose(&mut self, looks: &Looks) {
+        let holders = looks.shown().filter_map(|inode| self.by_inode.get(&inode)).flatten();
+        let (mut chosen, mut threads) = (BTreeSet::new(), 0);
+        for pid in holders {
+            let more = self.processes.get(pid).map_or(1, |process| process.threads);
+            let has_room = chosen.len() < OWNERS && threads + more <= THREADS;
+            if has_room && chosen.insert(*pid) {
+                threads += more;
+            }
+        }
+        self.measured = chosen.into_iter().collect();
     }
 
     pub fn by_inode(&self) -> &BTreeMap<u32, BTreeSet<i32>> {
@@ -55,13 +109,81 @@ impl Owners {
     /// As `name (pid)`.
     pub fn named(&self, inode: u32) -> Vec<String> {
         let pids = self.by_inode.get(&inode).into_iter().flatten();
-        pids.map(|pid| format!("{} ({pid})", self.names.get(pid).map_or("?", String::as_str)))
-            .collect()
+        let name = |pid: &i32| self.processes.get(pid).map_or("?", |process| process.name.as_str());
+        pids.map(|pid| format!("{} ({pid})", name(pid))).collect()
+    }
+
+    /// Why nobody is named; empty when it was asked.
+    pub fn gap(&self, inode: u32) -> String {
+        if inode == 0 || self.by_inode.contains_key(&inode) {
+            return String::new();
+        }
+        "not looked up yet: the search through all descriptors may take 0.5 % of a CPU".into()
     }
 
     /// Processes whose threads are measured.
     pub fn pids(&self) -> Vec<i32> {
-        let pids: BTreeSet<i32> = self.by_inode.values().flatten().copied().collect();
-        pids.into_iter().take(OWNERS).collect()
+        self.measured.clone()
+    }
+
+    /// What is not measured, when there are too many.
+    pub fn capped(&self) -> Option<String> {
+        let all = self.processes.len();
+        let left = all.checked_sub(self.measured.len()).filter(|left| *left > 0)?;
+        Some(format!(
+            "{left} of {all} programs with sockets are not measured: at most {OWNERS} programs with {THREADS} threads \
+             together, those first whose sockets drop or are fullest"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dear_search_is_repeated_seldom() {
+        let (mut pace, now) = (Pace::default(), Instant::now());
+        assert!(pace.is_due(now));
+        pace.took(now, Duration::from_millis(36));
+        assert!(!pace.is_due(now + Duration::from_secs(7)));
+        assert!(pace.is_due(now + Duration::from_secs(8)));
+    }
+
+    #[test]
+    fn those_whose_sockets_drop_are_measured_before_those_with_low_numbers() {
+        let mut owners = Owners::default();
+        let sockets: Vec<(u32, u32)> =
+            (1..=100).map(|inode| (inode, u32::from(inode == 90))).collect();
+        for (inode, _) in &sockets {
+            // Two sockets of one process are one process.
+            let pid = *inode as i32 / 2 * 2;
+            owners.by_inode.insert(*inode, [pid].into());
+            owners.processes.insert(pid, Process { name: "a".into(), threads: 10 });
+        }
+        owners.choose(&Looks::of_drops(&sockets));
+        assert!(owners.pids().contains(&90), "{:?}", owners.pids());
+        assert_eq!(owners.pids().len(), 40, "400 threads");
+        assert!(owners.capped().unwrap().starts_with("11 of 51 programs"), "{:?}", owners.capped());
+        let crowd = Process { name: "crowd".into(), threads: 3000 };
+        owners.processes.insert(90, crowd);
+        owners.choose(&Looks::of_drops(&sockets));
+        assert!(!owners.pids().contains(&90), "it alone costs more than all others");
+    }
+
+    #[test]
+    fn a_socket_that_was_not_asked_about_says_so() {
+        let mut owners = Owners::default();
+        assert!(owners.gap(7).contains("not looked up yet"));
+        owners.by_inode.insert(7, BTreeSet::new());
+        assert_eq!(owners.gap(7), "");
+    }
+
+    #[test]
+    fn only_shown_sockets_are_asked_about_and_those_that_are_gone_forgotten() {
+        let mut owners = Owners::default();
+        owners.by_inode.insert(5, [1].into());
+        owners.learn(&Root::host(), &Looks::of_drops(&[(u32::MAX, 1)]));
+        assert_eq!(owners.by_inode, [(u32::MAX, BTreeSet::new())].into());
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rxpath_bpf::ProbeCost;
 use rxpath_bpf::account::calibrate::Calibration;
+use rxpath_bpf::account::row::PF_KTHREAD;
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::drops::{Drop, Drops};
 use rxpath_bpf::filter::Filter;
@@ -30,8 +31,31 @@ pub struct Probes {
     waited: Vec<Stage>,
 }
 
-/// What makes two drops the same.
-type DropKey = (String, String, u32, u32, u16, u64);
+/// What makes two drops the same: everything that the kernel's table is keyed by (`struct drop_key` of the probe).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct DropKey {
+    place: String,
+    reason: String,
+    ifindex: u32,
+    netns: u32,
+    protocol: String,
+    port: u16,
+    socket_inode: u64,
+}
+
+impl DropKey {
+    fn of(drop: &Drop) -> Self {
+        Self {
+            place: drop.place.clone(),
+            reason: drop.reason.clone(),
+            ifindex: drop.ifindex,
+            netns: drop.netns,
+            protocol: drop.protocol.clone(),
+            port: drop.port,
+            socket_inode: drop.socket_inode,
+        }
+    }
+}
 
 /// A window.
 #[derive(Debug, Default)]
@@ -42,6 +66,8 @@ pub struct Seen {
     pub busiest: BTreeMap<u32, String>,
     /// NET_RX of each CPU: runs, ns in them.
     pub net_rx: BTreeMap<u32, (u64, u64)>,
+    /// NAPI threads of each CPU: ns that they ran, what interrupted them taken off.
+    pub napi_threads: BTreeMap<u32, u64>,
     /// Polls of each NAPI on each CPU.
     pub napis: Vec<NapiPolls>,
     /// Packets dropped in the window, and since watching began.
@@ -112,6 +138,7 @@ impl Probes {
         }
         let seen = Seen {
             busiest: busiest(&window),
+            napi_threads: napi_threads(&window),
             net_rx: net_rx(&polled.cpus, &self.polled.cpus),
             napis: napis(&polled.napis, &self.polled.napis),
             drops,
@@ -125,21 +152,7 @@ impl Probes {
 
     fn drops(&mut self) -> Result<Vec<(Drop, u64)>, HostError> {
         let Some(probe) = &self.drops else { return Ok(Vec::new()) };
-        let mut found = Vec::new();
-        for drop in probe.read()? {
-            let key = (
-                drop.place.clone(),
-                drop.reason.clone(),
-                drop.ifindex,
-                drop.netns,
-                drop.port,
-                drop.socket_inode,
-            );
-            let total = drop.packets;
-            let before = self.dropped.insert(key, total).unwrap_or(0);
-            found.push((Drop { packets: total.saturating_sub(before), ..drop }, total));
-        }
-        Ok(found)
+        Ok(dropped(&mut self.dropped, probe.read()?))
     }
 
     fn latency(&mut self) -> Result<Vec<LatencyRow>, HostError> {
@@ -165,6 +178,28 @@ impl Probes {
     }
 }
 
+/// What each kind of drop grew by since the reading before, with its total.
+fn dropped(before: &mut HashMap<DropKey, u64>, read: Vec<Drop>) -> Vec<(Drop, u64)> {
+    let mut found: Vec<(DropKey, Drop)> = Vec::new();
+    let mut places: HashMap<DropKey, usize> = HashMap::new();
+    for drop in read {
+        let key = DropKey::of(&drop);
+        // Two instructions may have one name (functions of that name in two files): their drops are one row here.
+        if let Some(at) = places.get(&key) {
+            found[*at].1.packets += drop.packets;
+            continue;
+        }
+        places.insert(key.clone(), found.len());
+        found.push((key, drop));
+    }
+    let rows = found.into_iter().map(|(key, drop)| {
+        let total = drop.packets;
+        let old = before.insert(key, total).unwrap_or(0);
+        (Drop { packets: total.saturating_sub(old), ..drop }, total)
+    });
+    rows.collect()
+}
+
 fn since(now: &Log2, before: Option<&Log2>) -> Log2 {
     let Some(before) = before else { return now.clone() };
     let old = before.buckets.iter().chain(std::iter::repeat(&0));
@@ -183,6 +218,19 @@ fn busiest(window: &Reading) -> BTreeMap<u32, String> {
         }
     }
     most.into_iter().map(|(cpu, (_, name))| (cpu, name)).collect()
+}
+
+/// A NAPI that polls in a thread of its own (`napi/DEV-ID`, net/core/dev.c `napi_kthread_create`) is in no softirq.
+pub(super) const NAPI_THREAD: &str = "napi/";
+
+fn napi_threads(window: &Reading) -> BTreeMap<u32, u64> {
+    let mut ran = BTreeMap::new();
+    let threads = window.tasks.iter().filter(|row| row.flags & PF_KTHREAD != 0);
+    for row in threads.filter(|row| row.comm.starts_with(NAPI_THREAD)) {
+        let own_ns = row.charge.on_cpu_ns.saturating_sub(row.charge.interrupted_ns());
+        *ran.entry(row.key.cpu).or_default() += own_ns;
+    }
+    ran
 }
 
 fn net_rx(now: &[CpuPolls], before: &[CpuPolls]) -> BTreeMap<u32, (u64, u64)> {
@@ -219,6 +267,64 @@ fn napis(now: &[NapiPolls], before: &[NapiPolls]) -> Vec<NapiPolls> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rxpath_bpf::account::row::{Charge, TaskKey, TaskRow};
+
+    #[test]
+    fn drops_that_differ_in_one_part_of_the_kernels_key_are_two_rows() {
+        let base = Drop { place: "f+0x1".into(), reason: "R".into(), ..Drop::default() };
+        let variants = [
+            Drop { protocol: "ipv6".into(), ..base.clone() },
+            Drop { protocol: "ip".into(), ..base.clone() },
+            Drop { socket_inode: 9, ..base.clone() },
+            Drop { netns: 9, ..base.clone() },
+            Drop { ifindex: 9, ..base.clone() },
+            Drop { port: 9, ..base.clone() },
+            Drop { reason: "S".into(), ..base },
+        ];
+        let read = |add: u64| -> Vec<Drop> {
+            let counted = variants.iter().zip(1..);
+            counted.map(|(drop, n)| Drop { packets: 100 * n + add, ..drop.clone() }).collect()
+        };
+        let mut before = HashMap::new();
+        dropped(&mut before, read(0));
+        let second: Vec<u64> =
+            dropped(&mut before, read(0)).iter().map(|(drop, _)| drop.packets).collect();
+        assert_eq!(second, [0; 7], "nothing was dropped in between");
+        let third = dropped(&mut before, read(5));
+        assert!(third.iter().all(|(drop, _)| drop.packets == 5), "{third:?}");
+        assert_eq!(third[2].1, 305);
+    }
+
+    #[test]
+    fn napi_threads_are_known_by_their_name_and_by_being_the_kernels() {
+        let row = |pid: u32, comm: &str, flags: u32, cpu: u32| TaskRow {
+            key: TaskKey { start_ns: 1, pid, cpu },
+            charge: Charge { on_cpu_ns: 100, hardirq_ns: 10, net_rx_ns: 20, ..Charge::default() },
+            tgid: pid,
+            parent: 2,
+            flags,
+            comm: comm.into(),
+        };
+        let window = Reading {
+            tasks: vec![
+                row(7, "napi/veth-8193", PF_KTHREAD, 0),
+                row(8, "napi/veth-8194", PF_KTHREAD, 0),
+                row(7, "napi/veth-8193", PF_KTHREAD, 1),
+                row(9, "napi/fake", 0, 1),
+                row(10, "ksoftirqd/1", PF_KTHREAD, 1),
+            ],
+            ..Reading::default()
+        };
+        assert_eq!(napi_threads(&window), [(0, 140), (1, 70)].into());
+    }
+
+    #[test]
+    fn two_places_of_one_name_are_added() {
+        let drop = Drop { place: "f+0x1".into(), packets: 3, ..Drop::default() };
+        let mut before = HashMap::new();
+        let first = dropped(&mut before, vec![drop.clone(), drop]);
+        assert_eq!((first.len(), first[0].0.packets, first[0].1), (1, 6, 6));
+    }
 
     #[test]
     fn a_window_is_the_difference_of_two_readings() {

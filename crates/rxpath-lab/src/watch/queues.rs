@@ -10,6 +10,7 @@ use rxpath_host::{Root, sysfs};
 use rxpath_record::watch::QueueRow;
 
 use super::Window;
+use super::links::LinkRates;
 
 /// The devices are listed again after so many windows: asking a driver everything may cost milliseconds.
 const AGAIN: u32 = 30;
@@ -82,6 +83,7 @@ impl Queues {
         let rows = now.iter().flat_map(|device| device.rows.iter().map(move |row| (device, row)));
         let rows =
             rows.zip(&rates).map(|((device, row), rate)| one(device, row, rate, window)).collect();
+        let rows = unpolled(rows, &now, window.links);
         self.before = now;
         if let Err(why) = &self.reader {
             gaps.insert("queues".into(), why.clone());
@@ -96,6 +98,7 @@ fn one(device: &DeviceQueues, row: &Row, rate: &QueueRate, window: &Window<'_>) 
         Fact::Absent { why } => Fact::absent(why),
         Fact::Denied { needs } => Fact::denied(needs),
     };
+    let [packets_per_poll, exhausted_ratio] = polled(row, window);
     QueueRow {
         device: device.device.clone(),
         queue: row.queue,
@@ -105,24 +108,111 @@ fn one(device: &DeviceQueues, row: &Row, rate: &QueueRate, window: &Window<'_>) 
         packets_pps: rate.packets_pps.clone(),
         drops_pps: rate.drops_pps.clone(),
         interrupts_per_s: rate.interrupts_per_s.clone(),
-        packets_per_poll: per_poll(row, window),
+        packets_per_poll,
+        exhausted_ratio,
     }
 }
 
-fn per_poll(row: &Row, window: &Window<'_>) -> Fact<f64> {
+/// The rows, with a gap where a counter does not count the packets: veth counts in its queues only what a NAPI polls
+/// (drivers/net/veth.c `veth_xdp_rcv`), and without XDP or GRO it has none: packets go straight to the backlog.
+fn unpolled(mut rows: Vec<QueueRow>, devices: &[DeviceQueues], links: &LinkRates) -> Vec<QueueRow> {
+    for device in
+        devices.iter().filter(|device| device.driver.value().is_some_and(|it| it == "veth"))
+    {
+        let mut own: Vec<&mut QueueRow> =
+            rows.iter_mut().filter(|row| row.device == device.device).collect();
+        let rest = own.iter().all(|row| row.packets_pps.value() == Some(&0.0));
+        let has_napi = own.iter().any(|row| row.napi_id.value().is_some());
+        let polled: u64 = device.rows.iter().filter_map(|row| row.packets_total.value()).sum();
+        let received = links.total_by_device.get(&device.device).copied().unwrap_or(0);
+        let moving = links.by_device.get(&device.device).is_some_and(|pps| *pps > 0.0);
+        if rest && !has_napi && (moving || (polled == 0 && received > 0)) {
+            let why = "no NAPI polls it: its packets go through the backlog uncounted";
+            own.iter_mut().for_each(|row| row.packets_pps = Fact::absent(why));
+        }
+    }
+    rows
+}
+
+/// Of its polls: packets a poll, and the share that used up their budget.
+fn polled(row: &Row, window: &Window<'_>) -> [Fact<f64>; 2] {
+    let gap = |why: &str| [Fact::absent(why), Fact::absent(why)];
     let seen = match window.seen {
         Ok(seen) => seen,
-        Err(why) => return Fact::absent(why),
+        Err(why) => return gap(why),
     };
     let Some(id) = row.napi_id.value() else {
-        return Fact::absent("its NAPI instance is not known");
+        return gap("its NAPI instance is not known");
     };
-    let polls = seen.napis.iter().filter(|napi| napi.napi_id == *id);
-    let (polls, packets) = polls
-        .fold((0, 0), |(polls, packets), napi| (polls + napi.polls_count, packets + napi.packets));
+    let (mut polls, mut packets, mut exhausted) = (0, 0, 0);
+    for napi in seen.napis.iter().filter(|napi| napi.napi_id == *id) {
+        polls += napi.polls_count;
+        packets += napi.packets;
+        exhausted += napi.exhausted_count;
+    }
     if polls == 0 {
-        Fact::absent("not polled in the window")
-    } else {
-        Fact::ok(packets as f64 / polls as f64)
+        return gap("not polled in the window");
+    }
+    [packets, exhausted].map(|count| Fact::ok(count as f64 / polls as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(driver: &str, napi_id: Fact<u32>) -> DeviceQueues {
+        let absent = || "not asked".to_owned();
+        let row = Row {
+            queue: 0,
+            napi_id,
+            irq: Fact::absent(absent()),
+            rss_share_ratio: Fact::absent(absent()),
+            rps_cpus: Fact::absent(absent()),
+            rps_flow_count: Fact::absent(absent()),
+            xps_cpus: Fact::absent(absent()),
+            packets_total: Fact::ok(0),
+            drops_total: Fact::ok(0),
+        };
+        DeviceQueues {
+            device: "veth".into(),
+            driver: Fact::ok(driver.into()),
+            node: Fact::absent(absent()),
+            counters: Fact::ok("driver's statistics".into()),
+            rows: vec![row],
+        }
+    }
+
+    #[test]
+    fn a_queue_that_no_napi_polls_has_a_gap_and_no_zero() {
+        let links = |pps: f64, total: u64| LinkRates {
+            by_device: [("veth".into(), pps)].into(),
+            total_by_device: [("veth".into(), total)].into(),
+            ..LinkRates::default()
+        };
+        let shown = |driver: &str, napi: Option<u32>, rates: [f64; 2], links: &LinkRates| {
+            let napi = || napi.map_or_else(|| Fact::absent("none"), Fact::ok);
+            let row = |rate: f64| QueueRow {
+                device: "veth".into(),
+                napi_id: napi(),
+                packets_pps: Fact::ok(rate),
+                ..QueueRow::default()
+            };
+            unpolled(rates.map(row).into(), &[device(driver, napi())], links)
+        };
+        for idle_or_not in [links(60_000.0, 60_000), links(0.0, 60_000)] {
+            let rows = shown("veth", None, [0.0; 2], &idle_or_not);
+            let gap = |row: &QueueRow| row.packets_pps.gap().unwrap_or_default();
+            assert!(rows.iter().all(|row| gap(row).contains("no NAPI polls it")), "{rows:?}");
+        }
+        for (driver, napi, rates, links) in [
+            ("veth", Some(7), [0.0; 2], links(60_000.0, 60_000)),
+            ("virtio_net", None, [0.0; 2], links(60_000.0, 60_000)),
+            // The other queue has all of it.
+            ("veth", None, [0.0, 5.0], links(5.0, 60_000)),
+            ("veth", None, [0.0; 2], links(0.0, 0)),
+        ] {
+            let rows = shown(driver, napi, rates, &links);
+            assert_eq!(rows[0].packets_pps, Fact::ok(0.0), "{driver}");
+        }
     }
 }

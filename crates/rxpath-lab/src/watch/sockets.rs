@@ -38,6 +38,8 @@ pub struct Sockets {
 #[derive(Debug, Default)]
 pub struct Looks {
     seen: BTreeMap<u32, Seen>,
+    /// Those that have a row, in their order.
+    shown: Vec<u32>,
     /// Why TCP's are missing.
     pub gap: Option<String>,
 }
@@ -100,7 +102,7 @@ impl Sockets {
     pub fn take(&mut self) -> Looks {
         let seen = std::mem::take(&mut self.seen);
         self.drops = seen.iter().map(|(inode, socket)| (*inode, socket.memory.drops[1])).collect();
-        Looks { seen, gap: self.gap.clone() }
+        Looks::of(seen, self.gap.clone())
     }
 }
 
@@ -109,13 +111,24 @@ fn remote(address: &std::net::SocketAddr) -> String {
 }
 
 impl Looks {
+    fn of(seen: BTreeMap<u32, Seen>, gap: Option<String>) -> Self {
+        let mut looks = Self { seen, shown: Vec::new(), gap };
+        looks.shown = looks.ranked();
+        looks
+    }
+
     pub fn count(&self) -> u64 {
         self.seen.len() as u64
     }
 
-    /// Those whose owners are worth asking for.
-    pub fn inodes(&self) -> impl Iterator<Item = u32> {
-        self.interesting().map(|(inode, _)| *inode).filter(|inode| *inode != 0)
+    /// Whether it was there in the window.
+    pub fn has(&self, inode: u32) -> bool {
+        self.seen.contains_key(&inode)
+    }
+
+    /// Those that have a row, in the order of the rows.
+    pub fn shown(&self) -> impl Iterator<Item = u32> {
+        self.shown.iter().copied().filter(|inode| *inode != 0)
     }
 
     /// For the diagnosis, which is about UDP.
@@ -131,7 +144,17 @@ impl Looks {
         })
     }
 
-    /// The rows, those that drop first, then the fullest.
+    /// Those that drop first, then the fullest.
+    fn ranked(&self) -> Vec<u32> {
+        let mut ranked: Vec<(&u32, &Seen)> = self.interesting().collect();
+        ranked.sort_by(|(inode_a, a), (inode_b, b)| {
+            let fuller = b.filled_ratio().total_cmp(&a.filled_ratio());
+            b.dropped().cmp(&a.dropped()).then(fuller).then(inode_a.cmp(inode_b))
+        });
+        ranked.into_iter().take(ROWS).map(|(inode, _)| *inode).collect()
+    }
+
+    /// The rows, in this order.
     pub fn rows(&self, window_s: f64, owners: &Owners) -> Vec<SocketRow> {
         let row = |(inode, socket): (&u32, &Seen)| SocketRow {
             protocol: socket.protocol.into(),
@@ -141,21 +164,33 @@ impl Looks {
             queued: socket.queued,
             queued_max: socket.queued_max,
             limit: socket.limit,
-            drops_pps: f64::from(socket.memory.drops[1].wrapping_sub(socket.memory.drops[0]))
-                / window_s,
+            drops_pps: f64::from(socket.dropped()) / window_s,
             drops_total: socket.memory.drops[1].into(),
             processes: owners.named(*inode),
+            processes_gap: owners.gap(*inode),
         };
-        let mut rows: Vec<SocketRow> = self.interesting().map(row).collect();
-        rows.sort_by(|a, b| {
-            let key = |row: &SocketRow| (row.drops_pps, row.filled_ratio());
-            let ((drops_a, filled_a), (drops_b, filled_b)) = (key(a), key(b));
-            drops_b
-                .total_cmp(&drops_a)
-                .then(filled_b.total_cmp(&filled_a))
-                .then(a.inode.cmp(&b.inode))
+        self.shown.iter().filter_map(|inode| self.seen.get_key_value(inode)).map(row).collect()
+    }
+
+    /// Sockets of which only the inode and what they dropped in the window are known.
+    #[cfg(test)]
+    pub fn of_drops(sockets: &[(u32, u32)]) -> Self {
+        let seen = sockets.iter().map(|(inode, drops)| {
+            let memory = Socket { drops: [0, *drops], ..Socket::default() };
+            (*inode, Seen { protocol: "udp", memory, ..Seen::default() })
         });
-        rows.truncate(ROWS);
-        rows
+        Self::of(seen.collect(), None)
+    }
+}
+
+impl Seen {
+    /// Packets in the window.
+    fn dropped(&self) -> u32 {
+        self.memory.drops[1].wrapping_sub(self.memory.drops[0])
+    }
+
+    /// The largest filling as a share of the limit.
+    fn filled_ratio(&self) -> f64 {
+        if self.limit == 0 { 0.0 } else { self.queued_max as f64 / self.limit as f64 }
     }
 }

@@ -4,11 +4,13 @@
 //! CPU time is part of its time and can't be told apart here.
 
 use rxpath_core::Fact;
+use rxpath_core::units::si;
 use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::Place;
 use rxpath_record::watch::{PathStage, StageRow};
 
 use super::Window;
+use super::probes::NAPI_THREAD;
 use crate::live::PLACES;
 
 const IP_RECEIVED: [&str; 2] = ["Ip.InReceives", "Ip6.InReceives"];
@@ -16,15 +18,25 @@ const IP_LOST: [Place; 2] = [Place::Ip, Place::ReversePath];
 const IP_DELIVERED: [&str; 2] = ["Ip.InDelivers", "Ip6.InDelivers"];
 const UDP_LOST: [Place; 4] =
     [Place::SocketBuffer, Place::UdpMemory, Place::NoListener, Place::Checksum];
-/// Of TCP's counters those of which none counts another's drops once more.
-const TCP_LOST: [&str; 7] = [
+/// Of TCP's counters those of which none counts another's drops once more. `ListenOverflows` is part of `ListenDrops`;
+/// `RcvPruned` moves with `TCPRcvQDrop`, `OfoPruned` with `TCPOFODrop` (net/ipv4/tcp_input.c `tcp_prune_queue`,
+/// `tcp_data_queue`).
+pub(super) const TCP_LOST: [&str; 6] = [
     "TcpExt.ListenDrops",
     "TcpExt.TCPBacklogDrop",
     "TcpExt.TCPRcvQDrop",
-    "TcpExt.RcvPruned",
     "TcpExt.TCPOFODrop",
     "TcpExt.TCPZeroWindowDrop",
     "Tcp.InErrs",
+];
+/// What they are about, in a word or two.
+const TCP_WORDS: [(&str, &str); 6] = [
+    ("TcpExt.ListenDrops", "listen queue full"),
+    ("TcpExt.TCPBacklogDrop", "TCP socket backlog full"),
+    ("TcpExt.TCPRcvQDrop", "TCP receive queue full"),
+    ("TcpExt.TCPOFODrop", "TCP out-of-order queue full"),
+    ("TcpExt.TCPZeroWindowDrop", "TCP beyond a zero window"),
+    ("Tcp.InErrs", "bad TCP segments"),
 ];
 const UDP_READ: [&str; 2] = ["Udp.InDatagrams", "Udp6.InDatagrams"];
 /// CPU time that belongs to no stage alone.
@@ -71,14 +83,21 @@ fn nic(window: &Window<'_>) -> StageRow {
         None => Fact::ok(rate),
         Some(why) => Fact::absent(why.as_str()),
     };
+    let hardirq = window.between.cpus.iter().map(|cpu| cpu.irq_ratio).sum();
     // The backlog's drops are counted at the device as well (net/core/dev.c enqueue_to_backlog).
     let backlog = window.rates.softnet_per_s("dropped", cpus(window)).into_value().unwrap_or(0.0);
-    let hardirq = window.between.cpus.iter().map(|cpu| cpu.irq_ratio).sum();
+    let behind = links.dropped_pps - backlog;
+    let mut note = "CPU: hard interrupts".to_owned();
+    // Two clocks are behind the difference.
+    if behind > 0.01 * links.dropped_pps {
+        note = format!("{} dropped/s behind the ring (rx.dropped), {note}", si(behind));
+    }
     StageRow {
         rate_per_s: known(links.received_pps),
-        rate_source: "rx packets of all devices but loopback".into(),
-        drops_pps: known(links.errors_pps + (links.dropped_pps - backlog).max(0.0)),
-        drops_source: "rx errors + missed + dropped of the devices, less softnet_stat dropped"
+        rate_source: "rx packets of the lowest devices: what bridges, bonds, VLANs and tunnels repeat is left out"
+            .into(),
+        drops_pps: known(links.lost_pps),
+        drops_source: "rx missed, fifo or over (the largest of each device) + rx errors; rx dropped is behind the ring"
             .into(),
         cpu_ratio: match window.seen {
             Ok(seen) => {
@@ -87,43 +106,62 @@ fn nic(window: &Window<'_>) -> StageRow {
             }
             Err(_) => Fact::ok(hardirq),
         },
-        note: "CPU: hard interrupts".into(),
+        note,
         ..blank(PathStage::Nic)
     }
 }
 
 fn irq(window: &Window<'_>) -> StageRow {
-    let ticks = window.between.cpus.iter().map(|cpu| cpu.softirq_ratio).sum();
-    let squeezed =
-        window.rates.softnet_per_s("time_squeeze", cpus(window)).into_value().unwrap_or(0.0);
     let mut row = StageRow {
         drops_pps: Fact::ok(0.0),
         drops_source: "a poll drops nothing: what it does not take stays in the ring".into(),
         ..blank(PathStage::Irq)
     };
-    if let Ok(seen) = window.seen {
-        let devices = || seen.napis.iter().filter(|napi| napi.ifindex != 0);
-        let polls: u64 = devices().map(|napi| napi.polls_count).sum();
-        let packets: u64 = devices().map(|napi| napi.packets).sum();
-        let ns: u64 = seen.net_rx.values().map(|(_, ns)| ns).sum();
-        row.rate_per_s = Fact::ok(packets as f64 / window.window_s);
-        row.rate_source = "packets of the devices' NAPI polls (tracepoint napi:napi_poll)".into();
-        row.cpu_ratio =
-            Fact::ok(ns.saturating_sub(backlog_ns(seen)) as f64 / 1e9 / window.window_s);
-        if polls > 0 {
-            row.note = format!("{:.1} packets a poll", packets as f64 / polls as f64);
+    let mut notes = Vec::new();
+    let threads = match window.seen {
+        Ok(seen) => {
+            notes.extend(polled(window, seen, &mut row));
+            seen.napi_threads.values().sum::<u64>() as f64 / 1e9 / window.window_s
         }
-    } else {
-        row.rate_per_s = window.rates.softnet_per_s("processed", cpus(window));
-        row.rate_source = "softnet_stat processed: after GRO, backlog included".into();
-        row.cpu_ratio = Fact::ok(ticks);
-        row.note = "CPU: all softirqs, by ticks".into();
+        Err(_) => {
+            let ticks = window.between.cpus.iter().map(|cpu| cpu.softirq_ratio).sum();
+            row.rate_per_s = window.rates.softnet_per_s("processed", cpus(window));
+            row.rate_source = "softnet_stat processed: after GRO, backlog included".into();
+            row.cpu_ratio = Fact::ok(ticks);
+            notes.push("CPU: all softirqs, by ticks".into());
+            scheduled_napi_threads(window)
+        }
+    };
+    if threads > 0.0 {
+        row.cpu_ratio = row.cpu_ratio.map(|softirqs| softirqs + threads);
+        notes.push(format!("NAPI threads {:.1} %", 100.0 * threads));
     }
+    let squeezed =
+        window.rates.softnet_per_s("time_squeeze", cpus(window)).into_value().unwrap_or(0.0);
     if squeezed > 0.0 {
-        row.note +=
-            &format!("{}{squeezed:.0} squeezed/s", if row.note.is_empty() { "" } else { ", " });
+        notes.push(format!("{squeezed:.0} squeezed/s"));
     }
+    row.note = notes.join(", ");
     row
+}
+
+/// What the tracepoints tell of the polls; the packets of a poll.
+fn polled(window: &Window<'_>, seen: &super::Seen, row: &mut StageRow) -> Option<String> {
+    let devices = || seen.napis.iter().filter(|napi| napi.ifindex != 0);
+    let polls: u64 = devices().map(|napi| napi.polls_count).sum();
+    let packets: u64 = devices().map(|napi| napi.packets).sum();
+    let ns: u64 = seen.net_rx.values().map(|(_, ns)| ns).sum();
+    row.rate_per_s = Fact::ok(packets as f64 / window.window_s);
+    row.rate_source = "packets of the devices' NAPI polls (tracepoint napi:napi_poll)".into();
+    row.cpu_ratio = Fact::ok(ns.saturating_sub(backlog_ns(seen)) as f64 / 1e9 / window.window_s);
+    (polls > 0).then(|| format!("{:.1} packets a poll", packets as f64 / polls as f64))
+}
+
+/// CPU time of threads that poll, which ticks count as the system's.
+fn scheduled_napi_threads(window: &Window<'_>) -> f64 {
+    let Some(usage) = &window.used.usage else { return 0.0 };
+    let threads = usage.threads.iter().filter(|thread| thread.comm.starts_with(NAPI_THREAD));
+    threads.map(|thread| thread.run_ns).sum::<u64>() as f64 / usage.span_ns.max(1) as f64
 }
 
 fn backlog_ns(seen: &super::Seen) -> u64 {
@@ -186,15 +224,23 @@ fn socket(window: &Window<'_>, evidence: &Evidence) -> StageRow {
     let fullest = evidence.sockets.iter().filter(|socket| socket.rcvbuf_bytes > 0);
     let filled = fullest.map(|socket| socket.queue_max_bytes as f64 / socket.rcvbuf_bytes as f64);
     let filled = filled.fold(0.0, f64::max);
+    let mut notes = vec![format!("fullest UDP queue {:.0} %", 100.0 * filled)];
+    // What TCP lost has no verdict: its counters are named where they move.
+    for (name, words) in TCP_WORDS {
+        let rate = window.rates.per_s(&[name]).into_value().unwrap_or(0.0);
+        if rate > 0.0 {
+            notes.insert(0, format!("{words} {}/s", si(rate)));
+        }
+    }
     StageRow {
         rate_per_s: window.rates.per_s(&IP_DELIVERED),
         rate_source: "Ip.InDelivers + Ip6.InDelivers".into(),
         drops_pps: window.rates.per_s(&[&owning(&UDP_LOST)[..], &TCP_LOST].concat()),
         drops_source:
             "UDP: RcvbufErrors, MemErrors, NoPorts, InCsumErrors; TCP: ListenDrops, BacklogDrop, \
-                       RcvQDrop, RcvPruned, OFODrop, ZeroWindowDrop, InErrs"
+                       RcvQDrop, OFODrop, ZeroWindowDrop, InErrs"
                 .into(),
-        note: format!("fullest UDP queue {:.0} %", 100.0 * filled),
+        note: notes.join(", "),
         ..blank(PathStage::Socket)
     }
 }
@@ -220,5 +266,36 @@ fn application(window: &Window<'_>, evidence: &Evidence) -> StageRow {
             String::new()
         },
         ..blank(PathStage::Application)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::counters::Rates;
+    use super::*;
+    use rxpath_core::Side;
+    use rxpath_record::counters::Snapshot;
+
+    /// The kernel counts such a drop in both (net/ipv4/tcp_input.c `tcp_prune_queue` behind `tcp_data_queue`).
+    #[test]
+    fn a_drop_that_two_counters_have_is_lost_once() {
+        let of = |count: u64| Snapshot {
+            values: [
+                "TcpExt.TCPRcvQDrop",
+                "TcpExt.RcvPruned",
+                "TcpExt.TCPOFODrop",
+                "TcpExt.OfoPruned",
+            ]
+            .map(|name| (format!("{}/{name}", Side::Machine), count))
+            .into(),
+            ..Snapshot::default()
+        };
+        let (before, now) = (of(1), of(6));
+        assert_eq!(Rates::new(&before, &now, 1.0).per_s(&TCP_LOST), Fact::ok(10.0));
+    }
+
+    #[test]
+    fn every_counter_of_a_loss_has_its_words() {
+        assert_eq!(TCP_WORDS.map(|(name, _)| name), TCP_LOST);
     }
 }

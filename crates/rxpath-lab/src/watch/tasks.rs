@@ -34,7 +34,8 @@ impl Everybody {
     pub fn until_now(&mut self, root: &Root) -> Used {
         let Some(before) = &self.before else { return Used::default() };
         let (used, next) = match before {
-            Ok(sample) => match sample.until_now(root) {
+            // Threads that rest are many and cost the most.
+            Ok(sample) => match sample.movers_until_now(root) {
                 Ok((usage, next)) => (Used { usage: Some(usage), gap: None }, Ok(next)),
                 Err(error) => (gap(&error.to_string()), Err(error.to_string())),
             },
@@ -69,6 +70,7 @@ fn measured(task: &TaskTime, window_s: f64) -> TaskRow {
     let most = task.taken_by.iter().max_by(|a, b| a.net_s.total_cmp(&b.net_s));
     TaskRow {
         pid: task.pid,
+        process: task.tgid,
         comm: task.comm.clone(),
         kind: task.kind.word().into(),
         cpus: task.cpus.clone(),
@@ -78,6 +80,7 @@ fn measured(task: &TaskTime, window_s: f64) -> TaskRow {
         taken_ratio: of(time.taken_s()),
         taken_net_ratio: of(time.net_rx_s + time.net_tx_s + time.mixed_softirq_s),
         own_softirq_ratio: of(time.own_softirq_s),
+        hypervisor_ratio: of(time.hypervisor_steal_s),
         taken_by: most.map_or_else(String::new, |by| {
             format!("{} ({:.1} %)", by.dev, 100.0 * by.net_s / window_s)
         }),
@@ -90,6 +93,7 @@ fn by_scheduler(window: &Window<'_>) -> Vec<TaskRow> {
     let span_ns = usage.span_ns.max(1) as f64;
     let row = |thread: &rxpath_host::thread::usage::ThreadUse| TaskRow {
         pid: thread.tid as u32,
+        process: thread.pid as u32,
         comm: thread.comm.clone(),
         cpus: vec![thread.last_cpu],
         on_cpu_ratio: thread.run_ns as f64 / span_ns,
@@ -98,6 +102,7 @@ fn by_scheduler(window: &Window<'_>) -> Vec<TaskRow> {
         taken_ratio: Fact::absent(why),
         taken_net_ratio: Fact::absent(why),
         own_softirq_ratio: Fact::absent(why),
+        hypervisor_ratio: Fact::absent(why),
         ..TaskRow::default()
     };
     usage.threads.iter().map(row).collect()

@@ -24,7 +24,7 @@ pub struct CpuRow {
     pub steal_ratio: f64,
     /// Idle and iowait.
     pub idle_ratio: f64,
-    /// Network softirqs, measured.
+    /// Network softirqs, measured, and the polls of NAPI threads.
     pub net_softirq_ratio: Fact<f64>,
     /// Packets that its softirqs handled, per second. **Source** `softnet_stat` processed.
     pub processed_pps: f64,
@@ -58,6 +58,8 @@ pub struct QueueRow {
     pub interrupts_per_s: Fact<f64>,
     /// Packets a poll, measured.
     pub packets_per_poll: Fact<f64>,
+    /// Share of its polls that used up their budget, measured.
+    pub exhausted_ratio: Fact<f64>,
 }
 
 /// One socket.
@@ -84,6 +86,9 @@ pub struct SocketRow {
     pub drops_total: u64,
     /// Who has it open, as `name (pid)`.
     pub processes: Vec<String>,
+    /// Why `processes` is empty although somebody may have it; empty when it was looked up.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub processes_gap: String,
 }
 
 impl SocketRow {
@@ -99,6 +104,8 @@ impl SocketRow {
 pub struct TaskRow {
     /// Thread.
     pub pid: u32,
+    /// Process that it belongs to; 0 in recordings that do not tell.
+    pub process: u32,
     /// Its name.
     pub comm: String,
     /// `task`, `ksoftirqd`, `napi`, `vcpu`, ...
@@ -117,6 +124,8 @@ pub struct TaskRow {
     pub taken_net_ratio: Fact<f64>,
     /// Softirqs that its own calls started.
     pub own_softirq_ratio: Fact<f64>,
+    /// Of what was taken, the hypervisor's: the CPU's steal time, divided among its tasks by their time on it.
+    pub hypervisor_ratio: Fact<f64>,
     /// Who took most, as `device (share)`.
     pub taken_by: String,
 }
@@ -131,10 +140,16 @@ pub struct DropRow {
     pub reason: String,
     /// Device, where known.
     pub device: String,
+    /// Inode of the network namespace; 0 where not known.
+    pub netns: u32,
+    /// Network protocol: `ip`, `ipv6`, `arp` or its EtherType; empty where not known.
+    pub protocol: String,
     /// `udp`, `tcp`, ...; empty where not known.
     pub transport: String,
     /// Destination port; 0 where not known.
     pub port: u16,
+    /// Inode of the socket that it was for; 0 where there was none, or for counters.
+    pub socket_inode: u64,
     /// Processes that have the socket open.
     pub processes: Vec<String>,
     /// Packets per second.

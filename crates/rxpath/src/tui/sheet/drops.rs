@@ -23,7 +23,18 @@ pub(super) fn sheet(frame: &Frame) -> Sheet {
 fn row(drop: &DropRow) -> Row {
     let port = if drop.port == 0 { "-".to_owned() } else { drop.port.to_string() };
     Row {
-        id: format!("{} {} {} {}", drop.place, drop.reason, drop.device, drop.port),
+        // Whatever makes two rows two: of two with one name the cursor would never reach the second.
+        id: format!(
+            "{} {} {} {} port {} socket {} netns {}",
+            drop.place,
+            drop.reason,
+            drop.device,
+            drop.protocol,
+            drop.port,
+            drop.socket_inode,
+            drop.netns
+        ),
+        item: 0,
         cells: vec![
             Cell::loss(drop.packets_pps),
             Cell::number(drop.packets_total as f64, drop.packets_total.to_string()),
@@ -36,6 +47,15 @@ fn row(drop: &DropRow) -> Row {
         detail: vec![
             ("place".into(), drop.place.clone()),
             ("reason".into(), drop.reason.clone()),
+            ("protocol".into(), format!("{} {}", drop.protocol, drop.transport).trim().to_owned()),
+            (
+                "socket".into(),
+                if drop.socket_inode == 0 {
+                    String::new()
+                } else {
+                    format!("inode {}", drop.socket_inode)
+                },
+            ),
             ("drops".into(), per_s(drop.packets_pps, "packets")),
             ("since watching began".into(), format!("{} packets", drop.packets_total)),
             ("socket open in".into(), drop.processes.join(", ")),
