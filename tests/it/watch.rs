@@ -137,3 +137,123 @@ fn what_cannot_be_shown_is_refused_in_a_line() {
         assert!(told.lines().count() <= 3, "{words:?}: {told}");
     }
 }
+
+/// The viewer on a pseudo terminal, in a directory of its own.
+struct Screen {
+    dir: tempfile::TempDir,
+    child: std::process::Child,
+    shown: std::sync::mpsc::Receiver<Vec<u8>>,
+    seen: Vec<u8>,
+}
+
+impl Screen {
+    /// `script` (util-linux) makes the terminal, `stty` its size.
+    fn start(rows: u32, columns: u32) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let command = format!(
+            "stty rows {rows} cols {columns}; tty >tty; exec '{}' watch --no-bpf --interval 100ms",
+            env!("CARGO_BIN_EXE_rxpath")
+        );
+        let mut child = Command::new("script")
+            .args(["-qefc", &command, "/dev/null"])
+            .current_dir(dir.path())
+            .env("TERM", "xterm")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (tell, shown) = std::sync::mpsc::channel();
+        let mut out = child.stdout.take().unwrap();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(read @ 1..) = std::io::Read::read(&mut out, &mut bytes) {
+                if tell.send(bytes[..read].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { dir, child, shown, seen: Vec::new() }
+    }
+
+    fn press(&mut self, keys: &str) {
+        let stdin = self.child.stdin.as_mut().unwrap();
+        std::io::Write::write_all(stdin, keys.as_bytes()).unwrap();
+    }
+
+    /// Waits until this was drawn since the last such text.
+    fn until(&mut self, text: &str) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            if let Some(at) = self.seen.windows(text.len()).position(|part| part == text.as_bytes())
+            {
+                self.seen.drain(..at + text.len());
+                return;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.shown.recv_timeout(left) {
+                Ok(bytes) => self.seen.extend(bytes),
+                Err(why) => {
+                    panic!("no `{text}` ({why}) in {}", String::from_utf8_lossy(&self.seen))
+                }
+            }
+        }
+    }
+
+    fn resize(&self, rows: u32, columns: u32) {
+        let tty = fs::read_to_string(self.dir.path().join("tty")).unwrap();
+        let (rows, columns) = (rows.to_string(), columns.to_string());
+        let words = ["-F", tty.trim(), "rows", &rows, "cols", &columns];
+        assert!(Command::new("stty").args(words).status().unwrap().success());
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn the_view_follows_its_terminal_and_records_on_a_key() {
+    let mut screen = Screen::start(24, 80);
+    screen.until("q quit");
+    screen.resize(40, 140);
+    screen.until("Enter all of it");
+    screen.resize(5, 30);
+    screen.until("small");
+    screen.resize(24, 80);
+    screen.until("r record");
+    screen.press("r");
+    screen.until("REC");
+    let recording = || {
+        let names = fs::read_dir(screen.dir.path()).unwrap().map(|entry| entry.unwrap().path());
+        names.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect::<Vec<_>>()
+    };
+    let files = recording();
+    assert_eq!(files.len(), 1, "{files:?}");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while fs::read_to_string(&files[0]).unwrap().lines().count() < 3 {
+        assert!(Instant::now() < deadline, "no two frames within 60 s");
+        // why: the pace of looking; the deadline above ends it.
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    screen.press("r");
+    screen.until("frames in");
+    let whole = fs::read(&files[0]).unwrap();
+    screen.press("q");
+    assert!(screen.child.wait().unwrap().success());
+    assert_eq!(fs::read(&files[0]).unwrap(), whole, "it had ended");
+    let replayed = rxpath(&["watch", "--replay", files[0].to_str().unwrap(), "--json"]);
+    assert!(replayed.status.success(), "{}", told(&replayed));
+    assert!(lines(&replayed).len() >= 3);
+}
+
+#[test]
+fn the_path_is_whole_whatever_top_says() {
+    let words = ["watch", "--once", "--no-bpf", "--interval", "100ms", "--top", "1"];
+    let text = String::from_utf8_lossy(&rxpath(&words).stdout).into_owned();
+    for stage in ["NIC/ring", "irq/NAPI", "GRO", "backlog", "filter/IP", "socket", "program"] {
+        assert!(text.lines().any(|line| line.trim_start_matches('▶').starts_with(stage)), "{text}");
+    }
+}

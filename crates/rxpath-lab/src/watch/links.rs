@@ -107,6 +107,8 @@ pub struct LinkRates {
     pub dropped_total: u64,
     /// Each device's packets, per second of the window.
     pub by_device: BTreeMap<String, f64>,
+    /// Devices of kind `veth`, which sysfs has no driver for.
+    pub veths: BTreeSet<String>,
     /// Packets that each device counted since it was made.
     pub total_by_device: BTreeMap<String, u64>,
     /// Rows for the drops: what no tracepoint sees.
@@ -155,6 +157,9 @@ impl Links {
             let first = *self.first.entry(link.index).or_insert(counts);
             let moved = counts.since(self.before.get(&link.index).copied().unwrap_or(counts));
             rates.by_device.insert(link.name.clone(), moved.packets as f64 / span_s);
+            if link.kind.as_deref() == Some("veth") {
+                rates.veths.insert(link.name.clone());
+            }
             rates.total_by_device.insert(link.name.clone(), counts.packets);
             if lowest.contains(&link.index) {
                 rates.add(&link.name, moved, counts.since(first), span_s);

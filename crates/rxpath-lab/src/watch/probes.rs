@@ -304,6 +304,8 @@ mod tests {
             parent: 2,
             flags,
             comm: comm.into(),
+            first_ns: 0,
+            last_ns: 0,
         };
         let window = Reading {
             tasks: vec![

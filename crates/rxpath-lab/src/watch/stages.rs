@@ -118,19 +118,16 @@ fn irq(window: &Window<'_>) -> StageRow {
         ..blank(PathStage::Irq)
     };
     let mut notes = Vec::new();
-    let threads = match window.seen {
-        Ok(seen) => {
-            notes.extend(polled(window, seen, &mut row));
-            seen.napi_threads.values().sum::<u64>() as f64 / 1e9 / window.window_s
-        }
-        Err(_) => {
-            let ticks = window.between.cpus.iter().map(|cpu| cpu.softirq_ratio).sum();
-            row.rate_per_s = window.rates.softnet_per_s("processed", cpus(window));
-            row.rate_source = "softnet_stat processed: after GRO, backlog included".into();
-            row.cpu_ratio = Fact::ok(ticks);
-            notes.push("CPU: all softirqs, by ticks".into());
-            scheduled_napi_threads(window)
-        }
+    let threads = if let Ok(seen) = window.seen {
+        notes.extend(polled(window, seen, &mut row));
+        seen.napi_threads.values().sum::<u64>() as f64 / 1e9 / window.window_s
+    } else {
+        let ticks = window.between.cpus.iter().map(|cpu| cpu.softirq_ratio).sum();
+        row.rate_per_s = window.rates.softnet_per_s("processed", cpus(window));
+        row.rate_source = "softnet_stat processed: after GRO, backlog included".into();
+        row.cpu_ratio = Fact::ok(ticks);
+        notes.push("CPU: all softirqs, by ticks".into());
+        scheduled_napi_threads(window)
     };
     if threads > 0.0 {
         row.cpu_ratio = row.cpu_ratio.map(|softirqs| softirqs + threads);

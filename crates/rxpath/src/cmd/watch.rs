@@ -37,7 +37,7 @@ pub struct WatchCommand {
     /// One look, printed
     #[arg(long, conflicts_with_all = ["duration", "record"])]
     once: bool,
-    /// Rows of each table with --once
+    /// Rows of each table with --once; the path is always whole
     #[arg(long, value_name = "N", default_value_t = 10, requires = "once")]
     top: usize,
     /// Write each look into this new file, for --replay

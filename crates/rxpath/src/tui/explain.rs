@@ -1,40 +1,36 @@
-//! What the selected row means and what to do about it, in plain words.
+//! What the selected row means and what to do about it, in plain words and from its own numbers.
 
-use rxpath_record::verdict::Verdict;
+mod cpus;
+mod drops;
+mod path;
+mod queues;
+mod sockets;
+mod tasks;
+
 use rxpath_record::watch::Frame;
 
-use super::sheet::{Row, Tab};
+use super::sheet::Tab;
 
-/// The explanation: paragraphs.
-pub fn explain(tab: Tab, row: Option<&Row>, frame: &Frame) -> Vec<String> {
-    let mut words = vec![about(tab).to_owned()];
-    if tab == Tab::Path {
-        words.extend(frame.verdict.as_ref().map(verdict).unwrap_or_default());
-        let stage = row.and_then(|row| STAGES.iter().find(|(name, _)| *name == row.id));
-        words.extend(stage.map(|(name, what)| format!("{name}: {what}")));
-        return words;
-    }
-    if tab == Tab::Drops
-        && let Some(row) = row
-    {
-        let reason = REASONS.iter().find(|(reason, _)| row.id.contains(reason));
-        words.extend(reason.map(|(reason, what)| format!("{reason}: {what}")));
-    }
+/// The explanation, paragraph by paragraph: what was found and what to change first, how to read the tab last. `item` is
+/// the selected row's place in the frame.
+pub fn explain(tab: Tab, item: Option<usize>, frame: &Frame) -> Vec<String> {
+    let mut words = match tab {
+        Tab::Path => path::words(item.and_then(|at| frame.stages.get(at)), frame),
+        Tab::Cpus => of(item, &frame.cpus, |cpu| cpus::words(cpu, frame)),
+        Tab::Queues => of(item, &frame.queues, |queue| queues::words(queue, frame)),
+        Tab::Sockets => of(item, &frame.sockets, |socket| sockets::words(socket, frame)),
+        Tab::Tasks => of(item, &frame.tasks, |task| tasks::words(task, frame)),
+        Tab::Drops => of(item, &frame.drops, drops::words),
+    };
+    words.push(about(tab).to_owned());
     words
 }
 
-fn verdict(verdict: &Verdict) -> Vec<String> {
-    let sure = format!("{:?}", verdict.confidence).to_lowercase();
-    let mut words = vec![format!("{} ({sure} evidence)", verdict.sentence)];
-    words.extend(verdict.evidence.iter().map(|line| format!("- {} [{}]", line.text, line.source)));
-    words.extend(verdict.remedies.iter().map(|remedy| format!("to change: {remedy}")));
-    words.extend(verdict.next.iter().map(|next| format!("next limit: {next}")));
-    if !verdict.check_rules.is_empty() {
-        words.push(format!("rules of check: {}", verdict.check_rules.join(", ")));
-    }
-    words
+fn of<T>(item: Option<usize>, rows: &[T], words: impl FnOnce(&T) -> Vec<String>) -> Vec<String> {
+    item.and_then(|at| rows.get(at)).map(words).unwrap_or_default()
 }
 
+/// How to read the tab.
 fn about(tab: Tab) -> &'static str {
     match tab {
         Tab::Path => {
@@ -42,95 +38,170 @@ fn about(tab: Tab) -> &'static str {
              equal: GRO merges, loopback skips the NIC, TCP is read as a stream."
         }
         Tab::Cpus => {
-            "Busy is exact, its split by ticks can err by half; `net rx` is measured. A CPU whose softirqs come near 100 % \
-             limits whatever its queues bring: spread the queues (RSS), or the protocol work (RPS). \
-             `rxpath explain irq-one-cpu` and `rxpath check --queues` say who serves what."
+            "Busy is exact, its split by ticks can err by half; `net rx` is measured: network softirqs and NAPI threads."
         }
         Tab::Queues => {
-            "One queue that takes all packets while others rest: the flows are few, or the hash does not see what tells them \
-             apart. `rxpath check --flow` computes where a flow lands."
+            "Packets and drops are the driver's own counters; interrupts are those of the queue's line; packets a poll \
+             are measured."
         }
         Tab::Sockets => {
-            "A queue that is full although its program waits for a CPU, or rests between reads, needs a larger buffer \
-             (SO_RCVBUF, net.core.rmem_max); a program that is busy all the time needs more threads or larger batches."
+            "How full: the fullest of ten looks in a window for UDP, of one for TCP, in memory (truesize), which is more \
+             than the bytes of the payload."
         }
         Tab::Tasks => {
             "Taken: interrupts and softirqs of others that ran on top of the task, and the hypervisor's share. It is charged \
              to the task by every tool that reads ticks. `rxpath steal` measures it with a calibrated victim."
         }
         Tab::Drops => {
-            "Where the kernel freed packets that nobody received, by its own reason; without BPF by the counters that own \
-             each place."
+            "Where the kernel freed packets that nobody received, by its own reason, and the counters of losses that no \
+             function frees; without BPF by the counters that own each place."
         }
     }
 }
 
-/// What each stage does.
-const STAGES: [(&str, &str); 7] = [
-    (
-        "NIC/ring",
-        "the device writes packets into the ring; without a free descriptor it drops (missed, fifo).",
-    ),
-    (
-        "irq/NAPI",
-        "the interrupt starts a softirq that polls the ring, 64 packets at most each time (napi_poll, net_rx_action).",
-    ),
-    ("GRO", "segments of a flow are merged before the protocols see them (dev_gro_receive)."),
-    (
-        "backlog",
-        "packets that RPS sends to another CPU wait here, net.core.netdev_max_backlog at most (enqueue_to_backlog).",
-    ),
-    (
-        "filter/IP",
-        "netfilter and IP: header checks, routing, reverse path (ip_rcv, ip_local_deliver).",
-    ),
-    (
-        "socket",
-        "the packet is charged to the socket's receive buffer, or dropped when that is full (__udp_enqueue_schedule_skb).",
-    ),
-    ("program", "the reading program: what it does not read in time fills the socket's queue."),
-];
-
-/// Frequent reasons, and the way out.
-const REASONS: [(&str, &str); 9] = [
-    (
-        "SOCKET_RCVBUFF",
-        "the socket's receive buffer was full: a larger SO_RCVBUF against bursts, a faster reader against overload.",
-    ),
-    ("PROTO_MEM", "the protocol's memory was used up: net.ipv4.udp_mem or tcp_mem."),
-    (
-        "NO_SOCKET",
-        "nobody listens on the port: look at the address, the port, and the program's state.",
-    ),
-    ("UDP_CSUM", "the checksum was wrong: cable, memory, or an offload that computes it wrongly."),
-    ("NETFILTER_DROP", "a packet filter's rule dropped it on purpose."),
-    (
-        "CPU_BACKLOG",
-        "the backlog of the CPU was full: net.core.netdev_max_backlog, or more CPUs in rps_cpus.",
-    ),
-    ("IP_RPFILTER", "the reverse path filter: the way back would leave through another device."),
-    ("QDISC_DROP", "a queueing discipline refused it."),
-    ("FULL_RING", "the ring of a virtual device was full: its reader is too slow."),
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::sheet::Order;
     use crate::tui::view::tests::busy_frame;
+    use rxpath_core::Fact;
+    use rxpath_record::watch::{CpuRow, QueueRow, SocketRow, TaskRow};
 
-    #[test]
-    fn the_limit_is_explained_with_its_evidence_and_remedy() {
-        let words = explain(Tab::Path, None, &busy_frame(2)).join("\n");
-        assert!(words.contains("to change:") && words.contains("evidence"), "{words}");
+    fn told(tab: Tab, frame: &Frame) -> String {
+        explain(tab, Some(0), frame).join("\n")
     }
 
     #[test]
-    fn every_stage_has_its_words() {
-        let sheet = Tab::Path.sheet(&busy_frame(2)).arranged("", Order::default());
-        for row in &sheet.rows {
-            let words = explain(Tab::Path, Some(row), &Frame::default());
-            assert!(words.last().unwrap().starts_with(&row.id), "{}", row.id);
+    fn the_limit_comes_first_and_its_remedy_second() {
+        let words = explain(Tab::Path, None, &busy_frame(2));
+        assert!(words[0].contains("the receiving application is the limit"), "{words:?}");
+        assert!(words[1].starts_with("to change:"), "{words:?}");
+        assert!(words.iter().any(|line| line.contains("[schedstat]")), "{words:?}");
+    }
+
+    #[test]
+    fn a_rule_that_is_named_exists() {
+        let sources = [
+            include_str!("explain/cpus.rs"),
+            include_str!("explain/queues.rs"),
+            include_str!("explain/sockets.rs"),
+            include_str!("explain/tasks.rs"),
+            include_str!("explain/drops.rs"),
+        ];
+        let named = regex::Regex::new("rxpath explain ([a-z-]+)").unwrap();
+        let sources = sources.concat();
+        let ids: Vec<&str> =
+            named.captures_iter(&sources).map(|found| found.extract::<1>().1[0]).collect();
+        assert!(ids.len() >= 3, "{ids:?}");
+        for id in ids {
+            assert!(rxpath_tune::rules::find(id).is_some(), "no rule {id}");
+        }
+    }
+
+    #[test]
+    fn every_row_is_told_by_its_own_numbers() {
+        let mut frame = busy_frame(4);
+        frame.sockets[1].local = "10.0.0.2:53".into();
+        for (tab, rows) in [
+            (Tab::Path, 7),
+            (Tab::Cpus, 4),
+            (Tab::Queues, 1),
+            (Tab::Sockets, 2),
+            (Tab::Tasks, 2),
+            (Tab::Drops, 1),
+        ] {
+            let all: Vec<String> =
+                (0..rows).map(|at| explain(tab, Some(at), &frame).join("\n")).collect();
+            for (at, words) in all.iter().enumerate() {
+                assert!(!all[..at].contains(words), "{tab:?} row {at} is told as another one");
+            }
+        }
+    }
+
+    #[test]
+    fn a_socket_says_how_full_whose_and_what_to_do() {
+        let words = told(Tab::Sockets, &busy_frame(2));
+        for word in ["97", "208 KiB", "91k", "iperf3 (812)", "98 % of the time", "SO_REUSEPORT"] {
+            assert!(words.contains(word), "{word} in {words}");
+        }
+        let listener = SocketRow {
+            protocol: "tcp-listen".into(),
+            local: "10.0.0.2:80".into(),
+            queued_max: 2,
+            limit: 1,
+            drops_pps: 197.0,
+            processes_gap: "not looked up yet".into(),
+            ..SocketRow::default()
+        };
+        let words = told(Tab::Sockets, &Frame { sockets: vec![listener], ..Frame::default() });
+        for word in ["2 of 1 connections", "197", "somaxconn", "not looked up yet"] {
+            assert!(words.contains(word), "{word} in {words}");
+        }
+    }
+
+    #[test]
+    fn a_cpu_says_what_its_time_went_to_and_who_had_most() {
+        let cpu = CpuRow {
+            cpu: 3,
+            idle_ratio: 0.02,
+            user_ratio: 0.05,
+            system_ratio: 0.13,
+            softirq_ratio: 0.8,
+            net_softirq_ratio: Fact::ok(0.79),
+            squeezed_per_s: 12.0,
+            busiest_task: "ksoftirqd/3 (31)".into(),
+            ..CpuRow::default()
+        };
+        let queue = |name: &str, cpus: &str| QueueRow {
+            device: name.into(),
+            queue: 4,
+            cpus: Fact::ok(cpus.into()),
+            packets_pps: Fact::ok(401_000.0),
+            ..QueueRow::default()
+        };
+        let queues = vec![queue("eth0", "2-3"), queue("eth1", "4-5")];
+        let frame = Frame { cpus: vec![cpu], queues, ..Frame::default() };
+        let words = told(Tab::Cpus, &frame);
+        for word in
+            ["98 % busy", "79 %", "ksoftirqd/3 (31)", "eth0 queue 4 (401k/s)", "RPS", "12 times"]
+        {
+            assert!(words.contains(word), "{word} in {words}");
+        }
+        assert!(!words.contains("eth1"), "{words}");
+    }
+
+    #[test]
+    fn a_task_says_what_was_taken_and_by_whom() {
+        let mut task = busy_frame(2).tasks[0].clone();
+        (task.taken_net_ratio, task.hypervisor_ratio) = (Fact::ok(0.2), Fact::ok(0.01));
+        let words = told(Tab::Tasks, &Frame { tasks: vec![task], ..Frame::default() });
+        for word in ["iperf3 (812)", "21.0 %", "eth0 (20.1 %)", "hypervisor 1.0 %", "interrupts"] {
+            assert!(words.contains(word), "{word} in {words}");
+        }
+        let gap = TaskRow {
+            comm: "a".into(),
+            taken_ratio: Fact::absent("BPF was not asked for"),
+            ..TaskRow::default()
+        };
+        let words = told(Tab::Tasks, &Frame { tasks: vec![gap], ..Frame::default() });
+        assert!(words.contains("not known: absent: BPF was not asked for"), "{words}");
+    }
+
+    #[test]
+    fn a_queue_says_how_it_is_polled() {
+        let queue = |number: u32, pps: f64| QueueRow {
+            device: "eth0".into(),
+            queue: number,
+            packets_pps: Fact::ok(pps),
+            packets_per_poll: Fact::ok(61.0),
+            exhausted_ratio: Fact::ok(0.9),
+            drops_pps: Fact::ok(7.0),
+            ..QueueRow::default()
+        };
+        let frame =
+            Frame { queues: vec![queue(0, 99_000.0), queue(1, 1000.0)], ..Frame::default() };
+        let words = told(Tab::Queues, &frame);
+        for word in ["99 %", "61 packets a poll", "90 %", "budget", "rx ring", "--flow"] {
+            assert!(words.contains(word), "{word} in {words}");
         }
     }
 }

@@ -43,14 +43,18 @@ impl Tab {
 
     /// Its rows.
     pub fn sheet(self, frame: &Frame) -> Sheet {
-        match self {
+        let mut sheet = match self {
             Self::Path => path::sheet(frame),
             Self::Cpus => cpus::sheet(frame),
             Self::Queues => queues::sheet(frame),
             Self::Sockets => sockets::sheet(frame),
             Self::Tasks => tasks::sheet(frame),
             Self::Drops => drops::sheet(frame),
+        };
+        for (at, row) in sheet.rows.iter_mut().enumerate() {
+            row.item = at;
         }
+        sheet
     }
 }
 
@@ -139,6 +143,8 @@ impl Cell {
 pub struct Row {
     /// What it is about: the same in the next frame.
     pub id: String,
+    /// Its place among the tab's rows in the frame, whatever the order here.
+    pub item: usize,
     pub cells: Vec<Cell>,
     /// Everything about it, in words with units.
     pub detail: Vec<(String, String)>,
@@ -216,6 +222,7 @@ mod tests {
     fn sheet(values: &[f64]) -> Sheet {
         let row = |value: &f64| Row {
             id: value.to_string(),
+            item: 0,
             cells: vec![Cell::text(format!("name{value}")), Cell::rate(*value)],
             detail: Vec::new(),
         };

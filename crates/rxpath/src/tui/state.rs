@@ -1,5 +1,7 @@
 //! What a person chose: tab, selection, order, filter, what is open. It never draws and never reads the host.
 
+use std::cell::Cell;
+
 use rxpath_record::watch::{Frame, Settings};
 
 use super::input::Command;
@@ -41,10 +43,10 @@ pub struct App {
     pub frame: Option<Frame>,
     /// Index into [`Tab::ALL`].
     pub tab: usize,
-    /// The filter, for every tab.
-    pub filter: String,
     /// What lies over the tab.
     pub open: Open,
+    /// Its first line that is shown. The view, which alone knows how many lines there are, takes back what is too far.
+    pub scrolled: Cell<usize>,
     /// The frame shown stands still.
     pub paused: bool,
     /// The recording that is written.
@@ -56,6 +58,7 @@ pub struct App {
     /// The last line, until the next key.
     pub message: Option<String>,
     typing: bool,
+    filters: [String; Tab::ALL.len()],
     selected: [Option<String>; Tab::ALL.len()],
     orders: [Order; Tab::ALL.len()],
 }
@@ -69,6 +72,11 @@ impl App {
     /// Whether letters belong to the filter.
     pub fn typing(&self) -> bool {
         self.typing
+    }
+
+    /// The filter of the tab shown: words that find a socket are in no stage of the path.
+    pub fn filter(&self) -> &str {
+        &self.filters[self.tab]
     }
 
     /// A new frame; while the view stands still the old one stays.
@@ -93,7 +101,7 @@ impl App {
     /// The tab's rows, filtered and sorted.
     pub fn sheet(&self) -> Sheet {
         let frame = self.frame.clone().unwrap_or_default();
-        self.shown().sheet(&frame).arranged(&self.filter, self.order())
+        self.shown().sheet(&frame).arranged(self.filter(), self.order())
     }
 
     /// Index of the selected row: the row of before when it is still there, else the first.
@@ -113,6 +121,9 @@ impl App {
             Command::NextTab => self.go_to((self.tab + 1) % Tab::ALL.len()),
             Command::PreviousTab => self.go_to((self.tab + Tab::ALL.len() - 1) % Tab::ALL.len()),
             Command::Tab(tab) => self.go_to(tab.min(Tab::ALL.len() - 1)),
+            Command::Move(_) | Command::First | Command::Last if self.open != Open::Nothing => {
+                self.scroll(command);
+            }
             Command::Move(by) => {
                 self.select(|at, rows| at.saturating_add_signed(by as isize).min(rows - 1));
             }
@@ -125,8 +136,8 @@ impl App {
             Command::Sort => self.sort_by_next(),
             Command::Reverse => self.orders[self.tab].reversed = !self.order().reversed,
             Command::Filter => (self.typing, self.open) = (true, Open::Nothing),
-            Command::Letter(letter) => self.filter.push(letter),
-            Command::Erase => drop(self.filter.pop()),
+            Command::Letter(letter) => self.filters[self.tab].push(letter),
+            Command::Erase => drop(self.filters[self.tab].pop()),
             Command::Accept => self.typing = false,
             Command::Escape => self.escape(),
         }
@@ -138,7 +149,16 @@ impl App {
     }
 
     fn toggle(&mut self, what: Open) {
+        self.scrolled.set(0);
         self.open = if self.open == what { Open::Nothing } else { what };
+    }
+
+    fn scroll(&self, command: Command) {
+        self.scrolled.set(match command {
+            Command::Move(by) => self.scrolled.get().saturating_add_signed(by as isize),
+            Command::Last => usize::MAX,
+            _ => 0,
+        });
     }
 
     fn select(&mut self, to: impl FnOnce(usize, usize) -> usize) {
@@ -167,11 +187,12 @@ impl App {
     /// Closes the innermost thing.
     fn escape(&mut self) {
         if self.typing {
-            (self.typing, self.filter) = (false, String::new());
+            self.typing = false;
+            self.filters[self.tab].clear();
         } else if self.open != Open::Nothing {
             self.open = Open::Nothing;
         } else {
-            self.filter.clear();
+            self.filters[self.tab].clear();
         }
     }
 }
@@ -220,6 +241,58 @@ mod tests {
         assert!(app.sheet().rows.len() < 4);
         app.apply(Command::Escape);
         assert_eq!(app.sheet().rows.len(), 4);
+    }
+
+    #[test]
+    fn each_tab_has_its_own_filter() {
+        let mut app = app();
+        app.apply(Command::Tab(3));
+        app.apply(Command::Filter);
+        for letter in "4433".chars() {
+            app.apply(Command::Letter(letter));
+        }
+        app.apply(Command::Accept);
+        assert_eq!((app.filter(), app.sheet().rows.len()), ("4433", 1));
+        app.apply(Command::Tab(0));
+        assert_eq!((app.filter(), app.sheet().rows.len()), ("", 7));
+        app.apply(Command::Escape);
+        app.apply(Command::Tab(3));
+        assert_eq!(app.filter(), "4433", "Esc elsewhere leaves it");
+    }
+
+    #[test]
+    fn what_lies_over_the_rows_is_scrolled_by_their_keys() {
+        let mut app = app();
+        app.apply(Command::Tab(1));
+        app.apply(Command::Help);
+        app.apply(Command::Move(3));
+        app.apply(Command::Move(-1));
+        assert_eq!((app.scrolled.get(), selected(&app).as_str()), (2, "CPU 0"));
+        app.apply(Command::Last);
+        app.apply(Command::First);
+        assert_eq!(app.scrolled.get(), 0);
+        app.apply(Command::Move(5));
+        app.apply(Command::Detail);
+        assert_eq!(app.scrolled.get(), 0, "another text begins at its begin");
+        app.apply(Command::Escape);
+        app.apply(Command::Move(1));
+        assert_eq!(selected(&app), "CPU 1");
+    }
+
+    #[test]
+    fn two_drops_of_one_place_are_two_rows() {
+        let mut frame = busy_frame(1);
+        let drop = frame.drops[0].clone();
+        let ipv6 = rxpath_record::watch::DropRow { protocol: "ipv6".into(), ..drop.clone() };
+        let socket = rxpath_record::watch::DropRow { socket_inode: 9, ..drop.clone() };
+        frame.drops = vec![drop, ipv6, socket];
+        let mut app = App::new(Settings::default(), None);
+        app.take(frame, None);
+        app.apply(Command::Tab(5));
+        for at in 1..3 {
+            app.apply(Command::Move(1));
+            assert_eq!(app.selection(&app.sheet()), at, "the cursor stuck");
+        }
     }
 
     #[test]

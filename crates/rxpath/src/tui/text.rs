@@ -1,11 +1,11 @@
 //! One look as text: the path, the verdict, and the first rows of each tab.
 
-use rxpath_core::units::si;
+use rxpath_core::Nanos;
 use rxpath_record::watch::{Frame, Settings};
 
 use super::sheet::{Order, Sheet, Tab, stage_name};
 
-/// Everything, with so many rows of each tab.
+/// Everything: the whole path, and so many rows of each table.
 pub fn text(frame: &Frame, settings: &Settings, rows: usize) -> String {
     let mut out = format!(
         "{}  {}  window {:.2} s  own CPU {:.1} %  {}\n\n",
@@ -17,19 +17,22 @@ pub fn text(frame: &Frame, settings: &Settings, rows: usize) -> String {
     );
     for tab in Tab::ALL {
         let sheet = tab.sheet(frame).arranged("", Order::default());
-        out += &section(tab, &sheet, rows);
+        out += &section(tab, &sheet, if tab == Tab::Path { usize::MAX } else { rows });
         if tab == Tab::Path {
             out += &verdict(frame);
         }
     }
     for latency in &frame.latency {
-        out += &format!(
-            "latency {}: {} measured, p50 up to {} ns, p99 up to {} ns\n",
-            latency.stage,
-            latency.count,
-            si(latency.p50_ns as f64),
-            si(latency.p99_ns as f64)
-        );
+        let upper = |ns: u64| Nanos(ns).to_string();
+        out += &match latency.count {
+            0 => format!("latency {}: no packet came through in this window\n", latency.stage),
+            count => format!(
+                "latency {}: {count} measured, p50 up to {}, p99 up to {}\n",
+                latency.stage,
+                upper(latency.p50_ns),
+                upper(latency.p99_ns)
+            ),
+        };
     }
     for (what, why) in &frame.gaps {
         out += &format!("not known: {what}: {why}\n");

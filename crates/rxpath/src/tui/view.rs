@@ -17,6 +17,9 @@ use super::state::{App, Open};
 /// A smaller terminal shows a line that says so.
 const LEAST: (u16, u16) = (40, 12);
 
+/// Lines of the table that stay below the strip of CPUs.
+const TABLE_LEAST: u16 = 3;
+
 /// Draws everything.
 pub fn draw(area: &mut Area<'_>, app: &App, palette: Palette) {
     let whole = area.area();
@@ -50,7 +53,7 @@ pub fn draw(area: &mut Area<'_>, app: &App, palette: Palette) {
     }
     area.render_widget(Paragraph::new(tab_line(app, palette)), tabs);
     rows_of_tab(area, body, app, palette);
-    area.render_widget(Paragraph::new(foot_line(app, palette)), foot);
+    area.render_widget(Paragraph::new(foot_line(app, foot.width, palette)), foot);
     if app.open != Open::Nothing {
         popup::draw(area, body, app, palette);
     }
@@ -62,8 +65,8 @@ fn rows_of_tab(area: &mut Area<'_>, body: Rect, app: &App, palette: Palette) {
         && let Some(frame) = &app.frame
     {
         let strip = strip::lines(&frame.cpus, body.width, palette);
-        // The strip may take half of the room, no more.
-        let height = (strip.len() as u16).min(body.height / 2);
+        // The strip is the one view of all CPUs; heading and two rows of the table stay.
+        let height = (strip.len() as u16).min(body.height.saturating_sub(TABLE_LEAST));
         let [above, rest] =
             Layout::vertical([Constraint::Length(height), Constraint::Min(0)]).areas(body);
         area.render_widget(Paragraph::new(strip), above);
@@ -109,8 +112,8 @@ fn tab_line<'a>(app: &App, palette: Palette) -> Line<'a> {
         let mark = if at == app.tab { Mark::Selected } else { Mark::Plain };
         spans.push(Span::styled(text, palette.style(mark)));
     }
-    if !app.filter.is_empty() {
-        spans.push(Span::styled(format!("  /{}", app.filter), palette.style(Mark::Warn)));
+    if !app.filter().is_empty() {
+        spans.push(Span::styled(format!("  /{}", app.filter()), palette.style(Mark::Warn)));
     }
     let gaps = app.frame.as_ref().map_or(0, |frame| frame.gaps.len());
     if gaps > 0 {
@@ -119,17 +122,25 @@ fn tab_line<'a>(app: &App, palette: Palette) -> Line<'a> {
     Line::from(spans)
 }
 
-fn foot_line<'a>(app: &App, palette: Palette) -> Line<'a> {
+fn foot_line<'a>(app: &App, width: u16, palette: Palette) -> Line<'a> {
     if app.typing() {
-        return Line::from(format!("/{}▏  Enter keeps it, Esc drops it", app.filter));
+        return Line::from(format!("/{}▏  Enter keeps it, Esc drops it", app.filter()));
     }
     if let Some(message) = &app.message {
         return Line::styled(message.clone(), palette.style(Mark::Warn));
     }
-    let steps = if app.replay.is_some() { " · [ ] step" } else { "" };
-    let keys = format!(
-        "←→ tab · ↑↓ row · Enter all of it · e explain · / filter · s sort · space pause · r record{steps} · ? keys · q quit"
-    );
+    let replay = app.replay.is_some();
+    let record = if replay { "[ ] step" } else { "r record" };
+    let keys = [
+        format!(
+            "←→ tab · ↑↓ row · Enter all of it · e explain · / filter · s sort · space pause · {record} · ? keys · q quit"
+        ),
+        format!("←→tab ↑↓row ⏎all e explain /filter s sort space pause {record} ? help q quit"),
+        // The way out and the list of all keys, whatever the width.
+        format!("? help q quit e explain {record}"),
+    ];
+    let fits = |text: &&String| text.chars().count() <= usize::from(width);
+    let keys = keys.iter().find(fits).unwrap_or(&keys[2]).clone();
     Line::styled(keys, palette.style(Mark::Dim))
 }
 

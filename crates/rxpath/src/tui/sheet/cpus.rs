@@ -28,6 +28,7 @@ fn row(cpu: &CpuRow) -> Row {
     let node = cpu.node.map_or_else(|| "-".into(), |node| node.to_string());
     Row {
         id: format!("CPU {}", cpu.cpu),
+        item: 0,
         cells: vec![
             Cell::number(cpu.cpu.into(), cpu.cpu.to_string()),
             Cell::text(node.clone()),

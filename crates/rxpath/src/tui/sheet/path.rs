@@ -53,6 +53,7 @@ fn row(stage: &StageRow, frame: &Frame) -> Row {
     }
     Row {
         id: name(stage.stage).into(),
+        item: 0,
         cells: vec![
             first,
             Cell::fact(&stage.rate_per_s, Cell::rate),

@@ -2,7 +2,7 @@
 
 use rxpath_record::watch::{Frame, QueueRow};
 
-use super::{Cell, Row, Sheet, number, per_s, told, word};
+use super::{Cell, Row, Sheet, number, per_s, percent, told, word};
 
 pub(super) fn sheet(frame: &Frame) -> Sheet {
     Sheet {
@@ -25,6 +25,7 @@ pub(super) fn sheet(frame: &Frame) -> Sheet {
 fn row(queue: &QueueRow) -> Row {
     Row {
         id: format!("{} queue {}", queue.device, queue.queue),
+        item: 0,
         cells: vec![
             Cell::text(queue.device.clone()),
             Cell::number(queue.queue.into(), queue.queue.to_string()),
@@ -44,6 +45,10 @@ fn row(queue: &QueueRow) -> Row {
             ("drops".into(), told(&queue.drops_pps, |it| per_s(*it, "packets"))),
             ("interrupts".into(), told(&queue.interrupts_per_s, |it| per_s(*it, "interrupts"))),
             ("packets a poll".into(), told(&queue.packets_per_poll, |it| format!("{it:.1}"))),
+            (
+                "polls that used up the budget".into(),
+                told(&queue.exhausted_ratio, |it| percent(*it)),
+            ),
         ],
     }
 }

@@ -30,6 +30,7 @@ fn row(socket: &SocketRow) -> Row {
     let programs = socket.processes.join(", ");
     Row {
         id: format!("{} {} inode {}", socket.protocol, socket.local, socket.inode),
+        item: 0,
         cells: vec![
             Cell::text(socket.protocol.clone()),
             Cell::text(socket.local.clone()),
@@ -52,10 +53,10 @@ fn row(socket: &SocketRow) -> Row {
             ("drops since it was made".into(), socket.drops_total.to_string()),
             (
                 "open in".into(),
-                if programs.is_empty() {
-                    "nobody that may be seen (root sees all)".into()
-                } else {
-                    programs
+                match (programs.is_empty(), socket.processes_gap.is_empty()) {
+                    (true, true) => "nobody that may be seen (root sees all)".into(),
+                    (true, false) => socket.processes_gap.clone(),
+                    (false, _) => programs,
                 },
             ),
         ],

@@ -28,6 +28,7 @@ fn row(task: &TaskRow) -> Row {
     let share = |fact: &rxpath_core::Fact<f64>| Cell::fact(fact, Cell::share);
     Row {
         id: format!("{} ({})", task.comm, task.pid),
+        item: 0,
         cells: vec![
             Cell::number(task.pid.into(), task.pid.to_string()),
             Cell::text(task.comm.clone()),
@@ -46,6 +47,7 @@ fn row(task: &TaskRow) -> Row {
             ("own work".into(), told(&task.own_ratio, |it| percent(*it))),
             ("taken from it".into(), told(&task.taken_ratio, |it| percent(*it))),
             ("of that network softirqs".into(), told(&task.taken_net_ratio, |it| percent(*it))),
+            ("of that the hypervisor".into(), told(&task.hypervisor_ratio, |it| percent(*it))),
             ("softirqs of its own calls".into(), told(&task.own_softirq_ratio, |it| percent(*it))),
             ("waited for a CPU".into(), told(&task.waiting_ratio, |it| percent(*it))),
             ("taken most by".into(), task.taken_by.clone()),

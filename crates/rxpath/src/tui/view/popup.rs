@@ -1,9 +1,9 @@
 //! What lies over the rows: the keys, everything about a row, what it means.
 
 use ratatui::Frame as Area;
-use ratatui::layout::Rect;
+use ratatui::layout::{Margin, Rect};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
+use ratatui::widgets::{Block, Clear, Paragraph};
 
 use crate::tui::explain::explain;
 use crate::tui::palette::{Mark, Palette};
@@ -11,10 +11,10 @@ use crate::tui::state::{App, Open};
 
 const KEYS: [(&str, &str); 12] = [
     ("← → h l Tab 1-6", "another tab"),
-    ("↑ ↓ j k PgUp PgDn g G", "another row"),
+    ("↑ ↓ j k PgUp PgDn g G", "another row; in such a text another line"),
     ("Enter", "everything about the row, with the reasons of its dashes"),
     ("e", "what it means and what to do"),
-    ("/", "show only rows with this text"),
+    ("/", "show only rows with this text, in this tab"),
     ("s S", "sort by the next column; the other way round"),
     ("space", "stand still, or go on (a recording goes on being written)"),
     ("r", "begin or end a recording in this directory"),
@@ -24,53 +24,167 @@ const KEYS: [(&str, &str); 12] = [
     ("?", "these keys, and what is not known here"),
 ];
 
-/// Draws what is open, over `body`.
+/// Draws what is open, over `body`: from the line that was scrolled to, as far as there are lines.
 pub fn draw(area: &mut Area<'_>, body: Rect, app: &App, palette: Palette) {
     let (title, lines) = match app.open {
         Open::Nothing => return,
-        Open::Help => ("keys", help(app, palette)),
-        Open::Detail => detail(app, palette),
+        Open::Help => ("keys", help(app)),
+        Open::Detail => detail(app),
         Open::Explain => ("what it means", meaning(app)),
     };
-    let block = Block::bordered().title(format!(" {title} · Esc closes "));
-    let text = Paragraph::new(lines).block(block).wrap(Wrap { trim: false });
+    let room = body.inner(Margin::new(1, 1));
+    let wrapped: Vec<Line<'_>> =
+        lines.iter().flat_map(|line| line.wrapped(usize::from(room.width), palette)).collect();
+    let (all, height) = (wrapped.len(), usize::from(room.height));
+    let first = app.scrolled.get().min(all.saturating_sub(height));
+    app.scrolled.set(first);
+    let part = if all > height {
+        format!(" · {}-{} of {all} lines, ↑↓", first + 1, (first + height).min(all))
+    } else {
+        String::new()
+    };
+    let block = Block::bordered().title(format!(" {title}{part} · Esc closes "));
+    let shown: Vec<Line<'_>> = wrapped.into_iter().skip(first).take(height).collect();
     area.render_widget(Clear, body);
-    area.render_widget(text, body);
+    area.render_widget(Paragraph::new(shown).block(block), body);
 }
 
-fn help<'a>(app: &App, palette: Palette) -> Vec<Line<'a>> {
-    let mut lines: Vec<Line<'a>> =
-        KEYS.iter().map(|(key, what)| Line::from(format!("{key:<22}{what}"))).collect();
-    let gaps = app.frame.iter().flat_map(|frame| &frame.gaps);
-    let gaps = gaps.map(|(what, why)| Line::from(format!("{what}: {why}")));
-    lines.push(Line::styled("not known here", palette.style(Mark::Head)));
-    let before = lines.len();
-    lines.extend(gaps);
-    if lines.len() == before {
-        lines.push(Line::from("nothing: every source was read"));
+/// A name and what is told of it; either may be empty. What does not fit in a line goes on below, indented.
+struct Told {
+    name: String,
+    /// Letters from which on the text stands.
+    indent: usize,
+    text: String,
+    /// Of the name.
+    mark: Mark,
+}
+
+impl Told {
+    fn head(name: impl Into<String>) -> Self {
+        Self { name: name.into(), indent: 0, text: String::new(), mark: Mark::Head }
+    }
+
+    fn text(text: impl Into<String>) -> Self {
+        Self { name: String::new(), indent: 0, text: text.into(), mark: Mark::Plain }
+    }
+
+    fn wrapped<'a>(&self, width: usize, palette: Palette) -> Vec<Line<'a>> {
+        if self.text.is_empty() {
+            return vec![Line::styled(self.name.clone(), palette.style(self.mark))];
+        }
+        // On a narrow screen there is no room for an indent.
+        let indent = if width >= self.indent + 20 { self.indent } else { 0 };
+        let name = format!("{:<indent$}", self.name);
+        let head = if indent == 0 && !self.name.is_empty() { format!("{name} ") } else { name };
+        let lines = wrap(&self.text, width, head.chars().count(), indent);
+        let spans = lines.into_iter().enumerate().map(|(at, line)| {
+            let before = if at == 0 { head.clone() } else { " ".repeat(indent) };
+            Line::from(vec![Span::styled(before, palette.style(self.mark)), Span::raw(line)])
+        });
+        spans.collect()
+    }
+}
+
+/// Words in lines of at most `width` letters, of which the first has `first` and the others `indent` taken already. A
+/// word that is longer than a line is cut into several.
+fn wrap(text: &str, width: usize, first: usize, indent: usize) -> Vec<String> {
+    let room = |lines: usize| {
+        let taken = if lines == 0 { first } else { indent };
+        width.saturating_sub(taken).max(1)
+    };
+    let (mut lines, mut line) = (Vec::new(), String::new());
+    for word in text.split_whitespace() {
+        let mut word = word.to_owned();
+        loop {
+            let used = line.chars().count();
+            let gap = usize::from(used > 0);
+            if used + gap + word.chars().count() <= room(lines.len()) {
+                if gap > 0 {
+                    line.push(' ');
+                }
+                line += &word;
+                break;
+            }
+            if used > 0 {
+                lines.push(std::mem::take(&mut line));
+                continue;
+            }
+            let rest = word.chars().skip(room(lines.len())).collect();
+            lines.push(word.chars().take(room(lines.len())).collect());
+            word = rest;
+        }
+    }
+    if !line.is_empty() || lines.is_empty() {
+        lines.push(line);
     }
     lines
 }
 
-fn detail<'a>(app: &App, palette: Palette) -> (&'static str, Vec<Line<'a>>) {
+/// What is not known comes first, where there is something: the line of tabs leads here for it.
+fn help(app: &App) -> Vec<Told> {
+    let gaps = app.frame.iter().flat_map(|frame| &frame.gaps);
+    let mut lines: Vec<Told> =
+        gaps.map(|(what, why)| Told::text(format!("{what}: {why}"))).collect();
+    if lines.is_empty() {
+        lines.push(Told::text("every source was read: nothing is unknown here"));
+    } else {
+        lines.insert(0, Told::head("not known here"));
+    }
+    lines.push(Told::head("keys"));
+    lines.extend(KEYS.iter().map(|(key, what)| Told {
+        name: (*key).into(),
+        indent: 22,
+        text: (*what).into(),
+        mark: Mark::Plain,
+    }));
+    lines
+}
+
+fn detail(app: &App) -> (&'static str, Vec<Told>) {
     let sheet = app.sheet();
     let Some(row) = sheet.rows.get(app.selection(&sheet)) else {
         return ("nothing is selected", Vec::new());
     };
-    let mut lines = vec![Line::styled(row.id.clone(), palette.style(Mark::Head))];
+    let mut lines = vec![Told::head(row.id.clone())];
     let told = row.detail.iter().filter(|(_, value)| !value.is_empty());
-    lines.extend(told.map(|(name, value)| {
-        Line::from(vec![
-            Span::styled(format!("{name:<28}"), palette.style(Mark::Dim)),
-            Span::raw(value.clone()),
-        ])
+    lines.extend(told.map(|(name, value)| Told {
+        name: name.clone(),
+        indent: 30,
+        text: value.clone(),
+        mark: Mark::Dim,
     }));
     ("all of it", lines)
 }
 
-fn meaning<'a>(app: &App) -> Vec<Line<'a>> {
+fn meaning(app: &App) -> Vec<Told> {
     let frame = app.frame.clone().unwrap_or_default();
     let sheet = app.sheet();
-    let row = sheet.rows.get(app.selection(&sheet));
-    explain(app.shown(), row, &frame).into_iter().map(Line::from).collect()
+    let item = sheet.rows.get(app.selection(&sheet)).map(|row| row.item);
+    explain(app.shown(), item, &frame).into_iter().map(Told::text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_text_goes_on_below_its_begin() {
+        assert_eq!(wrap("one two three", 9, 4, 2), ["one", "two", "three"]);
+        assert_eq!(wrap("one two three", 20, 0, 0), ["one two three"]);
+        assert_eq!(wrap("abcdefgh", 3, 0, 0), ["abc", "def", "gh"]);
+        assert_eq!(wrap("", 3, 0, 0), [""]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_word_is_lost_and_no_line_too_long(
+            words in proptest::collection::vec("[a-z]{1,12}", 0..30), width in 1usize..60, indent in 0usize..20,
+        ) {
+            let lines = wrap(&words.join(" "), width, indent, indent);
+            let room = width.saturating_sub(indent).max(1);
+            prop_assert!(lines.iter().all(|line| line.chars().count() <= room));
+            prop_assert_eq!(lines.join("").replace(' ', ""), words.join(""));
+        }
+    }
 }

@@ -45,6 +45,7 @@ pub fn busy_frame(cpus: u32) -> Frame {
             drops_pps: Fact::ok(0.0),
             interrupts_per_s: Fact::ok(12_300.0),
             packets_per_poll: Fact::ok(32.6),
+            exhausted_ratio: Fact::ok(0.01),
         }],
         sockets: vec![socket(4433, 0.97, 91_000.0), socket(53, 0.1, 0.0)],
         sockets_count: 12,
@@ -59,6 +60,7 @@ pub fn busy_frame(cpus: u32) -> Frame {
             packets_pps: 91_000.0,
             packets_total: 637_000,
             source: "tracepoint skb:kfree_skb".into(),
+            ..DropRow::default()
         }],
         latency: Vec::new(),
         gaps: [("BPF probes".to_owned(), "needs CAP_BPF".to_owned())].into(),
@@ -191,6 +193,88 @@ fn the_path_at_80_by_24() {
         "path-80-color",
         without_clock(&text(&drawn(&app, (80, 24), true), true))
     );
+}
+
+#[test]
+fn losses_of_every_size_are_whole_at_80_columns() {
+    let mut out = String::new();
+    for (lost, shown) in [(4_830.0, "4.83k!"), (12_300.0, "12.3k!"), (123_000.0, "123k!")] {
+        let mut app = app(2);
+        let mut frame = busy_frame(2);
+        frame.stages[5].drops_pps = Fact::ok(lost);
+        frame.stages[1].rate_per_s = Fact::ok(1_234_567.0);
+        app.take(frame, None);
+        let drawn = text(&drawn(&app, (80, 24), false), false);
+        let path: Vec<&str> = drawn.lines().skip(1).take(5).collect();
+        assert!(path[2].contains(shown), "{path:?}");
+        out += &format!("{}\n", path.join("\n"));
+    }
+    insta::assert_snapshot!("path-losses-80", out);
+}
+
+#[test]
+fn a_screen_that_changes_its_size_is_drawn_anew() {
+    let app = app(2);
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    let mut draw_at = |width, height| {
+        terminal.backend_mut().resize(width, height);
+        terminal.draw(|area| draw(area, &app, Palette::new(false))).unwrap();
+        text(terminal.backend().buffer(), false)
+    };
+    let small = draw_at(80, 24);
+    let large = draw_at(140, 40);
+    assert_eq!((small.lines().count(), large.lines().count()), (24, 40));
+    assert!(large.contains("Enter all of it") && !small.contains("Enter all of it"));
+    assert!(draw_at(30, 5).contains("too small"));
+    assert_eq!(draw_at(80, 24), small, "nothing of other sizes is left");
+}
+
+#[test]
+fn the_foot_line_has_the_way_out_at_every_width() {
+    let mut app = app(2);
+    for replay in [None, Some((1, 2))] {
+        app.replay = replay;
+        for width in 40..200 {
+            let drawn = text(&drawn(&app, (width, 24), false), false);
+            let foot = drawn.lines().last().unwrap();
+            let record = if replay.is_some() { "[ ] step" } else { "r record" };
+            for key in ["? ", "q quit", record] {
+                assert!(foot.contains(key), "{key} at {width}: {foot}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_lies_over_the_rows_is_read_to_its_end() {
+    let mut app = app(2);
+    app.apply(Command::Help);
+    let first = text(&drawn(&app, (80, 24), false), false);
+    assert!(
+        first.contains("not known here") && first.contains("BPF probes: needs CAP_BPF"),
+        "{first}"
+    );
+    assert!(first.contains("lines, ↑↓"), "{first}");
+    app.apply(Command::Last);
+    let last = text(&drawn(&app, (80, 24), false), false);
+    assert!(last.contains("these keys, and what is not known here"), "{last}");
+    let end = app.scrolled.get();
+    app.apply(Command::Move(50));
+    drawn(&app, (80, 24), false);
+    assert_eq!(app.scrolled.get(), end, "it does not go beyond its end");
+    app.apply(Command::Move(-1));
+    drawn(&app, (80, 24), false);
+    assert_eq!(app.scrolled.get(), end - 1, "one key back is one line back");
+}
+
+#[test]
+fn every_cpu_of_256_is_on_the_screen_at_80_by_24() {
+    let mut app = app(256);
+    app.apply(Command::Tab(1));
+    let drawn = text(&drawn(&app, (80, 24), false), false);
+    let letters = drawn.chars().filter(|letter| "·▁▂▃▄▅▆▇█".contains(*letter)).count();
+    let separators = drawn.lines().last().unwrap().matches('·').count();
+    assert_eq!(letters - separators, 256, "{drawn}");
 }
 
 #[test]

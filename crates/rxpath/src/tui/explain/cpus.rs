@@ -1,0 +1,108 @@
+//! A CPU: what its time went to, who had most of it, and what would relieve it.
+
+use rxpath_core::CpuList;
+use rxpath_core::units::si;
+use rxpath_record::watch::{CpuRow, Frame};
+
+/// From this share on something is worth a word.
+const NOTABLE: f64 = 0.02;
+/// Busier than this it has no room for more.
+const FULL: f64 = 0.9;
+
+pub(super) fn words(cpu: &CpuRow, frame: &Frame) -> Vec<String> {
+    let mut words = vec![spent(cpu)];
+    words.extend(relief(cpu, frame));
+    words
+}
+
+fn busy(cpu: &CpuRow) -> f64 {
+    (1.0 - cpu.idle_ratio).clamp(0.0, 1.0)
+}
+
+fn percent(ratio: f64) -> String {
+    format!("{:.0} %", 100.0 * ratio)
+}
+
+fn spent(cpu: &CpuRow) -> String {
+    let mut parts: Vec<(f64, &str)> = vec![
+        (cpu.user_ratio, "programs"),
+        (cpu.system_ratio, "system calls and kernel threads"),
+        (cpu.softirq_ratio, "softirqs by ticks"),
+        (cpu.irq_ratio, "hard interrupts by ticks"),
+        (cpu.steal_ratio, "taken by the hypervisor"),
+    ];
+    parts.retain(|(ratio, _)| *ratio >= 0.005);
+    parts.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let parts: Vec<String> =
+        parts.iter().map(|(ratio, what)| format!("{what} {}", percent(*ratio))).collect();
+    let mut words = format!("CPU {} was {} busy", cpu.cpu, percent(busy(cpu)));
+    if !parts.is_empty() {
+        words += &format!(": {}", parts.join(", "));
+    }
+    if let Some(net) = cpu.net_softirq_ratio.value() {
+        words += &format!(". Receiving took {} of it, measured", percent(*net));
+    }
+    if !cpu.busiest_task.is_empty() {
+        words += &format!(". The task with most of it: {}", cpu.busiest_task);
+    }
+    words + "."
+}
+
+fn relief(cpu: &CpuRow, frame: &Frame) -> Vec<String> {
+    let mut words = Vec::new();
+    let net = cpu.net_softirq_ratio.value().copied().unwrap_or(cpu.softirq_ratio);
+    let queues = queues(cpu, frame);
+    if busy(cpu) >= FULL && net >= busy(cpu) / 2.0 {
+        words.push(format!(
+            "Receiving fills it, so it limits what its queues bring{queues}. Spread them: more queues (RSS), or the \
+             protocols' work over other CPUs (RPS). `rxpath explain rss-indirection`, `rxpath explain rps-cpus`, `rxpath check --queues`."
+        ));
+    } else if busy(cpu) >= FULL {
+        words.push(format!(
+            "It is full of other work than receiving{queues}. Packets that land here wait for it: move the task, or the \
+             queues' interrupts, to another CPU."
+        ));
+    } else if !queues.is_empty() {
+        words.push(format!("It limits nothing now{queues}."));
+    } else {
+        words.push("It limits nothing now.".into());
+    }
+    if cpu.squeezed_per_s > 0.0 {
+        words.push(format!(
+            "NET_RX ended {} times/s with work left (time_squeeze): net.core.netdev_budget and netdev_budget_usecs bound a \
+             run, and a CPU with more than one run can do needs help from others.",
+            si(cpu.squeezed_per_s)
+        ));
+    }
+    if cpu.dropped_pps > 0.0 {
+        words.push(format!(
+            "Its backlog refused {} packets/s: net.core.netdev_max_backlog, or more CPUs in rps_cpus.",
+            si(cpu.dropped_pps)
+        ));
+    }
+    if cpu.steal_ratio >= NOTABLE {
+        words.push(format!(
+            "The hypervisor took {}: nothing in this guest mends that, and times measured here are longer for it.",
+            percent(cpu.steal_ratio)
+        ));
+    }
+    words
+}
+
+/// The queues whose interrupts this CPU takes.
+fn queues(cpu: &CpuRow, frame: &Frame) -> String {
+    let here = frame.queues.iter().filter(|queue| {
+        let cpus = queue.cpus.value().and_then(|text| text.parse::<CpuList>().ok());
+        cpus.is_some_and(|cpus| cpus.as_slice().contains(&cpu.cpu))
+    });
+    let named: Vec<String> = here
+        .map(|queue| {
+            let rate = queue
+                .packets_pps
+                .value()
+                .map_or_else(String::new, |pps| format!(" ({}/s)", si(*pps)));
+            format!("{} queue {}{rate}", queue.device, queue.queue)
+        })
+        .collect();
+    if named.is_empty() { String::new() } else { format!("; it takes {}", named.join(", ")) }
+}

@@ -1,0 +1,82 @@
+//! A receive queue: its share of the device, how it is polled, what it loses.
+
+use rxpath_core::units::si;
+use rxpath_record::watch::{Frame, QueueRow};
+
+/// Polls that end so often with the budget used up mean that the CPU lags behind.
+const EXHAUSTED: f64 = 0.2;
+/// Fewer packets a poll pay for each interrupt with few packets.
+const FEW: f64 = 2.0;
+/// Interrupts a second from which on that is worth a word.
+const MANY_PER_S: f64 = 10_000.0;
+
+pub(super) fn words(queue: &QueueRow, frame: &Frame) -> Vec<String> {
+    let name = format!("{} queue {}", queue.device, queue.queue);
+    let mut words = vec![moved(&name, queue, frame)];
+    words.extend(spread(queue, frame));
+    words.extend(polled(queue));
+    if let Some(drops) = queue.drops_pps.value().filter(|drops| **drops > 0.0) {
+        words.push(format!(
+            "It lost {} packets/s: its CPU came too late for the ring. A larger rx ring bridges bursts (`rxpath tune plan \
+             --set {}/rings/rx=N`); against overload only more queues or more CPU time help.",
+            si(*drops),
+            queue.device
+        ));
+    }
+    words
+}
+
+fn moved(name: &str, queue: &QueueRow, frame: &Frame) -> String {
+    let Some(pps) = queue.packets_pps.value() else {
+        let why = queue.packets_pps.gap().unwrap_or_default();
+        return format!("{name}: its packets are not known: {why}.");
+    };
+    let mut words = format!("{name} took {} packets/s", si(*pps));
+    let all: f64 = siblings(queue, frame).filter_map(|one| one.packets_pps.value()).sum();
+    if all > 0.0 {
+        words += &format!(", {:.0} % of what the device's queues took", 100.0 * pps / all);
+    }
+    if let Some(cpus) = queue.cpus.value().filter(|cpus| !cpus.is_empty()) {
+        words += &format!(", on CPU {cpus}");
+    }
+    words + "."
+}
+
+fn siblings<'a>(queue: &'a QueueRow, frame: &'a Frame) -> impl Iterator<Item = &'a QueueRow> {
+    frame.queues.iter().filter(|one| one.device == queue.device)
+}
+
+fn spread(queue: &QueueRow, frame: &Frame) -> Option<String> {
+    let pps = *queue.packets_pps.value()?;
+    let rates: Vec<f64> =
+        siblings(queue, frame).filter_map(|one| one.packets_pps.value().copied()).collect();
+    let all: f64 = rates.iter().sum();
+    // Half way from a fair share to everything.
+    let lopsided = f64::midpoint(1.0, 1.0 / rates.len().max(1) as f64);
+    (rates.len() > 1 && all > 1.0 && pps / all > lopsided).then(|| {
+        "It has far more than its share: the flows are few, or the hash does not see what tells them apart. \
+         `rxpath check --flow` computes where a flow lands."
+            .into()
+    })
+}
+
+fn polled(queue: &QueueRow) -> Option<String> {
+    let each = queue.packets_per_poll.value()?;
+    let mut words = format!("{} packets a poll", si(*each));
+    if let Some(exhausted) = queue.exhausted_ratio.value() {
+        words += &format!("; {:.0} % of the polls used up their budget", 100.0 * exhausted);
+        if *exhausted >= EXHAUSTED {
+            words += ": packets come faster than its CPU takes them, the rest waits in the ring. \
+                      Spread the flows over more queues or CPUs";
+        }
+    }
+    let interrupts = queue.interrupts_per_s.value().copied().unwrap_or(0.0);
+    if *each < FEW && interrupts > MANY_PER_S {
+        words += &format!(
+            "; {} interrupts/s, nearly one for each packet: coalescing (`rxpath explain irq-coalesce-rx-usecs`) or \
+             gro_flush_timeout trades some latency for CPU time",
+            si(interrupts)
+        );
+    }
+    Some(words + ".")
+}
