@@ -27,6 +27,37 @@ fn a_step_of_the_clock_is_none_of_the_windows() {
     }
 }
 
+/// CPU 1 goes while it is counted, and in another window comes.
+const PLUGGED: &str = "
+online=/sys/devices/system/cpu/cpu1/online
+for now in 0 1; do
+	rxpath steal --irq-entry 5 -d 2s --json >/tmp/out 2>/tmp/err &
+	until grep -q counting /tmp/err; do usleep 10000; done
+	usleep 300000
+	echo $now >$online
+	wait $! || { cat /tmp/err; exit 1; }
+	cat /tmp/out
+	echo @@
+done";
+
+#[test]
+fn a_cpu_that_goes_or_comes_is_named_and_the_rows_still_add_up() {
+    let machine = Machine { kernel: "6.12", nics: "e1000", ..Machine::default() };
+    let Some(out) = run(machine, &["sh", "-c", PLUGGED]) else { return };
+    let parts = out.split("@@").filter(|text| !text.trim().is_empty());
+    let told: Vec<Value> = parts.map(|text| serde_json::from_str(text).unwrap()).collect();
+    assert_eq!(told.len(), 2, "{out}");
+    for (document, code) in told.iter().zip(["cpu-not-read", "cpu-came"]) {
+        let warnings = document["warnings"].to_string();
+        assert!(warnings.contains(code), "{warnings}");
+        let sum = |rows: &str| {
+            let rows = document["result"][rows].as_array().unwrap().iter();
+            rows.map(|row| row["on_cpu_s"].as_f64().unwrap()).sum::<f64>()
+        };
+        assert!((sum("tasks") - sum("cpus")).abs() < 1e-6, "{} {}", sum("tasks"), sum("cpus"));
+    }
+}
+
 fn hold(kernel: &str, out: &str) {
     let told: Vec<Value> = out
         .split("@@")

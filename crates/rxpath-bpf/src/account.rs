@@ -89,6 +89,8 @@ pub struct Account {
     loaded: Loaded,
     root: Root,
     cpus: Vec<u32>,
+    /// CPUs that were online when counting began.
+    online_at_start: CpuList,
     /// What was read and taken out of the kernel so far.
     taken: RefCell<Taken>,
     /// When it was asked to look for whom packets are.
@@ -103,6 +105,8 @@ struct Taken {
     /// Rows at which tasks that are gone are looked for.
     crowd: usize,
 }
+
+const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// So many rows are kept whether their tasks still live or not.
 const CROWD: usize = 8192;
@@ -130,7 +134,7 @@ impl Account {
     /// **Errors** `Denied` without CAP_BPF and CAP_PERFMON, `Unsupported` on a kernel that lacks a required
     /// tracepoint or in a build without BPF.
     pub fn start() -> Result<Self, HostError> {
-        Self::of(&Root::host().cpus("/sys/devices/system/cpu/online")?, ROOM)
+        Self::of(&Root::host().cpus(ONLINE)?, ROOM)
     }
 
     /// The same for these CPUs only, with room for this many rows, pairs of task and CPU.
@@ -144,7 +148,9 @@ impl Account {
         let always: Vec<&str> = always.filter(|name| !FLOWS.contains(name)).collect();
         loaded.attach_some(&always)?;
         let cpus = cpus.0.clone();
-        let account = Self { loaded, root, cpus, taken: RefCell::default(), flows: None };
+        let online_at_start = root.cpus(ONLINE)?;
+        let taken = RefCell::default();
+        let account = Self { loaded, root, cpus, online_at_start, taken, flows: None };
         for cpu in &account.cpus {
             // A CPU that goes offline now is told at the first reading.
             let _ = account.loaded.run_on("read_window", *cpu);
@@ -214,6 +220,7 @@ impl Account {
                 ),
             }
         }
+        reading.warnings.extend(self.came_online());
         reading.cpus = self.cpus.iter().filter_map(|cpu| taken.windows.get(cpu)).copied().collect();
         reading.ticks = self.root.parsed(stat::PATH, stat::parse)?;
         let ran = self.take_tasks(&now, &mut taken.tasks)?;
@@ -228,6 +235,17 @@ impl Account {
             taken.crowd = 2 * taken.tasks.len();
         }
         Ok(reading)
+    }
+
+    /// CPUs that are online now and were not at the start: nothing of them is counted.
+    fn came_online(&self) -> Option<Warning> {
+        let online = self.root.cpus(ONLINE).ok()?;
+        let new: Vec<u32> =
+            online.0.into_iter().filter(|cpu| !self.online_at_start.0.contains(cpu)).collect();
+        (!new.is_empty()).then(|| {
+            let text = format!("CPUs {} are not counted", CpuList(new));
+            Warning::new("cpu-came", text).because("they came online after counting began")
+        })
     }
 
     /// Takes the rows up to the ends of the windows out of the kernel: of each CPU the half that is no longer charged. Room
