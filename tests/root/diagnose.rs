@@ -17,9 +17,15 @@ use crate::bed::{Bed, RX_IP, may_run, send, until};
 
 /// Watches inside a namespace for so long.
 fn diagnose(rx: &Namespace, length: &str) -> Child {
+    watching(rx, &["-d", length])
+}
+
+/// Watches inside a namespace.
+pub fn watching(rx: &Namespace, words: &[&str]) -> Child {
     Command::new("ip")
         .args(["netns", "exec", rx.name(), env!("CARGO_BIN_EXE_rxpath")])
-        .args(["diagnose", "--json", "-d", length])
+        .args(["diagnose", "--json"])
+        .args(words)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -36,7 +42,7 @@ fn programs(pid: u32) -> BTreeSet<u32> {
 }
 
 /// Waits until its programs are attached, which is just before its window begins.
-fn attached(child: &Child) -> BTreeSet<u32> {
+pub fn attached(child: &Child) -> BTreeSet<u32> {
     let mut ids = BTreeSet::new();
     // sched_switch, softirq_entry, softirq_exit and softirq_raise alone are four, the locks' three.
     until("its programs are there", || {
@@ -49,13 +55,13 @@ fn attached(child: &Child) -> BTreeSet<u32> {
 }
 
 /// Times that its main thread went to sleep: once after each look.
-fn looks(child: &Child) -> u64 {
+pub fn looks(child: &Child) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
     line.unwrap().trim().parse().unwrap()
 }
 
-fn end(child: Child) -> (Option<i32>, Value) {
+pub fn end(child: Child) -> (Option<i32>, Value) {
     let output = child.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     let value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{told}"));
@@ -143,7 +149,8 @@ fn without_root_it_watches_counters_and_says_what_is_missing() {
     let missing: Vec<&Value> = (value["warnings"].as_array().unwrap().iter())
         .filter(|warning| warning["code"] == "not-measured")
         .collect();
-    assert_eq!(missing.len(), 2, "{value}");
+    // CPU time by task, waits for locks, drop reasons.
+    assert_eq!(missing.len(), 3, "{value}");
     assert!(missing[0].to_string().contains("CAP_"), "{}", missing[0]);
     let probed = &value["result"]["evidence_read"]["probed"];
     assert!(probed["cpus"].as_array().unwrap().is_empty() && probed.get("locks").is_none());

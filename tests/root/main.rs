@@ -17,6 +17,7 @@ mod flows;
 mod ioctl_groups;
 mod kills;
 mod landing;
+mod live_limits;
 mod load_http;
 mod losses;
 mod model;

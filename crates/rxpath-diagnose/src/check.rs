@@ -28,6 +28,8 @@ pub fn rules(stage: Stage) -> &'static [&'static str] {
         Stage::Checksum => &["offload-rx-csum"],
         Stage::Victim => &["irq-affinity", "rps-cpus", "isolcpus-nohz-full", "napi-threaded"],
         Stage::TickArtefact => &["irq-time-accounting", "hz"],
+        Stage::AcceptQueue => &["somaxconn", "syn-backlog"],
+        Stage::TcpReceive => &["tcp-rmem", "tcp-mem", "tcp-moderate-rcvbuf"],
         Stage::Sender | Stage::NoListener | Stage::Nothing | Stage::Unknown => &[],
     }
 }

@@ -1,8 +1,8 @@
 //! Which claim becomes the verdict, how sure it may be, and what is said of the others.
 
-use rxpath_record::verdict::{Confidence, Verdict};
+use rxpath_record::verdict::{Confidence, Stage, Verdict};
 
-use crate::claim::Claim;
+use crate::claim::{Claim, Part};
 use crate::lines::line;
 use crate::view::View;
 use crate::{check, headroom};
@@ -25,17 +25,43 @@ pub fn verdict(view: &View, mut claims: Vec<Claim>, rest: Claim) -> Verdict {
     }
     let gaps: Vec<_> = view.gaps_in(first.needs).collect();
     let confidence = gaps.iter().map(|gap| gap.cap()).fold(first.confidence, Confidence::min);
+    let sentence = format!("{}{}", about(view, &first), first.sentence);
     let mut evidence = first.evidence;
     evidence.extend(gaps.iter().map(|gap| line(format!("missing: {}", gap.text), gap.source)));
     Verdict {
         stage: first.stage,
         cpu: first.cpu,
         confidence,
-        sentence: first.sentence,
+        sentence,
         evidence,
         remedies: first.remedies,
         check_rules: check::rules(first.stage).iter().map(|id| (*id).to_owned()).collect(),
         next,
         paired_trial: first.paired_trial,
+    }
+}
+
+/// Of a watched host: that the sentence is about UDP, and of which service, where it is.
+fn about(view: &View, claim: &Claim) -> String {
+    let of_udp = !matches!(
+        claim.stage,
+        Stage::Softirq
+            | Stage::OneCpu
+            | Stage::RpsMissing
+            | Stage::RpsPointless
+            | Stage::Backlog
+            | Stage::Ring
+            | Stage::Filter
+            | Stage::ConntrackFull
+            | Stage::AcceptQueue
+            | Stage::TcpReceive
+    );
+    if !view.raw.watched || !of_udp {
+        return String::new();
+    }
+    let at_socket = claim.needs.contains(&Part::Sockets) && claim.lost_packets > 0;
+    match view.services.first().filter(|_| at_socket) {
+        Some(service) => format!("UDP, {}: ", service.name()),
+        None => "UDP: ".into(),
     }
 }

@@ -17,6 +17,8 @@ pub enum Part {
     Readers,
     /// Memory and drops per socket.
     Sockets,
+    /// Every place at which something can be lost was read.
+    Places,
 }
 
 /// One rule's answer.

@@ -1,5 +1,7 @@
 //! What would limit next, when no other rule spoke: who has the least time left beside the limit that was found.
 
+use std::collections::BTreeSet;
+
 use rxpath_record::verdict::Stage;
 
 use crate::thresholds::FULL_RATIO;
@@ -55,7 +57,11 @@ fn candidates(view: &View, limit: Stage) -> Vec<Candidate> {
             | Stage::ReuseportImbalance
             | Stage::Livelock
     );
-    if view.reader.count > 0 && !reading {
+    // Threads of several processes, or of one that has more of them than sockets: their time is not all UDP's.
+    let pids: BTreeSet<Option<i32>> =
+        view.raw.receiver_threads.iter().map(|thread| thread.pid).collect();
+    let known = view.unsure.is_none() && pids.len() == 1;
+    if view.reader.count > 0 && !reading && known {
         let lead = &view.reader.lead;
         let who = format!("the receiver's thread{}", on(lead.cpu));
         all.push(Candidate { who, demand: lead.demand(), pps: view.delivered_pps() });
@@ -76,7 +82,7 @@ fn candidates(view: &View, limit: Stage) -> Vec<Candidate> {
     let own = |cpu: u32| Some((cpu, view.softirq_ratio(cpu)?));
     let softirqs = view.softirq_cpus.iter().copied().filter(|cpu| !shared(*cpu)).filter_map(own);
     let busiest = softirqs.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
-    if let Some((cpu, demand)) = busiest.filter(|_| !in_softirq) {
+    if let Some((cpu, demand)) = busiest.filter(|_| !in_softirq && view.softirqs_are_of_udp()) {
         let who = format!("the receive softirq on CPU {cpu}");
         all.push(Candidate { who, demand, pps: view.offered_pps() });
     }

@@ -7,6 +7,9 @@ use crate::thresholds::{FOREIGN_RATIO, STEAL_RATIO};
 use crate::view::{Lead, Side, View, sound_ratio};
 use crate::wording::{count, cpus, datagrams, percent, rate, span, threads};
 
+/// Services that are named in a line.
+const SERVICES: usize = 4;
+
 const SCHEDSTAT: &str = "/proc/PID/task/TID/schedstat";
 
 /// One line.
@@ -21,11 +24,14 @@ pub fn drops(view: &View, place: Place) -> Vec<EvidenceLine> {
 
 fn drop_line(view: &View, drop: &Drop) -> EvidenceLine {
     let bound = if drop.exact { "" } else { "at least " };
+    let of = match view.of_any_protocol(drop.place) {
+        Some(all) => format!("{} packets of any protocol", count(all)),
+        None => format!("{} offered", count(view.offered_packets())),
+    };
     let mut text = format!(
-        "{bound}{} of {} offered ({}) lost at {}",
+        "{bound}{} of {of} ({}) lost at {}",
         count(drop.packets),
-        count(view.offered_packets()),
-        percent(view.of_offered(drop.packets)),
+        percent(view.share_at(drop.place, drop.packets)),
         place(drop.place),
     );
     let disagree: Vec<&str> =
@@ -35,6 +41,14 @@ fn drop_line(view: &View, drop: &Drop) -> EvidenceLine {
     }
     let derived = if drop.derived { " (derived)" } else { "" };
     line(text, format!("{}{derived}", drop.counter))
+}
+
+/// Of what a share of the loss at `place` is one.
+pub fn whose(view: &View, place: Place) -> &'static str {
+    match view.of_any_protocol(place) {
+        Some(_) => "the packets of any protocol that came that far",
+        None => "the offered datagrams",
+    }
 }
 
 /// A place in words.
@@ -97,11 +111,29 @@ pub fn lossless(view: &View) -> EvidenceLine {
     let (lost, offered) = (view.lost_packets(), count(view.offered_packets()));
     let text = if lost == 0 {
         format!("nothing was lost of {offered} offered")
+    } else if view.raw.watched {
+        return strays(view);
     } else {
         let share = percent(view.of_offered(lost));
         format!("{} of {offered} offered ({share}) lost: too few to be the limit", count(lost))
     };
     line(text, "ledger")
+}
+
+/// What a watched host lost, too little to be a limit: where, and by which counter.
+fn strays(view: &View) -> EvidenceLine {
+    let mut drops: Vec<&Drop> = view.losses().filter(|drop| drop.packets > 0).collect();
+    drops.sort_by(|a, b| b.packets.cmp(&a.packets).then(a.counter.cmp(&b.counter)));
+    let each = drops.iter().map(|drop| {
+        let what = match view.of_any_protocol(drop.place) {
+            Some(_) => format!("{} of any protocol", count(drop.packets)),
+            None => format!("{} of {} offered", count(drop.packets), count(view.offered_packets())),
+        };
+        format!("{what} at {}", place(drop.place))
+    });
+    let text = format!("too few lost to be the limit: {}", each.collect::<Vec<_>>().join(", "));
+    let counters: Vec<&str> = drops.iter().map(|drop| drop.counter.as_str()).collect();
+    line(text, counters.join("; "))
 }
 
 /// The busiest thread of a side: what it ran and waited.
@@ -184,9 +216,13 @@ pub fn queues(view: &View) -> Option<EvidenceLine> {
         fill(a).total_cmp(&fill(b)).then(b.index.cmp(&a.index))
     })?;
     let of = |bytes: f64| percent(sound_ratio(bytes / fullest.rcvbuf_bytes as f64));
+    let which = if fullest.local.is_empty() {
+        format!("socket {}", fullest.index)
+    } else {
+        format!("socket {} ({})", fullest.index, fullest.local)
+    };
     let text = format!(
-        "the queue of socket {} held {} of its {} bytes on average and {} at most ({} samples)",
-        fullest.index,
+        "the queue of {which} held {} of its {} bytes on average and {} at most ({} samples)",
         of(fullest.queue_mean_bytes),
         count(fullest.rcvbuf_bytes),
         of(fullest.queue_max_bytes as f64),
@@ -213,8 +249,44 @@ pub fn softirq_beside_reader(view: &View) -> Option<EvidenceLine> {
     Some(line(text, source))
 }
 
+/// Which services of a watched host dropped how much, and how the drops fall on the sockets of the worst.
+pub fn services(view: &View) -> Vec<EvidenceLine> {
+    let Some(worst) = view.services.first() else { return Vec::new() };
+    let all = view.services.iter().fold(0u64, |sum, service| sum.saturating_add(service.drops()));
+    let named = view.services.iter().take(SERVICES);
+    let each = named.map(|service| {
+        let part = percent(service.drops() as f64 / all.max(1) as f64);
+        format!("{}: {} ({part} of the drops)", service.name(), count(service.drops()))
+    });
+    let mut text = format!("dropped at {}", each.collect::<Vec<_>>().join("; "));
+    if view.services.len() > SERVICES {
+        text += &format!("; {} more services", count((view.services.len() - SERVICES) as u64));
+    }
+    let mut lines = vec![line(text, "SO_MEMINFO drops by address and port")];
+    let most = worst.sockets.iter().max_by_key(|s| (s.drops_packets, std::cmp::Reverse(s.index)));
+    if let Some(most) = most.filter(|_| worst.sockets.len() > 1) {
+        let part = percent(most.drops_packets as f64 / worst.drops().max(1) as f64);
+        let text = format!(
+            "socket {} of the {} on {} has {part} of its drops; what arrived at each is not counted, so that this alone is no uneven spreading",
+            most.index,
+            count(worst.sockets.len() as u64),
+            worst.local,
+        );
+        lines.push(line(text, "SO_MEMINFO drops"));
+    }
+    lines
+}
+
 /// What a claim of a loss adds to another verdict.
 pub fn next_loss(view: &View, lost: u64, at: Place) -> String {
-    let share = percent(view.of_offered(lost));
+    let share = percent(view.share_at(at, lost));
+    if view.of_any_protocol(at).is_some() {
+        let packets = if lost == 1 { "packet" } else { "packets" };
+        return format!(
+            "{} {packets} of any protocol ({share} of those that came that far) lost at {}",
+            count(lost),
+            place(at)
+        );
+    }
     format!("{} ({share} of the offered) lost at {}", datagrams(lost), place(at))
 }

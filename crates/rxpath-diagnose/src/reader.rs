@@ -15,6 +15,8 @@ use crate::view::{View, sound_ratio};
 pub enum Cause {
     /// Nobody knows what the reader did.
     NotMeasured,
+    /// Several threads may be the reader, and their times tell different stories.
+    WhoReads,
     /// Softirqs own the reader's CPU.
     Livelock {
         /// That CPU.
@@ -34,20 +36,22 @@ pub enum Cause {
 
 /// The cause of the drops at the socket; `None` when too few are lost there.
 pub fn cause(view: &View) -> Option<Cause> {
-    if !view.is_loss(view.lost_at(Place::SocketBuffer)) {
+    if !view.is_loss_at(Place::SocketBuffer, view.lost_at(Place::SocketBuffer)) {
         return None;
     }
     Some(if view.reader.count == 0 {
         Cause::NotMeasured
     } else if let Some(cpu) = livelocked(view) {
         Cause::Livelock { cpu }
+    } else if view.unsure.as_ref().is_some_and(|unsure| unsure.differ) {
+        Cause::WhoReads
     } else if view.reader.lead.is_kept_waiting() {
         Cause::Descheduled
     } else if !view.reader.lead.is_full() {
         Cause::HasTime
     } else if uneven(view).is_some() {
         Cause::Uneven
-    } else if view.sockets.len() == 1 && view.reader.active > 1 && !lock_is_free(view) {
+    } else if view.sockets.len() == 1 && view.reader.active > 1 && share_it(view) {
         Cause::SharedSocket
     } else {
         Cause::Full
@@ -61,10 +65,11 @@ fn livelocked(view: &View) -> Option<u32> {
     (owned && starved && view.offered_pps() > 0.0).then_some(cpu)
 }
 
-/// Whether the locks were watched and the readers waited for none of them long enough.
-fn lock_is_free(view: &View) -> bool {
+/// Whether the threads contend for their socket, as far as can be told: its lock was waited for; or nobody watched it, and
+/// all of them are known to read.
+fn share_it(view: &View) -> bool {
     let watched = view.raw.probed.as_ref().is_some_and(|probed| probed.locks.is_some());
-    watched && lock_wait(view).is_none()
+    lock_wait(view).is_some() || (!watched && view.unsure.is_none())
 }
 
 /// The lock of a shared socket that the readers wait for most: the longest waiting of a reader, a share of the window.
@@ -85,6 +90,11 @@ pub fn lock_wait<'a>(view: &View<'a>) -> Option<(&'a ContendedLock, f64)> {
 /// The most loaded socket (index) and its share of all arrivals, when the spreading overloads it.
 pub fn uneven(view: &View) -> Option<(u32, f64)> {
     if view.sockets.len() < 2 || view.reader.least_demand >= SPARE_RATIO {
+        return None;
+    }
+    // Who counts nothing by socket knows the drops alone: the socket of the slowest reader has most of them however even
+    // the spreading is.
+    if view.sockets.iter().all(|socket| socket.delivered_packets == 0) {
         return None;
     }
     let load =

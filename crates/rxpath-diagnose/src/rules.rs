@@ -20,11 +20,13 @@ mod sender_spare;
 mod shared_socket;
 mod socket_queue;
 mod softirq;
+mod tcp;
 mod tick_artefact;
 mod udp_memory;
 mod uneven;
 mod unknown;
 mod victim;
+mod who_reads;
 
 use crate::claim::Claim;
 use crate::view::View;
@@ -53,8 +55,11 @@ pub const ALL: &[Rule] = &[
     shared_socket::judge,
     application::judge,
     socket_queue::judge,
+    who_reads::judge,
     udp_memory::judge,
-    // Nothing noteworthy lost: who had no time left.
+    tcp::accept_queue,
+    tcp::receive,
+    // Nothing noteworthy of UDP lost: who had no time left.
     victim::judge,
     tick_artefact::judge,
     nothing::judge,

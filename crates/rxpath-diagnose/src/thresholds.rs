@@ -11,6 +11,20 @@ pub const FULL_RATIO: f64 = 0.95;
 /// The highest loss that still counts as lossless throughput in the goals of this project's benchmarks.
 pub const LOSS_RATIO: f64 = 0.001;
 
+/// On a watched host fewer packets per second than this are no loss that limits anything, whatever their share.
+///
+/// Every network has strays: a scanner, a late answer to a port that was closed, a retry of a service that was moved.
+pub const WATCHED_LOSS_PPS: f64 = 10.0;
+
+/// And fewer than this in the whole window: a share of a handful of packets says nothing.
+pub const WATCHED_LOSS_PACKETS: u64 = 100;
+
+/// From this share of what softirqs took on, their time is one path's: below, it is charged to nobody's rate.
+pub const MOST_OF_SOFTIRQ_RATIO: f64 = 0.5;
+
+/// Connection requests lost from which a listener's queue is beyond doubt: fewer can be one client's retries.
+pub const REQUESTS_LOST_COUNT: u64 = 10;
+
 /// An open-loop sender that offers this share of the asked rate has reached it.
 ///
 /// Pacing holds the rate within 0.5 %; the edges of a one-second window add as much again.

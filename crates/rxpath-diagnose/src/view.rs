@@ -1,15 +1,19 @@
 //! The evidence as the rules look at it: checked numbers, threads as one side, what is missing.
 
 mod gaps;
+mod service;
 mod side;
 
 use rxpath_record::evidence::{CpuUse, Evidence, ProbedCpu, SocketUse, SoftirqPlace};
 use rxpath_record::ledger::{Drop, Place};
 
 use crate::claim::Part;
-use crate::thresholds::{LOSS_RATIO, ONE_CPU_RATIO};
+use crate::thresholds::{
+    LOSS_RATIO, MOST_OF_SOFTIRQ_RATIO, ONE_CPU_RATIO, WATCHED_LOSS_PACKETS, WATCHED_LOSS_PPS,
+};
 
 pub use gaps::Gap;
+pub use service::{Service, Unsure};
 pub use side::{Lead, Side};
 
 /// The evidence of one trial, checked once. Lists are sorted, so their order never matters.
@@ -24,8 +28,12 @@ pub struct View<'a> {
     pub reader: Side<'a>,
     /// The CPUs, by number.
     pub cpus: Vec<&'a CpuUse>,
-    /// The sockets, by index.
+    /// The sockets, by index; on a watched host those of the service that dropped most, when one did.
     pub sockets: Vec<&'a SocketUse>,
+    /// The services of a watched host that dropped something, the one that dropped most first.
+    pub services: Vec<Service<'a>>,
+    /// Why it is not sure who reads.
+    pub unsure: Option<Unsure>,
     /// The CPUs that the receive softirq runs on, by number; empty = not known.
     pub softirq_cpus: Vec<u32>,
     /// What is missing.
@@ -35,15 +43,20 @@ pub struct View<'a> {
 impl<'a> View<'a> {
     /// Looks at `evidence`.
     pub fn new(evidence: &'a Evidence) -> Self {
-        let sender = Side::new(&evidence.sender_threads);
-        let reader = Side::new(&evidence.receiver_threads);
+        let services = service::that_dropped(evidence);
+        let sender = Side::new(&evidence.sender_threads.iter().collect::<Vec<_>>());
+        let readers = service::readers(evidence, services.first());
+        let reader = Side::new(&readers);
         let mut cpus: Vec<&CpuUse> = evidence.cpus.iter().collect();
         cpus.sort_by(|a, b| {
             (a.cpu.cmp(&b.cpu))
                 .then(a.idle_ratio.total_cmp(&b.idle_ratio))
                 .then(a.softirq_ratio.total_cmp(&b.softirq_ratio))
         });
-        let mut sockets: Vec<&SocketUse> = evidence.sockets.iter().collect();
+        let mut sockets: Vec<&SocketUse> = match services.first() {
+            Some(service) => service.sockets.clone(),
+            None => evidence.sockets.iter().collect(),
+        };
         sockets.sort_by_key(|s| (s.index, s.delivered_packets, s.drops_packets, s.rcvbuf_bytes));
         let mut softirq_cpus = match &evidence.softirq {
             SoftirqPlace::SenderCall => sender.cpus.clone(),
@@ -66,7 +79,9 @@ impl<'a> View<'a> {
             sender,
             reader,
             cpus,
+            unsure: service::unsure(&readers, &sockets),
             sockets,
+            services,
             softirq_cpus,
             gaps: Vec::new(),
         };
@@ -94,24 +109,48 @@ impl<'a> View<'a> {
         self.raw.ledger.offered_packets
     }
 
+    /// Every loss: those of the ledger, and those of any protocol.
+    pub fn losses(&self) -> impl Iterator<Item = &'a Drop> + use<'a> {
+        let others = self.raw.any_protocol.iter().map(|loss| &loss.drop);
+        self.raw.ledger.drops.iter().chain(others)
+    }
+
     /// Lost at `place` over the whole trial.
     pub fn lost_at(&self, place: Place) -> u64 {
-        let drops = self.raw.ledger.drops.iter().filter(|drop| drop.place == place);
+        let drops = self.losses().filter(|drop| drop.place == place);
         drops.fold(0, |sum, drop| sum.saturating_add(drop.packets))
     }
 
     /// The drops at `place` that happened, in a fixed order.
     pub fn drops_at(&self, place: Place) -> Vec<&'a Drop> {
-        let drops = &self.raw.ledger.drops;
         let mut found: Vec<&Drop> =
-            drops.iter().filter(|drop| drop.place == place && drop.packets > 0).collect();
+            self.losses().filter(|drop| drop.place == place && drop.packets > 0).collect();
         found.sort_by(|a, b| b.packets.cmp(&a.packets).then(a.counter.cmp(&b.counter)));
         found
     }
 
-    /// Lost over the whole trial.
+    /// Lost over the whole trial, of any protocol what has no other counter.
     pub fn lost_packets(&self) -> u64 {
-        self.raw.ledger.drops.iter().fold(0, |sum, drop| sum.saturating_add(drop.packets))
+        self.losses().fold(0, |sum, drop| sum.saturating_add(drop.packets))
+    }
+
+    /// Of how many packets of any protocol the losses at `place` are; `None` where they are the offered datagrams'.
+    pub fn of_any_protocol(&self, place: Place) -> Option<u64> {
+        let here = self.raw.any_protocol.iter().filter(|loss| loss.drop.place == place);
+        here.map(|loss| loss.of_packets).max()
+    }
+
+    /// `packets` lost at `place` as a share of what came that far.
+    pub fn share_at(&self, place: Place, packets: u64) -> f64 {
+        match self.of_any_protocol(place) {
+            Some(all) => (packets as f64 / all.max(1) as f64).min(1.0),
+            None => self.of_offered(packets),
+        }
+    }
+
+    /// Whether `packets` lost at `place` are enough to make a limit.
+    pub fn is_loss_at(&self, place: Place, packets: u64) -> bool {
+        self.is_noteworthy(packets) && self.share_at(place, packets) >= LOSS_RATIO
     }
 
     /// `packets` as a share of the offered ones.
@@ -121,12 +160,22 @@ impl<'a> View<'a> {
 
     /// Whether `packets` lost are enough to make a limit.
     pub fn is_loss(&self, packets: u64) -> bool {
-        packets > 0 && self.of_offered(packets) >= LOSS_RATIO
+        self.is_noteworthy(packets) && self.of_offered(packets) >= LOSS_RATIO
+    }
+
+    /// Whether they are more than strays: a watched host's share may be that of one packet.
+    fn is_noteworthy(&self, packets: u64) -> bool {
+        let least = self.window_s.map_or(0.0, |window_s| WATCHED_LOSS_PPS * window_s);
+        let many = packets >= WATCHED_LOSS_PACKETS && packets as f64 >= least;
+        packets > 0 && (many || !self.raw.watched)
     }
 
     /// Whether anything noteworthy was lost anywhere.
     pub fn loses(&self) -> bool {
-        self.is_loss(self.lost_packets())
+        let datagrams = self.raw.ledger.drops.iter();
+        let lost = datagrams.fold(0u64, |sum, drop| sum.saturating_add(drop.packets));
+        let others = self.raw.any_protocol.iter().map(|loss| loss.drop.place);
+        self.is_loss(lost) || others.into_iter().any(|at| self.is_loss_at(at, self.lost_at(at)))
     }
 
     /// The use of one CPU.
@@ -165,10 +214,52 @@ impl<'a> View<'a> {
         dropped.min(self.lost_at(Place::Netfilter))
     }
 
-    /// The busiest CPU of those that the receive softirq runs on, with its busy share.
-    pub fn busiest_softirq_cpu(&self) -> Option<(u32, f64)> {
-        let known = self.softirq_cpus.iter().filter_map(|&cpu| Some((cpu, self.busy_ratio(cpu)?)));
-        known.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))
+    /// The CPU of the receive softirq that is judged, with its busy share: the one whose backlog dropped most, where that
+    /// is known, else the one that softirqs take most of. Other work may keep another one busier.
+    pub fn softirq_cpu(&self) -> Option<(u32, f64)> {
+        let cpu = self.dropping_cpu().or_else(|| {
+            let known =
+                self.softirq_cpus.iter().filter_map(|&cpu| Some((cpu, self.softirq_load(cpu)?)));
+            Some(known.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?.0)
+        })?;
+        Some((cpu, self.busy_ratio(cpu)?))
+    }
+
+    /// The CPU whose backlog dropped most, when the backlog is where most is lost of what softirqs do not take.
+    fn dropping_cpu(&self) -> Option<u32> {
+        let backlog = self.lost_at(Place::Backlog);
+        if backlog == 0 || backlog < self.lost_at(Place::Ring) {
+            return None;
+        }
+        let dropping = self.raw.spread.iter().flat_map(|spread| &spread.packets);
+        let known = dropping.filter(|c| c.dropped_packets > 0 && self.cpu(c.cpu).is_some());
+        known.max_by_key(|c| (c.dropped_packets, std::cmp::Reverse(c.cpu))).map(|c| c.cpu)
+    }
+
+    /// Share of one CPU that the receive path's interrupts, softirqs and NAPI thread take.
+    pub fn softirq_load(&self, cpu: u32) -> Option<f64> {
+        let usage = self.cpu(cpu)?;
+        let mut own = self.softirq_ratio(cpu)? + sound_ratio(usage.irq_ratio);
+        if matches!(self.raw.softirq, SoftirqPlace::NapiThread { .. }) {
+            // A NAPI thread polls in process context; what is not under local_bh_disable counts as system.
+            own += sound_ratio(usage.system_ratio);
+        }
+        Some(own)
+    }
+
+    /// Packets per second that reached one CPU's softirq or were refused by its backlog.
+    pub fn arriving_pps(&self, cpu: u32) -> Option<f64> {
+        let here = self.raw.spread.as_ref()?.packets.iter().find(|c| c.cpu == cpu)?;
+        let pps = here.packets.saturating_add(here.dropped_packets) as f64 / self.window_s?;
+        (pps.is_finite() && pps > 0.0).then_some(pps)
+    }
+
+    /// Whether the softirqs' time is that of UDP: on a watched host they work for every protocol and namespace.
+    pub fn softirqs_are_of_udp(&self) -> bool {
+        let counted = self.raw.spread.iter().flat_map(|spread| &spread.packets);
+        let all = counted.fold(0u64, |sum, c| sum.saturating_add(c.packets));
+        let most = self.offered_packets() as f64 >= MOST_OF_SOFTIRQ_RATIO * all as f64;
+        !self.raw.watched || (all > 0 && most)
     }
 
     /// Whether the receive softirq, or a part of it, runs on the sender's time.
@@ -191,7 +282,7 @@ impl<'a> View<'a> {
     pub fn softirq_on_reader(&self) -> Option<u32> {
         match self.raw.softirq {
             SoftirqPlace::Rps { .. } | SoftirqPlace::Napi { .. } => {
-                shared(&self.softirq_cpus, &self.reader.cpus)
+                shared(&self.softirq_cpus, &self.reader.lead.cpus)
             }
             SoftirqPlace::SenderCall | SoftirqPlace::NapiThread { .. } => None,
         }

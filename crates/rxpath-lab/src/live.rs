@@ -2,7 +2,15 @@
 //!
 //! It sends nothing and changes nothing. There is no sender to ask: what arrives at UDP counts as offered, whatever was
 //! lost before this host, and each place of loss here by the counter that owns it. The counters are those of this
-//! network namespace, of all its sockets together.
+//! network namespace, of all its sockets together; those that count packets of every protocol stand apart.
+
+mod devices;
+mod hooks;
+mod places;
+mod readers;
+mod reasons;
+mod sockets;
+mod tcp;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,57 +18,29 @@ use std::time::Duration;
 
 use rxpath_core::Side;
 use rxpath_host::netlink::netfilter::Conntrack;
-use rxpath_host::netlink::{Netlink, SkMemInfo};
+use rxpath_host::netlink::{Link, Netlink, TcpSocket};
 use rxpath_host::procfs::socket_owner;
 use rxpath_host::snapshot::Reader;
-use rxpath_host::sysfs::device::{self, RxQueue};
 use rxpath_host::{HostError, Root};
 use rxpath_record::counters::{Moved, Snapshot};
-use rxpath_record::evidence::{ConntrackUse, Evidence, SocketUse, SoftirqPlace, Spread, ThreadUse};
-use rxpath_record::ledger::{Drop, Ledger, Place};
+use rxpath_record::evidence::{Evidence, Probed, SoftirqPlace};
+use rxpath_record::ledger::{DropReason, Ledger};
 
 use crate::clock::monotonic_ns;
-use crate::trial::evidence::{conntrack, packets_by_cpu};
+use crate::trial::evidence::conntrack;
 use crate::trial::observe::{Between, Mark, Ours};
 use crate::trial::witness::{Traffic, Witness};
 
+pub(crate) use places::PLACES;
+pub(crate) use readers::{OWNERS, Owners};
+pub(crate) use sockets::Socket;
+
+use places::{Beside, of_any_protocol, of_udp, sum};
+use reasons::Reasons;
+use sockets::look;
+
 /// Time between two looks at the sockets.
 const LOOK: Duration = Duration::from_millis(20);
-/// A thread that runs or waits for less than this share of the time reads no noteworthy traffic: programs have others.
-const READS_RATIO: f64 = 0.05;
-/// Processes whose threads are measured, at most.
-pub(crate) const OWNERS: usize = 64;
-
-/// Places of loss, each with the counter that owns it, of UDP over IPv4 and IPv6 together.
-pub(crate) const PLACES: [(Place, &[&str]); 7] = [
-    (
-        Place::Ip,
-        &[
-            "Ip.InHdrErrors",
-            "Ip.InAddrErrors",
-            "Ip.InDiscards",
-            "Ip6.InHdrErrors",
-            "Ip6.InAddrErrors",
-            "Ip6.InDiscards",
-        ],
-    ),
-    (Place::ReversePath, &["TcpExt.IPReversePathFilter"]),
-    (Place::NoListener, &["Udp.NoPorts", "Udp6.NoPorts"]),
-    (Place::Checksum, &["Udp.InCsumErrors", "Udp6.InCsumErrors"]),
-    (Place::SocketBuffer, &["Udp.RcvbufErrors", "Udp6.RcvbufErrors"]),
-    (Place::UdpMemory, &["Udp.MemErrors", "Udp6.MemErrors"]),
-    (Place::Backlog, &[]),
-];
-/// Counters of TCP that tell of the same path; no verdict rests on them.
-pub(crate) const BESIDE: [&str; 7] = [
-    "TcpExt.ListenOverflows",
-    "TcpExt.ListenDrops",
-    "TcpExt.TCPBacklogDrop",
-    "TcpExt.TCPRcvQDrop",
-    "TcpExt.RcvPruned",
-    "TcpExt.TCPOFODrop",
-    "TcpExt.TCPZeroWindowDrop",
-];
 
 /// What was seen.
 #[derive(Debug)]
@@ -73,39 +53,10 @@ pub struct Seen {
     pub sockets_count: usize,
     /// Of these: those whose process could be found.
     pub owned_count: usize,
+    /// Processes that have UDP sockets, and of these those whose threads were measured.
+    pub owners_count: [usize; 2],
     /// What could not be read, with the reason.
     pub gaps: BTreeMap<String, String>,
-}
-
-/// A UDP socket over the time.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Socket {
-    /// Local port.
-    pub(crate) port: u16,
-    pub(crate) rcvbuf: u32,
-    /// Of its first and of its last look.
-    pub(crate) drops: [u32; 2],
-    pub(crate) sum_bytes: u64,
-    pub(crate) max_bytes: u64,
-    pub(crate) samples: u64,
-}
-
-impl Socket {
-    /// Whether something waited in it or was dropped at it.
-    fn was_used(&self) -> bool {
-        self.max_bytes > 0 || self.drops[0] != self.drops[1]
-    }
-
-    /// Takes one look.
-    pub(crate) fn look(&mut self, memory: &SkMemInfo) {
-        if self.samples == 0 {
-            self.drops[0] = memory.drops;
-        }
-        (self.drops[1], self.rcvbuf) = (memory.drops, memory.rcvbuf);
-        self.sum_bytes += u64::from(memory.rmem);
-        self.max_bytes = self.max_bytes.max(memory.rmem.into());
-        self.samples += 1;
-    }
 }
 
 /// What is to be watched.
@@ -119,6 +70,35 @@ pub struct Ask {
     pub probes: bool,
 }
 
+/// The tracepoints that are watched beside the counters.
+struct Probes {
+    witness: Witness,
+    reasons: Result<Reasons, String>,
+}
+
+impl Probes {
+    fn start() -> Self {
+        Self { witness: Witness::start(), reasons: Reasons::start() }
+    }
+
+    fn begin(&mut self) {
+        self.witness.begin();
+        if let Ok(reasons) = &mut self.reasons {
+            reasons.begin();
+        }
+    }
+
+    fn end(self, sockets: &BTreeMap<u32, Socket>, owners: &Owners) -> Probed {
+        let holders = sockets.keys().filter_map(|inode| owners.get(inode));
+        let readers: Vec<i32> = holders.flatten().copied().collect();
+        let all: BTreeSet<i32> = owners.values().flatten().copied().collect();
+        let workloads: Vec<i32> = all.into_iter().chain([std::process::id() as i32]).collect();
+        let mut seen = self.witness.end(&Traffic { workloads: &workloads, readers: &readers });
+        seen.gaps.extend(self.reasons.err().map(|why| format!("drop reasons: {why}")));
+        seen
+    }
+}
+
 /// Looks at this host for that long, or until `stop`; at the sockets of one port when it is given.
 ///
 /// # Errors
@@ -130,15 +110,18 @@ pub fn watch(ask: &Ask, stop: &AtomicBool) -> Result<Seen, HostError> {
     let mut diag = Netlink::sock_diag()?;
     let mut sockets: BTreeMap<u32, Socket> = BTreeMap::new();
     look(&mut diag, port, &mut sockets)?;
-    let inodes: BTreeSet<u32> = sockets.keys().copied().filter(|inode| *inode != 0).collect();
-    let owners = socket_owner::of(&root, &inodes);
-    let pids: BTreeSet<i32> = owners.values().flatten().copied().take(OWNERS).collect();
-    let ours = Ours { pids: pids.into_iter().collect(), ..Ours::default() };
-    let mut witness = probes.then(Witness::start);
-    let tracked = tracked();
+    // Who holds TCP's sockets is part of the path too: softirqs work for them as well.
+    let connections = tcp_inodes(&mut diag);
+    let inodes = sockets.keys().chain(&connections).copied().filter(|inode| *inode != 0).collect();
+    let mut owners = socket_owner::of(&root, &inodes);
+    let (pids, owners_count) = readers::measured(&sockets, &owners);
+    let ours = Ours { pids, ..Ours::default() };
+    let owners_count = [owners_count, ours.pids.len()];
+    let mut probes = probes.then(Probes::start);
+    let around = Around::now();
     let from = Mark::take(&ours);
-    if let Some(witness) = &mut witness {
-        witness.begin();
+    if let Some(probes) = &mut probes {
+        probes.begin();
     }
     let before = snapshot(&mut counters);
     countable(&before)?;
@@ -152,29 +135,37 @@ pub fn watch(ask: &Ask, stop: &AtomicBool) -> Result<Seen, HostError> {
         look(&mut diag, port, &mut sockets)?;
     }
     let moved = snapshot(&mut counters).since(&before);
-    let tracked_now = self::tracked();
+    let reasons = probes.as_ref().and_then(|probes| probes.reasons.as_ref().ok()?.end().ok());
     let between = Between::marks(&from, &Mark::take(&ours), &ours);
-    let mut evidence = evidence(&between, &moved, &sockets, &owners);
-    evidence.spread = Some(spread(&root, &moved));
-    evidence.probed = witness.map(|witness| {
-        let holders = |chosen: &BTreeSet<u32>| -> Vec<i32> {
-            chosen.iter().filter_map(|inode| owners.get(inode)).flatten().copied().collect()
-        };
-        let readers = holders(&sockets.keys().copied().collect());
-        let workloads = [&readers[..], &[std::process::id() as i32]].concat();
-        witness.end(&Traffic { workloads: &workloads, readers: &readers })
-    });
-    if let (Some(before), Some(after)) = (tracked, tracked_now) {
-        add_conntrack(&mut evidence, &conntrack(&before, &after));
-    }
-    let beside = BESIDE.iter().filter_map(|name| Some(((*name).to_owned(), sum(&moved, &[name])?)));
+    let around = [&around, &Around::now()];
+    // Programs that came in the window.
+    let new = [&around[1].listening(), &sockets.keys().copied().collect()];
+    let new = new.into_iter().flatten().filter(|inode| !inodes.contains(*inode)).copied().collect();
+    owners.extend(socket_owner::of(&root, &new));
+    let read = Read {
+        between: &between,
+        moved: &moved,
+        around,
+        sockets: &sockets,
+        owners: &owners,
+        reasons: reasons.as_deref(),
+    };
+    let mut evidence = evidence(&read);
+    evidence.probed = probes.map(|probes| probes.end(&sockets, &owners));
+    let tcp = evidence.tcp.iter().flat_map(|tcp| tcp.counters.clone());
     Ok(Seen {
         sockets_count: sockets.len(),
         owned_count: sockets.keys().filter(|inode| owners.contains_key(inode)).count(),
-        beside: beside.filter(|(_, count)| *count > 0).collect(),
+        owners_count,
+        beside: tcp.collect(),
         gaps: moved.gaps.clone(),
         evidence,
     })
+}
+
+/// Inodes of TCP's sockets; none where they cannot be listed.
+fn tcp_inodes(diag: &mut Netlink) -> BTreeSet<u32> {
+    diag.tcp_sockets().unwrap_or_default().iter().map(|socket| socket.inode).collect()
 }
 
 /// Without the counters of UDP nothing can be said: that they did not move would be read out of their absence.
@@ -191,50 +182,28 @@ fn countable(read: &Snapshot) -> Result<(), HostError> {
     })
 }
 
-/// Connection tracking of this namespace; root's to read.
-fn tracked() -> Option<Conntrack> {
-    Netlink::netfilter().ok()?.conntrack().ok()
+/// What stands around the sockets and is read once at each end of a window.
+#[derive(Debug)]
+pub(crate) struct Around {
+    /// The devices, or why they could not be listed.
+    links: Result<Vec<Link>, String>,
+    /// Connection tracking of this namespace; root's to read.
+    tracked: Option<Conntrack>,
+    listeners: Vec<TcpSocket>,
 }
 
-/// What connection tracking dropped is lost in netfilter. It counts packets of every protocol: datagrams of UDP are
-/// among them, how many is not told.
-fn add_conntrack(evidence: &mut Evidence, tracked: &ConntrackUse) {
-    evidence.conntrack = Some(*tracked);
-    if tracked.drops_packets == 0 {
-        return;
+impl Around {
+    pub(crate) fn now() -> Self {
+        let links = Netlink::route().and_then(|mut route| route.links());
+        Self {
+            links: links.map_err(|error| error.to_string()),
+            tracked: Netlink::netfilter().and_then(|mut it| it.conntrack()).ok(),
+            listeners: tcp::listeners(),
+        }
     }
-    let ledger = &mut evidence.ledger;
-    ledger.offered_packets += tracked.drops_packets;
-    ledger.sent_packets = ledger.offered_packets;
-    ledger.drops.push(Drop {
-        place: Place::Netfilter,
-        counter: "nf_conntrack drop, all protocols".into(),
-        packets: tracked.drops_packets,
-        derived: false,
-        exact: true,
-        cross_checks: Vec::new(),
-    });
-    let pps = ledger.offered_packets as f64 / evidence.window_s.max(1e-9);
-    (evidence.offered_pps, evidence.asked_pps) = (pps, Some(pps));
-}
 
-/// Receive queues and RPS masks of all devices that are up, and what each CPU's softirq took.
-fn spread(root: &Root, moved: &Moved) -> Spread {
-    let devices = device::names(root).unwrap_or_default();
-    let read = devices.iter().filter_map(|name| device::read(root, name).ok());
-    let queues: Vec<RxQueue> = read.filter(|d| d.name != "lo").flat_map(|d| d.rx_queues).collect();
-    let mut cpus: Vec<u32> = queues
-        .iter()
-        .filter_map(|queue| queue.rps_cpus.value())
-        .flat_map(|list| list.0.clone())
-        .collect();
-    cpus.sort_unstable();
-    cpus.dedup();
-    Spread {
-        queues: (!queues.is_empty()).then_some(queues.len() as u32),
-        rps_cpus: (!queues.is_empty()).then_some(cpus),
-        flows: None,
-        packets: packets_by_cpu(moved),
+    fn listening(&self) -> BTreeSet<u32> {
+        self.listeners.iter().map(|socket| socket.inode).collect()
     }
 }
 
@@ -248,80 +217,46 @@ pub(crate) fn snapshot(reader: &mut Reader) -> Snapshot {
     }
 }
 
-fn look(
-    diag: &mut Netlink,
-    port: Option<u16>,
-    sockets: &mut BTreeMap<u32, Socket>,
-) -> Result<(), HostError> {
-    for found in diag.udp_sockets(port)? {
-        let Some(memory) = found.memory else { continue };
-        let socket = sockets.entry(found.inode).or_default();
-        socket.port = found.local.port();
-        socket.look(&memory);
-    }
-    Ok(())
-}
-
-/// How far these counters moved together; `None` when none of them is there.
-pub(crate) fn sum(moved: &Moved, names: &[&str]) -> Option<u64> {
-    let one = |name: &&str| moved.values.get(&format!("{}/{name}", Side::Machine)).copied();
-    let found: Vec<i64> = names.iter().filter_map(one).collect();
-    (!found.is_empty()).then(|| found.iter().map(|n| u64::try_from(*n).unwrap_or(0)).sum())
-}
-
-/// The backlogs of all CPUs, and the CPUs whose softirq took packets.
-fn softnet(moved: &Moved) -> (u64, Vec<u32>) {
-    let prefix = format!("{}/softnet.cpu", Side::Machine);
-    let (mut dropped, mut cpus) = (0, Vec::new());
-    for (name, count) in &moved.values {
-        let Some((cpu, counter)) = name.strip_prefix(&prefix).and_then(|rest| rest.split_once('.'))
-        else {
-            continue;
-        };
-        match counter {
-            // 32 bits that wrap.
-            "dropped" => dropped += u64::from(*count as u32),
-            "processed" if *count != 0 => cpus.extend(cpu.parse::<u32>().ok()),
-            _ => {}
-        }
-    }
-    (dropped, cpus)
+/// All that the evidence of a watched host is made from.
+pub(crate) struct Read<'a> {
+    /// CPU time.
+    pub(crate) between: &'a Between,
+    /// Protocol and softnet counters.
+    pub(crate) moved: &'a Moved,
+    /// What was read at both ends.
+    pub(crate) around: [&'a Around; 2],
+    /// The UDP sockets.
+    pub(crate) sockets: &'a BTreeMap<u32, Socket>,
+    /// Who has which socket open.
+    pub(crate) owners: &'a Owners,
+    /// The kernel's drop reasons in this namespace, where they were watched.
+    pub(crate) reasons: Option<&'a [DropReason]>,
 }
 
 /// From what was read at both ends, and of the sockets in between.
-pub(crate) fn evidence(
-    between: &Between,
-    moved: &Moved,
-    sockets: &BTreeMap<u32, Socket>,
-    owners: &BTreeMap<u32, BTreeSet<i32>>,
-) -> Evidence {
-    let (backlog, cpus) = softnet(moved);
+pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
+    let Read { between, moved, sockets, owners, .. } = *read;
     let delivered = sum(moved, &["Udp.InDatagrams", "Udp6.InDatagrams"]).unwrap_or(0);
-    let drops: Vec<Drop> = PLACES
-        .iter()
-        .filter_map(|(place, names)| {
-            let (packets, counter) = match place {
-                Place::Backlog => (backlog, "softnet dropped, all CPUs".to_owned()),
-                _ => (sum(moved, names)?, names.join(" + ")),
-            };
-            let (derived, exact) = (false, true);
-            let cross_checks = Vec::new();
-            (packets > 0).then_some(Drop {
-                place: *place,
-                counter,
-                packets,
-                derived,
-                exact,
-                cross_checks,
-            })
-        })
-        .collect();
+    let drops = of_udp(moved);
     let offered = delivered + drops.iter().map(|drop| drop.packets).sum::<u64>();
     let seconds = between.seconds().max(1e-9);
+    let [before, now] = read.around;
+    let links = before.links.as_deref().ok().zip(now.links.as_deref().ok());
+    let carried = links.map(|(before, now)| devices::carried(before, now)).unwrap_or_default();
+    let spread = devices::spread(&Root::host(), &carried.names, moved);
+    let tracked = before.tracked.as_ref().zip(now.tracked.as_ref());
+    let tracked = tracked.map(|(before, now)| conntrack(before, now));
+    let beside = Beside {
+        carried: &carried,
+        by_cpu: &spread.packets,
+        tracked: tracked.as_ref(),
+        reasoned: read.reasons.map(|rows| of_reason(rows, places::NETFILTER_DROP)),
+    };
     let ledger = Ledger {
         offered_packets: offered,
         sent_packets: offered,
         delivered_packets: delivered,
+        reasons: read.reasons.map(<[DropReason]>::to_vec).unwrap_or_default(),
         drops,
         ..Ledger::default()
     };
@@ -336,77 +271,61 @@ pub(crate) fn evidence(
         receiver_threads: if delivered == 0 && !sockets.values().any(Socket::was_used) {
             Vec::new()
         } else {
-            readers(between, &busy(sockets), owners)
+            readers::readers(between, &sockets::busy(sockets), owners)
         },
         cpus: between.cpus.clone(),
-        sockets: uses(sockets),
-        softirq: SoftirqPlace::Napi { cpus },
+        sockets: sockets::uses(sockets, owners),
+        softirq: SoftirqPlace::Napi {
+            cpus: spread.packets.iter().filter(|c| c.packets > 0).map(|c| c.cpu).collect(),
+        },
         backlog_limit_packets: Root::host().number("/proc/sys/net/core/netdev_max_backlog").ok(),
+        any_protocol: of_any_protocol(moved, &beside),
+        tcp: tcp::used(moved, [&before.listeners, &now.listeners], owners),
+        unread: unread(read),
+        conntrack: tracked,
+        spread: Some(spread),
         ledger,
         ..Evidence::default()
     }
 }
 
-/// Sockets of ports that dropped something; when none did, those in which something waited; else all.
-fn busy(sockets: &BTreeMap<u32, Socket>) -> BTreeSet<u32> {
-    let of = |is: &dyn Fn(&Socket) -> bool| -> BTreeSet<u32> {
-        sockets.iter().filter(|(_, socket)| is(socket)).map(|(inode, _)| *inode).collect()
-    };
-    let drops = |socket: &&Socket| socket.drops[0] != socket.drops[1];
-    let ports: BTreeSet<u16> = sockets.values().filter(drops).map(|socket| socket.port).collect();
-    if !ports.is_empty() {
-        // With those of the same port that drop nothing: whether the load is uneven shows only beside them.
-        return of(&|socket| ports.contains(&socket.port));
-    }
-    let waiting = of(&|socket| socket.max_bytes > 0);
-    if waiting.is_empty() { of(&|_| true) } else { waiting }
+fn of_reason(rows: &[DropReason], reason: &str) -> u64 {
+    rows.iter().filter(|row| row.reason == reason).map(|row| row.packets).sum()
 }
 
-/// Threads of the processes that own these sockets and that ran, or wanted to.
-fn readers(
-    between: &Between,
-    inodes: &BTreeSet<u32>,
-    owners: &BTreeMap<u32, BTreeSet<i32>>,
-) -> Vec<ThreadUse> {
-    let pids: BTreeSet<i32> =
-        inodes.iter().filter_map(|inode| owners.get(inode)).flatten().copied().collect();
+/// Places of loss of which nothing can be told.
+fn unread(read: &Read<'_>) -> Vec<String> {
     let root = Root::host();
-    let window_ns = between.seconds().max(1e-9) * 1e9;
-    let of_process =
-        |pid: &i32| rxpath_host::procfs::task::threads(&root, *pid).unwrap_or_default();
-    let tids = pids.iter().flat_map(of_process);
-    tids.filter_map(|tid| {
-        let time = between.threads.get(&tid)?;
-        let wanted = (time.run_ns + time.wait_ns) as f64 / window_ns;
-        (wanted >= READS_RATIO).then(|| ThreadUse {
-            tid,
-            name: time.name.clone(),
-            seen_cpus: vec![time.last_cpu],
-            running_ratio: time.run_ns as f64 / window_ns,
-            waiting_ratio: time.wait_ns as f64 / window_ns,
-            ..ThreadUse::default()
-        })
-    })
-    .collect()
+    let sources = ["snmp", "snmp6", "netstat", "softnet"];
+    let missing = sources.iter().filter_map(|source| {
+        // A kernel without IPv6 has nothing to lose there.
+        let none = *source == "snmp6" && !root.exists("/proc/net/if_inet6");
+        let why = read.moved.gaps.get(*source).filter(|_| !none)?;
+        Some(format!("what /proc/net/{source} counts: {why}"))
+    });
+    let mut all: Vec<String> = missing.collect();
+    match read.around.map(|around| around.links.as_ref()) {
+        [Ok(before), Ok(now)] => {
+            all.extend(devices::unseen_rings(now, before));
+            all.extend(hooks::unseen(&root, now, read.reasons.is_some()));
+        }
+        [Err(why), _] | [_, Err(why)] => {
+            all.push(format!("what the rings of devices and hooks in front of IP drop: {why}"));
+        }
+    }
+    all
 }
 
-fn uses(sockets: &BTreeMap<u32, Socket>) -> Vec<SocketUse> {
-    let chosen = busy(sockets);
-    let of = |(index, (_, socket)): (usize, (&u32, &Socket))| SocketUse {
-        index: index as u32,
-        rcvbuf_bytes: socket.rcvbuf.into(),
-        queue_mean_bytes: socket.sum_bytes as f64 / socket.samples.max(1) as f64,
-        queue_max_bytes: socket.max_bytes,
-        samples: socket.samples,
-        drops_packets: u64::from(socket.drops[1].wrapping_sub(socket.drops[0])),
-        ..SocketUse::default()
-    };
-    sockets.iter().filter(|(inode, _)| chosen.contains(inode)).enumerate().map(of).collect()
+/// Whether there is anything to judge: datagrams, losses of any protocol, or TCP's counters.
+pub fn is_something(evidence: &Evidence) -> bool {
+    let udp = evidence.ledger.offered_packets > 0;
+    udp || !evidence.any_protocol.is_empty() || evidence.tcp.is_some()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rxpath_record::ledger::{Drop, Place};
     use std::net::UdpSocket;
 
     /// Counters are the namespace's: other tests may add to them, and never take away.

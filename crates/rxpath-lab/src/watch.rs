@@ -44,6 +44,10 @@ pub struct Options {
     pub counters_only: bool,
 }
 
+/// Verdicts of `diagnose` that rest on what a frame does not hold.
+const NOT_JUDGED: &str = "tasks that pay, wrong ticks and waits for a socket's lock are no verdicts here: `rxpath diagnose` \
+                          measures them";
+
 /// Watches until it is dropped; its BPF programs go with it.
 #[derive(Debug)]
 pub struct Watcher {
@@ -71,6 +75,7 @@ struct Begun {
     mark: Mark,
     ours: Ours,
     own_cpu: Duration,
+    around: live::Around,
 }
 
 /// One window, read: what the parts of a frame are made from.
@@ -81,6 +86,7 @@ struct Window<'a> {
     seen: Result<&'a Seen, &'a str>,
     links: &'a LinkRates,
     used: &'a Used,
+    around: &'a live::Around,
     window_s: f64,
 }
 
@@ -173,6 +179,7 @@ impl Watcher {
             seen: seen.as_ref().map_err(String::as_str),
             links: &links,
             used: &used,
+            around: &ended.around,
             window_s,
         };
         let (queues, gaps) = self.queues.until_now(&self.root, &window);
@@ -189,13 +196,21 @@ impl Watcher {
     /// Everything that is made from what was read.
     fn compose(&self, window: &Window<'_>, looks: &Looks, now: &Snapshot) -> Frame {
         let moved = now.since(&self.begun.snapshot);
-        let evidence = live::evidence(window.between, &moved, &looks.udp(), self.owners.by_inode());
-        let arrived = evidence.ledger.offered_packets > 0;
+        let evidence = live::evidence(&live::Read {
+            between: window.between,
+            moved: &moved,
+            around: [&self.begun.around, window.around],
+            sockets: &looks.udp(),
+            owners: self.owners.by_inode(),
+            reasons: None,
+        });
+        let arrived = live::is_something(&evidence);
         let mut gaps = moved.gaps.clone();
         gaps.extend(looks.gap.clone().map(|why| ("TCP sockets".to_owned(), why)));
         gaps.extend(window.used.gap.clone().map(|why| ("tasks".to_owned(), why)));
         gaps.extend(self.owners.capped().map(|why| ("threads of programs".to_owned(), why)));
         gaps.extend(window.links.gap.clone().map(|why| ("devices".to_owned(), why)));
+        gaps.insert("verdict".to_owned(), NOT_JUDGED.to_owned());
         match window.seen {
             Err(why) => drop(gaps.insert("BPF probes".to_owned(), why.to_owned())),
             Ok(seen) => gaps.extend(seen.gaps.clone()),
@@ -230,7 +245,8 @@ impl Watcher {
 impl Begun {
     fn now(counters: &mut Reader, ours: Ours) -> Self {
         let mark = Mark::of_ours(&ours);
-        Self { snapshot: live::snapshot(counters), mark, ours, own_cpu: own_cpu() }
+        let (snapshot, around) = (live::snapshot(counters), live::Around::now());
+        Self { snapshot, mark, ours, own_cpu: own_cpu(), around }
     }
 }
 

@@ -3,10 +3,12 @@
 //! It holds measurements and lab facts only. No scenario name, no variant name: a diagnosis that
 //! could read the label would not be one.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::Ledger;
+use crate::ledger::{Drop, Ledger};
 
 /// Everything measured about one trial's window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -51,8 +53,64 @@ pub struct Evidence {
     /// What tracepoints measured, when they were watched.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub probed: Option<Probed>,
+    /// Losses of a watched host whose counters count packets of every protocol: they are in no ledger of datagrams.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub any_protocol: Vec<AnyProtocol>,
+    /// TCP's part of a watched host's receive path, when something of it moved.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tcp: Option<TcpUse>,
+    /// Places of loss of a watched host that could not be read, each with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unread: Vec<String>,
     /// The trial's ledger (whole trial, not only the window).
     pub ledger: Ledger,
+}
+
+/// A loss whose counter counts packets of every protocol: how many of them were datagrams of UDP is not told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AnyProtocol {
+    /// Where, by which counter, how many.
+    #[serde(flatten)]
+    pub drop: Drop,
+    /// Packets of any protocol that came that far, those lost there included.
+    pub of_packets: u64,
+}
+
+/// TCP's receive path over the window.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TcpUse {
+    /// Counters that moved, by name (`TcpExt.ListenDrops`). **Source** `/proc/net/netstat`.
+    pub counters: BTreeMap<String, u64>,
+    /// Listening sockets that dropped connection requests or were full at the end.
+    pub listeners: Vec<Listener>,
+}
+
+/// A listening TCP socket.
+///
+/// **Source** `sock_diag`: `idiag_rqueue` and `idiag_wqueue` (net/ipv4/tcp_diag.c `tcp_diag_get_info`), `SK_MEMINFO_DROPS`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Listener {
+    /// Local address and port.
+    pub local: String,
+    /// Processes that have it open, where they could be seen.
+    pub owners: Vec<Owner>,
+    /// Connections that waited to be accepted at the end.
+    pub waiting_count: u32,
+    /// The backlog that `listen` was given, `somaxconn` at most: one connection more may wait.
+    pub backlog_count: u32,
+    /// Connection requests that it dropped in the window (`sk_drops`).
+    pub drops_count: u64,
+}
+
+/// A process that has a socket open.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub struct Owner {
+    /// Process id.
+    pub pid: i32,
+    /// Its name (`/proc/PID/stat`).
+    pub name: String,
 }
 
 /// How the receive path's work could be divided among CPUs, and how it was over the window.
@@ -76,6 +134,14 @@ pub struct CpuPackets {
     pub cpu: u32,
     /// Packets.
     pub packets: u64,
+    /// Packets that its backlog refused. **Source** `softnet_stat` dropped.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub dropped_packets: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape of skip_serializing_if")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Connection tracking over the time of the ledger.
@@ -187,6 +253,9 @@ pub struct ThreadUse {
     pub waiting_ratio: f64,
     /// Datagrams it handled in the window.
     pub packets: u64,
+    /// Its process, on a watched host: whether it is one of the process's readers is not told.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pid: Option<i32>,
 }
 
 /// One CPU over the window; the shares are of wall time and add up to about 1.
@@ -232,6 +301,12 @@ pub struct SocketUse {
     pub drops_packets: u64,
     /// Datagrams read from it over the trial.
     pub delivered_packets: u64,
+    /// Local address and port, on a watched host.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub local: String,
+    /// Processes that have it open, on a watched host and where they could be seen.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub owners: Vec<Owner>,
 }
 
 /// Where the receive softirq of the lab's link runs.

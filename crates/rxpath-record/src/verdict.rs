@@ -45,6 +45,10 @@ pub enum Stage {
     Checksum,
     /// Nobody listens.
     NoListener,
+    /// Of TCP: the queue of connections that wait to be accepted, or of those that are being set up.
+    AcceptQueue,
+    /// Of TCP: the receive buffer or the socket's backlog has no room.
+    TcpReceive,
     /// The path is well, and a task that is no part of it loses its CPU to network softirqs.
     Victim,
     /// The path is well, and tick accounting shows another CPU use than there is.
@@ -58,7 +62,7 @@ pub enum Stage {
 
 impl Stage {
     /// Every stage, in the order of the way.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::Sender,
         Self::SenderOrSoftirq,
         Self::Softirq,
@@ -77,6 +81,8 @@ impl Stage {
         Self::Livelock,
         Self::Checksum,
         Self::NoListener,
+        Self::AcceptQueue,
+        Self::TcpReceive,
         Self::Victim,
         Self::TickArtefact,
         Self::Nothing,

@@ -56,7 +56,11 @@ impl PathStage {
             | Stage::Livelock => Some(Self::Irq),
             Stage::Backlog => Some(Self::Backlog),
             Stage::Filter | Stage::ConntrackFull | Stage::Checksum => Some(Self::Ip),
-            Stage::SocketQueue | Stage::SocketLock | Stage::NoListener => Some(Self::Socket),
+            Stage::SocketQueue
+            | Stage::SocketLock
+            | Stage::NoListener
+            | Stage::AcceptQueue
+            | Stage::TcpReceive => Some(Self::Socket),
             Stage::Application | Stage::ReuseportImbalance | Stage::ApplicationDescheduled => {
                 Some(Self::Application)
             }

@@ -73,6 +73,8 @@ pub(crate) fn stage(stage: Stage, cpu: Option<u32>) -> String {
         Stage::Livelock => "receive livelock",
         Stage::Checksum => "bad checksums",
         Stage::NoListener => "no listener",
+        Stage::AcceptQueue => "TCP accept queue",
+        Stage::TcpReceive => "TCP receive buffer",
         Stage::Victim => "nothing, and a task pays",
         Stage::TickArtefact => "nothing, and ticks err",
         Stage::Nothing => "nothing",

@@ -5,7 +5,8 @@ use rxpath_record::verdict::{Confidence, EvidenceLine, Stage};
 
 use crate::claim::{Claim, Part};
 use crate::lines::{
-    cpu_use, drops, lead, next_loss, others_on, queues, rates, reader_cost, softirq_beside_reader,
+    cpu_use, drops, lead, next_loss, others_on, queues, rates, reader_cost, services,
+    softirq_beside_reader,
 };
 use crate::reader::{Cause, cause};
 use crate::thresholds::FULL_RATIO;
@@ -33,6 +34,7 @@ pub fn confidence(view: &View) -> Confidence {
 pub fn evidence(view: &View) -> Vec<EvidenceLine> {
     let mut lines = vec![lead("receiver", &view.reader)];
     lines.extend(drops(view, Place::SocketBuffer));
+    lines.extend(services(view));
     lines.extend(reader_cost(view));
     lines.extend(queues(view));
     lines.extend(softirq_beside_reader(view));

@@ -5,24 +5,34 @@ use rxpath_record::verdict::{Confidence, Stage};
 
 use super::softirq::saturated;
 use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, drops, line, next_loss, rates};
+use crate::lines::{cpu_use, drops, line, next_loss, rates, whose};
 use crate::view::View;
 use crate::wording::{count, percent, span};
 
 pub fn judge(view: &View) -> Option<Claim> {
     let lost = view.lost_at(Place::Backlog);
     let softirq_has_it = saturated(view).is_some() && lost >= view.lost_at(Place::Ring);
-    if !view.is_loss(lost) || softirq_has_it {
+    if !view.is_loss_at(Place::Backlog, lost) || softirq_has_it {
         return None;
     }
-    let cpu = view.busiest_softirq_cpu();
-    let share = percent(view.of_offered(lost));
+    let cpu = view.softirq_cpu();
+    let share = percent(view.share_at(Place::Backlog, lost));
     let busy = cpu.map_or_else(String::new, |(cpu, busy)| {
         format!(", while CPU {cpu}, which empties it, is {} busy", percent(busy))
     });
     let limit = view.raw.backlog_limit_packets.map(|limit| {
-        let holds = (view.offered_pps() > 0.0)
-            .then(|| format!(": {} at the offered rate", span(limit as f64 / view.offered_pps())));
+        // Each CPU has a backlog of its own: what reaches that one fills it, where it was counted.
+        let at = cpu.and_then(|(cpu, _)| Some((cpu, view.arriving_pps(cpu)?)));
+        let holds = match at {
+            Some((cpu, pps)) => Some(format!(
+                ": {} at the {} packets/s that reach CPU {cpu}",
+                span(limit as f64 / pps),
+                count(pps.round() as u64)
+            )),
+            None => (view.offered_pps() > 0.0).then(|| {
+                format!(": {} at the offered rate", span(limit as f64 / view.offered_pps()))
+            }),
+        };
         let text = format!(
             "a backlog holds {} packets (one per CPU and for the whole host){}",
             count(limit),
@@ -35,7 +45,7 @@ pub fn judge(view: &View) -> Option<Claim> {
             Stage::Backlog,
             if cpu.is_some() { Confidence::Strong } else { Confidence::Fair },
             &[Part::Ledger, Part::Window, Part::Cpus],
-            format!("the RPS backlog is the limit: it lost {share} of the offered datagrams{busy}"),
+            format!("the RPS backlog is the limit: it lost {share} of {}{busy}", whose(view, Place::Backlog)),
         )
         .on(cpu.map(|(cpu, _)| cpu))
         .losing(lost)

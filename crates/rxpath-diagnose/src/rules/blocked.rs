@@ -30,7 +30,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     );
     let in_call = matches!(view.raw.softirq, SoftirqPlace::SenderCall);
     let cpu = if in_call { None } else { saturated(view) };
-    let near = cpu.or_else(|| view.busiest_softirq_cpu().map(|(cpu, _)| cpu));
+    let near = cpu.or_else(|| view.softirq_cpu().map(|(cpu, _)| cpu));
     let claim = match cpu {
         Some(cpu) => Claim::new(
             Stage::Softirq,

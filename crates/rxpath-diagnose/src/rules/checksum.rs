@@ -10,7 +10,7 @@ use crate::wording::percent;
 
 pub fn judge(view: &View) -> Option<Claim> {
     let lost = view.lost_at(Place::Checksum);
-    if !view.is_loss(lost) {
+    if !view.is_loss_at(Place::Checksum, lost) {
         return None;
     }
     Some(

@@ -4,14 +4,14 @@ use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
-use crate::lines::{drops, line, next_loss, rates};
+use crate::lines::{drops, line, next_loss, rates, whose};
 use crate::view::View;
 use crate::wording::{count, percent};
 
 pub fn judge(view: &View) -> Option<Claim> {
     let conntrack = view.raw.conntrack?;
     let lost = view.lost_in_conntrack();
-    if !view.is_loss(lost) {
+    if !view.is_loss_at(Place::Netfilter, lost) {
         return None;
     }
     let full = conntrack.entries_max.filter(|max| conntrack.entries_count >= *max);
@@ -33,13 +33,15 @@ pub fn judge(view: &View) -> Option<Claim> {
     );
     let sentence = match full {
         Some(max) => format!(
-            "the connection tracking table is full: it holds {} entries, and {} of the offered datagrams found no room",
+            "the connection tracking table is full: it holds {} entries, and {} of {} found no room",
             count(max),
-            percent(view.of_offered(lost))
+            percent(view.share_at(Place::Netfilter, lost)),
+            whose(view, Place::Netfilter)
         ),
         None => format!(
-            "connection tracking is the limit: it made no entry for {} of the offered datagrams and dropped them",
-            percent(view.of_offered(lost))
+            "connection tracking is the limit: it made no entry for {} of {} and dropped them",
+            percent(view.share_at(Place::Netfilter, lost)),
+            whose(view, Place::Netfilter)
         ),
     };
     Some(

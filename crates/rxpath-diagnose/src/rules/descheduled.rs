@@ -5,7 +5,8 @@ use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
 use crate::lines::{
-    cpu_use, drops, lead, line, next_loss, others_on, queues, rates, softirq_beside_reader,
+    cpu_use, drops, lead, line, next_loss, others_on, queues, rates, services,
+    softirq_beside_reader,
 };
 use crate::reader::{Cause, cause};
 use crate::thresholds::{FOREIGN_RATIO, WAITING_MUCH_RATIO};
@@ -45,6 +46,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     .losing(lost)
     .because([lead("receiver", &view.reader)])
     .because(drops(view, Place::SocketBuffer))
+    .because(services(view))
     .because(beside)
     .because(others_on(view, cpu))
     .because(softirq_beside_reader(view))

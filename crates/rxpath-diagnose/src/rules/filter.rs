@@ -4,9 +4,9 @@ use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
-use crate::lines::{drops, next_loss, place, rates};
+use crate::lines::{drops, line, next_loss, place, rates, whose};
 use crate::view::View;
-use crate::wording::percent;
+use crate::wording::{count, percent};
 
 const FILTERS: [Place; 4] =
     [Place::EgressHook, Place::IngressHook, Place::ReversePath, Place::Netfilter];
@@ -16,9 +16,9 @@ pub fn judge(view: &View) -> Option<Claim> {
         Place::Netfilter => (view.lost_at(place) - view.lost_in_conntrack(), place),
         _ => (view.lost_at(place), place),
     });
-    let (_, most) = lost_at.into_iter().max()?;
+    let (at_most, most) = lost_at.into_iter().max()?;
     let lost = lost_at.iter().fold(0u64, |sum, (lost, _)| sum.saturating_add(*lost));
-    if !view.is_loss(lost) {
+    if !view.is_loss_at(most, lost) {
         return None;
     }
     let lines = FILTERS.iter().flat_map(|place| drops(view, *place));
@@ -27,6 +27,13 @@ pub fn judge(view: &View) -> Option<Claim> {
         !drop.derived || drop.cross_checks.iter().any(|check| check.agrees)
     };
     let sure = view.drops_at(most).iter().all(told);
+    let derived = (view.raw.watched && most == Place::Netfilter && !sure).then(|| {
+        let text = format!(
+            "{} packets came to IP and neither went up, nor on, nor into another counter: rules drop there, and so do packets that no counter names, as multicast that nobody joined",
+            count(at_most)
+        );
+        line(text, "difference of IP's counters; with BPF the kernel's drop reasons would tell")
+    });
     let remedy = match most {
         Place::ReversePath => {
             "add the route back to the senders, or loosen the filter: net.ipv4.conf.IF.rp_filter=2 (the larger of `all` and IF counts)"
@@ -47,13 +54,15 @@ pub fn judge(view: &View) -> Option<Claim> {
             if sure { Confidence::Strong } else { Confidence::Fair },
             &[Part::Ledger],
             format!(
-                "a filter is the limit: {} of the offered datagrams were dropped at {}",
-                percent(view.of_offered(lost)),
+                "a filter is the limit: {} of {} were dropped at {}",
+                percent(view.share_at(most, lost)),
+                whose(view, most),
                 place(most)
             ),
         )
         .losing(lost)
         .because(lines)
+        .because(derived)
         .because([rates(view)])
         .cure(remedy)
         .next(next_loss(view, lost, most)),

@@ -4,7 +4,7 @@ use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, drops, lead, line, next_loss, rates, softirq_beside_reader};
+use crate::lines::{cpu_use, drops, lead, line, next_loss, rates, services, softirq_beside_reader};
 use crate::reader::{Cause, cause};
 use crate::thresholds::SOFTIRQ_MOST_RATIO;
 use crate::view::View;
@@ -39,6 +39,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         .on(Some(cpu))
         .losing(lost)
         .because(drops(view, Place::SocketBuffer))
+        .because(services(view))
         .because(drops(view, Place::Backlog))
         .because(softirq_beside_reader(view))
         .because(cpu_use(view, cpu))

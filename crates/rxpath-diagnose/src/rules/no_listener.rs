@@ -10,7 +10,7 @@ use crate::wording::percent;
 
 pub fn judge(view: &View) -> Option<Claim> {
     let lost = view.lost_at(Place::NoListener);
-    if !view.is_loss(lost) {
+    if !view.is_loss_at(Place::NoListener, lost) {
         return None;
     }
     let share = percent(view.of_offered(lost));

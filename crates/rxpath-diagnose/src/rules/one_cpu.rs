@@ -90,7 +90,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     // In the sender's own call the work is where the sender is: another question.
     let in_call = matches!(view.raw.softirq, SoftirqPlace::SenderCall);
     let slowed = !view.loses() && !in_call && (is_blocked(view) || !reached(view));
-    if !view.is_loss(lost) && !slowed {
+    if !view.is_loss_at(place, lost) && !slowed {
         return None;
     }
     let lost = if slowed { 0 } else { lost };

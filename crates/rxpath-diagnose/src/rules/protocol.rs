@@ -4,14 +4,14 @@ use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
-use crate::lines::{drops, next_loss, place, rates};
+use crate::lines::{drops, next_loss, place, rates, whose};
 use crate::view::View;
 use crate::wording::percent;
 
 pub fn judge(view: &View) -> Option<Claim> {
     let places = [Place::Ip, Place::UdpOther];
     let (lost, most) = places.map(|place| (view.lost_at(place), place)).into_iter().max()?;
-    if !view.is_loss(lost) {
+    if !view.is_loss_at(most, lost) {
         return None;
     }
     Some(
@@ -20,8 +20,9 @@ pub fn judge(view: &View) -> Option<Claim> {
             Confidence::Weak,
             &[Part::Ledger],
             format!(
-                "the limit is not a stage of the receive path: {} of the offered datagrams were refused at {}",
-                percent(view.of_offered(lost)),
+                "the limit is not a stage of the receive path: {} of {} were refused at {}",
+                percent(view.share_at(most, lost)),
+                whose(view, most),
                 place(most)
             ),
         )

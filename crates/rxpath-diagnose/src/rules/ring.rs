@@ -6,7 +6,7 @@ use rxpath_record::verdict::{Confidence, Stage};
 
 use super::softirq::saturated;
 use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, drops, next_loss, others_on, rates};
+use crate::lines::{cpu_use, drops, next_loss, others_on, rates, whose};
 use crate::thresholds::FULL_RATIO;
 use crate::view::View;
 use crate::wording::percent;
@@ -14,11 +14,11 @@ use crate::wording::percent;
 pub fn judge(view: &View) -> Option<Claim> {
     let lost = view.lost_at(Place::Ring);
     let softirq_has_it = saturated(view).is_some() && lost > view.lost_at(Place::Backlog);
-    if !view.is_loss(lost) || softirq_has_it {
+    if !view.is_loss_at(Place::Ring, lost) || softirq_has_it {
         return None;
     }
-    let cpu = view.busiest_softirq_cpu();
-    let share = percent(view.of_offered(lost));
+    let cpu = view.softirq_cpu();
+    let share = percent(view.share_at(Place::Ring, lost));
     let starved = cpu.is_some_and(|(_, busy)| busy >= FULL_RATIO);
     let why = match cpu {
         Some((cpu, _)) if starved => {
@@ -34,7 +34,10 @@ pub fn judge(view: &View) -> Option<Claim> {
         Stage::Ring,
         if cpu.is_some() { Confidence::Strong } else { Confidence::Fair },
         &[Part::Ledger, Part::Window, Part::Cpus],
-        format!("the device ring is the limit: it lost {share} of the offered datagrams; {why}"),
+        format!(
+            "the device ring is the limit: it lost {share} of {}; {why}",
+            whose(view, Place::Ring)
+        ),
     )
     .on(cpu.map(|(cpu, _)| cpu))
     .losing(lost)

@@ -5,7 +5,7 @@ use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, EvidenceLine, Stage};
 
 use crate::claim::{Claim, Part};
-use crate::lines::{drops, lead, line, next_loss, queues, rates};
+use crate::lines::{drops, lead, line, next_loss, queues, rates, services};
 use crate::reader::{Cause, cause};
 use crate::thresholds::SPARE_RATIO;
 use crate::view::{View, sound_rate};
@@ -100,6 +100,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     .on(view.reader.lead.cpu)
     .losing(lost)
     .because(drops(view, Place::SocketBuffer))
+    .because(services(view))
     .because([lead("receiver", &view.reader)])
     .next(next_loss(view, lost, Place::SocketBuffer));
     if let Some(queue) = queue(view) {

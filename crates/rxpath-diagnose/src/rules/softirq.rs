@@ -1,33 +1,26 @@
 //! Packets are lost in front of a softirq whose CPU has no time left.
 
-use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
 use super::one_cpu::packed;
 use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, drops, next_loss, others_on, rates};
+use crate::lines::{cpu_use, drops, next_loss, others_on, rates, whose};
 use crate::thresholds::{FULL_RATIO, SOFTIRQ_OF_BUSY_RATIO};
-use crate::view::{View, sound_ratio};
+use crate::view::View;
 use crate::wording::percent;
 
 /// The saturated CPU of the receive softirq, when the softirq itself fills it.
 pub fn saturated(view: &View) -> Option<u32> {
-    let (cpu, busy) = view.busiest_softirq_cpu().filter(|(_, busy)| *busy >= FULL_RATIO)?;
-    let usage = view.cpu(cpu)?;
-    let mut own = view.softirq_ratio(cpu)? + sound_ratio(usage.irq_ratio);
-    if matches!(view.raw.softirq, SoftirqPlace::NapiThread { .. }) {
-        // A NAPI thread polls in process context; what is not under local_bh_disable counts as system.
-        own += sound_ratio(usage.system_ratio);
-    }
-    (own >= SOFTIRQ_OF_BUSY_RATIO * busy).then_some(cpu)
+    let (cpu, busy) = view.softirq_cpu().filter(|(_, busy)| *busy >= FULL_RATIO)?;
+    (view.softirq_load(cpu)? >= SOFTIRQ_OF_BUSY_RATIO * busy).then_some(cpu)
 }
 
 pub fn judge(view: &View) -> Option<Claim> {
     let (backlog, ring) = (view.lost_at(Place::Backlog), view.lost_at(Place::Ring));
     let (place, lost) =
         if backlog >= ring { (Place::Backlog, backlog) } else { (Place::Ring, ring) };
-    if !view.is_loss(lost) {
+    if !view.is_loss_at(place, lost) {
         return None;
     }
     let cpu = saturated(view)?;
@@ -35,9 +28,10 @@ pub fn judge(view: &View) -> Option<Claim> {
         return None;
     }
     let sentence = format!(
-        "receive softirq processing on CPU {cpu} is the limit: CPU {cpu} is {} busy and {} of the offered datagrams found its queue full",
+        "receive softirq processing on CPU {cpu} is the limit: CPU {cpu} is {} busy and {} of {} found its queue full",
         percent(view.busy_ratio(cpu)?),
-        percent(view.of_offered(lost)),
+        percent(view.share_at(place, lost)),
+        whose(view, place),
     );
     // The counters are exact, and idle time is; only the split of the busy time is by ticks.
     Some(

@@ -64,7 +64,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         ),
         "irq:softirq_entry and softirq_exit",
     );
-    let needs = &[Part::Ledger, Part::Window];
+    let needs = &[Part::Ledger, Part::Window, Part::Places];
     Some(
         Claim::new(Stage::TickArtefact, Confidence::Strong, needs, sentence)
             .on(Some(cpu))

@@ -17,18 +17,12 @@ pub fn judge(view: &View) -> Option<Claim> {
     let lost = view.lost_at(Place::SocketBuffer);
     let (socket, share) = uneven(view)?;
     let sockets = view.sockets.len();
-    // A reader that is not ours counts nothing by socket.
-    let counted = view.sockets.iter().any(|s| s.delivered_packets > 0);
     let per_socket: Vec<String> = view
         .sockets
         .iter()
         .map(|s| {
-            let dropped = count(s.drops_packets);
-            if counted {
-                format!("{}: {} read, {dropped} dropped", s.index, count(s.delivered_packets))
-            } else {
-                format!("{}: {dropped} dropped", s.index)
-            }
+            let (read, dropped) = (count(s.delivered_packets), count(s.drops_packets));
+            format!("{}: {read} read, {dropped} dropped", s.index)
         })
         .collect();
     let idle_reader = format!(

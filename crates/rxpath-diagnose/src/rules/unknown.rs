@@ -4,7 +4,7 @@ use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
-use crate::lines::{drops, lossless, rates};
+use crate::lines::{drops, lossless, rates, services};
 use crate::reader::{Cause, cause};
 use crate::view::View;
 use crate::wording::percent;
@@ -27,6 +27,7 @@ pub fn rest(view: &View) -> Claim {
         return unknown(sentence)
                 .losing(lost)
                 .because(drops(view, Place::SocketBuffer))
+                .because(services(view))
                 .because([rates(view)])
                 .cure("measure the receiver's threads: /proc/PID/task/*/schedstat of its process, by the same user or root");
     }

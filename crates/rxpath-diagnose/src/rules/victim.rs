@@ -50,7 +50,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         task.name, task.tid
     );
     Some(
-        Claim::new(Stage::Victim, Confidence::Strong, &[Part::Ledger, Part::Window], sentence)
+        Claim::new(Stage::Victim, Confidence::Strong, &[Part::Ledger, Part::Window, Part::Places], sentence)
             .on(Some(cpu))
             .because([whose])
             .because(cpu_use(view, cpu))

@@ -44,7 +44,18 @@ pub fn find(view: &View) -> Vec<Gap> {
     [ledger(view), window(view), senders(view), readers(view), cpus(view), sockets(view)]
         .into_iter()
         .flatten()
+        .chain(places(view))
         .collect()
+}
+
+/// Losses that would not be seen.
+fn places<'a>(view: &'a View<'_>) -> impl Iterator<Item = Gap> + 'a {
+    view.raw.unread.iter().map(|what| Gap {
+        part: Part::Places,
+        depth: Depth::Support,
+        text: what.clone(),
+        source: "places of loss that were not read",
+    })
 }
 
 fn essential(part: Part, text: String, source: &'static str) -> Gap {
@@ -91,6 +102,10 @@ fn window(view: &View) -> Option<Gap> {
 fn senders(view: &View) -> Option<Gap> {
     let source = "/proc/PID/task/TID/schedstat of the sender";
     let side = &view.sender;
+    // Nobody sends on a watched host, as far as it is judged.
+    if view.raw.watched {
+        return None;
+    }
     if side.count == 0 {
         return Some(essential(Part::Senders, "CPU time of the sending threads".into(), source));
     }
@@ -110,6 +125,9 @@ fn readers(view: &View) -> Option<Gap> {
     if !side.seen {
         let text = "the CPU on which a receiving thread really ran".into();
         return Some(essential(Part::Readers, text, source));
+    }
+    if let Some(unsure) = &view.unsure {
+        return Some(essential(Part::Readers, unsure.text.clone(), source));
     }
     let read = view.delivered_pps() * view.window_s.unwrap_or(0.0);
     let share = side.packets as f64 / read;

@@ -10,8 +10,12 @@ use crate::thresholds::{FULL_RATIO, WAITING_RATIO};
 pub struct Lead<'a> {
     /// Its name.
     pub name: &'a str,
+    /// Its id.
+    pub tid: i32,
     /// The CPU it was seen on, when it was one; else the one it was asked to run on.
     pub cpu: Option<u32>,
+    /// Every CPU it was seen on, by number.
+    pub cpus: Vec<u32>,
     /// Running, as a share of the window; softirqs on top of it included.
     pub running: f64,
     /// Runnable without a CPU, as a share of the window.
@@ -31,10 +35,30 @@ impl Lead<'_> {
         self.running >= FULL_RATIO || (self.demand() >= FULL_RATIO && self.waiting < WAITING_RATIO)
     }
 
+    /// What its time says.
+    pub fn pace(&self) -> Pace {
+        match (self.is_full(), self.is_kept_waiting()) {
+            (true, _) => Pace::Full,
+            (_, true) => Pace::KeptWaiting,
+            _ => Pace::HasTime,
+        }
+    }
+
     /// Whether others hold its CPU while it has work.
     pub fn is_kept_waiting(&self) -> bool {
         !self.is_full() && self.waiting >= WAITING_RATIO
     }
+}
+
+/// What a thread's time says of its part in a loss behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// No time left.
+    Full,
+    /// Work, and no CPU.
+    KeptWaiting,
+    /// Time left.
+    HasTime,
 }
 
 /// The threads of one side.
@@ -60,9 +84,9 @@ pub struct Side<'a> {
 
 impl<'a> Side<'a> {
     /// Takes `threads` together.
-    pub fn new(threads: &'a [ThreadUse]) -> Self {
-        let leads: Vec<Lead> = threads.iter().map(lead).collect();
-        let mut cpus: Vec<u32> = threads.iter().flat_map(cpus_of).collect();
+    pub fn new(threads: &[&'a ThreadUse]) -> Self {
+        let leads: Vec<Lead> = threads.iter().map(|thread| lead(thread)).collect();
+        let mut cpus: Vec<u32> = threads.iter().flat_map(|thread| cpus_of(thread)).collect();
         cpus.sort_unstable();
         cpus.dedup();
         // A sorted sum: floating addition in another order may differ in the last bit.
@@ -98,13 +122,16 @@ fn cpus_of(thread: &ThreadUse) -> Vec<u32> {
     }
 }
 
-fn lead(thread: &ThreadUse) -> Lead<'_> {
+/// One thread's time.
+pub fn lead(thread: &ThreadUse) -> Lead<'_> {
     let mut cpus = cpus_of(thread);
     cpus.sort_unstable();
     cpus.dedup();
     Lead {
         name: &thread.name,
+        tid: thread.tid,
         cpu: if let [one] = cpus[..] { Some(one) } else { None },
+        cpus,
         running: sound_ratio(thread.running_ratio),
         waiting: sound_ratio(thread.waiting_ratio),
         packets: thread.packets,
@@ -117,5 +144,6 @@ fn least_time_left(a: &Lead, b: &Lead) -> std::cmp::Ordering {
         .then(a.running.total_cmp(&b.running))
         .then(a.packets.cmp(&b.packets))
         .then(b.cpu.cmp(&a.cpu))
+        .then_with(|| b.cpus.cmp(&a.cpus))
         .then(b.name.cmp(a.name))
 }

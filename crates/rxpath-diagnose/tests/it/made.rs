@@ -17,6 +17,7 @@ pub fn thread(name: &str, cpu: u32, running: f64, waiting: f64, packets: u64) ->
         running_ratio: running,
         waiting_ratio: waiting,
         packets,
+        pid: None,
     }
 }
 
@@ -44,6 +45,7 @@ pub fn socket(index: u32, delivered: u64, drops: u64) -> SocketUse {
         samples: 10,
         drops_packets: drops,
         delivered_packets: delivered,
+        ..SocketUse::default()
     }
 }
 
@@ -300,7 +302,11 @@ pub fn packed(flows: Option<u64>, queues: u32, rps_cpus: Vec<u32>) -> Evidence {
     e.sender_threads = vec![thread("load", 0, 0.2, 0.0, 40_000)];
     e.receiver_threads = vec![thread("serve", 0, 0.1, 0.0, 25_000)];
     e.cpus = vec![cpu(0, 0.0, 0.7), cpu(1, 1.0, 0.0)];
-    let packets = [(0, 100), (1, 25_000)].map(|(cpu, packets)| CpuPackets { cpu, packets });
+    let packets = [(0, 100), (1, 25_000)].map(|(cpu, packets)| CpuPackets {
+        cpu,
+        packets,
+        ..CpuPackets::default()
+    });
     let (queues, rps_cpus) = (Some(queues), Some(rps_cpus));
     e.spread = Some(Spread { queues, rps_cpus, flows, packets: packets.to_vec() });
     e

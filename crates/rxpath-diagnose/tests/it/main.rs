@@ -8,3 +8,4 @@ mod paired;
 mod properties;
 mod silence;
 mod verdicts;
+mod watched;

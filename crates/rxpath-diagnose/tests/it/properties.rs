@@ -5,8 +5,8 @@ use proptest::option;
 use proptest::prelude::*;
 use rxpath_diagnose::{combine, diagnose};
 use rxpath_record::evidence::{
-    ConntrackUse, ContendedLock, CpuPackets, CpuUse, Evidence, LockWaiter, Probed, ProbedCpu,
-    ProbedTask, SocketUse, SoftirqPlace, Spread, ThreadUse,
+    AnyProtocol, ConntrackUse, ContendedLock, CpuPackets, CpuUse, Evidence, Listener, LockWaiter,
+    Owner, Probed, ProbedCpu, ProbedTask, SocketUse, SoftirqPlace, Spread, TcpUse, ThreadUse,
 };
 use rxpath_record::ledger::{CrossCheck, Drop, Ledger, Place};
 use rxpath_record::verdict::Verdict;
@@ -35,16 +35,20 @@ fn threads() -> impl Strategy<Value = Vec<ThreadUse>> {
         number(),
         number(),
         packets(),
+        option::of(1i32..3),
     )
         .prop_map(
-            |(tid, name, asked_cpu, seen_cpus, running_ratio, waiting_ratio, packets)| ThreadUse {
-                tid,
-                name,
-                asked_cpu,
-                seen_cpus,
-                running_ratio,
-                waiting_ratio,
-                packets,
+            |(tid, name, asked_cpu, seen_cpus, running_ratio, waiting_ratio, packets, pid)| {
+                ThreadUse {
+                    tid,
+                    name,
+                    asked_cpu,
+                    seen_cpus,
+                    running_ratio,
+                    waiting_ratio,
+                    packets,
+                    pid,
+                }
             },
         );
     vec(one, 0..4)
@@ -92,6 +96,8 @@ fn sockets() -> impl Strategy<Value = Vec<SocketUse>> {
                     samples,
                     drops_packets,
                     delivered_packets,
+                    local: ["", "0.0.0.0:53", "[::]:53"][rcvbuf_bytes as usize % 3].into(),
+                    owners: vec![Owner { pid: (samples % 3) as i32, name: "named".into() }],
                 },
             );
     vec(one, 0..4).prop_map(|mut sockets| {
@@ -147,7 +153,10 @@ fn spread() -> impl Strategy<Value = Spread> {
     let packets = vec((0u32..4, packets()), 0..4).prop_map(|all| {
         // One entry per CPU, as softnet_stat has it.
         let by_cpu: std::collections::BTreeMap<u32, u64> = all.into_iter().collect();
-        by_cpu.into_iter().map(|(cpu, packets)| CpuPackets { cpu, packets }).collect()
+        by_cpu
+            .into_iter()
+            .map(|(cpu, packets)| CpuPackets { cpu, packets, dropped_packets: packets % 7 })
+            .collect()
     });
     (option::of(0u32..9), option::of(vec(0u32..4, 0..3)), option::of(packets_of_few()), packets)
         .prop_map(|(queues, rps_cpus, flows, packets)| Spread { queues, rps_cpus, flows, packets })
@@ -209,6 +218,29 @@ fn probed() -> impl Strategy<Value = Probed> {
     })
 }
 
+fn tcp() -> impl Strategy<Value = TcpUse> {
+    let names = [
+        "TcpExt.ListenDrops",
+        "TcpExt.ListenOverflows",
+        "TcpExt.PruneCalled",
+        "TcpExt.TCPRcvQDrop",
+    ];
+    let counters = vec((prop::sample::select(names.to_vec()), packets()), 0..3)
+        .prop_map(|all| all.into_iter().map(|(name, count)| (name.to_owned(), count)).collect());
+    let listeners = vec((any::<u32>(), any::<u32>(), packets()), 0..3).prop_map(|all| {
+        let one =
+            |(at, (waiting_count, backlog_count, drops_count)): (u16, (u32, u32, u64))| Listener {
+                local: format!("0.0.0.0:{at}"),
+                owners: vec![],
+                waiting_count,
+                backlog_count,
+                drops_count,
+            };
+        (0..).zip(all).map(one).collect()
+    });
+    (counters, listeners).prop_map(|(counters, listeners)| TcpUse { counters, listeners })
+}
+
 fn softirq() -> impl Strategy<Value = SoftirqPlace> {
     (0..4, vec(0u32..4, 0..3)).prop_map(|(kind, cpus)| match kind {
         0 => SoftirqPlace::SenderCall,
@@ -229,6 +261,7 @@ prop_compose! {
         ledger in ledger(),
         extra in (option::of(packets()), option::of(any::<u32>()), option::of(number()), any::<bool>()),
         probes in (option::of(spread()), option::of(conntrack()), option::of(probed())),
+        watch in (vec((ledger(), packets()), 0..2), option::of(tcp()), 0usize..3),
     ) -> Evidence {
         let (window_s, asked_pps, offered_pps, delivered_pps, sender_blocked_s) = rates;
         let (backlog_limit_packets, segments_per_send, reader_stall_s, watched) = extra;
@@ -236,6 +269,11 @@ prop_compose! {
             watched, window_s, asked_pps, offered_pps, delivered_pps, sender_blocked_s, sender_threads, receiver_threads,
             cpus, sockets, softirq, backlog_limit_packets, segments_per_send, reader_stall_s, ledger,
             spread: probes.0, conntrack: probes.1, probed: probes.2,
+            any_protocol: watch.0.into_iter().filter_map(|(ledger, of_packets)| {
+                Some(AnyProtocol { drop: ledger.drops.into_iter().next()?, of_packets })
+            }).collect(),
+            tcp: watch.1,
+            unread: vec!["what a hook drops".into(); watch.2],
         }
     }
 }
@@ -261,7 +299,8 @@ fn near_a_scene() -> impl Strategy<Value = Evidence> {
 }
 
 fn evidence() -> impl Strategy<Value = Evidence> {
-    prop_oneof![any_evidence(), near_a_scene()]
+    let watched = near_a_scene().prop_map(|e| Evidence { watched: true, ..e });
+    prop_oneof![any_evidence(), near_a_scene(), watched]
 }
 
 /// Everything that can be taken away from evidence, one at a time.
@@ -331,6 +370,7 @@ proptest! {
         let mut e = e;
         // Names and counters are the host's; only our own words are looked at.
         e.ledger.drops.iter_mut().for_each(|d| d.counter = "counter".into());
+        e.any_protocol.iter_mut().for_each(|loss| loss.drop.counter = "counter".into());
         sound(&diagnose(&e))?;
     }
 
@@ -338,6 +378,8 @@ proptest! {
     fn any_pair_gets_a_verdict(first in evidence(), second in evidence()) {
         let mut pair = [first, second];
         pair.iter_mut().flat_map(|e| &mut e.ledger.drops).for_each(|d| d.counter = "counter".into());
+        let others = pair.iter_mut().flat_map(|e| &mut e.any_protocol);
+        others.for_each(|loss| loss.drop.counter = "counter".into());
         sound(&combine(&diagnose(&pair[0]), &pair[0], &pair[1]))?;
     }
 
@@ -362,6 +404,7 @@ proptest! {
         turned.cpus.reverse();
         turned.sockets.reverse();
         turned.ledger.drops.reverse();
+        turned.any_protocol.reverse();
         if let Some(spread) = &mut turned.spread {
             spread.packets.reverse();
         }

@@ -2,6 +2,8 @@
 //!
 //! Facts only: no scenario name, no variant name.
 
+use std::collections::BTreeMap;
+
 use rxpath_core::Side;
 use rxpath_host::netlink::netfilter::Conntrack;
 use rxpath_load::udp::result::ServeResult;
@@ -99,18 +101,32 @@ pub fn gather(seen: &Seen<'_>) -> Evidence {
         conntrack: seen.conntrack,
         probed: seen.probed.clone(),
         ledger: seen.ledger.clone(),
+        ..Evidence::default()
     }
 }
 
-/// Packets of each CPU's receive softirq, by `softnet_stat`.
+/// Packets of each CPU's receive softirq and backlog, by `softnet_stat`.
 pub fn packets_by_cpu(moved: &Moved) -> Vec<CpuPackets> {
     let prefix = format!("{}/softnet.cpu", Side::Machine);
-    let one = |(name, count): (&String, &i64)| {
-        let cpu = name.strip_prefix(&prefix)?.strip_suffix(".processed")?.parse().ok()?;
-        // 32 bits that wrap.
-        Some(CpuPackets { cpu, packets: u64::from(*count as u32) })
-    };
-    moved.values.iter().filter_map(one).collect()
+    // 32 bits that wrap.
+    let wrapped = |count: &i64| u64::from(*count as u32);
+    let mut by_cpu: BTreeMap<u32, CpuPackets> = BTreeMap::new();
+    for (name, count) in &moved.values {
+        let Some((cpu, counter)) = name.strip_prefix(&prefix).and_then(|it| it.split_once('.'))
+        else {
+            continue;
+        };
+        let Ok(cpu) = cpu.parse() else { continue };
+        let of = |cpus: &mut BTreeMap<u32, CpuPackets>, set: &dyn Fn(&mut CpuPackets)| {
+            set(cpus.entry(cpu).or_insert_with(|| CpuPackets { cpu, ..CpuPackets::default() }));
+        };
+        match counter {
+            "processed" => of(&mut by_cpu, &|it| it.packets = wrapped(count)),
+            "dropped" => of(&mut by_cpu, &|it| it.dropped_packets = wrapped(count)),
+            _ => {}
+        }
+    }
+    by_cpu.into_values().collect()
 }
 
 /// What connection tracking did between two readings.
@@ -137,6 +153,7 @@ pub fn threads(between: &Between, side: &SideSeen<'_>) -> Vec<ThreadUse> {
             running_ratio: share(time.run_ns),
             waiting_ratio: share(time.wait_ns),
             packets,
+            pid: None,
         })
     };
     if side.threads.is_empty() {
@@ -174,6 +191,7 @@ fn sockets(between: &Between, result: &ServeResult, lines: &[Line]) -> Vec<Socke
             samples,
             drops_packets: socket.drops_packets,
             delivered_packets: socket.delivered_packets,
+            ..SocketUse::default()
         }
     };
     result.sockets.iter().enumerate().map(one).collect()

@@ -134,7 +134,8 @@ impl Looks {
     /// For the diagnosis, which is about UDP.
     pub fn udp(&self) -> BTreeMap<u32, Socket> {
         let udp = self.seen.iter().filter(|(_, socket)| socket.protocol == "udp");
-        udp.map(|(inode, socket)| (*inode, socket.memory.clone())).collect()
+        let one = |socket: &Seen| Socket { local: socket.local.clone(), ..socket.memory.clone() };
+        udp.map(|(inode, socket)| (*inode, one(socket))).collect()
     }
 
     /// All of UDP, listeners, and connections in which something waited or was dropped.

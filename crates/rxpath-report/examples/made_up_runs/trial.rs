@@ -147,6 +147,7 @@ fn evidence_of(
             samples: 10,
             drops_packets: (dropped as f64 * share) as u64,
             delivered_packets: (ledger.delivered_packets as f64 * share) as u64,
+            ..SocketUse::default()
         }
     });
     let thread = |name: &str, cpu: u32, packets: u64| ThreadUse {
@@ -157,6 +158,7 @@ fn evidence_of(
         running_ratio: 0.98,
         waiting_ratio: 0.01,
         packets,
+        ..ThreadUse::default()
     };
     Evidence {
         window_s: 1.0,

@@ -73,7 +73,18 @@ impl Netlink {
     /// **Source** `net/ipv4/inet_diag.c`. **Cost** walks the TCP hash tables, about 1 us a socket.
     /// **Errors** `Unsupported` when the kernel was built without `CONFIG_INET_TCP_DIAG`.
     pub fn tcp_sockets(&mut self) -> Result<Vec<TcpSocket>, HostError> {
-        let states = TcpState::ALL.iter().fold(0, |mask, (number, _)| mask | 1 << number);
+        self.tcp_in(&TcpState::ALL)
+    }
+
+    /// The listening TCP sockets, IPv4 then IPv6, of this namespace.
+    ///
+    /// **Cost** walks the table of listeners alone. **Errors** as [`Netlink::tcp_sockets`].
+    pub fn tcp_listeners(&mut self) -> Result<Vec<TcpSocket>, HostError> {
+        self.tcp_in(&TcpState::ALL[2..])
+    }
+
+    fn tcp_in(&mut self, states: &[(u8, TcpState)]) -> Result<Vec<TcpSocket>, HostError> {
+        let states = states.iter().fold(0, |mask, (number, _)| mask | 1 << number);
         let mut sockets = Vec::new();
         for family in [libc::AF_INET, libc::AF_INET6] {
             let body = request(family, libc::IPPROTO_TCP, states, 0);

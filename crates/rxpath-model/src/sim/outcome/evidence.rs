@@ -36,6 +36,7 @@ impl World<'_> {
                 running_ratio: ratio(after.running - before.running),
                 waiting_ratio: ratio(after.waiting - before.waiting),
                 packets: after.delivered - before.delivered,
+                ..ThreadUse::default()
             })
         });
         Evidence {
@@ -75,6 +76,7 @@ impl World<'_> {
                 samples: seen.len() as u64,
                 drops_packets: socket.drops,
                 delivered_packets: delivered(s),
+                ..SocketUse::default()
             }
         };
         self.sockets.iter().enumerate().map(one).collect()

@@ -7,7 +7,7 @@ use rxpath_core::{Envelope, Nanos, Warning};
 use rxpath_diagnose::diagnose;
 use rxpath_lab::live;
 use rxpath_record::evidence::Evidence;
-use rxpath_record::verdict::Verdict;
+use rxpath_record::verdict::{Stage, Verdict};
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure, Outcome};
@@ -35,7 +35,7 @@ pub struct Judged {
     verdict: Verdict,
     /// What the verdict was made from.
     evidence_read: Evidence,
-    /// TCP's counters of the same path that moved, by name; no verdict rests on them.
+    /// TCP's counters of the receive path that moved, by name.
     tcp_counters: BTreeMap<String, u64>,
 }
 
@@ -53,7 +53,8 @@ pub(super) fn run(
     let seen =
         live::watch(&ask, interrupt.stop()).map_err(|error| Failure::new(Exit::Cannot, error))?;
     let mut verdict = diagnose(&seen.evidence);
-    if seen.evidence.ledger.offered_packets == 0 {
+    let quiet = seen.evidence.ledger.offered_packets == 0;
+    if quiet && verdict.stage == Stage::Unknown {
         // The diagnosis speaks to whoever has a sender at hand.
         verdict.sentence = format!(
             "no UDP datagram arrived in {:.1} s: there is nothing to explain",
@@ -75,7 +76,7 @@ pub(super) fn run(
     }
     output::text(&super::text(&verdict))?;
     for (name, count) in &seen.beside {
-        output::line(&format!("TCP, no part of the verdict: {name} moved by {count}"))?;
+        output::line(&format!("TCP: {name} moved by {count}"))?;
     }
     Ok(interrupt.caught().map_or(Exit::Done, Exit::Signal))
 }
@@ -88,7 +89,7 @@ fn warnings(seen: &live::Seen, port: Option<u16>) -> Vec<Warning> {
     let blind = seen.evidence.probed.iter().flat_map(|probed| &probed.gaps);
     warnings.extend(blind.map(|gap| {
         Warning::new("not-measured", gap.clone())
-            .because("waits for a socket's lock, tasks that pay and wrong ticks are not seen without it")
+            .because("without all of them waits for a socket's lock, tasks that pay, wrong ticks or what the kernel says of its drops are not seen")
             .cure("run as root on a kernel with BTF, in a build with BPF; `--no-bpf` says that it is not wanted")
     }));
     let quiet = seen.evidence.ledger.offered_packets == 0;
@@ -99,6 +100,16 @@ fn warnings(seen: &live::Seen, port: Option<u16>) -> Vec<Warning> {
         warnings.push(
             Warning::new("all-ports", text)
                 .because("the kernel counts UDP's losses by namespace, not by port"),
+        );
+    }
+    let [owners, measured] = seen.owners_count;
+    if measured < owners {
+        let text = format!(
+            "{owners} processes have UDP sockets: the threads of {measured} were measured, those of sockets that hold or have dropped something first"
+        );
+        warnings.push(
+            Warning::new("owners-capped", text)
+                .because("a reader that was not measured is not judged"),
         );
     }
     if seen.sockets_count == 0 {

@@ -1,0 +1,30 @@
+//! A socket overflows, and which of its process's threads reads it is not known: the cures for one are wrong for the other.
+
+use rxpath_record::ledger::Place;
+use rxpath_record::verdict::{Confidence, Stage};
+
+use super::application::{NEEDS, evidence};
+use crate::claim::Claim;
+use crate::lines::next_loss;
+use crate::reader::{Cause, cause};
+use crate::view::View;
+use crate::wording::percent;
+
+pub fn judge(view: &View) -> Option<Claim> {
+    if cause(view)? != Cause::WhoReads {
+        return None;
+    }
+    let lost = view.lost_at(Place::SocketBuffer);
+    let sentence = format!(
+        "the socket's queue overflowed ({} of the offered datagrams), and why depends on which thread reads it: one that is full is too slow (`application`), one with time left meets bursts or stalls (`socket-queue`)",
+        percent(view.share_at(Place::SocketBuffer, lost))
+    );
+    Some(
+        Claim::new(Stage::Unknown, Confidence::Weak, NEEDS, sentence)
+            .losing(lost)
+            .because(evidence(view))
+            .cure("find the thread that reads: `strace -f -c -e trace=recvfrom,recvmsg,recvmmsg,read -p PID`, or the program's own names for its threads")
+            .cure("a full reader: more readers with a socket of their own, or less work for each datagram; one that stalls: a larger receive buffer, or a thread that does nothing but read")
+            .next(next_loss(view, lost, Place::SocketBuffer)),
+    )
+}

@@ -1,0 +1,107 @@
+//! Of several services on a watched host the one that is judged: the sockets of one address and port, and who has them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rxpath_record::evidence::{Evidence, Owner, SocketUse, ThreadUse};
+
+use super::side::{Pace, lead};
+use crate::wording::{count, percent};
+
+/// The sockets of one local address and port.
+#[derive(Clone, Debug)]
+pub struct Service<'a> {
+    /// Address and port.
+    pub local: &'a str,
+    /// Its sockets, by index.
+    pub sockets: Vec<&'a SocketUse>,
+}
+
+impl<'a> Service<'a> {
+    /// Dropped at all its sockets.
+    pub fn drops(&self) -> u64 {
+        self.sockets.iter().fold(0, |sum, socket| sum.saturating_add(socket.drops_packets))
+    }
+
+    /// Who has them, each once.
+    pub fn owners(&self) -> BTreeSet<&'a Owner> {
+        self.sockets.iter().flat_map(|socket| &socket.owners).collect()
+    }
+
+    /// `0.0.0.0:53 of named (812)`.
+    pub fn name(&self) -> String {
+        let owners: Vec<String> =
+            self.owners().iter().map(|owner| format!("{} ({})", owner.name, owner.pid)).collect();
+        match owners.as_slice() {
+            [] => format!("{}, whose process is not known", self.local),
+            [one] => format!("{} of {one}", self.local),
+            [first, rest @ ..] => {
+                format!("{} of {first} and {} more", self.local, count(rest.len() as u64))
+            }
+        }
+    }
+}
+
+/// The services that dropped something, the one that dropped most first; none in a trial, which has one service.
+pub fn that_dropped(evidence: &Evidence) -> Vec<Service<'_>> {
+    if !evidence.watched {
+        return Vec::new();
+    }
+    let mut by_local: BTreeMap<&str, Vec<&SocketUse>> = BTreeMap::new();
+    for socket in evidence.sockets.iter().filter(|socket| !socket.local.is_empty()) {
+        by_local.entry(&socket.local).or_default().push(socket);
+    }
+    let all = by_local.into_iter().map(|(local, mut sockets)| {
+        sockets.sort_by_key(|socket| socket.index);
+        Service { local, sockets }
+    });
+    let mut dropping: Vec<Service> = all.filter(|service| service.drops() > 0).collect();
+    // A stable sort: equal ones stay in the order of their addresses.
+    dropping.sort_by_key(|service| std::cmp::Reverse(service.drops()));
+    dropping
+}
+
+/// Threads that may read a service's sockets: those of its owners, and those of which no process is known.
+pub fn readers<'a>(evidence: &'a Evidence, service: Option<&Service<'_>>) -> Vec<&'a ThreadUse> {
+    let owns = |thread: &ThreadUse| match (service, thread.pid) {
+        (Some(service), Some(pid)) => service.owners().iter().any(|owner| owner.pid == pid),
+        _ => true,
+    };
+    evidence.receiver_threads.iter().filter(|thread| owns(thread)).collect()
+}
+
+/// A process with more threads that ran than sockets of the service: which of them read is not told.
+#[derive(Clone, Debug)]
+pub struct Unsure {
+    /// Which threads, in words.
+    pub text: String,
+    /// Whether the threads' times tell different stories: one full, another with time left.
+    pub differ: bool,
+}
+
+/// The process whose readers are least certain, when there is one.
+pub fn unsure(threads: &[&ThreadUse], sockets: &[&SocketUse]) -> Option<Unsure> {
+    let mut by_pid: BTreeMap<i32, Vec<&ThreadUse>> = BTreeMap::new();
+    for thread in threads {
+        by_pid.entry(thread.pid?).or_default().push(thread);
+    }
+    let held = |pid: i32| {
+        let of = |socket: &&&SocketUse| socket.owners.iter().any(|owner| owner.pid == pid);
+        sockets.iter().filter(of).count()
+    };
+    let more = by_pid.into_iter().filter(|(pid, threads)| threads.len() > held(*pid));
+    let (pid, mut threads) = more.max_by_key(|(pid, threads)| (threads.len(), -pid))?;
+    threads.sort_by_key(|thread| thread.tid);
+    let paces: Vec<Pace> = threads.iter().map(|thread| lead(thread).pace()).collect();
+    let each = threads.iter().map(|thread| {
+        let lead = lead(thread);
+        format!("{} ({}) {}", lead.name, lead.tid, percent(lead.demand()))
+    });
+    let sockets = held(pid);
+    let text = format!(
+        "which threads read: process {pid} has {} busy threads and {} of these sockets; any of {} of the window might not be a reader",
+        count(threads.len() as u64),
+        count(sockets as u64),
+        each.collect::<Vec<_>>().join(", "),
+    );
+    Some(Unsure { text, differ: paces.iter().any(|pace| *pace != paces[0]) })
+}

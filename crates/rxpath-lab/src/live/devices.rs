@@ -1,0 +1,186 @@
+//! The devices at both ends of a window: which of them carried the traffic, and what their rings lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rxpath_host::Root;
+use rxpath_host::netlink::{Link, Netlink};
+use rxpath_host::sysfs::device;
+use rxpath_record::counters::Moved;
+use rxpath_record::evidence::{AnyProtocol, Spread};
+use rxpath_record::ledger::{Drop, Place};
+
+use crate::trial::evidence::packets_by_cpu;
+
+/// A device that took less than this share of all packets carried the traffic of others.
+const CARRIES_RATIO: f64 = 0.05;
+/// What a driver counts when its ring had no free descriptor (Documentation/networking/statistics.rst).
+const RING: [&str; 2] = ["rx.missed_errors", "rx.fifo_errors"];
+
+/// What the devices did in a window.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Carried {
+    /// Devices with nothing below them that took a noteworthy part of the packets.
+    pub(crate) names: Vec<String>,
+    /// Lost in their rings.
+    pub(crate) ring: Option<AnyProtocol>,
+}
+
+/// Whether packets come to it from outside: not loopback, no bridge or bond above others, no VLAN on top of one.
+fn is_lowest(link: &Link, masters: &BTreeSet<u32>) -> bool {
+    let loops = link.flags & nix::net::if_::InterfaceFlags::IFF_LOOPBACK.bits() as u32 != 0;
+    // A veth's link is its other end, elsewhere.
+    let stands_on = link.peer_index.is_some_and(|below| below != 0 && below != link.index);
+    let virtual_kind = link.kind.as_deref().is_some_and(|kind| kind != "veth");
+    let stacked = is_bridge(link) || masters.contains(&link.index) || (stands_on && virtual_kind);
+    !loops && !stacked
+}
+
+/// A bridge of no ports has packets of this host alone.
+fn is_bridge(link: &Link) -> bool {
+    matches!(link.kind.as_deref(), Some("bridge" | "bond" | "team"))
+}
+
+/// From the devices at both ends.
+pub(crate) fn carried(before: &[Link], now: &[Link]) -> Carried {
+    let masters: BTreeSet<u32> = now.iter().filter_map(|link| link.master).collect();
+    let old: BTreeMap<u32, &Link> = before.iter().map(|link| (link.index, link)).collect();
+    let moved = |link: &Link, name: &str| {
+        let then = old.get(&link.index).and_then(|old| old.stat(name));
+        // A driver that was reset counts from 0 again.
+        link.stat(name).zip(then).and_then(|(now, then)| now.checked_sub(then)).unwrap_or(0)
+    };
+    let lowest: Vec<&Link> = now.iter().filter(|link| is_lowest(link, &masters)).collect();
+    let took: u64 = lowest.iter().map(|link| moved(link, "rx.packets")).sum();
+    let carries = |link: &&&Link| {
+        let packets = moved(link, "rx.packets");
+        packets > 0 && packets as f64 >= CARRIES_RATIO * took as f64
+    };
+    let names = lowest.iter().filter(carries).map(|link| link.name.clone()).collect();
+    let lost = |link: &Link| RING.iter().map(|name| moved(link, name)).sum::<u64>();
+    let losing: Vec<&str> =
+        lowest.iter().filter(|link| lost(link) > 0).map(|link| link.name.as_str()).collect();
+    let packets: u64 = lowest.iter().map(|link| lost(link)).sum();
+    let ring = (packets > 0).then(|| AnyProtocol {
+        drop: Drop {
+            place: Place::Ring,
+            counter: format!(
+                "rtnetlink stats64 rx_missed_errors + rx_fifo_errors of {}",
+                losing.join(", ")
+            ),
+            packets,
+            derived: false,
+            exact: true,
+            cross_checks: Vec::new(),
+        },
+        of_packets: took + packets,
+    });
+    Carried { names, ring }
+}
+
+/// Receive queues and RPS masks of the devices that carried the traffic, and what each CPU's softirq took.
+pub(crate) fn spread(root: &Root, names: &[String], moved: &Moved) -> Spread {
+    let read: Vec<_> = names.iter().filter_map(|name| device::steering(root, name).ok()).collect();
+    let queues: Vec<_> = read.iter().flat_map(|device| &device.rx_queues).collect();
+    let mut cpus: Vec<u32> = queues
+        .iter()
+        .filter_map(|queue| queue.rps_cpus.value())
+        .flat_map(|list| list.0.clone())
+        .collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    Spread {
+        queues: (!queues.is_empty()).then_some(queues.len() as u32),
+        rps_cpus: (!queues.is_empty()).then_some(cpus),
+        flows: None,
+        packets: packets_by_cpu(moved),
+    }
+}
+
+/// Rings of veth pairs that are polled: what a full one drops is counted at the other end, as `tx.dropped`.
+pub(crate) fn unseen_rings(now: &[Link], before: &[Link]) -> Option<String> {
+    let old: BTreeMap<u32, Option<u64>> =
+        before.iter().map(|link| (link.index, link.stat("rx.packets"))).collect();
+    let took =
+        |link: &&Link| old.get(&link.index).is_some_and(|was| *was != link.stat("rx.packets"));
+    let veths: Vec<&Link> =
+        now.iter().filter(|link| link.kind.as_deref() == Some("veth")).filter(took).collect();
+    if veths.is_empty() {
+        return None;
+    }
+    let mut generic = Netlink::generic();
+    let polled = |link: &&&Link| {
+        // Without NAPI a veth has no ring: its packets go to the backlog.
+        !generic.as_mut().is_ok_and(|it| it.napis(link.index).is_ok_and(|napis| napis.is_empty()))
+    };
+    let names: Vec<&str> = veths.iter().filter(polled).map(|link| link.name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "what the ring of {} drops: it is counted at the other end, in another namespace",
+            names.join(", ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(index: u32, name: &str, kind: Option<&str>, received: u64) -> Link {
+        Link {
+            index,
+            name: name.into(),
+            kind: kind.map(str::to_owned),
+            stats: vec![("rx.packets", received), ("rx.missed_errors", 0), ("rx.fifo_errors", 0)],
+            ..Link::default()
+        }
+    }
+
+    /// A NIC that took 1,000 packets, and all that may stand on top of it and count them again.
+    fn host(received: u64) -> Vec<Link> {
+        let mut loopback = link(1, "lo", None, 7 * received);
+        loopback.flags = libc_loopback();
+        let mut port = link(2, "eth0", None, received);
+        port.master = Some(4);
+        let mut vlan = link(5, "eth0.7", Some("vlan"), received);
+        vlan.peer_index = Some(2);
+        let mut veth = link(6, "veth1", Some("veth"), received / 2);
+        veth.peer_index = Some(2);
+        let quiet = link(3, "eth1", None, received / 1_000);
+        vec![
+            loopback,
+            port,
+            quiet,
+            link(4, "br0", Some("bridge"), received),
+            vlan,
+            veth,
+            link(7, "docker0", Some("bridge"), received),
+        ]
+    }
+
+    fn libc_loopback() -> u32 {
+        nix::net::if_::InterfaceFlags::IFF_LOOPBACK.bits() as u32
+    }
+
+    #[test]
+    fn what_carried_the_traffic_has_no_device_below_it() {
+        assert_eq!(carried(&host(0), &host(1_000)).names, ["eth0", "veth1"]);
+        assert!(carried(&host(1_000), &host(1_000)).names.is_empty());
+    }
+
+    #[test]
+    fn a_ring_without_a_free_descriptor_loses_what_the_driver_says() {
+        let mut now = host(1_000);
+        now[1].stats[1].1 = 90;
+        now[1].stats[2].1 = 10;
+        // A bridge on top counts the same ones again.
+        now[3].stats[1].1 = 100;
+        let ring = carried(&host(0), &now).ring.unwrap();
+        assert_eq!(
+            (ring.drop.place, ring.drop.packets, ring.of_packets),
+            (Place::Ring, 100, 1_601)
+        );
+        assert!(ring.drop.counter.ends_with("of eth0"), "{}", ring.drop.counter);
+        // Reset in the window: nothing is known.
+        assert!(carried(&now, &host(2_000)).ring.is_none());
+    }
+}

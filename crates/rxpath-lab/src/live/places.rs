@@ -1,0 +1,244 @@
+//! Places of loss, each with the counter that owns it: those of UDP, and those that count packets of every protocol.
+
+use rxpath_core::Side;
+use rxpath_record::counters::Moved;
+use rxpath_record::evidence::{AnyProtocol, ConntrackUse};
+use rxpath_record::ledger::{CrossCheck, Drop, Place};
+
+use super::devices::Carried;
+
+/// Places of loss, each with the counter that owns it, of IPv4 and IPv6 together. Those of UDP count datagrams; IP's and
+/// the reverse path filter's count packets of every protocol.
+pub(crate) const PLACES: [(Place, &[&str]); 6] = [
+    (
+        Place::Ip,
+        &[
+            "Ip.InHdrErrors",
+            "Ip.InAddrErrors",
+            "Ip.InDiscards",
+            "Ip6.InHdrErrors",
+            "Ip6.InAddrErrors",
+            "Ip6.InDiscards",
+        ],
+    ),
+    (Place::ReversePath, &["TcpExt.IPReversePathFilter"]),
+    (Place::NoListener, &["Udp.NoPorts", "Udp6.NoPorts"]),
+    (Place::Checksum, &["Udp.InCsumErrors", "Udp6.InCsumErrors"]),
+    (Place::SocketBuffer, &["Udp.RcvbufErrors", "Udp6.RcvbufErrors"]),
+    (Place::UdpMemory, &["Udp.MemErrors", "Udp6.MemErrors"]),
+];
+/// Of these the ones that do not tell UDP from other protocols.
+const ANY_PROTOCOL: [Place; 2] = [Place::Ip, Place::ReversePath];
+
+/// What IP took in.
+const RECEIVED: [&str; 2] = ["Ip.InReceives", "Ip6.InReceives"];
+/// Where what IP took in goes to when no filter drops it: up, on to another host, into a whole packet, or into a counter
+/// of IP's own. A fragment ends where it is taken up, and the whole packet goes on in its stead.
+///
+/// **Source** net/ipv4/ip_input.c, route.c (`ip_error`), ip_forward.c, ip_fragment.c; net/ipv6/ip6_input.c, reassembly.c.
+const ACCOUNTED: [&str; 19] = [
+    "Ip.InDelivers",
+    "Ip.ForwDatagrams",
+    "Ip.InHdrErrors",
+    "Ip.InAddrErrors",
+    "Ip.InDiscards",
+    "Ip.InUnknownProtos",
+    "Ip.ReasmReqds",
+    "IpExt.InNoRoutes",
+    "IpExt.InTruncatedPkts",
+    "TcpExt.IPReversePathFilter",
+    "Ip6.InDelivers",
+    "Ip6.OutForwDatagrams",
+    "Ip6.InHdrErrors",
+    "Ip6.InAddrErrors",
+    "Ip6.InDiscards",
+    "Ip6.InUnknownProtos",
+    "Ip6.InNoRoutes",
+    "Ip6.InTruncatedPkts",
+    "Ip6.ReasmReqds",
+];
+/// Whole packets that were made of fragments.
+const MADE: [&str; 2] = ["Ip.ReasmOKs", "Ip6.ReasmOKs"];
+/// The counters of one line are not read at one moment: a difference of less than this, or than this part of what came, is
+/// none.
+const SKEW_PACKETS: u64 = 10;
+const SKEW: u64 = 1_000;
+/// The kernel's reason for what a netfilter hook drops (include/net/dropreason-core.h).
+pub(super) const NETFILTER_DROP: &str = "NETFILTER_DROP";
+
+/// How far these counters moved together; `None` when none of them moved.
+pub(crate) fn sum(moved: &Moved, names: &[&str]) -> Option<u64> {
+    let one = |name: &&str| moved.values.get(&format!("{}/{name}", Side::Machine)).copied();
+    let found: Vec<i64> = names.iter().filter_map(one).collect();
+    (!found.is_empty()).then(|| found.iter().map(|n| u64::try_from(*n).unwrap_or(0)).sum())
+}
+
+fn lost(moved: &Moved, place: Place, names: &[&str]) -> Option<Drop> {
+    let packets = sum(moved, names).filter(|packets| *packets > 0)?;
+    Some(plain(place, names.join(" + "), packets))
+}
+
+fn plain(place: Place, counter: String, packets: u64) -> Drop {
+    Drop { place, counter, packets, derived: false, exact: true, cross_checks: Vec::new() }
+}
+
+/// Datagrams of UDP that were lost: these counters count nothing else.
+pub(super) fn of_udp(moved: &Moved) -> Vec<Drop> {
+    let own = PLACES.iter().filter(|(place, _)| !ANY_PROTOCOL.contains(place));
+    own.filter_map(|(place, names)| lost(moved, *place, names)).collect()
+}
+
+/// What else is told of the packets, beside IP's counters.
+pub(super) struct Beside<'a> {
+    /// What the devices took and lost.
+    pub carried: &'a Carried,
+    /// Packets of each CPU's softirq and backlog.
+    pub by_cpu: &'a [rxpath_record::evidence::CpuPackets],
+    /// Connection tracking, where it could be read.
+    pub tracked: Option<&'a ConntrackUse>,
+    /// Packets that the kernel said netfilter dropped, where it was watched.
+    pub reasoned: Option<u64>,
+}
+
+/// Losses whose counters count packets of every protocol, in the order of the way.
+pub(super) fn of_any_protocol(moved: &Moved, beside: &Beside<'_>) -> Vec<AnyProtocol> {
+    let received = sum(moved, &RECEIVED).unwrap_or(0);
+    let mut all: Vec<AnyProtocol> = beside.carried.ring.iter().cloned().collect();
+    let sums = beside.by_cpu.iter().fold((0, 0), |(processed, dropped), cpu| {
+        (processed + cpu.packets, dropped + cpu.dropped_packets)
+    });
+    if sums.1 > 0 {
+        let counter = "softnet dropped, all CPUs and network namespaces".to_owned();
+        let drop = plain(Place::Backlog, counter, sums.1);
+        all.push(AnyProtocol { drop, of_packets: sums.0 + sums.1 });
+    }
+    let own = PLACES.iter().filter(|(place, _)| ANY_PROTOCOL.contains(place));
+    let at_ip = own.filter_map(|(place, names)| lost(moved, *place, names));
+    all.extend(at_ip.chain(filtered(moved, beside)).map(|drop| {
+        let of_packets = received.max(drop.packets);
+        AnyProtocol { drop, of_packets }
+    }));
+    all
+}
+
+/// What came to IP and went nowhere that a counter names: netfilter has none of its own. What connection tracking dropped
+/// is among it, and is more where it drops what this host sends.
+fn filtered(moved: &Moved, beside: &Beside<'_>) -> Option<Drop> {
+    let came = sum(moved, &RECEIVED).unwrap_or(0) + sum(moved, &MADE).unwrap_or(0);
+    let gone = came.saturating_sub(sum(moved, &ACCOUNTED).unwrap_or(0));
+    let gone = if gone < SKEW_PACKETS.max(came / SKEW) { 0 } else { gone };
+    let tracked = beside.tracked.map_or(0, |tracked| tracked.drops_packets);
+    let packets = gone.max(tracked);
+    if packets == 0 {
+        return None;
+    }
+    let mut cross_checks = Vec::new();
+    if let Some(reasoned) = beside.reasoned {
+        cross_checks.push(CrossCheck {
+            counter: format!("skb:kfree_skb {NETFILTER_DROP}"),
+            packets: reasoned,
+            // What it drops of this host's own packets comes on top.
+            agrees: reasoned >= packets - packets / 20,
+        });
+    }
+    if tracked >= gone {
+        let drop = plain(Place::Netfilter, "nf_conntrack drop".into(), tracked);
+        return Some(Drop { cross_checks, ..drop });
+    }
+    let counter =
+        "Ip.InReceives - Ip.InDelivers - ForwDatagrams - IP's own discards, and the same of Ip6";
+    let drop = plain(Place::Netfilter, counter.into(), gone);
+    Some(Drop { derived: true, cross_checks, ..drop })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rxpath_record::evidence::CpuPackets;
+
+    fn moved(values: &[(&str, i64)]) -> Moved {
+        let named = values.iter().map(|(name, by)| (format!("{}/{name}", Side::Machine), *by));
+        Moved { values: named.collect(), ..Moved::default() }
+    }
+
+    fn netfilter(values: &[(&str, i64)], tracked: u64, reasoned: Option<u64>) -> Option<Drop> {
+        let tracked = ConntrackUse { drops_packets: tracked, ..ConntrackUse::default() };
+        let (carried, tracked) = (Carried::default(), Some(&tracked));
+        let beside = Beside { carried: &carried, by_cpu: &[], tracked, reasoned };
+        let all = of_any_protocol(&moved(values), &beside);
+        let found = all.into_iter().find(|loss| loss.drop.place == Place::Netfilter);
+        found.map(|loss| {
+            assert!(loss.of_packets >= loss.drop.packets);
+            loss.drop
+        })
+    }
+
+    #[test]
+    fn what_came_to_ip_and_went_nowhere_is_netfilters() {
+        let values = [("Ip.InReceives", 20_000), ("Ip.InDelivers", 5_000), ("Udp.NoPorts", 7)];
+        let drop = netfilter(&values, 0, None).unwrap();
+        assert_eq!((drop.packets, drop.derived), (15_000, true));
+        assert!(drop.cross_checks.is_empty());
+        // Read at two moments.
+        assert_eq!(netfilter(&[("Ip.InReceives", 9), ("Ip.InDelivers", 0)], 0, None), None);
+        let apart = [("Ip.InReceives", 50_000), ("Ip.InDelivers", 49_951)];
+        assert_eq!(netfilter(&apart, 0, None), None);
+        let check =
+            |reasoned| netfilter(&values, 0, Some(reasoned)).unwrap().cross_checks[0].agrees;
+        assert!(check(15_000) && check(16_000) && !check(3_000));
+    }
+
+    #[test]
+    fn what_has_a_counter_or_goes_on_is_not() {
+        for name in ["Ip.InDelivers", "Ip.ForwDatagrams", "Ip.InHdrErrors", "Ip.InAddrErrors"] {
+            assert_eq!(netfilter(&[("Ip.InReceives", 900), (name, 900)], 0, None), None, "{name}");
+        }
+        for name in ["IpExt.InNoRoutes", "TcpExt.IPReversePathFilter", "Ip.InUnknownProtos"] {
+            assert_eq!(netfilter(&[("Ip.InReceives", 900), (name, 900)], 0, None), None, "{name}");
+        }
+        // 40 fragments of 10 packets, one of which never became whole.
+        let fragments = [
+            ("Ip6.InReceives", 40),
+            ("Ip6.ReasmReqds", 40),
+            ("Ip6.ReasmOKs", 9),
+            ("Ip6.InDelivers", 9),
+        ];
+        assert_eq!(netfilter(&fragments, 0, None), None);
+    }
+
+    #[test]
+    fn what_connection_tracking_drops_is_counted_once() {
+        let values = [("Ip.InReceives", 20_000), ("Ip.InDelivers", 15_000)];
+        let drop = netfilter(&values, 5_000, None).unwrap();
+        assert_eq!((drop.packets, drop.derived), (5_000, false));
+        assert_eq!(netfilter(&values, 2_000, None).unwrap().packets, 5_000);
+    }
+
+    #[test]
+    fn what_counts_every_protocol_is_in_no_ledger_of_datagrams() {
+        let values = [
+            ("Ip.InReceives", 1_000),
+            ("Ip.InDelivers", 800),
+            ("Ip.InHdrErrors", 150),
+            ("TcpExt.IPReversePathFilter", 50),
+            ("Udp.RcvbufErrors", 30),
+            ("Udp6.RcvbufErrors", 3),
+        ];
+        let udp = of_udp(&moved(&values));
+        assert_eq!(udp.iter().map(|drop| drop.packets).collect::<Vec<_>>(), [33]);
+        let by_cpu = [CpuPackets { cpu: 1, packets: 900, dropped_packets: 100 }];
+        let carried = Carried::default();
+        let beside = Beside { carried: &carried, by_cpu: &by_cpu, tracked: None, reasoned: None };
+        let all = of_any_protocol(&moved(&values), &beside);
+        let told: Vec<_> =
+            all.iter().map(|l| (l.drop.place, l.drop.packets, l.of_packets)).collect();
+        assert_eq!(
+            told,
+            [
+                (Place::Backlog, 100, 1_000),
+                (Place::Ip, 150, 1_000),
+                (Place::ReversePath, 50, 1_000)
+            ]
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! Who may read the sockets: the processes that have them open, and the threads of these that ran.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rxpath_host::Root;
+use rxpath_host::procfs::task;
+use rxpath_record::evidence::{Owner, ThreadUse};
+
+use super::sockets::Socket;
+use crate::trial::observe::{Between, ThreadTime};
+
+/// A thread that runs or waits for less than this share of the time reads no noteworthy traffic: programs have others. Not
+/// more: a reader that stalls runs little too, and left out it would leave the blame to the thread beside it.
+const READS_RATIO: f64 = 0.005;
+/// Processes whose threads are measured, at most.
+pub(crate) const OWNERS: usize = 64;
+
+/// Processes by the inode of each socket that they have open.
+pub(crate) type Owners = BTreeMap<u32, BTreeSet<i32>>;
+
+/// Processes whose threads are measured: first those with sockets that something waits in or was dropped at, each once. And
+/// how many there are in all.
+pub(super) fn measured(sockets: &BTreeMap<u32, Socket>, owners: &Owners) -> (Vec<i32>, usize) {
+    let of = |used: bool| {
+        let sockets = sockets.iter().filter(move |(_, socket)| socket.has_been_used() == used);
+        sockets.filter_map(|(inode, _)| owners.get(inode)).flatten().copied()
+    };
+    let mut seen = BTreeSet::new();
+    let all: Vec<i32> = of(true).chain(of(false)).filter(|pid| seen.insert(*pid)).collect();
+    let count = all.len();
+    (all.into_iter().take(OWNERS).collect(), count)
+}
+
+/// Who has a socket open, with names.
+pub(super) fn owners_of(inode: u32, owners: &Owners) -> Vec<Owner> {
+    let root = Root::host();
+    let pids = owners.get(&inode).into_iter().flatten();
+    let name = |pid: i32| task::read(&root, pid, None).map_or_else(|_| "?".into(), |it| it.comm);
+    pids.map(|pid| Owner { pid: *pid, name: name(*pid) }).collect()
+}
+
+/// Threads of the processes that have these sockets open and that ran, or wanted to: of each process the busiest at least.
+pub(super) fn readers(
+    between: &Between,
+    inodes: &BTreeSet<u32>,
+    owners: &Owners,
+) -> Vec<ThreadUse> {
+    let pids: BTreeSet<i32> =
+        inodes.iter().filter_map(|inode| owners.get(inode)).flatten().copied().collect();
+    let window_ns = between.seconds().max(1e-9) * 1e9;
+    let mut all = Vec::new();
+    for pid in pids {
+        let own = || between.threads.iter().filter(|(_, time)| time.leader == pid);
+        let wanted = |time: &ThreadTime| time.run_ns + time.wait_ns;
+        let most = own().map(|(_, time)| wanted(time)).max().unwrap_or(0);
+        let least = most.min((READS_RATIO * window_ns) as u64);
+        // Where none ran at all the process's first stands for them.
+        let counts = |tid: i32, time: &ThreadTime| {
+            if most == 0 { tid == pid } else { wanted(time) >= least }
+        };
+        all.extend(own().filter(|(tid, time)| counts(**tid, time)).map(|(tid, time)| ThreadUse {
+            tid: *tid,
+            name: time.name.clone(),
+            seen_cpus: vec![time.last_cpu],
+            running_ratio: time.run_ns as f64 / window_ns,
+            waiting_ratio: time.wait_ns as f64 / window_ns,
+            pid: Some(pid),
+            ..ThreadUse::default()
+        }));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn between(threads: &[(i32, i32, u64)]) -> Between {
+        let one = |(tid, leader, run_ns): &(i32, i32, u64)| {
+            let name = format!("t{tid}");
+            let time =
+                ThreadTime { name, last_cpu: 0, run_ns: *run_ns, wait_ns: 0, leader: *leader };
+            (*tid, time)
+        };
+        let window_ns = [0, 1_000_000_000];
+        let threads = threads.iter().map(one).collect();
+        Between { window_ns, cpus: Vec::new(), threads, foreign: None }
+    }
+
+    #[test]
+    fn a_reader_that_hardly_ran_is_measured_and_idle_threads_beside_a_busy_one_are_not() {
+        let owners: Owners = [(1, BTreeSet::from([10])), (2, BTreeSet::from([20]))].into();
+        let inodes = BTreeSet::from([1, 2]);
+        let all = [(10, 10, 900_000_000), (11, 10, 6_000_000), (12, 10, 100_000), (20, 20, 1_000)];
+        let found = readers(&between(&all), &inodes, &owners);
+        let told: Vec<_> = found.iter().map(|thread| (thread.tid, thread.pid)).collect();
+        assert_eq!(told, [(10, Some(10)), (11, Some(10)), (20, Some(20))]);
+        assert!(readers(&between(&[(30, 30, 9)]), &inodes, &owners).is_empty());
+    }
+
+    #[test]
+    fn a_process_of_many_sockets_counts_once_and_those_that_drop_come_first() {
+        let used = Socket { drops: [0, 9], ..Socket::default() };
+        let mut sockets: BTreeMap<u32, Socket> =
+            (1..=500).map(|inode| (inode, Socket::default())).collect();
+        sockets.insert(1_000, used);
+        // One process has 64 sockets and more; the one that drops has the last of them.
+        let mut owners: Owners = (1..=100).map(|inode| (inode, BTreeSet::from([7]))).collect();
+        owners.extend((101..=500).map(|inode| (inode, BTreeSet::from([inode as i32]))));
+        owners.insert(1_000, BTreeSet::from([9_999]));
+        let (pids, count) = measured(&sockets, &owners);
+        assert_eq!((pids[0], pids.len(), count), (9_999, OWNERS, 402));
+        assert_eq!(pids[1], 7);
+        let few: Owners = owners.into_iter().filter(|(inode, _)| *inode <= 100).collect();
+        assert_eq!(measured(&sockets, &few), (vec![7], 1));
+    }
+}

@@ -1,0 +1,123 @@
+//! The UDP sockets over a window.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rxpath_host::HostError;
+use rxpath_host::netlink::{Netlink, SkMemInfo};
+use rxpath_record::evidence::SocketUse;
+
+use super::readers::{Owners, owners_of};
+
+/// A UDP socket over the time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Socket {
+    /// Local address and port.
+    pub(crate) local: String,
+    pub(crate) rcvbuf: u32,
+    /// Of its first and of its last look.
+    pub(crate) drops: [u32; 2],
+    pub(crate) sum_bytes: u64,
+    pub(crate) max_bytes: u64,
+    pub(crate) samples: u64,
+}
+
+impl Socket {
+    /// Whether something waited in it or was dropped at it.
+    pub(super) fn was_used(&self) -> bool {
+        self.max_bytes > 0 || self.drops[0] != self.drops[1]
+    }
+
+    /// The same, or at any time before.
+    pub(super) fn has_been_used(&self) -> bool {
+        self.was_used() || self.drops[1] > 0
+    }
+
+    /// Takes one look.
+    pub(crate) fn look(&mut self, memory: &SkMemInfo) {
+        if self.samples == 0 {
+            self.drops[0] = memory.drops;
+        }
+        (self.drops[1], self.rcvbuf) = (memory.drops, memory.rcvbuf);
+        self.sum_bytes += u64::from(memory.rmem);
+        self.max_bytes = self.max_bytes.max(memory.rmem.into());
+        self.samples += 1;
+    }
+}
+
+/// Looks at all of them once, or at those of one port.
+pub(super) fn look(
+    diag: &mut Netlink,
+    port: Option<u16>,
+    sockets: &mut BTreeMap<u32, Socket>,
+) -> Result<(), HostError> {
+    for found in diag.udp_sockets(port)? {
+        let Some(memory) = found.memory else { continue };
+        let socket = sockets.entry(found.inode).or_default();
+        if socket.samples == 0 {
+            socket.local = found.local.to_string();
+        }
+        socket.look(&memory);
+    }
+    Ok(())
+}
+
+/// Sockets of services (an address and port) that dropped something; when none did, those in which something waited; else
+/// all.
+pub(super) fn busy(sockets: &BTreeMap<u32, Socket>) -> BTreeSet<u32> {
+    let of = |is: &dyn Fn(&Socket) -> bool| -> BTreeSet<u32> {
+        sockets.iter().filter(|(_, socket)| is(socket)).map(|(inode, _)| *inode).collect()
+    };
+    let drops = |socket: &&Socket| socket.drops[0] != socket.drops[1];
+    let services: BTreeSet<&str> =
+        sockets.values().filter(drops).map(|socket| socket.local.as_str()).collect();
+    if !services.is_empty() {
+        // With those of the same group that drop nothing: how the drops fall shows only beside them.
+        return of(&|socket| services.contains(socket.local.as_str()));
+    }
+    let waiting = of(&|socket| socket.max_bytes > 0);
+    if waiting.is_empty() { of(&|_| true) } else { waiting }
+}
+
+/// For the diagnosis.
+pub(super) fn uses(sockets: &BTreeMap<u32, Socket>, owners: &Owners) -> Vec<SocketUse> {
+    let chosen = busy(sockets);
+    let of = |(index, (inode, socket)): (usize, (&u32, &Socket))| SocketUse {
+        index: index as u32,
+        rcvbuf_bytes: socket.rcvbuf.into(),
+        queue_mean_bytes: socket.sum_bytes as f64 / socket.samples.max(1) as f64,
+        queue_max_bytes: socket.max_bytes,
+        samples: socket.samples,
+        drops_packets: u64::from(socket.drops[1].wrapping_sub(socket.drops[0])),
+        local: socket.local.clone(),
+        owners: owners_of(*inode, owners),
+        ..SocketUse::default()
+    };
+    sockets.iter().filter(|(inode, _)| chosen.contains(inode)).enumerate().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn services_of_one_port_at_two_addresses_are_two() {
+        let socket = |local: &str, drops| Socket {
+            local: local.into(),
+            drops: [0, drops],
+            ..Socket::default()
+        };
+        let sockets = [
+            (1, socket("10.0.0.1:53", 5)),
+            (2, socket("10.0.0.1:53", 0)),
+            (3, socket("10.0.0.2:53", 0)),
+            (4, socket("0.0.0.0:514", 1)),
+        ];
+        let sockets: BTreeMap<u32, Socket> = sockets.into();
+        assert_eq!(busy(&sockets), BTreeSet::from([1, 2, 4]));
+        let owners: Owners = [(1, BTreeSet::from([std::process::id() as i32]))].into();
+        let uses = uses(&sockets, &owners);
+        assert_eq!(uses[0].local, "10.0.0.1:53");
+        assert_eq!(uses[0].owners[0].pid, std::process::id() as i32);
+        assert!(uses[2].owners.is_empty());
+    }
+}

@@ -1,0 +1,242 @@
+//! `rxpath diagnose` on a host: what drops beside UDP, who may be a reader, and what is too little to be a limit.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddrV4, TcpStream, UdpSocket};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, connect, listen, setsockopt,
+    socket, sockopt,
+};
+use nix::unistd::Pid;
+use rxpath_host::Namespace;
+use serde_json::Value;
+
+use crate::bed::{Bed, RX_IP, send, until};
+use crate::diagnose::{attached, end, looks, watching};
+
+/// Watches without BPF until it is told to stop, and is in its window.
+fn counting(rx: &Namespace) -> Child {
+    let child = watching(rx, &["-d", "600s", "--no-bpf"]);
+    seen(&child, 50);
+    child
+}
+
+/// Waits for so many looks more.
+fn seen(child: &Child, more: u64) {
+    let before = looks(child);
+    until("it looks", || looks(child) >= before + more);
+}
+
+/// Ends the watch: the result.
+fn stop(child: Child) -> Value {
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    let (code, mut value) = end(child);
+    assert_eq!(code, Some(130), "{value}");
+    value["result"].take()
+}
+
+fn bound(rx: &Namespace, port: u16) -> UdpSocket {
+    let socket = rx.run(move |_| UdpSocket::bind((RX_IP, port)).unwrap()).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    socket
+}
+
+/// Takes all that waits.
+fn drain(socket: &UdpSocket) -> u64 {
+    let mut count = 0;
+    loop {
+        match socket.recv(&mut [0; 64]) {
+            Ok(_) => count += 1,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return count,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn texts(result: &Value) -> String {
+    result["evidence"].to_string()
+}
+
+#[test]
+fn what_a_firewall_drops_is_seen_and_named() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let reader = bound(&rx, 4820);
+    rx.apply_nft(
+        "table ip t {\n chain in {\n type filter hook input priority 0;\n \
+         udp dport 4820 numgen inc mod 4 < 3 drop\n }\n}\n",
+    )
+    .unwrap();
+    let child = watching(&rx, &["-d", "600s"]);
+    attached(&child);
+    seen(&child, 50);
+    let (mut sent, mut read) = (0, 0);
+    while sent < 8_000 {
+        send(&tx, 4820, 200);
+        sent += 200;
+        read += drain(&reader);
+    }
+    assert_eq!(read, 2_000);
+    let result = stop(child);
+    assert_eq!(
+        (&result["stage"], &result["confidence"]),
+        (&"filter".into(), &"strong".into()),
+        "{result}"
+    );
+    let evidence = &result["evidence_read"];
+    let any = evidence["any_protocol"].as_array().unwrap();
+    let drop = any.iter().find(|loss| loss["place"] == "netfilter").unwrap();
+    assert_eq!(drop["packets"].as_u64(), Some(6_000), "{any:?}");
+    assert_eq!(drop["derived"], true, "{drop}");
+    assert_eq!(drop["cross_checks"][0]["agrees"], true, "{drop}");
+    // Those that it let through are UDP's, all of them.
+    assert_eq!(evidence["ledger"]["offered_packets"], 2_000, "{result}");
+}
+
+#[test]
+fn one_stray_datagram_on_a_quiet_host_is_told_and_limits_nothing() {
+    let Some(bed) = Bed::new() else { return };
+    let (tx, rx) = bed.pair(1);
+    let child = counting(&rx);
+    send(&tx, 4821, 1);
+    let closed = |_: &mut rxpath_host::netns::Inside| {
+        let text = std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
+        text.lines().filter(|line| line.starts_with("Udp:")).nth(1).map(str::to_owned).unwrap()
+    };
+    until("it is counted", || rx.run(closed).unwrap().split(' ').nth(2) == Some("1"));
+    let result = stop(child);
+    assert_eq!(result["stage"], "nothing", "{result}");
+    assert_ne!(result["confidence"], "strong", "{result}");
+    let told = texts(&result);
+    assert!(told.contains("1 of 1 offered at a port without a listener"), "{told}");
+}
+
+#[test]
+fn a_reader_that_stalls_beside_a_thread_that_computes_is_not_called_slow() {
+    let Some(bed) = Bed::new() else { return };
+    let (tx, rx) = bed.pair(1);
+    let socket = bound(&rx, 4822);
+    let done = AtomicBool::new(false);
+    let result = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                let begun = Instant::now();
+                while begun.elapsed() < Duration::from_millis(5) {
+                    drain(&socket);
+                }
+                // why: the stall that this test is about.
+                std::thread::sleep(Duration::from_millis(30));
+            }
+        });
+        let child = counting(&rx);
+        let before = looks(&child);
+        while looks(&child) < before + 50 {
+            send(&tx, 4822, 2_000);
+        }
+        let result = stop(child);
+        done.store(true, Ordering::Relaxed);
+        result
+    });
+    assert_eq!(result["confidence"], "weak", "{result}");
+    let told = texts(&result);
+    assert!(told.contains("which threads read"), "{told}");
+    assert!(
+        result["sentence"].as_str().unwrap().starts_with("UDP, 10.77.0.2:4822 of "),
+        "{result}"
+    );
+}
+
+#[test]
+fn of_two_services_the_one_that_drops_is_named_and_no_group_is_made_of_them() {
+    let Some(bed) = Bed::new() else { return };
+    let (tx, rx) = bed.pair(1);
+    let (_full, read) = (bound(&rx, 4823), bound(&rx, 4824));
+    let child = counting(&rx);
+    let before = looks(&child);
+    while looks(&child) < before + 20 {
+        send(&tx, 4823, 1_000);
+        send(&tx, 4824, 100);
+        assert_eq!(drain(&read), 100);
+    }
+    let result = stop(child);
+    let sentence = result["sentence"].as_str().unwrap();
+    assert!(sentence.starts_with("UDP, 10.77.0.2:4823 of "), "{result}");
+    assert_ne!(result["stage"], "reuseport-imbalance", "{result}");
+    let told = texts(&result);
+    assert!(told.contains("dropped at 10.77.0.2:4823 of") && !told.contains("4824"), "{told}");
+    for socket in result["evidence_read"]["sockets"].as_array().unwrap() {
+        assert_eq!(socket["owners"][0]["pid"], std::process::id(), "{socket}");
+    }
+}
+
+/// A socket of a `SO_REUSEPORT` group.
+fn grouped(rx: &Namespace, port: u16) -> OwnedFd {
+    rx.run(move |_| {
+        let fd = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::empty(), None).unwrap();
+        setsockopt(&fd, sockopt::ReusePort, &true).unwrap();
+        bind(fd.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(RX_IP, port))).unwrap();
+        fd
+    })
+    .unwrap()
+}
+
+#[test]
+fn drops_of_one_socket_of_a_group_are_not_called_an_uneven_group() {
+    let Some(bed) = Bed::new() else { return };
+    let (tx, rx) = bed.pair(1);
+    let _group = [grouped(&rx, 4825), grouped(&rx, 4825)];
+    let child = counting(&rx);
+    // One flow: one of the two gets it all.
+    send(&tx, 4825, 20_000);
+    seen(&child, 2);
+    let result = stop(child);
+    assert_ne!(result["stage"], "reuseport-imbalance", "{result}");
+    let told = texts(&result);
+    assert!(told.contains("of the 2 on 10.77.0.2:4825 has 100 % of its drops"), "{told}");
+}
+
+#[test]
+fn a_host_of_tcp_whose_accept_queue_is_full_is_not_well() {
+    let Some(bed) = Bed::new() else { return };
+    let (tx, rx) = bed.pair(1);
+    let listener = |_: &mut rxpath_host::netns::Inside| {
+        let fd = socket(AddressFamily::Inet, SockType::Stream, SockFlag::empty(), None).unwrap();
+        bind(fd.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(RX_IP, 4826))).unwrap();
+        listen(&fd, Backlog::new(1).unwrap()).unwrap();
+        fd
+    };
+    let _listener = rx.run(listener).unwrap();
+    let child = counting(&rx);
+    let connecting = tx.run(|_| {
+        let one = |_| {
+            let fd = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_NONBLOCK, None)
+                .unwrap();
+            // It goes on by itself.
+            let _ = connect(fd.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(RX_IP, 4826)));
+            TcpStream::from(fd)
+        };
+        (0..200).map(one).collect::<Vec<TcpStream>>()
+    });
+    seen(&child, 20);
+    let result = stop(child);
+    drop(connecting);
+    assert_eq!(result["stage"], "accept-queue", "{result}");
+    assert!(
+        result["sentence"].as_str().unwrap().starts_with("TCP: 10.77.0.2:4826 of "),
+        "{result}"
+    );
+    let tcp = &result["evidence_read"]["tcp"];
+    assert!(tcp["counters"]["TcpExt.ListenDrops"].as_u64().unwrap() >= 100, "{tcp}");
+    assert!(tcp["listeners"][0]["drops_count"].as_u64().unwrap() >= 100, "{tcp}");
+    assert!(result["check_rules"].to_string().contains("somaxconn"), "{result}");
+}
