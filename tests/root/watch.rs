@@ -5,9 +5,11 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+use rxpath_host::Namespace;
+use rxpath_host::netlink::UpperKind;
 use serde_json::Value;
 
-use crate::bed::{Bed, RX_IP, send, until};
+use crate::bed::{Bed, RX_IP, TX_IP, send, until};
 
 /// Watches inside a namespace; the first line is read.
 fn watch(rx: &rxpath_host::Namespace) -> (Child, BufReader<ChildStdout>) {
@@ -131,4 +133,39 @@ fn connections_that_a_full_listener_refuses_are_lost_at_the_socket() {
     let losing = losing.unwrap();
     let note = stage(&losing, "socket")["note"].as_str().unwrap();
     assert!(note.starts_with("listen queue full"), "{note}");
+}
+
+#[test]
+fn a_bridge_does_not_double_what_its_port_received() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let mac = [2, 0, 0, 0, 0, 2];
+    let tx = Namespace::create(&bed.owner, "tx").unwrap();
+    let rx = Namespace::create(&bed.owner, "rx").unwrap();
+    tx.disable_ipv6().unwrap();
+    rx.disable_ipv6().unwrap();
+    tx.veth_to("veth", &rx, "veth", 1).unwrap();
+    rx.upper(UpperKind::Bridge, ("br", "veth"), mac).unwrap();
+    rx.add_address("br", RX_IP.into(), 24).unwrap();
+    tx.add_address("veth", TX_IP.into(), 24).unwrap();
+    for (ns, dev) in [(&rx, "br"), (&rx, "veth"), (&tx, "veth")] {
+        ns.set_up(dev, true).unwrap();
+    }
+    tx.add_neighbour("veth", RX_IP.into(), mac).unwrap();
+    let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4802)).unwrap()).unwrap();
+    let (mut child, mut lines) = watch(&rx);
+    send(&tx, 4802, 20_000);
+    // Two rates of the same packets, each times its window: what both saw in the end.
+    let (mut device, mut ip) = (0.0, 0.0);
+    while ip < 19_000.0 || device < 19_000.0 {
+        let frame = next(&mut lines);
+        let window_s = frame["window_s"].as_f64().unwrap();
+        let passed =
+            |name: &str| stage(&frame, name)["rate_per_s"]["value"].as_f64().unwrap() * window_s;
+        device += passed("nic");
+        ip += passed("ip");
+        assert!(frame["number"].as_u64() < Some(200), "{frame}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(device < 30_000.0, "{device} at the devices, {ip} at IP");
 }

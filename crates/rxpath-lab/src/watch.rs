@@ -160,7 +160,6 @@ impl Watcher {
     pub fn frame(&mut self) -> Result<Frame, HostError> {
         // The walks take milliseconds. What counts one loss in three places (socket, tracepoint, table) is read after
         // them, one right behind the other.
-        let links = self.links.until_now();
         let used = self.everybody.until_now(&self.root);
         self.sockets.look_at_tcp(&mut self.diag);
         self.look()?;
@@ -170,6 +169,8 @@ impl Watcher {
             Err(why) => Err(why.clone()),
         };
         let ended = Begun::now(&mut self.counters, self.begun.ours.clone());
+        // Right at the window's end, so that the devices' rates are about the same time as the others.
+        let links = self.links.until_now();
         let between = Between::marks(&self.begun.mark, &ended.mark, &self.begun.ours);
         let window_s = between.seconds().max(1e-3);
         self.owners.learn(&self.root, &looks);

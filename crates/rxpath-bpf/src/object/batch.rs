@@ -56,7 +56,7 @@ impl Batch {
         // A place is a bucket's number, or a key where the map has no buckets.
         let mut next = vec![0u8; (self.keys.len() / self.room as usize).max(8)];
         self.got = self.room;
-        let from = self.place.as_mut().map_or(std::ptr::null_mut(), |place| place.as_mut_ptr());
+        let from = self.place.as_mut().map_or(std::ptr::null_mut(), Vec::as_mut_ptr);
         // SAFETY: keys and values have room for `got` entries of this map's sizes; both places for the larger of a key
         // and a bucket's number; all outlive the call.
         let rc = unsafe {
