@@ -439,7 +439,8 @@ fn what_waits_in_a_socket_that_nobody_reads_is_seen() {
     let limit = rxpath_host::netlink::SkMemInfo::of(full.as_fd()).unwrap();
     // Looked at again and again: the filled queue is seen after it was filled.
     let before = trace.looks();
-    until("two looks", || trace.looks() >= before + 2);
+    // One of TCP's may be among them.
+    until("two looks", || trace.looks() >= before + 4);
     let result = trace.end();
     let sockets = rows(&result, "sockets");
     let [queue] = sockets.as_slice() else { panic!("{sockets:?}") };
@@ -463,11 +464,13 @@ fn a_queue_belongs_to_its_socket_and_goes_with_it() {
         let socket = rx.run(move |_| UdpSocket::bind((RX_IP, port)).unwrap()).unwrap();
         send(&tx, port, 10);
         let before = trace.looks();
-        until("two looks", || trace.looks() >= before + 2);
+        // One of TCP's may be among them.
+        until("two looks", || trace.looks() >= before + 4);
         drop(socket);
     }
     let before = trace.looks();
-    until("two looks", || trace.looks() >= before + 2);
+    // One of TCP's may be among them.
+    until("two looks", || trace.looks() >= before + 4);
     let result = trace.end();
     let mut seen: Vec<u64> =
         rows(&result, "sockets").iter().map(|socket| socket["port"].as_u64().unwrap()).collect();

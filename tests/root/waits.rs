@@ -13,6 +13,9 @@ use crate::probes::{number, probe, rows};
 /// Far longer than anything else here takes.
 const WAIT: Duration = Duration::from_millis(120);
 
+/// Longer than any wait to be scheduled.
+const LONG: Duration = Duration::from_secs(3);
+
 fn stage<'v>(result: &'v Value, name: &str) -> &'v Value {
     rows(result, "stages").iter().find(|stage| stage["stage"] == name).unwrap()
 }
@@ -39,7 +42,8 @@ fn a_datagram_behind_others_waits_for_its_own_read() {
     let (tx, rx) = bed.pair(1);
     let socket = bound(&rx, 4711);
     send(&tx, 4711, 20);
-    let trace = probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4711"]);
+    let trace =
+        probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4711", "--every-packet"]);
     send(&tx, 4711, 1);
     let mut buffer = [0; 64];
     for _ in 0..20 {
@@ -57,7 +61,8 @@ fn a_look_at_a_datagram_is_no_read() {
     let Some(bed) = Bed::with_bpf() else { return };
     let (tx, rx) = bed.pair(1);
     let socket = bound(&rx, 4712);
-    let trace = probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4712"]);
+    let trace =
+        probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4712", "--every-packet"]);
     send(&tx, 4712, 1);
     let mut buffer = [0; 64];
     socket.peek(&mut buffer).unwrap();
@@ -75,7 +80,8 @@ fn a_part_of_a_segment_is_not_the_segment() {
     let listener = rx.run(|_| TcpListener::bind((RX_IP, 4713)).unwrap()).unwrap();
     let mut out: TcpStream = tx.run(|_| TcpStream::connect((RX_IP, 4713)).unwrap()).unwrap();
     let (mut socket, _) = listener.accept().unwrap();
-    let trace = probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4713"]);
+    let trace =
+        probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4713", "--every-packet"]);
     out.write_all(&[7; 100]).unwrap();
     let mut buffer = [0; 99];
     socket.read_exact(&mut buffer).unwrap();
@@ -90,21 +96,26 @@ fn a_part_of_a_segment_is_not_the_segment() {
 fn what_is_never_read_is_no_wait() {
     let Some(bed) = Bed::with_bpf() else { return };
     let (tx, rx) = bed.pair(1);
-    let trace = probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4714"]);
+    let trace =
+        probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4714", "--every-packet"]);
     for _ in 0..30 {
         drop(bound(&rx, 4714));
         let socket = bound(&rx, 4714);
         send(&tx, 4714, 1);
         drop(socket);
     }
-    pause();
+    let begun = Instant::now();
+    until("a long time has passed", || begun.elapsed() >= LONG);
     for _ in 0..30 {
         let socket = bound(&rx, 4714);
         send(&tx, 4714, 1);
         socket.recv(&mut [0; 64]).unwrap();
     }
     let (count, longest) = waits(&trace.end());
-    assert!(count as u64 <= 30 && longest < WAIT.as_secs_f64(), "{count} {longest}");
+    assert!(
+        (1..=30).contains(&(count as u64)) && longest < LONG.as_secs_f64(),
+        "{count} {longest}"
+    );
 }
 
 #[test]
@@ -128,11 +139,11 @@ fn with_every_packet_none_is_left_out() {
     let every = trace.end();
     let ready = number(stage(&every, "receive-to-socket"), "latencies_count");
     assert_eq!((received, ready as u32), (COUNT as usize, COUNT));
-    assert!((number(&every, "stages_looked_s") - number(&every, "duration_s")).abs() < 0.1);
+    assert!((number(&every, "stages_looked_s") - number(&every, "duration_s")).abs() < 1e-6);
     let trace = probe(&words);
     flood();
     let turns = trace.end();
     let ready = number(stage(&turns, "receive-to-socket"), "latencies_count");
     assert!((1..=COUNT).contains(&(ready as u32)), "{ready}");
-    assert!(number(&turns, "stages_looked_s") <= number(&turns, "duration_s") + 0.1);
+    assert!(number(&turns, "stages_looked_s") <= number(&turns, "duration_s"));
 }

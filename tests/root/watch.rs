@@ -156,7 +156,8 @@ fn a_bridge_does_not_double_what_its_port_received() {
     send(&tx, 4802, 20_000);
     // Two rates of the same packets, each times its window: what both saw in the end.
     let (mut device, mut ip) = (0.0, 0.0);
-    while ip < 19_000.0 || device < 19_000.0 {
+    // Far from all: each is a rate by its own clock.
+    while ip < 15_000.0 || device < 15_000.0 {
         let frame = next(&mut lines);
         let window_s = frame["window_s"].as_f64().unwrap();
         let passed =

@@ -53,12 +53,12 @@ enum raiser {
 /* What a hard interrupt is: only its own exit ends it. */
 enum hard {
 	NO_HARD,
-	DEVICE,
 	LOCAL_TIMER,
 	CALL_FUNCTION,
 	CALL_FUNCTION_SINGLE,
 	RESCHEDULE,
 	IRQ_WORK,
+	DEVICE, /* and more: plus the number of its line, since a handler may call those of others */
 };
 
 struct task_key {
@@ -148,7 +148,7 @@ struct scratch {
 	__u64 unmatched; /* exits without their entry */
 	__u64 half;      /* that slices are charged to now */
 	__u64 received;  /* packets at which flows were looked at */
-	__u64 lost_flows;
+	__u64 lost_flows; /* packets of flows for which there was no room, not even folded */
 	__u64 base[TOTALS];
 } __attribute__((aligned(64)));
 
@@ -179,6 +179,13 @@ struct {
 	__type(key, struct flow_key);
 	__type(value, struct flow_row);
 } flows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct flow_key);
+	__type(value, struct flow_row);
+} folded_flows SEC(".maps");
 
 static __always_inline struct scratch *here(void)
 {
@@ -217,7 +224,7 @@ static __always_inline __u64 since(__u64 now, __u64 then)
 }
 
 /* A hard interrupt begins. Some begin inside another's (a vector that calls a handler): the outer one counts. */
-static __always_inline int hard_enter(enum hard kind)
+static __always_inline int hard_enter(__u64 kind)
 {
 	struct scratch *s = counting();
 
@@ -230,12 +237,12 @@ static __always_inline int hard_enter(enum hard kind)
 	s->hard_kind = kind;
 	if (!s->soft_start)
 		s->total[INTERRUPTS]++;
-	if (kind == DEVICE)
+	if (kind >= DEVICE)
 		s->total[DEVICE_INTERRUPTS]++;
 	return 0;
 }
 
-static __always_inline int hard_exit(enum hard kind)
+static __always_inline int hard_exit(__u64 kind)
 {
 	struct scratch *s = counting();
 
@@ -254,15 +261,15 @@ static __always_inline int hard_exit(enum hard kind)
 }
 
 SEC("tp_btf/irq_handler_entry")
-int BPF_PROG(irq_handler_entry)
+int BPF_PROG(irq_handler_entry, int irq)
 {
-	return hard_enter(DEVICE);
+	return hard_enter(DEVICE + (__u64)(__u32)irq);
 }
 
 SEC("tp_btf/irq_handler_exit")
-int BPF_PROG(irq_handler_exit)
+int BPF_PROG(irq_handler_exit, int irq)
 {
-	return hard_exit(DEVICE);
+	return hard_exit(DEVICE + (__u64)(__u32)irq);
 }
 
 #define VECTOR(name, kind)                                                                                             \
@@ -440,6 +447,19 @@ int BPF_PROG(napi_poll, struct napi_struct *napi, int work, int budget)
 	return 0;
 }
 
+/* The row of this flow in one of the maps, made when it is not there and there is room. */
+static __always_inline struct flow_row *flow_row(void *map, const struct flow_key *key, struct net_device *dev)
+{
+	struct flow_row *row = bpf_map_lookup_elem(map, key);
+	struct flow_row fresh = {};
+
+	if (row)
+		return row;
+	bpf_probe_read_kernel_str(fresh.dev, sizeof(fresh.dev), dev->name);
+	bpf_map_update_elem(map, key, &fresh, BPF_NOEXIST);
+	return bpf_map_lookup_elem(map, key);
+}
+
 /*
  * Counts a packet of a softirq that is not the task's own for the flow that it belongs to. It runs for each packet, so
  * the reader attaches it by turns.
@@ -468,13 +488,11 @@ int BPF_PROG(netif_receive_skb, struct sk_buff *skb)
 	/* Here the packet begins with its IP header. Drivers may leave it in fragments, where it is not looked for. */
 	if ((protocol == ETH_IP || protocol == ETH_IPV6) && skb->len - skb->data_len >= 28)
 		key.transport = addressed(skb->data, &key.port);
-	row = bpf_map_lookup_elem(&flows, &key);
+	row = flow_row(&flows, &key, dev);
 	if (!row) {
-		struct flow_row fresh = {};
-
-		bpf_probe_read_kernel_str(fresh.dev, sizeof(fresh.dev), dev->name);
-		bpf_map_update_elem(&flows, &key, &fresh, BPF_NOEXIST);
-		row = bpf_map_lookup_elem(&flows, &key);
+		/* Whoever sends chooses the port: further ones are counted together. */
+		key.port = 0;
+		row = flow_row(&folded_flows, &key, dev);
 	}
 	if (row)
 		row->packets++;

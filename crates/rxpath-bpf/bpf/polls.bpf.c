@@ -53,7 +53,7 @@ struct softirq_row {
 /* What each softirq touches stands first, and together. */
 struct cpu_row {
 	__u64 hard_start;
-	__u64 hard_kind; /* 1 + enum vector of what began it, 0 for a device's handler */
+	__u64 hard_kind; /* of what began it: enum vector, or DEVICE and more for a device's handler */
 	__u64 soft_start;
 	__u64 soft_hard;
 	__u64 hard_ns;
@@ -169,6 +169,7 @@ enum vector {
 	CALL_FUNCTION_SINGLE,
 	RESCHEDULE,
 	IRQ_WORK,
+	DEVICE, /* and more: plus the number of its line, since a handler may call those of others */
 };
 
 static __always_inline struct cpu_row *here(void)
@@ -255,7 +256,7 @@ SEC("tp_btf/irq_handler_entry")
 int BPF_PROG(irq_handler_entry, int irq, struct irqaction *action)
 {
 	__u64 now = bpf_ktime_get_ns();
-	struct cpu_row *row = hard_enter(now, 0);
+	struct cpu_row *row = hard_enter(now, DEVICE + (__u64)(__u32)irq);
 	struct irq_key key = { .irq = irq, .cpu = bpf_get_smp_processor_id() };
 	struct irq_row *line;
 	struct event *e;
@@ -293,7 +294,7 @@ SEC("tp_btf/irq_handler_exit")
 int BPF_PROG(irq_handler_exit, int irq)
 {
 	__u64 now = bpf_ktime_get_ns();
-	struct cpu_row *row = hard_exit(now, 0);
+	struct cpu_row *row = hard_exit(now, DEVICE + (__u64)(__u32)irq);
 
 	if (row)
 		submit(event(row, now, IRQ_EXIT, irq));
@@ -305,7 +306,7 @@ int BPF_PROG(irq_handler_exit, int irq)
 	int BPF_PROG(name##_entry)                                                                                     \
 	{                                                                                                              \
 		__u64 now = bpf_ktime_get_ns();                                                                        \
-		struct cpu_row *row = hard_enter(now, 1 + number);                                                     \
+		struct cpu_row *row = hard_enter(now, number);                                                         \
 		if (row) {                                                                                             \
 			row->other_interrupts++;                                                                       \
 			submit(event(row, now, VECTOR_ENTRY, number));                                                 \
@@ -316,7 +317,7 @@ int BPF_PROG(irq_handler_exit, int irq)
 	int BPF_PROG(name##_exit)                                                                                      \
 	{                                                                                                              \
 		__u64 now = bpf_ktime_get_ns();                                                                        \
-		struct cpu_row *row = hard_exit(now, 1 + number);                                                      \
+		struct cpu_row *row = hard_exit(now, number);                                                          \
 		if (row)                                                                                               \
 			submit(event(row, now, VECTOR_EXIT, number));                                                  \
 		return 0;                                                                                              \

@@ -6,7 +6,8 @@
  *
  * Of each socket one packet at a time is followed to its read: by its sequence number (TCP), or by the number of
  * datagrams that have to be read before it and with it. A read that was under way when the packet came is one of those,
- * so that a datagram's wait may end one read early.
+ * so that a datagram's wait may end one read early; and one that another CPU queued at the same moment may be counted as
+ * before it, so that it may end late by those.
  *
  * The reader attaches the first three hooks by turns and leaves the last in place: what became ready in a turn may be
  * read after it.
@@ -212,6 +213,7 @@ enum progress {
 static __always_inline enum progress progress(struct sock *sk, struct followed *packet)
 {
 	struct tcp_sock *tcp;
+	__s32 left;
 
 	if (packet->cookie != bpf_get_socket_cookie(sk))
 		return LOST;
@@ -221,9 +223,10 @@ static __always_inline enum progress progress(struct sock *sk, struct followed *
 			return LOST;
 		return (__s32)(tcp->copied_seq - packet->end) >= 0 ? READ : UNREAD;
 	}
-	/* Several threads may read one socket. */
-	if (__sync_fetch_and_sub(&packet->reads, 1) <= 1)
-		return READ;
+	/* Several threads may read one socket: one of them is the one that ends it. */
+	left = __sync_fetch_and_sub(&packet->reads, 1);
+	if (left <= 1)
+		return left == 1 ? READ : UNREAD;
 	/* A datagram that fails its checksum at the read is none that was read. */
 	if (!BPF_CORE_READ(sk, sk_receive_queue.qlen) && !unread(sk))
 		return LOST;

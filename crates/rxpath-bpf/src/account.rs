@@ -102,9 +102,12 @@ pub struct Account {
 struct Taken {
     tasks: HashMap<TaskKey, TaskRow>,
     windows: HashMap<u32, CpuWindow>,
-    /// Rows at which tasks that are gone are looked for.
+    /// Rows of tasks at which those that are gone are looked for.
     crowd: usize,
 }
+
+/// Rows of culprits at which the same is done: there is room for twice as many in the kernel.
+const CULPRITS: usize = 8192;
 
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
@@ -226,11 +229,12 @@ impl Account {
         let ran = self.take_tasks(&now, &mut taken.tasks)?;
         let entries = self.loaded.entries("culprits")?;
         reading.culprits = entries.iter().map(|(key, value)| row::culprit(key, value)).collect();
-        let flows = self.loaded.entries("flows")?;
+        let mut flows = self.loaded.entries("flows")?;
+        flows.extend(self.loaded.entries("folded_flows")?);
         reading.flows = flows.iter().map(|(key, value)| flow::flow(key, value)).collect();
         reading.tasks = taken.tasks.values().cloned().collect();
         // What has just been read stays in this reading: it is the next one that does without.
-        if taken.tasks.len().max(entries.len()) > taken.crowd.max(CROWD) {
+        if taken.tasks.len() > taken.crowd.max(CROWD) || entries.len() > CULPRITS {
             self.forget_the_gone(&mut taken.tasks, &ran, &entries)?;
             taken.crowd = 2 * taken.tasks.len();
         }

@@ -164,9 +164,14 @@ impl Queues {
         {
             ended?;
         }
+        // Before the rows: a look that ends meanwhile must not make a row look old.
+        let begun = Begun {
+            udp_ns: self.shared.udp.begun_ns.load(Ordering::Relaxed),
+            tcp_ns: self.shared.tcp.begun_ns.load(Ordering::Relaxed),
+        };
         let entries = self.loaded.entries("queues")?;
         let mut sockets: Vec<SocketQueue> =
-            entries.iter().map(|(_, value)| row(value, &self.shared)).collect();
+            entries.iter().map(|(_, value)| row(value, &self.shared, &begun)).collect();
         let inodes: Vec<u64> = sockets.iter().map(|socket| socket.inode).collect();
         if !inodes.is_empty() {
             let mut owners = socket_owners(&Root::host(), &inodes);
@@ -191,6 +196,7 @@ impl Drop for Queues {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         if let Some(looker) = self.looker.take() {
+            looker.thread().unpark();
             let _ = looker.join();
         }
     }
@@ -226,20 +232,29 @@ fn look(
         }
         shared.cpu_ns.store(own_cpu().as_nanos() as u64, Ordering::Relaxed);
         let next = due.iter().min().map_or(INTERVAL, |due| due.duration_since(Instant::now()));
-        // why: the pace of looking; nothing is waited for.
-        std::thread::sleep(next.min(INTERVAL));
+        // Until the next look, or until it is told to stop.
+        std::thread::park_timeout(next);
     }
     Ok(())
 }
 
+/// When the last look at each protocol's sockets began.
+struct Begun {
+    udp_ns: u64,
+    tcp_ns: u64,
+}
+
 /// `struct queue_row`.
-fn row(value: &[u8], shared: &Shared) -> SocketQueue {
+fn row(value: &[u8], shared: &Shared, begun: &Begun) -> SocketQueue {
     let mut f = Fields::of(value);
     let [inode, seen_ns, waiting_count, sum] = f.array::<4>();
     let (now, most, limit) = (f.u32(), f.u32(), f.u32());
     let (protocol, port) = (f.u16(), f.u16());
-    let (protocol, looks) = if protocol == 6 { ("tcp", &shared.tcp) } else { ("udp", &shared.udp) };
-    let is_there = seen_ns >= looks.begun_ns.load(Ordering::Relaxed);
+    let (protocol, looks, begun_ns) = match protocol {
+        6 => ("tcp", &shared.tcp, begun.tcp_ns),
+        _ => ("udp", &shared.udp, begun.udp_ns),
+    };
+    let is_there = seen_ns >= begun_ns;
     SocketQueue {
         protocol: protocol.into(),
         port,
@@ -266,14 +281,12 @@ mod tests {
         value.extend([17u16, 4321].iter().flat_map(|n| n.to_ne_bytes()));
         let shared = Shared::default();
         shared.udp.count.store(10, Ordering::Relaxed);
-        shared.udp.begun_ns.store(900, Ordering::Relaxed);
-        shared.tcp.begun_ns.store(950, Ordering::Relaxed);
-        let queue = row(&value, &shared);
+        let queue = row(&value, &shared, &Begun { udp_ns: 900, tcp_ns: 950 });
         assert_eq!((queue.protocol.as_str(), queue.port, queue.inode), ("udp", 4321, 77));
         assert_eq!((queue.now_bytes, queue.max_bytes, queue.limit_bytes), (30, 400, 212_992));
         assert!((queue.mean_bytes - 100.0).abs() < 1e-9);
         assert_eq!((queue.waiting_count, queue.looks_count), (5, 10));
-        shared.udp.begun_ns.store(901, Ordering::Relaxed);
-        assert_eq!(row(&value, &shared).now_bytes, 0, "the last look did not find it");
+        let later = Begun { udp_ns: 901, tcp_ns: 0 };
+        assert_eq!(row(&value, &shared, &later).now_bytes, 0, "the last look did not find it");
     }
 }

@@ -228,6 +228,7 @@ impl Trace {
     /// Reads everything since the start. It may be called again and again; times and counts are cumulative.
     pub fn read(&mut self) -> Result<Traced, HostError> {
         let duration = self.begun.elapsed();
+        let looked = running(self.stages.as_ref()).map_or(Duration::ZERO, Stages::looked);
         let mut polls = self.polls.read()?;
         devices::name_queues(&mut polls.napis);
         let now = squeezed();
@@ -254,10 +255,8 @@ impl Trace {
         };
         let reader = own_cpu().saturating_sub(self.cpu_before) + waited.cpu;
         let mut cost = self.meter.stop().over(duration, self.polls.loaded(), reader);
-        let mut looked = Duration::ZERO;
         if let Some(Ok(stages)) = &mut self.stages {
             cost = cost.plus(stages.cost(duration));
-            looked = stages.looked();
         }
         cost.map_bytes +=
             running(self.drops.as_ref()).map_or(0, |probe| probe.loaded().map_bytes());
@@ -274,7 +273,8 @@ impl Trace {
             irqs: polls.irqs,
             drops,
             stages,
-            stages_looked_s: looked.as_secs_f64(),
+            // The stages were attached a little before the window began.
+            stages_looked_s: looked.min(duration).as_secs_f64(),
             sockets: waited.sockets,
             socket_looks_count: waited.looks_count,
             tcp_socket_looks_count: waited.tcp_looks_count,

@@ -1,7 +1,8 @@
 //! Hooks that run for each packet: attached all the time while that costs little, by turns where it would cost much.
 //!
 //! After a turn it is known how many packets the busiest CPU received in it, and the pause is made so long that the hooks
-//! take [`SHARE`] of that CPU's time.
+//! take [`SHARE`] of that CPU's time, as far as [`LONGEST_PAUSE`] allows: of a CPU that receives a million packets a second
+//! they take 2 %.
 
 use std::time::{Duration, Instant};
 
@@ -65,7 +66,7 @@ impl PacketHooks {
         self.received = (around.received)(loaded)?;
         self.begun = Instant::now();
         (around.begin)(loaded)?;
-        loaded.attach_some(self.names)
+        attach(loaded, self.names)
     }
 
     /// To be called some fifty times a second: begins and ends turns. After an error no turn follows.
@@ -74,6 +75,7 @@ impl PacketHooks {
         let stepped = self.step(now, loaded, around);
         if stepped.is_err() {
             self.turns = Some(Turns::ended(self.looked()));
+            loaded.detach_some(self.names);
         }
         stepped
     }
@@ -98,7 +100,7 @@ impl PacketHooks {
             }
             Step::Begin => {
                 (around.begin)(loaded)?;
-                loaded.attach_some(self.names)?;
+                attach(loaded, self.names)?;
                 turns.begin(self.begun.elapsed());
             }
             Step::Stay => {}
@@ -111,6 +113,22 @@ impl PacketHooks {
         let now = self.begun.elapsed();
         self.turns.as_ref().map_or(now, |turns| turns.looked(now))
     }
+}
+
+/// Attaches all of them or none: with one missing nothing would be seen.
+fn attach(loaded: &mut Loaded, names: &[&str]) -> Result<(), HostError> {
+    let attached = loaded.attach_some(names);
+    let missing = names.iter().find(|name| !loaded.is_attached(name));
+    if attached.is_err() || missing.is_some() {
+        loaded.detach_some(names);
+    }
+    attached?;
+    missing.map_or(Ok(()), |name| {
+        Err(HostError::Unsupported {
+            what: format!("look at each packet with {name}"),
+            needs: "a kernel that attaches it".into(),
+        })
+    })
 }
 
 /// Turns and pauses so far. Times are since the first turn began.

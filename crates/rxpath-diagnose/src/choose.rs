@@ -55,7 +55,12 @@ fn about(view: &View, claim: &Claim) -> String {
             | Stage::ConntrackFull
             | Stage::AcceptQueue
             | Stage::TcpReceive
+            | Stage::Victim
+            | Stage::TickArtefact
     );
+    // A loss that is no stage's is IP's: packets of any protocol.
+    let at_sockets = claim.needs.contains(&Part::Sockets);
+    let of_udp = of_udp && (claim.stage != Stage::Unknown || claim.lost_packets == 0 || at_sockets);
     if !view.raw.watched || !of_udp {
         return String::new();
     }

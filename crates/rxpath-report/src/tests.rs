@@ -199,7 +199,7 @@ fn who_paid_and_what_was_traced_are_sections_of_runs_that_observed_it() {
         "Packets of a poll",
         "4 to 7",
         "veth (rx)",
-        "socket to the next read",
+        "socket to its read",
     ] {
         assert!(page.contains(part), "{part}");
     }

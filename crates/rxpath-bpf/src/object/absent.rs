@@ -32,6 +32,11 @@ impl Loaded {
     }
 
     /// Never called.
+    pub fn is_attached(&self, _name: &str) -> bool {
+        match self.never {}
+    }
+
+    /// Never called.
     pub fn detach_some(&mut self, _names: &[&str]) {
         match self.never {}
     }

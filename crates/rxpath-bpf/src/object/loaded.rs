@@ -78,6 +78,11 @@ impl Loaded {
         Ok(())
     }
 
+    /// Whether this program is at its hook.
+    pub fn is_attached(&self, name: &str) -> bool {
+        self.links.iter().any(|(attached, _)| *attached == name)
+    }
+
     /// Takes these programs from their hooks, in this order. They stay in the kernel and can be attached again.
     pub fn detach_some(&mut self, names: &[&str]) {
         for name in names {

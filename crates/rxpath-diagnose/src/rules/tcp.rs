@@ -18,15 +18,16 @@ const LISTEN_OVERFLOWS: &str = "TcpExt.ListenOverflows";
 const LISTENING: [&str; 4] =
     [LISTEN_DROPS, LISTEN_OVERFLOWS, "TcpExt.TCPReqQFullDrop", "TcpExt.TCPReqQFullDoCookies"];
 /// Segments that were dropped: no counter counts another's.
-const DROPPING: [&str; 5] = [
+const DROPPING: [&str; 4] = [
     "TcpExt.TCPRcvQDrop",
     "TcpExt.TCPBacklogDrop",
-    "TcpExt.RcvPruned",
     "TcpExt.TCPOFODrop",
     "TcpExt.TCPZeroWindowDrop",
 ];
-/// That a receive buffer was full, whether or not something had to be dropped for it.
-const PRESSED: [&str; 3] = ["TcpExt.PruneCalled", "TcpExt.OfoPruned", "TcpExt.TCPRcvCollapsed"];
+/// That a receive buffer was full, whether or not something had to be dropped for it. A segment that makes `RcvPruned` move
+/// is dropped by the caller, which counts it too (net/ipv4/tcp_input.c `tcp_prune_queue`, `tcp_try_rmem_schedule`).
+const PRESSED: [&str; 4] =
+    ["TcpExt.PruneCalled", "TcpExt.RcvPruned", "TcpExt.OfoPruned", "TcpExt.TCPRcvCollapsed"];
 
 fn moved(tcp: &TcpUse, name: &str) -> u64 {
     tcp.counters.get(name).copied().unwrap_or(0)
@@ -59,6 +60,11 @@ fn worst(tcp: &TcpUse) -> Option<&Listener> {
     dropping.max_by_key(|listener| (listener.drops_count, std::cmp::Reverse(&listener.local)))
 }
 
+/// What decides among losses: a few are told where nothing else limits.
+fn noteworthy(lost: u64) -> u64 {
+    if lost >= REQUESTS_LOST_COUNT { lost } else { 0 }
+}
+
 pub fn accept_queue(view: &View) -> Option<Claim> {
     let tcp = view.raw.tcp.as_ref()?;
     let lost = moved(tcp, LISTEN_DROPS).max(moved(tcp, LISTEN_OVERFLOWS));
@@ -72,6 +78,14 @@ pub fn accept_queue(view: &View) -> Option<Claim> {
         (false, _) => Confidence::Weak,
     };
     let at = worst(tcp).map_or_else(|| "a listener".into(), named);
+    if lost == 0 {
+        let sentence = "TCP: a queue of handshakes was full; they were answered with SYN cookies, and none was dropped";
+        let claim =
+            Claim::new(Stage::AcceptQueue, Confidence::Weak, &[Part::Window], sentence.into());
+        return Some(claim.because(counters(tcp, &LISTENING)).cure(
+            "a longer queue of handshakes: net.ipv4.tcp_max_syn_backlog and the backlog of listen(2)",
+        ));
+    }
     let what = if overflows {
         "more connections are made than are accepted: its accept queue was full"
     } else {
@@ -93,7 +107,7 @@ pub fn accept_queue(view: &View) -> Option<Claim> {
     });
     Some(
         Claim::new(Stage::AcceptQueue, sure, &[Part::Window], sentence)
-            .losing(lost)
+            .losing(noteworthy(lost))
             .because(counters(tcp, &LISTENING))
             .because(full)
             .cure("accept faster: the accepting thread waits or is full; more of them, each with a SO_REUSEPORT listener, share the connections")
@@ -120,7 +134,7 @@ pub fn receive(view: &View) -> Option<Claim> {
     let sure = if lost >= REQUESTS_LOST_COUNT { Confidence::Fair } else { Confidence::Weak };
     Some(
         Claim::new(Stage::TcpReceive, sure, &[Part::Window], sentence)
-            .losing(lost)
+            .losing(noteworthy(lost))
             .because(counters(tcp, &[&DROPPING[..], &PRESSED].concat()))
             .cure("read faster: a full receive buffer is one that its program does not empty (`ss -tm` shows which: Recv-Q, rb)")
             .cure("larger buffers: the third value of net.ipv4.tcp_rmem where the kernel sizes them, SO_RCVBUF where the program does; net.ipv4.tcp_mem is the limit of all")

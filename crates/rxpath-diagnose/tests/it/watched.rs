@@ -168,6 +168,15 @@ fn full_receive_buffers_of_tcp_are_not_nothing() {
         assert_eq!((verdict.stage, verdict.confidence), (Stage::TcpReceive, confidence), "{name}");
         assert!(verdict.check_rules.iter().any(|id| id == "tcp-rmem"), "{name}");
     }
+    // A segment that two counters tell of is one.
+    let mut e = host(30, vec![]);
+    e.tcp = Some(tcp(&[("TcpExt.TCPRcvQDrop", 50), ("TcpExt.RcvPruned", 50)]));
+    assert!(diagnose(&e).sentence.contains(" 50 segments"), "{}", diagnose(&e).sentence);
+    // Cookies are no drops.
+    e.tcp = Some(tcp(&[("TcpExt.TCPReqQFullDoCookies", 50)]));
+    let cookies = diagnose(&e);
+    assert_eq!((cookies.stage, cookies.confidence), (Stage::AcceptQueue, Confidence::Weak));
+    assert!(cookies.sentence.contains("none was dropped"), "{}", cookies.sentence);
     // What tells of no shortage is no limit.
     let mut e = host(30, vec![]);
     e.tcp = Some(tcp(&[("TcpExt.TCPOrigDataSent", 50)]));

@@ -222,7 +222,7 @@ fn socket(window: &Window<'_>, evidence: &Evidence) -> StageRow {
     let filled = fullest.map(|socket| socket.queue_max_bytes as f64 / socket.rcvbuf_bytes as f64);
     let filled = filled.fold(0.0, f64::max);
     let mut notes = vec![format!("fullest UDP queue {:.0} %", 100.0 * filled)];
-    // What TCP lost has no verdict: its counters are named where they move.
+    // What TCP lost is named by its counters, whatever the verdict is about.
     for (name, words) in TCP_WORDS {
         let rate = window.rates.per_s(&[name]).into_value().unwrap_or(0.0);
         if rate > 0.0 {

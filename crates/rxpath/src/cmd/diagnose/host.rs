@@ -54,7 +54,7 @@ pub(super) fn run(
         live::watch(&ask, interrupt.stop()).map_err(|error| Failure::new(Exit::Cannot, error))?;
     let mut verdict = diagnose(&seen.evidence);
     let quiet = seen.evidence.ledger.offered_packets == 0;
-    if quiet && verdict.stage == Stage::Unknown {
+    if quiet && verdict.stage == Stage::Unknown && seen.evidence.any_protocol.is_empty() {
         // The diagnosis speaks to whoever has a sender at hand.
         verdict.sentence = format!(
             "no UDP datagram arrived in {:.1} s: there is nothing to explain",

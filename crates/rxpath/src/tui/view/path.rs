@@ -101,7 +101,7 @@ fn fit(texts: &[String], width: usize) -> String {
     format!("{kept:<width$}")
 }
 
-/// The verdict in a line. Where it names no limit, what was lost comes first: no rule judges TCP.
+/// The verdict in a line. Where it names no limit, what was lost comes first: it may be too little for a rule.
 pub fn limit<'a>(frame: &Frame, palette: Palette) -> Line<'a> {
     let judged = frame.verdict.as_ref().map(|verdict| {
         let sure = format!("{:?}", verdict.confidence).to_lowercase();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tcp_lost_is_told_although_no_rule_judges_it() {
+    fn what_tcp_lost_is_told_where_no_rule_names_it() {
         let mut frame = crate::tui::view::tests::busy_frame(1);
         frame.verdict = None;
         (frame.stages[5].drops_pps, frame.stages[5].note) =
