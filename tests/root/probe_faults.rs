@@ -262,9 +262,9 @@ fn a_command_that_leaves_something_running_ends_when_it_ends() {
 /// Rows leave the kernel with each reading: more tasks than there is room for, one after the other, are all counted.
 #[test]
 fn room_is_needed_for_the_tasks_of_one_window_only() {
-    let Some(_bed) = Bed::with_bpf() else { return };
-    // Room for a few windows' tasks, and for what else runs on this host.
+    // For a few windows' tasks, and for what else runs on this host.
     const ROOM: u32 = 1000;
+    let Some(_bed) = Bed::with_bpf() else { return };
     let account = Account::of(&all_cpus(), ROOM).unwrap();
     let before = account.read().unwrap();
     let mut pids = BTreeSet::new();
