@@ -15,6 +15,7 @@ id=rxpb$$
 
 ip netns add $id-tx
 trap 'ip netns del $id-tx 2>/dev/null; ip netns del $id-rx 2>/dev/null; rm -f "$out"' EXIT
+trap 'exit 130' INT TERM # the shell would end without the other trap
 ip netns add $id-rx
 out=$(mktemp)
 ip -n $id-tx link add veth type veth peer name veth netns $id-rx

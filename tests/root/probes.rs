@@ -183,7 +183,8 @@ fn what_rps_sends_to_another_cpu_is_taken_from_the_task_there() {
     let victim = &result["victim"];
     let time = &victim["time"];
     assert!(number(time, "net_rx_s") > 0.0, "{victim}");
-    assert!(number(time, "own_softirq_s").abs() < 1e-9, "a loop raises no softirq: {victim}");
+    // Its start and its end are calls, which may raise one; the loop raises none.
+    assert!(number(time, "own_softirq_s") < 1e-3, "{victim}");
     assert!(
         number(time, "certain_s") <= number(time, "net_rx_s") + number(time, "net_tx_s") + 1e-9
     );

@@ -72,7 +72,8 @@ fn adds_up(trial: &Trial) {
     let row = seen.tasks.iter().find(|task| task.pid == Some(victim.tid)).unwrap();
     // It begins where the kernel starts it, and pins itself.
     assert!(row.cpus.contains(&victim.cpu) && row.comm == "rxpath-victim", "{row:?}");
-    assert!(victim.time.own_softirq_s.abs() < 1e-9, "a loop raises no softirq: {victim:?}");
+    // Its start and its end are calls, which may raise one; the loop raises none.
+    assert!(victim.time.own_softirq_s < 1e-3, "{victim:?}");
     let net = victim.time.net_rx_s + victim.time.net_tx_s;
     assert!(victim.time.certain_s <= net + 1e-9, "{victim:?}");
     for metric in ["victim_got_ratio", "victim_taken_ratio"] {

@@ -569,6 +569,11 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 		return 0;
 	end_slice(s, prev, bpf_ktime_get_ns());
 	begin_slice(s, next);
+	/* What the last task raised and left pending is not the next one's doing. */
+	for (int i = 0; i < MAX_VECTORS; i++) {
+		if (s->raised[i])
+			s->raised[i] = BY_INTERRUPT;
+	}
 	return 0;
 }
 
