@@ -11,181 +11,11 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
-#include "addressed.h"
+#include "account.h"
+#include "flows.h"
+#include "interrupts.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-#define MAX_VECTORS 10
-#define NET_TX_VECTOR 2
-#define NET_RX_VECTOR 3
-
-/* What a CPU's time is charged to, beside the task itself. The order is known to the reader (src/account/row.rs). */
-enum total {
-	HARDIRQ_NS,
-	/* Softirqs that something other than the running task raised: receive, transmit, other. */
-	TAKEN_NET_RX_NS,
-	TAKEN_NET_TX_NS,
-	TAKEN_OTHER_NS,
-	/* Softirqs that the running task raised by what it did. */
-	OWN_NET_NS,
-	OWN_OTHER_NS,
-	/* Network softirqs for which both had work: batches that cannot be divided. */
-	MIXED_NET_NS,
-	/* Of the taken network softirqs: those that interrupted user mode, where the task cannot have asked for them. */
-	FROM_USER_NS,
-	/* Of the task's own: those that interrupted user mode, which contradicts it. */
-	OWN_FROM_USER_NS,
-	/* Interrupts that arrived outside softirqs: each costs its entry and exit beside what is measured. */
-	INTERRUPTS,
-	DEVICE_INTERRUPTS,
-	SOFTIRQ_RUNS,
-	/* Packets of receive polls in taken softirqs. */
-	TAKEN_POLL_PACKETS,
-	TOTALS,
-};
-
-/* Who raised a softirq. */
-enum raiser {
-	BY_TASK = 1,
-	BY_INTERRUPT = 2,
-};
-
-/* What a hard interrupt is: only its own exit ends it. */
-enum hard {
-	NO_HARD,
-	LOCAL_TIMER,
-	CALL_FUNCTION,
-	CALL_FUNCTION_SINGLE,
-	RESCHEDULE,
-	IRQ_WORK,
-	DEVICE, /* and more: plus the number of its line, since a handler may call those of others */
-};
-
-struct task_key {
-	__u64 start_ns;
-	__u32 pid;
-	__u32 cpu;
-	/* Rows are kept twice, and each reading changes over to the other half: what the CPU does while the rows are read is
-	 * charged to the half that is not. */
-	__u32 half;
-	__u32 pad;
-};
-
-struct task_row {
-	__u64 total[TOTALS];
-	__u64 on_cpu_ns;
-	__u64 runtime_ns;   /* what the scheduler charged: the base of what top shows */
-	__u64 run_delay_ns; /* waited on the run queue, runnable */
-	__u64 slices;
-	__u64 first_ns; /* end of its first slice here */
-	__u64 last_ns;  /* of its last */
-	__u32 tgid;
-	__u32 parent; /* at the first slice: who is left behind gets another */
-	__u32 flags;
-	__u32 pad;
-	char comm[16];
-};
-
-struct culprit_key {
-	__u64 start_ns;
-	__u32 pid;
-	__u32 cpu;
-	__u32 napi_id;
-	__u32 ifindex;
-	__u32 netns;
-	__u32 pad;
-};
-
-struct culprit_row {
-	__u64 ns;
-	__u64 polls;
-	__u64 packets;
-	char dev[16];
-};
-
-/* For whom packets of taken softirqs were, by what they interrupted. */
-struct flow_key {
-	__u64 start_ns;
-	__u32 pid;
-	__u32 cpu;
-	__u32 ifindex;
-	__u32 netns;
-	__u16 transport; /* IPPROTO_*, 0 for what is no IP */
-	__u16 port;      /* destination, of TCP and UDP */
-	__u32 pad;
-};
-
-struct flow_row {
-	__u64 packets;
-	char dev[16];
-};
-
-/* One per CPU; only that CPU writes to it. What each softirq touches stands first, and together. */
-struct scratch {
-	__u64 window_start;
-	__u64 hard_start;
-	__u64 soft_start;
-	__u64 soft_hard; /* total[HARDIRQ_NS] when the softirq began */
-	__u32 soft_vector;
-	__u32 soft_raisers;
-	__u64 changes; /* of the totals: a reading that was interrupted sees it move */
-	__u64 poll_start;
-	__u64 poll_hard;
-
-	__u64 total[TOTALS];
-	__u64 hard_kind; /* enum hard, of what began the hard interrupt */
-	__u32 raised[MAX_VECTORS];
-	__u64 interrupts_at_raise; /* of a network softirq by the task */
-
-	__u64 slice_start;
-	__u64 runtime_base;
-	__u64 delay_base;
-	__u64 base_pid; /* whose bases they are */
-	__u64 window_end;
-	__u64 lost_ns;   /* slices that found the map of tasks full */
-	__u64 lost_slices;
-	__u64 lost_polls;
-	__u64 unmatched; /* exits without their entry */
-	__u64 half;      /* that slices are charged to now */
-	__u64 received;  /* packets at which flows were looked at */
-	__u64 lost_flows; /* packets of flows for which there was no room, not even folded */
-	__u64 base[TOTALS];
-} __attribute__((aligned(64)));
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct scratch);
-} cpus SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 32768);
-	__type(key, struct task_key);
-	__type(value, struct task_row);
-} tasks SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__type(key, struct culprit_key);
-	__type(value, struct culprit_row);
-} culprits SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 8192);
-	__type(key, struct flow_key);
-	__type(value, struct flow_row);
-} flows SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, struct flow_key);
-	__type(value, struct flow_row);
-} folded_flows SEC(".maps");
 
 static __always_inline struct scratch *here(void)
 {
@@ -216,11 +46,6 @@ static __always_inline __u64 settled(volatile struct scratch *s, __u64 *hard)
 			break;
 	}
 	return now;
-}
-
-static __always_inline __u64 since(__u64 now, __u64 then)
-{
-	return now > then ? now - then : 0;
 }
 
 /* A hard interrupt begins. Some begin inside another's (a vector that calls a handler): the outer one counts. */
@@ -447,19 +272,6 @@ int BPF_PROG(napi_poll, struct napi_struct *napi, int work, int budget)
 	return 0;
 }
 
-/* The row of this flow in one of the maps, made when it is not there and there is room. */
-static __always_inline struct flow_row *flow_row(void *map, const struct flow_key *key, struct net_device *dev)
-{
-	struct flow_row *row = bpf_map_lookup_elem(map, key);
-	struct flow_row fresh = {};
-
-	if (row)
-		return row;
-	bpf_probe_read_kernel_str(fresh.dev, sizeof(fresh.dev), dev->name);
-	bpf_map_update_elem(map, key, &fresh, BPF_NOEXIST);
-	return bpf_map_lookup_elem(map, key);
-}
-
 /*
  * Counts a packet of a softirq that is not the task's own for the flow that it belongs to. It runs for each packet, so
  * the reader attaches it by turns.
@@ -468,35 +280,11 @@ SEC("tp_btf/netif_receive_skb")
 int BPF_PROG(netif_receive_skb, struct sk_buff *skb)
 {
 	struct scratch *s = counting();
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct net_device *dev = skb->dev;
-	struct flow_key key = {};
-	struct flow_row *row;
-	__u16 protocol;
 
-	if (!s || !dev)
+	if (!s || !skb->dev)
 		return 0;
 	s->received++;
-	if (!s->soft_start || s->soft_raisers == BY_TASK)
-		return 0;
-	key.start_ns = task->pid ? task->start_time : 0;
-	key.pid = task->pid;
-	key.cpu = bpf_get_smp_processor_id();
-	key.ifindex = dev->ifindex;
-	key.netns = dev->nd_net.net->ns.inum;
-	protocol = bpf_ntohs(skb->protocol);
-	/* Here the packet begins with its IP header. Drivers may leave it in fragments, where it is not looked for. */
-	if ((protocol == ETH_IP || protocol == ETH_IPV6) && skb->len - skb->data_len >= 28)
-		key.transport = addressed(skb->data, &key.port);
-	row = flow_row(&flows, &key, dev);
-	if (!row) {
-		/* Whoever sends chooses the port: further ones are counted together. */
-		key.port = 0;
-		row = flow_row(&folded_flows, &key, dev);
-	}
-	if (row)
-		row->packets++;
-	else
+	if (s->soft_start && s->soft_raisers != BY_TASK && !count_flow(skb))
 		s->lost_flows++;
 	return 0;
 }

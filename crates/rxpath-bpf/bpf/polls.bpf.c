@@ -7,15 +7,11 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
+#include "interrupts.h"
 #include "log2.h"
+#include "polls.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-/* Powers of two, of which a mask makes a bound that every verifier follows; the kernel has 10 softirqs. */
-#define MAX_VECTORS 16
-#define NET_RX_VECTOR 3
-#define POLL_BUCKETS 16
-#define TIME_BUCKETS 32
 
 /* Set by the reader before loading. */
 const volatile struct {
@@ -26,162 +22,11 @@ const volatile struct {
 	__u64 cpus[16]; /* 1024 CPUs; others are always seen */
 } config;
 
-/* NAPIs that a CPU polls most have a place here: no hash to compute, and a line or two of cache. */
-#define SLOTS 4
-
-struct napi_slot {
-	__u64 napi; /* its address, 0 for a free place */
-	__u64 net;  /* and that of its device's namespace, into which it may have moved */
-	__u32 napi_id;
-	__u32 ifindex;
-	__u32 netns;
-	__u32 pad;
-	__u64 polls;
-	__u64 packets;
-	__u64 exhausted;
-	__u64 ns;
-	__u64 work[POLL_BUCKETS];
-	char dev[16];
-	__u64 unused[6];
-};
-
-struct softirq_row {
-	__u64 runs;
-	__u64 ns;
-};
-
-/* What each softirq touches stands first, and together. */
-struct cpu_row {
-	__u64 hard_start;
-	__u64 hard_kind; /* of what began it: enum vector, or DEVICE and more for a device's handler */
-	__u64 soft_start;
-	__u64 soft_hard;
-	__u64 hard_ns;
-	__u64 poll_start;
-	__u64 packets;
-	__u64 pass_packets_before;
-
-	__u64 polls;
-	__u64 exhausted;
-	__u64 last_slot;
-	__u64 passes[5]; /* of NET_RX runs with packets: n, w, w*w, t, w*t; w packets, t ns */
-
-	__u64 squares; /* ... (t/16)*(t/16) */
-	__u64 longest_rx_ns;
-	__u64 ksoftirqd_runs; /* of NET_RX */
-	__u64 ksoftirqd_ns;
-	__u64 last_interrupt;
-	__u64 device_interrupts;
-	__u64 other_interrupts;
-	__u64 lost_events;
-
-	__u64 lost_rows;
-	__u64 unmatched;
-	__u64 unused[6];
-	struct softirq_row soft[MAX_VECTORS];
-	__u64 rx_ns[TIME_BUCKETS];  /* length of NET_RX runs */
-	__u64 gap_ns[TIME_BUCKETS]; /* from one device interrupt to the next */
-	__u64 work[POLL_BUCKETS];   /* packets of a poll */
-	struct napi_slot slots[SLOTS];
-} __attribute__((aligned(64)));
-
-struct napi_key {
-	__u32 napi_id;
-	__u32 ifindex;
-	__u32 netns;
-	__u32 cpu;
-};
-
-struct napi_row {
-	__u64 polls;
-	__u64 packets;
-	__u64 exhausted;
-	__u64 ns;
-	__u64 work[POLL_BUCKETS];
-	char dev[16];
-};
-
-struct irq_key {
-	__u32 irq;
-	__u32 cpu;
-};
-
-struct irq_row {
-	__u64 count;
-	__u64 last;
-	__u64 gap_ns[TIME_BUCKETS];
-	char name[32];
-};
-
-enum event_kind {
-	IRQ_ENTRY,
-	IRQ_EXIT,
-	VECTOR_ENTRY,
-	VECTOR_EXIT,
-	SOFTIRQ_ENTRY,
-	SOFTIRQ_EXIT,
-	NAPI_POLL,
-};
-
-struct event {
-	__u64 ns;
-	__u32 cpu;
-	__u32 kind;
-	__u32 number; /* irq, vector or napi id */
-	__s32 work;
-	__s32 budget;
-	__u32 pid;
-	char comm[16];
-	char name[16]; /* device or handler */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct cpu_row);
-} cpus SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 8192);
-	__type(key, struct napi_key);
-	__type(value, struct napi_row);
-} napis SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 8192);
-	__type(key, struct irq_key);
-	__type(value, struct irq_row);
-} irqs SEC(".maps");
-
-/* A page, unless events are asked for: then the reader makes it larger. */
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096);
-} events SEC(".maps");
-
-/* One kind of interrupt that is no device's. The vector's number in events is its place in this list. */
-enum vector {
-	LOCAL_TIMER,
-	CALL_FUNCTION,
-	CALL_FUNCTION_SINGLE,
-	RESCHEDULE,
-	IRQ_WORK,
-	DEVICE, /* and more: plus the number of its line, since a handler may call those of others */
-};
-
 static __always_inline struct cpu_row *here(void)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 
 	return bpf_map_lookup_elem(&cpus, &cpu);
-}
-
-static __always_inline __u64 since(__u64 now, __u64 then)
-{
-	return now > then ? now - then : 0;
 }
 
 static __always_inline __u32 time_bucket(__u64 ns)
@@ -441,7 +286,7 @@ static __always_inline struct napi_slot *take_slot(struct cpu_row *row, struct n
 		slot->netns = key->netns;
 		slot->net = (__u64)net;
 		if (dev)
-			bpf_probe_read_kernel_str(slot->dev, sizeof(slot->dev), dev->name);
+			bpf_probe_read_kernel_str(slot->row.dev, sizeof(slot->row.dev), dev->name);
 		/* Last: a reader takes it for free until then. */
 		slot->napi = (__u64)napi;
 		return slot;
@@ -449,30 +294,19 @@ static __always_inline struct napi_slot *take_slot(struct cpu_row *row, struct n
 	return 0;
 }
 
-/* A poll of a NAPI that found no place. */
-static __always_inline void count_in_map(struct cpu_row *row, struct napi_struct *napi, const struct napi_key *key,
-					 const struct napi_row *poll)
+/* The row in the map of a NAPI that found no place. */
+static __always_inline struct napi_row *row_in_map(struct napi_struct *napi, const struct napi_key *key)
 {
-	struct napi_row *line = bpf_map_lookup_elem(&napis, key);
+	struct napi_row *row = bpf_map_lookup_elem(&napis, key);
 	struct net_device *dev = napi->dev;
+	struct napi_row fresh = {};
 
-	if (!line) {
-		struct napi_row fresh = {};
-
-		if (dev)
-			bpf_probe_read_kernel_str(fresh.dev, sizeof(fresh.dev), dev->name);
-		bpf_map_update_elem(&napis, key, &fresh, BPF_NOEXIST);
-		line = bpf_map_lookup_elem(&napis, key);
-	}
-	if (!line) {
-		row->lost_rows++;
-		return;
-	}
-	line->polls++;
-	line->packets += poll->packets;
-	line->exhausted += poll->exhausted;
-	line->ns += poll->ns;
-	line->work[work_bucket(poll->packets)]++;
+	if (row)
+		return row;
+	if (dev)
+		bpf_probe_read_kernel_str(fresh.dev, sizeof(fresh.dev), dev->name);
+	bpf_map_update_elem(&napis, key, &fresh, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&napis, key);
 }
 
 SEC("tp_btf/napi_poll")
@@ -481,20 +315,21 @@ int BPF_PROG(napi_poll, struct napi_struct *napi, int work, int budget)
 	struct cpu_row *row = here();
 	struct net_device *dev = napi->dev;
 	struct net *net = dev ? dev->nd_net.net : 0;
-	struct napi_row poll = {};
+	__u64 packets = work > 0 ? work : 0;
+	__u64 exhausted = budget > 0 && work >= budget;
 	struct napi_slot *slot;
+	struct napi_row *line;
 	struct event *e;
-	__u64 now;
+	__u64 now, ns;
 
 	if (!row)
 		return 0;
 	now = bpf_ktime_get_ns();
-	poll.packets = work > 0 ? work : 0;
-	poll.exhausted = budget > 0 && work >= budget;
 	/* Polls outside a softirq (threaded NAPI, busy polling) have no start here: their time is not counted. */
-	poll.ns = row->soft_start ? since(now, row->poll_start) : 0;
+	ns = row->soft_start ? since(now, row->poll_start) : 0;
 	row->poll_start = now;
 	slot = slot_of(row, napi, net);
+	line = slot ? &slot->row : 0;
 	if (!slot) {
 		struct napi_key key = { .napi_id = napi->napi_id, .cpu = bpf_get_smp_processor_id() };
 
@@ -505,20 +340,21 @@ int BPF_PROG(napi_poll, struct napi_struct *napi, int work, int budget)
 		if ((config.ifindex && config.ifindex != key.ifindex) || (config.netns && config.netns != key.netns))
 			return 0;
 		slot = take_slot(row, napi, net, &key);
-		if (!slot)
-			count_in_map(row, napi, &key, &poll);
+		line = slot ? &slot->row : row_in_map(napi, &key);
 	}
-	if (slot) {
-		slot->polls++;
-		slot->packets += poll.packets;
-		slot->exhausted += poll.exhausted;
-		slot->ns += poll.ns;
-		slot->work[work_bucket(poll.packets)]++;
+	if (line) {
+		line->polls++;
+		line->packets += packets;
+		line->exhausted += exhausted;
+		line->ns += ns;
+		line->work[work_bucket(packets)]++;
+	} else {
+		row->lost_rows++;
 	}
 	row->polls++;
-	row->packets += poll.packets;
-	row->exhausted += poll.exhausted;
-	row->work[work_bucket(poll.packets)]++;
+	row->packets += packets;
+	row->exhausted += exhausted;
+	row->work[work_bucket(packets)]++;
 	e = event(row, now, NAPI_POLL, napi->napi_id);
 	if (e) {
 		e->work = work;

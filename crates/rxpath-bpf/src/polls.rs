@@ -330,38 +330,26 @@ fn cpu_row(cpu: u32, value: &[u8]) -> (CpuPolls, Vec<NapiPolls>) {
 /// `struct napi_slot`; none for a free place.
 fn slot(cpu: u32, f: &mut Fields<'_>) -> Option<NapiPolls> {
     let [napi, _net] = f.array::<2>();
-    let [napi_id, ifindex, netns, _] = [f.u32(), f.u32(), f.u32(), f.u32()];
-    let [polls_count, packets, exhausted_count, poll_ns] = f.array::<4>();
-    let packets_per_poll = Log2::of(&f.array::<WORK>());
-    let dev = f.text(16);
+    let key = [f.u32(), f.u32(), f.u32(), cpu];
+    f.skip(4);
+    let row = napi_row(key, f);
     f.skip(6 * 8);
-    let dev = if ifindex == 0 { "backlog".into() } else { dev };
-    let row = NapiPolls {
-        dev,
-        ifindex,
-        netns,
-        napi_id,
-        queue: None,
-        cpu,
-        polls_count,
-        packets,
-        exhausted_count,
-        poll_ns,
-        packets_per_poll,
-    };
     (napi != 0).then_some(row)
 }
 
 /// `struct napi_key` and `struct napi_row`.
 fn napi(key: &[u8], value: &[u8]) -> NapiPolls {
     let mut k = Fields::of(key);
-    let (napi_id, ifindex, netns, cpu) = (k.u32(), k.u32(), k.u32(), k.u32());
-    let mut f = Fields::of(value);
+    napi_row([k.u32(), k.u32(), k.u32(), k.u32()], &mut Fields::of(value))
+}
+
+/// `struct napi_row`, of the NAPI and CPU of a key.
+fn napi_row([napi_id, ifindex, netns, cpu]: [u32; 4], f: &mut Fields<'_>) -> NapiPolls {
     let [polls_count, packets, exhausted_count, poll_ns] = f.array::<4>();
     let packets_per_poll = Log2::of(&f.array::<WORK>());
-    let dev = if ifindex == 0 { "backlog".into() } else { f.text(16) };
+    let dev = f.text(16);
     NapiPolls {
-        dev,
+        dev: if ifindex == 0 { "backlog".into() } else { dev },
         ifindex,
         netns,
         napi_id,

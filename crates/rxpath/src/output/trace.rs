@@ -124,58 +124,47 @@ fn cpus(cpus: &[CpuTrace], seconds: f64) -> String {
     table.to_string()
 }
 
+/// The columns that tables of polls have in common.
+const POLLED: [&str; 5] = ["polls", "packets", "per poll p50/p99", "budget used up", "time"];
+
+/// Their cells: polls, packets, packets of a poll, polls that used up their budget, time in ns.
+fn polled(polls: u64, all: u64, per_poll: &Log2, exhausted: u64, ns: u64) -> [String; 5] {
+    [grouped(polls), grouped(all), packets(per_poll), grouped(exhausted), Nanos(ns).to_string()]
+}
+
 fn devices(devices: &[DevicePolls], top: usize) -> Table {
-    let head = [
-        "device",
-        "NAPIs",
-        "CPUs",
-        "polls",
-        "packets",
-        "per poll p50/p99",
-        "budget used up",
-        "time",
-    ];
-    let mut table = table(&head, 1);
-    for device in devices.iter().take(top) {
-        table.add_row([
-            device.dev.clone(),
-            grouped(device.napis_count),
-            CpuList(device.cpus.clone()).to_string(),
-            grouped(device.polls_count),
-            grouped(device.packets),
-            packets(&device.packets_per_poll),
-            grouped(device.exhausted_count),
-            Nanos(device.poll_ns).to_string(),
-        ]);
+    let mut table = table(&[&["device", "NAPIs", "CPUs"][..], &POLLED].concat(), 1);
+    for of in devices.iter().take(top) {
+        let who = [of.dev.clone(), grouped(of.napis_count), CpuList(of.cpus.clone()).to_string()];
+        let what = polled(
+            of.polls_count,
+            of.packets,
+            &of.packets_per_poll,
+            of.exhausted_count,
+            of.poll_ns,
+        );
+        table.add_row(who.into_iter().chain(what));
     }
     table
 }
 
 fn napis(napis: &[NapiPolls], top: usize) -> Table {
-    let head = [
-        "device",
-        "queue",
-        "NAPI",
-        "CPU",
-        "polls",
-        "packets",
-        "per poll p50/p99",
-        "budget used up",
-        "time",
-    ];
-    let mut table = table(&head, 1);
-    for napi in napis.iter().take(top) {
-        table.add_row([
-            napi.dev.clone(),
-            napi.queue.map_or_else(|| "-".into(), |queue| format!("rx-{queue}")),
-            if napi.napi_id == 0 { "-".into() } else { napi.napi_id.to_string() },
-            napi.cpu.to_string(),
-            grouped(napi.polls_count),
-            grouped(napi.packets),
-            packets(&napi.packets_per_poll),
-            grouped(napi.exhausted_count),
-            Nanos(napi.poll_ns).to_string(),
-        ]);
+    let mut table = table(&[&["device", "queue", "NAPI", "CPU"][..], &POLLED].concat(), 1);
+    for of in napis.iter().take(top) {
+        let who = [
+            of.dev.clone(),
+            of.queue.map_or_else(|| "-".into(), |queue| format!("rx-{queue}")),
+            if of.napi_id == 0 { "-".into() } else { of.napi_id.to_string() },
+            of.cpu.to_string(),
+        ];
+        let what = polled(
+            of.polls_count,
+            of.packets,
+            &of.packets_per_poll,
+            of.exhausted_count,
+            of.poll_ns,
+        );
+        table.add_row(who.into_iter().chain(what));
     }
     table
 }

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What the account keeps: a scratch for each CPU, a row for each task on each CPU, another for each device's polls in its
+ * time. The reader knows the layout (src/account/row.rs).
+ */
+#ifndef RXPATH_ACCOUNT_H
+#define RXPATH_ACCOUNT_H
+
+#define MAX_VECTORS 10
+#define NET_TX_VECTOR 2
+#define NET_RX_VECTOR 3
+
+/* What a CPU's time is charged to, beside the task itself. The order is known to the reader (src/account/row.rs). */
+enum total {
+	HARDIRQ_NS,
+	/* Softirqs that something other than the running task raised: receive, transmit, other. */
+	TAKEN_NET_RX_NS,
+	TAKEN_NET_TX_NS,
+	TAKEN_OTHER_NS,
+	/* Softirqs that the running task raised by what it did. */
+	OWN_NET_NS,
+	OWN_OTHER_NS,
+	/* Network softirqs for which both had work: batches that cannot be divided. */
+	MIXED_NET_NS,
+	/* Of the taken network softirqs: those that interrupted user mode, where the task cannot have asked for them. */
+	FROM_USER_NS,
+	/* Of the task's own: those that interrupted user mode, which contradicts it. */
+	OWN_FROM_USER_NS,
+	/* Interrupts that arrived outside softirqs: each costs its entry and exit beside what is measured. */
+	INTERRUPTS,
+	DEVICE_INTERRUPTS,
+	SOFTIRQ_RUNS,
+	/* Packets of receive polls in taken softirqs. */
+	TAKEN_POLL_PACKETS,
+	TOTALS,
+};
+
+/* Who raised a softirq. */
+enum raiser {
+	BY_TASK = 1,
+	BY_INTERRUPT = 2,
+};
+
+struct task_key {
+	__u64 start_ns;
+	__u32 pid;
+	__u32 cpu;
+	/* Rows are kept twice, and each reading changes over to the other half: what the CPU does while the rows are read is
+	 * charged to the half that is not. */
+	__u32 half;
+	__u32 pad;
+};
+
+struct task_row {
+	__u64 total[TOTALS];
+	__u64 on_cpu_ns;
+	__u64 runtime_ns;   /* what the scheduler charged: the base of what top shows */
+	__u64 run_delay_ns; /* waited on the run queue, runnable */
+	__u64 slices;
+	__u64 first_ns; /* end of its first slice here */
+	__u64 last_ns;  /* of its last */
+	__u32 tgid;
+	__u32 parent; /* at the first slice: who is left behind gets another */
+	__u32 flags;
+	__u32 pad;
+	char comm[16];
+};
+
+struct culprit_key {
+	__u64 start_ns;
+	__u32 pid;
+	__u32 cpu;
+	__u32 napi_id;
+	__u32 ifindex;
+	__u32 netns;
+	__u32 pad;
+};
+
+struct culprit_row {
+	__u64 ns;
+	__u64 polls;
+	__u64 packets;
+	char dev[16];
+};
+
+/* One per CPU; only that CPU writes to it. What each softirq touches stands first, and together. */
+struct scratch {
+	__u64 window_start;
+	__u64 hard_start;
+	__u64 soft_start;
+	__u64 soft_hard; /* total[HARDIRQ_NS] when the softirq began */
+	__u32 soft_vector;
+	__u32 soft_raisers;
+	__u64 changes; /* of the totals: a reading that was interrupted sees it move */
+	__u64 poll_start;
+	__u64 poll_hard;
+
+	__u64 total[TOTALS];
+	__u64 hard_kind; /* enum vector, of what began the hard interrupt */
+	__u32 raised[MAX_VECTORS];
+	__u64 interrupts_at_raise; /* of a network softirq by the task */
+
+	__u64 slice_start;
+	__u64 runtime_base;
+	__u64 delay_base;
+	__u64 base_pid; /* whose bases they are */
+	__u64 window_end;
+	__u64 lost_ns;   /* slices that found the map of tasks full */
+	__u64 lost_slices;
+	__u64 lost_polls;
+	__u64 unmatched; /* exits without their entry */
+	__u64 half;      /* that slices are charged to now */
+	__u64 received;  /* packets at which flows were looked at */
+	__u64 lost_flows; /* packets of flows for which there was no room, not even folded */
+	__u64 base[TOTALS];
+} __attribute__((aligned(64)));
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} cpus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 32768);
+	__type(key, struct task_key);
+	__type(value, struct task_row);
+} tasks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct culprit_key);
+	__type(value, struct culprit_row);
+} culprits SEC(".maps");
+
+#endif

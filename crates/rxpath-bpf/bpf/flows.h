@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * For which flows packets came, by the task whose time they took.
+ */
+#ifndef RXPATH_FLOWS_H
+#define RXPATH_FLOWS_H
+
+#include "addressed.h"
+
+/* For whom packets of taken softirqs were, by what they interrupted. */
+struct flow_key {
+	__u64 start_ns;
+	__u32 pid;
+	__u32 cpu;
+	__u32 ifindex;
+	__u32 netns;
+	__u16 transport; /* IPPROTO_*, 0 for what is no IP */
+	__u16 port;      /* destination, of TCP and UDP */
+	__u32 pad;
+};
+
+struct flow_row {
+	__u64 packets;
+	char dev[16];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct flow_key);
+	__type(value, struct flow_row);
+} flows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct flow_key);
+	__type(value, struct flow_row);
+} folded_flows SEC(".maps");
+
+/* The row of this flow in one of the maps, made when it is not there and there is room. */
+static __always_inline struct flow_row *flow_row(void *map, const struct flow_key *key, struct net_device *dev)
+{
+	struct flow_row *row = bpf_map_lookup_elem(map, key);
+	struct flow_row fresh = {};
+
+	if (row)
+		return row;
+	bpf_probe_read_kernel_str(fresh.dev, sizeof(fresh.dev), dev->name);
+	bpf_map_update_elem(map, key, &fresh, BPF_NOEXIST);
+	return bpf_map_lookup_elem(map, key);
+}
+
+/* Counts a packet for its flow and the running task; false when there is no room for it. */
+static __always_inline bool count_flow(struct sk_buff *skb)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct net_device *dev = skb->dev;
+	struct flow_key key = {};
+	struct flow_row *row;
+	__u16 protocol;
+
+	key.start_ns = task->pid ? task->start_time : 0;
+	key.pid = task->pid;
+	key.cpu = bpf_get_smp_processor_id();
+	key.ifindex = dev->ifindex;
+	key.netns = dev->nd_net.net->ns.inum;
+	protocol = bpf_ntohs(skb->protocol);
+	/* Here the packet begins with its IP header. Drivers may leave it in fragments, where it is not looked for. */
+	if ((protocol == ETH_IP || protocol == ETH_IPV6) && skb->len - skb->data_len >= 28)
+		key.transport = addressed(skb->data, &key.port);
+	row = flow_row(&flows, &key, dev);
+	if (!row) {
+		/* Whoever sends chooses the port: further ones are counted together. */
+		key.port = 0;
+		row = flow_row(&folded_flows, &key, dev);
+	}
+	if (!row)
+		return false;
+	row->packets++;
+	return true;
+}
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What the polls keep: a row for each CPU with the NAPIs that it polls most, rows of other NAPIs and of interrupt lines, and
+ * events on request. The reader knows the layout (src/polls.rs).
+ */
+#ifndef RXPATH_POLLS_H
+#define RXPATH_POLLS_H
+
+/* Powers of two, of which a mask makes a bound that every verifier follows; the kernel has 10 softirqs. */
+#define MAX_VECTORS 16
+#define NET_RX_VECTOR 3
+#define POLL_BUCKETS 16
+#define TIME_BUCKETS 32
+
+struct napi_row {
+	__u64 polls;
+	__u64 packets;
+	__u64 exhausted;
+	__u64 ns;
+	__u64 work[POLL_BUCKETS];
+	char dev[16];
+};
+
+/* NAPIs that a CPU polls most have a place here: no hash to compute, and a line or two of cache. */
+#define SLOTS 4
+
+struct napi_slot {
+	__u64 napi; /* its address, 0 for a free place */
+	__u64 net;  /* and that of its device's namespace, into which it may have moved */
+	__u32 napi_id;
+	__u32 ifindex;
+	__u32 netns;
+	__u32 pad;
+	struct napi_row row;
+	__u64 unused[6];
+};
+
+struct softirq_row {
+	__u64 runs;
+	__u64 ns;
+};
+
+/* What each softirq touches stands first, and together. */
+struct cpu_row {
+	__u64 hard_start;
+	__u64 hard_kind; /* of what began it: enum vector, or DEVICE and more for a device's handler */
+	__u64 soft_start;
+	__u64 soft_hard;
+	__u64 hard_ns;
+	__u64 poll_start;
+	__u64 packets;
+	__u64 pass_packets_before;
+
+	__u64 polls;
+	__u64 exhausted;
+	__u64 last_slot;
+	__u64 passes[5]; /* of NET_RX runs with packets: n, w, w*w, t, w*t; w packets, t ns */
+
+	__u64 squares; /* ... (t/16)*(t/16) */
+	__u64 longest_rx_ns;
+	__u64 ksoftirqd_runs; /* of NET_RX */
+	__u64 ksoftirqd_ns;
+	__u64 last_interrupt;
+	__u64 device_interrupts;
+	__u64 other_interrupts;
+	__u64 lost_events;
+
+	__u64 lost_rows;
+	__u64 unmatched;
+	__u64 unused[6];
+	struct softirq_row soft[MAX_VECTORS];
+	__u64 rx_ns[TIME_BUCKETS];  /* length of NET_RX runs */
+	__u64 gap_ns[TIME_BUCKETS]; /* from one device interrupt to the next */
+	__u64 work[POLL_BUCKETS];   /* packets of a poll */
+	struct napi_slot slots[SLOTS];
+} __attribute__((aligned(64)));
+
+struct napi_key {
+	__u32 napi_id;
+	__u32 ifindex;
+	__u32 netns;
+	__u32 cpu;
+};
+
+struct irq_key {
+	__u32 irq;
+	__u32 cpu;
+};
+
+struct irq_row {
+	__u64 count;
+	__u64 last;
+	__u64 gap_ns[TIME_BUCKETS];
+	char name[32];
+};
+
+enum event_kind {
+	IRQ_ENTRY,
+	IRQ_EXIT,
+	VECTOR_ENTRY,
+	VECTOR_EXIT,
+	SOFTIRQ_ENTRY,
+	SOFTIRQ_EXIT,
+	NAPI_POLL,
+};
+
+struct event {
+	__u64 ns;
+	__u32 cpu;
+	__u32 kind;
+	__u32 number; /* irq, vector or napi id */
+	__s32 work;
+	__s32 budget;
+	__u32 pid;
+	char comm[16];
+	char name[16]; /* device or handler */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cpu_row);
+} cpus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct napi_key);
+	__type(value, struct napi_row);
+} napis SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct irq_key);
+	__type(value, struct irq_row);
+} irqs SEC(".maps");
+
+/* A page, unless events are asked for: then the reader makes it larger. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} events SEC(".maps");
+
+#endif
