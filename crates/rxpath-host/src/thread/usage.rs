@@ -34,6 +34,14 @@ struct Crowd {
     tids: Vec<i32>,
 }
 
+impl Crowd {
+    fn of(root: &Root, pid: i32, tids: &[i32]) -> Option<Self> {
+        let stat = task::read(root, pid, None).ok()?;
+        let (start_time, ticks) = (stat.start_time, stat.utime + stat.stime);
+        Some(Self { start_time, ticks, tids: tids.to_vec() })
+    }
+}
+
 /// CPU time of one thread between two samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadUse {
@@ -81,6 +89,9 @@ impl Sample {
                 continue;
             }
             let Ok(tids) = task::threads(root, pid) else { continue };
+            // Before its threads: what it uses while they are read counts as moved at the next sample.
+            let crowd = (tids.len() > MANY).then(|| Crowd::of(root, pid, &tids)).flatten();
+            sample.crowds.extend(crowd.map(|crowd| (pid, crowd)));
             for tid in &tids {
                 match schedstat::read(root, pid, *tid) {
                     Ok(stat) => drop(sample.run_ns.insert((pid, *tid), stat.run_ns)),
@@ -90,20 +101,10 @@ impl Sample {
                     }
                 }
             }
-            sample.note_crowd(root, pid, tids);
         }
         match last_error {
             Some(error) if sample.run_ns.is_empty() => Err(error),
             _ => Ok(Self { at: Instant::now(), ..sample }),
-        }
-    }
-
-    fn note_crowd(&mut self, root: &Root, pid: i32, tids: Vec<i32>) {
-        if tids.len() > MANY
-            && let Ok(stat) = task::read(root, pid, None)
-        {
-            let (start_time, ticks) = (stat.start_time, stat.utime + stat.stime);
-            self.crowds.insert(pid, Crowd { start_time, ticks, tids });
         }
     }
 
