@@ -3,7 +3,9 @@
 //! `k` is the time that a loop on one CPU misses in its own time, less what the probe saw and what other tasks and the
 //! hypervisor had, per interrupt. It falls with the rate (measured on a KVM guest: 6.7 us at 20,000 a second, 5.5 at
 //! 300,000), so it is measured at several and interpolated between them: with what arrives by itself, and with packets
-//! that are steered to the CPU as RPS does it. Interrupts that do nothing are no stand-in: they leave the cache warm, and
+//! that are steered to the CPU as RPS does it. On a virtual machine it also differs by a tenth and more from one moment to
+//! the next, when a neighbour has the cache or the hypervisor takes time that it does not tell of: each rate is measured
+//! several times in turn with the others, and the median counts. Interrupts that do nothing are no stand-in: they leave the cache warm, and
 //! by them `k` came out a fifth too small at 20,000 packets a second and two fifths too large at 200,000.
 
 mod interrupts;
@@ -20,8 +22,14 @@ use serde::{Deserialize, Serialize};
 use super::spin::{Gaps, Prepared};
 use super::{Account, Reading};
 
-/// How long each rate is measured.
-const SPIN: Duration = Duration::from_secs(1);
+/// How long a rate is measured at a time.
+const SPIN: Duration = Duration::from_millis(200);
+
+/// How often; odd, so that one in the middle is there.
+const ROUNDS: usize = 7;
+
+/// About how long all of it takes.
+pub const TAKES: Duration = Duration::from_secs(6);
 
 /// Packets a second that are sent at the points; of the highest as many as one CPU can send.
 const PACKET_RATES: [f64; 3] = [20_000.0, 80_000.0, 250_000.0];
@@ -29,9 +37,9 @@ const PACKET_RATES: [f64; 3] = [20_000.0, 80_000.0, 250_000.0];
 /// Interrupts a second at the points where no packets can be sent.
 const INTERRUPT_RATES: [f64; 2] = [10_000.0, 60_000.0];
 
-/// The least number of interrupts that a point rests on: what the hypervisor took is known to a tick of 10 ms, which is
-/// then 2 us of each at most.
-const LEAST_INTERRUPTS: u64 = 5_000;
+/// The least number of interrupts that a spin rests on. What the hypervisor took is known to a tick of 10 ms only: the spin
+/// on which it falls is far off, and the median leaves it out.
+const LEAST_INTERRUPTS: u64 = 1_000;
 
 /// The part of its time that the loop must have had its CPU.
 const LEAST_ON_CPU: f64 = 0.5;
@@ -118,8 +126,8 @@ impl Arrivals {
     }
 }
 
-/// Measures `k` on one CPU with the running probe; takes that CPU for four seconds, and another one, which
-/// sends, for three of them.
+/// Measures `k` on one CPU with the running probe; takes that CPU for [`TAKES`], and another one, which sends, for three
+/// quarters of it.
 ///
 /// **Errors** when there is no second CPU to send from, or a CPU can't be had.
 pub fn measure(account: &Account, cpu: u32) -> Result<Calibration, HostError> {
@@ -128,28 +136,22 @@ pub fn measure(account: &Account, cpu: u32) -> Result<Calibration, HostError> {
         what: "calibrate the cost of an interrupt".into(),
         needs: "a second CPU, from which the interrupts are sent".into(),
     })?;
-    let mut points: Vec<Point> = Vec::new();
-    points.extend(point(account, (cpu, other), Arrivals::Ambient)?);
-    let (sent, source) = match with_packets(account, (cpu, other)) {
-        Ok(sent) => (sent, "measured with packets".to_owned()),
+    let cpus = (cpu, other);
+    let (points, source) = match points(account, cpus, &PACKET_RATES.map(Arrivals::Packets)) {
+        Ok(points) => (points, "measured with packets".to_owned()),
         Err(error) => {
-            let mut sent = Vec::new();
-            for rate in INTERRUPT_RATES {
-                sent.extend(point(account, (cpu, other), Arrivals::Interrupts(rate))?);
-            }
+            let points = points(account, cpus, &INTERRUPT_RATES.map(Arrivals::Interrupts))?;
             let source = format!(
                 "measured with interrupts that do nothing, which errs by a fifth and more: {error}"
             );
-            (sent, source)
+            (points, source)
         }
     };
-    if sent.is_empty() {
+    if points.is_empty() {
         let why =
             format!("CPU {cpu} was too busy: too few interrupts hit the loop that measures them");
         return Ok(Calibration::none(why));
     }
-    points.extend(sent);
-    points.sort_by(|a: &Point, b: &Point| a.rate_per_s.total_cmp(&b.rate_per_s));
     let values = || points.iter().map(|point| point.irq_entry_us);
     let (low, high) = (values().fold(f64::MAX, f64::min), values().fold(0.0, f64::max));
     Ok(Calibration {
@@ -161,15 +163,38 @@ pub fn measure(account: &Account, cpu: u32) -> Result<Calibration, HostError> {
     })
 }
 
-fn with_packets(account: &Account, cpus: (u32, u32)) -> Result<Vec<Point>, HostError> {
-    let mut points = Vec::new();
-    for rate in PACKET_RATES {
-        points.extend(point(account, cpus, Arrivals::Packets(rate))?);
+/// What comes by itself and what is sent, in turn; by rate. Only what comes by itself is no calibration.
+fn points(account: &Account, cpus: (u32, u32), sent: &[Arrivals]) -> Result<Vec<Point>, HostError> {
+    let mut ambient = Vec::new();
+    let mut spins = vec![Vec::new(); sent.len()];
+    for _ in 0..ROUNDS {
+        ambient.extend(spin(account, cpus, Arrivals::Ambient)?);
+        for (arrivals, spins) in sent.iter().zip(&mut spins) {
+            spins.extend(spin(account, cpus, *arrivals)?);
+        }
     }
+    let mut points: Vec<Point> = spins.iter().filter_map(|spins| middle(spins)).collect();
+    if !points.is_empty() {
+        points.extend(middle(&ambient));
+    }
+    points.sort_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
     Ok(points)
 }
 
-fn point(
+/// The median of the spins at one rate, when most of them count.
+fn middle(spins: &[Point]) -> Option<Point> {
+    let median = |value: fn(&Point) -> f64| {
+        let mut values: Vec<f64> = spins.iter().map(value).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    (spins.len() > ROUNDS / 2).then(|| Point {
+        rate_per_s: median(|point| point.rate_per_s),
+        irq_entry_us: median(|point| point.irq_entry_us),
+    })
+}
+
+fn spin(
     account: &Account,
     (cpu, other): (u32, u32),
     arrivals: Arrivals,
@@ -259,6 +284,15 @@ mod tests {
     }
 
     #[test]
+    fn a_spin_that_was_disturbed_does_not_move_the_point() {
+        let point = |irq_entry_us| Point { rate_per_s: 20_000.0, irq_entry_us };
+        let spins = [7.0, 6.9, 9.5, 7.1, 0.0, 7.2, 7.0].map(point);
+        assert_eq!(middle(&spins), Some(point(7.0)));
+        assert_eq!(middle(&spins[..4]), Some(point(7.1)));
+        assert_eq!(middle(&spins[..3]), None, "most of them did not count");
+    }
+
+    #[test]
     fn what_is_accounted_for_is_not_hidden() {
         let key = TaskKey { start_ns: 1, pid: 7, cpu: 1 };
         let charge = Charge {
@@ -286,7 +320,7 @@ mod tests {
         let point = hidden(&during(charge), (7, 1), &gaps, 0.0).unwrap();
         assert!((point.irq_entry_us - 5.0).abs() < 1e-9, "{point:?}");
         assert!((point.rate_per_s - 20_000.0).abs() < 1e-6, "{point:?}");
-        let seldom = Charge { interrupts: 4_999, ..charge };
+        let seldom = Charge { interrupts: 999, ..charge };
         assert_eq!(hidden(&during(seldom), (7, 1), &gaps, 0.0), None);
         let away = Charge { on_cpu_ns: 400_000_000, ..charge };
         assert_eq!(hidden(&during(away), (7, 1), &gaps, 0.0), None);

@@ -36,7 +36,7 @@ pub struct StealCommand {
     /// Rows of the table of tasks
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Cost of an interrupt outside all tracepoints, in us, instead of calibrating it (which spins on two CPUs for 4 s)
+    /// Cost of an interrupt outside all tracepoints, in us, instead of calibrating it (which spins on two CPUs for 6 s)
     #[arg(long, value_name = "US", value_parser = microseconds)]
     irq_entry: Option<f64>,
     #[command(flatten)]
@@ -158,7 +158,8 @@ impl StealCommand {
             return Ok(Calibration::given(us));
         }
         let cpu = self.victim_cpu()?;
-        crate::note!("calibrating the cost of an interrupt: 4 s on CPU {cpu}");
+        let takes_s = calibrate::TAKES.as_secs();
+        crate::note!("calibrating the cost of an interrupt: {takes_s} s on CPU {cpu}");
         match calibrate::measure(account, cpu) {
             Ok(calibration) => Ok(calibration),
             Err(error @ HostError::Unsupported { .. }) => Ok(Calibration::none(error.to_string())),
