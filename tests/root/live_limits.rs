@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::net::{SocketAddrV4, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Child;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -17,12 +17,12 @@ use rxpath_host::Namespace;
 use serde_json::Value;
 
 use crate::bed::{Bed, RX_IP, send, until};
-use crate::diagnose::{attached, end, looks, watching};
+use crate::diagnose::{end, in_window, looks, watching};
 
 /// Watches without BPF until it is told to stop, and is in its window.
 fn counting(rx: &Namespace) -> Child {
-    let child = watching(rx, &["-d", "600s", "--no-bpf"]);
-    seen(&child, 50);
+    let mut child = watching(rx, &["-d", "600s", "--no-bpf"]);
+    in_window(&mut child);
     child
 }
 
@@ -72,9 +72,8 @@ fn what_a_firewall_drops_is_seen_and_named() {
          udp dport 4820 numgen inc mod 4 < 3 drop\n }\n}\n",
     )
     .unwrap();
-    let child = watching(&rx, &["-d", "600s"]);
-    attached(&child);
-    seen(&child, 50);
+    let mut child = watching(&rx, &["-d", "600s"]);
+    in_window(&mut child);
     let (mut sent, mut read) = (0, 0);
     while sent < 8_000 {
         send(&tx, 4820, 200);
@@ -120,12 +119,16 @@ fn one_stray_datagram_on_a_quiet_host_is_told_and_limits_nothing() {
     assert!(told.contains("1 of 1 offered at a port without a listener"), "{told}");
 }
 
-#[test]
-fn a_reader_that_stalls_beside_a_thread_that_computes_is_not_called_slow() {
-    let Some(bed) = Bed::new() else { return };
+/// A process of two threads, one that computes and one that reads and stalls; watched by the child that `start` gives. The
+/// result, and the reader's number.
+fn beside_a_thread_that_computes(
+    port: u16,
+    start: fn(&Namespace) -> Child,
+) -> Option<(Value, i32)> {
+    let bed = Bed::with_bpf()?;
     let (tx, rx) = bed.pair(1);
-    let socket = bound(&rx, 4822);
-    let done = AtomicBool::new(false);
+    let socket = bound(&rx, port);
+    let (done, tid) = (AtomicBool::new(false), AtomicI32::new(0));
     let result = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
@@ -133,6 +136,7 @@ fn a_reader_that_stalls_beside_a_thread_that_computes_is_not_called_slow() {
             }
         });
         scope.spawn(|| {
+            tid.store(rxpath_host::thread::current_tid(), Ordering::Relaxed);
             while !done.load(Ordering::Relaxed) {
                 let begun = Instant::now();
                 while begun.elapsed() < Duration::from_millis(5) {
@@ -142,15 +146,21 @@ fn a_reader_that_stalls_beside_a_thread_that_computes_is_not_called_slow() {
                 std::thread::sleep(Duration::from_millis(30));
             }
         });
-        let child = counting(&rx);
+        let child = start(&rx);
         let before = looks(&child);
         while looks(&child) < before + 50 {
-            send(&tx, 4822, 2_000);
+            send(&tx, port, 2_000);
         }
         let result = stop(child);
         done.store(true, Ordering::Relaxed);
         result
     });
+    Some((result, tid.into_inner()))
+}
+
+#[test]
+fn a_reader_that_stalls_beside_a_thread_that_computes_is_not_called_slow() {
+    let Some((result, _)) = beside_a_thread_that_computes(4822, counting) else { return };
     assert_eq!(result["confidence"], "weak", "{result}");
     let told = texts(&result);
     assert!(told.contains("which threads read"), "{told}");
@@ -158,6 +168,26 @@ fn a_reader_that_stalls_beside_a_thread_that_computes_is_not_called_slow() {
         result["sentence"].as_str().unwrap().starts_with("UDP, 10.77.0.2:4822 of "),
         "{result}"
     );
+}
+
+#[test]
+fn which_thread_reads_is_watched() {
+    let start = |rx: &Namespace| {
+        let mut child = watching(rx, &["-d", "600s"]);
+        in_window(&mut child);
+        child
+    };
+    let Some((result, tid)) = beside_a_thread_that_computes(4829, start) else { return };
+    assert_eq!(result["stage"], "socket-queue", "{result}");
+    assert_ne!(result["confidence"], "weak", "{result}");
+    assert!(!texts(&result).contains("which threads read"), "{result}");
+    let evidence = &result["evidence_read"];
+    let socket = &evidence["sockets"][0];
+    assert_eq!(socket["readers"], serde_json::json!([tid]), "{socket}");
+    // All that UDP delivered in this namespace came from this socket; a read may fall between two readings.
+    let read = socket["delivered_packets"].as_u64().unwrap();
+    let delivered = evidence["ledger"]["delivered_packets"].as_u64().unwrap();
+    assert!(read > 0 && read.abs_diff(delivered) <= delivered / 100 + 1_000, "{read} {delivered}");
 }
 
 #[test]
@@ -181,6 +211,25 @@ fn of_two_services_the_one_that_drops_is_named_and_no_group_is_made_of_them() {
     for socket in result["evidence_read"]["sockets"].as_array().unwrap() {
         assert_eq!(socket["owners"][0]["pid"], std::process::id(), "{socket}");
     }
+}
+
+#[test]
+fn what_other_ports_lose_is_not_put_on_the_port_that_is_looked_at() {
+    let Some(bed) = Bed::new() else { return };
+    let (tx, rx) = bed.pair(1);
+    let (_asked, _other) = (bound(&rx, 4827), bound(&rx, 4828));
+    // Its queue is full, so that a few more are lost.
+    send(&tx, 4827, 2_000);
+    let mut child = watching(&rx, &["-d", "600s", "--no-bpf", "--port", "4827"]);
+    in_window(&mut child);
+    send(&tx, 4827, 500);
+    send(&tx, 4828, 20_000);
+    seen(&child, 2);
+    let result = stop(child);
+    let sentence = result["sentence"].as_str().unwrap();
+    assert!(sentence.starts_with("UDP: ") && !sentence.contains("4827"), "{result}");
+    assert_eq!(result["confidence"], "weak", "{result}");
+    assert!(texts(&result).contains("those that were looked at dropped 500 of the"), "{result}");
 }
 
 /// A socket of a `SO_REUSEPORT` group.

@@ -5,6 +5,8 @@
 #ifndef RXPATH_OWNER_H
 #define RXPATH_OWNER_H
 
+#include "socket.h"
+
 /* Part of each program's `config`, set by the reader before loading. */
 struct owner {
 	__u64 cgroup;    /* only sockets of this cgroup (version 2) and those below it, unless 0 */
@@ -19,13 +21,6 @@ struct {
 	__type(key, __u64);
 	__type(value, __u32);
 } wanted SEC(".maps");
-
-static __always_inline __u64 socket_inode(struct sock *sk)
-{
-	struct socket *socket = BPF_CORE_READ(sk, sk_socket);
-
-	return socket ? BPF_CORE_READ(socket, file, f_inode, i_ino) : 0;
-}
 
 static __always_inline bool is_wanted(const volatile struct owner *owner, struct sock *sk)
 {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::can::{can_run, lockdown};
 use crate::object::{BUILT, ProgramState};
-use crate::{account, drops, locks, polls, queues, reuseport, stages};
+use crate::{account, drops, locks, polls, queues, reads, reuseport, stages};
 
 /// One thing that was looked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -180,6 +180,7 @@ fn probes(root: &Root) -> Vec<ProbeState> {
         (&stages::SPEC, "trace"),
         (&queues::SPEC, "trace"),
         (&locks::SPEC, "diagnose"),
+        (&reads::SPEC, "diagnose"),
         (&reuseport::SPEC, "check --flow"),
     ]
     .into_iter()

@@ -21,6 +21,7 @@ pub mod names;
 pub mod object;
 pub mod polls;
 pub mod queues;
+pub mod reads;
 pub mod reuseport;
 pub mod stages;
 pub mod steal;

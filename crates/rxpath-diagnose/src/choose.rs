@@ -65,6 +65,7 @@ fn about(view: &View, claim: &Claim) -> String {
         return String::new();
     }
     let at_socket = claim.needs.contains(&Part::Sockets) && claim.lost_packets > 0;
+    let at_socket = at_socket && view.services_lost_most();
     match view.services.first().filter(|_| at_socket) {
         Some(service) => format!("UDP, {}: ", service.name()),
         None => "UDP: ".into(),

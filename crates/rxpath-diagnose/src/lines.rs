@@ -252,7 +252,7 @@ pub fn softirq_beside_reader(view: &View) -> Option<EvidenceLine> {
 /// Which services of a watched host dropped how much, and how the drops fall on the sockets of the worst.
 pub fn services(view: &View) -> Vec<EvidenceLine> {
     let Some(worst) = view.services.first() else { return Vec::new() };
-    let all = view.services.iter().fold(0u64, |sum, service| sum.saturating_add(service.drops()));
+    let all = view.service_drops();
     let named = view.services.iter().take(SERVICES);
     let each = named.map(|service| {
         let part = percent(service.drops() as f64 / all.max(1) as f64);
@@ -266,13 +266,23 @@ pub fn services(view: &View) -> Vec<EvidenceLine> {
     let most = worst.sockets.iter().max_by_key(|s| (s.drops_packets, std::cmp::Reverse(s.index)));
     if let Some(most) = most.filter(|_| worst.sockets.len() > 1) {
         let part = percent(most.drops_packets as f64 / worst.drops().max(1) as f64);
+        let counted = worst.sockets.iter().any(|socket| socket.delivered_packets > 0);
+        let caution = if counted {
+            ""
+        } else {
+            "; what arrived at each is not counted, so that this alone is no uneven spreading"
+        };
         let text = format!(
-            "socket {} of the {} on {} has {part} of its drops; what arrived at each is not counted, so that this alone is no uneven spreading",
+            "socket {} of the {} on {} has {part} of its drops{caution}",
             most.index,
             count(worst.sockets.len() as u64),
             worst.local,
         );
         lines.push(line(text, "SO_MEMINFO drops"));
+    }
+    if worst.sockets.iter().all(|socket| socket.readers.as_ref().is_some_and(Vec::is_empty)) {
+        let text = format!("no thread read from {} in the window", worst.local);
+        lines.push(line(text, "tracepoint sock:sock_recv_length"));
     }
     lines
 }

@@ -121,6 +121,19 @@ impl<'a> View<'a> {
         drops.fold(0, |sum, drop| sum.saturating_add(drop.packets))
     }
 
+    /// Dropped at the sockets of a watched host that were looked at.
+    pub fn service_drops(&self) -> u64 {
+        self.services.iter().fold(0, |sum, service| sum.saturating_add(service.drops()))
+    }
+
+    /// Whether they have at least half of what a watched host lost at socket buffers: otherwise others are at fault, that
+    /// closed or were not asked for.
+    pub fn services_lost_most(&self) -> bool {
+        let lost = self.lost_at(Place::SocketBuffer);
+        let counts = self.raw.watched && self.is_loss_at(Place::SocketBuffer, lost);
+        !counts || self.service_drops() >= lost.div_ceil(2)
+    }
+
     /// The drops at `place` that happened, in a fixed order.
     pub fn drops_at(&self, place: Place) -> Vec<&'a Drop> {
         let mut found: Vec<&Drop> =

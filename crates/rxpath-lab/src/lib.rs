@@ -5,6 +5,7 @@ pub mod clock;
 pub mod error;
 pub mod installed;
 pub mod live;
+mod lowest;
 pub mod meter;
 pub mod output;
 pub mod plan;

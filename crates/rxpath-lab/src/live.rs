@@ -8,13 +8,15 @@ mod devices;
 mod hooks;
 mod places;
 mod readers;
+mod reads;
 mod reasons;
 mod sockets;
 mod tcp;
+mod unseen;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rxpath_core::Side;
 use rxpath_host::netlink::netfilter::Conntrack;
@@ -34,8 +36,10 @@ use crate::trial::witness::{Traffic, Witness};
 pub(crate) use places::PLACES;
 pub(crate) use readers::{OWNERS, Owners};
 pub(crate) use sockets::Socket;
+pub(crate) use unseen::Unseen;
 
 use places::{Beside, of_any_protocol, of_udp, sum};
+use reads::{Reading, Readings};
 use reasons::Reasons;
 use sockets::look;
 
@@ -74,11 +78,13 @@ pub struct Ask {
 struct Probes {
     witness: Witness,
     reasons: Result<Reasons, String>,
+    reads: Result<Reading, String>,
 }
 
 impl Probes {
     fn start() -> Self {
-        Self { witness: Witness::start(), reasons: Reasons::start() }
+        let (reasons, reads) = (Reasons::start(), Reading::start());
+        Self { witness: Witness::start(), reasons, reads }
     }
 
     fn begin(&mut self) {
@@ -86,6 +92,15 @@ impl Probes {
         if let Ok(reasons) = &mut self.reasons {
             reasons.begin();
         }
+        if let Ok(reads) = &mut self.reads {
+            reads.begin();
+        }
+    }
+
+    /// Which threads read in the window; a reading that fails leaves its reason.
+    fn reads(&mut self) -> Option<Readings> {
+        let read = self.reads.as_ref().ok()?.end();
+        read.map_err(|why| self.reads = Err(why)).ok()
     }
 
     fn end(self, sockets: &BTreeMap<u32, Socket>, owners: &Owners) -> Probed {
@@ -95,15 +110,17 @@ impl Probes {
         let workloads: Vec<i32> = all.into_iter().chain([std::process::id() as i32]).collect();
         let mut seen = self.witness.end(&Traffic { workloads: &workloads, readers: &readers });
         seen.gaps.extend(self.reasons.err().map(|why| format!("drop reasons: {why}")));
+        seen.gaps.extend(self.reads.err().map(|why| format!("which threads read: {why}")));
         seen
     }
 }
 
-/// Looks at this host for that long, or until `stop`; at the sockets of one port when it is given.
+/// Looks at this host for that long, or until `stop`; at the sockets of one port when it is given. `begun` is called once
+/// everything that happens from then on counts.
 ///
 /// # Errors
 /// What keeps the counters from being read at all.
-pub fn watch(ask: &Ask, stop: &AtomicBool) -> Result<Seen, HostError> {
+pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen, HostError> {
     let Ask { length, port, probes } = *ask;
     let root = Root::host();
     let mut counters = Reader::all(&root);
@@ -128,6 +145,7 @@ pub fn watch(ask: &Ask, stop: &AtomicBool) -> Result<Seen, HostError> {
     // Finding the owners took its time: sockets count from here on, inside the span of the counters.
     sockets.clear();
     look(&mut diag, port, &mut sockets)?;
+    begun();
     let end_ns = from.t_ns + length.as_nanos() as u64;
     while monotonic_ns() < end_ns && !stop.load(Ordering::Relaxed) {
         // why: the pacing of the looks at the sockets.
@@ -136,8 +154,10 @@ pub fn watch(ask: &Ask, stop: &AtomicBool) -> Result<Seen, HostError> {
     }
     let moved = snapshot(&mut counters).since(&before);
     let reasons = probes.as_ref().and_then(|probes| probes.reasons.as_ref().ok()?.end().ok());
+    let reads = probes.as_mut().and_then(Probes::reads);
     let between = Between::marks(&from, &Mark::take(&ours), &ours);
     let around = [&around, &Around::now()];
+    let unseen = unseen(&mut Unseen::default(), around, reasons.is_some());
     // Programs that came in the window.
     let new = [&around[1].listening(), &sockets.keys().copied().collect()];
     let new = new.into_iter().flatten().filter(|inode| !inodes.contains(*inode)).copied().collect();
@@ -149,6 +169,8 @@ pub fn watch(ask: &Ask, stop: &AtomicBool) -> Result<Seen, HostError> {
         sockets: &sockets,
         owners: &owners,
         reasons: reasons.as_deref(),
+        unseen: &unseen,
+        reads: reads.as_ref(),
     };
     let mut evidence = evidence(&read);
     evidence.probed = probes.map(|probes| probes.end(&sockets, &owners));
@@ -186,7 +208,9 @@ fn countable(read: &Snapshot) -> Result<(), HostError> {
 #[derive(Debug)]
 pub(crate) struct Around {
     /// The devices, or why they could not be listed.
-    links: Result<Vec<Link>, String>,
+    pub(crate) links: Result<Vec<Link>, String>,
+    /// When they were.
+    pub(crate) at: Instant,
     /// Connection tracking of this namespace; root's to read.
     tracked: Option<Conntrack>,
     listeners: Vec<TcpSocket>,
@@ -197,6 +221,7 @@ impl Around {
         let links = Netlink::route().and_then(|mut route| route.links());
         Self {
             links: links.map_err(|error| error.to_string()),
+            at: Instant::now(),
             tracked: Netlink::netfilter().and_then(|mut it| it.conntrack()).ok(),
             listeners: tcp::listeners(),
         }
@@ -231,6 +256,10 @@ pub(crate) struct Read<'a> {
     pub(crate) owners: &'a Owners,
     /// The kernel's drop reasons in this namespace, where they were watched.
     pub(crate) reasons: Option<&'a [DropReason]>,
+    /// Places of loss that no counter has.
+    pub(crate) unseen: &'a [String],
+    /// Which threads read what, where that was watched.
+    pub(crate) reads: Option<&'a Readings>,
 }
 
 /// From what was read at both ends, and of the sockets in between.
@@ -271,10 +300,10 @@ pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
         receiver_threads: if delivered == 0 && !sockets.values().any(Socket::was_used) {
             Vec::new()
         } else {
-            readers::readers(between, &sockets::busy(sockets), owners)
+            readers::readers(between, &sockets::busy(sockets), owners, read.reads)
         },
         cpus: between.cpus.clone(),
-        sockets: sockets::uses(sockets, owners),
+        sockets: sockets::uses(sockets, owners, read.reads),
         softirq: SoftirqPlace::Napi {
             cpus: spread.packets.iter().filter(|c| c.packets > 0).map(|c| c.cpu).collect(),
         },
@@ -303,17 +332,17 @@ fn unread(read: &Read<'_>) -> Vec<String> {
         let why = read.moved.gaps.get(*source).filter(|_| !none)?;
         Some(format!("what /proc/net/{source} counts: {why}"))
     });
-    let mut all: Vec<String> = missing.collect();
-    match read.around.map(|around| around.links.as_ref()) {
-        [Ok(before), Ok(now)] => {
-            all.extend(devices::unseen_rings(now, before));
-            all.extend(hooks::unseen(&root, now, read.reasons.is_some()));
-        }
+    missing.chain(read.unseen.iter().cloned()).collect()
+}
+
+/// Places of loss that no counter here has, as far as the devices at both ends tell.
+pub(crate) fn unseen(known: &mut Unseen, around: [&Around; 2], reasons: bool) -> Vec<String> {
+    match around.map(|around| around.links.as_ref()) {
+        [Ok(before), Ok(now)] => known.between(before, now, reasons),
         [Err(why), _] | [_, Err(why)] => {
-            all.push(format!("what the rings of devices and hooks in front of IP drop: {why}"));
+            vec![format!("what the rings of devices and hooks in front of IP drop: {why}")]
         }
     }
-    all
 }
 
 /// Whether there is anything to judge: datagrams, losses of any protocol, or TCP's counters.
@@ -335,9 +364,10 @@ mod tests {
         let to = receiver.local_addr().unwrap();
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let seen_stop = std::sync::Arc::clone(&stop);
+        let (tell, told) = std::sync::mpsc::channel();
         let watching = std::thread::spawn(move || {
             let ask = Ask { length: Duration::from_secs(60), port: Some(to.port()), probes: false };
-            watch(&ask, &seen_stop).unwrap()
+            watch(&ask, &seen_stop, || tell.send(()).unwrap()).unwrap()
         });
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut diag = Netlink::sock_diag().unwrap();
@@ -345,13 +375,10 @@ mod tests {
             let sockets = diag.udp_sockets(Some(to.port())).unwrap();
             sockets.iter().filter_map(|s| s.memory).map(|memory| memory.drops).max().unwrap_or(0)
         };
-        // The watcher has to have seen the socket before: it reports what is added.
+        // What it lost before is not what is added.
+        told.recv().unwrap();
         let deadline = monotonic_ns() + 60_000_000_000;
-        let begun = monotonic_ns();
-        // On a slow machine it takes its time to look for the first time.
-        while (drops() < 200_000 || monotonic_ns() < begun + 2_000_000_000)
-            && monotonic_ns() < deadline
-        {
+        while drops() < 200_000 && monotonic_ns() < deadline {
             for _ in 0..500 {
                 sender.send_to(&[0; 64], to).unwrap();
             }

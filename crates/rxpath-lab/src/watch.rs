@@ -59,6 +59,7 @@ pub struct Watcher {
     probes: Result<Probes, String>,
     queues: Queues,
     links: Links,
+    unseen: live::Unseen,
     sockets: Sockets,
     owners: Owners,
     everybody: Everybody,
@@ -87,6 +88,8 @@ struct Window<'a> {
     links: &'a LinkRates,
     used: &'a Used,
     around: &'a live::Around,
+    /// Places of loss that no counter has.
+    unseen: &'a [String],
     window_s: f64,
 }
 
@@ -118,8 +121,8 @@ impl Watcher {
         sockets.look_at_tcp(&mut diag);
         let everybody = Everybody::start(&root, probes.is_ok());
         let queues = Queues::start(&root);
-        let links = Links::start();
         let begun = Begun::now(&mut counters, Ours::default());
+        let links = Links::start(&begun.around);
         Ok(Self {
             nodes: nodes(&root),
             first: begun.snapshot.clone(),
@@ -130,6 +133,7 @@ impl Watcher {
             probes,
             queues,
             links,
+            unseen: live::Unseen::default(),
             sockets,
             owners: Owners::default(),
             everybody,
@@ -169,8 +173,9 @@ impl Watcher {
             Err(why) => Err(why.clone()),
         };
         let ended = Begun::now(&mut self.counters, self.begun.ours.clone());
-        // Right at the window's end, so that the devices' rates are about the same time as the others.
-        let links = self.links.until_now();
+        let links = self.links.until(&ended.around);
+        let around = [&self.begun.around, &ended.around];
+        let unseen = live::unseen(&mut self.unseen, around, false);
         let between = Between::marks(&self.begun.mark, &ended.mark, &self.begun.ours);
         let window_s = between.seconds().max(1e-3);
         self.owners.learn(&self.root, &looks);
@@ -181,6 +186,7 @@ impl Watcher {
             links: &links,
             used: &used,
             around: &ended.around,
+            unseen: &unseen,
             window_s,
         };
         let (queues, gaps) = self.queues.until_now(&self.root, &window);
@@ -204,6 +210,8 @@ impl Watcher {
             sockets: &looks.udp(),
             owners: self.owners.by_inode(),
             reasons: None,
+            unseen: window.unseen,
+            reads: None,
         });
         let arrived = live::is_something(&evidence);
         let mut gaps = moved.gaps.clone();

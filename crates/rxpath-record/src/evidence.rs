@@ -299,8 +299,11 @@ pub struct SocketUse {
     pub samples: u64,
     /// Socket drops over the trial.
     pub drops_packets: u64,
-    /// Datagrams read from it over the trial.
+    /// Datagrams read from it over the trial; on a watched host in the window, 0 where nobody counted them.
     pub delivered_packets: u64,
+    /// Threads that read from it in the window, on a watched host and where that was watched.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub readers: Option<Vec<i32>>,
     /// Local address and port, on a watched host.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub local: String,

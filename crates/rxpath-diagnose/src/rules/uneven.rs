@@ -43,7 +43,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         .on(view.reader.lead.cpu)
         .losing(lost)
         .because([
-            line(format!("datagrams by socket: {}", per_socket.join("; ")), "SO_MEMINFO drops and the receiver's counts"),
+            line(format!("datagrams by socket: {}", per_socket.join("; ")), if view.raw.watched { "SO_MEMINFO drops, tracepoint sock:sock_recv_length" } else { "SO_MEMINFO drops and the receiver's counts" }),
             line(idle_reader, "/proc/PID/task/TID/schedstat"),
         ])
         .because(evidence(view))

@@ -1,5 +1,6 @@
 //! What is missing from the evidence, and how much that costs.
 
+use rxpath_record::ledger::Place;
 use rxpath_record::verdict::Confidence;
 
 use super::View;
@@ -156,6 +157,15 @@ fn cpus(view: &View) -> Option<Gap> {
 }
 
 fn sockets(view: &View) -> Option<Gap> {
+    if !view.services_lost_most() {
+        let lost = view.lost_at(Place::SocketBuffer);
+        let text = format!(
+            "most of the sockets that dropped: those that were looked at dropped {} of the {} datagrams lost at socket buffers",
+            count(view.service_drops().min(lost)),
+            count(lost),
+        );
+        return Some(essential(Part::Sockets, text, "SO_MEMINFO drops of the sockets"));
+    }
     let text = if view.sockets.is_empty() {
         "memory and drops of the receiving sockets"
     } else if view.sockets.iter().all(|socket| socket.samples == 0) {

@@ -60,8 +60,25 @@ pub fn that_dropped(evidence: &Evidence) -> Vec<Service<'_>> {
     dropping
 }
 
-/// Threads that may read a service's sockets: those of its owners, and those of which no process is known.
+/// Threads that read from these sockets in the window; `None` when nobody watched.
+fn known<'a>(sockets: impl Iterator<Item = &'a SocketUse>) -> Option<BTreeSet<i32>> {
+    let mut all = BTreeSet::new();
+    for socket in sockets {
+        all.extend(socket.readers.as_ref()?);
+    }
+    Some(all)
+}
+
+/// Threads that may read a service's sockets: those that are known to; else those of its owners, and those of which no
+/// process is known.
 pub fn readers<'a>(evidence: &'a Evidence, service: Option<&Service<'_>>) -> Vec<&'a ThreadUse> {
+    let read = match service {
+        Some(service) => known(service.sockets.iter().copied()),
+        None => known(evidence.sockets.iter()),
+    };
+    if let Some(read) = read.filter(|read| !read.is_empty()) {
+        return evidence.receiver_threads.iter().filter(|it| read.contains(&it.tid)).collect();
+    }
     let owns = |thread: &ThreadUse| match (service, thread.pid) {
         (Some(service), Some(pid)) => service.owners().iter().any(|owner| owner.pid == pid),
         _ => true,
@@ -69,7 +86,7 @@ pub fn readers<'a>(evidence: &'a Evidence, service: Option<&Service<'_>>) -> Vec
     evidence.receiver_threads.iter().filter(|thread| owns(thread)).collect()
 }
 
-/// A process with more threads that ran than sockets of the service: which of them read is not told.
+/// A process with more threads that ran than sockets of the service, and it is not told which of them read.
 #[derive(Clone, Debug)]
 pub struct Unsure {
     /// Which threads, in words.
@@ -78,8 +95,25 @@ pub struct Unsure {
     pub differ: bool,
 }
 
+/// Of the threads that are known to read those that nobody measured.
+fn unmeasured(threads: &[&ThreadUse], read: &BTreeSet<i32>) -> Option<Unsure> {
+    let without = read.iter().filter(|tid| threads.iter().all(|thread| thread.tid != **tid));
+    let without = without.count() as u64;
+    (without > 0).then(|| Unsure {
+        text: format!(
+            "CPU time of {} of the {} threads that read",
+            count(without),
+            count(read.len() as u64)
+        ),
+        differ: false,
+    })
+}
+
 /// The process whose readers are least certain, when there is one.
 pub fn unsure(threads: &[&ThreadUse], sockets: &[&SocketUse]) -> Option<Unsure> {
+    if let Some(read) = known(sockets.iter().copied()) {
+        return unmeasured(threads, &read);
+    }
     let mut by_pid: BTreeMap<i32, Vec<&ThreadUse>> = BTreeMap::new();
     for thread in threads {
         by_pid.entry(thread.pid?).or_default().push(thread);

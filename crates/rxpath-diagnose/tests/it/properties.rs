@@ -98,6 +98,8 @@ fn sockets() -> impl Strategy<Value = Vec<SocketUse>> {
                     delivered_packets,
                     local: ["", "0.0.0.0:53", "[::]:53"][rcvbuf_bytes as usize % 3].into(),
                     owners: vec![Owner { pid: (samples % 3) as i32, name: "named".into() }],
+                    readers: [None, Some(vec![]), Some(vec![1, 2])][drops_packets as usize % 3]
+                        .clone(),
                 },
             );
     vec(one, 0..4).prop_map(|mut sockets| {

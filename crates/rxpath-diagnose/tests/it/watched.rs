@@ -233,6 +233,41 @@ fn a_thread_that_computes_does_not_make_its_neighbour_a_slow_reader() {
     assert_eq!((each.stage, each.confidence), (Stage::Application, Confidence::Strong));
 }
 
+/// As above, and it was watched who reads.
+#[test]
+fn a_thread_that_is_known_not_to_read_is_no_reader() {
+    let by = |tids: Vec<i32>| {
+        let mut e = dropping(vec![reader(812, 1, 1, 0.1), reader(812, 2, 2, 1.0)], 1);
+        e.sockets[0].readers = Some(tids);
+        diagnose(&e)
+    };
+    let stalls = by(vec![1]);
+    assert_eq!((stalls.stage, stalls.confidence), (Stage::SocketQueue, Confidence::Strong));
+    let slow = by(vec![2]);
+    assert_eq!((slow.stage, slow.confidence), (Stage::Application, Confidence::Strong));
+    assert_eq!(slow.cpu, Some(2));
+    // Nobody read: whatever the program did, it was not that.
+    let none = by(vec![]);
+    assert!(text(&none).contains("no thread read from 0.0.0.0:53"), "{}", text(&none));
+    assert_ne!(none.stage, Stage::Unknown);
+    // One that reads and was not measured may be the full one.
+    let more = by(vec![1, 77]);
+    assert_eq!(more.confidence, Confidence::Weak);
+    assert!(text(&more).contains("CPU time of 1 of the 2 threads that read"), "{}", text(&more));
+}
+
+#[test]
+fn a_group_of_a_watched_host_is_uneven_when_arrivals_are_counted() {
+    let mut e = dropping(vec![reader(812, 1, 1, 1.0), reader(812, 2, 2, 0.1)], 2);
+    for (socket, (tid, read)) in e.sockets.iter_mut().zip([(1, 4_500), (2, 500)]) {
+        (socket.readers, socket.delivered_packets) = (Some(vec![tid]), read);
+    }
+    let verdict = diagnose(&e);
+    assert_eq!((verdict.stage, verdict.cpu), (Stage::ReuseportImbalance, Some(1)));
+    let told = text(&verdict);
+    assert!(told.contains("sock:sock_recv_length") && !told.contains("not counted"), "{told}");
+}
+
 #[test]
 fn a_softirq_on_the_cpu_of_another_thread_is_no_livelock() {
     let mut e = dropping(vec![reader(812, 1, 1, 1.0), reader(812, 2, 2, 0.9)], 2);
@@ -263,6 +298,21 @@ fn two_services_are_not_an_uneven_group_and_the_worse_one_is_named() {
     let verdict = diagnose(&e);
     assert_eq!((verdict.stage, verdict.cpu), (Stage::SocketQueue, Some(2)));
     assert!(verdict.sentence.contains("0.0.0.0:514 of syslogd (900)"), "{}", verdict.sentence);
+}
+
+/// With one port looked at, what other ports lose is no fault of the service there.
+#[test]
+fn a_service_with_few_of_the_losses_is_not_blamed_for_them() {
+    let mut e = dropping(vec![reader(812, 1, 1, 1.0)], 1);
+    assert_eq!(diagnose(&e).confidence, Confidence::Strong);
+    e.sockets[0].drops_packets = 2_499;
+    let verdict = diagnose(&e);
+    assert_eq!(verdict.confidence, Confidence::Weak);
+    assert!(!verdict.sentence.contains("named"), "{}", verdict.sentence);
+    let told = text(&verdict);
+    assert!(told.contains("dropped 2,499 of the 5,000 datagrams lost at socket buffers"), "{told}");
+    e.sockets[0].drops_packets = 2_500;
+    assert!(diagnose(&e).sentence.starts_with("UDP, 0.0.0.0:53 of named (812): "));
 }
 
 #[test]

@@ -1,22 +1,19 @@
 //! The devices at both ends of a window: which of them carried the traffic, and what their rings lost.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use rxpath_host::Root;
-use rxpath_host::netlink::{Link, Netlink};
+use rxpath_host::netlink::Link;
 use rxpath_host::sysfs::device;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::{AnyProtocol, Spread};
 use rxpath_record::ledger::{Drop, Place};
 
+use crate::lowest::{RING, lowest};
 use crate::trial::evidence::packets_by_cpu;
 
 /// A device that took less than this share of all packets carried the traffic of others.
 const CARRIES_RATIO: f64 = 0.05;
-/// What a driver counts when its ring had no free descriptor (Documentation/networking/statistics.rst).
-/// Some drivers have the same number under both names, so the larger counts.
-const RING: [&str; 2] = ["rx.missed_errors", "rx.fifo_errors"];
-
 /// What the devices did in a window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Carried {
@@ -26,31 +23,16 @@ pub(crate) struct Carried {
     pub(crate) ring: Option<AnyProtocol>,
 }
 
-/// Whether packets come to it from outside: not loopback, no bridge or bond above others, no VLAN on top of one.
-fn is_lowest(link: &Link, masters: &BTreeSet<u32>) -> bool {
-    let loops = link.flags & nix::net::if_::InterfaceFlags::IFF_LOOPBACK.bits() as u32 != 0;
-    // A veth's link is its other end, elsewhere.
-    let stands_on = link.peer_index.is_some_and(|below| below != 0 && below != link.index);
-    let virtual_kind = link.kind.as_deref().is_some_and(|kind| kind != "veth");
-    let stacked = is_bridge(link) || masters.contains(&link.index) || (stands_on && virtual_kind);
-    !loops && !stacked
-}
-
-/// A bridge of no ports has packets of this host alone.
-fn is_bridge(link: &Link) -> bool {
-    matches!(link.kind.as_deref(), Some("bridge" | "bond" | "team"))
-}
-
 /// From the devices at both ends.
 pub(crate) fn carried(before: &[Link], now: &[Link]) -> Carried {
-    let masters: BTreeSet<u32> = now.iter().filter_map(|link| link.master).collect();
+    let lowest = lowest(now);
+    let lowest: Vec<&Link> = now.iter().filter(|link| lowest.contains(&link.index)).collect();
     let old: BTreeMap<u32, &Link> = before.iter().map(|link| (link.index, link)).collect();
     let moved = |link: &Link, name: &str| {
         let then = old.get(&link.index).and_then(|old| old.stat(name));
         // A driver that was reset counts from 0 again.
         link.stat(name).zip(then).and_then(|(now, then)| now.checked_sub(then)).unwrap_or(0)
     };
-    let lowest: Vec<&Link> = now.iter().filter(|link| is_lowest(link, &masters)).collect();
     let took: u64 = lowest.iter().map(|link| moved(link, "rx.packets")).sum();
     let carries = |link: &&&Link| {
         let packets = moved(link, "rx.packets");
@@ -65,7 +47,7 @@ pub(crate) fn carried(before: &[Link], now: &[Link]) -> Carried {
         drop: Drop {
             place: Place::Ring,
             counter: format!(
-                "rtnetlink stats64, the larger of rx_missed_errors and rx_fifo_errors, of {}",
+                "rtnetlink stats64, the largest of rx_missed_errors, rx_fifo_errors and rx_over_errors, of {}",
                 losing.join(", ")
             ),
             packets,
@@ -95,31 +77,6 @@ pub(crate) fn spread(root: &Root, names: &[String], moved: &Moved) -> Spread {
         flows: None,
         packets: packets_by_cpu(moved),
     }
-}
-
-/// Rings of veth pairs that are polled: what a full one drops is counted at the other end, as `tx.dropped`.
-pub(crate) fn unseen_rings(now: &[Link], before: &[Link]) -> Option<String> {
-    let old: BTreeMap<u32, Option<u64>> =
-        before.iter().map(|link| (link.index, link.stat("rx.packets"))).collect();
-    let took =
-        |link: &&Link| old.get(&link.index).is_some_and(|was| *was != link.stat("rx.packets"));
-    let veths: Vec<&Link> =
-        now.iter().filter(|link| link.kind.as_deref() == Some("veth")).filter(took).collect();
-    if veths.is_empty() {
-        return None;
-    }
-    let mut generic = Netlink::generic();
-    let polled = |link: &&&Link| {
-        // Without NAPI a veth has no ring: its packets go to the backlog.
-        !generic.as_mut().is_ok_and(|it| it.napis(link.index).is_ok_and(|napis| napis.is_empty()))
-    };
-    let names: Vec<&str> = veths.iter().filter(polled).map(|link| link.name.as_str()).collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "what the ring of {} drops: it is counted at the other end, in another namespace",
-            names.join(", ")
-        )
-    })
 }
 
 #[cfg(test)]

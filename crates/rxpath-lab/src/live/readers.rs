@@ -6,6 +6,7 @@ use rxpath_host::Root;
 use rxpath_host::procfs::task;
 use rxpath_record::evidence::{Owner, ThreadUse};
 
+use super::reads::Readings;
 use super::sockets::Socket;
 use crate::trial::observe::{Between, ThreadTime};
 
@@ -40,11 +41,15 @@ pub(super) fn owners_of(inode: u32, owners: &Owners) -> Vec<Owner> {
 }
 
 /// Threads of the processes that have these sockets open and that ran, or wanted to: of each process the busiest at least.
+/// And all that are known to have read these sockets.
 pub(super) fn readers(
     between: &Between,
     inodes: &BTreeSet<u32>,
     owners: &Owners,
+    reads: Option<&Readings>,
 ) -> Vec<ThreadUse> {
+    let by = |inode: &u32| reads.and_then(|reads| reads.get(inode));
+    let read_by = |tid: i32| inodes.iter().filter_map(by).any(|by| by.contains_key(&tid));
     let pids: BTreeSet<i32> =
         inodes.iter().filter_map(|inode| owners.get(inode)).flatten().copied().collect();
     let window_ns = between.seconds().max(1e-9) * 1e9;
@@ -56,7 +61,7 @@ pub(super) fn readers(
         let least = most.min((READS_RATIO * window_ns) as u64);
         // Where none ran at all the process's first stands for them.
         let counts = |tid: i32, time: &ThreadTime| {
-            if most == 0 { tid == pid } else { wanted(time) >= least }
+            read_by(tid) || if most == 0 { tid == pid } else { wanted(time) >= least }
         };
         all.extend(own().filter(|(tid, time)| counts(**tid, time)).map(|(tid, time)| ThreadUse {
             tid: *tid,
@@ -92,10 +97,14 @@ mod tests {
         let owners: Owners = [(1, BTreeSet::from([10])), (2, BTreeSet::from([20]))].into();
         let inodes = BTreeSet::from([1, 2]);
         let all = [(10, 10, 900_000_000), (11, 10, 6_000_000), (12, 10, 100_000), (20, 20, 1_000)];
-        let found = readers(&between(&all), &inodes, &owners);
+        let found = readers(&between(&all), &inodes, &owners, None);
         let told: Vec<_> = found.iter().map(|thread| (thread.tid, thread.pid)).collect();
         assert_eq!(told, [(10, Some(10)), (11, Some(10)), (20, Some(20))]);
-        assert!(readers(&between(&[(30, 30, 9)]), &inodes, &owners).is_empty());
+        assert!(readers(&between(&[(30, 30, 9)]), &inodes, &owners, None).is_empty());
+        // One that hardly ran, and is known to read.
+        let reads: Readings = [(1, [(12, 40)].into())].into();
+        let found = readers(&between(&all), &inodes, &owners, Some(&reads));
+        assert_eq!(found.iter().map(|it| it.tid).collect::<Vec<_>>(), [10, 11, 12, 20]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use rxpath_host::netlink::{Netlink, SkMemInfo};
 use rxpath_record::evidence::SocketUse;
 
 use super::readers::{Owners, owners_of};
+use super::reads::Readings;
 
 /// A UDP socket over the time.
 #[derive(Clone, Debug, Default)]
@@ -79,8 +80,14 @@ pub(super) fn busy(sockets: &BTreeMap<u32, Socket>) -> BTreeSet<u32> {
 }
 
 /// For the diagnosis.
-pub(super) fn uses(sockets: &BTreeMap<u32, Socket>, owners: &Owners) -> Vec<SocketUse> {
+pub(super) fn uses(
+    sockets: &BTreeMap<u32, Socket>,
+    owners: &Owners,
+    reads: Option<&Readings>,
+) -> Vec<SocketUse> {
     let chosen = busy(sockets);
+    let by = |inode: &u32| reads.and_then(|reads| reads.get(inode));
+    let readers = |inode: &u32| by(inode).map_or_else(Vec::new, |by| by.keys().copied().collect());
     let of = |(index, (inode, socket)): (usize, (&u32, &Socket))| SocketUse {
         index: index as u32,
         rcvbuf_bytes: socket.rcvbuf.into(),
@@ -88,7 +95,9 @@ pub(super) fn uses(sockets: &BTreeMap<u32, Socket>, owners: &Owners) -> Vec<Sock
         queue_max_bytes: socket.max_bytes,
         samples: socket.samples,
         drops_packets: u64::from(socket.drops[1].wrapping_sub(socket.drops[0])),
+        delivered_packets: by(inode).map_or(0, |by| by.values().sum()),
         local: socket.local.clone(),
+        readers: reads.map(|_| readers(inode)),
         owners: owners_of(*inode, owners),
         ..SocketUse::default()
     };
@@ -115,7 +124,11 @@ mod tests {
         let sockets: BTreeMap<u32, Socket> = sockets.into();
         assert_eq!(busy(&sockets), BTreeSet::from([1, 2, 4]));
         let owners: Owners = [(1, BTreeSet::from([std::process::id() as i32]))].into();
-        let uses = uses(&sockets, &owners);
+        assert_eq!(uses(&sockets, &owners, None)[0].readers, None);
+        let reads: Readings = [(1, [(11, 40), (12, 2)].into())].into();
+        let uses = uses(&sockets, &owners, Some(&reads));
+        assert_eq!((uses[0].delivered_packets, &uses[0].readers), (42, &Some(vec![11, 12])));
+        assert_eq!((uses[1].delivered_packets, &uses[1].readers), (0, &Some(vec![])));
         assert_eq!(uses[0].local, "10.0.0.1:53");
         assert_eq!(uses[0].owners[0].pid, std::process::id() as i32);
         assert!(uses[2].owners.is_empty());

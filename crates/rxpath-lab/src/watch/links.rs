@@ -1,44 +1,18 @@
 //! What the devices of this namespace received and lost, loopback left out.
-//!
-//! A packet that comes through a stack of devices is counted by each of them. What arrived is counted at the lowest
-//! ones: a bridge, bond or VRF repeats what its ports count, a VLAN or macvlan what the device below counts, a tunnel
-//! what came in its packets through another device.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use rxpath_host::HostError;
-use rxpath_host::netlink::{Link, Netlink};
+use rxpath_host::netlink::Link;
 
-/// Devices whose `IFLA_LINK` is the other end of a cable and no device below.
-const CABLES: [&str; 3] = ["veth", "netkit", "vxcan"];
-/// Devices whose packets came in inside of others, through a device that is counted (drivers/net/vxlan, net/ipv4/ip_gre.c
-/// and others); `ifb` takes what another device received (drivers/net/ifb.c).
-const INSIDE: [&str; 17] = [
-    "vxlan",
-    "geneve",
-    "bareudp",
-    "gtp",
-    "wireguard",
-    "gre",
-    "gretap",
-    "ip6gre",
-    "ip6gretap",
-    "erspan",
-    "ip6erspan",
-    "ipip",
-    "sit",
-    "ip6tnl",
-    "vti",
-    "xfrm",
-    "ifb",
-];
+use crate::live::Around;
+use crate::lowest::{RING, is_loopback, lowest};
 
 /// What one device counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     packets: u64,
-    /// Found no free descriptor. Drivers have one of three names for it, some the same number under two: the largest.
+    /// Found no free descriptor.
     ring: u64,
     /// Damaged: length, checksum of the frame, alignment (`rx.errors`).
     damaged: u64,
@@ -49,10 +23,9 @@ struct Counts {
 impl Counts {
     fn of(link: &Link) -> Self {
         let stat = |name: &str| link.stat(name).unwrap_or(0);
-        let full = ["rx.missed_errors", "rx.fifo_errors", "rx.over_errors"];
         Self {
             packets: stat("rx.packets"),
-            ring: full.into_iter().map(stat).max().unwrap_or(0),
+            ring: RING.into_iter().map(stat).max().unwrap_or(0),
             damaged: stat("rx.errors"),
             dropped: stat("rx.dropped"),
         }
@@ -72,7 +45,6 @@ impl Counts {
 /// The devices at the beginning of a window.
 #[derive(Debug)]
 pub struct Links {
-    route: Result<Netlink, String>,
     before: BTreeMap<u32, Counts>,
     /// When each device was first seen, for totals.
     first: BTreeMap<u32, Counts>,
@@ -118,40 +90,26 @@ pub struct LinkRates {
 }
 
 impl Links {
-    pub fn start() -> Self {
-        let mut links = Self {
-            route: Netlink::route().map_err(|error| error.to_string()),
-            before: BTreeMap::new(),
-            first: BTreeMap::new(),
-            at: Instant::now(),
-        };
+    /// From the devices as they are at the beginning.
+    pub fn start(around: &Around) -> Self {
         let counts = |link: &Link| (link.index, Counts::of(link));
-        links.before =
-            links.read().map_or_else(|_| BTreeMap::new(), |all| all.iter().map(counts).collect());
-        links.first.clone_from(&links.before);
-        links
-    }
-
-    /// All devices but loopback.
-    fn read(&mut self) -> Result<Vec<Link>, String> {
-        let route = self.route.as_mut().map_err(|why| why.clone())?;
-        let mut links = route.links().map_err(|error: HostError| error.to_string())?;
-        links.retain(|link| link.flags & loopback() == 0);
-        Ok(links)
+        let before: BTreeMap<u32, Counts> =
+            of(around).map_or_else(|_| BTreeMap::new(), |all| all.map(counts).collect());
+        Self { first: before.clone(), before, at: around.at }
     }
 
     /// The rates of the window that ends now; a device that came or was reset in it counts from the next on.
-    pub fn until_now(&mut self) -> LinkRates {
-        let now = match self.read() {
+    pub fn until(&mut self, around: &Around) -> LinkRates {
+        let now = match of(around) {
             Ok(now) => now,
             Err(why) => return LinkRates { gap: Some(why), ..LinkRates::default() },
         };
-        let span_s = self.at.elapsed().as_secs_f64().max(1e-3);
-        self.at = Instant::now();
-        let lowest = lowest(&now);
+        let span_s = around.at.duration_since(self.at).as_secs_f64().max(1e-3);
+        self.at = around.at;
+        let lowest = lowest(around.links.as_deref().unwrap_or_default());
         let mut rates = LinkRates::default();
         let mut counted = BTreeMap::new();
-        for link in &now {
+        for link in now {
             let counts = Counts::of(link);
             counted.insert(link.index, counts);
             let first = *self.first.entry(link.index).or_insert(counts);
@@ -169,6 +127,12 @@ impl Links {
         self.before = counted;
         rates
     }
+}
+
+/// All devices but loopback.
+fn of(around: &Around) -> Result<impl Iterator<Item = &Link>, String> {
+    let links = around.links.as_ref().map_err(Clone::clone)?;
+    Ok(links.iter().filter(|link| !is_loopback(link)))
 }
 
 impl LinkRates {
@@ -201,60 +165,9 @@ impl LinkRates {
     }
 }
 
-/// Indices of the devices that repeat no other device of this namespace.
-fn lowest(links: &[Link]) -> BTreeSet<u32> {
-    let here: BTreeSet<u32> = links.iter().map(|link| link.index).collect();
-    let masters: BTreeSet<u32> = links.iter().filter_map(|link| link.master).collect();
-    let stacked = |link: &&Link| {
-        let kind = link.kind.as_deref().unwrap_or_default();
-        let over = link.peer_index.filter(|_| !link.peer_elsewhere && !CABLES.contains(&kind));
-        masters.contains(&link.index)
-            || INSIDE.contains(&kind)
-            || over.is_some_and(|below| below != link.index && here.contains(&below))
-    };
-    links.iter().filter(|link| !stacked(link)).map(|link| link.index).collect()
-}
-
-/// `IFF_LOOPBACK`.
-fn loopback() -> u32 {
-    nix::net::if_::InterfaceFlags::IFF_LOOPBACK.bits() as u32
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn link(index: u32, kind: Option<&str>) -> Link {
-        Link {
-            index,
-            name: format!("dev{index}"),
-            kind: kind.map(str::to_owned),
-            stats: vec![("rx.packets", 0)],
-            ..Link::default()
-        }
-    }
-
-    #[test]
-    fn a_device_over_another_one_is_not_counted_again() {
-        let slave = |index| Link { master: Some(10), ..link(index, None) };
-        let vlan = |index, below| Link { peer_index: Some(below), ..link(index, Some("vlan")) };
-        let links = [
-            slave(2),
-            slave(3),
-            link(10, Some("bond")),
-            vlan(11, 10),
-            // A macvlan whose device below lies in another namespace is the lowest here, whatever its number.
-            Link { peer_index: Some(2), peer_elsewhere: true, ..link(12, Some("macvlan")) },
-            // Both ends of a veth pair.
-            Link { peer_index: Some(14), ..link(13, Some("veth")) },
-            Link { peer_index: Some(13), master: Some(15), ..link(14, Some("veth")) },
-            link(15, Some("bridge")),
-            link(16, Some("wireguard")),
-            // A bridge of another name for itself: no device below.
-            Link { peer_index: Some(17), ..link(17, Some("dummy")) },
-        ];
-        assert_eq!(lowest(&links), [2, 3, 12, 13, 14, 17].into());
-    }
 
     #[test]
     fn one_loss_under_two_names_counts_once_and_what_no_protocol_wanted_is_no_ring_loss() {

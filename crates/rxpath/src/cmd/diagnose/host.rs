@@ -50,8 +50,9 @@ pub(super) fn run(
     }
     let interrupt = Interrupt::catch()?;
     let ask = live::Ask { length: Duration::from_nanos(duration.0), port, probes };
-    let seen =
-        live::watch(&ask, interrupt.stop()).map_err(|error| Failure::new(Exit::Cannot, error))?;
+    let begun = || crate::note!("watching for {duration}");
+    let seen = live::watch(&ask, interrupt.stop(), begun)
+        .map_err(|error| Failure::new(Exit::Cannot, error))?;
     let mut verdict = diagnose(&seen.evidence);
     let quiet = seen.evidence.ledger.offered_packets == 0;
     if quiet && verdict.stage == Stage::Unknown && seen.evidence.any_protocol.is_empty() {

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * Which thread reads which UDP socket of a network namespace, and how many datagrams.
+ */
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+#include "socket.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define UDP 17
+#define UDP_LITE 136
+#define MSG_PEEK 2
+
+/* Set by the reader before loading. */
+const volatile struct {
+	__u32 netns;
+	__u32 pad;
+} config;
+
+struct read_key {
+	__u64 inode;
+	__u32 tid;
+	__u32 tgid;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct read_key);
+	__type(value, __u64);
+} reads SEC(".maps");
+
+/* Reads that found no room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} lost SEC(".maps");
+
+/* Once for each datagram, also of a recvmmsg. */
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(sock_recv_length, struct sock *sk, int ret, int flags)
+{
+	struct read_key key = {};
+	__u64 task, one = 1, *count;
+	__u32 zero = 0;
+
+	if (ret < 0 || flags & MSG_PEEK)
+		return 0;
+	if (sk->sk_protocol != UDP && sk->sk_protocol != UDP_LITE)
+		return 0;
+	if (BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum) != config.netns)
+		return 0;
+	task = bpf_get_current_pid_tgid();
+	key.inode = socket_inode(sk);
+	key.tid = (__u32)task;
+	key.tgid = task >> 32;
+	count = bpf_map_lookup_elem(&reads, &key);
+	if (count) {
+		/* The thread's own: no other CPU writes it. */
+		++*count;
+		return 0;
+	}
+	if (!bpf_map_update_elem(&reads, &key, &one, BPF_NOEXIST))
+		return 0;
+	count = bpf_map_lookup_elem(&lost, &zero);
+	if (count)
+		__sync_fetch_and_add(count, 1);
+	return 0;
+}

@@ -1,0 +1,105 @@
+//! Which thread reads which UDP socket, and how many datagrams.
+//!
+//! A process has many threads and `/proc` does not tell which of them read: `sock:sock_recv_length` (Linux 6.3,
+//! 6e6eda44b939) fires in the thread that does. A read that gives a datagram counts, a look at one that stays does not.
+
+use rxpath_host::root::Root;
+use rxpath_host::{HostError, procfs};
+
+use crate::bytes::Fields;
+use crate::object::{Loaded, ObjectSpec, ProgramState, program};
+
+pub(crate) static SPEC: ObjectSpec = ObjectSpec {
+    name: "reads",
+    #[cfg(feature = "bpf")]
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/reads.bpf.o")),
+    #[cfg(not(feature = "bpf"))]
+    bytes: &[],
+    per_cpu_map: None,
+    programs: &[program(
+        "sock_recv_length",
+        "sock/sock_recv_length",
+        "which thread reads a socket",
+        true,
+    )],
+};
+
+/// The running probe.
+#[derive(Debug)]
+pub struct Reads {
+    loaded: Loaded,
+}
+
+/// What one thread read from one socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReadBy {
+    /// The socket: its inode, as in `/proc/PID/fd`.
+    pub inode: u64,
+    /// The thread.
+    pub tid: i32,
+    /// Its process.
+    pub pid: i32,
+    /// Datagrams since the start.
+    pub datagrams: u64,
+}
+
+impl Reads {
+    /// Watches the UDP sockets of the network namespace with this inode.
+    ///
+    /// **Errors** `Denied` without CAP_BPF and CAP_PERFMON, `Unsupported` where the tracepoint is missing, and in a pid
+    /// namespace of its own, where threads have other numbers than the kernel tells. **Cost** some 100 ns for each
+    /// datagram that is read.
+    pub fn start(netns: u32) -> Result<Self, HostError> {
+        let root = Root::host();
+        crate::can_run(&root).require("watch who reads sockets")?;
+        if !procfs::is_first_pid_namespace(&root) {
+            return Err(HostError::Unsupported {
+                what: "watch who reads sockets".into(),
+                needs: "the host's pid namespace: the kernel tells threads by their numbers there"
+                    .into(),
+            });
+        }
+        let mut loaded = Loaded::load(&SPEC, &[netns, 0].map(u32::to_ne_bytes).concat(), &[])?;
+        loaded.attach()?;
+        Ok(Self { loaded })
+    }
+
+    /// What became of each program.
+    pub fn programs(&self) -> &[ProgramState] {
+        self.loaded.programs()
+    }
+
+    /// Everything since the start.
+    pub fn read(&self) -> Result<Vec<ReadBy>, HostError> {
+        let entries = self.loaded.entries("reads")?;
+        let mut all: Vec<ReadBy> = entries.iter().map(|(key, value)| row(key, value)).collect();
+        all.sort_unstable();
+        Ok(all)
+    }
+
+    /// Datagrams of threads and sockets that found no room in the map.
+    pub fn lost(&self) -> u64 {
+        self.loaded.value("lost", 0).map_or(0, |value| Fields::of(&value).u64())
+    }
+}
+
+/// `struct read_key` and the count.
+fn row(key: &[u8], value: &[u8]) -> ReadBy {
+    let mut k = Fields::of(key);
+    let (inode, tid, pid) = (k.u64(), k.u32(), k.u32());
+    let datagrams = Fields::of(value).u64();
+    ReadBy { inode, tid: tid.cast_signed(), pid: pid.cast_signed(), datagrams }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_is_read_by_place() {
+        let mut key = 77u64.to_ne_bytes().to_vec();
+        key.extend([12u32, 10].iter().flat_map(|n| n.to_ne_bytes()));
+        let read = row(&key, &9u64.to_ne_bytes());
+        assert_eq!(read, ReadBy { inode: 77, tid: 12, pid: 10, datagrams: 9 });
+    }
+}

@@ -1,0 +1,69 @@
+//! Which threads read which of this namespace's UDP sockets in the window, as far as the kernel was asked.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+
+use rxpath_bpf::reads::{ReadBy, Reads};
+
+/// Datagrams by thread, by the inode of each socket that was read.
+pub(crate) type Readings = BTreeMap<u32, BTreeMap<i32, u64>>;
+
+/// The running probe.
+#[derive(Debug)]
+pub(super) struct Reading {
+    probe: Reads,
+    begun: Vec<ReadBy>,
+}
+
+impl Reading {
+    /// Watches this network namespace; the reason where it can't.
+    pub(super) fn start() -> Result<Self, String> {
+        let own =
+            std::fs::metadata("/proc/thread-self/ns/net").map_err(|error| error.to_string())?;
+        let probe = Reads::start(own.ino() as u32).map_err(|error| error.to_string())?;
+        Ok(Self { probe, begun: Vec::new() })
+    }
+
+    /// The window begins.
+    pub(super) fn begin(&mut self) {
+        self.begun = self.probe.read().unwrap_or_default();
+    }
+
+    /// The window ends. With readings missing nothing is told: a thread that is left out would pass for one that did not
+    /// read.
+    pub(super) fn end(&self) -> Result<Readings, String> {
+        let now = self.probe.read().map_err(|error| error.to_string())?;
+        match self.probe.lost() {
+            0 => Ok(since(&self.begun, &now)),
+            lost => Err(format!("{lost} reads found no room in the map")),
+        }
+    }
+}
+
+fn since(begun: &[ReadBy], now: &[ReadBy]) -> Readings {
+    let before: BTreeMap<(u64, i32, i32), u64> =
+        begun.iter().map(|read| ((read.inode, read.tid, read.pid), read.datagrams)).collect();
+    let mut all = Readings::new();
+    for read in now {
+        let old = before.get(&(read.inode, read.tid, read.pid)).copied().unwrap_or(0);
+        let datagrams = read.datagrams.saturating_sub(old);
+        let inode = u32::try_from(read.inode).ok().filter(|inode| *inode != 0);
+        if let Some(inode) = inode.filter(|_| datagrams > 0) {
+            *all.entry(inode).or_default().entry(read.tid).or_insert(0) += datagrams;
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_before_the_window_is_not_in_it() {
+        let read = |inode, tid, datagrams| ReadBy { inode, tid, pid: 10, datagrams };
+        let begun = [read(7, 11, 100), read(8, 12, 5)];
+        let now = [read(7, 11, 150), read(8, 12, 5), read(7, 13, 9), read(0, 14, 3)];
+        assert_eq!(since(&begun, &now), [(7, [(11, 50), (13, 9)].into())].into());
+    }
+}

@@ -1,0 +1,105 @@
+//! Which devices a packet comes in through first.
+//!
+//! A packet that comes through a stack of devices is counted by each of them. What arrived is counted at the lowest
+//! ones: a bridge, bond or VRF repeats what its ports count, a VLAN or macvlan what the device below counts, a tunnel
+//! what came in its packets through another device.
+
+use std::collections::BTreeSet;
+
+use rxpath_host::netlink::Link;
+
+/// What a driver counts when its ring had no free descriptor (Documentation/networking/statistics.rst). Drivers have one
+/// of the three names for it, some the same number under two: the largest is meant.
+pub(crate) const RING: [&str; 3] = ["rx.missed_errors", "rx.fifo_errors", "rx.over_errors"];
+/// Devices whose `IFLA_LINK` is the other end of a cable and no device below.
+const CABLES: [&str; 3] = ["veth", "netkit", "vxcan"];
+/// Devices whose packets came in inside of others, through a device that is counted (drivers/net/vxlan, net/ipv4/ip_gre.c
+/// and others); `ifb` takes what another device received (drivers/net/ifb.c).
+const INSIDE: [&str; 17] = [
+    "vxlan",
+    "geneve",
+    "bareudp",
+    "gtp",
+    "wireguard",
+    "gre",
+    "gretap",
+    "ip6gre",
+    "ip6gretap",
+    "erspan",
+    "ip6erspan",
+    "ipip",
+    "sit",
+    "ip6tnl",
+    "vti",
+    "xfrm",
+    "ifb",
+];
+
+/// Devices that repeat what their ports count, and have nothing to count without one.
+const OF_PORTS: [&str; 4] = ["bridge", "bond", "team", "vrf"];
+
+/// Indices of the devices that repeat no other device of this namespace, loopback left out.
+pub(crate) fn lowest(links: &[Link]) -> BTreeSet<u32> {
+    let here: BTreeSet<u32> = links.iter().map(|link| link.index).collect();
+    let masters: BTreeSet<u32> = links.iter().filter_map(|link| link.master).collect();
+    let inside = |link: &&Link| INSIDE.contains(&link.kind.as_deref().unwrap_or_default());
+    let stacked = |link: &&Link| {
+        let kind = link.kind.as_deref().unwrap_or_default();
+        let over = link.peer_index.filter(|_| !link.peer_elsewhere && !CABLES.contains(&kind));
+        masters.contains(&link.index)
+            || OF_PORTS.contains(&kind)
+            || over.is_some_and(|below| below != link.index && here.contains(&below))
+    };
+    let lowest: Vec<&Link> =
+        links.iter().filter(|link| !is_loopback(link) && !stacked(link)).collect();
+    // Moved into a namespace of its own, a tunnel is all there is.
+    let tunnels_only = lowest.iter().all(|link| inside(&link));
+    lowest.into_iter().filter(|link| tunnels_only || !inside(link)).map(|link| link.index).collect()
+}
+
+/// Whether it has `IFF_LOOPBACK`.
+pub(crate) fn is_loopback(link: &Link) -> bool {
+    link.flags & nix::net::if_::InterfaceFlags::IFF_LOOPBACK.bits() as u32 != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOOPBACK: u32 = nix::net::if_::InterfaceFlags::IFF_LOOPBACK.bits() as u32;
+
+    fn link(index: u32, kind: Option<&str>) -> Link {
+        Link {
+            index,
+            name: format!("dev{index}"),
+            kind: kind.map(str::to_owned),
+            ..Link::default()
+        }
+    }
+
+    #[test]
+    fn a_device_over_another_one_is_not_counted_again() {
+        let slave = |index| Link { master: Some(10), ..link(index, None) };
+        let vlan = |index, below| Link { peer_index: Some(below), ..link(index, Some("vlan")) };
+        let links = [
+            slave(2),
+            slave(3),
+            link(10, Some("bond")),
+            vlan(11, 10),
+            // A macvlan whose device below lies in another namespace is the lowest here, whatever its number.
+            Link { peer_index: Some(2), peer_elsewhere: true, ..link(12, Some("macvlan")) },
+            // Both ends of a veth pair.
+            Link { peer_index: Some(14), ..link(13, Some("veth")) },
+            Link { peer_index: Some(13), master: Some(15), ..link(14, Some("veth")) },
+            link(15, Some("bridge")),
+            link(16, Some("wireguard")),
+            // Another name for itself: no device below.
+            Link { peer_index: Some(17), ..link(17, Some("dummy")) },
+            // Of no ports: what it has is this host's own.
+            link(18, Some("bridge")),
+            Link { flags: LOOPBACK, ..link(1, None) },
+        ];
+        assert_eq!(lowest(&links), [2, 3, 12, 13, 14, 17].into());
+        assert_eq!(lowest(&links[8..9]), [16].into(), "alone in its namespace");
+    }
+}
