@@ -234,6 +234,30 @@ fn how_a_command_ended_is_said() {
     }
 }
 
+/// The published victim says itself what it asked for and had.
+#[test]
+fn what_a_known_victim_prints_stands_beside_what_was_measured() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    // As OpenSSL 3.0 prints it, so that a host without it tests the same.
+    let script = "echo \"Doing sha256 for 1s on 16384 size blocks: 4321 sha256's in 0.98s\" >&2";
+    let command = ["steal", "--irq-entry", "2", "--json", "--", "sh", "-c", script];
+    let output = rxpath(&command);
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let victim = &told["result"]["victim"];
+    let claim = serde_json::json!({
+        "what": "sha256, 16384 bytes", "asked_s": 1.0, "got_s": 0.98, "work_count": 4321
+    });
+    assert_eq!(victim["claims"], serde_json::json!([claim]), "{victim}");
+    let plain = rxpath(&["steal", "--irq-entry", "2", "--", "sh", "-c", script]);
+    let told = String::from_utf8_lossy(&plain.stdout);
+    assert!(
+        told.contains("it says itself: sha256, 16384 bytes asked 1.00 s, had 0.98 s"),
+        "{told}"
+    );
+    // The output is the user's as well.
+    assert!(String::from_utf8_lossy(&plain.stderr).contains("Doing sha256"), "{plain:?}");
+}
+
 /// What a command leaves running does not hold its result back, and goes with it when it is interrupted.
 #[test]
 fn a_command_that_leaves_something_running_ends_when_it_ends() {

@@ -67,7 +67,8 @@ impl Probe {
             let count = status.lines().find_map(|l| l.strip_prefix("voluntary_ctxt_switches:"))?;
             (comm == "rxpath-queues\n").then(|| count.trim().parse().ok())?
         };
-        tasks.flatten().find_map(|task| of(task.path())).unwrap()
+        // It has its name from its first turn on a CPU on.
+        tasks.flatten().find_map(|task| of(task.path())).unwrap_or(0)
     }
 
     /// Ids of its programs, from its descriptors.
@@ -197,6 +198,8 @@ fn what_rps_sends_to_another_cpu_is_taken_from_the_task_there() {
     }
     let by_backlog = rows(victim, "taken_by").iter().any(|by| by["dev"] == "backlog");
     assert!(by_backlog, "RPS goes through the backlog: {victim}");
+    let to = &rows(victim, "taken_for")[0];
+    assert_eq!((&to["transport"], &to["to"]), (&"udp".into(), &RX_IP.to_string().into()), "{to}");
 }
 
 #[test]

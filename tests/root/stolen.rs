@@ -148,12 +148,33 @@ fn ways_of_networking_are_compared_by_what_they_take() {
     for variant in &manifest.variants {
         match &variant.not_available {
             Some(why) => assert!(why.contains("CONFIG_") || why.contains("not installed"), "{why}"),
-            None => assert!(variant.metrics.contains_key("victim_taken_s_per_gbit"), "{variant:?}"),
+            None => {
+                for metric in ["victim_taken_s_per_gbit", "victim_taken_s_per_mpacket"] {
+                    assert!(variant.metrics.contains_key(metric), "{metric}: {variant:?}");
+                }
+            }
         }
     }
-    let pairs: BTreeSet<_> =
-        manifest.comparisons.iter().map(|c| (c.base.as_str(), c.variant.as_str())).collect();
-    assert!(pairs.contains(&("rps-off", "rps-on")), "{pairs:?}");
+    let there = |name: &str| {
+        manifest.variants.iter().any(|it| it.name == name && it.not_available.is_none())
+    };
+    let pairs = [
+        ("rps-off", "rps-on"),
+        ("rps-on", "gro-on"),
+        ("bridge", "macvlan"),
+        ("iptables", "nft"),
+        ("gro-on", "napi-threaded"),
+    ];
+    for (base, variant) in pairs.into_iter().filter(|(base, it)| there(base) && there(it)) {
+        for metric in ["victim_taken_s_per_gbit", "victim_taken_s_per_mpacket"] {
+            let compared = manifest.comparisons.iter().any(|it| {
+                (it.base.as_str(), it.variant.as_str(), it.metric.as_str())
+                    == (base, variant, metric)
+            });
+            assert!(compared, "{base} and {variant} by {metric}: {:?}", manifest.comparisons);
+        }
+    }
+    assert!(there("rps-off") && there("rps-on") && there("gro-on"), "{:?}", manifest.variants);
     let threaded = trial(&manifest, "napi-threaded");
     let by_thread = stolen(threaded).tasks.iter().find(|task| task.kind == "napi");
     assert!(by_thread.is_some_and(|task| task.cpus == [victim(threaded).cpu]), "{by_thread:?}");

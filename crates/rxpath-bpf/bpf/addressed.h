@@ -37,4 +37,19 @@ static __always_inline __u32 addressed(unsigned char *ip, __u16 *port)
 	return transport;
 }
 
+/* Destination address of a packet, from its IP header on: 16 bytes, of IPv4 as ::ffff:a.b.c.d. */
+static __always_inline void destination(unsigned char *ip, __u8 to[16])
+{
+	__u8 first = 0;
+
+	if (bpf_probe_read_kernel(&first, 1, ip))
+		return;
+	if (first >> 4 == 4) {
+		to[10] = to[11] = 0xff;
+		bpf_probe_read_kernel(to + 12, 4, ip + 16);
+	} else if (first >> 4 == 6) {
+		bpf_probe_read_kernel(to, 16, ip + 24);
+	}
+}
+
 #endif

@@ -17,6 +17,7 @@ struct flow_key {
 	__u16 transport; /* IPPROTO_*, 0 for what is no IP */
 	__u16 port;      /* destination, of TCP and UDP */
 	__u32 pad;
+	__u8 to[16];     /* destination address, of IPv4 as ::ffff:a.b.c.d; 0 where it is not known */
 };
 
 struct flow_row {
@@ -67,12 +68,15 @@ static __always_inline bool count_flow(struct sk_buff *skb)
 	key.netns = dev->nd_net.net->ns.inum;
 	protocol = bpf_ntohs(skb->protocol);
 	/* Here the packet begins with its IP header. Drivers may leave it in fragments, where it is not looked for. */
-	if ((protocol == ETH_IP || protocol == ETH_IPV6) && skb->len - skb->data_len >= 28)
+	if ((protocol == ETH_IP || protocol == ETH_IPV6) && skb->len - skb->data_len >= 28) {
 		key.transport = addressed(skb->data, &key.port);
+		destination(skb->data, key.to);
+	}
 	row = flow_row(&flows, &key, dev);
 	if (!row) {
-		/* Whoever sends chooses the port: further ones are counted together. */
+		/* Whoever sends chooses port and address: further ones are counted together. */
 		key.port = 0;
+		__builtin_memset(key.to, 0, sizeof(key.to));
 		row = flow_row(&folded_flows, &key, dev);
 	}
 	if (!row)

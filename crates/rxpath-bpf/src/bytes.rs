@@ -1,5 +1,7 @@
 //! Values of BPF maps as numbers and text: every field is read by its place, no memory is reinterpreted.
 
+use std::net::{IpAddr, Ipv6Addr};
+
 /// Reads the fields of one map value in order. Past the end every number is 0 and every text empty: the sizes of
 /// values are fixed when the programs are compiled, and a test of each reader holds them.
 #[derive(Clone, Debug)]
@@ -44,6 +46,12 @@ impl<'a> Fields<'a> {
         let bytes = self.take(count);
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
         String::from_utf8_lossy(&bytes[..end]).into_owned()
+    }
+
+    /// An address of 16 bytes, IPv4 in the form `::ffff:a.b.c.d`; none where all are 0.
+    pub fn address(&mut self) -> Option<IpAddr> {
+        let bytes: [u8; 16] = self.take(16).try_into().unwrap_or_default();
+        (bytes != [0; 16]).then(|| Ipv6Addr::from(bytes).to_canonical())
     }
 
     /// Leaves out `count` bytes of padding.

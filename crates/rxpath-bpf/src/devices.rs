@@ -66,19 +66,30 @@ pub fn devices(napis: &[NapiPolls]) -> Vec<DevicePolls> {
     rows
 }
 
+/// A NAPI of the machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Napi {
+    /// Inode of its device's network namespace.
+    pub netns: u32,
+    /// Device index there.
+    pub ifindex: u32,
+    /// NAPI instance; 0 has no queue.
+    pub id: u32,
+}
+
 /// Tells each NAPI of this network namespace the receive queue that it serves, as far as the kernel says it (6.8).
-pub fn name_queues(napis: &mut [NapiPolls]) {
+pub fn name_queues<'a>(napis: impl Iterator<Item = (Napi, &'a mut Option<u32>)>) {
     let Ok(here) = std::fs::metadata("/proc/thread-self/ns/net") else { return };
     let here = here.ino() as u32;
     let Ok(mut netlink) = Netlink::generic() else { return };
     let mut queues: HashMap<u32, HashMap<u32, u32>> = HashMap::new();
-    for napi in napis.iter_mut().filter(|napi| napi.netns == here && napi.napi_id != 0) {
+    for (napi, queue) in napis.filter(|(napi, _)| napi.netns == here && napi.id != 0) {
         let of_device = queues.entry(napi.ifindex).or_insert_with(|| {
             let found = netlink.device_queues(napi.ifindex).unwrap_or_default();
             let receiving = found.into_iter().filter(|queue| queue.kind == QueueKind::Rx);
             receiving.filter_map(|queue| Some((queue.napi_id?, queue.index))).collect()
         });
-        napi.queue = of_device.get(&napi.napi_id).copied();
+        *queue = of_device.get(&napi.id).copied();
     }
 }
 

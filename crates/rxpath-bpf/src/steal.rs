@@ -9,6 +9,8 @@ pub mod openssl;
 pub mod probe;
 mod rows;
 
+use std::net::IpAddr;
+
 use rxpath_core::{Division, Warning};
 use rxpath_host::cputime::user_hz;
 use rxpath_host::procfs::stat::Ticks;
@@ -19,6 +21,7 @@ use crate::account::Reading;
 use crate::account::calibrate::Calibration;
 use crate::account::row::CpuWindow;
 use crate::cost::ProbeCost;
+use crate::devices::{self, Napi};
 use crate::object::ProgramState;
 
 pub use rows::family;
@@ -123,6 +126,9 @@ pub struct TakenBy {
     pub netns: u32,
     /// NAPI instance; 0 for the backlog.
     pub napi_id: u32,
+    /// Receive queue that it serves, of devices of this network namespace where the kernel tells it (6.8).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub queue: Option<u32>,
     /// Time of the polls, hard interrupts in them taken off.
     pub net_s: f64,
     /// Polls.
@@ -143,6 +149,9 @@ pub struct TakenFor {
     /// `udp`, `tcp`, `icmp` or the protocol's number; none for what is no IP or has its headers in fragments.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub transport: Option<String>,
+    /// Destination address; none for what is no IP, or where so many came that they are counted together.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub to: Option<IpAddr>,
     /// Destination port of TCP and UDP; 0 for others.
     pub port: u16,
     /// Packets that were looked at (aggregates of GRO count as one).
@@ -172,6 +181,16 @@ pub struct Steal {
     /// The victim that was run for this, with what it asked for and what it got.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub victim: Option<probe::Victim>,
+}
+
+impl Steal {
+    /// Tells each poll that took time the receive queue that it served, as far as the kernel tells it.
+    pub fn name_queues(&mut self) {
+        let taken = self.tasks.iter_mut().flat_map(|task| &mut task.taken_by);
+        let taken = taken.chain(self.victim.iter_mut().flat_map(|victim| &mut victim.taken_by));
+        let napi = |by: &TakenBy| Napi { netns: by.netns, ifindex: by.ifindex, id: by.napi_id };
+        devices::name_queues(taken.map(|by| (napi(by), &mut by.queue)));
+    }
 }
 
 /// What the answer is made from.

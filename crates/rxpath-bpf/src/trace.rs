@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::{PartMeter, ProbeCost, own_cpu};
-use crate::devices::{self, DevicePolls};
+use crate::devices::{self, DevicePolls, Napi};
 use crate::drops::{Drop, Drops};
 use crate::filter::Filter;
 use crate::object::ProgramState;
@@ -230,7 +230,9 @@ impl Trace {
         let duration = self.begun.elapsed();
         let looked = running(self.stages.as_ref()).map_or(Duration::ZERO, Stages::looked);
         let mut polls = self.polls.read()?;
-        devices::name_queues(&mut polls.napis);
+        let napi =
+            |row: &NapiPolls| Napi { netns: row.netns, ifindex: row.ifindex, id: row.napi_id };
+        devices::name_queues(polls.napis.iter_mut().map(|row| (napi(row), &mut row.queue)));
         let now = squeezed();
         let squeeze = |cpu: u32| {
             let of = |lines: &[(u32, u32)]| lines.iter().find(|(c, _)| *c == cpu).map(|(_, n)| *n);

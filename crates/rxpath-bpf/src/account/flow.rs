@@ -1,5 +1,7 @@
 //! For which flows the packets of taken softirqs were, by the task whose time they took.
 
+use std::net::IpAddr;
+
 use super::row::TaskKey;
 use crate::bytes::Fields;
 
@@ -16,6 +18,8 @@ pub struct FlowKey {
     pub transport: u16,
     /// Destination port of TCP and UDP.
     pub port: u16,
+    /// Destination address.
+    pub to: Option<IpAddr>,
 }
 
 /// Packets of one flow that were looked at.
@@ -43,14 +47,18 @@ pub(super) fn flow(key: &[u8], value: &[u8]) -> FlowRow {
     let mut k = Fields::of(key);
     let victim = TaskKey { start_ns: k.u64(), pid: k.u32(), cpu: k.u32() };
     let (ifindex, netns, transport, port) = (k.u32(), k.u32(), k.u16(), k.u16());
+    k.skip(4);
+    let to = k.address();
     let mut f = Fields::of(value);
     let packets = f.u64();
-    let key = FlowKey { victim, ifindex, netns, transport, port };
+    let key = FlowKey { victim, ifindex, netns, transport, port, to };
     FlowRow { key, packets, dev: f.text(16) }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     #[test]
@@ -58,6 +66,7 @@ mod tests {
         let mut key = 5u64.to_ne_bytes().to_vec();
         key.extend([7u32, 1, 3, 99].iter().flat_map(|word| word.to_ne_bytes()));
         key.extend([17u16, 4321, 0, 0].iter().flat_map(|half| half.to_ne_bytes()));
+        key.extend(Ipv4Addr::new(10, 1, 2, 3).to_ipv6_mapped().octets());
         let mut value = 12u64.to_ne_bytes().to_vec();
         value.extend(b"veth0\0\0\0\0\0\0\0\0\0\0\0");
         let row = flow(&key, &value);
@@ -66,6 +75,10 @@ mod tests {
             (row.key.ifindex, row.key.netns, row.key.transport, row.key.port),
             (3, 99, 17, 4321)
         );
+        assert_eq!(row.key.to, Some(Ipv4Addr::new(10, 1, 2, 3).into()));
+        // Counted together, because there was no room.
+        key[32..48].fill(0);
+        assert_eq!(flow(&key, &value).key.to, None);
         assert_eq!((row.packets, row.dev.as_str()), (12, "veth0"));
         assert_eq!(row.since(Some(&FlowRow { packets: 5, ..row.clone() })).packets, 7);
     }

@@ -156,6 +156,7 @@ impl<'a> Rows<'a> {
                 ifindex: culprit.key.ifindex,
                 netns: culprit.key.netns,
                 napi_id: culprit.key.napi_id,
+                queue: None,
                 net_s: culprit.ns as f64 / 1e9,
                 polls_count: culprit.polls,
                 packets: culprit.packets,
@@ -169,6 +170,7 @@ impl<'a> Rows<'a> {
                     ifindex: flow.key.ifindex,
                     netns: flow.key.netns,
                     transport: transport_name(flow.key.transport.into()),
+                    to: flow.key.to,
                     port: flow.key.port,
                     packets_seen_count: flow.packets,
                     net_s_estimated: 0.0,
@@ -214,8 +216,8 @@ pub fn merge_flows(flows: &mut Vec<TakenFor>, time: &Division) {
     let mut merged: Vec<TakenFor> = Vec::new();
     for one in flows.drain(..) {
         let same = |other: &&mut TakenFor| {
-            (other.ifindex, other.netns, &other.transport, other.port)
-                == (one.ifindex, one.netns, &one.transport, one.port)
+            (other.ifindex, other.netns, &other.transport, other.to, other.port)
+                == (one.ifindex, one.netns, &one.transport, one.to, one.port)
         };
         match merged.iter_mut().find(same) {
             Some(other) => other.packets_seen_count += one.packets_seen_count,
@@ -227,8 +229,9 @@ pub fn merge_flows(flows: &mut Vec<TakenFor>, time: &Division) {
         let share = flow.packets_seen_count as f64 / all.max(1) as f64;
         flow.net_s_estimated = share * (time.net_rx_s + time.mixed_softirq_s);
     }
-    merged
-        .sort_by(|a, b| b.packets_seen_count.cmp(&a.packets_seen_count).then(a.port.cmp(&b.port)));
+    merged.sort_by(|a, b| {
+        b.packets_seen_count.cmp(&a.packets_seen_count).then((a.to, a.port).cmp(&(b.to, b.port)))
+    });
     *flows = merged;
 }
 

@@ -136,7 +136,7 @@ pub fn can_run(resolved: &Resolved) -> Result<(), LabError> {
     Ok(())
 }
 
-/// What an interrupt costs here, measured once for a run that wants to know who paid; takes four seconds of the victim's
+/// What an interrupt costs here, measured once for a run that wants to know who paid; takes six seconds of the victim's
 /// CPU.
 pub fn calibrated(resolved: &Resolved) -> Result<Option<Calibration>, LabError> {
     if !wanted(resolved, |observe| observe.steal) {

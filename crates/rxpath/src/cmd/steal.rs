@@ -198,6 +198,7 @@ impl StealCommand {
             Victim::BuiltIn(ran) => probe::Victim::built_in(&ran, &steal.tasks),
             Victim::Command(ended) => ended.victim(&steal.tasks),
         });
+        steal.name_queues();
         Ok((steal, warnings, wait.signal()))
     }
 

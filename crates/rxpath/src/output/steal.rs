@@ -1,9 +1,11 @@
 //! The tables of `rxpath steal`.
 
+use std::net::SocketAddr;
+
 use comfy_table::{CellAlignment, Table, presets};
 use rxpath_bpf::ProbeCost;
 use rxpath_bpf::steal::probe::Victim;
-use rxpath_bpf::steal::{CpuTime, Kind, Steal, TakenFor, TaskTime};
+use rxpath_bpf::steal::{CpuTime, Kind, Steal, TakenBy, TakenFor, TaskTime};
 use rxpath_core::Division;
 use rxpath_core::units::grouped;
 
@@ -118,7 +120,7 @@ fn tasks(tasks: &[TaskTime], top: usize) -> String {
         let mut row =
             vec![task.pid.to_string(), named(task), s(task.time.on_cpu_s), s(task.time.own_s)];
         row.extend(parts(&task.time));
-        let mut by: Vec<String> = task.taken_by.iter().take(2).map(|by| by.dev.clone()).collect();
+        let mut by: Vec<String> = task.taken_by.iter().take(2).map(culprit).collect();
         by.extend(task.taken_for.first().map(|flow| format!("for {}", addressee(flow))));
         row.extend([s(task.time.tick_view_s), s(task.time.preempted_s), by.join(", ")]);
         table.add_row(row);
@@ -141,12 +143,19 @@ fn named(task: &TaskTime) -> String {
     format!("{}{what}", task.comm)
 }
 
+/// Whose polls: the device, and its queue where it is known.
+fn culprit(by: &TakenBy) -> String {
+    by.queue.map_or_else(|| by.dev.clone(), |queue| format!("{} rx-{queue}", by.dev))
+}
+
 /// Where a flow goes to.
 fn addressee(flow: &TakenFor) -> String {
-    match (&flow.transport, flow.port) {
-        (None, _) => "what is no IP".into(),
-        (Some(transport), 0) => transport.clone(),
-        (Some(transport), port) => format!("{transport} port {port}"),
+    match (&flow.transport, flow.to, flow.port) {
+        (None, ..) => "what is no IP".into(),
+        (Some(transport), None, 0) => transport.clone(),
+        (Some(transport), None, port) => format!("{transport} port {port}"),
+        (Some(transport), Some(to), 0) => format!("{transport} to {to}"),
+        (Some(transport), Some(to), port) => format!("{transport} {}", SocketAddr::new(to, port)),
     }
 }
 
@@ -194,7 +203,7 @@ fn victim(victim: &Victim) -> String {
     for by in victim.taken_by.iter().take(4) {
         out += &format!(
             "  by {}: {:.3} s, {} packets in {} polls\n",
-            by.dev,
+            culprit(by),
             by.net_s,
             grouped(by.packets),
             grouped(by.polls_count)
