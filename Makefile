@@ -37,6 +37,7 @@ lint:
 
 bench: build
 	@tools/setup.sh bench
+	$(CARGO) build --release -p rxpath-bpf --example empty_hooks
 	tools/bench.sh
 
 schema: build

@@ -5,10 +5,11 @@
 # softirq runs on the same CPU right after it, so that each hook fires for each packet and its time comes off the rate.
 # Then the same with several packets a softirq: a GSO send of 16 that the kernel cuts before the veth.
 # polls is trace without stages, drops and sockets, every is trace --every-packet.
-# Each block runs every observer once, in random order, beside two tracepoints of bpftrace, the same two empty, and perf
-# recording them.
+# walks is trace without its walks over sockets, hooks three programs that do nothing (begin and end of a softirq, and its
+# poll). Each block runs every observer once, in random order, beside two tracepoints of bpftrace, and perf recording them.
 # Printed: the median over the blocks of what was lost of the rate without an observer, with its 95 % interval (order
-# statistics), in percent and in ns a packet.
+# statistics), in percent and in ns a packet. Below it each observer's own time by the kernel's BPF statistics, for each
+# packet that was received while it looked, and what the way into its programs adds, by the price of an empty one.
 # Goals: trace under 4 %, steal under 5 %; with several packets a softirq no cost beyond noise: an interval that holds 0,
 # or a median under 1 %.
 # Usage: bench/observe.sh [RXPATH [BLOCKS]]. Exit 1: a goal is missed. Exit 4: too noisy to tell (the two runs without an
@@ -19,7 +20,11 @@ blocks=${2:-20}
 sender=${SENDER_CPU:-1}
 reader=${READER_CPU:-0}
 id=rxpb$$
+# Programs that do nothing, built beside the binary.
+hooks=$(dirname "$rxpath")/examples/empty_hooks
 work=$(mktemp -d)
+mkfifo "$work/open"
+exec 4<>"$work/open" # an input that does not end
 observer=
 serve=
 
@@ -69,6 +74,10 @@ look() { # observer
 		"$rxpath" trace -d 60s --without stages,drops,sockets --json >"$work/polls.json" 2>"$work/said" &
 		observer=$! said="tracing for"
 		;;
+	walks)
+		"$rxpath" trace -d 60s --without sockets --json >"$work/walks.json" 2>"$work/said" &
+		observer=$! said="tracing for"
+		;;
 	every)
 		"$rxpath" trace -d 60s --every-packet --json >"$work/every.json" 2>"$work/said" &
 		observer=$! said="tracing for"
@@ -79,9 +88,9 @@ look() { # observer
 			tracepoint:irq:softirq_exit { @took = hist(nsecs - @at[cpu]); }' >"$work/said" 2>&1 &
 		observer=$! said=Attaching
 		;;
-	empty)
-		bpftrace -e 'tracepoint:irq:softirq_entry { } tracepoint:irq:softirq_exit { }' >"$work/said" 2>&1 &
-		observer=$! said=Attaching
+	hooks)
+		"$hooks" <"$work/open" >"$work/said" 2>&1 &
+		observer=$! said=attached
 		;;
 	perf)
 		perf record -q -a -o "$work/perf" -e irq:softirq_entry,irq:softirq_exit -- sleep 60 2>>"$work/said" &
@@ -99,17 +108,27 @@ rate() { # options of the sender
 		sed -n 's/^ *"sent_pps": \([0-9.]*\).*/\1/p' | head -n 1
 }
 
+# Packets that the softirqs of all CPUs handled since the start.
+received() {
+	while read -r packets _; do echo $((0x$packets)); done </proc/net/softnet_stat | awk '{ sum += $1 } END { print sum }'
+}
+
 run() { # name, options of the sender
 	name=$1
 	shift
 	for block in $(seq "$blocks"); do
-		for kind in $(printf '%s\n' none none2 trace every polls steal empty bpftrace perf | shuf); do
+		for kind in $(printf '%s\n' none none2 trace walks every polls steal hooks bpftrace perf | shuf); do
+			before=$(received)
 			look "$kind"
 			pps=$(rate "$@")
 			[ -n "$pps" ] || { echo "bench: the sender beside $kind sent nothing" >&2; exit 3; }
 			echo "$block $kind $pps"
 			stop "$observer"
 			observer=
+			[ ! -s "$work/$kind.json" ] || {
+				mv "$work/$kind.json" "$work/$kind.$name.json"
+				echo $(($(received) - before)) >"$work/$kind.$name.packets"
+			}
 		done
 	done >"$work/$name"
 }
@@ -122,7 +141,7 @@ table() { # name, goals
 			limit["trace"] = limit["polls"] = goal[1]; limit["steal"] = goal[2]
 			printf "   without an observer: %.0f packets/s (median)\n", median("none")
 			printf "   %-10s %9s %20s %10s\n", "observer", "lost", "95 % of the median", "ns/packet"
-			n = split("none2 trace every polls steal empty bpftrace perf", kinds, " ")
+			n = split("none2 trace walks every polls steal hooks bpftrace perf", kinds, " ")
 			for (k = 1; k <= n; k++) {
 				kind = kinds[k]; c = 0; ns = 0
 				for (b = 1; b <= blocks; b++) {
@@ -155,6 +174,28 @@ table() { # name, goals
 		}' "$work/$1"
 }
 
+# Own time and runs for each packet, of the last block of both loads.
+own_cost() {
+	echo "own time by the kernel's BPF statistics, last block of each load:"
+	for load in one many; do
+		for kind in trace walks every polls steal; do
+			part() { sed -n "/\"probe_cost\": {/,/\"programs\"/s/^ *\"$1\": \([0-9.e+-]*\).*/\1/p" "$work/$kind.$load.json" | head -n 1; }
+			awk -v load=$load -v kind=$kind -v run="$(part run_time_s)" -v runs="$(part runs_count)" \
+				-v packets="$(cat "$work/$kind.$load.packets")" -v price="$(price)" 'BEGIN {
+				printf "   %-5s %-6s %7.1f ns a packet in %.2f runs, and %.0f ns for the way into them (%.0f each)\n", load, kind,
+					1e9 * run / packets, runs / packets, price * runs / packets, price }'
+		done
+	done
+}
+
+# Of an empty program, ns: a third of what three of them cost a packet where each packet has its softirq.
+price() {
+	awk -v blocks="$blocks" '{ pps[$1, $2] = $3 } END {
+		for (b = 1; b <= blocks; b++) each[b] = (1e9 / pps[b, "hooks"] - 1e9 / pps[b, "none"]) / 3
+		for (i = 2; i <= blocks; i++) { t = each[i]; for (j = i - 1; j > 0 && each[j] > t; j--) each[j + 1] = each[j]; each[j + 1] = t }
+		print (each[int((blocks + 1) / 2)] + each[int(blocks / 2) + 1]) / 2 }' "$work/one"
+}
+
 status=0
 echo "one packet a softirq, $blocks blocks:"
 run one
@@ -162,10 +203,5 @@ table one "4 5" || status=$?
 echo "16 packets a softirq, $blocks blocks:"
 run many --gso 16
 table many "1 1" || { now=$?; [ $now -gt $status ] && status=$now; }
-echo "own cost by the kernel's BPF statistics, last block:"
-for kind in trace polls steal; do
-	# The sums stand before the list of programs.
-	sed -n "/\"probe_cost\": {/,/\"programs\"/p" "$work/$kind.json" |
-		grep -E '"(run_time_s|runs_count|ns_per_run|reader_cpu_s)"' | sed "s/^ */   $kind /"
-done
+own_cost
 exit $status

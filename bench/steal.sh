@@ -1,5 +1,6 @@
 #!/bin/sh
-# Stolen time by the probe against a loop's own gaps, in the same run, at five rates; then own work against theft.
+# Stolen time by the probe against a loop's own gaps, in the same run, at five rates and with nothing sent; and the share of
+# its time that the victim had by its own work and by the probe.
 #
 # A lab of two namespaces; the receiving device steers with RPS to the victim's CPU, so that each packet interrupts it.
 # Truth is the built-in victim: a loop that adds up the gaps in its own time and counts the work that it did.

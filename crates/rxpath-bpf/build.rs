@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs; each is a file `bpf/NAME.bpf.c` beside its reader `src/NAME.rs`.
-const PROBES: [&str; 8] =
-    ["account", "polls", "drops", "stages", "queues", "locks", "reads", "reuseport"];
+const PROBES: [&str; 9] =
+    ["account", "polls", "drops", "stages", "queues", "locks", "reads", "reuseport", "empty"];
 
 fn main() {
     println!("cargo::rerun-if-changed=bpf");

@@ -15,6 +15,7 @@ pub mod cost;
 pub mod devices;
 pub mod doctor;
 pub mod drops;
+pub mod empty;
 pub mod filter;
 pub mod locks;
 pub mod names;

@@ -1,0 +1,46 @@
+//! Hooks that do nothing: what being called costs, whatever a program does then.
+//!
+//! The kernel's run-time statistics frame a program alone. The way into it is the price of every probe, and this is what it
+//! is measured with (`bench/observe.sh`).
+
+use rxpath_host::HostError;
+use rxpath_host::root::Root;
+
+use crate::object::{Loaded, ObjectSpec, program};
+
+pub(crate) static SPEC: ObjectSpec = ObjectSpec {
+    name: "empty",
+    #[cfg(feature = "bpf")]
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/empty.bpf.o")),
+    #[cfg(not(feature = "bpf"))]
+    bytes: &[],
+    per_cpu_map: None,
+    programs: &[
+        program("softirq_entry", "irq/softirq_entry", "the price of a hook", true),
+        program("softirq_exit", "irq/softirq_exit", "the price of a hook", true),
+        program("napi_poll", "napi/napi_poll", "the price of a hook", true),
+    ],
+};
+
+/// Three hooks of each softirq that polls once: where it begins and ends, and its poll. They stay until it is dropped.
+#[derive(Debug)]
+pub struct Empty {
+    loaded: Loaded,
+}
+
+impl Empty {
+    /// Loads and attaches.
+    ///
+    /// **Errors** as every probe.
+    pub fn start() -> Result<Self, HostError> {
+        crate::can_run(&Root::host()).require("attach programs that do nothing")?;
+        let mut loaded = Loaded::load(&SPEC, &[], &[])?;
+        loaded.attach()?;
+        Ok(Self { loaded })
+    }
+
+    /// The object, for its cost.
+    pub fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+}
