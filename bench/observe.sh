@@ -28,9 +28,12 @@ exec 4<>"$work/open" # an input that does not end
 observer=
 serve=
 
-stop() { [ -z "$1" ] || { kill -INT "$1" 2>/dev/null || true; wait "$1" 2>/dev/null || true; }; }
+# A program in the background of a shell ignores SIGINT unless it asks for it: those that do not are ended by SIGTERM.
+stop() { # pid, signal
+	[ -z "$1" ] || { kill -"${2:-INT}" "$1" 2>/dev/null || true; wait "$1" 2>/dev/null || true; }
+}
 end() {
-	stop "$observer"
+	stop "$observer" TERM
 	stop "$serve"
 	ip netns del $id-tx 2>/dev/null || true
 	ip netns del $id-rx 2>/dev/null || true
@@ -108,27 +111,17 @@ rate() { # options of the sender
 		sed -n 's/^ *"sent_pps": \([0-9.]*\).*/\1/p' | head -n 1
 }
 
-# Packets that the softirqs of all CPUs handled since the start.
-received() {
-	while read -r packets _; do echo $((0x$packets)); done </proc/net/softnet_stat | awk '{ sum += $1 } END { print sum }'
-}
-
 run() { # name, options of the sender
 	name=$1
 	shift
 	for block in $(seq "$blocks"); do
 		for kind in $(printf '%s\n' none none2 trace walks every polls steal hooks bpftrace perf | shuf); do
-			before=$(received)
 			look "$kind"
 			pps=$(rate "$@")
 			[ -n "$pps" ] || { echo "bench: the sender beside $kind sent nothing" >&2; exit 3; }
 			echo "$block $kind $pps"
-			stop "$observer"
+			[ "$kind" = hooks ] && stop "$observer" TERM || stop "$observer"
 			observer=
-			[ ! -s "$work/$kind.json" ] || {
-				mv "$work/$kind.json" "$work/$kind.$name.json"
-				echo $(($(received) - before)) >"$work/$kind.$name.packets"
-			}
 		done
 	done >"$work/$name"
 }
@@ -174,18 +167,25 @@ table() { # name, goals
 		}' "$work/$1"
 }
 
-# Own time and runs for each packet, of the last block of both loads.
-own_cost() {
-	echo "own time by the kernel's BPF statistics, last block of each load:"
-	for load in one many; do
-		for kind in trace walks every polls steal; do
-			part() { sed -n "/\"probe_cost\": {/,/\"programs\"/s/^ *\"$1\": \([0-9.e+-]*\).*/\1/p" "$work/$kind.$load.json" | head -n 1; }
-			awk -v load=$load -v kind=$kind -v run="$(part run_time_s)" -v runs="$(part runs_count)" \
-				-v packets="$(cat "$work/$kind.$load.packets")" -v price="$(price)" 'BEGIN {
-				printf "   %-5s %-6s %7.1f ns a packet in %.2f runs, and %.0f ns for the way into them (%.0f each)\n", load, kind,
-					1e9 * run / packets, runs / packets, price * runs / packets, price }'
-		done
-	done
+# What the kernel's statistics say of an observer that looks for a second while packets come: its own time and runs for each.
+own_cost() { # load, kind, options of the observer -- options of the sender
+	load=$1 kind=$2 && shift 2
+	options=
+	while [ "$1" != -- ]; do options="$options $1" && shift; done
+	shift
+	ip netns exec $id-tx "$rxpath" load udp 10.94.0.2:9000 --cpu "$sender" -d 4s --json "$@" >"$work/sent" 2>/dev/null &
+	observer=$!
+	sleep 1 # until it sends at its pace
+	# shellcheck disable=SC2086  # a list of options
+	"$rxpath" $options -d 2s --json >"$work/own.json" 2>/dev/null
+	wait "$observer" || true
+	observer=
+	part() { sed -n "/\"probe_cost\": {/,/\"programs\"/s/^ *\"$1\": \([0-9.e+-]*\).*/\1/p" "$work/own.json" | head -n 1; }
+	pps=$(sed -n 's/^ *"sent_pps": \([0-9.]*\).*/\1/p' "$work/sent" | head -n 1)
+	awk -v load="$load" -v kind="$kind" -v run="$(part run_time_s)" -v runs="$(part runs_count)" \
+		-v packets="$(awk -v pps="$pps" 'BEGIN { print 2 * pps }')" -v price="$(price)" 'BEGIN {
+		printf "   %-5s %-6s %7.1f ns a packet in %.2f runs, and %.0f ns for the way into them (%.0f each)\n", load, kind,
+			1e9 * run / packets, runs / packets, price * runs / packets, price }'
 }
 
 # Of an empty program, ns: a third of what three of them cost a packet where each packet has its softirq.
@@ -203,5 +203,14 @@ table one "4 5" || status=$?
 echo "16 packets a softirq, $blocks blocks:"
 run many --gso 16
 table many "1 1" || { now=$?; [ $now -gt $status ] && status=$now; }
-own_cost
+echo "own time by the kernel's BPF statistics, while packets come:"
+for load in "one" "many --gso 16"; do
+	# shellcheck disable=SC2086  # a list of options
+	set -- $load && name=$1 && shift
+	own_cost "$name" trace trace -- "$@"
+	own_cost "$name" walks trace --without sockets -- "$@"
+	own_cost "$name" every trace --every-packet -- "$@"
+	own_cost "$name" polls trace --without stages,drops,sockets -- "$@"
+	own_cost "$name" steal steal --irq-entry 5 -- "$@"
+done
 exit $status
