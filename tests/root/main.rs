@@ -40,6 +40,7 @@ mod sockets;
 mod stolen;
 mod tcp;
 mod thread_netns;
+mod timeline;
 mod tune;
 mod waits;
 mod watch;

@@ -24,8 +24,22 @@ pub struct Probe {
 
 /// Starts it, and waits until its programs are attached.
 pub fn probe(words: &[&str]) -> Probe {
+    started(command(words))
+}
+
+/// The same in a namespace.
+pub fn probe_in(ns: &Namespace, words: &[&str]) -> Probe {
+    let command = command(words);
+    ns.run(move |_| started(command)).unwrap()
+}
+
+fn command(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     command.args(words).arg("--json").stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn started(mut command: Command) -> Probe {
     let mut child = command.spawn().unwrap();
     let mut told = BufReader::new(child.stderr.take().unwrap());
     let mut said = String::new();
@@ -266,38 +280,6 @@ fn drops_of_more_ports_than_there_is_room_for_keep_their_reason() {
     assert!(rows > 0 && lost > 0, "the reason is there although the table was full");
     assert_eq!(number(&result["probe_cost"], "lost_count") as u64, 0);
     drop(full);
-}
-
-#[test]
-fn the_timeline_is_in_order_and_opens_in_a_viewer() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, _rx) = bed.pair(1);
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("trace.json");
-    let words = ["trace", "-d", "10m", "--timeline", "--perfetto", file.to_str().unwrap()];
-    let trace = probe(&words);
-    send(&tx, 4600, 300);
-    let result = trace.end();
-    let events = rows(&result, "timeline");
-    let times: Vec<u64> = events.iter().map(|event| event["t_ns"].as_u64().unwrap()).collect();
-    assert!(times.is_sorted());
-    // Each device is the sum of its NAPIs.
-    for device in rows(&result, "devices") {
-        let of =
-            |row: &&Value| row["netns"] == device["netns"] && row["ifindex"] == device["ifindex"];
-        let napis = rows(&result, "napis").iter().filter(of);
-        let packets: f64 = napis.map(|napi| number(napi, "packets")).sum();
-        assert!((packets - number(device, "packets")).abs() < 0.5, "{device}");
-    }
-    let polls: Vec<&Value> = events.iter().filter(|event| event["what"] == "napi-poll").collect();
-    assert!(polls.iter().all(|poll| poll["work"].as_i64() <= poll["budget"].as_i64()));
-    let work: i64 = polls.iter().map(|poll| poll["work"].as_i64().unwrap()).sum();
-    let lost = result["timeline_lost_count"].as_u64().unwrap();
-    assert!(work >= 300 || lost > 0, "{work} packets in {} polls, {lost} events lost", polls.len());
-    let written: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
-    let spans = rows(&written, "traceEvents").iter().filter(|event| event["ph"] == "X");
-    let softirqs = spans.filter(|span| span["cat"] == "softirq" && number(span, "dur") >= 0.0);
-    assert!(softirqs.count() > 0);
 }
 
 /// What is left out has no program in the kernel, and says that it was not looked at; the polls are there.

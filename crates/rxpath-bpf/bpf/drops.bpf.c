@@ -8,6 +8,8 @@
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 #include "addressed.h"
+#include "counting.h"
+#include "cpus.h"
 #include "owner.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -23,6 +25,7 @@ const volatile struct {
 	__u32 netns;      /* only this namespace, unless 0 */
 	__u32 port;       /* only this local port, unless 0 */
 	struct owner owner;
+	struct cpus_wanted cpus; /* on which was dropped */
 } config;
 
 struct drop_key {
@@ -159,6 +162,8 @@ int kfree_skb(__u64 *ctx)
 	struct sk_buff *skb = (struct sk_buff *)ctx[0];
 	struct sock *sk = 0;
 
+	if (!counting || !is_cpu_wanted(&config.cpus, bpf_get_smp_processor_id()))
+		return 0;
 	/* The verifier leaves out what the constant rules out, so older kernels need not have the argument. */
 	if (config.has_socket)
 		sk = (struct sock *)ctx[3];

@@ -7,6 +7,8 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
+#include "counting.h"
+#include "cpus.h"
 #include "interrupts.h"
 #include "log2.h"
 #include "polls.h"
@@ -15,18 +17,19 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Set by the reader before loading. */
 const volatile struct {
-	__u32 events;   /* write events as well */
-	__u32 ifindex;  /* only polls of this device, unless 0 */
-	__u32 netns;    /* ... in this namespace, unless 0 */
-	__u32 has_cpus; /* only events of the CPUs in the mask */
-	__u64 cpus[16]; /* 1024 CPUs; others are always seen */
+	__u32 events;  /* write events as well */
+	__u32 ifindex; /* only polls of this device, unless 0 */
+	__u32 netns;   /* ... in this namespace, unless 0 */
+	__u32 pad;
+	struct cpus_wanted cpus; /* only their events; rows are chosen by the reader */
 } config;
 
+/* The row of this CPU; none before all programs are attached. */
 static __always_inline struct cpu_row *here(void)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 
-	return bpf_map_lookup_elem(&cpus, &cpu);
+	return counting ? bpf_map_lookup_elem(&cpus, &cpu) : 0;
 }
 
 static __always_inline __u32 time_bucket(__u64 ns)
@@ -44,9 +47,7 @@ static __always_inline struct event *event(struct cpu_row *row, __u64 now, __u32
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct event *e;
 
-	if (!config.events)
-		return 0;
-	if (config.has_cpus && cpu < 1024 && !(config.cpus[(cpu >> 6) & 15] >> (cpu & 63) & 1))
+	if (!config.events || !is_cpu_wanted(&config.cpus, cpu))
 		return 0;
 	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 	if (!e) {
@@ -83,16 +84,18 @@ static __always_inline struct cpu_row *hard_enter(__u64 now, __u64 kind)
 	return row;
 }
 
+/* No row for the exit of one that was under way when counting began: it is no event either. */
 static __always_inline struct cpu_row *hard_exit(__u64 now, __u64 kind)
 {
 	struct cpu_row *row = here();
 
 	if (!row || (row->hard_start && row->hard_kind != kind))
 		return row;
-	if (row->hard_start)
-		row->hard_ns += since(now, row->hard_start);
-	else
+	if (!row->hard_start) {
 		row->unmatched++;
+		return 0;
+	}
+	row->hard_ns += since(now, row->hard_start);
 	row->hard_start = 0;
 	return row;
 }

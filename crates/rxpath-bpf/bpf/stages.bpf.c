@@ -107,7 +107,8 @@ struct {
 	__type(value, struct followed);
 } waiting SEC(".maps");
 
-/* When this turn began: what a CPU noted before belongs to another. Written by the reader. */
+/* When this turn began: what a CPU noted before belongs to another. Written by the reader; in the far future until all is
+ * attached. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

@@ -80,18 +80,36 @@ pub struct Drop {
 }
 
 impl Drops {
-    /// Loads and attaches.
+    /// Loads, attaches, and begins to count.
     pub fn start(filter: &Filter) -> Result<Self, HostError> {
+        let mut drops = Self::load(filter)?;
+        drops.attach()?;
+        drops.begin()?;
+        Ok(drops)
+    }
+
+    /// Loads without attaching.
+    pub fn load(filter: &Filter) -> Result<Self, HostError> {
         crate::can_run(&Root::host()).require("trace drops")?;
         let with_socket = parameters("kfree_skb")? >= WITH_SOCKET;
         let words = [u32::from(with_socket), filter.ifindex, filter.netns, u32::from(filter.port)];
         let mut constants: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         constants.extend(filter.owner());
-        let mut loaded = Loaded::load(&SPEC, &constants, &[])?;
+        constants.extend(filter.wanted_cpus());
+        let loaded = Loaded::load(&SPEC, &constants, &[])?;
         filter.admit(&loaded)?;
-        loaded.attach()?;
         let (symbols, owners) = (OnceCell::new(), RefCell::default());
         Ok(Self { loaded, reasons: Reasons::of_this_kernel()?, symbols, owners })
+    }
+
+    /// Puts the program into place. It counts from [`Drops::begin`] on.
+    pub fn attach(&mut self) -> Result<(), HostError> {
+        self.loaded.attach()
+    }
+
+    /// Begins to count.
+    pub fn begin(&self) -> Result<(), HostError> {
+        self.loaded.begin()
     }
 
     /// What became of each program.

@@ -67,6 +67,18 @@ fn mount_point(mounts: &str) -> Option<PathBuf> {
 }
 
 impl Filter {
+    /// `struct cpus_wanted` of the programs.
+    pub(crate) fn wanted_cpus(&self) -> Vec<u8> {
+        let mut mask = [0u64; 16];
+        for cpu in &self.cpus {
+            if let Some(word) = mask.get_mut(*cpu as usize / 64) {
+                *word |= 1 << (cpu % 64);
+            }
+        }
+        let some = u64::from(!self.cpus.is_empty());
+        std::iter::once(some).chain(mask).flat_map(u64::to_ne_bytes).collect()
+    }
+
     /// `struct owner` of the programs.
     pub(crate) fn owner(&self) -> Vec<u8> {
         let cgroup = self.cgroup.unwrap_or(Cgroup { id: 0, level: 0 });
@@ -134,5 +146,11 @@ mod tests {
         let bytes = filter.owner();
         assert_eq!(bytes.len(), 16);
         assert_eq!((bytes[0], bytes[8], bytes[12]), (7, 2, 1));
+        let none = filter.wanted_cpus();
+        assert!(none.len() == 17 * 8 && none.iter().all(|byte| *byte == 0));
+        let some = Filter { cpus: vec![1, 64], ..Filter::default() }.wanted_cpus();
+        let words: Vec<&[u8]> = some.chunks_exact(8).collect();
+        let word = |n: u64| n.to_ne_bytes();
+        assert_eq!(words[..4], [word(1), word(2), word(1), word(0)]);
     }
 }

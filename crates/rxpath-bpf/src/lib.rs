@@ -24,6 +24,7 @@ pub mod polls;
 pub mod queues;
 pub mod reads;
 pub mod reuseport;
+pub mod squeezed;
 pub mod stages;
 pub mod steal;
 pub mod trace;

@@ -78,7 +78,19 @@ const RING: u32 = 4 << 20;
 #[derive(Debug)]
 pub struct Polls {
     loaded: Loaded,
-    cpus: Vec<u32>,
+    /// Those that are wanted; empty for all.
+    wanted: Vec<u32>,
+    /// Those that were online at the start.
+    online: Vec<u32>,
+}
+
+/// CPUs that went offline or came online since the probe was loaded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plugged {
+    /// Counted up to then.
+    pub gone: Vec<u32>,
+    /// Counted from then on.
+    pub came: Vec<u32>,
 }
 
 /// One CPU.
@@ -115,7 +127,7 @@ pub struct CpuPolls {
     /// Sums over NET_RX runs, for a line through their time against their packets; not part of a result.
     #[serde(skip)]
     pub passes: Passes,
-    /// Exits without their entry: under way when the probe attached.
+    /// Exits without their entry: under way when counting began.
     pub unmatched_count: u64,
     /// Events and rows that found no room.
     pub lost_count: u64,
@@ -207,40 +219,35 @@ pub struct PollsReading {
 }
 
 impl Polls {
-    /// Loads and attaches. With `events`, each event can be read by [`Polls::drain`].
+    /// Loads, attaches, and begins to count. With `events`, each event can be read by [`Polls::drain`].
     pub fn start(filter: &Filter, events: bool) -> Result<Self, HostError> {
         let mut loaded = Self::load(filter, events)?;
         loaded.attach()?;
+        loaded.begin()?;
         Ok(loaded)
     }
 
-    /// Loads without attaching: nothing is counted until [`Polls::attach`], which takes less than a millisecond.
+    /// Loads without attaching: that is done by [`Polls::attach`], which takes less than a millisecond.
     pub fn load(filter: &Filter, events: bool) -> Result<Self, HostError> {
         let root = Root::host();
         crate::can_run(&root).require("trace softirqs")?;
-        let mut constants = Vec::new();
-        for word in
-            [u32::from(events), filter.ifindex, filter.netns, u32::from(!filter.cpus.is_empty())]
-        {
-            constants.extend(word.to_ne_bytes());
-        }
-        let mut mask = [0u64; 16];
-        for cpu in &filter.cpus {
-            if let Some(word) = mask.get_mut(*cpu as usize / 64) {
-                *word |= 1 << (cpu % 64);
-            }
-        }
-        constants.extend(mask.iter().flat_map(|word| word.to_ne_bytes()));
+        let words = [u32::from(events), filter.ifindex, filter.netns, 0];
+        let mut constants: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        constants.extend(filter.wanted_cpus());
         let sizes = [("events", if events { RING } else { 4096 })];
         let loaded = Loaded::load(&SPEC, &constants, &sizes)?;
-        let mut cpus = root.cpus("/sys/devices/system/cpu/online")?.0;
-        cpus.retain(|cpu| filter.cpus.is_empty() || filter.cpus.contains(cpu));
-        Ok(Self { loaded, cpus })
+        let (wanted, online) = (filter.cpus.clone(), online()?);
+        Ok(Self { loaded, wanted, online })
     }
 
-    /// Begins to count.
+    /// Puts the programs into place. They count from [`Polls::begin`] on.
     pub fn attach(&mut self) -> Result<(), HostError> {
         self.loaded.attach()
+    }
+
+    /// Begins to count. What is under way at this moment is not counted.
+    pub fn begin(&self) -> Result<(), HostError> {
+        self.loaded.begin()
     }
 
     /// What became of each program.
@@ -255,10 +262,12 @@ impl Polls {
 
     /// Reads everything since the start.
     pub fn read(&self) -> Result<PollsReading, HostError> {
-        let seen = |cpu: u32| self.cpus.contains(&cpu);
+        let seen = |cpu: u32| self.wanted.is_empty() || self.wanted.contains(&cpu);
         let (mut cpus, mut napis) = (Vec::new(), Vec::new());
-        for cpu in &self.cpus {
-            let (row, placed) = cpu_row(*cpu, &self.loaded.value("cpus", *cpu)?);
+        let mut all = [self.online.clone(), self.plugged().came].concat();
+        all.sort_unstable();
+        for cpu in all.into_iter().filter(|cpu| seen(*cpu)) {
+            let (row, placed) = cpu_row(cpu, &self.loaded.value("cpus", cpu)?);
             cpus.push(row);
             napis.extend(placed);
         }
@@ -273,10 +282,23 @@ impl Polls {
         Ok(PollsReading { cpus, napis, irqs })
     }
 
+    /// Which CPUs went and came, as far as now can be told.
+    pub fn plugged(&self) -> Plugged {
+        let now = online().unwrap_or_else(|_| self.online.clone());
+        let without = |of: &[u32], others: &[u32]| {
+            of.iter().copied().filter(|cpu| !others.contains(cpu)).collect()
+        };
+        Plugged { gone: without(&self.online, &now), came: without(&now, &self.online) }
+    }
+
     /// Gives the events that wait to `each`.
     pub fn drain(&self, each: &mut dyn FnMut(timeline::Event)) -> Result<(), HostError> {
         self.loaded.drain("events", &mut |bytes| each(timeline::event(bytes)))
     }
+}
+
+fn online() -> Result<Vec<u32>, HostError> {
+    Ok(Root::host().cpus("/sys/devices/system/cpu/online")?.0)
 }
 
 impl CpuPolls {

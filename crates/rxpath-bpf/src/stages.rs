@@ -121,14 +121,15 @@ struct Meter {
 }
 
 impl Stages {
-    /// Loads and attaches.
+    /// Loads, attaches, and begins to count.
     pub fn start(filter: &Filter, pace: Pace) -> Result<Self, HostError> {
         let mut loaded = Self::load(filter, pace)?;
         loaded.attach()?;
+        loaded.begin()?;
         Ok(loaded)
     }
 
-    /// Loads without attaching: nothing is counted until [`Stages::attach`].
+    /// Loads without attaching.
     pub fn load(filter: &Filter, pace: Pace) -> Result<Self, HostError> {
         let root = Root::host();
         crate::can_run(&root).require("trace the latency of stages")?;
@@ -143,12 +144,18 @@ impl Stages {
         Ok(Self { loaded, cpus, hooks, meter: None, stopped: None })
     }
 
-    /// Begins to count.
+    /// Puts the programs into place. They count from [`Stages::begin`] on.
     pub fn attach(&mut self) -> Result<(), HostError> {
         self.loaded.attach_some(&[ALWAYS])?;
-        let cpus = self.cpus.clone();
-        let received = |loaded: &Loaded| received(loaded, &cpus);
-        self.hooks.attach(&mut self.loaded, &Around { begin: &begin_turn, received: &received })
+        let received = |loaded: &Loaded| received(loaded, &self.cpus);
+        let never = |loaded: &Loaded| put_turn(loaded, u64::MAX);
+        self.hooks.attach(&mut self.loaded, &Around { begin: &never, received: &received })
+    }
+
+    /// Begins to count: what is received from now on.
+    pub fn begin(&mut self) -> Result<(), HostError> {
+        let received = |loaded: &Loaded| received(loaded, &self.cpus);
+        self.hooks.begin(&self.loaded, &Around { begin: &begin_turn, received: &received })
     }
 
     /// Measures what the hooks cost, in the first part of a window of this length.
@@ -249,7 +256,11 @@ impl Stages {
 
 /// What a CPU noted before belongs to another turn.
 fn begin_turn(loaded: &Loaded) -> Result<(), HostError> {
-    loaded.put("turn", &0u32.to_ne_bytes(), &monotonic_ns().to_ne_bytes())
+    put_turn(loaded, monotonic_ns())
+}
+
+fn put_turn(loaded: &Loaded, begun_ns: u64) -> Result<(), HostError> {
+    loaded.put("turn", &0u32.to_ne_bytes(), &begun_ns.to_ne_bytes())
 }
 
 /// Packets of each CPU since the start.

@@ -2,11 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use rxpath_core::Warning;
+use rxpath_core::{CpuList, Warning};
 use rxpath_host::HostError;
 use rxpath_host::owner::ProcessId;
-use rxpath_host::procfs::softnet;
-use rxpath_host::root::Root;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,8 +13,9 @@ use crate::devices::{self, DevicePolls, Napi};
 use crate::drops::{Drop, Drops};
 use crate::filter::Filter;
 use crate::object::ProgramState;
-use crate::polls::{CpuPolls, IrqLine, NapiPolls, Polls};
+use crate::polls::{CpuPolls, IrqLine, NapiPolls, Plugged, Polls};
 use crate::queues::{Queues, SocketQueue, Waited};
+use crate::squeezed::Squeezed;
 use crate::stages::{Pace, Stage, Stages};
 
 /// Time between two questions for the sockets of a process.
@@ -50,7 +49,7 @@ pub struct Trace {
     /// When the process was last asked for its sockets.
     asked: Instant,
     begun: Instant,
-    squeezed: Vec<(u32, u32)>,
+    squeezed: Squeezed,
     meter: PartMeter,
     cpu_before: Duration,
 }
@@ -107,7 +106,8 @@ pub struct CpuTrace {
 }
 
 impl Trace {
-    /// Starts every probe that this kernel takes, `without` these parts, for about `window`.
+    /// Starts every probe that this kernel takes, `without` these parts, for about `window`. Counting begins when the last
+    /// program is in place.
     ///
     /// **Errors** when the probe of softirqs can't run; the others leave a gap and a warning.
     pub fn start(
@@ -118,21 +118,26 @@ impl Trace {
         window: Duration,
     ) -> Result<Self, HostError> {
         let process = filter.process.map(|pid| ProcessId::of(pid as i32)).transpose()?;
-        let polls = Polls::start(filter, events)?;
         let wanted = |part| !without.contains(&part);
-        let drops = wanted(Part::Drops).then(|| Drops::start(filter));
-        let stages = wanted(Part::Stages).then(|| {
-            let mut stages = Stages::start(filter, pace)?;
-            stages.measure_cost(window)?;
-            Ok(stages)
-        });
+        let mut polls = Polls::load(filter, events)?;
+        let drops = wanted(Part::Drops).then(|| Drops::load(filter));
+        let stages = wanted(Part::Stages).then(|| Stages::load(filter, pace));
         let queues = wanted(Part::Sockets).then(|| Queues::start(filter));
+        polls.attach()?;
+        let drops = and_then(drops, Drops::attach);
+        let stages = and_then(stages, |stages| {
+            stages.attach()?;
+            stages.measure_cost(window)
+        });
         let mut objects = vec![polls.loaded()];
         objects.extend(running(drops.as_ref()).map(Drops::loaded));
         objects.extend(running(queues.as_ref()).map(Queues::loaded));
         let meter = PartMeter::start(&objects, window)?;
+        polls.begin()?;
+        let drops = and_then(drops, |drops| drops.begin());
+        let stages = and_then(stages, Stages::begin);
         Ok(Self {
-            squeezed: squeezed(),
+            squeezed: Squeezed::now(),
             filter: filter.clone(),
             process,
             asked: Instant::now(),
@@ -188,6 +193,21 @@ impl Trace {
                 error.map(|e| Warning::new("probe-missing", format!("{what} are not seen: {e}"))),
             );
         }
+        let Plugged { gone, came } = self.polls.plugged();
+        let plugged = [
+            ("cpu-gone", gone, "they went offline: counted is what they did before"),
+            (
+                "cpu-came",
+                came,
+                "they came online: counted are their polls and interrupts since then",
+            ),
+        ];
+        warnings.extend(plugged.into_iter().filter(|(_, cpus, _)| !cpus.is_empty()).map(
+            |(code, cpus, why)| {
+                let text = format!("CPUs {} were not there for the whole window", CpuList(cpus));
+                Warning::new(code, text).because(why)
+            },
+        ));
         let stopped = running(self.stages.as_ref()).and_then(Stages::stopped);
         warnings.extend(stopped.map(|error| {
             let text = format!("the latency of stages was not seen to the end: {error}");
@@ -233,11 +253,8 @@ impl Trace {
         let napi =
             |row: &NapiPolls| Napi { netns: row.netns, ifindex: row.ifindex, id: row.napi_id };
         devices::name_queues(polls.napis.iter_mut().map(|row| (napi(row), &mut row.queue)));
-        let now = squeezed();
-        let squeeze = |cpu: u32| {
-            let of = |lines: &[(u32, u32)]| lines.iter().find(|(c, _)| *c == cpu).map(|(_, n)| *n);
-            Some(u64::from(of(&now)?.wrapping_sub(of(&self.squeezed)?)))
-        };
+        let now = Squeezed::now();
+        let squeeze = |cpu: u32| now.since(&self.squeezed, cpu);
         let cpus: Vec<CpuTrace> = polls
             .cpus
             .into_iter()
@@ -287,18 +304,15 @@ impl Trace {
     }
 }
 
+/// The next step of a part that looks.
+fn and_then<T>(asked: Asked<T>, step: impl FnOnce(&mut T) -> Result<(), HostError>) -> Asked<T> {
+    asked.map(|part| part.and_then(|mut part| step(&mut part).map(|()| part)))
+}
+
 fn running<T>(asked: Option<&Result<T, HostError>>) -> Option<&T> {
     asked?.as_ref().ok()
 }
 
 fn refused<T>(asked: Option<&Result<T, HostError>>) -> Option<&HostError> {
     asked?.as_ref().err()
-}
-
-/// `time_squeeze` of each CPU; empty where it can't be read.
-fn squeezed() -> Vec<(u32, u32)> {
-    softnet::read(&Root::host()).map_or_else(
-        |_| Vec::new(),
-        |lines| lines.into_iter().map(|(cpu, line)| (cpu, line.time_squeeze)).collect(),
-    )
 }

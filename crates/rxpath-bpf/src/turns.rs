@@ -69,6 +69,14 @@ impl PacketHooks {
         attach(loaded, self.names)
     }
 
+    /// The first turn begins anew: what was attached for it stays.
+    pub fn begin(&mut self, loaded: &Loaded, around: &Around<'_>) -> Result<(), HostError> {
+        self.received = (around.received)(loaded)?;
+        self.turns = self.turns.take().map(|_| Turns::new());
+        self.begun = Instant::now();
+        (around.begin)(loaded)
+    }
+
     /// To be called some fifty times a second: begins and ends turns. After an error no turn follows.
     pub fn note(&mut self, loaded: &mut Loaded, around: &Around<'_>) -> Result<(), HostError> {
         let now = self.begun.elapsed();

@@ -42,6 +42,11 @@ impl Loaded {
     }
 
     /// Never called.
+    pub fn begin(&self) -> Result<(), HostError> {
+        match self.never {}
+    }
+
+    /// Never called.
     pub fn programs(&self) -> &[ProgramState] {
         match self.never {}
     }

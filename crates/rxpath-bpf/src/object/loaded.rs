@@ -112,6 +112,16 @@ impl Loaded {
         Ok(())
     }
 
+    /// Lets the programs count, where they wait for it (`bpf/counting.h`): for once all are attached.
+    pub fn begin(&self) -> Result<(), HostError> {
+        let is_variables =
+            |map: &libbpf_rs::Map<'_>| map.name().to_string_lossy().ends_with(".bss");
+        let found = self.object.maps().find(is_variables);
+        let found = found.ok_or_else(|| self.no_such("variables"))?;
+        let (first, yes) = (0u32.to_ne_bytes(), 1u32.to_ne_bytes());
+        found.update(&first, &yes, MapFlags::ANY).map_err(|e| refused("begin to count", &e))
+    }
+
     /// What became of each program.
     pub fn programs(&self) -> &[ProgramState] {
         &self.states

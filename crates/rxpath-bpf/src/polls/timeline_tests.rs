@@ -74,6 +74,25 @@ fn the_file_holds_rows_and_spans() {
     assert_eq!(shown[2]["args"]["task"], "victim (7)");
 }
 
+#[test]
+fn a_poll_in_the_file_has_its_work_and_budget() {
+    let events = [
+        at(2_000, What::SoftirqEntry, 3),
+        at(5_000, What::NapiPoll, 8193),
+        at(5_500, What::SoftirqExit, 3),
+    ];
+    let file = serde_json::to_value(chrome_trace(&events)).unwrap();
+    let spans: Vec<_> = file["traceEvents"].as_array().unwrap().iter().skip(2).collect();
+    let [softirq, poll] = spans[..] else { panic!("{file}") };
+    assert_eq!(
+        (&poll["name"], &poll["cat"], &poll["tid"]),
+        (&"eth0".into(), &"napi".into(), &1.into())
+    );
+    assert_eq!((&poll["ts"], &poll["dur"]), (&2.0.into(), &3.0.into()));
+    assert_eq!((&poll["args"]["work"], &poll["args"]["budget"]), (&27.into(), &64.into()));
+    assert!(softirq["args"].get("work").is_none(), "{softirq}");
+}
+
 proptest! {
     #[test]
     fn any_sequence_gives_spans_in_order(steps in proptest::collection::vec((0u8..7, 0u32..3, 0u64..50), 0..60)) {

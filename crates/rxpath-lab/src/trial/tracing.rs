@@ -48,22 +48,31 @@ impl Tracing {
         Ok(Self { polls, stages, open: None })
     }
 
-    /// Attaches them.
+    /// Attaches them, and begins to count when the last is in place.
     pub fn open(&mut self, measure: Nanos) -> Result<(), HostError> {
         let before = own_cpu();
-        // The polls are looked at for longer at both ends: each packet of a stage is then one of a poll.
         self.polls.attach()?;
-        let begun = Instant::now();
-        if let Ok(stages) = &mut self.stages
-            && let Err(error) =
-                stages.attach().and_then(|()| stages.measure_cost(measure.as_duration()))
-        {
-            self.stages = Err(error);
-        }
+        self.of_stages(|stages| {
+            stages.attach()?;
+            stages.measure_cost(measure.as_duration())
+        });
         let meter = PartMeter::start(&[self.polls.loaded()], measure.as_duration())?;
+        // The polls are looked at for longer at both ends: each packet of a stage is then one of a poll.
+        self.polls.begin()?;
+        let begun = Instant::now();
+        self.of_stages(Stages::begin);
         let reader_cpu = own_cpu().saturating_sub(before);
         self.open = Some(Open { begun, meter, reader_cpu });
         Ok(())
+    }
+
+    /// A step of the stages; after an error they are not looked at, and the warnings say so.
+    fn of_stages(&mut self, step: impl FnOnce(&mut Stages) -> Result<(), HostError>) {
+        if let Ok(stages) = &mut self.stages
+            && let Err(error) = step(stages)
+        {
+            self.stages = Err(error);
+        }
     }
 
     /// The cost is measured in the first part of the window only, and stages are looked at by turns.

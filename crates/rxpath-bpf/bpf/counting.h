@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * From when on a program counts. Attaching takes a while and interrupts the other CPUs itself: whoever counts before the last
+ * program is in place sees that, and entries whose exits nobody sees yet.
+ */
+#ifndef RXPATH_COUNTING_H
+#define RXPATH_COUNTING_H
+
+/* The only variable of an object that can be written; the reader sets it once all is attached. */
+volatile __u32 counting;
+
+#endif
