@@ -27,7 +27,7 @@ fn installed(program: &str) -> bool {
 }
 
 /// The program that a scenario needs and this machine lacks; its name ends with the program's.
-fn lacks(scenario: &str) -> Option<&'static str> {
+pub fn lacks(scenario: &str) -> Option<&'static str> {
     PEERS.into_iter().find(|peer| scenario.ends_with(peer) && !installed(peer))
 }
 

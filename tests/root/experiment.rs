@@ -40,6 +40,11 @@ pub fn run_bundled(name: &str, sets: &[&str]) -> Manifest {
     read(OsStr::new(name), sets, &[]).manifest
 }
 
+/// The same with `--observe WHAT`.
+pub fn observed_bundled(name: &str, sets: &[&str], what: &str) -> Manifest {
+    read(OsStr::new(name), sets, &["--observe", what]).manifest
+}
+
 fn read(scenario: &OsStr, sets: &[&str], words: &[&str]) -> RunReader {
     let out = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));

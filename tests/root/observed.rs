@@ -2,9 +2,13 @@
 //! the measured window are in the record.
 
 use rxpath_record::ledger::Place;
+use rxpath_record::manifest::Trial;
+use rxpath_record::traced::Traced;
 
 use crate::bed::may_run;
+use crate::bundled::{self, SMALLEST};
 use crate::experiment;
+use crate::over_tcp::closes;
 use crate::skip::skip;
 
 fn has_bpf() -> bool {
@@ -63,8 +67,82 @@ fn a_traced_trial_has_the_polls_and_stages_of_its_window() {
             received.latencies_count
         );
         assert!(traced.cpus.iter().any(|cpu| cpu.net_rx_runs_count > 0), "{:?}", traced.cpus);
+        adds_up(&trial.variant, traced);
         let stolen = trial.stolen.as_ref().unwrap();
         assert!(stolen.victim.is_none() && !stolen.cpus.is_empty(), "{stolen:?}");
         assert!(trial.metrics.contains_key("network_cpu_s_per_mpacket"), "{:?}", trial.metrics);
+    }
+}
+
+/// Segments instead of datagrams, of ours: the same rows, and the ledger still closes.
+#[test]
+fn trials_over_tcp_and_http_are_traced_as_well() {
+    if !may_run() || !has_bpf() {
+        return;
+    }
+    for (scenario, variants) in [("tcp-clean", 5), ("http-clean", 1)] {
+        let run = experiment::observed(scenario, "trace,drops");
+        assert_eq!(run.manifest.trials.len(), variants);
+        for trial in &run.manifest.trials {
+            closes(trial);
+            looked_at(trial);
+        }
+        // With GRO the receiver's device polls by itself; the others leave it to the backlog.
+        for trial in run.manifest.trials.iter().filter(|trial| trial.variant == "napi") {
+            let devices = &trial.traced.as_ref().unwrap().devices;
+            let veth = devices.iter().find(|device| device.side == "rx").unwrap();
+            assert!(veth.packets > 0 && veth.dev != "backlog", "{devices:?}");
+        }
+    }
+}
+
+#[test]
+fn a_program_of_others_is_traced_as_well() {
+    const SCENARIO: &str = "tcp-iperf3";
+    if !may_run() || !has_bpf() {
+        return;
+    }
+    if let Some(peer) = bundled::lacks(SCENARIO) {
+        skip("bundled_peers", &format!("{SCENARIO} needs {peer}"));
+        return;
+    }
+    let manifest = experiment::observed_bundled(SCENARIO, &SMALLEST, "trace,drops");
+    bundled::holds(&manifest);
+    manifest.trials.iter().for_each(looked_at);
+}
+
+/// All that observers put into a trial is there.
+fn looked_at(trial: &Trial) {
+    let which = &trial.variant;
+    let missing = trial.warnings.iter().find(|warning| warning.code == "probe-missing");
+    assert!(missing.is_none(), "{which}: {missing:?}");
+    let traced = trial.traced.as_ref().unwrap();
+    adds_up(which, traced);
+    for stage in &traced.stages {
+        assert!(stage.latencies_count > 0, "{which}: {}", stage.stage);
+    }
+    assert_eq!(traced.stages.len(), 2, "{which}");
+    // Whatever the kernel called a drop, of segments of this trial none is missing.
+    let reasons = &trial.ledger.reasons;
+    assert!(reasons.iter().all(|found| found.packets > 0), "{which}: {reasons:?}");
+}
+
+/// Devices are the sums of their NAPIs, and these of what the CPUs polled; interrupts of lines those of the CPUs.
+fn adds_up(which: &str, traced: &Traced) {
+    // Rows are read one after the other while polls and interrupts go on.
+    let near = |a: u64, b: u64| a.abs_diff(b) <= a.max(b) / 10 + 64;
+    let polled: u64 = traced.cpus.iter().map(|cpu| cpu.packets).sum();
+    let of_napis: u64 = traced.napis.iter().map(|napi| napi.packets).sum();
+    let of_devices: u64 = traced.devices.iter().map(|device| device.packets).sum();
+    assert!(of_devices > 0 && of_devices == of_napis, "{which}: {of_devices} {of_napis}");
+    assert!(near(polled, of_napis), "{which}: {polled} {of_napis}");
+    let interrupts: u64 = traced.cpus.iter().map(|cpu| cpu.device_interrupts_count).sum();
+    let of_lines: u64 = traced.irqs.iter().map(|irq| irq.interrupts_count).sum();
+    assert!(near(interrupts, of_lines), "{which}: {interrupts} {of_lines}");
+    for cpu in &traced.cpus {
+        assert!(cpu.time_squeeze_count.is_some(), "{which}: CPU {}", cpu.cpu);
+        // From each to the next: one less than there were.
+        let gaps = cpu.interrupt_interval_ns.count();
+        assert!(near(gaps, cpu.device_interrupts_count), "{which}: {gaps}, CPU {}", cpu.cpu);
     }
 }

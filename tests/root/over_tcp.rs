@@ -10,7 +10,8 @@ fn named<'a>(trials: &'a [Trial], variant: &str) -> &'a Trial {
     trials.iter().find(|trial| trial.variant == variant).unwrap()
 }
 
-fn closes(trial: &Trial) {
+/// Every segment is in one place.
+pub fn closes(trial: &Trial) {
     let ledger = &trial.ledger;
     assert_eq!(ledger.unit, LedgerUnit::Segment);
     assert_eq!(ledger.unaccounted_packets, 0, "{}: {ledger:?}", trial.variant);

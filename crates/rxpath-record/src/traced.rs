@@ -15,8 +15,12 @@ pub struct Traced {
     pub window_s: f64,
     /// Each CPU.
     pub cpus: Vec<CpuTraced>,
+    /// Each device, the most packets first. Of the machine, as the NAPIs.
+    pub devices: Vec<DeviceTraced>,
     /// Each NAPI instance on each CPU, the most packets first. Of the machine; the trial's devices name their side.
     pub napis: Vec<NapiTraced>,
+    /// Each interrupt line on each CPU, the most interrupts first. A lab's devices have none.
+    pub irqs: Vec<IrqTraced>,
     /// From stage to stage, in the trial's namespaces and everywhere else.
     pub stages: Vec<StageTraced>,
     /// For how long packets were looked at for it: the window, or by turns where each packet would cost too much.
@@ -35,6 +39,10 @@ pub struct CpuTraced {
     pub device_interrupts_count: u64,
     /// Other interrupts: timer, calls from other CPUs (RPS), reschedules. x86 only.
     pub other_interrupts_count: u64,
+    /// Time in hard interrupts, between their tracepoints.
+    pub hardirq_s: f64,
+    /// From one device interrupt to the next, in ns.
+    pub interrupt_interval_ns: Log2,
     /// Runs of NET_RX.
     pub net_rx_runs_count: u64,
     /// Time in them, hard interrupts taken off.
@@ -55,6 +63,50 @@ pub struct CpuTraced {
     pub net_rx_run_ns: Log2,
     /// The longest NET_RX run.
     pub longest_net_rx_ns: u64,
+    /// Times that NET_RX ended with work left, its budget or time used up. **Source** `/proc/net/softnet_stat`; none
+    /// where it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_squeeze_count: Option<u64>,
+}
+
+/// All NAPI instances of one device on all CPUs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct DeviceTraced {
+    /// Device; `backlog` for the backlogs of all CPUs (RPS, loopback, devices without NAPI).
+    pub dev: String,
+    /// Side of the trial that it belongs to; empty for the backlog and for other devices of the machine.
+    pub side: String,
+    /// NAPI instances that polled.
+    pub napis_count: u64,
+    /// CPUs on which they did.
+    pub cpus: Vec<u32>,
+    /// Polls.
+    pub polls_count: u64,
+    /// Packets.
+    pub packets: u64,
+    /// Polls that used up their budget.
+    pub exhausted_count: u64,
+    /// Time of the polls in softirqs, hard interrupts in them included.
+    pub poll_s: f64,
+    /// Packets of a poll.
+    pub packets_per_poll: Log2,
+}
+
+/// One interrupt line on one CPU.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct IrqTraced {
+    /// Number, as in `/proc/interrupts`.
+    pub irq: u32,
+    /// CPU on which it was handled.
+    pub cpu: u32,
+    /// Name of its handler.
+    pub name: String,
+    /// Interrupts.
+    pub interrupts_count: u64,
+    /// From one to the next, in ns.
+    pub interval_ns: Log2,
 }
 
 /// One NAPI instance on one CPU.
@@ -112,4 +164,19 @@ pub struct OutlierTraced {
     pub port: u16,
     /// The task: the reader; before the socket the interrupted one.
     pub task: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run that was recorded before devices and interrupt lines were.
+    #[test]
+    fn what_an_older_run_does_not_tell_is_empty() {
+        let old = r#"{"window_s": 1.5, "cpus": [{"cpu": 1, "packets": 7}], "napis": []}"#;
+        let read: Traced = serde_json::from_str(old).unwrap();
+        assert_eq!((read.window_s, read.cpus[0].packets), (1.5, 7));
+        assert!(read.devices.is_empty() && read.irqs.is_empty());
+        assert_eq!(read.cpus[0].time_squeeze_count, None);
+    }
 }

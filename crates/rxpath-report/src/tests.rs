@@ -8,7 +8,7 @@ use crate::{Run, html, markdown};
 use rxpath_core::{Division, Log2};
 use rxpath_record::run::RunReader;
 use rxpath_record::stolen::{CpuPaid, InterruptCost, Stolen, TakenBy, TaskPaid, Victim};
-use rxpath_record::traced::{NapiTraced, StageTraced, Traced};
+use rxpath_record::traced::{CpuTraced, DeviceTraced, IrqTraced, NapiTraced, StageTraced, Traced};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/runs").join(name)
@@ -164,6 +164,18 @@ fn who_paid() -> Stolen {
 
 fn what_was_traced() -> Traced {
     Traced {
+        cpus: vec![CpuTraced { time_squeeze_count: Some(98_765), ..CpuTraced::default() }],
+        devices: vec![DeviceTraced {
+            dev: "veth".into(),
+            side: "tx".into(),
+            cpus: vec![2, 3],
+            ..DeviceTraced::default()
+        }],
+        irqs: vec![IrqTraced {
+            name: "eth0-rx".into(),
+            interval_ns: Log2 { buckets: vec![0, 0, 0, 0, 5] },
+            ..IrqTraced::default()
+        }],
         napis: vec![NapiTraced {
             dev: "veth".into(),
             side: "rx".into(),
@@ -199,6 +211,11 @@ fn who_paid_and_what_was_traced_are_sections_of_runs_that_observed_it() {
         "Packets of a poll",
         "4 to 7",
         "veth (rx)",
+        "veth (tx)",
+        "2-3",
+        "98,765",
+        "eth0-rx",
+        "15 ns",
         "socket to its read",
     ] {
         assert!(page.contains(part), "{part}");

@@ -3,13 +3,17 @@
 use std::time::{Duration, Instant};
 
 use rxpath_bpf::cost::{PartMeter, own_cpu};
+use rxpath_bpf::devices::{DevicePolls, devices};
 use rxpath_bpf::filter::Filter;
 use rxpath_bpf::object::ProgramState;
-use rxpath_bpf::polls::{CpuPolls, NapiPolls, Polls};
+use rxpath_bpf::polls::{CpuPolls, IrqLine, NapiPolls, Polls};
+use rxpath_bpf::squeezed::Squeezed;
 use rxpath_bpf::stages::{Outlier, Pace, Stage, StageName, Stages};
 use rxpath_core::{Nanos, Side, Warning};
 use rxpath_host::HostError;
-use rxpath_record::traced::{CpuTraced, NapiTraced, OutlierTraced, StageTraced, Traced};
+use rxpath_record::traced::{
+    CpuTraced, DeviceTraced, IrqTraced, NapiTraced, OutlierTraced, StageTraced, Traced,
+};
 
 use super::stolen::probe_use;
 use crate::bed::Bed;
@@ -27,6 +31,7 @@ pub struct Tracing {
 /// The window while it lasts.
 struct Open {
     begun: Instant,
+    squeezed: Squeezed,
     meter: PartMeter,
     reader_cpu: Duration,
 }
@@ -57,12 +62,13 @@ impl Tracing {
             stages.measure_cost(measure.as_duration())
         });
         let meter = PartMeter::start(&[self.polls.loaded()], measure.as_duration())?;
+        let squeezed = Squeezed::now();
         // The polls are looked at for longer at both ends: each packet of a stage is then one of a poll.
         self.polls.begin()?;
         let begun = Instant::now();
         self.of_stages(Stages::begin);
         let reader_cpu = own_cpu().saturating_sub(before);
-        self.open = Some(Open { begun, meter, reader_cpu });
+        self.open = Some(Open { begun, squeezed, meter, reader_cpu });
         Ok(())
     }
 
@@ -91,6 +97,7 @@ impl Tracing {
         let window = open.begun.elapsed();
         let stages = self.stages.as_ref().ok().map(Stages::read).transpose()?.unwrap_or_default();
         let polls = self.polls.read()?;
+        let squeezed = Squeezed::now();
         let reader_cpu = open.reader_cpu + own_cpu().saturating_sub(before);
         let mut cost = open.meter.stop().over(window, self.polls.loaded(), reader_cpu);
         let mut looked = Duration::ZERO;
@@ -101,8 +108,10 @@ impl Tracing {
         cost.lost_count = polls.cpus.iter().map(|cpu| cpu.lost_count).sum();
         let traced = Traced {
             window_s: window.as_secs_f64(),
-            cpus: polls.cpus.into_iter().map(cpu).collect(),
+            cpus: polls.cpus.into_iter().map(|row| cpu(row, &squeezed, &open.squeezed)).collect(),
+            devices: devices(&polls.napis).into_iter().map(|found| device(found, bed)).collect(),
             napis: polls.napis.into_iter().map(|found| napi(found, bed)).collect(),
+            irqs: polls.irqs.into_iter().map(irq).collect(),
             stages: stages.into_iter().map(stage).collect(),
             stages_looked_s: looked.as_secs_f64(),
             probe: probe_use(&cost),
@@ -135,12 +144,14 @@ fn gaps(programs: &[ProgramState]) -> Vec<Warning> {
     programs.iter().filter_map(of).collect()
 }
 
-fn cpu(of: CpuPolls) -> CpuTraced {
+fn cpu(of: CpuPolls, now: &Squeezed, before: &Squeezed) -> CpuTraced {
     let (net_rx_runs_count, net_rx_ns) = of.net_rx();
     CpuTraced {
         cpu: of.cpu,
         device_interrupts_count: of.device_interrupts_count,
         other_interrupts_count: of.other_interrupts_count,
+        hardirq_s: of.hardirq_ns as f64 / 1e9,
+        interrupt_interval_ns: of.interrupt_interval_ns,
         net_rx_runs_count,
         net_rx_s: net_rx_ns as f64 / 1e9,
         ksoftirqd_runs_count: of.ksoftirqd_runs_count,
@@ -151,14 +162,44 @@ fn cpu(of: CpuPolls) -> CpuTraced {
         packets_per_poll: of.packets_per_poll,
         net_rx_run_ns: of.net_rx_run_ns,
         longest_net_rx_ns: of.longest_net_rx_ns,
+        time_squeeze_count: now.since(before, of.cpu),
+    }
+}
+
+/// The side to which a namespace belongs; empty for none of the trial's, and for a backlog, which has none.
+fn side(netns: u32, bed: &dyn Bed) -> String {
+    let side = if netns == 0 { None } else { bed.side_of(netns) };
+    side.map_or_else(String::new, |side| side.to_string())
+}
+
+fn device(of: DevicePolls, bed: &dyn Bed) -> DeviceTraced {
+    DeviceTraced {
+        dev: of.dev,
+        side: side(of.netns, bed),
+        napis_count: of.napis_count,
+        cpus: of.cpus,
+        polls_count: of.polls_count,
+        packets: of.packets,
+        exhausted_count: of.exhausted_count,
+        poll_s: of.poll_ns as f64 / 1e9,
+        packets_per_poll: of.packets_per_poll,
+    }
+}
+
+fn irq(of: IrqLine) -> IrqTraced {
+    IrqTraced {
+        irq: of.irq,
+        cpu: of.cpu,
+        name: of.name,
+        interrupts_count: of.interrupts_count,
+        interval_ns: of.interval_ns,
     }
 }
 
 fn napi(of: NapiPolls, bed: &dyn Bed) -> NapiTraced {
-    let side = if of.netns == 0 { None } else { bed.side_of(of.netns) };
     NapiTraced {
         dev: of.dev,
-        side: side.map_or_else(String::new, |side| side.to_string()),
+        side: side(of.netns, bed),
         napi_id: of.napi_id,
         cpu: of.cpu,
         polls_count: of.polls_count,

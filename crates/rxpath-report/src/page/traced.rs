@@ -2,7 +2,7 @@
 
 use maud::html;
 use rxpath_core::units::grouped;
-use rxpath_core::{Log2, Nanos};
+use rxpath_core::{CpuList, Log2, Nanos};
 use rxpath_record::manifest::VariantSummary;
 use rxpath_record::traced::{StageTraced, Traced};
 
@@ -30,6 +30,10 @@ pub(super) fn section(run: &Run) -> Option<Section> {
                median. CPUs and polls are the machine's, stages those of the receiver's namespace.",
         body: html! {
             (table(&cpus(&rows), "CPUs"))
+            @let devices = devices(&rows);
+            @if !devices.rows.is_empty() { h3 { "Devices" } (table(&devices, "Polls of devices")) }
+            @let lines = interrupts(&rows);
+            @if !lines.rows.is_empty() { (fold("Interrupts of devices", &table(&lines, "Interrupts"))) }
             h3 { "Packets of a poll" }
             (table(&polls(&rows), "Packets of a poll"))
             h3 { "From stage to stage" }
@@ -58,6 +62,7 @@ fn cpus(rows: &[Row<'_>]) -> Table {
         "#polls",
         "#packets",
         "#budget used up",
+        "#squeezed",
     ]);
     for (variant, traced) in rows {
         for cpu in &traced.cpus {
@@ -73,10 +78,68 @@ fn cpus(rows: &[Row<'_>]) -> Table {
                 grouped(cpu.polls_count),
                 grouped(cpu.packets),
                 grouped(cpu.exhausted_count),
+                cpu.time_squeeze_count.map_or_else(|| "–".into(), grouped),
             ]);
         }
     }
     table
+}
+
+/// The device with the side that it belongs to.
+fn named(dev: &str, side: &str) -> String {
+    if side.is_empty() { dev.into() } else { format!("{dev} ({side})") }
+}
+
+fn devices(rows: &[Row<'_>]) -> Table {
+    let mut table = Table::new(&[
+        "variant",
+        "device",
+        "#NAPIs",
+        "CPUs",
+        "#polls",
+        "#packets",
+        "#budget used up",
+        "#time in them",
+    ]);
+    for (variant, traced) in rows {
+        for device in &traced.devices {
+            table.rows.push(vec![
+                variant.name.clone(),
+                named(&device.dev, &device.side),
+                grouped(device.napis_count),
+                CpuList(device.cpus.clone()).to_string(),
+                grouped(device.polls_count),
+                grouped(device.packets),
+                grouped(device.exhausted_count),
+                number::seconds(device.poll_s),
+            ]);
+        }
+    }
+    table
+}
+
+fn interrupts(rows: &[Row<'_>]) -> Table {
+    let mut table =
+        Table::new(&["variant", "#irq", "handler", "#CPU", "#interrupts", "#interval p50", "#p99"]);
+    for (variant, traced) in rows {
+        for irq in &traced.irqs {
+            table.rows.push(vec![
+                variant.name.clone(),
+                irq.irq.to_string(),
+                irq.name.clone(),
+                irq.cpu.to_string(),
+                grouped(irq.interrupts_count),
+                at(&irq.interval_ns, 0.5),
+                at(&irq.interval_ns, 0.99),
+            ]);
+        }
+    }
+    table
+}
+
+/// The upper end of the bucket in which a quantile lies.
+fn at(histogram: &Log2, q: f64) -> String {
+    histogram.quantile(q).map_or_else(|| "–".into(), |(_, high)| Nanos(high).to_string())
 }
 
 /// Each NAPI with the histogram of its polls.
@@ -93,11 +156,9 @@ fn polls(rows: &[Row<'_>]) -> Table {
     let mut table = Table::new(&heads);
     for (variant, traced) in rows {
         for napi in traced.napis.iter().take(MOST_NAPIS) {
-            let side =
-                if napi.side.is_empty() { String::new() } else { format!(" ({})", napi.side) };
             let mut row = vec![
                 variant.name.clone(),
-                format!("{}{side}", napi.dev),
+                named(&napi.dev, &napi.side),
                 napi.cpu.to_string(),
                 grouped(napi.polls_count),
                 grouped(napi.packets),
@@ -124,18 +185,14 @@ fn stages(rows: &[Row<'_>]) -> Table {
     ]);
     for (variant, traced) in rows {
         for stage in &traced.stages {
-            let at = |q| match stage.latency_ns.quantile(q) {
-                Some((_, high)) => Nanos(high).to_string(),
-                None => "–".into(),
-            };
             table.rows.push(vec![
                 variant.name.clone(),
                 words(stage).into(),
                 grouped(stage.latencies_count),
                 Nanos(stage.mean_ns as u64).to_string(),
-                at(0.5),
-                at(0.99),
-                at(0.999),
+                at(&stage.latency_ns, 0.5),
+                at(&stage.latency_ns, 0.99),
+                at(&stage.latency_ns, 0.999),
                 Nanos(stage.max_ns).to_string(),
             ]);
         }
