@@ -15,6 +15,7 @@ mod faults;
 mod filter;
 mod flows;
 mod ioctl_groups;
+mod kept_apart;
 mod kills;
 mod landing;
 mod live_limits;

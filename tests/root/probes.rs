@@ -245,6 +245,14 @@ fn drops_are_counted_exactly_with_reason_place_and_port() {
     let lost = dropped(4501, "SOCKET_RCVBUFF");
     assert_eq!(lost + received.0, 5000);
     assert!(lost > 0, "the default buffer holds fewer than 5,000 datagrams");
+    // Whose socket it is: this process', which has it open; of the other port there is none.
+    let own = format!("({})", std::process::id());
+    for drop in rows(&result, "drops").iter().filter(|drop| drop["dev"] == "veth") {
+        let named = drop["processes"]
+            .as_array()
+            .is_some_and(|names| names.iter().any(|name| name.as_str().unwrap().ends_with(&own)));
+        assert_eq!(named, drop["port"] == 4501, "{drop}");
+    }
     let stages = rows(&result, "stages");
     assert!(stages.iter().all(|stage| number(stage, "latencies_count") > 0.0), "{stages:?}");
 }

@@ -51,9 +51,18 @@ fn a_datagram_behind_others_waits_for_its_own_read() {
     }
     pause();
     socket.recv(&mut buffer).unwrap();
-    let (count, longest) = waits(&trace.end());
+    let result = trace.end();
+    let (count, longest) = waits(&result);
     assert_eq!(count as u64, 1, "one packet came, and was followed to its read");
     assert!(longest >= WAIT.as_secs_f64(), "{longest}");
+    // It is kept as a sample, with who read it.
+    let comm = std::fs::read_to_string("/proc/thread-self/comm").unwrap();
+    let reader = format!("{} ({})", comm.trim_end(), std::process::id());
+    let [kept] = &rows(stage(&result, "socket-to-read"), "outliers")[..] else {
+        panic!("{}", result["stages"])
+    };
+    assert_eq!((&kept["port"], &kept["task"]), (&4711.into(), &reader.into()), "{kept}");
+    assert!(number(kept, "latency_ns") / 1e9 >= WAIT.as_secs_f64(), "{kept}");
 }
 
 #[test]

@@ -309,3 +309,38 @@ pub fn timeline(events: &[Event]) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(t_ns: u64, what: What, name: &str, number: u32) -> Event {
+        let poll = what == What::NapiPoll;
+        Event {
+            t_ns,
+            cpu: 3,
+            what,
+            name: name.into(),
+            number,
+            work: poll.then_some(27),
+            budget: poll.then_some(64),
+            pid: 7,
+            comm: "victim".into(),
+        }
+    }
+
+    #[test]
+    fn each_kind_of_event_has_its_line() {
+        let events = [
+            event(1_500_000_000, What::IrqEntry, "eth0-rx", 30),
+            event(1_500_001_250, What::IrqExit, "", 30),
+            event(1_500_002_000, What::SoftirqEntry, "NET_RX", 3),
+            event(1_500_009_000, What::VectorEntry, "local_timer", 0),
+            event(1_500_010_000, What::VectorExit, "local_timer", 0),
+            event(1_500_042_000, What::NapiPoll, "eth0", 8193),
+            event(1_500_043_000, What::SoftirqExit, "NET_RX", 3),
+            event(2_500_043_000, What::Unknown, "", 99),
+        ];
+        insta::assert_snapshot!("trace-timeline", timeline(&events));
+    }
+}
