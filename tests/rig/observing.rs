@@ -30,14 +30,16 @@ fn a_step_of_the_clock_is_none_of_the_windows() {
 /// CPU 1 goes while it is counted, and in another window comes.
 const PLUGGED: &str = "
 online=/sys/devices/system/cpu/cpu1/online
-for now in 0 1; do
-	rxpath steal --irq-entry 5 -d 2s --json >/tmp/out 2>/tmp/err &
-	until grep -q counting /tmp/err; do usleep 10000; done
-	usleep 300000
-	echo $now >$online
-	wait $! || { cat /tmp/err; exit 1; }
-	cat /tmp/out
-	echo @@
+for command in 'steal --irq-entry 5' trace; do
+	for now in 0 1; do
+		rxpath $command -d 2s --json >/tmp/out 2>/tmp/err &
+		until grep -q -e counting -e tracing /tmp/err; do usleep 10000; done
+		usleep 300000
+		echo $now >$online
+		wait $! || { cat /tmp/err; exit 1; }
+		cat /tmp/out
+		echo @@
+	done
 done";
 
 #[test]
@@ -46,16 +48,35 @@ fn a_cpu_that_goes_or_comes_is_named_and_the_rows_still_add_up() {
     let Some(out) = run(machine, &["sh", "-c", PLUGGED]) else { return };
     let parts = out.split("@@").filter(|text| !text.trim().is_empty());
     let told: Vec<Value> = parts.map(|text| serde_json::from_str(text).unwrap()).collect();
-    assert_eq!(told.len(), 2, "{out}");
-    for (document, code) in told.iter().zip(["cpu-not-read", "cpu-came"]) {
+    assert_eq!(told.len(), 4, "{out}");
+    for (document, code) in told.iter().zip(["cpu-not-read", "cpu-came", "cpu-gone", "cpu-came"]) {
         let warnings = document["warnings"].to_string();
         assert!(warnings.contains(code), "{warnings}");
+    }
+    for document in &told[..2] {
         let sum = |rows: &str| {
             let rows = document["result"][rows].as_array().unwrap().iter();
             rows.map(|row| row["on_cpu_s"].as_f64().unwrap()).sum::<f64>()
         };
         assert!((sum("tasks") - sum("cpus")).abs() < 1e-6, "{} {}", sum("tasks"), sum("cpus"));
     }
+    for document in &told[2..] {
+        has_both_cpus(&document["result"]);
+    }
+}
+
+/// A trace has the interrupts of a CPU that went and of one that came, and its NAPIs sum to what the CPUs polled.
+fn has_both_cpus(result: &Value) {
+    let rows = |list: &str| result[list].as_array().unwrap();
+    let count = |row: &Value, key: &str| row[key].as_u64().unwrap();
+    for cpu in [0, 1] {
+        let row = rows("cpus").iter().find(|row| row["cpu"] == cpu).unwrap();
+        let all = count(row, "device_interrupts_count") + count(row, "other_interrupts_count");
+        assert!(all > 0, "{row}");
+    }
+    let sum = |list: &str| rows(list).iter().map(|row| count(row, "packets")).sum::<u64>();
+    // A poll may end between the readings of the two.
+    assert!(sum("cpus").abs_diff(sum("napis")) <= 64, "{} {}", sum("cpus"), sum("napis"));
 }
 
 fn hold(kernel: &str, out: &str) {
