@@ -3,7 +3,9 @@
 //!
 //! Runs in it offer so few packets that they disturb nobody's measurement: no lab lock of the machine is needed.
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
@@ -68,6 +70,20 @@ impl Arena {
         let mut command = Command::new("nsenter");
         command.args(["--mount", "--target", &self.keeper.id().to_string(), program]);
         command
+    }
+
+    /// The program inside, as somebody without any privilege: exit status, answer, what it said.
+    pub fn nobody(&self, words: &[&str]) -> (Option<i32>, String, String) {
+        let (dir, program) = (self.dir.path(), self.dir.path().join("rxpath"));
+        std::fs::copy(env!("CARGO_BIN_EXE_rxpath"), &program).unwrap();
+        for path in [dir, program.as_path()] {
+            std::fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+        }
+        let mut command = self.inside("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"]);
+        let output = command.arg(&program).args(words).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
     }
 
     /// `rxpath run` of two variants into the directory `out` of the arena.

@@ -1,6 +1,7 @@
 //! What root tests stand on: the lab lock, an owner with a random id, two namespaces with a wire.
 
 use std::net::{Ipv4Addr, UdpSocket};
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use rand::RngExt;
@@ -68,6 +69,16 @@ pub fn may_run() -> bool {
         skip("root_lab", &reason.to_string());
     }
     can.is_ok()
+}
+
+/// Runs the program where the kernel shows no types (BTF).
+pub fn without_types(words: &[&str]) -> Output {
+    let script = "mount -t tmpfs none /sys/kernel/btf && exec \"$0\" \"$@\"";
+    Command::new("unshare")
+        .args(["-m", "sh", "-c", script, env!("CARGO_BIN_EXE_rxpath")])
+        .args(words)
+        .output()
+        .unwrap()
 }
 
 pub fn random_id() -> String {

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::net::UdpSocket;
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
@@ -13,7 +12,7 @@ use rxpath_host::Namespace;
 use serde_json::Value;
 
 use crate::arena::Arena;
-use crate::bed::{Bed, RX_IP, may_run, send, until};
+use crate::bed::{Bed, RX_IP, may_run, send, until, without_types};
 
 /// Watches inside a namespace for so long.
 fn diagnose(rx: &Namespace, length: &str) -> Child {
@@ -130,27 +129,13 @@ fn killed_it_leaves_no_program_in_the_kernel() {
     });
 }
 
-/// The program as somebody without any privilege.
-fn nobody(arena: &Arena, words: &[&str]) -> (Option<i32>, String, String) {
-    let (dir, program) = (arena.dir.path(), arena.dir.path().join("rxpath"));
-    fs::copy(env!("CARGO_BIN_EXE_rxpath"), &program).unwrap();
-    for path in [dir, program.as_path()] {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-    }
-    let mut command = arena.inside("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"]);
-    let output = command.arg(&program).args(words).output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
-}
-
 #[test]
 fn without_root_it_watches_counters_and_says_what_is_missing() {
     if !may_run() {
         return;
     }
     let arena = Arena::new();
-    let (code, out, told) = nobody(&arena, &["diagnose", "-d", "200ms", "--json"]);
+    let (code, out, told) = arena.nobody(&["diagnose", "-d", "200ms", "--json"]);
     assert_eq!(code, Some(0), "{told}");
     let value: Value = serde_json::from_str(&out).unwrap();
     let missing: Vec<&Value> = (value["warnings"].as_array().unwrap().iter())
@@ -161,10 +146,69 @@ fn without_root_it_watches_counters_and_says_what_is_missing() {
     assert!(missing[0].to_string().contains("CAP_"), "{}", missing[0]);
     let probed = &value["result"]["evidence_read"]["probed"];
     assert!(probed["cpus"].as_array().unwrap().is_empty() && probed.get("locks").is_none());
-    let (code, _, told) = nobody(&arena, &["diagnose", "--selftest"]);
+    let (code, _, told) = arena.nobody(&["diagnose", "--selftest"]);
     assert_eq!(code, Some(3), "{told}");
     assert!(told.contains("needs CAP_NET_ADMIN"), "{told}");
     arena.assert_clean("after a refused self-test");
+}
+
+/// On a kernel that shows no types nothing is measured, and everything else is judged.
+#[test]
+fn without_types_it_watches_counters_and_says_what_is_missing() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let output = without_types(&["diagnose", "-d", "200ms", "--json"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let all = value["warnings"].as_array().unwrap();
+    let missing: Vec<&Value> = all.iter().filter(|one| one["code"] == "not-measured").collect();
+    assert_eq!(missing.len(), 4, "{value}");
+    assert!(missing.iter().all(|one| one.to_string().contains("BTF")), "{missing:?}");
+    let result = &value["result"];
+    assert!(result["stage"].is_string(), "{result}");
+    assert!(result["evidence_read"]["window_s"].as_f64() > Some(0.1), "{result}");
+    assert_eq!(result["probe_cost"]["gap"], "no BPF program runs", "{result}");
+}
+
+#[test]
+fn what_looking_costs_stands_beside_the_verdict() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let run = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_rxpath"))
+            .args(["diagnose", "-d", "500ms"])
+            .args(words)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let value: Value = serde_json::from_str(&run(&["--json"])).unwrap();
+    let cost = &value["result"]["probe_cost"];
+    let number = |of: &str| cost[of].as_f64().unwrap_or_else(|| panic!("{of} in {cost}"));
+    // A part was measured, and stands for the whole window.
+    let measured_s = number("measured_s");
+    assert!(measured_s > 0.0 && measured_s < 0.4, "{cost}");
+    let programs = cost["programs"].as_array().unwrap();
+    let ran = |of: &str| programs.iter().filter_map(|one| one[of].as_u64()).sum::<u64>();
+    let (runs, ns) = (ran("runs_count"), ran("run_time_ns"));
+    assert!(runs > 0 && ns > 0, "{cost}");
+    assert!(number("run_time_s") > 1.2 * ns as f64 / 1e9, "{cost}");
+    assert!(number("runs_count") > 1.2 * runs as f64, "{cost}");
+    assert!(number("map_bytes") > 0.0 && number("reader_cpu_s") > 0.0, "{cost}");
+    // The account's, the locks', the drops' and the reads' programs.
+    for program in ["sched_switch", "contention_begi", "kfree_skb", "sock_recv_lengt"] {
+        assert!(programs.iter().any(|one| one["program"] == program), "{program} in {cost}");
+    }
+    let text = run(&[]);
+    assert!(
+        text.lines().any(|line| line.starts_with("probe: ") && line.contains(" runs (")),
+        "{text}"
+    );
+    let text = run(&["--no-bpf"]);
+    assert!(
+        text.contains("probe: run time not known (BPF was not asked for); reader 0."),
+        "{text}"
+    );
 }
 
 #[test]

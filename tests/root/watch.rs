@@ -9,7 +9,8 @@ use rxpath_host::Namespace;
 use rxpath_host::netlink::UpperKind;
 use serde_json::Value;
 
-use crate::bed::{Bed, RX_IP, TX_IP, send, until};
+use crate::arena::Arena;
+use crate::bed::{Bed, RX_IP, TX_IP, may_run, send, until, without_types};
 
 /// Watches inside a namespace; the first line is read.
 fn watch(rx: &rxpath_host::Namespace) -> (Child, BufReader<ChildStdout>) {
@@ -169,4 +170,81 @@ fn a_bridge_does_not_double_what_its_port_received() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(device < 30_000.0, "{device} at the devices, {ip} at IP");
+}
+
+/// A look that has no probes: the path from counters, and the reason in its gaps.
+fn works_on_counters(look: &Value, missing: &str) {
+    let frame = &look["result"];
+    let why = frame["gaps"]["BPF probes"].as_str().unwrap_or_else(|| panic!("{frame}"));
+    assert!(why.contains(missing), "{missing} in {why}");
+    assert!(look["settings"]["probes"].as_str().unwrap().starts_with("counters only: "), "{look}");
+    let told = look["warnings"].as_array().unwrap().iter();
+    let told: Vec<&Value> = told.filter(|one| one["code"] == "not-known").collect();
+    assert!(told.iter().any(|one| one.to_string().contains(missing)), "{look}");
+    for name in ["nic", "ip", "socket", "application"] {
+        assert!(stage(frame, name)["rate_per_s"]["value"].is_f64(), "{name} in {frame}");
+    }
+    assert!(!frame["cpus"].as_array().unwrap().is_empty(), "{frame}");
+    // What only probes know is a gap with the same reason, and costs nothing.
+    let polled = stage(frame, "backlog")["rate_per_s"].to_string();
+    assert!(polled.contains(missing), "{polled}");
+    assert!(frame["probe_cost"].is_null(), "{frame}");
+}
+
+#[test]
+fn without_root_it_works_on_counters_and_says_which_capability_is_missing() {
+    if !may_run() {
+        return;
+    }
+    let arena = Arena::new();
+    let once = ["watch", "--once", "--json", "--interval", "200ms"];
+    let (code, out, told) = arena.nobody(&once);
+    assert_eq!(code, Some(0), "{told}");
+    works_on_counters(&serde_json::from_str(&out).unwrap(), "CAP_BPF");
+}
+
+#[test]
+fn without_types_it_works_on_counters_and_says_so() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let output = without_types(&["watch", "--once", "--json", "--interval", "200ms"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    works_on_counters(&serde_json::from_slice(&output.stdout).unwrap(), "BTF");
+}
+
+#[test]
+fn what_the_probes_cost_is_in_every_look() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4803)).unwrap()).unwrap();
+    let (mut child, mut lines) = watch(&rx);
+    let first = next(&mut lines)["probe_cost"].clone();
+    let number =
+        |cost: &Value, of: &str| cost[of].as_f64().unwrap_or_else(|| panic!("{of}: {cost}"));
+    for of in ["cpu_ratio", "runs_per_s", "ns_per_run", "measured_s", "map_bytes"] {
+        assert!(number(&first, of) > 0.0, "{of} in {first}");
+    }
+    assert!(number(&first, "measured_s") < 0.5, "{first}");
+    // It is measured seldom: looks in between carry it on.
+    let second = next(&mut lines)["probe_cost"].clone();
+    assert_eq!(second["runs_per_s"], first["runs_per_s"], "{second}");
+    assert!(number(&second, "age_s") > number(&first, "age_s"), "{second}");
+    // And again after some time, with packets in it.
+    let again = loop {
+        send(&tx, 4803, 2_000);
+        let frame = next(&mut lines);
+        if frame["probe_cost"]["runs_per_s"] != first["runs_per_s"] {
+            break frame["probe_cost"].clone();
+        }
+        assert!(frame["number"].as_u64() < Some(200), "{frame}");
+    };
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(number(&again, "cpu_ratio") > 0.0 && again.get("gap").is_none(), "{again}");
+    let once = ["netns", "exec", rx.name(), env!("CARGO_BIN_EXE_rxpath"), "watch", "--once"];
+    let output = Command::new("ip").args(once).args(["--interval", "200ms"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line =
+        text.lines().find(|line| line.contains("; probes ")).unwrap_or_else(|| panic!("{text}"));
+    assert!(line.contains("/s runs of ") && !line.contains("maps 0.0 MiB"), "{line}");
 }

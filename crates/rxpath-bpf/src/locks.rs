@@ -112,6 +112,11 @@ impl Locks {
         self.loaded.programs()
     }
 
+    /// The object, for its cost.
+    pub fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
     /// Waits for locks of UDP sockets since the start. Sockets that were not read in that time are left out.
     pub fn read(&self) -> Result<Vec<Waits>, HostError> {
         let sockets: BTreeMap<u64, Layout> = (self.loaded.entries("sockets")?.iter())

@@ -69,6 +69,11 @@ impl Reads {
         self.loaded.programs()
     }
 
+    /// The object, for its cost.
+    pub fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
     /// Everything since the start.
     pub fn read(&self) -> Result<Vec<ReadBy>, HostError> {
         let entries = self.loaded.entries("reads")?;

@@ -182,6 +182,16 @@ impl Stages {
         }
     }
 
+    /// Whether packets are looked at now: a turn lasts, or each of them is.
+    pub fn is_looking(&self) -> bool {
+        self.hooks.is_looking()
+    }
+
+    /// Whether this program runs only while packets are looked at. The kernel keeps the first 15 letters of a name.
+    pub fn is_by_turns(program: &str) -> bool {
+        !ALWAYS.starts_with(program)
+    }
+
     /// For how long packets were looked at, since the start.
     pub fn looked(&self) -> Duration {
         self.hooks.looked()
@@ -200,10 +210,8 @@ impl Stages {
         let measured = meter.looked.unwrap_or(looked).as_secs_f64();
         let in_turns = looked.as_secs_f64() / measured.max(1e-9);
         let always = window.as_secs_f64() / cost.measured_s.max(1e-9);
-        let scaled = cost.scaled(|program| {
-            // The kernel keeps the first 15 letters of a name.
-            if ALWAYS.starts_with(program) { always } else { in_turns }
-        });
+        let scaled =
+            cost.scaled(|program| if Self::is_by_turns(program) { in_turns } else { always });
         ProbeCost { map_bytes: self.loaded.map_bytes(), ..scaled }
     }
 

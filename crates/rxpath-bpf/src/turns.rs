@@ -116,6 +116,11 @@ impl PacketHooks {
         Ok(())
     }
 
+    /// Whether packets are looked at now.
+    pub fn is_looking(&self) -> bool {
+        self.turns.as_ref().is_none_or(|turns| turns.looking)
+    }
+
     /// For how long packets were looked at, since the start.
     pub fn looked(&self) -> Duration {
         let now = self.begun.elapsed();

@@ -7,6 +7,7 @@
 mod devices;
 mod hooks;
 mod places;
+mod probes;
 mod readers;
 mod reads;
 mod reasons;
@@ -18,6 +19,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rxpath_bpf::ProbeCost;
+use rxpath_bpf::cost::own_cpu;
 use rxpath_core::Side;
 use rxpath_host::netlink::netfilter::Conntrack;
 use rxpath_host::netlink::{Link, Netlink, TcpSocket};
@@ -25,13 +28,12 @@ use rxpath_host::procfs::socket_owner;
 use rxpath_host::snapshot::Reader;
 use rxpath_host::{HostError, Root};
 use rxpath_record::counters::{Moved, Snapshot};
-use rxpath_record::evidence::{Evidence, Probed, SoftirqPlace};
+use rxpath_record::evidence::{Evidence, SoftirqPlace};
 use rxpath_record::ledger::{DropReason, Ledger};
 
 use crate::clock::monotonic_ns;
 use crate::trial::evidence::conntrack;
 use crate::trial::observe::{Between, Mark, Ours};
-use crate::trial::witness::{Traffic, Witness};
 
 pub(crate) use places::PLACES;
 pub(crate) use readers::{OWNERS, Owners};
@@ -39,8 +41,8 @@ pub(crate) use sockets::Socket;
 pub(crate) use unseen::Unseen;
 
 use places::{Beside, of_any_protocol, of_udp, sum};
-use reads::{Reading, Readings};
-use reasons::Reasons;
+use probes::Probes;
+use reads::Readings;
 use sockets::look;
 
 /// Time between two looks at the sockets.
@@ -61,6 +63,8 @@ pub struct Seen {
     pub owners_count: [usize; 2],
     /// What could not be read, with the reason.
     pub gaps: BTreeMap<String, String>,
+    /// What looking cost.
+    pub probe_cost: ProbeCost,
 }
 
 /// What is to be watched.
@@ -72,47 +76,6 @@ pub struct Ask {
     pub port: Option<u16>,
     /// Measure CPU time and lock waits by tracepoints as well (BPF; needs root).
     pub probes: bool,
-}
-
-/// The tracepoints that are watched beside the counters.
-struct Probes {
-    witness: Witness,
-    reasons: Result<Reasons, String>,
-    reads: Result<Reading, String>,
-}
-
-impl Probes {
-    fn start() -> Self {
-        let (reasons, reads) = (Reasons::start(), Reading::start());
-        Self { witness: Witness::start(), reasons, reads }
-    }
-
-    fn begin(&mut self) {
-        self.witness.begin();
-        if let Ok(reasons) = &mut self.reasons {
-            reasons.begin();
-        }
-        if let Ok(reads) = &mut self.reads {
-            reads.begin();
-        }
-    }
-
-    /// Which threads read in the window; a reading that fails leaves its reason.
-    fn reads(&mut self) -> Option<Readings> {
-        let read = self.reads.as_ref().ok()?.end();
-        read.map_err(|why| self.reads = Err(why)).ok()
-    }
-
-    fn end(self, sockets: &BTreeMap<u32, Socket>, owners: &Owners) -> Probed {
-        let holders = sockets.keys().filter_map(|inode| owners.get(inode));
-        let readers: Vec<i32> = holders.flatten().copied().collect();
-        let all: BTreeSet<i32> = owners.values().flatten().copied().collect();
-        let workloads: Vec<i32> = all.into_iter().chain([std::process::id() as i32]).collect();
-        let mut seen = self.witness.end(&Traffic { workloads: &workloads, readers: &readers });
-        seen.gaps.extend(self.reasons.err().map(|why| format!("drop reasons: {why}")));
-        seen.gaps.extend(self.reads.err().map(|why| format!("which threads read: {why}")));
-        seen
-    }
 }
 
 /// Looks at this host for that long, or until `stop`; at the sockets of one port when it is given. `begun` is called once
@@ -137,8 +100,9 @@ pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen,
     let mut probes = probes.then(Probes::start);
     let around = Around::now();
     let from = Mark::take(&ours);
+    let cpu_before = own_cpu();
     if let Some(probes) = &mut probes {
-        probes.begin();
+        probes.begin(length);
     }
     let before = snapshot(&mut counters);
     countable(&before)?;
@@ -151,9 +115,11 @@ pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen,
         // why: the pacing of the looks at the sockets.
         std::thread::sleep(LOOK.min(Duration::from_nanos(end_ns.saturating_sub(monotonic_ns()))));
         look(&mut diag, port, &mut sockets)?;
+        probes.iter_mut().for_each(Probes::note);
     }
+    let cost = probes.as_mut().map(Probes::cost);
     let moved = snapshot(&mut counters).since(&before);
-    let reasons = probes.as_ref().and_then(|probes| probes.reasons.as_ref().ok()?.end().ok());
+    let reasons = probes.as_ref().and_then(Probes::reasons);
     let reads = probes.as_mut().and_then(Probes::reads);
     let between = Between::marks(&from, &Mark::take(&ours), &ours);
     let around = [&around, &Around::now()];
@@ -173,7 +139,12 @@ pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen,
         reads: reads.as_ref(),
     };
     let mut evidence = evidence(&read);
-    evidence.probed = probes.map(|probes| probes.end(&sockets, &owners));
+    let mut probe_cost = cost.unwrap_or_else(probes::no_cost);
+    if let Some(probes) = probes {
+        probe_cost.lost_count = probes.lost();
+        evidence.probed = Some(probes.end(&sockets, &owners));
+    }
+    probe_cost.reader_cpu_s = own_cpu().saturating_sub(cpu_before).as_secs_f64();
     let tcp = evidence.tcp.iter().flat_map(|tcp| tcp.counters.clone());
     Ok(Seen {
         sockets_count: sockets.len(),
@@ -181,6 +152,7 @@ pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen,
         owners_count,
         beside: tcp.collect(),
         gaps: moved.gaps.clone(),
+        probe_cost,
         evidence,
     })
 }

@@ -4,6 +4,7 @@
 //! nothing and changes nothing. Rates are those of this network namespace; softirqs, CPUs and tasks are the machine's.
 //! Without root or BPF it says in every frame what is not known for that reason.
 
+mod cost;
 mod counters;
 mod cpus;
 mod drops;
@@ -194,6 +195,7 @@ impl Watcher {
         let mut frame = self.compose(&window, &looks, &ended.snapshot);
         frame.own_cpu_ratio =
             ended.own_cpu.saturating_sub(self.begun.own_cpu).as_secs_f64() / window_s;
+        frame.probe_cost = seen.as_ref().ok().and_then(|seen| seen.cost.clone());
         frame.queues = queues;
         frame.gaps.extend(gaps);
         self.begun = self.begin_with(ended);

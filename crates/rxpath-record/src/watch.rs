@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use recording::{Recorded, RecordingError, Settings, head_line, parse, tail_line};
-pub use rows::{CpuRow, DropRow, LatencyRow, QueueRow, SocketRow, TaskRow};
+pub use rows::{CpuRow, DropRow, LatencyRow, ProbeShare, QueueRow, SocketRow, TaskRow};
 
 use crate::verdict::{Stage, Verdict};
 
@@ -127,6 +127,8 @@ pub struct Frame {
     pub gaps: BTreeMap<String, String>,
     /// CPU time of rxpath itself over the window, in CPUs, its BPF programs not included.
     pub own_cpu_ratio: f64,
+    /// What its BPF programs cost, as it was measured last; none without them.
+    pub probe_cost: Option<ProbeShare>,
 }
 
 impl Frame {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 
+use rxpath_bpf::object::Loaded;
 use rxpath_bpf::reads::{ReadBy, Reads};
 
 /// Datagrams by thread, by the inode of each socket that was read.
@@ -22,6 +23,16 @@ impl Reading {
             std::fs::metadata("/proc/thread-self/ns/net").map_err(|error| error.to_string())?;
         let probe = Reads::start(own.ino() as u32).map_err(|error| error.to_string())?;
         Ok(Self { probe, begun: Vec::new() })
+    }
+
+    /// The object, for its cost.
+    pub(super) fn loaded(&self) -> &Loaded {
+        self.probe.loaded()
+    }
+
+    /// Reads that found no room.
+    pub(super) fn lost(&self) -> u64 {
+        self.probe.lost()
     }
 
     /// The window begins.

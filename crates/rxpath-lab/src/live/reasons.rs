@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 
 use rxpath_bpf::drops::{Drop, Drops};
 use rxpath_bpf::filter::Filter;
+use rxpath_bpf::object::Loaded;
 use rxpath_core::Side;
 use rxpath_record::ledger::DropReason;
 
@@ -35,6 +36,16 @@ impl Reasons {
         let filter = Filter { netns: own.ino() as u32, ..Filter::default() };
         let probe = Drops::start(&filter).map_err(|error| error.to_string())?;
         Ok(Self { probe, begun: BTreeMap::new() })
+    }
+
+    /// The object, for its cost.
+    pub(super) fn loaded(&self) -> &Loaded {
+        self.probe.loaded()
+    }
+
+    /// Drops that found no room.
+    pub(super) fn lost(&self) -> u64 {
+        self.probe.lost()
     }
 
     /// The window begins.

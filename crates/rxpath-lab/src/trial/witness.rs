@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rxpath_bpf::account::row::{Charge, TaskRow};
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::locks::{Locks, Waits};
+use rxpath_bpf::object::Loaded;
 use rxpath_host::procfs::task;
 use rxpath_host::{HostError, Root};
 use rxpath_record::evidence::{ContendedLock, LockWaiter, Probed, ProbedCpu, ProbedTask};
@@ -46,6 +47,19 @@ impl Witness {
             begun_ns: monotonic_ns(),
             waited: Vec::new(),
         }
+    }
+
+    /// The objects that run, for their cost.
+    pub fn objects(&self) -> Vec<&Loaded> {
+        let account = self.account.as_ref().ok().map(Account::loaded);
+        account.into_iter().chain(self.locks.as_ref().ok().map(Locks::loaded)).collect()
+    }
+
+    /// Slices, polls and waits that found no room since the start.
+    pub fn lost(&self) -> u64 {
+        let read = self.account.as_ref().ok().and_then(|account| account.read().ok());
+        let waits = self.locks.as_ref().map_or(0, Locks::lost);
+        waits + read.map_or(0, |read| read.lost())
     }
 
     /// The window begins.

@@ -9,12 +9,15 @@ use rxpath_bpf::account::row::PF_KTHREAD;
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::drops::{Drop, Drops};
 use rxpath_bpf::filter::Filter;
+use rxpath_bpf::object::Loaded;
 use rxpath_bpf::polls::{CpuPolls, NapiPolls, Polls, PollsReading};
 use rxpath_bpf::stages::{Pace, Stage, StageName, Stages};
 use rxpath_bpf::steal::{Evidence, Steal, answer};
 use rxpath_core::Log2;
 use rxpath_host::HostError;
-use rxpath_record::watch::LatencyRow;
+use rxpath_record::watch::{LatencyRow, ProbeShare};
+
+use super::cost::{Meter, Running};
 
 /// The running probes and their last reading.
 #[derive(Debug)]
@@ -29,6 +32,7 @@ pub struct Probes {
     polled: PollsReading,
     dropped: HashMap<DropKey, u64>,
     waited: Vec<Stage>,
+    meter: Meter,
 }
 
 /// What makes two drops the same: everything that the kernel's table is keyed by (`struct drop_key` of the probe).
@@ -76,6 +80,8 @@ pub struct Seen {
     pub latency: Vec<LatencyRow>,
     /// What the probes can't tell.
     pub gaps: BTreeMap<String, String>,
+    /// What they cost, as it was measured last.
+    pub cost: Option<ProbeShare>,
 }
 
 impl Probes {
@@ -93,7 +99,7 @@ impl Probes {
         let stages = Stages::start(&all, Pace::ByTurns);
         let stages = stages.map_err(|error| keep("latency of stages", error)).ok();
         let (before, polled) = (account.read()?, polls.read()?);
-        Ok(Self {
+        let mut probes = Self {
             account,
             polls,
             drops,
@@ -103,14 +109,34 @@ impl Probes {
             polled,
             dropped: HashMap::new(),
             waited: Vec::new(),
-        })
+            meter: Meter::new(),
+        };
+        probes.measure_cost();
+        Ok(probes)
     }
 
-    /// To be called some times a window: stages are looked at by turns.
+    /// To be called some times a window: stages are looked at by turns, and what everything costs is measured at times.
     pub fn note(&mut self) {
+        // A part that is measured ends before the turn that it lies in.
+        self.meter.note();
         if let Some(stages) = &mut self.stages {
             stages.note();
         }
+        self.measure_cost();
+    }
+
+    fn measure_cost(&mut self) {
+        let always = always(&self.account, &self.polls, self.drops.as_ref());
+        self.meter.measure(&Running { always: &always, stages: self.stages.as_ref() });
+    }
+
+    fn cost(&mut self, now: &Reading, polled: &PollsReading) -> Option<ProbeShare> {
+        let always = always(&self.account, &self.polls, self.drops.as_ref());
+        let cost = self.meter.until_now(&Running { always: &always, stages: self.stages.as_ref() });
+        let lost = now.lost()
+            + polled.cpus.iter().map(|cpu| cpu.lost_count).sum::<u64>()
+            + self.drops.as_ref().map_or(0, Drops::lost);
+        cost.map(|cost| ProbeShare { lost_count: lost, ..cost })
     }
 
     /// What happened since the reading before.
@@ -122,6 +148,7 @@ impl Probes {
             before: &self.before,
             after: &now,
             calibration: Calibration::none("a live view does not stop to calibrate"),
+            // A frame has it beside this answer.
             cost: ProbeCost::default(),
             probes: self.account.programs(),
             flows_looked: Duration::ZERO,
@@ -143,6 +170,7 @@ impl Probes {
             napis: napis(&polled.napis, &self.polled.napis),
             drops,
             latency: self.latency()?,
+            cost: self.cost(&now, &polled),
             steal: Some(steal),
             gaps,
         };
@@ -176,6 +204,11 @@ impl Probes {
         self.waited = now;
         Ok(rows)
     }
+}
+
+/// The objects whose programs run all the time.
+fn always<'a>(account: &'a Account, polls: &'a Polls, drops: Option<&'a Drops>) -> Vec<&'a Loaded> {
+    [account.loaded(), polls.loaded()].into_iter().chain(drops.map(Drops::loaded)).collect()
 }
 
 /// What each kind of drop grew by since the reading before, with its total.

@@ -173,3 +173,27 @@ pub struct LatencyRow {
     /// 99th percentile; upper end of its power-of-two bucket.
     pub p99_ns: u64,
 }
+
+/// What the BPF programs of a live view cost. It is measured for a tenth of a second now and then, because measuring
+/// costs too; frames in between carry what was measured last.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ProbeShare {
+    /// CPU time in the programs, all CPUs together, in CPUs: 0.01 is a hundredth of one CPU.
+    pub cpu_ratio: f64,
+    /// Runs of the programs per second, all CPUs together.
+    pub runs_per_s: f64,
+    /// Mean time of a run, without the call's own entry (some 10 ns, which nothing here sees).
+    pub ns_per_run: f64,
+    /// How long was measured.
+    pub measured_s: f64,
+    /// Time from then to the end of this window.
+    pub age_s: f64,
+    /// Kernel memory of the maps.
+    pub map_bytes: u64,
+    /// Slices, polls and drops that found no room in a map since watching began.
+    pub lost_count: u64,
+    /// Why run times are not known, where they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gap: Option<String>,
+}

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use rxpath_bpf::ProbeCost;
 use rxpath_core::{Envelope, Nanos, Warning};
 use rxpath_diagnose::diagnose;
 use rxpath_lab::live;
@@ -37,6 +38,8 @@ pub struct Judged {
     evidence_read: Evidence,
     /// TCP's counters of the receive path that moved, by name.
     tcp_counters: BTreeMap<String, u64>,
+    /// What looking cost this host.
+    probe_cost: ProbeCost,
 }
 
 pub(super) fn run(
@@ -68,7 +71,12 @@ pub(super) fn run(
     let warnings = warnings(&seen, port);
     if format.is_json() {
         let settings = Settings { duration_s: seen.evidence.window_s, port, probes };
-        let result = Judged { verdict, evidence_read: seen.evidence, tcp_counters: seen.beside };
+        let result = Judged {
+            verdict,
+            evidence_read: seen.evidence,
+            tcp_counters: seen.beside,
+            probe_cost: seen.probe_cost,
+        };
         json(&Envelope::new("diagnose", settings, result, warnings))?;
         return Ok(interrupt.caught().map_or(Exit::Done, Exit::Signal));
     }
@@ -79,6 +87,7 @@ pub(super) fn run(
     for (name, count) in &seen.beside {
         output::line(&format!("TCP: {name} moved by {count}"))?;
     }
+    output::text(&output::steal::cost(&seen.probe_cost))?;
     Ok(interrupt.caught().map_or(Exit::Done, Exit::Signal))
 }
 

@@ -1,0 +1,112 @@
+//! The tracepoints that are watched beside the counters, and what they cost.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use rxpath_bpf::ProbeCost;
+use rxpath_bpf::cost::PartMeter;
+use rxpath_bpf::object::Loaded;
+use rxpath_host::HostError;
+use rxpath_record::evidence::Probed;
+use rxpath_record::ledger::DropReason;
+
+use super::Owners;
+use super::reads::{Reading, Readings};
+use super::reasons::Reasons;
+use super::sockets::Socket;
+use crate::trial::witness::{Traffic, Witness};
+
+/// What runs; each part may be missing with its reason.
+pub(super) struct Probes {
+    witness: Witness,
+    reasons: Result<Reasons, String>,
+    reads: Result<Reading, String>,
+    /// From the window's begin on; none where no program runs.
+    meter: Option<Result<PartMeter, HostError>>,
+    begun: Instant,
+}
+
+impl Probes {
+    pub(super) fn start() -> Self {
+        let (reasons, reads) = (Reasons::start(), Reading::start());
+        Self { witness: Witness::start(), reasons, reads, meter: None, begun: Instant::now() }
+    }
+
+    /// A window of about this length begins.
+    pub(super) fn begin(&mut self, length: Duration) {
+        self.witness.begin();
+        if let Ok(reasons) = &mut self.reasons {
+            reasons.begin();
+        }
+        if let Ok(reads) = &mut self.reads {
+            reads.begin();
+        }
+        let objects = self.objects();
+        let meter = (!objects.is_empty()).then(|| PartMeter::start(&objects, length));
+        (self.meter, self.begun) = (meter, Instant::now());
+    }
+
+    /// To be called some fifty times a second: the cost is measured in the first part of the window only.
+    pub(super) fn note(&mut self) {
+        if let Some(Ok(meter)) = &mut self.meter {
+            meter.note();
+        }
+    }
+
+    /// What the programs cost over the window, which ends here.
+    pub(super) fn cost(&mut self) -> ProbeCost {
+        let window_s = self.begun.elapsed().as_secs_f64();
+        let part = match &mut self.meter {
+            Some(Ok(meter)) => meter.stop(),
+            Some(Err(error)) => unknown(error.to_string()),
+            None => unknown("no BPF program runs".into()),
+        };
+        let factor = window_s / part.measured_s.max(1e-9);
+        let map_bytes = self.objects().into_iter().map(Loaded::map_bytes).sum();
+        ProbeCost { map_bytes, ..part.scaled(|_| factor) }
+    }
+
+    fn objects(&self) -> Vec<&Loaded> {
+        let mut objects = self.witness.objects();
+        objects.extend(self.reasons.as_ref().ok().map(Reasons::loaded));
+        objects.extend(self.reads.as_ref().ok().map(Reading::loaded));
+        objects
+    }
+
+    /// The kernel's drop reasons in the window.
+    pub(super) fn reasons(&self) -> Option<Vec<DropReason>> {
+        self.reasons.as_ref().ok()?.end().ok()
+    }
+
+    /// Which threads read in the window; a reading that fails leaves its reason.
+    pub(super) fn reads(&mut self) -> Option<Readings> {
+        let read = self.reads.as_ref().ok()?.end();
+        read.map_err(|why| self.reads = Err(why)).ok()
+    }
+
+    /// What found no room in a map since the start.
+    pub(super) fn lost(&self) -> u64 {
+        let reasons = self.reasons.as_ref().map_or(0, Reasons::lost);
+        self.witness.lost() + reasons + self.reads.as_ref().map_or(0, Reading::lost)
+    }
+
+    pub(super) fn end(self, sockets: &BTreeMap<u32, Socket>, owners: &Owners) -> Probed {
+        let holders = sockets.keys().filter_map(|inode| owners.get(inode));
+        let readers: Vec<i32> = holders.flatten().copied().collect();
+        let all: BTreeSet<i32> = owners.values().flatten().copied().collect();
+        let workloads: Vec<i32> = all.into_iter().chain([std::process::id() as i32]).collect();
+        let mut seen = self.witness.end(&Traffic { workloads: &workloads, readers: &readers });
+        seen.gaps.extend(self.reasons.err().map(|why| format!("drop reasons: {why}")));
+        seen.gaps.extend(self.reads.err().map(|why| format!("which threads read: {why}")));
+        seen
+    }
+}
+
+/// Of a watch without probes.
+pub(super) fn no_cost() -> ProbeCost {
+    unknown("BPF was not asked for".into())
+}
+
+fn unknown(why: String) -> ProbeCost {
+    ProbeCost { gap: Some(why), ..ProbeCost::default() }
+}
