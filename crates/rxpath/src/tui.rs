@@ -3,6 +3,7 @@
 //! A [`Source`] gives frames, from this host or from a recording; [`state::App`] keeps what a person chose;
 //! [`view`] draws both. The loop here is the only place that knows a terminal.
 
+mod cost;
 mod explain;
 mod input;
 mod palette;

@@ -1,4 +1,4 @@
-//! Keys as people expect them: arrows and hjkl, Enter, `/`, `s`, space, `?`, `q`.
+//! Keys as people expect them: arrows and hjkl, Enter, `/`, `s`, space, `?`, `q`. [`KEYS`] names all of them.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
@@ -46,6 +46,23 @@ pub enum Command {
     /// The filter stands.
     Accept,
 }
+
+/// Every key, as the list of keys names it, and what it does: keys of one line are apart by a blank.
+pub const KEYS: [(&str, &str); 13] = [
+    ("← → h l Tab ⇧Tab 1-6", "another tab"),
+    ("↑ ↓ j k PgUp PgDn", "another row; in such a text another line"),
+    ("g G Home End", "the first row or line, the last one"),
+    ("Enter", "everything about the row, with the reasons of its dashes"),
+    ("e", "what it means and what to do"),
+    ("/", "show only rows with this text, in this tab"),
+    ("s S", "sort by the next column; the other way round"),
+    ("space", "stand still, or go on (a recording goes on being written)"),
+    ("r", "begin or end a recording in this directory"),
+    ("[ ]", "one frame back or on, in a replay"),
+    ("Esc", "close, or drop the filter"),
+    ("q Ctrl-C Ctrl-D", "end"),
+    ("?", "these keys, what is not known here, and what watching costs"),
+];
 
 /// Rows of a page.
 const PAGE: i32 = 10;
@@ -103,19 +120,119 @@ fn order(code: KeyCode) -> Option<Command> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn press(code: KeyCode) -> KeyEvent {
         KeyEvent::new(code, KeyModifiers::NONE)
     }
 
+    /// Every key by its name, with its command.
+    fn table() -> Vec<(&'static str, KeyEvent, Command)> {
+        let letter = |name: &'static str| press(KeyCode::Char(name.chars().next().unwrap()));
+        let held = |name| KeyEvent::new(KeyCode::Char(name), KeyModifiers::CONTROL);
+        let mut all: Vec<(&str, KeyEvent, Command)> = vec![
+            ("←", press(KeyCode::Left), Command::PreviousTab),
+            ("→", press(KeyCode::Right), Command::NextTab),
+            ("Tab", press(KeyCode::Tab), Command::NextTab),
+            ("⇧Tab", press(KeyCode::BackTab), Command::PreviousTab),
+            ("↑", press(KeyCode::Up), Command::Move(-1)),
+            ("↓", press(KeyCode::Down), Command::Move(1)),
+            ("PgUp", press(KeyCode::PageUp), Command::Move(-10)),
+            ("PgDn", press(KeyCode::PageDown), Command::Move(10)),
+            ("Home", press(KeyCode::Home), Command::First),
+            ("End", press(KeyCode::End), Command::Last),
+            ("Enter", press(KeyCode::Enter), Command::Detail),
+            ("space", press(KeyCode::Char(' ')), Command::Pause),
+            ("Esc", press(KeyCode::Esc), Command::Escape),
+            ("Ctrl-C", held('c'), Command::Quit),
+            ("Ctrl-D", held('d'), Command::Quit),
+        ];
+        let letters = [
+            ("h", Command::PreviousTab),
+            ("l", Command::NextTab),
+            ("j", Command::Move(1)),
+            ("k", Command::Move(-1)),
+            ("g", Command::First),
+            ("G", Command::Last),
+            ("1", Command::Tab(0)),
+            ("2", Command::Tab(1)),
+            ("3", Command::Tab(2)),
+            ("4", Command::Tab(3)),
+            ("5", Command::Tab(4)),
+            ("6", Command::Tab(5)),
+            ("e", Command::Explain),
+            ("/", Command::Filter),
+            ("s", Command::Sort),
+            ("S", Command::Reverse),
+            ("r", Command::Record),
+            ("[", Command::Step(-1)),
+            ("]", Command::Step(1)),
+            ("q", Command::Quit),
+            ("?", Command::Help),
+        ];
+        all.extend(letters.map(|(name, command)| (name, letter(name), command)));
+        all
+    }
+
+    /// The names in a text of keys: `1-6` is six of them.
+    fn names(text: &str) -> BTreeSet<&str> {
+        let one =
+            |name| if name == "1-6" { vec!["1", "2", "3", "4", "5", "6"] } else { vec![name] };
+        text.split_whitespace().flat_map(one).collect()
+    }
+
     #[test]
-    fn letters_are_orders_unless_a_filter_is_typed() {
-        assert_eq!(command(press(KeyCode::Char('q')), false), Some(Command::Quit));
-        assert_eq!(command(press(KeyCode::Char('q')), true), Some(Command::Letter('q')));
-        assert_eq!(command(press(KeyCode::Char('3')), false), Some(Command::Tab(2)));
-        let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(command(interrupt, true), Some(Command::Quit));
-        assert_eq!(command(press(KeyCode::F(9)), false), None);
+    fn every_key_has_its_command() {
+        for (name, key, wanted) in table() {
+            assert_eq!(command(key, false), Some(wanted), "{name}");
+            let release = KeyEvent { kind: KeyEventKind::Release, ..key };
+            assert_eq!(command(release, false), None, "{name} let go");
+        }
+    }
+
+    #[test]
+    fn the_list_of_keys_and_the_docs_name_exactly_these() {
+        let known: BTreeSet<&str> = table().iter().map(|(name, ..)| *name).collect();
+        let listed = KEYS.iter().flat_map(|(keys, _)| names(keys)).collect();
+        assert_eq!(known, listed, "the list of keys");
+        let docs = include_str!("../../../../docs/watch.md");
+        let rows = docs.split_once("| keys | what |").unwrap().1.lines().skip(2);
+        let rows = rows.map_while(|row| row.strip_prefix("| ")?.split_once(" | "));
+        let quoted = rows.map(|(keys, _)| keys.replace('`', " ")).collect::<Vec<_>>().join(" ");
+        assert_eq!(known, names(&quoted), "docs/watch.md");
+    }
+
+    #[test]
+    fn no_other_key_does_anything() {
+        let plain = table().into_iter().filter(|(_, key, _)| key.modifiers.is_empty());
+        let known: Vec<KeyCode> = plain.map(|(_, key, _)| key.code).collect();
+        let letters = (' '..='~').map(KeyCode::Char).chain((1..=12).map(KeyCode::F));
+        let rest = [KeyCode::Backspace, KeyCode::Delete, KeyCode::Insert];
+        for code in letters.chain(rest).filter(|code| !known.contains(code)) {
+            assert_eq!(command(press(code), false), None, "{code:?}");
+        }
+    }
+
+    #[test]
+    fn while_a_filter_is_typed_letters_are_its_own() {
+        for letter in ' '..='~' {
+            let typed = command(press(KeyCode::Char(letter)), true);
+            assert_eq!(typed, Some(Command::Letter(letter)));
+        }
+        for (code, wanted) in [
+            (KeyCode::Backspace, Some(Command::Erase)),
+            (KeyCode::Enter, Some(Command::Accept)),
+            (KeyCode::Esc, Some(Command::Escape)),
+            (KeyCode::Left, None),
+            (KeyCode::Tab, None),
+            (KeyCode::F(9), None),
+        ] {
+            assert_eq!(command(press(code), true), wanted, "{code:?}");
+        }
+        let held = |name| KeyEvent::new(KeyCode::Char(name), KeyModifiers::CONTROL);
+        assert_eq!(command(held('c'), true), Some(Command::Quit));
+        assert_eq!(command(held('x'), true), None);
     }
 }

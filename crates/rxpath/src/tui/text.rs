@@ -3,17 +3,18 @@
 use rxpath_core::Nanos;
 use rxpath_record::watch::{Frame, Settings};
 
+use super::cost;
 use super::sheet::{Order, Sheet, Tab, stage_name};
 
 /// Everything: the whole path, and so many rows of each table.
 pub fn text(frame: &Frame, settings: &Settings, rows: usize) -> String {
     let mut out = format!(
-        "{}  {}  window {:.2} s  own CPU {:.1} %  {}\n\n",
+        "{}  {}  window {:.2} s  {}\n{}\n\n",
         settings.host,
         settings.kernel,
         frame.window_s,
-        100.0 * frame.own_cpu_ratio,
-        settings.probes
+        settings.probes,
+        cost::words(frame)
     );
     for tab in Tab::ALL {
         let sheet = tab.sheet(frame).arranged("", Order::default());

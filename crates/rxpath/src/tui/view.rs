@@ -10,12 +10,16 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
+use super::cost;
 use super::palette::{Mark, Palette};
 use super::sheet::Tab;
 use super::state::{App, Open};
 
 /// A smaller terminal shows a line that says so.
 const LEAST: (u16, u16) = (40, 12);
+
+/// From this width on the head line has room for what the probes cost, whatever else it has to say.
+const ROOMY: u16 = 110;
 
 /// Lines of the table that stay below the strip of CPUs.
 const TABLE_LEAST: u16 = 3;
@@ -40,7 +44,7 @@ pub fn draw(area: &mut Area<'_>, app: &App, palette: Palette) {
         Constraint::Length(1),
     ];
     let [head, stages, limit, tabs, body, foot] = Layout::vertical(rows).areas(whole);
-    area.render_widget(Paragraph::new(head_line(app, palette)), head);
+    area.render_widget(Paragraph::new(head_line(app, head.width, palette)), head);
     match &app.frame {
         Some(frame) => {
             area.render_widget(Paragraph::new(path::lines(frame, stages.width, palette)), stages);
@@ -75,7 +79,7 @@ fn rows_of_tab(area: &mut Area<'_>, body: Rect, app: &App, palette: Palette) {
     area.render_widget(Paragraph::new(table::lines(app, below, palette)), below);
 }
 
-fn head_line<'a>(app: &App, palette: Palette) -> Line<'a> {
+fn head_line<'a>(app: &App, width: u16, palette: Palette) -> Line<'a> {
     let mut spans = vec![
         Span::styled("rxpath watch", palette.style(Mark::Head)),
         Span::raw(format!("  {}  {}", app.settings.host, app.settings.kernel)),
@@ -83,7 +87,10 @@ fn head_line<'a>(app: &App, palette: Palette) -> Line<'a> {
     if let Some(frame) = &app.frame {
         let own = 100.0 * frame.own_cpu_ratio;
         spans.push(Span::raw(format!("  {}  {:.1} s", clock(frame.at_unix_s), frame.window_s)));
-        spans.push(Span::styled(format!("  own CPU {own:.1} %"), palette.style(Mark::Dim)));
+        let probes = cost::in_short(frame).filter(|_| width >= ROOMY);
+        let probes = probes.map_or_else(String::new, |probes| format!(", {probes}"));
+        let words = format!("  own CPU {own:.1} %{probes}");
+        spans.push(Span::styled(words, palette.style(Mark::Dim)));
     }
     if let Some((at, all)) = app.replay {
         spans.push(Span::raw(format!("  replay {at}/{all}")));

@@ -5,24 +5,11 @@ use ratatui::layout::{Margin, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 
+use crate::tui::cost;
 use crate::tui::explain::explain;
+use crate::tui::input::KEYS;
 use crate::tui::palette::{Mark, Palette};
 use crate::tui::state::{App, Open};
-
-const KEYS: [(&str, &str); 12] = [
-    ("← → h l Tab 1-6", "another tab"),
-    ("↑ ↓ j k PgUp PgDn g G", "another row; in such a text another line"),
-    ("Enter", "everything about the row, with the reasons of its dashes"),
-    ("e", "what it means and what to do"),
-    ("/", "show only rows with this text, in this tab"),
-    ("s S", "sort by the next column; the other way round"),
-    ("space", "stand still, or go on (a recording goes on being written)"),
-    ("r", "begin or end a recording in this directory"),
-    ("[ ]", "one frame back or on, in a replay"),
-    ("Esc", "close, or drop the filter"),
-    ("q Ctrl-C", "end"),
-    ("?", "these keys, and what is not known here"),
-];
 
 /// Draws what is open, over `body`: from the line that was scrolled to, as far as there are lines.
 pub fn draw(area: &mut Area<'_>, body: Rect, app: &App, palette: Palette) {
@@ -120,7 +107,8 @@ fn wrap(text: &str, width: usize, first: usize, indent: usize) -> Vec<String> {
     lines
 }
 
-/// What is not known comes first, where there is something: the line of tabs leads here for it.
+/// What is not known comes first, where there is something: the line of tabs leads here for it. What watching costs comes
+/// last.
 fn help(app: &App) -> Vec<Told> {
     let gaps = app.frame.iter().flat_map(|frame| &frame.gaps);
     let mut lines: Vec<Told> =
@@ -137,6 +125,10 @@ fn help(app: &App) -> Vec<Told> {
         text: (*what).into(),
         mark: Mark::Plain,
     }));
+    if let Some(frame) = &app.frame {
+        lines.push(Told::head("what watching costs this host"));
+        lines.push(Told::text(cost::words(frame)));
+    }
     lines
 }
 

@@ -7,7 +7,7 @@ use ratatui::style::{Color, Modifier};
 use rxpath_core::Fact;
 use rxpath_record::verdict::{Confidence, EvidenceLine, Stage, Verdict};
 use rxpath_record::watch::{
-    CpuRow, DropRow, Frame, PathStage, QueueRow, Settings, SocketRow, StageRow, TaskRow,
+    CpuRow, DropRow, Frame, PathStage, ProbeShare, QueueRow, Settings, SocketRow, StageRow, TaskRow,
 };
 
 use super::*;
@@ -65,6 +65,15 @@ pub fn busy_frame(cpus: u32) -> Frame {
         latency: Vec::new(),
         gaps: [("BPF probes".to_owned(), "needs CAP_BPF".to_owned())].into(),
         own_cpu_ratio: 0.006,
+        probe_cost: Some(ProbeShare {
+            cpu_ratio: 0.0031,
+            runs_per_s: 12_400.0,
+            ns_per_run: 250.0,
+            measured_s: 0.1,
+            age_s: 4.2,
+            map_bytes: 9_542_042,
+            ..ProbeShare::default()
+        }),
     }
 }
 
@@ -148,22 +157,39 @@ fn drawn(app: &App, (width, height): (u16, u16), color: bool) -> Buffer {
     terminal.backend().buffer().clone()
 }
 
-/// The letters, and below each line what is not plain in it: `r` red, `y` yellow, `g` green, `b` bold, `d` dim,
-/// `v` reversed.
-fn text(buffer: &Buffer, styles: bool) -> String {
-    let area = buffer.area;
+/// The letters, each line behind a `|`.
+fn text(buffer: &Buffer) -> String {
+    let rows = rows(buffer, |cell| cell.symbol().chars().next().unwrap_or(' '));
+    rows.iter().map(|row| format!("|{row}\n")).collect()
+}
+
+/// The letters behind a `|`, and below each line what is not plain in it: `r` red, `y` yellow, `g` green, `b` bold, `d`
+/// dim, `v` reversed; behind a `-` without colours, behind a `+` with them, behind a `=` where both are alike.
+fn look(app: &App, size: (u16, u16)) -> String {
+    let (plain, colored) = (drawn(app, size, false), drawn(app, size, true));
+    assert_eq!(text(&plain), text(&colored), "colours change no letter");
+    let letters = text(&plain);
     let mut out = String::new();
-    for y in 0..area.height {
-        let cells: Vec<_> = (0..area.width).map(|x| &buffer[(x, y)]).collect();
-        let letters: String = cells.iter().map(|cell| cell.symbol()).collect();
-        // The clock is the time zone's.
-        out += &format!("|{}\n", letters.trim_end());
-        let marks: String = cells.iter().map(|cell| style(cell)).collect();
-        if styles && !marks.trim_end().is_empty() {
-            out += &format!(" {}\n", marks.trim_end());
+    for ((letters, plain), colored) in
+        letters.lines().zip(rows(&plain, style)).zip(rows(&colored, style))
+    {
+        assert!(!plain.contains(['r', 'y', 'g']), "a colour in {letters}");
+        out += &format!("{letters}\n");
+        let marks =
+            if plain == colored { vec![('=', plain)] } else { vec![('-', plain), ('+', colored)] };
+        for (sign, marks) in marks.into_iter().filter(|(_, marks)| !marks.is_empty()) {
+            out += &format!("{sign}{marks}\n");
         }
     }
-    out
+    // The clock is the time zone's.
+    regex::Regex::new(r"\d\d:\d\d:\d\d").unwrap().replace_all(&out, "HH:MM:SS").into_owned()
+}
+
+/// A letter for each cell, line by line.
+fn rows(buffer: &Buffer, letter: fn(&ratatui::buffer::Cell) -> char) -> Vec<String> {
+    let area = buffer.area;
+    let row = |y| (0..area.width).map(|x| letter(&buffer[(x, y)])).collect::<String>();
+    (0..area.height).map(|y| row(y).trim_end().to_owned()).collect()
 }
 
 fn style(cell: &ratatui::buffer::Cell) -> char {
@@ -178,23 +204,6 @@ fn style(cell: &ratatui::buffer::Cell) -> char {
     }
 }
 
-fn without_clock(text: &str) -> String {
-    regex::Regex::new(r"\d\d:\d\d:\d\d").unwrap().replace_all(text, "HH:MM:SS").into_owned()
-}
-
-#[test]
-fn the_path_at_80_by_24() {
-    let app = app(2);
-    insta::assert_snapshot!(
-        "path-80-plain",
-        without_clock(&text(&drawn(&app, (80, 24), false), true))
-    );
-    insta::assert_snapshot!(
-        "path-80-color",
-        without_clock(&text(&drawn(&app, (80, 24), true), true))
-    );
-}
-
 #[test]
 fn losses_of_every_size_are_whole_at_80_columns() {
     let mut out = String::new();
@@ -204,7 +213,7 @@ fn losses_of_every_size_are_whole_at_80_columns() {
         frame.stages[5].drops_pps = Fact::ok(lost);
         frame.stages[1].rate_per_s = Fact::ok(1_234_567.0);
         app.take(frame, None);
-        let drawn = text(&drawn(&app, (80, 24), false), false);
+        let drawn = text(&drawn(&app, (80, 24), false));
         let path: Vec<&str> = drawn.lines().skip(1).take(5).collect();
         assert!(path[2].contains(shown), "{path:?}");
         out += &format!("{}\n", path.join("\n"));
@@ -219,7 +228,7 @@ fn a_screen_that_changes_its_size_is_drawn_anew() {
     let mut draw_at = |width, height| {
         terminal.backend_mut().resize(width, height);
         terminal.draw(|area| draw(area, &app, Palette::new(false))).unwrap();
-        text(terminal.backend().buffer(), false)
+        text(terminal.backend().buffer())
     };
     let small = draw_at(80, 24);
     let large = draw_at(140, 40);
@@ -235,7 +244,7 @@ fn the_foot_line_has_the_way_out_at_every_width() {
     for replay in [None, Some((1, 2))] {
         app.replay = replay;
         for width in 40..200 {
-            let drawn = text(&drawn(&app, (width, 24), false), false);
+            let drawn = text(&drawn(&app, (width, 24), false));
             let foot = drawn.lines().last().unwrap();
             let record = if replay.is_some() { "[ ] step" } else { "r record" };
             for key in ["? ", "q quit", record] {
@@ -249,15 +258,15 @@ fn the_foot_line_has_the_way_out_at_every_width() {
 fn what_lies_over_the_rows_is_read_to_its_end() {
     let mut app = app(2);
     app.apply(Command::Help);
-    let first = text(&drawn(&app, (80, 24), false), false);
+    let first = text(&drawn(&app, (80, 24), false));
     assert!(
         first.contains("not known here") && first.contains("BPF probes: needs CAP_BPF"),
         "{first}"
     );
     assert!(first.contains("lines, ↑↓"), "{first}");
     app.apply(Command::Last);
-    let last = text(&drawn(&app, (80, 24), false), false);
-    assert!(last.contains("these keys, and what is not known here"), "{last}");
+    let last = text(&drawn(&app, (80, 24), false));
+    assert!(last.contains("what watching costs this host"), "{last}");
     let end = app.scrolled.get();
     app.apply(Command::Move(50));
     drawn(&app, (80, 24), false);
@@ -271,20 +280,22 @@ fn what_lies_over_the_rows_is_read_to_its_end() {
 fn every_cpu_of_256_is_on_the_screen_at_80_by_24() {
     let mut app = app(256);
     app.apply(Command::Tab(1));
-    let drawn = text(&drawn(&app, (80, 24), false), false);
+    let drawn = text(&drawn(&app, (80, 24), false));
     let letters = drawn.chars().filter(|letter| "·▁▂▃▄▅▆▇█".contains(*letter)).count();
     let separators = drawn.lines().last().unwrap().matches('·').count();
     assert_eq!(letters - separators, 256, "{drawn}");
 }
 
+/// The sizes that are held letter by letter.
+const SIZES: [(u16, u16); 2] = [(80, 24), (200, 50)];
+
 #[test]
-fn every_tab_at_80_by_24_and_200_by_50() {
-    for (at, tab) in Tab::ALL.iter().enumerate().skip(1) {
+fn every_tab_at_80_by_24_and_200_by_50_with_colours_and_without() {
+    for (at, tab) in Tab::ALL.iter().enumerate() {
         let mut app = app(2);
         app.apply(Command::Tab(at));
-        for size in [(80, 24), (200, 50)] {
-            let drawn = without_clock(&text(&drawn(&app, size, false), false));
-            insta::assert_snapshot!(format!("{}-{}", tab.name(), size.0), drawn);
+        for size in SIZES {
+            insta::assert_snapshot!(format!("{}-{}", tab.name(), size.0), look(&app, size));
         }
     }
 }
@@ -293,26 +304,46 @@ fn every_tab_at_80_by_24_and_200_by_50() {
 fn a_strip_of_256_cpus_is_grouped_by_node() {
     let mut app = app(256);
     app.apply(Command::Tab(1));
-    for (size, color) in [((80, 24), false), ((200, 50), true)] {
-        let drawn = without_clock(&text(&drawn(&app, size, color), color));
-        insta::assert_snapshot!(format!("cpus-256-{}", size.0), drawn);
+    for size in SIZES {
+        insta::assert_snapshot!(format!("cpus-256-{}", size.0), look(&app, size));
     }
 }
 
 #[test]
-fn what_lies_over_the_rows() {
+fn what_lies_over_the_rows_at_both_sizes() {
     for (name, command) in
         [("help", Command::Help), ("detail", Command::Detail), ("explain", Command::Explain)]
     {
         let mut app = app(2);
         app.apply(command);
-        insta::assert_snapshot!(name, without_clock(&text(&drawn(&app, (80, 24), false), false)));
+        for size in SIZES {
+            insta::assert_snapshot!(format!("{name}-{}", size.0), look(&app, size));
+        }
+    }
+}
+
+#[test]
+fn what_the_probes_cost_is_shown_where_there_is_room() {
+    let mut app = app(2);
+    let head =
+        |app: &App, width| text(&drawn(app, (width, 24), false)).lines().next().unwrap().to_owned();
+    assert!(head(&app, 200).contains("own CPU 0.6 %, probes 0.3 %"), "{}", head(&app, 200));
+    assert!(!head(&app, 80).contains("probes"), "{}", head(&app, 80));
+    app.replay = Some((10, 100));
+    app.paused = true;
+    assert!(head(&app, 110).contains("probes 0.3 %  replay 10/100  PAUSED"), "{}", head(&app, 110));
+    app.apply(Command::Help);
+    app.apply(Command::Last);
+    let help = text(&drawn(&app, (80, 24), false));
+    for word in ["12.4k/s runs of 250 ns", "measured for 0.10 s, 4 s ago", "maps 9.1 MiB", "lost 0"]
+    {
+        assert!(help.contains(word), "{word} in {help}");
     }
 }
 
 #[test]
 fn the_limit_has_a_sign_and_a_word_without_colours() {
-    let drawn = text(&drawn(&app(2), (80, 24), false), false);
+    let drawn = text(&drawn(&app(2), (80, 24), false));
     assert!(drawn.contains("▲ LIMIT") && drawn.contains("▶program"), "{drawn}");
 }
 
@@ -335,5 +366,5 @@ fn any_size_is_drawn_without_panic() {
 #[test]
 fn before_the_first_frame_it_says_so() {
     let app = App::new(Settings { interval_s: 2.0, ..Settings::default() }, None);
-    assert!(text(&drawn(&app, (80, 24), false), false).contains("the first look takes 2.0 s"));
+    assert!(text(&drawn(&app, (80, 24), false)).contains("the first look takes 2.0 s"));
 }
