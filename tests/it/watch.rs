@@ -77,6 +77,91 @@ fn what_is_recorded_is_what_is_replayed() {
     assert!(told(&again).contains("exists"), "{}", told(&again));
 }
 
+/// A host of six CPUs, recorded elsewhere.
+const EDGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/recordings/edge-6.jsonl");
+
+fn kept(path: &str) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A recorded line as the answer of one look has it.
+fn without_type(line: &Value) -> Value {
+    let mut frame = line.clone();
+    frame.as_object_mut().unwrap().remove("type");
+    frame
+}
+
+#[test]
+fn a_recording_of_another_host_shows_that_host_and_nothing_of_this_one() {
+    let recorded = kept(EDGE);
+    let output = rxpath(&["watch", "--replay", EDGE, "--once", "--json"]);
+    assert!(output.status.success(), "{}", told(&output));
+    let look: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let errors: Vec<String> = schema().iter_errors(&look).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    assert_eq!(look["result"], without_type(recorded.last().unwrap()));
+    assert_eq!(
+        (&look["settings"]["host"], &look["settings"]["kernel"]),
+        (&"edge-6".into(), &"6.18.44".into())
+    );
+    assert_eq!(lines(&rxpath(&["watch", "--replay", EDGE, "--json"])), recorded);
+    let text = rxpath(&["watch", "--replay", EDGE, "--once"]).stdout;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    assert!(text.starts_with("edge-6  6.18.44  "), "{text}");
+    let section = |name: &str| {
+        let rows = text.lines().skip_while(|line| *line != name).skip(2);
+        let rows = rows.take_while(|line| !line.is_empty());
+        rows.map(|row| row.split_whitespace().next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(section("CPUs"), ["0", "1", "2", "3", "4", "5"]);
+    assert_eq!(section("queues"), ["ens1f0"; 4]);
+    assert_eq!(section("sockets"), ["udp"]);
+    for word in ["10.20.0.2:5140", "collector (", "SOCKET_RCVBUFF", "limit at program", "; probes "]
+    {
+        assert!(text.contains(word), "{word} in {text}");
+    }
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    assert!(!text.split_whitespace().any(|word| word == host.trim()), "{host} in {text}");
+}
+
+#[test]
+fn a_recording_that_is_cut_in_mid_line_replays_up_to_the_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("cut.jsonl");
+    let whole = fs::read_to_string(EDGE).unwrap();
+    let third = whole.match_indices('\n').nth(2).unwrap().0 + 1;
+    fs::write(&file, &whole[..third + (whole.len() - third) / 2]).unwrap();
+    let path = file.to_str().unwrap();
+    let output = rxpath(&["watch", "--replay", path, "--once", "--json"]);
+    assert_eq!(output.status.code(), Some(5), "{}", told(&output));
+    assert!(told(&output).contains("is cut at line 4"), "{}", told(&output));
+    let look: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let recorded = kept(EDGE);
+    assert_eq!(look["result"], without_type(&recorded[2]));
+    assert_eq!(lines(&rxpath(&["watch", "--replay", path, "--json"])), recorded[..3]);
+    let text = rxpath(&["watch", "--replay", path, "--once"]);
+    assert_eq!(text.status.code(), Some(5));
+    assert!(String::from_utf8_lossy(&text.stdout).starts_with("edge-6  6.18.44  "));
+}
+
+/// Frames of before what the probes cost was in them.
+#[test]
+fn a_recording_of_an_older_version_is_replayed() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("older.jsonl");
+    let older = kept(EDGE).into_iter().map(|mut line| {
+        line.as_object_mut().unwrap().remove("probe_cost");
+        format!("{line}\n")
+    });
+    fs::write(&file, older.collect::<String>()).unwrap();
+    let output = rxpath(&["watch", "--replay", file.to_str().unwrap(), "--once"]);
+    assert!(output.status.success(), "{}", told(&output));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("of this window\n"), "{text}");
+    assert!(!text.contains("probes 0"), "{text}");
+}
+
 #[test]
 fn a_recorder_that_is_killed_leaves_what_it_saw() {
     let dir = tempfile::tempdir().unwrap();

@@ -8,6 +8,8 @@ mod explain;
 mod input;
 mod palette;
 pub mod recorder;
+#[cfg(test)]
+mod replay_tests;
 mod sheet;
 pub mod source;
 mod state;

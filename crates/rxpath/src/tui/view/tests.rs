@@ -151,14 +151,15 @@ fn app(cpus: u32) -> App {
     app
 }
 
-fn drawn(app: &App, (width, height): (u16, u16), color: bool) -> Buffer {
+/// The screen.
+pub fn drawn(app: &App, (width, height): (u16, u16), color: bool) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|area| draw(area, app, Palette::new(color))).unwrap();
     terminal.backend().buffer().clone()
 }
 
 /// The letters, each line behind a `|`.
-fn text(buffer: &Buffer) -> String {
+pub fn text(buffer: &Buffer) -> String {
     let rows = rows(buffer, |cell| cell.symbol().chars().next().unwrap_or(' '));
     rows.iter().map(|row| format!("|{row}\n")).collect()
 }
