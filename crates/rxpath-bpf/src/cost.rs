@@ -223,22 +223,35 @@ fn enable_stats() -> Result<std::os::fd::OwnedFd, HostError> {
     })
 }
 
+/// Only these are asked: a host may run hundreds of others' programs. One that is gone is left out.
 #[cfg(feature = "bpf")]
 fn read(ids: &[u32]) -> Vec<ProgramCost> {
-    let mut found: Vec<(u32, ProgramCost)> = libbpf_rs::query::ProgInfoIter::default()
-        .filter(|program| ids.contains(&program.id))
-        .map(|program| {
-            let cost = ProgramCost {
-                program: program.name.to_string_lossy().into_owned(),
-                runs_count: program.run_cnt,
-                run_time_ns: program.run_time_ns,
-                missed_runs_count: program.recursion_misses,
-            };
-            (program.id, cost)
-        })
-        .collect();
-    found.sort_by_key(|(id, _)| *id);
-    found.into_iter().map(|(_, cost)| cost).collect()
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
+    ids.into_iter().filter_map(read_one).collect()
+}
+
+/// **Source** kernel/bpf/syscall.c `bpf_prog_get_info_by_fd`.
+#[cfg(feature = "bpf")]
+fn read_one(id: u32) -> Option<ProgramCost> {
+    use std::os::fd::AsRawFd;
+
+    let program = libbpf_rs::Program::fd_from_id(id).ok()?;
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut size = size_of_val(&info) as u32;
+    let to = std::ptr::from_mut(&mut info).cast();
+    // SAFETY: the kernel writes at most `size` bytes into `info`, which lives through the call; all of its pointers are
+    // null, so that nothing else is written.
+    if unsafe { libbpf_sys::bpf_obj_get_info_by_fd(program.as_raw_fd(), to, &raw mut size) } != 0 {
+        return None;
+    }
+    let name = info.name.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8);
+    Some(ProgramCost {
+        program: String::from_utf8_lossy(&name.collect::<Vec<u8>>()).into_owned(),
+        runs_count: info.run_cnt,
+        run_time_ns: info.run_time_ns,
+        missed_runs_count: info.recursion_misses,
+    })
 }
 
 #[cfg(not(feature = "bpf"))]
