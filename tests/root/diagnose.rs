@@ -54,9 +54,9 @@ pub fn attached(child: &Child) -> BTreeSet<u32> {
 }
 
 /// Waits until its window has begun.
+#[expect(clippy::unbuffered_bytes, reason = "what it says later is read at its end")]
 pub fn in_window(child: &mut Child) {
     let mut told = String::new();
-    // Byte by byte: what it says later is read at its end.
     for byte in child.stderr.as_mut().unwrap().bytes() {
         told.push(byte.unwrap().into());
         if told.ends_with('\n') && told.lines().any(|line| line.starts_with("watching for ")) {

@@ -20,7 +20,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rxpath_bpf::ProbeCost;
-use rxpath_bpf::cost::own_cpu;
 use rxpath_core::Side;
 use rxpath_host::netlink::netfilter::Conntrack;
 use rxpath_host::netlink::{Link, Netlink, TcpSocket};
@@ -97,13 +96,10 @@ pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen,
     let (pids, owners_count) = readers::measured(&sockets, &owners);
     let ours = Ours { pids, ..Ours::default() };
     let owners_count = [owners_count, ours.pids.len()];
-    let mut probes = probes.then(Probes::start);
+    let mut probes = Probes::start(probes);
     let around = Around::now();
     let from = Mark::take(&ours);
-    let cpu_before = own_cpu();
-    if let Some(probes) = &mut probes {
-        probes.begin(length);
-    }
+    probes.begin(length);
     let before = snapshot(&mut counters);
     countable(&before)?;
     // Finding the owners took its time: sockets count from here on, inside the span of the counters.
@@ -115,12 +111,11 @@ pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen,
         // why: the pacing of the looks at the sockets.
         std::thread::sleep(LOOK.min(Duration::from_nanos(end_ns.saturating_sub(monotonic_ns()))));
         look(&mut diag, port, &mut sockets)?;
-        probes.iter_mut().for_each(Probes::note);
+        probes.note();
     }
-    let cost = probes.as_mut().map(Probes::cost);
+    probes.close();
     let moved = snapshot(&mut counters).since(&before);
-    let reasons = probes.as_ref().and_then(Probes::reasons);
-    let reads = probes.as_mut().and_then(Probes::reads);
+    let (reasons, reads) = (probes.reasons(), probes.reads());
     let between = Between::marks(&from, &Mark::take(&ours), &ours);
     let around = [&around, &Around::now()];
     let unseen = unseen(&mut Unseen::default(), around, reasons.is_some());
@@ -139,12 +134,8 @@ pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen,
         reads: reads.as_ref(),
     };
     let mut evidence = evidence(&read);
-    let mut probe_cost = cost.unwrap_or_else(probes::no_cost);
-    if let Some(probes) = probes {
-        probe_cost.lost_count = probes.lost();
-        evidence.probed = Some(probes.end(&sockets, &owners));
-    }
-    probe_cost.reader_cpu_s = own_cpu().saturating_sub(cpu_before).as_secs_f64();
+    let probe_cost;
+    (evidence.probed, probe_cost) = probes.end(&sockets, &owners);
     let tcp = evidence.tcp.iter().flat_map(|tcp| tcp.counters.clone());
     Ok(Seen {
         sockets_count: sockets.len(),

@@ -53,7 +53,7 @@ pub(crate) fn lowest(links: &[Link]) -> BTreeSet<u32> {
     let lowest: Vec<&Link> =
         links.iter().filter(|link| !is_loopback(link) && !stacked(link)).collect();
     // Moved into a namespace of its own, a tunnel is all there is.
-    let tunnels_only = lowest.iter().all(|link| inside(&link));
+    let tunnels_only = lowest.iter().all(inside);
     lowest.into_iter().filter(|link| tunnels_only || !inside(link)).map(|link| link.index).collect()
 }
 

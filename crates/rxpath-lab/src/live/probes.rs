@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use rxpath_bpf::ProbeCost;
-use rxpath_bpf::cost::PartMeter;
+use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::object::Loaded;
 use rxpath_host::HostError;
 use rxpath_record::evidence::Probed;
@@ -16,8 +16,67 @@ use super::reasons::Reasons;
 use super::sockets::Socket;
 use crate::trial::witness::{Traffic, Witness};
 
-/// What runs; each part may be missing with its reason.
+/// What is watched with them, and its cost.
 pub(super) struct Probes {
+    /// None where nobody asked for them.
+    parts: Option<Parts>,
+    cost: ProbeCost,
+    cpu_before: Duration,
+}
+
+impl Probes {
+    pub(super) fn start(wanted: bool) -> Self {
+        let cost = unknown("BPF was not asked for".into());
+        Self { parts: wanted.then(Parts::start), cost, cpu_before: own_cpu() }
+    }
+
+    /// A window of about this length begins.
+    pub(super) fn begin(&mut self, length: Duration) {
+        self.cpu_before = own_cpu();
+        self.parts.iter_mut().for_each(|parts| parts.begin(length));
+    }
+
+    /// To be called some fifty times a second: the cost is measured in the first part of the window only.
+    pub(super) fn note(&mut self) {
+        if let Some(Some(Ok(meter))) = self.parts.as_mut().map(|parts| &mut parts.meter) {
+            meter.note();
+        }
+    }
+
+    /// The window ends.
+    pub(super) fn close(&mut self) {
+        if let Some(parts) = &mut self.parts {
+            self.cost = parts.cost();
+        }
+    }
+
+    /// The kernel's drop reasons in the window.
+    pub(super) fn reasons(&self) -> Option<Vec<DropReason>> {
+        self.parts.as_ref()?.reasons.as_ref().ok()?.end().ok()
+    }
+
+    /// Which threads read in the window; a reading that fails leaves its reason.
+    pub(super) fn reads(&mut self) -> Option<Readings> {
+        let parts = self.parts.as_mut()?;
+        let read = parts.reads.as_ref().ok()?.end();
+        read.map_err(|why| parts.reads = Err(why)).ok()
+    }
+
+    /// What they tell of the window, where they ran, and what looking cost.
+    pub(super) fn end(
+        self,
+        sockets: &BTreeMap<u32, Socket>,
+        owners: &Owners,
+    ) -> (Option<Probed>, ProbeCost) {
+        let lost_count = self.parts.as_ref().map_or(0, Parts::lost);
+        let probed = self.parts.map(|parts| parts.end(sockets, owners));
+        let reader_cpu_s = own_cpu().saturating_sub(self.cpu_before).as_secs_f64();
+        (probed, ProbeCost { lost_count, reader_cpu_s, ..self.cost })
+    }
+}
+
+/// What runs; each part may be missing with its reason.
+struct Parts {
     witness: Witness,
     reasons: Result<Reasons, String>,
     reads: Result<Reading, String>,
@@ -26,14 +85,13 @@ pub(super) struct Probes {
     begun: Instant,
 }
 
-impl Probes {
-    pub(super) fn start() -> Self {
+impl Parts {
+    fn start() -> Self {
         let (reasons, reads) = (Reasons::start(), Reading::start());
         Self { witness: Witness::start(), reasons, reads, meter: None, begun: Instant::now() }
     }
 
-    /// A window of about this length begins.
-    pub(super) fn begin(&mut self, length: Duration) {
+    fn begin(&mut self, length: Duration) {
         self.witness.begin();
         if let Ok(reasons) = &mut self.reasons {
             reasons.begin();
@@ -46,15 +104,8 @@ impl Probes {
         (self.meter, self.begun) = (meter, Instant::now());
     }
 
-    /// To be called some fifty times a second: the cost is measured in the first part of the window only.
-    pub(super) fn note(&mut self) {
-        if let Some(Ok(meter)) = &mut self.meter {
-            meter.note();
-        }
-    }
-
     /// What the programs cost over the window, which ends here.
-    pub(super) fn cost(&mut self) -> ProbeCost {
+    fn cost(&mut self) -> ProbeCost {
         let window_s = self.begun.elapsed().as_secs_f64();
         let part = match &mut self.meter {
             Some(Ok(meter)) => meter.stop(),
@@ -73,24 +124,13 @@ impl Probes {
         objects
     }
 
-    /// The kernel's drop reasons in the window.
-    pub(super) fn reasons(&self) -> Option<Vec<DropReason>> {
-        self.reasons.as_ref().ok()?.end().ok()
-    }
-
-    /// Which threads read in the window; a reading that fails leaves its reason.
-    pub(super) fn reads(&mut self) -> Option<Readings> {
-        let read = self.reads.as_ref().ok()?.end();
-        read.map_err(|why| self.reads = Err(why)).ok()
-    }
-
     /// What found no room in a map since the start.
-    pub(super) fn lost(&self) -> u64 {
+    fn lost(&self) -> u64 {
         let reasons = self.reasons.as_ref().map_or(0, Reasons::lost);
         self.witness.lost() + reasons + self.reads.as_ref().map_or(0, Reading::lost)
     }
 
-    pub(super) fn end(self, sockets: &BTreeMap<u32, Socket>, owners: &Owners) -> Probed {
+    fn end(self, sockets: &BTreeMap<u32, Socket>, owners: &Owners) -> Probed {
         let holders = sockets.keys().filter_map(|inode| owners.get(inode));
         let readers: Vec<i32> = holders.flatten().copied().collect();
         let all: BTreeSet<i32> = owners.values().flatten().copied().collect();
@@ -100,11 +140,6 @@ impl Probes {
         seen.gaps.extend(self.reads.err().map(|why| format!("which threads read: {why}")));
         seen
     }
-}
-
-/// Of a watch without probes.
-pub(super) fn no_cost() -> ProbeCost {
-    unknown("BPF was not asked for".into())
 }
 
 fn unknown(why: String) -> ProbeCost {

@@ -127,12 +127,10 @@ impl Part {
     /// Of a window of which `turns` were looked at.
     fn share(&self, turns: f64) -> ProbeShare {
         let (mut ns_per_s, mut runs_per_s) = (0.0, 0.0);
-        let of_stages = |program: &str| if Stages::is_by_turns(program) { turns } else { 1.0 };
-        let shares: [(&ProbeCost, &dyn Fn(&str) -> f64); 2] =
-            [(&self.always, &|_| 1.0), (&self.stages, &of_stages)];
-        for (cost, share) in shares {
+        for (cost, turns) in [(&self.always, None), (&self.stages, Some(turns))] {
             for program in &cost.programs {
-                let weight = share(&program.program) / cost.measured_s.max(1e-9);
+                let share = turns.filter(|_| Stages::is_by_turns(&program.program)).unwrap_or(1.0);
+                let weight = share / cost.measured_s.max(1e-9);
                 ns_per_s += program.run_time_ns as f64 * weight;
                 runs_per_s += program.runs_count as f64 * weight;
             }

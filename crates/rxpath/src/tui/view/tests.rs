@@ -161,7 +161,7 @@ pub fn drawn(app: &App, (width, height): (u16, u16), color: bool) -> Buffer {
 /// The letters, each line behind a `|`.
 pub fn text(buffer: &Buffer) -> String {
     let rows = rows(buffer, |cell| cell.symbol().chars().next().unwrap_or(' '));
-    rows.iter().map(|row| format!("|{row}\n")).collect()
+    format!("|{}\n", rows.join("\n|"))
 }
 
 /// The letters behind a `|`, and below each line what is not plain in it: `r` red, `y` yellow, `g` green, `b` bold, `d`
