@@ -168,7 +168,7 @@ fn what_was_traced() -> Traced {
         devices: vec![DeviceTraced {
             dev: "veth".into(),
             side: "tx".into(),
-            cpus: vec![2, 3],
+            cpus: vec![2, 3, 4],
             ..DeviceTraced::default()
         }],
         irqs: vec![IrqTraced {
@@ -212,10 +212,10 @@ fn who_paid_and_what_was_traced_are_sections_of_runs_that_observed_it() {
         "4 to 7",
         "veth (rx)",
         "veth (tx)",
-        "2-3",
+        "2-4",
         "98,765",
         "eth0-rx",
-        "15 ns",
+        "15ns",
         "socket to its read",
     ] {
         assert!(page.contains(part), "{part}");
