@@ -305,9 +305,15 @@ fn a_group_whose_reads_are_counted_is_called_uneven_when_it_is() {
         sockets.iter().map(|socket| socket["delivered_packets"].as_u64().unwrap()).collect();
     read.sort_unstable();
     assert!(read.len() == 2 && read[0] == 0 && read[1] > 0, "{sockets:?}");
-    // On a machine with other work the reader is kept from its CPU, and that limits it then.
-    let stage = result["stage"].as_str().unwrap();
-    assert!(["reuseport-imbalance", "application-descheduled"].contains(&stage), "{result}");
+    // On a machine with other work the reader may be kept from its CPU, and that limits it then.
+    let threads = result["evidence_read"]["receiver_threads"].as_array().unwrap();
+    let by = |it: &&Value| sockets.iter().any(|s| s["readers"][0] == it["tid"]);
+    let reader = threads.iter().find(by).unwrap();
+    let [ran, waited] =
+        ["running_ratio", "waiting_ratio"].map(|part| reader[part].as_f64().unwrap());
+    let held_up = ran + waited < 0.96 || waited > 0.09;
+    assert!(result["stage"] == "reuseport-imbalance" || held_up, "{result}");
+    assert!(texts(&result).contains("has 100 % of its drops") || !held_up, "{result}");
 }
 
 #[test]
