@@ -1,4 +1,6 @@
 //! The sampled occupancy of a veth ring: low while NAPI runs, full while it starves, and never more than fits.
+//!
+//! A full ring holds 256 packets less those that NAPI took out since it gave entries back, 15 at most.
 
 use rxpath_core::Side;
 use rxpath_record::samples::TrialSamples;
@@ -34,5 +36,5 @@ fn a_starved_ring_fills_and_its_loss_is_the_devices() {
         assert!(most <= fits[0] + 64 + 64, "{variant}: {most}");
     }
     let starved = column(samples("starved"), "occupancy_packets");
-    assert!(starved.iter().any(|packets| *packets >= 250), "{starved:?}");
+    assert!(starved.iter().any(|packets| *packets >= 256 - 15), "{starved:?}");
 }

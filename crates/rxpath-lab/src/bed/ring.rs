@@ -14,8 +14,12 @@ use rxpath_host::procfs::snmp;
 
 use super::netns::DEVICE;
 
-/// `VETH_RING_SIZE` less the slot that tells a full `ptr_ring` from an empty one (drivers/net/veth.c, 6.18).
-pub const CAPACITY_PACKETS: u64 = 255;
+/// `VETH_RING_SIZE` (drivers/net/veth.c, 6.18): what fits at most.
+pub const CAPACITY_PACKETS: u64 = 256;
+/// Of these, entries that NAPI emptied and did not give back yet: it gives them back sixteen at a time
+/// (`__ptr_ring_discard_one`, include/linux/ptr_ring.h, 6.18, with cache lines of 64 bytes). A full ring thus holds 241 to
+/// 256 packets, by how many it took before.
+pub const HELD_BACK_MOST_PACKETS: u64 = 15;
 /// The three readings take some 20 us; this thread may lose its CPU between them.
 const SPREAD_MOST: Duration = Duration::from_millis(1);
 /// The file is a dozen lines.

@@ -39,7 +39,8 @@ pub(super) fn occupancy(run: &Run) -> Option<Figure> {
         title: "Packets in the receiving device's ring, sampled".into(),
         caption: "What IP handed to the sending device, less what it refused because the ring was full, less what NAPI took \
                   out; the median trial of each variant, inside the measured window. NAPI counts a poll at its end, 64 \
-                  packets at most. Each point is the largest value of its stretch; the dashed line is what fits."
+                  packets at most. Each point is the largest value of its stretch; the dashed line is what fits at \
+                  most: the driver gives entries back sixteen at a time, and up to 15 fewer fill the ring."
             .into(),
         keys: vec![
             Key::stroke(COLOURS[0], DASHES[0], "packets in the ring"),

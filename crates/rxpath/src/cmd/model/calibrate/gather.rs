@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_lab::bed::ring;
 use rxpath_model::calibration::fit::{self, Stolen, TooNoisy};
 use rxpath_model::calibration::passes::{Sums, passes};
 use rxpath_model::calibration::{Calibration, Conditions, Estimate, Host, SCHEMA};
@@ -14,8 +15,6 @@ use super::watch::Watch;
 const FEWEST_PPS: f64 = 20e3;
 /// Programs that run between the start and the end of a pass, as tracepoints time it.
 const PROGRAMS_PER_PASS: f64 = 2.0;
-/// Usable descriptors of a veth's ring: one of `VETH_RING_SIZE` stays empty.
-const VETH_RING: f64 = 255.0;
 
 /// What was measured.
 pub(super) struct Measured<'a> {
@@ -81,10 +80,7 @@ fn parameters(
     let [poll, packet] = measured.napi()?;
     put("softirq.poll_ns", poll);
     put("softirq.packet_ns", packet);
-    put(
-        "nic.ring",
-        Estimate::exact(VETH_RING, "descriptors", "VETH_RING_SIZE less one (drivers/net/veth.c)"),
-    );
+    put("nic.ring", veth_ring());
     if let Some(wakeup) = measured.wakeup() {
         put("reader.wakeup_ns", wakeup);
     }
@@ -102,6 +98,18 @@ fn parameters(
         fit::mean(&clocks, "ns", "one reading of CLOCK_MONOTONIC, in the meter's loop")?,
     );
     Ok((parameters, caveats))
+}
+
+/// What a veth's ring holds when it is full: some of its entries are empty and not given back yet, each number of them as
+/// often as the others.
+fn veth_ring() -> Estimate {
+    let most = ring::CAPACITY_PACKETS as f64;
+    let least = most - ring::HELD_BACK_MOST_PACKETS as f64;
+    let how = "VETH_RING_SIZE less half of a ptr_ring's batch (drivers/net/veth.c)";
+    Estimate {
+        interval: [least, most],
+        ..Estimate::exact(((least + most) / 2.0).floor(), "descriptors", how)
+    }
 }
 
 /// The interrupt without the pass that it brings: tracepoints see the pass, and the meter both.
