@@ -87,9 +87,22 @@ impl Probe {
 
     /// Ids of its programs, from its descriptors.
     fn programs(&self) -> Vec<u32> {
+        self.ids(|_| true)
+    }
+
+    /// Ids of those that are at their hooks now, in order.
+    pub fn attached(&self) -> Vec<u32> {
+        let is_link = |about: &str| about.lines().any(|line| line.starts_with("link_type:"));
+        let mut ids = self.ids(is_link);
+        ids.sort_unstable();
+        ids
+    }
+
+    fn ids(&self, wanted: impl Fn(&str) -> bool) -> Vec<u32> {
         let dir = format!("/proc/{}/fdinfo", self.child.id());
         let id = |text: String| {
-            text.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok())
+            let line = text.lines().find_map(|line| line.strip_prefix("prog_id:"));
+            line.filter(|_| wanted(&text))?.trim().parse().ok()
         };
         let entries = std::fs::read_dir(dir).unwrap();
         entries.filter_map(|entry| id(std::fs::read_to_string(entry.ok()?.path()).ok()?)).collect()

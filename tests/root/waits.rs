@@ -156,3 +156,60 @@ fn with_every_packet_none_is_left_out() {
     assert!((1..=COUNT).contains(&(ready as u32)), "{ready}");
     assert!(number(&turns, "stages_looked_s") <= number(&turns, "duration_s"));
 }
+
+/// Reads are looked at in a turn, and after it until what was followed in it is read, however late.
+#[test]
+fn between_turns_reads_are_looked_at_only_for_what_is_followed() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let (slow, fast) = (bound(&rx, 4716), bound(&rx, 4717));
+    slow.set_nonblocking(true).unwrap();
+    fast.set_nonblocking(true).unwrap();
+    let drain = |socket: &UdpSocket| while socket.recv(&mut [0; 64]).is_ok() {};
+    let trace = probe(&["trace", "-d", "10m", "--netns", rx.name()]);
+    let hooks = || {
+        send(&tx, 4717, 200);
+        drain(&fast);
+        trace.attached()
+    };
+    let (mut fewest, mut most) = (hooks(), hooks());
+    until("there are turns, and nothing between them", || {
+        let now = hooks();
+        if now.len() < fewest.len() {
+            fewest = now;
+        } else if now.len() > most.len() {
+            most = now;
+        }
+        most.len() == fewest.len() + 4
+    });
+    // A datagram of a turn is followed.
+    until("a turn lasted from one look to the next", || {
+        let before = hooks();
+        send(&tx, 4716, 1);
+        before == most && hooks() == most
+    });
+    let begun = Instant::now();
+    until("that was long ago", || {
+        let now = hooks();
+        assert!(now.len() > fewest.len(), "it is not read yet");
+        begun.elapsed() >= LONG
+    });
+    drain(&slow);
+    until("nothing is looked at", || hooks() == fewest);
+    let result = trace.end();
+    let id = |name: &str| {
+        let found = rows(&result, "probes").iter().find(|probe| probe["program"] == name).unwrap();
+        found["id"]["value"].as_u64().unwrap() as u32
+    };
+    for hook in ["netif_receive_skb", "softirq_exit", "sk_data_ready", "sock_recv_length"] {
+        let of_stages = rows(&result, "probes").iter().filter(|probe| probe["program"] == hook);
+        let ids: Vec<u64> = of_stages.map(|probe| probe["id"]["value"].as_u64().unwrap()).collect();
+        let comes_and_goes =
+            |id: &u64| most.contains(&(*id as u32)) && !fewest.contains(&(*id as u32));
+        assert_eq!(ids.iter().filter(|id| comes_and_goes(id)).count(), 1, "{hook}: {ids:?}");
+    }
+    assert!(!most.contains(&id("still_followed")));
+    let kept = rows(stage(&result, "socket-to-read"), "outliers").iter();
+    let late = kept.filter(|kept| kept["port"] == 4716).map(|kept| number(kept, "latency_ns"));
+    assert!(late.fold(0.0, f64::max) / 1e9 >= LONG.as_secs_f64(), "{}", result["stages"]);
+}

@@ -4,13 +4,10 @@
  * moment at which its socket has it (sk_data_ready), in one softirq of one CPU; and from there to the end of the
  * application's read that took it (sock_recv_length).
  *
- * Of each socket one packet at a time is followed to its read: by its sequence number (TCP), or by the number of
- * datagrams that have to be read before it and with it. A read that was under way when the packet came is one of those,
- * so that a datagram's wait may end one read early; and one that another CPU queued at the same moment may be counted as
- * before it, so that it may end late by those.
+ * Of each socket one packet at a time is followed to its read (followed.h).
  *
- * The reader attaches the first three hooks by turns and leaves the last in place: what became ready in a turn may be
- * read after it.
+ * The reader attaches the first three hooks by turns. The last one, for each read, stays in place after a turn until none
+ * that is followed is unread: what became ready in a turn may be read long after it.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -18,18 +15,13 @@
 #include <bpf/bpf_core_read.h>
 #include "owner.h"
 #include "log2.h"
+#include "followed.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define BUCKETS 40
 
 #define AF_PACKET 17
-#define TCP 6
-#define UDP 17
-#define UDP_LITE 136
-#define SOCK_DGRAM 2
-#define SOCK_RAW 3
-#define TCP_LISTEN 10
 #define MSG_PEEK 2
 
 /* Set by the reader before loading. */
@@ -52,6 +44,7 @@ struct cpu_row {
 	__u32 ifindex;
 	__u32 netns;
 	__u64 received; /* packets */
+	__u64 sockets;  /* that got a storage */
 	__u64 count[STAGES];
 	__u64 sum_ns[STAGES];
 	__u64 max_ns[STAGES];
@@ -77,35 +70,12 @@ struct sample {
 	char comm[16];
 };
 
-/* A packet, and from when. */
-struct from {
-	__u64 ns;
-	__u32 ifindex;
-	__u32 netns;
-};
-
-/* The packet of a socket that is followed to its read. */
-struct followed {
-	struct from ready;
-	__u64 cookie; /* of the socket: its address may have become another's */
-	__u32 end;    /* TCP: the sequence number behind it */
-	__s32 reads;  /* otherwise: reads up to and with its own */
-};
-
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct cpu_row);
 } cpus SEC(".maps");
-
-/* By the socket's address. Sockets that close unread go by age. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 16384);
-	__type(key, __u64);
-	__type(value, struct followed);
-} waiting SEC(".maps");
 
 /* When this turn began: what a CPU noted before belongs to another. Written by the reader; in the far future until all is
  * attached. */
@@ -156,82 +126,6 @@ static __always_inline void took(struct cpu_row *row, struct sock *sk, __u32 sta
 	bpf_get_current_comm(sample.comm, sizeof(sample.comm));
 	if (bpf_map_update_elem(&samples, &key, &sample, BPF_ANY))
 		row->lost++;
-}
-
-/* Datagrams that wait to be read; 0 when none does, or when the reader moves them from one queue to the other. */
-static __always_inline __s32 unread(struct sock *sk)
-{
-	__s32 queued = BPF_CORE_READ(sk, sk_receive_queue.qlen);
-	__s32 moved;
-
-	if (sk->sk_protocol != UDP && sk->sk_protocol != UDP_LITE)
-		return queued;
-	moved = BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen);
-	if (queued != BPF_CORE_READ(sk, sk_receive_queue.qlen))
-		return 0;
-	if (moved != BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen))
-		return 0;
-	return queued + moved;
-}
-
-/* Follows the packet that has just become ready to its read, unless one before it is still followed. */
-static __always_inline void follow(struct sock *sk, const struct from *ready)
-{
-	struct followed next = { .ready = *ready };
-	struct followed *before;
-	__u64 key = (__u64)sk;
-	struct tcp_sock *tcp;
-
-	if (sk->__sk_common.skc_state == TCP_LISTEN)
-		return;
-	next.cookie = bpf_get_socket_cookie(sk);
-	before = bpf_map_lookup_elem(&waiting, &key);
-	if (before && before->cookie == next.cookie)
-		return;
-	if (sk->sk_protocol == TCP) {
-		tcp = bpf_skc_to_tcp_sock(sk);
-		if (!tcp || tcp->rcv_nxt == tcp->copied_seq)
-			return;
-		next.end = tcp->rcv_nxt;
-	} else if (sk->sk_type != SOCK_DGRAM && sk->sk_type != SOCK_RAW) {
-		/* Reads of other streams say nothing of packets. */
-		return;
-	} else {
-		next.reads = unread(sk);
-		if (next.reads <= 0)
-			return;
-	}
-	bpf_map_update_elem(&waiting, &key, &next, BPF_ANY);
-}
-
-enum progress {
-	UNREAD,
-	READ,
-	LOST, /* it went without being read */
-};
-
-/* What a read means for the packet that is followed. */
-static __always_inline enum progress progress(struct sock *sk, struct followed *packet)
-{
-	struct tcp_sock *tcp;
-	__s32 left;
-
-	if (packet->cookie != bpf_get_socket_cookie(sk))
-		return LOST;
-	if (sk->sk_protocol == TCP) {
-		tcp = bpf_skc_to_tcp_sock(sk);
-		if (!tcp)
-			return LOST;
-		return (__s32)(tcp->copied_seq - packet->end) >= 0 ? READ : UNREAD;
-	}
-	/* Several threads may read one socket: one of them is the one that ends it. */
-	left = __sync_fetch_and_sub(&packet->reads, 1);
-	if (left <= 1)
-		return left == 1 ? READ : UNREAD;
-	/* A datagram that fails its checksum at the read is none that was read. */
-	if (!BPF_CORE_READ(sk, sk_receive_queue.qlen) && !unread(sk))
-		return LOST;
-	return UNREAD;
 }
 
 SEC("tp_btf/netif_receive_skb")
@@ -289,30 +183,21 @@ int BPF_PROG(sk_data_ready, struct sock *sk)
 	from.netns = ready.netns = row->netns;
 	ready.ns = bpf_ktime_get_ns();
 	took(row, sk, RECEIVE_TO_READY, &from, ready.ns);
-	follow(sk, &ready);
+	if (follow(sk, &ready))
+		row->sockets++;
 	return 0;
 }
 
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(sock_recv_length, struct sock *sk, int ret, int flags)
 {
-	struct cpu_row *row = here();
-	__u64 key = (__u64)sk;
-	struct followed *packet;
-	enum progress now;
+	struct cpu_row *row;
 	struct from from;
 
-	if (!row || ret < 0 || flags & MSG_PEEK)
+	if (ret < 0 || flags & MSG_PEEK || !ends_with(sk, &from))
 		return 0;
-	packet = bpf_map_lookup_elem(&waiting, &key);
-	if (!packet)
-		return 0;
-	now = progress(sk, packet);
-	if (now == UNREAD)
-		return 0;
-	from = packet->ready;
-	bpf_map_delete_elem(&waiting, &key);
-	if (now == READ)
+	row = here();
+	if (row)
 		took(row, sk, READY_TO_READ, &from, bpf_ktime_get_ns());
 	return 0;
 }

@@ -1,5 +1,7 @@
 //! How long packets take from one stage to the next: receive path entry, socket, application.
 
+mod read_hook;
+
 use std::time::Duration;
 
 use rxpath_host::HostError;
@@ -11,10 +13,12 @@ use crate::account::clock::monotonic_ns;
 use crate::bytes::Fields;
 use crate::cost::{PartMeter, ProbeCost};
 use crate::filter::Filter;
-use crate::object::{Loaded, ObjectSpec, ProgramState, program};
+use crate::object::{Loaded, ObjectSpec, ProgramSpec, ProgramState, program};
 pub use crate::turns::Pace;
 use crate::turns::{Around, PacketHooks};
+use read_hook::ReadHook;
 use rxpath_core::Log2;
+
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     name: "stages",
     #[cfg(feature = "bpf")]
@@ -38,6 +42,13 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
             "latency from socket to application",
             false,
         ),
+        // An iterator over sockets' storages, since 5.9 (5ce6e77c7edf).
+        ProgramSpec {
+            name: read_hook::STILL_FOLLOWED,
+            hook: None,
+            loses: "when no read has to be looked at any more",
+            required: false,
+        },
     ],
 };
 
@@ -46,11 +57,12 @@ const BUCKETS: usize = 40;
 /// The hooks that run for each packet. A packet's entry goes last, so that the others are there when it is noted.
 const FOR_EACH_PACKET: [&str; 3] = ["softirq_exit", "sk_data_ready", "netif_receive_skb"];
 
-/// The hook that runs for each read, at any time: what became ready in a turn may be read after it.
-const ALWAYS: &str = "sock_recv_length";
-
 /// What the three hooks of a packet take together; measured, 0.2 to 0.5 us on a small virtual machine.
 const COST: Duration = Duration::from_nanos(400);
+
+/// A socket's storage: `struct bpf_local_storage` and one element of it, as kmalloc rounds them up (include/linux/
+/// bpf_local_storage.h, 6.18).
+const STORAGE_BYTES: u64 = 320;
 
 /// From where to where.
 #[derive(
@@ -109,15 +121,42 @@ pub struct Stages {
     loaded: Loaded,
     cpus: Vec<u32>,
     hooks: PacketHooks,
+    reads: ReadHook,
     meter: Option<Meter>,
     stopped: Option<HostError>,
 }
 
-/// What measures the hooks, and for how long they had been attached when it stopped.
+/// For how long hooks were in place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InPlace {
+    /// Those of packets.
+    pub packets: Duration,
+    /// That of reads.
+    pub reads: Duration,
+}
+
+impl InPlace {
+    /// Of this program. The kernel keeps the first 15 letters of a name.
+    pub fn of(&self, program: &str) -> Duration {
+        if read_hook::NAME.starts_with(program) { self.reads } else { self.packets }
+    }
+
+    /// From then to now.
+    #[must_use]
+    pub fn since(&self, then: &Self) -> Self {
+        Self {
+            packets: self.packets.saturating_sub(then.packets),
+            reads: self.reads.saturating_sub(then.reads),
+        }
+    }
+}
+
+/// What measures the hooks, and for how long they had been in place when it began and when it stopped.
 #[derive(Debug)]
 struct Meter {
     part: PartMeter,
-    looked: Option<Duration>,
+    begun: InPlace,
+    stopped: Option<InPlace>,
 }
 
 impl Stages {
@@ -141,12 +180,12 @@ impl Stages {
         let mut cpus = root.cpus("/sys/devices/system/cpu/online")?.0;
         cpus.retain(|cpu| filter.cpus.is_empty() || filter.cpus.contains(cpu));
         let hooks = PacketHooks::new(&FOR_EACH_PACKET, COST, pace);
-        Ok(Self { loaded, cpus, hooks, meter: None, stopped: None })
+        Ok(Self { loaded, cpus, hooks, reads: ReadHook::default(), meter: None, stopped: None })
     }
 
     /// Puts the programs into place. They count from [`Stages::begin`] on.
     pub fn attach(&mut self) -> Result<(), HostError> {
-        self.loaded.attach_some(&[ALWAYS])?;
+        self.reads.attach(&mut self.loaded)?;
         let received = |loaded: &Loaded| received(loaded, &self.cpus);
         let never = |loaded: &Loaded| put_turn(loaded, u64::MAX);
         self.hooks.attach(&mut self.loaded, &Around { begin: &never, received: &received })
@@ -161,25 +200,37 @@ impl Stages {
     /// Measures what the hooks cost, in the first part of a window of this length.
     pub fn measure_cost(&mut self, window: Duration) -> Result<(), HostError> {
         let part = PartMeter::start(&[&self.loaded], window)?;
-        self.meter = Some(Meter { part, looked: None });
+        self.meter = Some(Meter { part, begun: self.in_place(), stopped: None });
         Ok(())
     }
 
     /// To be called some fifty times a second: begins and ends turns.
     pub fn note(&mut self) {
-        let looked = self.looked();
+        let in_place = self.in_place();
         if let Some(meter) = &mut self.meter
-            && meter.looked.is_none()
+            && meter.stopped.is_none()
             && meter.part.note()
         {
-            meter.looked = Some(looked);
+            meter.stopped = Some(in_place);
         }
-        let received = |loaded: &Loaded| received(loaded, &self.cpus);
-        let around = Around { begin: &begin_turn, received: &received };
-        if let Err(error) = self.hooks.note(&mut self.loaded, &around) {
+        if let Err(error) = self.turn() {
             // What was counted stays.
             self.stopped = Some(error);
         }
+    }
+
+    fn turn(&mut self) -> Result<(), HostError> {
+        // What is received in a turn may be read at once.
+        if self.hooks.is_due() {
+            self.reads.attach(&mut self.loaded)?;
+        }
+        let received = |loaded: &Loaded| received(loaded, &self.cpus);
+        let around = Around { begin: &begin_turn, received: &received };
+        let turned = self.hooks.note(&mut self.loaded, &around);
+        if !self.hooks.is_looking() {
+            self.reads.detach_when_read(&mut self.loaded);
+        }
+        turned
     }
 
     /// Whether packets are looked at now: a turn lasts, or each of them is.
@@ -187,14 +238,14 @@ impl Stages {
         self.hooks.is_looking()
     }
 
-    /// Whether this program runs only while packets are looked at. The kernel keeps the first 15 letters of a name.
-    pub fn is_by_turns(program: &str) -> bool {
-        !ALWAYS.starts_with(program)
-    }
-
     /// For how long packets were looked at, since the start.
     pub fn looked(&self) -> Duration {
         self.hooks.looked()
+    }
+
+    /// For how long hooks were in place, since the start.
+    pub fn in_place(&self) -> InPlace {
+        InPlace { packets: self.hooks.looked(), reads: self.reads.in_place() }
     }
 
     /// Why the turns ended early, when they did.
@@ -202,17 +253,29 @@ impl Stages {
         self.stopped.as_ref()
     }
 
-    /// What the hooks cost over a window of this length: those of turns by the time in turns.
-    pub fn cost(&mut self, window: Duration) -> ProbeCost {
-        let looked = self.looked();
+    /// What the hooks cost from the measurement's beginning on, each by the time that it was in place.
+    pub fn cost(&mut self) -> ProbeCost {
+        let now = self.in_place();
         let Some(meter) = &mut self.meter else { return ProbeCost::default() };
         let cost = meter.part.stop();
-        let measured = meter.looked.unwrap_or(looked).as_secs_f64();
-        let in_turns = looked.as_secs_f64() / measured.max(1e-9);
-        let always = window.as_secs_f64() / cost.measured_s.max(1e-9);
-        let scaled =
-            cost.scaled(|program| if Self::is_by_turns(program) { in_turns } else { always });
-        ProbeCost { map_bytes: self.loaded.map_bytes(), ..scaled }
+        let (whole, stopped) = (now.since(&meter.begun), meter.stopped.unwrap_or(now));
+        let measured = stopped.since(&meter.begun);
+        let factor = |program: &str| {
+            whole.of(program).as_secs_f64() / measured.of(program).as_secs_f64().max(1e-9)
+        };
+        ProbeCost { map_bytes: self.map_bytes(), ..cost.scaled(factor) }
+    }
+
+    /// Kernel memory of the maps, and of the storages of sockets (at most: those of closed sockets are given back).
+    pub fn map_bytes(&self) -> u64 {
+        let stored = |cpu: &u32| {
+            let value = self.loaded.value("cpus", *cpu).ok()?;
+            let mut f = Fields::of(&value);
+            f.skip(24);
+            Some(f.u64())
+        };
+        let sockets: u64 = self.cpus.iter().filter_map(stored).sum();
+        self.loaded.map_bytes() + sockets * STORAGE_BYTES
     }
 
     /// What became of each program.
@@ -285,7 +348,7 @@ fn received(loaded: &Loaded, cpus: &[u32]) -> Result<Vec<u64>, HostError> {
 /// `struct cpu_row`.
 fn add_row(stages: &mut [Stage; 2], sums: &mut [u64; 2], value: &[u8]) {
     let mut f = Fields::of(value);
-    f.skip(24);
+    f.skip(32);
     let (counts, totals, longest) = (f.array::<2>(), f.array::<2>(), f.array::<2>());
     for (at, stage) in stages.iter_mut().enumerate() {
         stage.latencies_count += counts[at];
@@ -331,8 +394,8 @@ mod tests {
         let mut sums = [0; 2];
         add_row(&mut stages, &mut sums, &numbers);
         add_row(&mut stages, &mut sums, &numbers);
-        assert_eq!((stages[0].latencies_count, stages[1].latencies_count), (8, 10));
-        assert_eq!((sums, stages[1].max_ns), ([12, 14], 9));
-        assert_eq!(stages[0].latency_ns.count(), 2 * (10..50).sum::<u64>());
+        assert_eq!((stages[0].latencies_count, stages[1].latencies_count), (10, 12));
+        assert_eq!((sums, stages[1].max_ns), ([14, 16], 10));
+        assert_eq!(stages[0].latency_ns.count(), 2 * (11..51).sum::<u64>());
     }
 }

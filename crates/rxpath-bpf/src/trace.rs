@@ -275,7 +275,7 @@ impl Trace {
         let reader = own_cpu().saturating_sub(self.cpu_before) + waited.cpu;
         let mut cost = self.meter.stop().over(duration, self.polls.loaded(), reader);
         if let Some(Ok(stages)) = &mut self.stages {
-            cost = cost.plus(stages.cost(duration));
+            cost = cost.plus(stages.cost());
         }
         cost.map_bytes +=
             running(self.drops.as_ref()).map_or(0, |probe| probe.loaded().map_bytes());

@@ -116,6 +116,12 @@ impl PacketHooks {
         Ok(())
     }
 
+    /// Whether the next [`PacketHooks::note`] begins a turn.
+    pub fn is_due(&self) -> bool {
+        let step = |turns: &Turns| turns.step(self.begun.elapsed());
+        self.turns.as_ref().map(step) == Some(Step::Begin)
+    }
+
     /// Whether packets are looked at now.
     pub fn is_looking(&self) -> bool {
         self.turns.as_ref().is_none_or(|turns| turns.looking)

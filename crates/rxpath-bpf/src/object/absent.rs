@@ -67,6 +67,11 @@ impl Loaded {
     }
 
     /// Never called.
+    pub fn iterate_over(&self, _program: &str, _map: &str) -> Result<Vec<u8>, HostError> {
+        match self.never {}
+    }
+
+    /// Never called.
     pub fn entries(&self, _map: &str) -> Result<Vec<Entry>, HostError> {
         match self.never {}
     }

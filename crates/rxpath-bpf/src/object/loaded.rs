@@ -159,6 +159,16 @@ impl Loaded {
         read_iterator(link.as_fd())
     }
 
+    /// Runs an iterator over all that a map keeps, and gives what it wrote.
+    pub fn iterate_over(&self, program: &str, map: &str) -> Result<Vec<u8>, HostError> {
+        let found = named(&self.object, program).ok_or_else(|| self.no_such(program))?;
+        log::keep();
+        let link = found
+            .attach_iter(self.map(map)?.as_fd())
+            .map_err(|e| refused(&format!("run the iterator {program} over {map}"), &e))?;
+        read_iterator(link.as_fd())
+    }
+
     /// Every key and value of a hash map.
     pub fn entries(&self, map: &str) -> Result<Vec<Entry>, HostError> {
         let what = |errno| HostError::kernel(format!("read the map {map}"), errno);

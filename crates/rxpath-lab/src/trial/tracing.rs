@@ -102,7 +102,7 @@ impl Tracing {
         let mut cost = open.meter.stop().over(window, self.polls.loaded(), reader_cpu);
         let mut looked = Duration::ZERO;
         if let Ok(stages) = &mut self.stages {
-            cost = cost.plus(stages.cost(window));
+            cost = cost.plus(stages.cost());
             looked = stages.looked();
         }
         cost.lost_count = polls.cpus.iter().map(|cpu| cpu.lost_count).sum();

@@ -117,8 +117,8 @@ impl Probes {
 
     /// To be called some times a window: stages are looked at by turns, and what everything costs is measured at times.
     pub fn note(&mut self) {
-        // A part that is measured ends before the turn that it lies in.
-        self.meter.note();
+        let always = always(&self.account, &self.polls, self.drops.as_ref());
+        self.meter.note(&Running { always: &always, stages: self.stages.as_ref() });
         if let Some(stages) = &mut self.stages {
             stages.note();
         }

@@ -26,7 +26,8 @@ use crate::output::format::FormatArgs;
 enum LeftOut {
     /// Why and where packets are dropped: one hook for each drop
     Drops,
-    /// The latency of stages: three hooks for each packet (by turns where many come), one for each read
+    /// The latency of stages: three hooks for each packet and one for each read, by turns where many
+    /// come
     Stages,
     /// What waits in sockets: a walk over all of them now and then
     Sockets,

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The packet of a socket that is followed from its arrival there to its read; of each socket one at a time.
+ *
+ * Its read is known by its sequence number (TCP), or by the number of datagrams that have to be read before it and with it.
+ * A read that was under way when the packet came is one of those, so that a datagram's wait may end one read early; and one
+ * that another CPU queued at the same moment may be counted as before it, so that it may end late by those.
+ *
+ * It is kept in the socket's own storage, which is gone with the socket: a packet that is never read is waited for no
+ * longer than its socket lives. Softirqs and readers of several CPUs meet here. The state belongs to whom its exchange
+ * succeeds for, and what else is kept is written only by the one that claimed it.
+ */
+#ifndef RXPATH_FOLLOWED_H
+#define RXPATH_FOLLOWED_H
+
+#define TCP 6
+#define UDP 17
+#define UDP_LITE 136
+#define SOCK_DGRAM 2
+#define SOCK_RAW 3
+#define TCP_LISTEN 10
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+/* include/linux/bpf.h, net/core/bpf_sk_storage.c; members of the latter are 8 bytes apart on every machine. */
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__bpf_sk_storage_map {
+	struct bpf_iter_meta *meta;
+	__u64 map;
+	struct sock *sk;
+	void *value;
+};
+
+#pragma clang attribute pop
+
+/* The low half of a state: reads up to and with the packet's own. 0: none is followed. */
+#define READS(state) ((__u32)(state))
+/* It is being written. */
+#define CLAIMED 0xffffffffu
+/* The high half counts the packets that were followed, so that a read never counts for the next one. */
+#define NEXT(state) ((((state) >> 32) + 1) << 32)
+#define ENDED(state) (((state) >> 32) << 32)
+
+/* Reads of several threads that meet at one socket: more in a row than this are not expected. */
+#define ATTEMPTS 4
+
+/* A packet, and from when. */
+struct from {
+	__u64 ns;
+	__u32 ifindex;
+	__u32 netns;
+};
+
+struct followed {
+	__u64 state;
+	struct from ready;
+	__u32 end; /* TCP: the sequence number behind it */
+	__u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct followed);
+} waiting SEC(".maps");
+
+/* Datagrams that wait to be read; 0 when none does, or when the reader moves them from one queue to the other. */
+static __always_inline __s32 unread(struct sock *sk)
+{
+	__s32 queued = BPF_CORE_READ(sk, sk_receive_queue.qlen);
+	__s32 moved;
+
+	if (sk->sk_protocol != UDP && sk->sk_protocol != UDP_LITE)
+		return queued;
+	moved = BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen);
+	if (queued != BPF_CORE_READ(sk, sk_receive_queue.qlen))
+		return 0;
+	if (moved != BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen))
+		return 0;
+	return queued + moved;
+}
+
+/* Reads up to and with that of the packet that has just become ready; 0 when that can't be known. */
+static __always_inline __u32 reads_to_come(struct sock *sk, __u32 *end)
+{
+	struct tcp_sock *tcp;
+	__s32 reads;
+
+	if (sk->sk_protocol == TCP) {
+		tcp = bpf_skc_to_tcp_sock(sk);
+		if (!tcp || tcp->rcv_nxt == tcp->copied_seq)
+			return 0;
+		*end = tcp->rcv_nxt;
+		return 1;
+	}
+	/* Reads of other streams say nothing of packets. */
+	if (sk->sk_type != SOCK_DGRAM && sk->sk_type != SOCK_RAW)
+		return 0;
+	reads = unread(sk);
+	return reads > 0 ? reads : 0;
+}
+
+/* Follows the packet that has just become ready to its read, unless one before it is still followed. Says whether the
+ * socket has got its storage for it. */
+static __always_inline bool follow(struct sock *sk, const struct from *ready)
+{
+	struct followed *packet;
+	__u64 before, claimed;
+	__u32 end = 0, reads;
+	bool fresh = false;
+
+	if (sk->__sk_common.skc_state == TCP_LISTEN)
+		return false;
+	packet = bpf_sk_storage_get(&waiting, sk, 0, 0);
+	if (!packet) {
+		packet = bpf_sk_storage_get(&waiting, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+		fresh = true;
+	}
+	if (!packet)
+		return false;
+	before = *(volatile __u64 *)&packet->state;
+	if (READS(before))
+		return fresh;
+	reads = reads_to_come(sk, &end);
+	claimed = NEXT(before) | CLAIMED;
+	if (!reads || __sync_val_compare_and_swap(&packet->state, before, claimed) != before)
+		return fresh;
+	packet->ready = *ready;
+	packet->end = end;
+	/* An exchange, and no store: what was written before it is seen before it. */
+	__sync_lock_test_and_set(&packet->state, NEXT(before) | reads);
+	return fresh;
+}
+
+/* Counts a read of datagrams; the state after it. */
+static __always_inline bool count_read(struct followed *packet, __u64 *state)
+{
+	for (int i = 0; i < ATTEMPTS; i++) {
+		__u64 before = *state, now;
+
+		if (!READS(before) || READS(before) == CLAIMED)
+			return false;
+		now = __sync_val_compare_and_swap(&packet->state, before, before - 1);
+		if (now == before) {
+			*state = before - 1;
+			return true;
+		}
+		/* Another packet is followed: this read came before it. */
+		if (now >> 32 != before >> 32)
+			return false;
+		*state = now;
+	}
+	return false;
+}
+
+/* Whether the read that has just ended is that of the packet that is followed: then from when it was ready. */
+static __always_inline bool ends_with(struct sock *sk, struct from *from)
+{
+	struct followed *packet = bpf_sk_storage_get(&waiting, sk, 0, 0);
+	struct tcp_sock *tcp;
+	__u64 state;
+
+	if (!packet)
+		return false;
+	state = *(volatile __u64 *)&packet->state;
+	if (!READS(state) || READS(state) == CLAIMED)
+		return false;
+	*from = packet->ready;
+	if (sk->sk_protocol == TCP) {
+		tcp = bpf_skc_to_tcp_sock(sk);
+		if (!tcp || (__s32)(tcp->copied_seq - packet->end) < 0)
+			return false;
+		/* Of several threads that read one socket, one ends it. */
+		return __sync_val_compare_and_swap(&packet->state, state, ENDED(state)) == state;
+	}
+	if (!count_read(packet, &state))
+		return false;
+	if (!READS(state))
+		return true;
+	/* A datagram that fails its checksum at the read is none that was read. */
+	if (!BPF_CORE_READ(sk, sk_receive_queue.qlen) && !unread(sk))
+		__sync_val_compare_and_swap(&packet->state, state, ENDED(state));
+	return false;
+}
+
+/* A byte for each packet that is followed. */
+SEC("iter/bpf_sk_storage_map")
+int still_followed(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	struct followed *packet = ctx->value;
+	char one = 1;
+
+	if (packet && READS(packet->state))
+		bpf_seq_write(ctx->meta->seq, &one, sizeof(one));
+	return 0;
+}
+
+#endif

@@ -1,0 +1,69 @@
+//! The hook that runs for each read: in place while a packet is followed that may be read.
+//!
+//! What became ready in a turn may be read long after it; but a socket that a million datagrams a second are read from costs
+//! a twentieth of its reader's CPU with that hook in place, and after a turn all that is followed is mostly read at once.
+
+use std::time::{Duration, Instant};
+
+use rxpath_host::HostError;
+
+use crate::object::Loaded;
+
+/// Its program.
+pub const NAME: &str = "sock_recv_length";
+
+/// The iterator that tells what is followed still.
+pub const STILL_FOLLOWED: &str = "still_followed";
+
+/// The first look whether all is read comes so long after the turn.
+const FIRST_LOOK: Duration = Duration::from_millis(10);
+
+/// The longest time from one look to the next: each walks over all sockets that ever had a packet followed.
+const LAST_LOOK: Duration = Duration::from_secs(1);
+
+/// The hook.
+#[derive(Debug, Default)]
+pub struct ReadHook {
+    /// Since when it is in place.
+    since: Option<Instant>,
+    /// For how long it was, before that.
+    before: Duration,
+    /// When it is looked whether all is read, and how long after the look before.
+    look: Option<(Instant, Duration)>,
+}
+
+impl ReadHook {
+    /// Puts it into place, before packets are followed.
+    pub fn attach(&mut self, loaded: &mut Loaded) -> Result<(), HostError> {
+        self.look = None;
+        if self.since.is_none() {
+            loaded.attach_some(&[NAME])?;
+            self.since = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    /// Takes it away when nothing that is followed is unread; to be called again and again while nothing new is followed.
+    pub fn detach_when_read(&mut self, loaded: &mut Loaded) {
+        let now = Instant::now();
+        let Some(since) = self.since else { return };
+        let (due, after) = *self.look.get_or_insert((now + FIRST_LOOK, FIRST_LOOK));
+        if now < due {
+            return;
+        }
+        let after = (2 * after).min(LAST_LOOK);
+        self.look = Some((now + after, after));
+        // Without the iterator the hook stays: that costs, and is right.
+        let Ok(followed) = loaded.iterate_over(STILL_FOLLOWED, "waiting") else { return };
+        if followed.is_empty() {
+            loaded.detach_some(&[NAME]);
+            self.before += since.elapsed();
+            self.since = None;
+        }
+    }
+
+    /// For how long it was in place.
+    pub fn in_place(&self) -> Duration {
+        self.before + self.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+}
