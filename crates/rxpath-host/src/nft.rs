@@ -37,24 +37,29 @@ fn succeed(what: &str, output: Output) -> Result<Vec<u8>, HostError> {
     Err(HostError::malformed(what, 0, why))
 }
 
+/// Applies a ruleset in nft's language (`nft -f -`) to the calling thread's namespace: all of it or, on an error, nothing.
+///
+/// **Errors** `Unsupported` without nft; `Malformed` with nft's words.
+pub fn apply(ruleset: &str) -> Result<(), HostError> {
+    let fail = |e: std::io::Error| start_error("nft", "nftables", &e);
+    let mut child = Command::new("nft")
+        .args(["-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(fail)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // nft that ends early says why itself.
+        let _ = stdin.write_all(ruleset.as_bytes());
+    }
+    succeed("nft ruleset", child.wait_with_output().map_err(fail)?).map(drop)
+}
+
 impl Inside {
-    /// Applies a ruleset in nft's language (`nft -f -`): all of it or, on an error, nothing.
-    ///
-    /// **Errors** `Unsupported` without nft; `Malformed` with nft's words.
+    /// As [`apply`].
     pub fn apply_nft(&mut self, ruleset: &str) -> Result<(), HostError> {
-        let fail = |e: std::io::Error| start_error("nft", "nftables", &e);
-        let mut child = Command::new("nft")
-            .args(["-f", "-"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(fail)?;
-        if let Some(mut stdin) = child.stdin.take() {
-            // nft that ends early says why itself.
-            let _ = stdin.write_all(ruleset.as_bytes());
-        }
-        succeed("nft ruleset", child.wait_with_output().map_err(fail)?).map(drop)
+        apply(ruleset)
     }
 
     /// Runs one iptables command: the arguments after `iptables`.
