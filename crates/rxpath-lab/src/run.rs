@@ -144,7 +144,7 @@ pub fn run(
 }
 
 /// The machine's lab lock. Loopback goes without where it may not be opened, and says so.
-fn lock(
+pub(crate) fn lock(
     needs_lab: bool,
     stop: &AtomicBool,
 ) -> Result<(Option<LabLock>, Option<Warning>), LabError> {
@@ -184,7 +184,8 @@ fn is_busy(error: &HostError) -> bool {
     matches!(error, HostError::Kernel { errno, .. } if *errno == Errno::EBUSY as i32)
 }
 
-fn can_run() -> Result<(), LabError> {
+/// Whether a lab may be made.
+pub(crate) fn can_run() -> Result<(), LabError> {
     let can = rxpath_host::caps::lab();
     can.require("a lab of two network namespaces").map_err(|error| LabError::CannotRun {
         what: error.to_string(),

@@ -5,6 +5,7 @@
 //! and nothing of this. The table holds what was made against what was said.
 
 mod cases;
+mod rule_cost;
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,9 @@ use crate::bed::filters::MOST_CONNECTIONS;
 use crate::scenario::spec::Resolved;
 use crate::scenario::{HostShape, ScenarioError, parse, resolve};
 
+use cases::Draw;
 pub use cases::{CASES, Case, Needs};
+pub use rule_cost::RuleCost;
 
 /// Entries of the connection table at most; absent without connection tracking in the kernel.
 const CONNTRACK_MAX: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
@@ -62,6 +65,8 @@ pub struct Ask<'a> {
     pub seed: u64,
     /// What this host lacks, with the reason.
     pub lacks: &'a [(Needs, String)],
+    /// What datagrams and firewall rules cost here; needed where one of the cases is [timed](Case::is_timed).
+    pub rule_cost: Option<RuleCost>,
 }
 
 /// What this host lacks of what cases need.
@@ -101,24 +106,52 @@ pub struct Row {
 /// The scenario of all draws, for a host of this shape.
 ///
 /// # Errors
-/// Only if a case is written wrongly: each is parsed in a test.
+/// Without the cost of a rule for a case that needs it, or if a case is written wrongly: each is parsed in a test.
 pub fn scenario(ask: &Ask<'_>, shape: &HostShape) -> Result<Resolved, ScenarioError> {
-    let mut text = HEAD.to_owned();
-    text += &format!("seed = {}\n", ask.seed);
+    let mut text = head(ask);
     for case in chosen(ask).0 {
         // A stream of its own: a case's draws do not change with the others that are asked for.
         let at = CASES.iter().position(|other| other.id == case.id).unwrap_or_default();
         let mut random = ChaCha8Rng::seed_from_u64(ask.seed);
         random.set_stream(at as u64);
         for draw in 1..=ask.draws {
-            let settings = (case.draw)(&mut random).join("\n");
-            let (id, what) = (case.id, case.what);
+            let (what, settings) = variant(case, &mut random, ask.rule_cost.as_ref())?;
+            let (id, settings) = (case.id, settings.join("\n"));
             text +=
                 &format!("[[variant]]\nname = \"{id}-{draw}\"\nwhat = \"{what}\"\n{settings}\n");
         }
     }
     let file = parse(&text, "diagnose --selftest", "diagnose-selftest")?;
     resolve(&file, &[], shape)
+}
+
+/// What stands before the variants, with what was measured on this host.
+fn head(ask: &Ask<'_>) -> String {
+    let mut text = HEAD.to_owned();
+    if let Some(cost) = &ask.rule_cost {
+        text = text.replacen("on purpose?", &format!("on purpose? Here {cost}."), 1);
+    }
+    text + &format!("seed = {}\n", ask.seed)
+}
+
+/// What one draw of a case is, and its settings.
+fn variant(
+    case: &Case,
+    random: &mut ChaCha8Rng,
+    cost: Option<&RuleCost>,
+) -> Result<(String, Vec<String>), ScenarioError> {
+    let draw = match case.draw {
+        Draw::Plain(draw) => return Ok((case.what.to_owned(), draw(random))),
+        Draw::Timed(draw) => draw,
+    };
+    let cost = cost.ok_or_else(|| ScenarioError::Malformed {
+        place: format!("case {}", case.id),
+        wrong: "the cost of a firewall rule was not measured".into(),
+        right: "it is measured before a timed case is drawn".into(),
+    })?;
+    let (datagram_ns, mut settings) = draw(random);
+    settings.push(cases::in_the_way(cost.rules_for(datagram_ns)));
+    Ok((format!("{}; {:.1} us each", case.what, datagram_ns / 1e3), settings))
 }
 
 /// The cases that are asked for and can be made here; and those that can't, with the reason.
@@ -173,11 +206,15 @@ pub fn table(manifest: &Manifest) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::spec::Variant;
+
+    const COST: Option<RuleCost> =
+        Some(RuleCost { datagram_ns: 1_000.0, first_rule_ns: 15.0, later_rule_ns: 20.0 });
 
     #[test]
     fn every_case_is_a_scenario_and_the_same_seed_draws_the_same() {
         for seed in 0..20 {
-            let ask = Ask { cases: &[], draws: 3, seed, lacks: &[] };
+            let ask = Ask { cases: &[], draws: 3, seed, lacks: &[], rule_cost: COST };
             let made = scenario(&ask, &HostShape::flat(4)).unwrap();
             assert_eq!(made.variants.len(), 3 * CASES.len());
             assert_eq!(made, scenario(&ask, &HostShape::flat(4)).unwrap());
@@ -187,13 +224,56 @@ mod tests {
     #[test]
     fn a_case_draws_the_same_alone_as_among_others() {
         let shape = HostShape::flat(4);
-        let all = scenario(&Ask { cases: &[], draws: 2, seed: 7, lacks: &[] }, &shape).unwrap();
-        let one = Ask { cases: &["checksum".into()], draws: 2, seed: 7, lacks: &[] };
+        let all =
+            scenario(&Ask { cases: &[], draws: 2, seed: 7, lacks: &[], rule_cost: COST }, &shape)
+                .unwrap();
+        let one =
+            Ask { cases: &["checksum".into()], draws: 2, seed: 7, lacks: &[], rule_cost: COST };
         let alone = scenario(&one, &shape).unwrap();
         assert_eq!(alone.variants.len(), 2);
         for variant in &alone.variants {
             assert!(all.variants.contains(variant));
         }
+    }
+
+    #[test]
+    fn a_seed_draws_the_same_times_on_each_host_and_as_many_rules_as_make_them() {
+        let shape = HostShape::flat(4);
+        let of = |rule_ns: f64| {
+            let cost =
+                RuleCost { datagram_ns: 1_000.0, first_rule_ns: rule_ns, later_rule_ns: rule_ns };
+            let ask = Ask { cases: &[], draws: 5, seed: 7, lacks: &[], rule_cost: Some(cost) };
+            scenario(&ask, &shape).unwrap().variants
+        };
+        let (fast, slow) = (of(10.0), of(40.0));
+        let mut timed = 0;
+        for (mut fast, mut slow) in fast.into_iter().zip(slow) {
+            let case = CASES.iter().find(|case| fast.name.starts_with(case.id)).unwrap();
+            if case.is_timed() {
+                timed += 1;
+                let count = |variant: &mut Variant| {
+                    variant.settings.remove("lab.nft_rx");
+                    let rules = variant.lab.nft_rx.take().unwrap();
+                    rules.matches("udp dport").count() as f64
+                };
+                let ratio = count(&mut fast) / count(&mut slow);
+                assert!((ratio - 4.0).abs() < 0.2, "{}: {ratio}", fast.name);
+            }
+            assert!(fast == slow, "{}: other than its rules", fast.name);
+        }
+        assert_eq!(timed, 5 * CASES.iter().filter(|case| case.is_timed()).count());
+    }
+
+    #[test]
+    fn a_timed_case_without_the_cost_of_a_rule_is_refused() {
+        let named = |case: &str| {
+            let cases = [case.to_owned()];
+            let ask = Ask { cases: &cases, draws: 1, seed: 7, lacks: &[], rule_cost: None };
+            scenario(&ask, &HostShape::flat(4))
+        };
+        assert!(named("filter").is_ok());
+        let error = named("victim").unwrap_err().to_string();
+        assert!(error.contains("case victim: the cost of a firewall rule"), "{error}");
     }
 
     #[test]
@@ -203,7 +283,8 @@ mod tests {
         ids.dedup();
         assert_eq!(ids.len(), CASES.len());
         let lacks = [(Needs::Probes, "no BPF".to_owned())];
-        let (made, not_made) = chosen(&Ask { cases: &[], draws: 1, seed: 1, lacks: &lacks });
+        let (made, not_made) =
+            chosen(&Ask { cases: &[], draws: 1, seed: 1, lacks: &lacks, rule_cost: None });
         assert!(made.iter().all(|case| case.needs != Needs::Probes));
         assert!(!not_made.is_empty() && not_made.iter().all(|(_, why)| *why == "no BPF"));
         assert_eq!(made.len() + not_made.len(), CASES.len());

@@ -7,6 +7,11 @@ use rand_chacha::ChaCha8Rng;
 use rxpath_host::{Root, kernel_config};
 use rxpath_record::verdict::Stage;
 
+use super::rule_cost::rules;
+
+/// From the least to the most.
+type Range = std::ops::RangeInclusive<u32>;
+
 /// A limit that is made.
 pub struct Case {
     /// Its name.
@@ -17,8 +22,25 @@ pub struct Case {
     pub expected: &'static [Stage],
     /// What a host must have for it.
     pub needs: Needs,
-    /// The settings of one draw.
-    pub(super) draw: fn(&mut ChaCha8Rng) -> Vec<String>,
+    /// How it is drawn.
+    pub(super) draw: Draw,
+}
+
+/// How a draw of a case is made.
+#[derive(Clone, Copy)]
+pub(super) enum Draw {
+    /// Its settings.
+    Plain(fn(&mut ChaCha8Rng) -> Vec<String>),
+    /// What a datagram is to cost in the softirq, in ns, and the other settings. How many firewall rules make it cost that
+    /// is the host's affair: the time decides what is the limit, and a rule takes 10 to 60 ns by the host.
+    Timed(fn(&mut ChaCha8Rng) -> (f64, Vec<String>)),
+}
+
+impl Case {
+    /// Whether its datagrams are made to cost a drawn time by firewall rules.
+    pub fn is_timed(&self) -> bool {
+        matches!(self.draw, Draw::Timed(_))
+    }
 }
 
 /// What a case needs beside a lab.
@@ -47,140 +69,140 @@ pub const CASES: &[Case] = &[
         what: "a rate that everything takes",
         expected: &[Stage::Nothing],
         needs: Needs::Lab,
-        draw: nothing,
+        draw: Draw::Plain(nothing),
     },
     Case {
         id: "sender",
         what: "a sender that must share its CPU and asks for more than that gives",
         expected: &[Stage::Sender, Stage::SenderOrSoftirq],
         needs: Needs::Lab,
-        draw: sender,
+        draw: Draw::Plain(sender),
     },
     Case {
         id: "ring",
         what: "a NAPI thread that does not get its CPU",
         expected: &[Stage::Ring],
         needs: Needs::Lab,
-        draw: ring,
+        draw: Draw::Plain(ring),
     },
     Case {
         id: "backlog",
         what: "bursts of a sender that is kept off its CPU, into the backlog of RPS",
         expected: &[Stage::Backlog],
         needs: Needs::Lab,
-        draw: backlog,
+        draw: Draw::Timed(backlog),
     },
     Case {
         id: "softirq",
         what: "a receive softirq with more work than its CPU has time",
         expected: &[Stage::Softirq],
         needs: Needs::Lab,
-        draw: softirq,
+        draw: Draw::Timed(softirq),
     },
     Case {
         id: "one-cpu",
         what: "many flows on the one CPU of the RPS mask, with more work than it has time",
         expected: &[Stage::OneCpu],
         needs: Needs::Lab,
-        draw: one_cpu,
+        draw: Draw::Timed(one_cpu),
     },
     Case {
         id: "rps-missing",
         what: "many flows in one queue without RPS, with more work than its CPU has time",
         expected: &[Stage::RpsMissing],
         needs: Needs::Lab,
-        draw: rps_missing,
+        draw: Draw::Timed(rps_missing),
     },
     Case {
         id: "rps-pointless",
         what: "one flow under RPS on two CPUs, with more work than one has time",
         expected: &[Stage::RpsPointless],
         needs: Needs::Lab,
-        draw: rps_pointless,
+        draw: Draw::Timed(rps_pointless),
     },
     Case {
         id: "filter",
         what: "a firewall rule that drops some",
         expected: &[Stage::Filter],
         needs: Needs::Lab,
-        draw: filter,
+        draw: Draw::Plain(filter),
     },
     Case {
         id: "conntrack-full",
         what: "a full connection tracking table",
         expected: &[Stage::ConntrackFull],
         needs: Needs::Conntrack,
-        draw: conntrack_full,
+        draw: Draw::Plain(conntrack_full),
     },
     Case {
         id: "checksum",
         what: "datagrams that arrive damaged",
         expected: &[Stage::Checksum],
         needs: Needs::Lab,
-        draw: checksum,
+        draw: Draw::Plain(checksum),
     },
     Case {
         id: "no-listener",
         what: "a port that nobody listens on",
         expected: &[Stage::NoListener],
         needs: Needs::Lab,
-        draw: no_listener,
+        draw: Draw::Plain(no_listener),
     },
     Case {
         id: "socket-queue",
         what: "a reader that stalls, before a buffer that does not hold the stall",
         expected: &[Stage::SocketQueue],
         needs: Needs::Lab,
-        draw: socket_queue,
+        draw: Draw::Plain(socket_queue),
     },
     Case {
         id: "application",
         what: "a reader with more work for each datagram than there is time",
         expected: &[Stage::Application],
         needs: Needs::Lab,
-        draw: application,
+        draw: Draw::Plain(application),
     },
     Case {
         id: "socket-lock",
         what: "several readers of one socket",
         expected: &[Stage::SocketLock],
         needs: Needs::FourCpus,
-        draw: socket_lock,
+        draw: Draw::Plain(socket_lock),
     },
     Case {
         id: "reuseport",
         what: "one flow into a group of sockets, more than one reader takes",
         expected: &[Stage::ReuseportImbalance],
         needs: Needs::Lab,
-        draw: reuseport,
+        draw: Draw::Plain(reuseport),
     },
     Case {
         id: "descheduled",
         what: "a reader beside many busy loops on its CPU",
         expected: &[Stage::ApplicationDescheduled],
         needs: Needs::Lab,
-        draw: descheduled,
+        draw: Draw::Plain(descheduled),
     },
     Case {
         id: "livelock",
         what: "a flood whose softirq runs on the reader's CPU",
         expected: &[Stage::Livelock],
         needs: Needs::Lab,
-        draw: livelock,
+        draw: Draw::Plain(livelock),
     },
     Case {
         id: "victim",
         what: "a busy task on the CPU of a receive softirq that loses nothing",
         expected: &[Stage::Victim],
         needs: Needs::Probes,
-        draw: victim,
+        draw: Draw::Timed(victim),
     },
     Case {
         id: "tick-artefact",
         what: "bursts in step with the tick, on a CPU that is idle between them",
         expected: &[Stage::TickArtefact],
         needs: Needs::Probes,
-        draw: tick_artefact,
+        draw: Draw::Timed(tick_artefact),
     },
 ];
 
@@ -227,12 +249,16 @@ fn ring(random: &mut ChaCha8Rng) -> Vec<String> {
     ]
 }
 
-/// Rules that never match: each makes a packet cost some 15 to 40 ns more in the softirq, by the host.
-fn rules(random: &mut ChaCha8Rng, from: u32, to: u32) -> String {
-    let ports = 0..random.random_range(from..=to);
-    let rules: Vec<String> = ports.map(|n| format!("udp dport {} drop;", 20_000 + n)).collect();
-    let rules = rules.join(" ");
+/// So many rules that never match in the way of each datagram.
+pub(super) fn in_the_way(count: u32) -> String {
+    let rules = rules(count);
     table("inet", &format!("type filter hook input priority 0; policy accept; {rules}"))
+}
+
+/// A rate in datagrams/s, and what one must cost, in ns, for all to take that share of a CPU, in percent.
+fn taking(random: &mut ChaCha8Rng, percent: Range, rate: Range) -> (f64, String) {
+    let (percent, rate) = (random.random_range(percent), random.random_range(rate));
+    (f64::from(percent) / 100.0 * 1e9 / f64::from(rate), format!("load.rate = {rate}"))
 }
 
 /// Ticks a second of the kernel that runs.
@@ -240,15 +266,16 @@ fn tick_hz() -> u32 {
     kernel_config::tick(&Root::host(), None).value().map_or(250, |tick| tick.hz)
 }
 
-/// Tens of microseconds for each packet.
-fn softirq(random: &mut ChaCha8Rng) -> Vec<String> {
-    vec![
-        rules(random, 700, 1400),
+/// One flow. What is measured of a rule may be a fifth too much and there is too much work all the same.
+fn softirq(random: &mut ChaCha8Rng) -> (f64, Vec<String>) {
+    let (datagram_ns, rate) = taking(random, 160..=300, 100_000..=130_000);
+    let settings = vec![
+        rate,
         "lab.rps_cpus = \"@receiver\"".into(),
         "serve.cpu = \"@sender\"".into(),
         "serve.rcvbuf = \"256MiB\"".into(),
-        rate(random, 150_000, 200_000),
-    ]
+    ];
+    (datagram_ns, settings)
 }
 
 fn filter(random: &mut ChaCha8Rng) -> Vec<String> {
@@ -315,43 +342,62 @@ fn livelock(random: &mut ChaCha8Rng) -> Vec<String> {
     ]
 }
 
-/// The sender keeps to its schedule: what it could not send while it was off its CPU goes out at once. The CPU of the
-/// softirq has time for twice the rate.
-fn backlog(random: &mut ChaCha8Rng) -> Vec<String> {
-    vec![
-        rules(random, 100, 160),
-        rate(random, 50_000, 80_000),
+/// The sender keeps to its schedule: what it could not send while it was off its CPU goes out at once, several times faster
+/// than the softirq takes it. It spins while nothing is due: one that sleeps is given its CPU at once when it wakes, also
+/// beside busy loops. The CPU of the softirq has time for twice the rate.
+fn backlog(random: &mut ChaCha8Rng) -> (f64, Vec<String>) {
+    let (datagram_ns, rate) = taking(random, 35..=45, 50_000..=80_000);
+    let settings = vec![
+        rate,
+        "load.pacing = \"spin\"".into(),
         "lab.rps_cpus = \"@receiver\"".into(),
         "lab.udp_segmentation = false".into(),
         format!("load.gso = {}", random.random_range(16..=48)),
         format!("background.hogs = {}", random.random_range(24..=32)),
         "background.cpus = \"@sender\"".into(),
-    ]
+    ];
+    (datagram_ns, settings)
 }
 
 /// More work than one CPU has time for, from a sender and for a reader that leave theirs mostly idle.
-fn too_much_for_one(random: &mut ChaCha8Rng) -> Vec<String> {
-    vec![
-        rules(random, 1400, 2100),
-        rate(random, 35_000, 50_000),
+fn too_much_for_one(random: &mut ChaCha8Rng) -> (f64, Vec<String>) {
+    let (datagram_ns, rate) = taking(random, 150..=200, 45_000..=60_000);
+    let settings = vec![
+        rate,
         "load.pacing = \"sleep\"".into(),
         "lab.udp_segmentation = false".into(),
         format!("load.gso = {}", random.random_range(8..=32)),
         "serve.rcvbuf = \"256MiB\"".into(),
         format!("serve.batch = {}", random.random_range(64..=1024)),
-    ]
+    ];
+    (datagram_ns, settings)
+}
+
+/// The same with other settings beside.
+fn too_much_with(
+    random: &mut ChaCha8Rng,
+    flows: fn(&mut ChaCha8Rng) -> Vec<String>,
+    place: &[&str],
+) -> (f64, Vec<String>) {
+    let (datagram_ns, settings) = too_much_for_one(random);
+    let place = place.iter().map(|&line| line.to_owned()).collect();
+    (datagram_ns, [settings, flows(random), place].concat())
+}
+
+fn one_flow(_: &mut ChaCha8Rng) -> Vec<String> {
+    Vec::new()
 }
 
 fn many_flows(random: &mut ChaCha8Rng) -> Vec<String> {
     vec!["load.unconnected = true".into(), format!("load.flows = {}", random.random_range(8..=64))]
 }
 
-fn one_cpu(random: &mut ChaCha8Rng) -> Vec<String> {
-    let place = ["lab.rps_cpus = \"@receiver\"", "serve.cpu = \"@sender\""].map(String::from);
-    [too_much_for_one(random), many_flows(random), place.to_vec()].concat()
+fn one_cpu(random: &mut ChaCha8Rng) -> (f64, Vec<String>) {
+    let place = ["lab.rps_cpus = \"@receiver\"", "serve.cpu = \"@sender\""];
+    too_much_with(random, many_flows, &place)
 }
 
-fn rps_missing(random: &mut ChaCha8Rng) -> Vec<String> {
+fn rps_missing(random: &mut ChaCha8Rng) -> (f64, Vec<String>) {
     let place = [
         "lab.gro = true",
         "lab.tso = false",
@@ -359,13 +405,13 @@ fn rps_missing(random: &mut ChaCha8Rng) -> Vec<String> {
         "lab.napi_cpu = \"@receiver\"",
         "serve.cpu = \"@sender\"",
     ];
-    [too_much_for_one(random), many_flows(random), place.map(String::from).to_vec()].concat()
+    too_much_with(random, many_flows, &place)
 }
 
 /// Which of the two CPUs the flow lands on is the hash's choice: nobody else is bound to either.
-fn rps_pointless(random: &mut ChaCha8Rng) -> Vec<String> {
+fn rps_pointless(random: &mut ChaCha8Rng) -> (f64, Vec<String>) {
     let place = ["lab.rps_cpus = \"@sender,@receiver\"", "serve.cpu = \"\"", "load.cpu = \"\""];
-    [too_much_for_one(random), place.map(String::from).to_vec()].concat()
+    too_much_with(random, one_flow, &place)
 }
 
 /// The table takes a part of the flows and no more.
@@ -406,35 +452,38 @@ fn reuseport(random: &mut ChaCha8Rng) -> Vec<String> {
     ]
 }
 
-fn victim(random: &mut ChaCha8Rng) -> Vec<String> {
-    vec![
-        rules(random, 150, 190),
-        rate(random, 34_000, 42_000),
+/// Few and dear datagrams: the backlog holds 50 ms of them and more, so that nothing is lost when the hypervisor or the busy
+/// task keeps the softirq waiting.
+fn victim(random: &mut ChaCha8Rng) -> (f64, Vec<String>) {
+    let (datagram_ns, rate) = taking(random, 28..=38, 14_000..=20_000);
+    let settings = vec![
+        rate,
         "load.pacing = \"sleep\"".into(),
         "lab.rps_cpus = \"@receiver\"".into(),
         "serve.cpu = \"@sender\"".into(),
         "background.hogs = 1".into(),
         "background.cpus = \"@receiver\"".into(),
-    ]
+    ];
+    (datagram_ns, settings)
 }
 
 /// A burst each tick, from the tick on and over before the next one: no tick sees what it takes.
 ///
-/// It takes a third of the tick and more: 128 datagrams are the longest burst, so where a tick lasts longer than 4 ms each
-/// costs more. The start at a multiple of the tick makes it certain: a burst that begins anywhere may end at a tick, and
-/// ticks that see some of the bursts are right by chance.
-fn tick_artefact(random: &mut ChaCha8Rng) -> Vec<String> {
+/// The start at a multiple of the tick makes it certain: a burst that begins anywhere may end at a tick, and ticks that see
+/// some of the bursts are right by chance. 128 datagrams are the longest burst.
+fn tick_artefact(random: &mut ChaCha8Rng) -> (f64, Vec<String>) {
     let hz = tick_hz();
     let burst = random.random_range(96..=128) * 250 / hz.max(250);
-    let rules_of = |count: u32| count * 250 / hz.min(250);
-    vec![
-        rules(random, rules_of(360), rules_of(520)),
+    let rate = burst * hz;
+    let (datagram_ns, rate) = taking(random, 38..=52, rate..=rate);
+    let settings = vec![
         format!("load.gso = {burst}"),
-        format!("load.rate = {}", burst * hz),
+        rate,
         format!("load.start_multiple = \"{}ns\"", 1_000_000_000 / hz),
         "load.pacing = \"sleep\"".into(),
         "lab.udp_segmentation = false".into(),
         "lab.rps_cpus = \"@receiver\"".into(),
         "serve.cpu = \"@sender\"".into(),
-    ]
+    ];
+    (datagram_ns, settings)
 }

@@ -221,7 +221,7 @@ fn status(error: &LabError) -> Exit {
 }
 
 /// An error that no run directory tells about, with its way out.
-fn failure(error: LabError) -> Failure {
+pub fn failure(error: LabError) -> Failure {
     let hint = match &error {
         LabError::CannotRun { hint, .. } => Some(hint.clone()),
         _ => None,

@@ -8,7 +8,8 @@ use rand::RngExt;
 use rxpath_core::Envelope;
 use rxpath_host::{Root, thread, topology};
 use rxpath_lab::scenario::HostShape;
-use rxpath_lab::selftest::{self, Ask, CASES, Row};
+use rxpath_lab::selftest::{self, Ask, CASES, Case, Row, RuleCost};
+use rxpath_record::manifest::Manifest;
 use serde::Serialize;
 
 use crate::cmd::report::write_report;
@@ -52,6 +53,9 @@ pub struct Answer {
     made_count: u32,
     /// Those whose verdict was right.
     recognised_count: u32,
+    /// What datagrams and firewall rules cost on this host, measured before the run; absent where no case needs it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule_cost: Option<RuleCost>,
     /// The table, a row a case.
     cases: Vec<Row>,
     /// Limits that are not made here, and why.
@@ -65,6 +69,18 @@ struct NotMade {
     case: &'static str,
     /// Why not.
     why: String,
+}
+
+impl Answer {
+    fn of(manifest: &Manifest, left_out: &[(&Case, &str)], rule_cost: Option<RuleCost>) -> Self {
+        let cases = selftest::table(manifest);
+        let (made_count, recognised_count) = cases.iter().fold((0, 0), |(made, right), row| {
+            (made + row.made_count, right + row.recognised_count)
+        });
+        let not_made = left_out.iter();
+        let not_made = not_made.map(|(case, why)| NotMade { case: case.id, why: (*why).into() });
+        Self { made_count, recognised_count, rule_cost, cases, not_made: not_made.collect() }
+    }
 }
 
 impl SelftestArgs {
@@ -83,7 +99,7 @@ impl SelftestArgs {
         let shape = HostShape::of(&topology::read(&root)?, &thread::allowed_cpus()?);
         let cpus = thread::allowed_cpus()?.0.len();
         let lacks = selftest::lacking(&root, cpus);
-        let ask = Ask { cases: &self.cases, draws, seed, lacks: &lacks };
+        let mut ask = Ask { cases: &self.cases, draws, seed, lacks: &lacks, rule_cost: None };
         let (chosen, left_out) = selftest::chosen(&ask);
         if chosen.is_empty() {
             let why = left_out.first().map_or("", |(_, why)| why);
@@ -92,6 +108,7 @@ impl SelftestArgs {
                 anyhow::anyhow!("no case can be made here: {why}"),
             ));
         }
+        ask.rule_cost = rule_cost(&chosen)?;
         let resolved =
             selftest::scenario(&ask, &shape).map_err(|error| Failure::new(Exit::Usage, error))?;
         let base = self.out.clone().unwrap_or_else(|| BASE.into());
@@ -101,26 +118,22 @@ impl SelftestArgs {
                 .map_err(Failure::usage_of)?;
         }
         crate::note!("selftest: seed {seed}, {draws} draws of {} cases", chosen.len());
+        if let Some(cost) = &ask.rule_cost {
+            crate::note!("selftest: {cost}");
+        }
         let ways = run::Ways { witness: true, ..run::Ways::default() };
         let ended = run::conduct(&resolved, &base, ways, &mut Bars::new())?;
         let report = write_report(&ended.directory)?;
-        let rows = selftest::table(&ended.manifest);
-        let (made_count, recognised_count) = rows.iter().fold((0, 0), |(made, right), row| {
-            (made + row.made_count, right + row.recognised_count)
-        });
+        let answer = Answer::of(&ended.manifest, &left_out, ask.rule_cost);
+        let (made_count, recognised_count) = (answer.made_count, answer.recognised_count);
         if format.is_json() {
-            let not_made = left_out.iter();
-            let not_made =
-                not_made.map(|(case, why)| NotMade { case: case.id, why: (*why).into() });
-            let not_made = not_made.collect();
-            let answer = Answer { made_count, recognised_count, cases: rows, not_made };
             let settings = Settings { seed, draws, run: ended.directory.clone() };
             let warnings = ended.manifest.warnings.clone();
             json(&Envelope::new("diagnose-selftest", settings, answer, warnings))?;
         } else {
-            output::text(&table(&rows))?;
-            for (case, why) in &left_out {
-                output::line(&format!("not made: {}: {why}", case.id))?;
+            output::text(&table(&answer.cases))?;
+            for NotMade { case, why } in &answer.not_made {
+                output::line(&format!("not made: {case}: {why}"))?;
             }
             output::line(&format!("seed {seed}: {recognised_count} of {made_count} recognised"))?;
             output::line(&format!("report: {}", report.display()))?;
@@ -140,6 +153,12 @@ impl SelftestArgs {
                 .hint(format!("the cases are {}", ids.join(", ")))),
         }
     }
+}
+
+/// What datagrams and firewall rules cost here, where a case is made with rules.
+fn rule_cost(chosen: &[&Case]) -> Result<Option<RuleCost>, Failure> {
+    let timed = chosen.iter().any(|case| case.is_timed());
+    timed.then(RuleCost::measure).transpose().map_err(run::failure)
 }
 
 fn table(rows: &[Row]) -> String {
