@@ -108,7 +108,7 @@ fn veth_ring() -> Estimate {
     let how = "VETH_RING_SIZE less half of a ptr_ring's batch (drivers/net/veth.c)";
     Estimate {
         interval: [least, most],
-        ..Estimate::exact(((least + most) / 2.0).floor(), "descriptors", how)
+        ..Estimate::exact(f64::midpoint(least, most).floor(), "descriptors", how)
     }
 }
 
