@@ -122,12 +122,23 @@ fn looked_at(trial: &Trial) {
         assert!(stage.latencies_count > 0, "{which}: {}", stage.stage);
     }
     assert_eq!(traced.stages.len(), 2, "{which}");
-    // Whatever the kernel called a drop, of segments of this trial none is missing.
-    let reasons = &trial.ledger.reasons;
-    assert!(reasons.iter().all(|found| found.packets > 0), "{which}: {reasons:?}");
 }
 
-/// Devices are the sums of their NAPIs, and these of what the CPUs polled; interrupts of lines those of the CPUs.
+/// An aggregate that a queue drops is one for the kernel and many segments for the ledger.
+#[test]
+fn segments_that_a_queue_drops_have_the_kernels_reason() {
+    if !may_run() || !has_bpf() {
+        return;
+    }
+    let run = experiment::observed("tcp-qdisc", "drops");
+    let ledger = &run.manifest.trials[0].ledger;
+    closes(&run.manifest.trials[0]);
+    let of = ledger.reasons.iter().filter(|found| found.reason.starts_with("QDISC"));
+    let packets: u64 = of.filter(|found| found.side == "tx").map(|found| found.packets).sum();
+    assert!((1..=ledger.lost_at(Place::Qdisc)).contains(&packets), "{ledger:?}");
+}
+
+/// NAPIs are what the CPUs polled, interrupts of lines those of the CPUs; each NAPI is in a device.
 fn adds_up(which: &str, traced: &Traced) {
     // Rows are read one after the other while polls and interrupts go on.
     let near = |a: u64, b: u64| a.abs_diff(b) <= a.max(b) / 10 + 64;

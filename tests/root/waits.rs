@@ -2,12 +2,16 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
+use nix::fcntl::{SpliceFFlags, splice};
+use nix::sys::socket::sockopt::Ipv4RecvErr;
+use nix::sys::socket::{MsgFlags, recv, setsockopt};
 use rxpath_host::Namespace;
 use serde_json::Value;
 
-use crate::bed::{Bed, RX_IP, send, until};
+use crate::bed::{Bed, RX_IP, TX_IP, send, until};
 use crate::probes::{number, probe, rows};
 
 /// Far longer than anything else here takes.
@@ -98,6 +102,76 @@ fn a_part_of_a_segment_is_not_the_segment() {
     socket.read_exact(&mut buffer[..1]).unwrap();
     let (count, longest) = waits(&trace.end());
     assert!(count as u64 == 1 && longest >= WAIT.as_secs_f64(), "{count} {longest}");
+}
+
+/// What splice takes is read where nothing shows it: the next read is not its own.
+#[test]
+fn what_was_spliced_does_not_wait_for_the_next_read() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let listener = rx.run(|_| TcpListener::bind((RX_IP, 4718)).unwrap()).unwrap();
+    let mut out: TcpStream = tx.run(|_| TcpStream::connect((RX_IP, 4718)).unwrap()).unwrap();
+    let (mut socket, _) = listener.accept().unwrap();
+    let (_pipe, into) = nix::unistd::pipe().unwrap();
+    let trace =
+        probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4718", "--every-packet"]);
+    out.write_all(&[7; 100]).unwrap();
+    let mut left = 100;
+    until("all is spliced", || {
+        left -= splice(&socket, None, &into, None, left, SpliceFFlags::empty()).unwrap();
+        left == 0
+    });
+    pause();
+    out.write_all(&[7; 10]).unwrap();
+    socket.read_exact(&mut [0; 10]).unwrap();
+    let (_, longest) = waits(&trace.end());
+    assert!(longest < WAIT.as_secs_f64(), "{longest}");
+}
+
+/// A read of the error queue is none of a datagram.
+#[test]
+fn a_read_of_an_error_is_no_read() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let socket = bound(&rx, 4719);
+    setsockopt(&socket, Ipv4RecvErr, &true).unwrap();
+    let trace =
+        probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4719", "--every-packet"]);
+    send(&tx, 4719, 1);
+    // Nobody listens there.
+    socket.send_to(&[7; 32], (TX_IP, 4720)).unwrap();
+    let mut buffer = [0; 64];
+    let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
+    until("the refusal has come back", || recv(socket.as_raw_fd(), &mut buffer, flags).is_ok());
+    pause();
+    // An error is told once more.
+    let received = (0..2).filter_map(|_| socket.recv(&mut buffer).ok()).next();
+    assert_eq!(received, Some(32));
+    let (count, longest) = waits(&trace.end());
+    assert!(count as u64 == 1 && longest >= WAIT.as_secs_f64(), "{count} {longest}");
+}
+
+/// Readers that meet at one socket end each wait once, and none with a later packet's read.
+#[test]
+fn readers_of_one_socket_make_no_wait_up() {
+    const COUNT: u32 = 5_000;
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let socket = bound(&rx, 4721);
+    socket.set_read_timeout(Some(WAIT)).unwrap();
+    let trace =
+        probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4721", "--every-packet"]);
+    let read = || std::iter::from_fn(|| socket.recv(&mut [0; 64]).ok()).count();
+    let received: usize = std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..4).map(|_| scope.spawn(read)).collect();
+        (0..COUNT / 50).for_each(|_| send(&tx, 4721, 50));
+        readers.into_iter().map(|reader| reader.join().unwrap()).sum()
+    });
+    let result = trace.end();
+    let (count, longest) = waits(&result);
+    assert!((1..=received).contains(&(count as usize)), "{count} of {received}");
+    // Nobody waits longer than a reader that lost its CPU.
+    assert!(longest < LONG.as_secs_f64(), "{longest}");
 }
 
 /// What a closed socket left unread is not waited for by the next socket, whatever address it has.

@@ -4,7 +4,12 @@
  *
  * Its read is known by its sequence number (TCP), or by the number of datagrams that have to be read before it and with it.
  * A read that was under way when the packet came is one of those, so that a datagram's wait may end one read early; and one
- * that another CPU queued at the same moment may be counted as before it, so that it may end late by those.
+ * that another CPU queued at the same moment may be counted as before it, so that it may end late by those. Where several
+ * threads read one socket, a wait that ends while the socket's queue is empty may be missed.
+ *
+ * Not each packet is read where it can be seen: splice and readers within the kernel pass the hook by, and a damaged
+ * datagram goes at the read. What is followed for long and no longer queued is given up, so that no later read is taken for
+ * its own.
  *
  * It is kept in the socket's own storage, which is gone with the socket: a packet that is never read is waited for no
  * longer than its socket lives. Softirqs and readers of several CPUs meet here. The state belongs to whom its exchange
@@ -46,6 +51,9 @@ struct bpf_iter__bpf_sk_storage_map {
 
 /* Reads of several threads that meet at one socket: more in a row than this are not expected. */
 #define ATTEMPTS 4
+
+/* A reader that has taken a packet comes to the hook sooner than this. */
+#define LONG_NS 10000000
 
 /* A packet, and from when. */
 struct from {
@@ -104,36 +112,46 @@ static __always_inline __u32 reads_to_come(struct sock *sk, __u32 *end)
 	return reads > 0 ? reads : 0;
 }
 
-/* Follows the packet that has just become ready to its read, unless one before it is still followed. Says whether the
- * socket has got its storage for it. */
-static __always_inline bool follow(struct sock *sk, const struct from *ready)
+/* Whether the packet that is followed went unseen long ago: no more is queued than what came after it. */
+static __always_inline bool went_unseen(struct sock *sk, struct followed *packet, __u64 now, __s32 after)
+{
+	struct tcp_sock *tcp;
+
+	if (now - packet->ready.ns < LONG_NS || READS(packet->state) == CLAIMED)
+		return false;
+	if (sk->sk_protocol != TCP)
+		return unread(sk) <= after;
+	tcp = bpf_skc_to_tcp_sock(sk);
+	return tcp && (__s32)(tcp->copied_seq - packet->end) >= 0;
+}
+
+/* Follows the packet that has just become ready to its read, unless one before it is still followed. */
+static __always_inline void follow(struct sock *sk, const struct from *ready)
 {
 	struct followed *packet;
 	__u64 before, claimed;
 	__u32 end = 0, reads;
-	bool fresh = false;
 
 	if (sk->__sk_common.skc_state == TCP_LISTEN)
-		return false;
+		return;
 	packet = bpf_sk_storage_get(&waiting, sk, 0, 0);
-	if (!packet) {
-		packet = bpf_sk_storage_get(&waiting, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-		fresh = true;
-	}
-	if (!packet)
-		return false;
-	before = *(volatile __u64 *)&packet->state;
-	if (READS(before))
-		return fresh;
+	if (packet && READS(packet->state) && !went_unseen(sk, packet, ready->ns, 1))
+		return;
 	reads = reads_to_come(sk, &end);
+	if (!reads)
+		return;
+	if (!packet)
+		packet = bpf_sk_storage_get(&waiting, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!packet)
+		return;
+	before = *(volatile __u64 *)&packet->state;
 	claimed = NEXT(before) | CLAIMED;
-	if (!reads || __sync_val_compare_and_swap(&packet->state, before, claimed) != before)
-		return fresh;
+	if (READS(before) == CLAIMED || __sync_val_compare_and_swap(&packet->state, before, claimed) != before)
+		return;
 	packet->ready = *ready;
 	packet->end = end;
 	/* An exchange, and no store: what was written before it is seen before it. */
 	__sync_lock_test_and_set(&packet->state, NEXT(before) | reads);
-	return fresh;
 }
 
 /* Counts a read of datagrams; the state after it. */
@@ -157,16 +175,18 @@ static __always_inline bool count_read(struct followed *packet, __u64 *state)
 	return false;
 }
 
-/* Whether the read that has just ended is that of the packet that is followed: then from when it was ready. */
-static __always_inline bool ends_with(struct sock *sk, struct from *from)
+/* Whether the read that has just ended, of so many bytes, is that of the packet that is followed: then from when it was
+ * ready. */
+static __always_inline bool ends_with(struct sock *sk, __u32 bytes, struct from *from)
 {
 	struct followed *packet = bpf_sk_storage_get(&waiting, sk, 0, 0);
 	struct tcp_sock *tcp;
 	__u64 state;
 
-	if (!packet)
+	if (!packet || !READS(packet->state))
 		return false;
-	state = *(volatile __u64 *)&packet->state;
+	/* An exchange that changes nothing: what is read after it is not older. */
+	state = __sync_fetch_and_or(&packet->state, 0);
 	if (!READS(state) || READS(state) == CLAIMED)
 		return false;
 	*from = packet->ready;
@@ -175,7 +195,10 @@ static __always_inline bool ends_with(struct sock *sk, struct from *from)
 		if (!tcp || (__s32)(tcp->copied_seq - packet->end) < 0)
 			return false;
 		/* Of several threads that read one socket, one ends it. */
-		return __sync_val_compare_and_swap(&packet->state, state, ENDED(state)) == state;
+		if (__sync_val_compare_and_swap(&packet->state, state, ENDED(state)) != state)
+			return false;
+		/* What was behind it before this read was taken by another that nothing showed. */
+		return (__s32)(tcp->copied_seq - bytes - packet->end) < 0;
 	}
 	if (!count_read(packet, &state))
 		return false;
@@ -187,15 +210,24 @@ static __always_inline bool ends_with(struct sock *sk, struct from *from)
 	return false;
 }
 
-/* A byte for each packet that is followed. */
+/* A byte for each socket that has a storage: 1 where a packet is followed, 0 otherwise. */
 SEC("iter/bpf_sk_storage_map")
 int still_followed(struct bpf_iter__bpf_sk_storage_map *ctx)
 {
 	struct followed *packet = ctx->value;
-	char one = 1;
+	struct sock *sk = ctx->sk;
+	__u64 state;
+	__u8 told;
 
-	if (packet && READS(packet->state))
-		bpf_seq_write(ctx->meta->seq, &one, sizeof(one));
+	if (!packet || !sk)
+		return 0;
+	state = *(volatile __u64 *)&packet->state;
+	if (READS(state) && went_unseen(sk, packet, bpf_ktime_get_ns(), 0)) {
+		__sync_val_compare_and_swap(&packet->state, state, ENDED(state));
+		state = 0;
+	}
+	told = READS(state) != 0;
+	bpf_seq_write(ctx->meta->seq, &told, sizeof(told));
 	return 0;
 }
 

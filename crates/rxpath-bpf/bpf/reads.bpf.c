@@ -13,6 +13,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define UDP 17
 #define UDP_LITE 136
 #define MSG_PEEK 2
+#define MSG_ERRQUEUE 0x2000
 
 /* Set by the reader before loading. */
 const volatile struct {
@@ -28,7 +29,9 @@ struct read_key {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
+	/* A resolver reads thousands of sockets a second once each. */
+	__uint(max_entries, 131072);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct read_key);
 	__type(value, __u64);
 } reads SEC(".maps");
@@ -49,7 +52,7 @@ int BPF_PROG(sock_recv_length, struct sock *sk, int ret, int flags)
 	__u64 task, one = 1, *count;
 	__u32 zero = 0;
 
-	if (ret < 0 || flags & MSG_PEEK)
+	if (ret < 0 || flags & (MSG_PEEK | MSG_ERRQUEUE))
 		return 0;
 	if (sk->sk_protocol != UDP && sk->sk_protocol != UDP_LITE)
 		return 0;

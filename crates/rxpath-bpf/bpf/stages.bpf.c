@@ -23,6 +23,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define AF_PACKET 17
 #define MSG_PEEK 2
+#define MSG_ERRQUEUE 0x2000
 
 /* Set by the reader before loading. */
 const volatile struct {
@@ -44,7 +45,6 @@ struct cpu_row {
 	__u32 ifindex;
 	__u32 netns;
 	__u64 received; /* packets */
-	__u64 sockets;  /* that got a storage */
 	__u64 count[STAGES];
 	__u64 sum_ns[STAGES];
 	__u64 max_ns[STAGES];
@@ -183,8 +183,7 @@ int BPF_PROG(sk_data_ready, struct sock *sk)
 	from.netns = ready.netns = row->netns;
 	ready.ns = bpf_ktime_get_ns();
 	took(row, sk, RECEIVE_TO_READY, &from, ready.ns);
-	if (follow(sk, &ready))
-		row->sockets++;
+	follow(sk, &ready);
 	return 0;
 }
 
@@ -194,7 +193,7 @@ int BPF_PROG(sock_recv_length, struct sock *sk, int ret, int flags)
 	struct cpu_row *row;
 	struct from from;
 
-	if (ret < 0 || flags & MSG_PEEK || !ends_with(sk, &from))
+	if (ret < 0 || flags & (MSG_PEEK | MSG_ERRQUEUE) || !ends_with(sk, ret, &from))
 		return 0;
 	row = here();
 	if (row)

@@ -15,7 +15,7 @@ use crate::cost::{PartMeter, ProbeCost};
 use crate::filter::Filter;
 use crate::object::{Loaded, ObjectSpec, ProgramSpec, ProgramState, program};
 pub use crate::turns::Pace;
-use crate::turns::{Around, PacketHooks};
+use crate::turns::{Around, PacketHooks, Step};
 use read_hook::ReadHook;
 use rxpath_core::Log2;
 
@@ -138,7 +138,13 @@ pub struct InPlace {
 impl InPlace {
     /// Of this program. The kernel keeps the first 15 letters of a name.
     pub fn of(&self, program: &str) -> Duration {
-        if read_hook::NAME.starts_with(program) { self.reads } else { self.packets }
+        // The walks run while reads are looked at.
+        let of_reads = [read_hook::NAME, read_hook::STILL_FOLLOWED];
+        if of_reads.iter().any(|name| name.starts_with(program)) {
+            self.reads
+        } else {
+            self.packets
+        }
     }
 
     /// From then to now.
@@ -194,7 +200,13 @@ impl Stages {
     /// Begins to count: what is received from now on.
     pub fn begin(&mut self) -> Result<(), HostError> {
         let received = |loaded: &Loaded| received(loaded, &self.cpus);
-        self.hooks.begin(&self.loaded, &Around { begin: &begin_turn, received: &received })
+        self.hooks.begin(&self.loaded, &Around { begin: &begin_turn, received: &received })?;
+        // The time that packets are looked at is counted anew.
+        let in_place = self.in_place();
+        if let Some(meter) = &mut self.meter {
+            meter.begun = in_place;
+        }
+        Ok(())
     }
 
     /// Measures what the hooks cost, in the first part of a window of this length.
@@ -220,13 +232,14 @@ impl Stages {
     }
 
     fn turn(&mut self) -> Result<(), HostError> {
+        let step = self.hooks.due();
         // What is received in a turn may be read at once.
-        if self.hooks.is_due() {
+        if step == Step::Begin {
             self.reads.attach(&mut self.loaded)?;
         }
         let received = |loaded: &Loaded| received(loaded, &self.cpus);
         let around = Around { begin: &begin_turn, received: &received };
-        let turned = self.hooks.note(&mut self.loaded, &around);
+        let turned = self.hooks.take(step, &mut self.loaded, &around);
         if !self.hooks.is_looking() {
             self.reads.detach_when_read(&mut self.loaded);
         }
@@ -260,22 +273,17 @@ impl Stages {
         let cost = meter.part.stop();
         let (whole, stopped) = (now.since(&meter.begun), meter.stopped.unwrap_or(now));
         let measured = stopped.since(&meter.begun);
-        let factor = |program: &str| {
-            whole.of(program).as_secs_f64() / measured.of(program).as_secs_f64().max(1e-9)
+        let factor = |program: &str| match measured.of(program).as_secs_f64() {
+            seconds if seconds > 0.0 => whole.of(program).as_secs_f64() / seconds,
+            _ => 1.0,
         };
         ProbeCost { map_bytes: self.map_bytes(), ..cost.scaled(factor) }
     }
 
-    /// Kernel memory of the maps, and of the storages of sockets (at most: those of closed sockets are given back).
+    /// Kernel memory of the maps, and of the sockets' storages. **Cost** a walk over these.
     pub fn map_bytes(&self) -> u64 {
-        let stored = |cpu: &u32| {
-            let value = self.loaded.value("cpus", *cpu).ok()?;
-            let mut f = Fields::of(&value);
-            f.skip(24);
-            Some(f.u64())
-        };
-        let sockets: u64 = self.cpus.iter().filter_map(stored).sum();
-        self.loaded.map_bytes() + sockets * STORAGE_BYTES
+        let storages = read_hook::storages(&self.loaded).map_or(0, |all| all.len() as u64);
+        self.loaded.map_bytes() + storages * STORAGE_BYTES
     }
 
     /// What became of each program.
@@ -348,7 +356,7 @@ fn received(loaded: &Loaded, cpus: &[u32]) -> Result<Vec<u64>, HostError> {
 /// `struct cpu_row`.
 fn add_row(stages: &mut [Stage; 2], sums: &mut [u64; 2], value: &[u8]) {
     let mut f = Fields::of(value);
-    f.skip(32);
+    f.skip(24);
     let (counts, totals, longest) = (f.array::<2>(), f.array::<2>(), f.array::<2>());
     for (at, stage) in stages.iter_mut().enumerate() {
         stage.latencies_count += counts[at];
@@ -394,8 +402,8 @@ mod tests {
         let mut sums = [0; 2];
         add_row(&mut stages, &mut sums, &numbers);
         add_row(&mut stages, &mut sums, &numbers);
-        assert_eq!((stages[0].latencies_count, stages[1].latencies_count), (10, 12));
-        assert_eq!((sums, stages[1].max_ns), ([14, 16], 10));
-        assert_eq!(stages[0].latency_ns.count(), 2 * (11..51).sum::<u64>());
+        assert_eq!((stages[0].latencies_count, stages[1].latencies_count), (8, 10));
+        assert_eq!((sums, stages[1].max_ns), ([12, 14], 9));
+        assert_eq!(stages[0].latency_ns.count(), 2 * (10..50).sum::<u64>());
     }
 }

@@ -79,8 +79,17 @@ impl PacketHooks {
 
     /// To be called some fifty times a second: begins and ends turns. After an error no turn follows.
     pub fn note(&mut self, loaded: &mut Loaded, around: &Around<'_>) -> Result<(), HostError> {
-        let now = self.begun.elapsed();
-        let stepped = self.step(now, loaded, around);
+        self.take(self.due(), loaded, around)
+    }
+
+    /// Takes the step that is [due](PacketHooks::due).
+    pub fn take(
+        &mut self,
+        step: Step,
+        loaded: &mut Loaded,
+        around: &Around<'_>,
+    ) -> Result<(), HostError> {
+        let stepped = self.step(step, loaded, around);
         if stepped.is_err() {
             self.turns = Some(Turns::ended(self.looked()));
             loaded.detach_some(self.names);
@@ -90,13 +99,14 @@ impl PacketHooks {
 
     fn step(
         &mut self,
-        now: Duration,
+        step: Step,
         loaded: &mut Loaded,
         around: &Around<'_>,
     ) -> Result<(), HostError> {
         let Some(turns) = &mut self.turns else { return Ok(()) };
-        match turns.step(now) {
+        match step {
             Step::End => {
+                let now = self.begun.elapsed();
                 let received = (around.received)(loaded)?;
                 let gains = received.iter().zip(&self.received);
                 let most = gains.map(|(now, old)| now.saturating_sub(*old)).max().unwrap_or(0);
@@ -116,10 +126,9 @@ impl PacketHooks {
         Ok(())
     }
 
-    /// Whether the next [`PacketHooks::note`] begins a turn.
-    pub fn is_due(&self) -> bool {
-        let step = |turns: &Turns| turns.step(self.begun.elapsed());
-        self.turns.as_ref().map(step) == Some(Step::Begin)
+    /// What is to be done now.
+    pub fn due(&self) -> Step {
+        self.turns.as_ref().map_or(Step::Stay, |turns| turns.step(self.begun.elapsed()))
     }
 
     /// Whether packets are looked at now.
@@ -163,10 +172,12 @@ struct Turns {
 
 /// What is to be done now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+pub enum Step {
+    /// Nothing.
     Stay,
-    /// The time of a turn has passed: [`Turns::end`] wants to know what came in it.
+    /// The time of a turn has passed: it ends, or the next one begins at once.
     End,
+    /// The time of a pause has passed: a turn begins.
     Begin,
 }
 

@@ -266,7 +266,10 @@ pub fn services(view: &View) -> Vec<EvidenceLine> {
     let most = worst.sockets.iter().max_by_key(|s| (s.drops_packets, std::cmp::Reverse(s.index)));
     if let Some(most) = most.filter(|_| worst.sockets.len() > 1) {
         let part = percent(most.drops_packets as f64 / worst.drops().max(1) as f64);
-        let counted = worst.sockets.iter().any(|socket| socket.delivered_packets > 0);
+        let counted = worst
+            .sockets
+            .iter()
+            .any(|socket| socket.readers.is_some() || socket.delivered_packets > 0);
         let caution = if counted {
             ""
         } else {

@@ -21,6 +21,14 @@ const FIRST_LOOK: Duration = Duration::from_millis(10);
 /// The longest time from one look to the next: each walks over all sockets that ever had a packet followed.
 const LAST_LOOK: Duration = Duration::from_secs(1);
 
+/// What the iterator tells of a socket whose packet is followed.
+const FOLLOWED: u8 = 1;
+
+/// A byte for each socket that has a storage.
+pub fn storages(loaded: &Loaded) -> Result<Vec<u8>, HostError> {
+    loaded.iterate_over(STILL_FOLLOWED, "waiting")
+}
+
 /// The hook.
 #[derive(Debug, Default)]
 pub struct ReadHook {
@@ -35,10 +43,11 @@ pub struct ReadHook {
 impl ReadHook {
     /// Puts it into place, before packets are followed.
     pub fn attach(&mut self, loaded: &mut Loaded) -> Result<(), HostError> {
-        self.look = None;
         if self.since.is_none() {
             loaded.attach_some(&[NAME])?;
             self.since = Some(Instant::now());
+            // While it stays from turn to turn, because something is never read, it is looked seldom.
+            self.look = None;
         }
         Ok(())
     }
@@ -54,8 +63,8 @@ impl ReadHook {
         let after = (2 * after).min(LAST_LOOK);
         self.look = Some((now + after, after));
         // Without the iterator the hook stays: that costs, and is right.
-        let Ok(followed) = loaded.iterate_over(STILL_FOLLOWED, "waiting") else { return };
-        if followed.is_empty() {
+        let Ok(storages) = storages(loaded) else { return };
+        if !storages.contains(&FOLLOWED) {
             loaded.detach_some(&[NAME]);
             self.before += since.elapsed();
             self.since = None;
