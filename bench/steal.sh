@@ -2,55 +2,96 @@
 # Stolen time by the probe against a loop's own gaps, in the same run, at five rates and with nothing sent; and the share of
 # its time that the victim had by its own work and by the probe.
 #
-# A lab of two namespaces; the receiving device steers with RPS to the victim's CPU, so that each packet interrupts it.
+# A lab of two namespaces; the receiving device steers with RPS to the victim's CPU, so that each packet interrupts it. A
+# reader on the sender's CPU takes them. PACKETS=refused: nobody listens; the kernel then looks for a way back for a refusal
+# that it does not send, which doubles the work of a softirq and leaves the caches colder than ordinary packets do.
 # Truth is the built-in victim: a loop that adds up the gaps in its own time and counts the work that it did.
 # Tolerance: total stolen time within 5 % from 50,000 packets a second up, where interrupts are frequent enough for the
 # calibration to average; within 10 ms a second below; the victim's share of own work within 3 percentage points of
-# its work count.
-# Exit 1: out of tolerance. Exit 4: something else took a fifth of the victim's CPU, the machine is too busy to tell.
+# its work count. It is held against the median of the rounds, each with a calibration of its own: on a virtual machine the
+# same interrupt takes a tenth more or less of the CPU from one moment to the next, and what was calibrated some seconds
+# before the window is off by as much. How many single runs were within the tolerance is printed beside it.
+# Usage: bench/steal.sh [RXPATH [ROUNDS]]. Exit 1: out of tolerance. Exit 4: in most rounds something else took a fifth of
+# the victim's CPU, the machine is too busy to tell.
 set -eu
 rxpath=${1:-target/release/rxpath}
+rounds=${2:-7}
 victim=${VICTIM_CPU:-1}
 sender=${SENDER_CPU:-0}
 id=rxpb$$
 
 ip netns add $id-tx
-trap 'ip netns del $id-tx 2>/dev/null; ip netns del $id-rx 2>/dev/null; rm -f "$out"' EXIT
+load=
+serve=
+trap '[ -z "$load" ] || kill -INT $load 2>/dev/null; [ -z "$serve" ] || kill -INT $serve 2>/dev/null; wait; ip netns del $id-tx 2>/dev/null; ip netns del $id-rx 2>/dev/null; rm -f "$out" "$all"' EXIT
 trap 'exit 130' INT TERM # the shell would end without the other trap
 ip netns add $id-rx
 out=$(mktemp)
+all=$(mktemp)
 ip -n $id-tx link add veth type veth peer name veth netns $id-rx
 ip -n $id-tx addr add 10.93.0.1/24 dev veth
 ip -n $id-rx addr add 10.93.0.2/24 dev veth
 ip -n $id-tx link set veth up
 ip -n $id-rx link set veth up
-# Nobody listens: packets end in NO_SOCKET and no ICMP goes back.
+# No ICMP goes back.
 ip netns exec $id-rx sh -c "sysctl -qw net.ipv4.icmp_ratelimit=100000; printf %x \$((1 << $victim)) >/sys/class/net/veth/queues/rx-0/rps_cpus"
 
 value() { sed -n "/\"victim\": {/,\$s/^ *\"$1\": \([0-9.e-]*\).*/\1/p" "$out" | head -n 1; }
-status=0
-echo '   kpps  truth s/s  measured  +estimate   error   share by work  by probe'
-for kpps in ${KPPS:-0 20 50 100 200 300}; do
+
+# One run: rate, truth, spans and all that is reported in seconds a second, own share by work and by the probe, whether
+# something else had the CPU.
+once() { # kpps
 	load=
-	if [ $kpps -gt 0 ]; then
-		ip netns exec $id-tx "$rxpath" load udp 10.93.0.2:9 --rate ${kpps}k --cpu "$sender" -d 12s >/dev/null 2>&1 &
+	if [ $1 -gt 0 ]; then
+		ip netns exec $id-tx "$rxpath" load udp 10.93.0.2:9 --rate $1k --cpu "$sender" -d 20s >/dev/null 2>&1 &
 		load=$!
 	fi
 	"$rxpath" steal --probe --cpu "$victim" -d 3s --json >"$out" 2>/dev/null
-	[ -z "$load" ] || { kill -INT $load 2>/dev/null || true; wait $load || true; }
-	awk -v kpps=$kpps -v asked="$(value asked_s)" -v gaps="$(value gaps_s)" -v work="$(value got_by_work_s)" \
+	[ -z "$load" ] || { kill -INT $load 2>/dev/null || true; wait $load || true; load=; }
+	awk -v kpps=$1 -v asked="$(value asked_s)" -v gaps="$(value gaps_s)" -v work="$(value got_by_work_s)" \
 		-v on="$(value on_cpu_s)" -v own="$(value own_s)" -v hard="$(value hardirq_s)" -v rx="$(value net_rx_s)" \
 		-v tx="$(value net_tx_s)" -v other="$(value other_softirq_s)" -v mixed="$(value mixed_softirq_s)" \
 		-v irq="$(value irq_entry_estimated_s)" -v hyp="$(value hypervisor_steal_s)" 'BEGIN {
 		off = asked > on ? asked - on : 0
-		truth = gaps - off; spans = hard + rx + tx + other + mixed; all = spans + irq + hyp
-		error = truth > 0 ? all / truth - 1 : 0
-		byWork = work / on; byProbe = own / on
-		ok = (kpps >= 50 ? error <= 0.05 && error >= -0.05 : all - truth <= 0.01 * asked && truth - all <= 0.01 * asked) \
-			&& byProbe - byWork <= 0.03 && byWork - byProbe <= 0.03
-		busy = off > asked / 5
-		printf "%7d %10.4f %9.4f %10.4f %+7.1f %% %14.3f %9.3f  %s\n", kpps, truth / asked, spans / asked, all / asked,
-			100 * error, byWork, byProbe, busy ? "too busy to tell" : ok ? "right" : "WRONG"
-		exit busy ? 4 : !ok }' || { now=$?; [ $now -gt $status ] && status=$now; }
+		spans = hard + rx + tx + other + mixed
+		print kpps, (gaps - off) / asked, spans / asked, (spans + irq + hyp) / asked, work / on, own / on, (off > asked / 5)
+	}' >>"$all"
+}
+
+if [ "${PACKETS:-read}" = read ]; then
+	ip netns exec $id-rx "$rxpath" serve udp 10.93.0.2:9 --cpu "$sender" >/dev/null 2>&1 &
+	serve=$!
+fi
+round=0
+while [ $round -lt $rounds ]; do
+	for kpps in ${KPPS:-0 20 50 100 200 300}; do once $kpps; done
+	round=$((round + 1))
+done
+
+echo '   kpps  rounds  truth s/s  measured  off by: median (range)             right   own, probe less work'
+status=0
+for kpps in ${KPPS:-0 20 50 100 200 300}; do
+	awk -v kpps=$kpps '
+	function sort(a, n,   i, j, v) {
+		for (i = 2; i <= n; i++) { v = a[i]; for (j = i - 1; j > 0 && a[j] > v; j--) a[j + 1] = a[j]; a[j + 1] = v }
+	}
+	function middle(a, n) { sort(a, n); return n % 2 ? a[(n + 1) / 2] : (a[n / 2] + a[n / 2 + 1]) / 2 }
+	$1 == kpps { all++ }
+	$1 == kpps && !$7 {
+		n++
+		truth[n] = $2; spans[n] = $3; share[n] = $6 - $5
+		error[n] = kpps >= 50 ? 100 * ($4 / $2 - 1) : $4 - $2
+		right += error[n] <= bound(kpps) && error[n] >= -bound(kpps)
+	}
+	function bound(kpps) { return kpps >= 50 ? 5 : 0.01 }
+	END {
+		if (n <= all / 2) { printf "%7d %7d  too busy to tell\n", kpps, n; exit 4 }
+		m = middle(error, n); s = middle(share, n)
+		ok = m <= bound(kpps) && m >= -bound(kpps) && s <= 0.03 && s >= -0.03
+		form = kpps >= 50 ? "%+7.1f %% (%+.1f to %+.1f)" : "%+7.3f s/s (%+.3f to %+.3f)"
+		printf "%7d %7d %10.4f %9.4f  %-34s %3d of %d %+12.3f  %s\n", kpps, n, middle(truth, n), middle(spans, n),
+			sprintf(form, m, error[1], error[n]), right, n, s, ok ? "right" : "WRONG"
+		exit !ok
+	}' "$all" || { now=$?; [ $now -gt $status ] && status=$now; }
 done
 exit $status

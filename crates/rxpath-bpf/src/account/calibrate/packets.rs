@@ -2,7 +2,9 @@
 //!
 //! They go over the loopback device of a network namespace that has no name and ends with its thread. RPS (net/core/dev.c
 //! `netif_rx_internal`, `enqueue_to_backlog`) takes each to the CPU that is measured, by an inter-processor interrupt.
-//! Nobody reads them: a small socket fills and drops the rest.
+//! The sender reads them now and then, so that each goes all the way into the socket's queue, and is freed on another CPU:
+//! packets that a full socket drops cost less in the softirq and leave the caches warmer (measured: with them `k` came out a
+//! twelfth too small at 20,000 and 50,000 a second).
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +16,9 @@ use rxpath_host::{HostError, Target, netns, thread};
 
 /// A packet of many measurements: 32 bytes of payload.
 const PAYLOAD: [u8; 32] = [0; 32];
+
+/// The sender reads after so many.
+const READ_EVERY: u64 = 16;
 
 /// Sends to `cpu` from `other`, until told to stop.
 ///
@@ -31,6 +36,7 @@ pub(super) fn send_at(
     let (sink, sender) = (socket()?, socket()?);
     let to = sink.local_addr().map_err(|e| failed("name", &e))?;
     sender.connect(to).map_err(|e| failed("connect", &e))?;
+    sink.set_nonblocking(true).map_err(|e| failed("read", &e))?;
     let begun = Instant::now();
     let mut sent = 0u64;
     while !stop.load(Ordering::Relaxed) {
@@ -38,6 +44,9 @@ pub(super) fn send_at(
         if sent < due {
             sender.send(&PAYLOAD).map_err(|e| failed("send on", &e))?;
             sent += 1;
+            if sent.is_multiple_of(READ_EVERY) {
+                while sink.recv(&mut [0; PAYLOAD.len()]).is_ok() {}
+            }
         } else {
             std::hint::spin_loop();
         }
