@@ -1,6 +1,6 @@
 #!/bin/sh
-# Stolen time by the probe against a loop's own gaps, in the same run, at five rates and with nothing sent; and the share of
-# its time that the victim had by its own work and by the probe.
+# Stolen time by the probe against a loop's own gaps, in the same run, at five rates and with nothing sent; and the share
+# of its time that the victim had by its own work and by the probe.
 #
 # A lab of two namespaces; the receiving device steers with RPS to the victim's CPU, so that each packet interrupts it. A
 # reader on the sender's CPU takes them. PACKETS=refused: nobody listens; the kernel then looks for a way back for a refusal
@@ -20,14 +20,23 @@ victim=${VICTIM_CPU:-1}
 sender=${SENDER_CPU:-0}
 id=rxpb$$
 
-ip netns add $id-tx
-load=
-serve=
-trap '[ -z "$load" ] || kill -INT $load 2>/dev/null; [ -z "$serve" ] || kill -INT $serve 2>/dev/null; wait; ip netns del $id-tx 2>/dev/null; ip netns del $id-rx 2>/dev/null; rm -f "$out" "$all"' EXIT
-trap 'exit 130' INT TERM # the shell would end without the other trap
-ip netns add $id-rx
 out=$(mktemp)
 all=$(mktemp)
+load=
+serve=
+end() {
+	for pid in $load $serve; do
+		kill -INT $pid 2>/dev/null || true
+		wait $pid || true
+	done
+	ip netns del $id-tx 2>/dev/null || true
+	ip netns del $id-rx 2>/dev/null || true
+	rm -f "$out" "$all"
+}
+trap end EXIT
+trap 'exit 130' INT TERM # the shell would end without the other trap
+ip netns add $id-tx
+ip netns add $id-rx
 ip -n $id-tx link add veth type veth peer name veth netns $id-rx
 ip -n $id-tx addr add 10.93.0.1/24 dev veth
 ip -n $id-rx addr add 10.93.0.2/24 dev veth
