@@ -145,7 +145,7 @@ fn a_read_of_an_error_is_no_read() {
     until("the refusal has come back", || recv(socket.as_raw_fd(), &mut buffer, flags).is_ok());
     pause();
     // An error is told once more.
-    let received = (0..2).filter_map(|_| socket.recv(&mut buffer).ok()).next();
+    let received = (0..2).find_map(|_| socket.recv(&mut buffer).ok());
     assert_eq!(received, Some(32));
     let (count, longest) = waits(&trace.end());
     assert!(count as u64 == 1 && longest >= WAIT.as_secs_f64(), "{count} {longest}");
