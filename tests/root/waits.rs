@@ -12,7 +12,7 @@ use rxpath_host::Namespace;
 use serde_json::Value;
 
 use crate::bed::{Bed, RX_IP, TX_IP, send, until};
-use crate::probes::{number, probe, rows};
+use crate::probes::{Probe, number, probe, rows};
 
 /// Far longer than anything else here takes.
 const WAIT: Duration = Duration::from_millis(120);
@@ -34,6 +34,19 @@ fn bound(rx: &Namespace, port: u16) -> UdpSocket {
     rx.run(move |_| UdpSocket::bind((RX_IP, port)).unwrap()).unwrap()
 }
 
+/// Both ends of a connection.
+fn stream(tx: &Namespace, rx: &Namespace, port: u16) -> (TcpStream, TcpStream) {
+    let listener = rx.run(move |_| TcpListener::bind((RX_IP, port)).unwrap()).unwrap();
+    let out = tx.run(move |_| TcpStream::connect((RX_IP, port)).unwrap()).unwrap();
+    (out, listener.accept().unwrap().0)
+}
+
+/// A trace of a port that looks at each packet.
+fn every_packet(rx: &Namespace, port: u16) -> Probe {
+    let port = port.to_string();
+    probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", &port, "--every-packet"])
+}
+
 fn pause() {
     let begun = Instant::now();
     until("the time has passed", || begun.elapsed() >= WAIT);
@@ -46,8 +59,7 @@ fn a_datagram_behind_others_waits_for_its_own_read() {
     let (tx, rx) = bed.pair(1);
     let socket = bound(&rx, 4711);
     send(&tx, 4711, 20);
-    let trace =
-        probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4711", "--every-packet"]);
+    let trace = every_packet(&rx, 4711);
     send(&tx, 4711, 1);
     let mut buffer = [0; 64];
     for _ in 0..20 {
@@ -74,8 +86,7 @@ fn a_look_at_a_datagram_is_no_read() {
     let Some(bed) = Bed::with_bpf() else { return };
     let (tx, rx) = bed.pair(1);
     let socket = bound(&rx, 4712);
-    let trace =
-        probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4712", "--every-packet"]);
+    let trace = every_packet(&rx, 4712);
     send(&tx, 4712, 1);
     let mut buffer = [0; 64];
     socket.peek(&mut buffer).unwrap();
@@ -90,11 +101,8 @@ fn a_look_at_a_datagram_is_no_read() {
 fn a_part_of_a_segment_is_not_the_segment() {
     let Some(bed) = Bed::with_bpf() else { return };
     let (tx, rx) = bed.pair(1);
-    let listener = rx.run(|_| TcpListener::bind((RX_IP, 4713)).unwrap()).unwrap();
-    let mut out: TcpStream = tx.run(|_| TcpStream::connect((RX_IP, 4713)).unwrap()).unwrap();
-    let (mut socket, _) = listener.accept().unwrap();
-    let trace =
-        probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4713", "--every-packet"]);
+    let (mut out, mut socket) = stream(&tx, &rx, 4713);
+    let trace = every_packet(&rx, 4713);
     out.write_all(&[7; 100]).unwrap();
     let mut buffer = [0; 99];
     socket.read_exact(&mut buffer).unwrap();
@@ -109,12 +117,9 @@ fn a_part_of_a_segment_is_not_the_segment() {
 fn what_was_spliced_does_not_wait_for_the_next_read() {
     let Some(bed) = Bed::with_bpf() else { return };
     let (tx, rx) = bed.pair(1);
-    let listener = rx.run(|_| TcpListener::bind((RX_IP, 4718)).unwrap()).unwrap();
-    let mut out: TcpStream = tx.run(|_| TcpStream::connect((RX_IP, 4718)).unwrap()).unwrap();
-    let (mut socket, _) = listener.accept().unwrap();
+    let (mut out, mut socket) = stream(&tx, &rx, 4718);
     let (_pipe, into) = nix::unistd::pipe().unwrap();
-    let trace =
-        probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4718", "--every-packet"]);
+    let trace = every_packet(&rx, 4718);
     out.write_all(&[7; 100]).unwrap();
     let mut left = 100;
     until("all is spliced", || {
@@ -135,8 +140,7 @@ fn a_read_of_an_error_is_no_read() {
     let (tx, rx) = bed.pair(1);
     let socket = bound(&rx, 4719);
     setsockopt(&socket, Ipv4RecvErr, &true).unwrap();
-    let trace =
-        probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4719", "--every-packet"]);
+    let trace = every_packet(&rx, 4719);
     send(&tx, 4719, 1);
     // Nobody listens there.
     socket.send_to(&[7; 32], (TX_IP, 4720)).unwrap();
@@ -159,8 +163,7 @@ fn readers_of_one_socket_make_no_wait_up() {
     let (tx, rx) = bed.pair(1);
     let socket = bound(&rx, 4721);
     socket.set_read_timeout(Some(WAIT)).unwrap();
-    let trace =
-        probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4721", "--every-packet"]);
+    let trace = every_packet(&rx, 4721);
     let read = || std::iter::from_fn(|| socket.recv(&mut [0; 64]).ok()).count();
     let received: usize = std::thread::scope(|scope| {
         let readers: Vec<_> = (0..4).map(|_| scope.spawn(read)).collect();
@@ -179,8 +182,7 @@ fn readers_of_one_socket_make_no_wait_up() {
 fn what_is_never_read_is_no_wait() {
     let Some(bed) = Bed::with_bpf() else { return };
     let (tx, rx) = bed.pair(1);
-    let trace =
-        probe(&["trace", "-d", "10m", "--netns", rx.name(), "--port", "4714", "--every-packet"]);
+    let trace = every_packet(&rx, 4714);
     for _ in 0..30 {
         drop(bound(&rx, 4714));
         let socket = bound(&rx, 4714);
@@ -283,6 +285,10 @@ fn between_turns_reads_are_looked_at_only_for_what_is_followed() {
         assert_eq!(ids.iter().filter(|id| comes_and_goes(id)).count(), 1, "{hook}: {ids:?}");
     }
     assert!(!most.contains(&id("still_followed")));
+    // Costs are those of the turns, by the part that was measured: less than all CPUs had, and not nothing.
+    let cost = number(&result["probe_cost"], "run_time_s");
+    let window = number(&result, "duration_s") * rows(&result, "cpus").len() as f64;
+    assert!(cost > 0.0 && cost < window, "{cost} of {window}");
     let kept = rows(stage(&result, "socket-to-read"), "outliers").iter();
     let late = kept.filter(|kept| kept["port"] == 4716).map(|kept| number(kept, "latency_ns"));
     assert!(late.fold(0.0, f64::max) / 1e9 >= LONG.as_secs_f64(), "{}", result["stages"]);
