@@ -1,7 +1,7 @@
 //! The hook that runs for each read: in place while a packet is followed that may be read.
 //!
-//! What became ready in a turn may be read long after it; but a socket that a million datagrams a second are read from costs
-//! a twentieth of its reader's CPU with that hook in place, and after a turn all that is followed is mostly read at once.
+//! What became ready in a turn may be read long after it; but with that hook in place each read costs its thread some 0.1 us,
+//! of a million reads a second a tenth of a CPU, and after a turn all that is followed is mostly read at once.
 
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
 //! What the probes of a live view cost: a tenth of a second measured now and then.
 //!
 //! Measuring is switched on for the whole kernel and costs two clock readings for each run of a program; a view is open
-//! for long, so it must not measure all the time. Programs that run by turns are measured from a turn on, and count by how
-//! long they were in place: while they were measured, and in the window.
+//! for long, so it must not measure all the time. Programs that run by turns are measured while a turn lasts and somewhat
+//! longer, and count by how long they were in place: while they were measured, and in the window.
 
 use std::time::{Duration, Instant};
 
