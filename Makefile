@@ -1,5 +1,6 @@
 # make demo and make test do all the set-up themselves; `make help` lists the rest.
 CARGO ?= cargo
+export CARGO
 PROFILE_CI = --profile ci
 RXPATH = target/release/rxpath
 
@@ -9,7 +10,7 @@ help:
 	@echo 'make demo     build, run the tutorial in a lab of two network namespaces, write a report'
 	@echo 'make test     the whole test suite (root tests need root; without it they are named as skipped)'
 	@echo 'make rig      settings on real drivers, in a small machine under QEMU (minutes; installs QEMU as root)'
-	@echo 'make lint     formatting, clippy, dependency rules'
+	@echo 'make lint     formatting, clippy, rustdoc, dependencies, shell scripts, oldest Rust, arm64'
 	@echo 'make bench    speed against iperf3 and trafgen, interleaved; needs root and a quiet machine'
 	@echo 'make install  put rxpath into PREFIX/bin (default /usr/local)'
 	@echo 'make schema   write schemas/ anew from the types'
@@ -31,9 +32,7 @@ rig:
 
 lint:
 	@tools/setup.sh lint
-	$(CARGO) fmt --all --check
-	$(CARGO) clippy $(PROFILE_CI) --all-targets --workspace $$(tools/features.sh) -- -D warnings
-	$(CARGO) deny --log-level error check bans licenses sources
+	tools/lint.sh
 
 bench: build
 	@tools/setup.sh bench

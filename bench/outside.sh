@@ -37,10 +37,12 @@ requests() {
 
 for round in $(seq "$rounds"); do
 	for who in wrk epoll uring; do
-		perf record -q -F $hz -e cpu-clock -o "$dir/perf" -- $(command $who) >"$dir/out" 2>/dev/null
+		# shellcheck disable=SC2046  # words of a command
+		perf record -q -F $hz -e cpu-clock -o "$dir/perf" -- $(command "$who") >"$dir/out" 2>/dev/null
 		stops=$(perf script -i "$dir/perf" -F ip 2>/dev/null | awk '$1 !~ /^ffff/ { outside++ } END { print NR, outside + 0 }')
 		sampled=$(requests $who "$dir/out")
-		perf stat -x , -o "$dir/stat" -e raw_syscalls:sys_enter -- $(command $who) >"$dir/out" 2>/dev/null
+		# shellcheck disable=SC2046  # words of a command
+		perf stat -x , -o "$dir/stat" -e raw_syscalls:sys_enter -- $(command "$who") >"$dir/out" 2>/dev/null
 		calls=$(awk -F , '/sys_enter/ { print $1 }' "$dir/stat")
 		echo "$round $who $stops $sampled $calls $(requests $who "$dir/out")"
 	done

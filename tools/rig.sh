@@ -115,8 +115,7 @@ install() { # command, packages that bring it
 	[ "$(id -u)" = 0 ] || cannot "needs $1: install it, or run this as root"
 	lists
 	shift
-	# shellcheck disable=SC2086  # words
-	DEBIAN_FRONTEND=noninteractive apt install -y -qq --no-install-recommends $* >"$cache/apt/log" 2>&1 ||
+	DEBIAN_FRONTEND=noninteractive apt install -y -qq --no-install-recommends "$@" >"$cache/apt/log" 2>&1 ||
 		cannot "$* can't be installed: $(tail -n 1 "$cache/apt/log")"
 }
 
@@ -164,7 +163,7 @@ get_kernel() {
 		have dpkg || cannot "needs Debian's packages"
 		lists
 		version=$(echo "$kernel" | sed 's/\./\\./g')
-		package=$(candidates "^linux-image-$version[.].*amd64(-unsigned)?\$" |
+		package=$(candidates "^linux-image-${version}[.].*amd64(-unsigned)?\$" |
 			grep -Ev -- '-(rt|cloud|dbg)' | sort -V | tail -n 1)
 		[ -n "$package" ] || cannot "no kernel $kernel among this distribution's packages"
 		get_package "$package" "$cache/kernel-$kernel"

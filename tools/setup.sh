@@ -6,6 +6,7 @@ set -eu
 goal=${1:?goal}
 rust_min=1.89
 cargo_deny_version=0.20.2
+cargo_machete_version=0.9.2
 oha_version=1.16.0
 
 # A program, or with lib: before it a library with its headers.
@@ -22,8 +23,11 @@ packages() {
 	echo "make make"
 	# The BPF programs: compiled by clang, loaded by libbpf, which needs libelf and zlib.
 	echo "clang clang"; echo "pkg-config pkg-config"; echo "lib:libelf libelf-dev"; echo "lib:zlib zlib1g-dev"
+	# The firewall experiments.
+	echo "nft nftables"
 	case $goal in
-	test) echo "nft nftables"; echo "iptables iptables"; echo "chromium chromium"; echo "iperf3 iperf3"; echo "xmllint libxml2-utils" ;;
+	lint) echo "shellcheck shellcheck" ;;
+	test) echo "iptables iptables"; echo "chromium chromium"; echo "iperf3 iperf3"; echo "xmllint libxml2-utils" ;;
 	bench) echo "iperf3 iperf3"; echo "trafgen netsniff-ng"; echo "nginx nginx"; echo "wrk wrk"; echo "sockperf sockperf"; echo "perf linux-perf"; echo "bpftrace bpftrace" ;;
 	esac
 }
@@ -44,10 +48,10 @@ if [ -n "$missing" ]; then
 		else
 			echo "hint: install the packages that hold these programs with your distribution's tool" >&2
 		fi
-		# Without what the BPF programs need everything else is built all the same (tools/features.sh).
+		# Without these rxpath is built all the same: without BPF (tools/features.sh), or unable to run firewall variants.
 		for package in $missing; do
 			case $package in
-			clang | pkg-config | libelf-dev | zlib1g-dev) ;;
+			clang | pkg-config | libelf-dev | zlib1g-dev | nftables) ;;
 			*) exit 3 ;;
 			esac
 		done
@@ -78,5 +82,9 @@ if [ "$goal" = lint ]; then
 	if ! cargo deny --version 2>/dev/null | grep -q " $cargo_deny_version\$"; then
 		echo "setup: installing cargo-deny $cargo_deny_version (some minutes, once)" >&2
 		cargo install cargo-deny --version "$cargo_deny_version" --locked --quiet
+	fi
+	if [ "$(cargo machete --version 2>/dev/null)" != "$cargo_machete_version" ]; then
+		echo "setup: installing cargo-machete $cargo_machete_version (a minute, once)" >&2
+		cargo install cargo-machete --version "$cargo_machete_version" --locked --quiet
 	fi
 fi

@@ -9,8 +9,11 @@ const LIST: &str = include_str!("../skips.toml");
 /// Says that the test `name` does not run here because of `reason`. The caller returns.
 ///
 /// # Panics
-/// When `name` is not in `tests/skips.toml`: a skip that nobody agreed to is a failure.
+/// When `name` is not in `tests/skips.toml`: a skip that nobody agreed to is a failure. When `RXPATH_REQUIRE` names it
+/// (names with blanks between them): on such a machine the test must run.
 pub fn skip(name: &str, reason: &str) {
+    let required = std::env::var("RXPATH_REQUIRE").unwrap_or_default();
+    refuse_required(&required, name, reason);
     let listed = [format!("[skip.{name}]"), format!("[skip.\"{name}\"]")];
     assert!(
         LIST.lines().any(|line| listed.iter().any(|head| line.trim() == head)),
@@ -21,4 +24,18 @@ pub fn skip(name: &str, reason: &str) {
         let mut log = OpenOptions::new().append(true).create(true).open(path).unwrap();
         writeln!(log, "{name}\t{reason}").unwrap();
     }
+}
+
+fn refuse_required(required: &str, name: &str, reason: &str) {
+    let is_required = required.split_whitespace().any(|one| one == name);
+    assert!(!is_required, "{name} is required here (RXPATH_REQUIRE) and cannot run: {reason}");
+}
+
+#[test]
+fn a_required_test_may_not_skip_itself() {
+    let refused = |required: &'static str| {
+        std::panic::catch_unwind(|| refuse_required(required, "root_lab", "no root")).is_err()
+    };
+    assert!(refused("root_lab") && refused("second_cpu root_lab"));
+    assert!(!refused("") && !refused("root_labs second_cpu"));
 }

@@ -1,0 +1,29 @@
+#!/bin/sh
+# Everything that CI asserts about the source without running it.
+set -eu
+cd "$(dirname "$0")/.."
+cargo=${CARGO:-cargo}
+features=$(tools/features.sh)
+
+"$cargo" fmt --all --check
+git ls-files '*.sh' .ci/run | xargs shellcheck -S warning -e SC2317
+# shellcheck disable=SC2086  # one option or none
+{
+"$cargo" clippy --profile ci --all-targets --workspace $features -- -D warnings
+RUSTDOCFLAGS='-D warnings' "$cargo" doc --profile ci --workspace --no-deps --quiet $features
+}
+"$cargo" deny --log-level error check bans licenses sources
+"$cargo" machete crates
+
+# One build for three promises: the oldest Rust, a machine without clang (no BPF), and arm64.
+oldest=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
+arm=aarch64-unknown-linux-gnu
+library=$(rustup run "$oldest" rustc --print target-libdir --target $arm 2>/dev/null || true)
+if { [ -n "$library" ] && [ -d "$library" ]; } ||
+	timeout 300 rustup toolchain install "$oldest" --profile minimal --target $arm >&2; then
+	CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/oldest RUSTFLAGS='-D warnings' \
+		rustup run "$oldest" cargo check --workspace --all-targets --no-default-features --target $arm
+else
+	grep -q '^\[skip.oldest_rust\]$' tests/skips.toml
+	echo "skipped: oldest_rust: no Rust $oldest with the standard library for $arm here (rustup toolchain install $oldest --target $arm)"
+fi
