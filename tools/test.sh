@@ -7,14 +7,26 @@ export RXPATH_SKIP_LOG="$PWD/target/skips.log"
 mkdir -p target
 : >"$RXPATH_SKIP_LOG"
 
-features=$(tools/features.sh)
-# shellcheck disable=SC2086  # one option or none
-{
-cargo test $features --profile ci --workspace --exclude rxpath --tests --no-fail-fast
-cargo test $features --profile ci -p rxpath --bins --no-fail-fast
-cargo test $features --profile ci -p rxpath --test it --no-fail-fast
-# One lab at a time: the tests share the machine's CPUs, counters and lab lock.
-cargo test $features --profile ci -p rxpath --test root --no-fail-fast -- --test-threads=1
+# Every call selects the whole workspace: with other packages cargo would build the crates again, for other features.
+run() { # options of cargo test
+	# shellcheck disable=SC2046  # one option or none
+	cargo test $(tools/features.sh 2>/dev/null) --profile ci --workspace --no-fail-fast "$@"
 }
+tools/features.sh >/dev/null
+status=0
+
+# Units, and the integration tests of each crate: tests/NAME.rs or tests/NAME/main.rs.
+set -- --lib --bins
+for name in $(find crates/*/tests -maxdepth 2 \( -path '*/tests/*/main.rs' -printf '%h\n' \) -o \
+	\( -path '*/tests/*.rs' -not -path '*/tests/*/*' -printf '%f\n' \) | sed 's|.*/||; s|\.rs$||' | sort -u); do
+	set -- "$@" --test "$name"
+done
+case " $* " in *" --test it "*) ;; *) set -- "$@" --test it ;; esac
+run "$@" || status=1
+# What counts packets runs in parallel, each test in namespaces and a /run of its own. What measures CPU time, or counts
+# what the whole machine does, runs alone.
+run --test root -- --skip alone:: --test-threads=4 || status=1
+run --test root -- alone:: --test-threads=1 || status=1
 
 tools/skips.sh "$RXPATH_SKIP_LOG" tests/skips.toml
+exit $status

@@ -1,9 +1,13 @@
-//! What root tests stand on: the lab lock, an owner with a random id, two namespaces with a wire.
+//! What root tests stand on: a `/run` of their own, an owner with a random id, two namespaces with a wire.
 
+use std::cell::Cell;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
 use rand::RngExt;
 use rxpath_host::lock::LabLock;
 use rxpath_host::{Namespace, Owner};
@@ -15,10 +19,12 @@ pub const RX_IP: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 const TX_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const RX_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// The lab lock, held while the test runs; taken first and dropped last.
+/// The machine's lab lock, held until the last test has ended: no experiment runs on a machine that tests.
+static MACHINE: OnceLock<LabLock> = OnceLock::new();
+
+/// Namespaces of a test, removed with it.
 pub struct Bed {
     pub owner: Owner,
-    _lock: LabLock,
 }
 
 impl Bed {
@@ -27,8 +33,7 @@ impl Bed {
         if !may_run() {
             return None;
         }
-        let lock = LabLock::take(Duration::from_secs(300)).expect("the lab lock within 5 minutes");
-        Some(Self { owner: Owner::register(&random_id()).expect("root"), _lock: lock })
+        Some(Self { owner: Owner::register(&random_id()).expect("root") })
     }
 
     /// As [`Bed::new`], where BPF programs can be loaded too.
@@ -63,12 +68,35 @@ impl Bed {
 }
 
 /// Whether a lab can be made here; otherwise says that the test is skipped.
+///
+/// From here on the test has a `/run` of its own: lock files, records and names of namespaces are not those of another test
+/// or of the machine.
 pub fn may_run() -> bool {
     let can = rxpath_host::caps::lab();
     if let Err(reason) = can.require("make a lab") {
         skip("root_lab", &reason.to_string());
+        return false;
     }
-    can.is_ok()
+    let lock = || LabLock::take(Duration::from_secs(300)).expect("the lab lock within 5 minutes");
+    MACHINE.get_or_init(lock);
+    own_run().expect("a /run of its own");
+    true
+}
+
+thread_local! {
+    /// Whether this thread has a `/run` of its own; tests that run one at a time share a thread.
+    static HAS_OWN_RUN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Gives the calling thread, and every thread and process that it starts, an empty `/run`.
+fn own_run() -> nix::Result<()> {
+    if HAS_OWN_RUN.replace(true) {
+        return Ok(());
+    }
+    let none = None::<&str>;
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
+    mount(Some("tmpfs"), "/run", Some("tmpfs"), MsFlags::empty(), none)
 }
 
 /// Runs the program where the kernel shows no types (BTF).

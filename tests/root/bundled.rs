@@ -45,18 +45,47 @@ pub fn holds(manifest: &Manifest) {
     }
 }
 
-#[test]
-fn every_bundled_scenario_runs_and_its_ledgers_close() {
+/// Runs the bundled scenarios of one kind. Those of the model are run by `model validate`, and its tests read their ledgers;
+/// those of stolen time have tests of their own.
+fn run_all(kind: &str) {
     if !may_run() {
         return;
     }
-    // Those of the model are run by `model validate`, and its tests look at their ledgers; those of stolen time have
-    // tests of their own.
-    let elsewhere = |name: &str| name.starts_with("model-") || name.starts_with("steal-");
-    for file in bundled().unwrap().into_iter().filter(|file| !elsewhere(&file.name)) {
-        match lacks(&file.name) {
-            Some(peer) => skip("bundled_peers", &format!("{} needs {peer}", file.name)),
-            None => holds(&run_bundled(&file.name, &SMALLEST)),
+    let of_kind = |name: &str| match name.split('-').next() {
+        Some(first @ ("udp" | "tcp" | "http")) => first == kind,
+        Some("model" | "steal") => false,
+        _ => kind == "other",
+    };
+    // Half of the shortest window: counts need no more.
+    let sets = [&SMALLEST[..], &["trials.measure=200ms"]].concat();
+    let names: Vec<String> = bundled().unwrap().into_iter().map(|file| file.name).collect();
+    let mut runs = 0;
+    for name in names.iter().filter(|name| of_kind(name)) {
+        match lacks(name) {
+            Some(peer) => skip("bundled_peers", &format!("{name} needs {peer}")),
+            None => holds(&run_bundled(name, &sets)),
         }
+        runs += 1;
     }
+    assert!(runs > 1, "no scenarios of {kind}: {names:?}");
+}
+
+#[test]
+fn every_udp_scenario_runs_and_its_ledgers_close() {
+    run_all("udp");
+}
+
+#[test]
+fn every_tcp_scenario_runs_and_its_ledgers_close() {
+    run_all("tcp");
+}
+
+#[test]
+fn every_http_scenario_runs_and_its_ledgers_close() {
+    run_all("http");
+}
+
+#[test]
+fn every_other_scenario_runs_and_its_ledgers_close() {
+    run_all("other");
 }

@@ -3,11 +3,10 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rxpath_host::lock::LabLock;
 use rxpath_host::owner::{self, ProcessId};
 use rxpath_host::{Namespace, Owner};
 
@@ -62,7 +61,6 @@ fn what_a_killed_run_made_is_removed_and_nothing_else() {
     if !may_run() {
         return;
     }
-    let _lock = LabLock::take(Duration::from_secs(300)).unwrap();
     let bystander = Owner::register(&random_id()).unwrap();
     let kept = Namespace::create(&bystander, "kept").unwrap();
     let foreign = format!("foreign-{}", random_id());
@@ -96,7 +94,6 @@ fn a_run_killed_at_any_moment_leaves_nothing() {
     if !may_run() {
         return;
     }
-    let _lock = LabLock::take(Duration::from_secs(300)).unwrap();
     let seed = rand::rng().next_u64();
     println!("seed {seed}");
     let mut rng = ChaCha8Rng::seed_from_u64(seed);

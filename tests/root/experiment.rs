@@ -2,17 +2,13 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
-use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::run::RunReader;
 
 /// A trial that has ended.
 pub type Ended = Trial;
-
-/// Waits for the machine's other labs this long.
-const LOCK_PATIENCE: Duration = Duration::from_secs(300);
 
 /// The trials of `tests/data/scenarios/NAME.toml`, each variant once, with `--set` for each of `sets`.
 pub fn run(name: &str, sets: &[&str]) -> Vec<Ended> {
@@ -50,7 +46,7 @@ fn read(scenario: &OsStr, sets: &[&str], words: &[&str]) -> RunReader {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     command.arg("run").arg(scenario).args(["--trials", "1", "--keep-noisy", "--json", "--out"]);
     command.arg(out.path()).args(words).args(sets.iter().flat_map(|set| ["--set", set]));
-    let output = in_turn(&mut command);
+    let output = command.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     // Whether the machine was quiet is nothing to this test: counts are counts.
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}: {errors}", output.status);
@@ -60,16 +56,4 @@ fn read(scenario: &OsStr, sets: &[&str], words: &[&str]) -> RunReader {
     let problems: Vec<String> = reader.problems.iter().map(ToString::to_string).collect();
     assert!(problems.is_empty(), "{problems:?}");
     reader
-}
-
-/// One lab at a time: tries again while another has the lock.
-pub fn in_turn(command: &mut Command) -> Output {
-    let deadline = Instant::now() + LOCK_PATIENCE;
-    loop {
-        let output = command.output().unwrap();
-        let busy = String::from_utf8_lossy(&output.stderr).contains("one lab at a time");
-        if !busy || Instant::now() >= deadline {
-            return output;
-        }
-    }
 }

@@ -1,12 +1,13 @@
-//! Trials over TCP, end to end: the ledger of segments, the metrics, the queues over time, and load beside them.
+//! Trials over TCP, end to end: the ledger of segments, the metrics, the queues over time.
 
 use rxpath_core::Side;
 use rxpath_record::ledger::{LedgerUnit, Place};
 use rxpath_record::manifest::Trial;
 
+use crate::bed::may_run;
 use crate::experiment;
 
-fn named<'a>(trials: &'a [Trial], variant: &str) -> &'a Trial {
+pub fn named<'a>(trials: &'a [Trial], variant: &str) -> &'a Trial {
     trials.iter().find(|trial| trial.variant == variant).unwrap()
 }
 
@@ -22,6 +23,9 @@ pub fn closes(trial: &Trial) {
 
 #[test]
 fn every_segment_is_found_again_whatever_carried_it() {
+    if !may_run() {
+        return;
+    }
     let trials = experiment::run("tcp-clean", &[]);
     assert_eq!(trials.len(), 5);
     trials.iter().for_each(closes);
@@ -39,6 +43,9 @@ fn every_segment_is_found_again_whatever_carried_it() {
 
 #[test]
 fn segments_that_a_queue_dropped_are_accounted_for() {
+    if !may_run() {
+        return;
+    }
     let trials = experiment::run("tcp-qdisc", &[]);
     closes(&trials[0]);
     let ledger = &trials[0].ledger;
@@ -48,6 +55,9 @@ fn segments_that_a_queue_dropped_are_accounted_for() {
 
 #[test]
 fn a_trial_of_http_is_whole() {
+    if !may_run() {
+        return;
+    }
     let run = experiment::kept("http-clean", &[]);
     let trial = &run.manifest.trials[0];
     closes(trial);
@@ -66,6 +76,9 @@ fn a_trial_of_http_is_whole() {
 
 #[test]
 fn a_stalling_reader_shows_in_the_sampled_queue() {
+    if !may_run() {
+        return;
+    }
     let run = experiment::kept("tcp-stall", &[]);
     closes(&run.manifest.trials[0]);
     let samples = &run.samples[0];
@@ -78,46 +91,4 @@ fn a_stalling_reader_shows_in_the_sampled_queue() {
     // 50 Mb/s for 60 ms are 375 kB; half of it is enough to tell it from a reader that reads.
     assert!(most > 187_500, "{most} bytes at most");
     assert!(unread.iter().any(|bytes| *bytes < most / 10), "and it is emptied again");
-}
-
-#[test]
-fn background_load_acts_and_a_run_says_what_nice_could_do() {
-    let dir = tempfile::tempdir().unwrap();
-    let marks = |name: &str| dir.path().join(name);
-    let command = |name: &str, before: &str| {
-        // What it is given is in its own files; then it is busy until it is ended.
-        let script = format!(
-            "(cut -d' ' -f19 /proc/self/stat; grep Cpus_allowed_list /proc/self/status) > {}.$$; \
-             while :; do :; done",
-            marks(name).display()
-        );
-        format!("variant.{name}.background.command=[{before}\"sh\", \"-c\", \"{script}\"]")
-    };
-    let sets = [command("beside-4", ""), command("other-session", "\"setsid\", \"--wait\", ")];
-    let trials = experiment::run("background", &[&sets[0], &sets[1], "trials.measure=2s"]);
-    let left = |name: &str| -> Vec<String> {
-        let entries = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
-        let of = |path: &std::path::PathBuf| path.file_stem().is_some_and(|stem| stem == name);
-        entries.filter(of).map(|path| std::fs::read_to_string(path).unwrap()).collect()
-    };
-    // The lab puts the receiver onto the second CPU where there is one.
-    let cpu = named(&trials, "beside-4").evidence.receiver_threads[0].asked_cpu.unwrap();
-    let four = left("beside-4");
-    assert_eq!(four.len(), 4);
-    assert!(four.iter().all(|text| *text == format!("7\nCpus_allowed_list:\t{cpu}\n")), "{four:?}");
-    assert_eq!(left("other-session").len(), 1);
-    let codes = |name: &str| -> Vec<String> {
-        named(&trials, name).warnings.iter().map(|warning| warning.code.clone()).collect()
-    };
-    let said = codes("other-session");
-    assert!(!said.contains(&"background-ended".into()), "{said:?}");
-    let grouping = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
-    let grouping = grouping.is_ok_and(|text| text.trim() == "1");
-    assert_eq!(said.iter().any(|code| code.starts_with("nice-")), grouping, "{said:?}");
-    assert!(!codes("beside-4").iter().any(|code| code.starts_with("nice-")));
-    // Nothing of it outlives the run.
-    let running = std::process::Command::new("pgrep")
-        .args(["-f", &dir.path().display().to_string()])
-        .output();
-    assert_eq!(String::from_utf8_lossy(&running.unwrap().stdout), "");
 }

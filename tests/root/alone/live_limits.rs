@@ -16,8 +16,8 @@ use nix::unistd::Pid;
 use rxpath_host::Namespace;
 use serde_json::Value;
 
+use crate::alone::diagnose::{end, in_window, looks, watching};
 use crate::bed::{Bed, RX_IP, TX_IP, send, until};
-use crate::diagnose::{end, in_window, looks, watching};
 
 /// Watches without BPF until it is told to stop, and is in its window.
 fn counting(rx: &Namespace) -> Child {

@@ -16,9 +16,9 @@ use rxpath_bpf::steal::{Evidence, Steal, answer};
 use rxpath_core::{CpuList, Warning};
 use rxpath_host::thread;
 
+use crate::alone::probes::probe;
 use crate::arena::Arena;
 use crate::bed::{Bed, send, until};
-use crate::probes::probe;
 use crate::skip::skip;
 
 fn all_cpus() -> CpuList {

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::bed::may_run;
 use crate::bundled::holds;
+use crate::skip::skip;
 
 /// Some 0.6 s a trial, of which six intervals of the workloads: enough that a prediction stands beside each measurement, not that it is right.
 const SMALLEST: [&str; 6] =
@@ -57,6 +58,7 @@ fn a_calibration_is_written_whole_or_refused_with_the_reason() {
         Some(4) => {
             assert!(told.contains("no calibration: ") || told.contains("too noisy"), "{told}");
             assert!(!file.exists(), "nothing is written of a refused calibration");
+            skip("quiet_machine", "other load kept the calibration from its intervals");
         }
         other => panic!("{other:?}: {told}"),
     }

@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, UdpSocket};
 use rxpath_host::{Namespace, thread};
 use serde_json::Value;
 
+use crate::alone::probes::{number, probe, probe_in, rows};
 use crate::bed::{Bed, RX_IP, TX_IP, until};
-use crate::probes::{number, probe, probe_in, rows};
 use crate::skip::skip;
 
 const OTHER_TX_IP: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);

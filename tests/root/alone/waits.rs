@@ -11,8 +11,8 @@ use nix::sys::socket::{MsgFlags, recv, setsockopt};
 use rxpath_host::Namespace;
 use serde_json::Value;
 
+use crate::alone::probes::{Probe, number, probe, rows};
 use crate::bed::{Bed, RX_IP, TX_IP, send, until};
-use crate::probes::{Probe, number, probe, rows};
 
 /// Far longer than anything else here takes.
 const WAIT: Duration = Duration::from_millis(120);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::alone::probes::{number, probe, rows};
 use crate::bed::{Bed, send};
-use crate::probes::{number, probe, rows};
 
 #[test]
 fn the_timeline_is_in_order_and_opens_in_a_viewer() {

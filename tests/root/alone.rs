@@ -1,0 +1,17 @@
+//! Tests that measure CPU time, or count what the whole machine does: one at a time, with nothing else running.
+
+mod background;
+mod backlog;
+mod diagnose;
+mod kept_apart;
+mod landing;
+mod live_limits;
+mod model;
+mod observed;
+mod probe_faults;
+mod probes;
+mod selftest;
+mod stolen;
+mod timeline;
+mod waits;
+mod watch;
