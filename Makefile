@@ -4,13 +4,14 @@ export CARGO
 PROFILE_CI = --profile ci
 RXPATH = target/release/rxpath
 
-.PHONY: help setup demo test lint bench install build schema rig
+.PHONY: help setup demo test lint bench fuzz install build schema rig
 
 help:
 	@echo 'make demo     build, run the tutorial in a lab of two network namespaces, write a report'
 	@echo 'make test     the whole test suite (root tests need root; without it they are named as skipped)'
 	@echo 'make rig      settings on real drivers, in a small machine under QEMU (minutes; installs QEMU as root)'
 	@echo 'make lint     formatting, clippy, rustdoc, dependencies, shell scripts, oldest Rust, arm64'
+	@echo 'make fuzz     every parser of outside input, MINUTES=10 each (hours; needs a nightly Rust)'
 	@echo 'make bench    speed against iperf3 and trafgen, interleaved; needs root and a quiet machine'
 	@echo 'make install  put rxpath into PREFIX/bin (default /usr/local)'
 	@echo 'make schema   write schemas/ anew from the types'
@@ -38,6 +39,10 @@ bench: build
 	@tools/setup.sh bench
 	$(CARGO) build --release -p rxpath-bpf --example empty_hooks
 	tools/bench.sh
+
+fuzz:
+	@tools/setup.sh build
+	tools/fuzz.sh
 
 schema: build
 	$(RXPATH) schema --write schemas

@@ -1,7 +1,7 @@
 //! Every parser of outside input, as a function over bytes: the list that the fuzzer and the plain replay share.
 //!
-//! A new parser is one line here, one corpus directory `fuzz/corpus/<name>/` and one file
-//! `fuzz/fuzz_targets/<name>.rs`; the replay test fails while one of the three is missing.
+//! A new parser is one line here and one corpus directory `fuzz/corpus/<name>/`; the replay test fails while one of the two is
+//! missing.
 
 use rxpath_bpf::names::Symbols;
 use rxpath_bpf::steal::openssl;
@@ -140,16 +140,6 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("units", |bytes| text(bytes, units)),
     ("watch_recording", |bytes| drop(rxpath_record::watch::parse(bytes))),
 ];
-
-/// Runs the target `name`; the fuzzer's binaries call this.
-#[allow(dead_code)] // the replay goes through the list
-pub fn run(name: &str, bytes: &[u8]) {
-    for (target, call) in TARGETS {
-        if *target == name {
-            call(bytes);
-        }
-    }
-}
 
 fn ethtool_answers(bytes: &[u8]) {
     drop(ethtool::parse_channels(bytes));

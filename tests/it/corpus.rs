@@ -25,21 +25,11 @@ fn inputs(target: &str) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_target_has_a_corpus_and_a_fuzzer() {
+fn every_target_has_a_corpus() {
     let listed: BTreeSet<String> =
         targets::TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
     assert_eq!(listed, names(&fuzz().join("corpus")), "fuzz/targets.rs and fuzz/corpus/");
-    assert_eq!(
-        listed,
-        names(&fuzz().join("fuzz_targets")),
-        "fuzz/targets.rs and fuzz/fuzz_targets/"
-    );
-    let manifest = fs::read_to_string(fuzz().join("Cargo.toml")).unwrap();
     for name in &listed {
-        assert!(
-            manifest.contains(&format!("name = \"{name}\"")),
-            "{name} is not in fuzz/Cargo.toml"
-        );
         assert!(!inputs(name).is_empty(), "the corpus of {name} is empty");
     }
 }
