@@ -4,7 +4,7 @@ export CARGO
 PROFILE_CI = --profile ci
 RXPATH = target/release/rxpath
 
-.PHONY: help setup demo test lint bench fuzz install build schema rig
+.PHONY: help setup demo test lint bench fuzz campaign install build schema rig
 
 help:
 	@echo 'make demo     build, run the tutorial in a lab of two network namespaces, write a report'
@@ -12,6 +12,7 @@ help:
 	@echo 'make rig      settings on real drivers, in a small machine under QEMU (minutes; installs QEMU as root)'
 	@echo 'make lint     formatting, clippy, rustdoc, dependencies, shell scripts, oldest Rust, arm64'
 	@echo 'make fuzz     every parser of outside input, MINUTES=10 each (hours; needs a nightly Rust)'
+	@echo 'make campaign  kills, packets, a day of watch, hostile HTTP clients (hours; goes on where it was stopped; PARTS="kills http")'
 	@echo 'make bench    speed against iperf3 and trafgen, interleaved; needs root and a quiet machine'
 	@echo 'make install  put rxpath into PREFIX/bin (default /usr/local)'
 	@echo 'make schema   write schemas/ anew from the types'
@@ -39,6 +40,11 @@ bench: build
 	@tools/setup.sh bench
 	$(CARGO) build --release -p rxpath-bpf --example empty_hooks
 	tools/bench.sh
+
+PARTS = all
+campaign:
+	@tools/setup.sh test
+	$(CARGO) test $(PROFILE_CI) $$(tools/features.sh) --workspace --test campaign -- $(PARTS)
 
 fuzz:
 	@tools/setup.sh build

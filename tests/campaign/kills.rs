@@ -1,0 +1,102 @@
+//! SIGKILL at random times: nothing is left that `cleanup`, `tune undo` or the kernel does not remove.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rand::RngExt;
+use rxpath_bpf::cost::programs_in_kernel;
+
+use crate::arena::Arena;
+use crate::bed::until;
+use crate::goal;
+use crate::place::{Place, WISHES};
+use crate::state::Part;
+
+/// Commands that change nothing: they are killed between their start and their end.
+const OBSERVERS: [(&str, &[&str]); 4] = [
+    ("steal", &["steal", "-d", "600ms", "--irq-entry", "1"]),
+    ("trace", &["trace", "-d", "600ms"]),
+    ("watch", &["watch", "--json", "--interval", "200ms", "-d", "600ms"]),
+    ("diagnose", &["diagnose", "-d", "600ms"]),
+];
+
+/// Goes on until each command was killed its share of KILLS times.
+pub fn go_on(part: &mut Part) {
+    let each = goal("KILLS", 1_000).div_ceil(OBSERVERS.len() as u64 + 2);
+    let mut missing = true;
+    while missing {
+        missing = false;
+        for row in ["run", "tune apply"].into_iter().chain(OBSERVERS.map(|(name, _)| name)) {
+            if part.done(row) < each {
+                missing = true;
+                part.attempt(row, 1, || {
+                    match row {
+                        "run" => run(),
+                        "tune apply" => apply(),
+                        name => observer(name),
+                    }
+                    None
+                });
+            }
+        }
+    }
+}
+
+fn random(most: Duration) -> Instant {
+    Instant::now() + most.mul_f64(rand::rng().random_range(0.0..1.0))
+}
+
+/// Waits for the moment, kills, and waits for its end.
+fn kill_at(moment: Instant, child: &mut Child) {
+    until("the moment to kill", || Instant::now() >= moment || child.try_wait().unwrap().is_some());
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Nothing of it is in the kernel after what was there before. Programs are freed some time after their last reference.
+fn no_programs_but(before: &BTreeSet<u32>) {
+    until("no BPF program of a killed process", || {
+        programs_in_kernel().into_iter().all(|id| before.contains(&id))
+    });
+}
+
+fn run() {
+    let arena = Arena::new();
+    let mut run = arena.run("out", &["trials.measure=200ms"]);
+    kill_at(random(Duration::from_secs(3)), &mut run.child);
+    arena.cleanup();
+    arena.assert_clean("after a killed run and cleanup");
+}
+
+/// Files that a run of an observer may leave: none.
+fn files() -> BTreeSet<PathBuf> {
+    let entries =
+        ["/run", "/tmp"].into_iter().flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten());
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    paths.filter(|path| path.to_string_lossy().contains("rxpath")).collect()
+}
+
+fn observer(name: &str) {
+    let arena = Arena::new();
+    let (programs, before) = (programs_in_kernel().into_iter().collect(), files());
+    let (_, words) = OBSERVERS.into_iter().find(|(it, _)| *it == name).unwrap();
+    let mut command = arena.inside(env!("CARGO_BIN_EXE_rxpath"));
+    let mut child =
+        command.args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    kill_at(random(Duration::from_millis(1_200)), &mut child);
+    no_programs_but(&programs);
+    arena.assert_clean("after a killed observer");
+    assert_eq!(files(), before, "files of a killed {name}");
+}
+
+fn apply() {
+    let place = Place::new().unwrap();
+    let before = place.snapshot();
+    let plan = place.plan(&WISHES);
+    let mut child = place.start(&["tune", "apply", &plan]);
+    kill_at(random(Duration::from_millis(150)), &mut child);
+    place.rxpath(&["tune", "undo", "--all"]).ok();
+    assert_eq!(place.snapshot(), before, "settings after undo");
+}
