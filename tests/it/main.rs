@@ -13,6 +13,7 @@ mod compare;
 mod corpus;
 mod dependency_rule;
 mod diagnose;
+mod forbidden;
 mod http;
 mod kept;
 mod list;
@@ -30,6 +31,7 @@ mod schemas;
 mod serve_http;
 #[path = "../support/skip.rs"]
 mod skip;
+mod starting;
 mod steered;
 mod tcp;
 mod tune;

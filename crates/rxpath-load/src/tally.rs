@@ -51,6 +51,8 @@ pub struct Tally {
     pub cpu: AtomicU32,
     /// Thread id; 0 = not running yet.
     pub tid: AtomicI32,
+    /// A thread was made for this worker.
+    pub started: AtomicBool,
     /// The worker has left its loop.
     pub done: AtomicBool,
 }
@@ -94,9 +96,11 @@ impl Shared {
         self.stop.load(Relaxed)
     }
 
-    /// Whether all workers have left their loops.
+    /// Whether all workers that were started have left their loops.
+    ///
+    /// A workload that could not start all of its workers has some that never leave, because they never ran.
     pub fn all_done(&self) -> bool {
-        self.tallies.iter().all(|tally| tally.done.load(Relaxed))
+        self.tallies.iter().all(|tally| !tally.started.load(Relaxed) || tally.done.load(Relaxed))
     }
 
     /// A sum over the workers.

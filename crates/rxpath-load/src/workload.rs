@@ -1,5 +1,10 @@
 //! What a conductor (a command, a test, the lab) can do with a running workload of any protocol, either side.
 
+use std::io;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
 use rxpath_core::Warning;
 use rxpath_host::{HostError, thread as host_thread};
 use rxpath_stats::Histogram;
@@ -71,7 +76,39 @@ impl<R> Finished<R> {
     }
 }
 
-/// Interrupts the workers' blocking calls until all have left their loops.
+/// A worker's thread; it gives what the worker saw.
+pub(crate) type Worker<R> = JoinHandle<Result<R, LoadError>>;
+/// Where a worker says that it is ready, or why it cannot start.
+pub(crate) type Ready = SyncSender<Result<(), LoadError>>;
+
+/// Starts a worker's thread and waits until the worker is ready.
+///
+/// **Errors** why it cannot start; its thread has ended then. The workers before it are stopped by dropping the workload.
+pub(crate) fn start_worker<R: Send + 'static>(
+    name: String,
+    tally: &Tally,
+    run: impl FnOnce(&Ready) -> Result<R, LoadError> + Send + 'static,
+) -> Result<Worker<R>, LoadError> {
+    thread::allow_wake();
+    let (ready, is_ready) = sync_channel(1);
+    let worker = std::thread::Builder::new()
+        .name(name.clone())
+        .spawn(move || run(&ready))
+        .map_err(|e| LoadError::io(format!("start the thread {name}"), e))?;
+    tally.started.store(true, SeqCst);
+    let refused = match is_ready.recv() {
+        Ok(Ok(())) => return Ok(worker),
+        Ok(Err(error)) => Some(error),
+        Err(_) => None,
+    };
+    // It ends by itself. What it returns says no more than what it said, unless it said nothing.
+    let ended = worker.join();
+    Err(refused.or_else(|| ended.ok()?.err()).unwrap_or_else(|| {
+        LoadError::io(format!("start the thread {name}"), io::Error::other("it ended at once"))
+    }))
+}
+
+/// Interrupts the workers' blocking calls until all that were started have left their loops.
 ///
 /// Once is not enough: a signal that comes just before a call blocks interrupts nothing, so it is sent again soon. There is
 /// no deadline: a worker's results are its own until it has ended, and whoever waits for them would wait all the same.
@@ -94,7 +131,7 @@ pub(crate) struct DoneGuard<'a>(pub(crate) &'a Tally);
 
 impl Drop for DoneGuard<'_> {
     fn drop(&mut self) {
-        self.0.done.store(true, std::sync::atomic::Ordering::SeqCst);
+        self.0.done.store(true, SeqCst);
     }
 }
 
@@ -134,5 +171,55 @@ fn refused(option: &str, error: HostError) -> LoadError {
             LoadError::Denied { what: option.into(), needs: "CAP_SYS_NICE" }
         }
         other => LoadError::usage(format!("{option}: {other}"), ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::pace::wait_for_start;
+
+    /// Starts workers up to the first that refuses; what a workload does then when it is dropped.
+    fn start_and_drop(workers: usize, refuses: usize) -> LoadError {
+        let shared = Arc::new(Shared::new(workers));
+        let mut started = Vec::new();
+        let mut refusal = None;
+        for index in 0..workers {
+            let own = Arc::clone(&shared);
+            let worker =
+                start_worker(format!("test-{index}"), &shared.tallies[index], move |ready| {
+                    let tally = &own.tallies[index];
+                    let _done = DoneGuard(tally);
+                    if index == refuses {
+                        return Err(LoadError::usage("no", ""));
+                    }
+                    tally.tid.store(thread::id(), SeqCst);
+                    let _ = ready.send(Ok(()));
+                    Ok(wait_for_start(&own))
+                });
+            match worker {
+                Ok(worker) => started.push(worker),
+                Err(error) => {
+                    refusal = Some(error);
+                    break;
+                }
+            }
+        }
+        shared.stop.store(true, SeqCst);
+        wake_until_done(&shared);
+        for worker in started {
+            assert_eq!(worker.join().unwrap().unwrap(), None);
+        }
+        refusal.unwrap()
+    }
+
+    #[test]
+    fn workers_that_never_ran_are_not_waited_for() {
+        for refuses in 0..3 {
+            // The worker's own reason, not that its thread has ended.
+            assert_eq!(start_and_drop(3, refuses).to_string(), "no");
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use super::client::{Client, GET, Reply};
-use super::server::{RXPATH, Server};
+use super::server::Server;
 use super::{ENGINES, request};
 
 /// What a server may take for a crowd of clients, in KiB.
@@ -206,35 +206,4 @@ fn a_flood_of_connections_leaves_it_standing() {
         let result = server.stop();
         assert_eq!(result["connections"]["open_count"], 1, "{engine:?}: {result}");
     }
-}
-
-/// A kernel without io_uring, or one that forbids it, is told from any other trouble.
-#[test]
-fn without_io_uring_the_engine_is_refused() {
-    use nix::libc;
-    use std::os::unix::process::CommandExt;
-    let deny = || {
-        let op = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
-        let mut program = [
-            op(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-            op(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, libc::SYS_io_uring_setup as u32),
-            op(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),
-            op(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
-        ];
-        let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-        // SAFETY: the program outlives the calls, which copy it; both are async-signal-safe.
-        let done = unsafe {
-            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter)
-        };
-        if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
-    };
-    let mut command = std::process::Command::new(RXPATH);
-    command.args(["serve", "http", "127.0.0.1:0", "--engine", "uring"]);
-    // SAFETY: only prctl is called between fork and exec.
-    unsafe { command.pre_exec(deny) };
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(3), "{text}");
-    assert!(text.starts_with("rxpath: --engine uring (io_uring"), "{text}");
 }

@@ -27,7 +27,6 @@ mod worker;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 
 use rxpath_core::Warning;
 
@@ -38,7 +37,7 @@ use crate::http::load::meter::{Desk, Kind};
 use crate::http::load::options::{LoadOptions, LoadSettings};
 use crate::http::load::result::{Interval, LoadResult};
 use crate::quantiles::{Quantiles, merged};
-use crate::workload::{Finished, Workload, wake_until_done};
+use crate::workload::{Finished, Worker, Workload, wake_until_done};
 
 /// A load generator.
 #[derive(Debug)]
@@ -47,7 +46,7 @@ pub struct Load {
     settings: LoadSettings,
     warnings: Vec<Warning>,
     desk: Arc<Desk>,
-    workers: Vec<JoinHandle<Result<worker::Report, LoadError>>>,
+    workers: Vec<Worker<worker::Report>>,
     cpu_before: CpuTime,
     /// The times at the reading before, per thread.
     read_before: Mutex<Vec<Vec<u64>>>,

@@ -17,7 +17,6 @@ mod worker;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::thread::JoinHandle;
 
 use rxpath_core::{Fact, Warning};
 
@@ -28,7 +27,7 @@ use crate::http::serve::count::Live;
 use crate::http::serve::options::{ServeOptions, ServeSettings};
 use crate::http::serve::result::{Interval, ServeResult};
 use crate::tally::Shared;
-use crate::workload::{Finished, Workload, wake_until_done};
+use crate::workload::{Finished, Worker, Workload, wake_until_done};
 
 /// A server.
 #[derive(Debug)]
@@ -39,7 +38,7 @@ pub struct Serve {
     listeners: Vec<Arc<Socket>>,
     shared: Arc<Shared>,
     live: Arc<Vec<Live>>,
-    workers: Vec<JoinHandle<Result<worker::Report, LoadError>>>,
+    workers: Vec<Worker<worker::Report>>,
     /// Connections that outlive their threads: sockets close when the workload is dropped.
     kept: Vec<table::Table>,
     cpu_before: CpuTime,

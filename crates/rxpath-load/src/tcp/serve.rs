@@ -10,7 +10,6 @@ mod worker;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
-use std::thread::JoinHandle;
 
 use rxpath_core::Warning;
 
@@ -20,7 +19,7 @@ use crate::tcp::lanes::Lanes;
 use crate::tcp::result::{Interval, ServeResult};
 use crate::tcp::serve::hub::Hub;
 use crate::tcp::serve::options::{ServeOptions, ServeSettings};
-use crate::workload::{Finished, Workload, wake_until_done};
+use crate::workload::{Finished, Worker, Workload, wake_until_done};
 
 pub(crate) use finish::mismatch;
 
@@ -32,7 +31,7 @@ pub struct Serve {
     warnings: Vec<Warning>,
     lanes: Arc<Lanes>,
     hub: Arc<Hub>,
-    workers: Vec<JoinHandle<Result<worker::Report, LoadError>>>,
+    workers: Vec<Worker<worker::Report>>,
     /// Holds the connections open after the end.
     open: Vec<worker::Report>,
     cpu_before: CpuTime,

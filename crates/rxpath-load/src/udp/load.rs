@@ -9,7 +9,6 @@ mod worker;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::thread::JoinHandle;
 
 use rxpath_core::Warning;
 
@@ -19,7 +18,7 @@ use crate::engine::thread::CpuTime;
 use crate::tally::Shared;
 use crate::udp::load::options::{LoadOptions, LoadSettings};
 use crate::udp::result::{Interval, LoadResult};
-use crate::workload::{Finished, Workload, wake_until_done};
+use crate::workload::{Finished, Worker, Workload, wake_until_done};
 
 pub use fill::dry_loop_ns;
 
@@ -30,7 +29,7 @@ pub struct Load {
     settings: LoadSettings,
     warnings: Vec<Warning>,
     shared: Arc<Shared>,
-    workers: Vec<JoinHandle<Result<worker::Report, LoadError>>>,
+    workers: Vec<Worker<worker::Report>>,
     cpu_before: CpuTime,
 }
 

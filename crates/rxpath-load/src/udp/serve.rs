@@ -9,7 +9,6 @@ mod worker;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::thread::JoinHandle;
 
 use rxpath_core::Warning;
 
@@ -19,7 +18,7 @@ use crate::engine::thread::CpuTime;
 use crate::tally::Shared;
 use crate::udp::result::{Interval, ServeResult};
 use crate::udp::serve::options::{ServeOptions, ServeSettings};
-use crate::workload::{Finished, Workload};
+use crate::workload::{Finished, Worker, Workload};
 
 pub use meter::dry_loop_ns;
 
@@ -31,7 +30,7 @@ pub struct Serve {
     warnings: Vec<Warning>,
     sockets: Vec<Arc<Socket>>,
     shared: Arc<Shared>,
-    workers: Vec<JoinHandle<Result<worker::Report, LoadError>>>,
+    workers: Vec<Worker<worker::Report>>,
     cpu_before: CpuTime,
 }
 

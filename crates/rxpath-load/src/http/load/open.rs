@@ -1,29 +1,27 @@
 //! Opening a load: checks, the address, threads.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use crate::LoadError;
-use crate::engine::thread;
 use crate::engine::thread::CpuTime;
 use crate::http::load::message::Message;
 use crate::http::load::meter::Desk;
 use crate::http::load::options::{LoadOptions, LoadSettings, Loop};
 use crate::http::load::{Load, message, ports, signs, target, worker};
 use crate::pace;
+use crate::workload::{check_cpus, start_worker};
 
 /// The deepest pipeline.
 const MAX_PIPELINE: usize = 1024;
 
 pub(super) fn open(options: LoadOptions) -> Result<Load, LoadError> {
     check(&options)?;
-    crate::workload::check_cpus(&options.cpus)?;
+    check_cpus(&options.cpus)?;
     let message = Arc::new(message::write(&options)?);
     let descriptors = ports::make_room(options.connections, options.threads)?;
     let resolved = target::resolve(&options.url)?;
     let to = target::reach(&resolved, options.source)?;
-    thread::allow_wake();
     let settings = settle(&options, &message, (to, resolved), descriptors);
     let mut load = Load {
         desk: Arc::new(Desk::new(options.threads)),
@@ -121,18 +119,8 @@ fn start_workers(load: &mut Load, message: &Arc<Message>, to: SocketAddr) -> Res
             message: Arc::clone(message),
             desk: Arc::clone(&load.desk),
         };
-        let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
-        let worker = std::thread::Builder::new()
-            .name(format!("rx-http-{index}"))
-            .spawn(move || worker::run(&plan, &ready))
-            .map_err(|e| LoadError::io("start a thread", e))?;
-        load.workers.push(worker);
-        match is_ready.recv() {
-            Ok(result) => result?,
-            Err(_) => {
-                return Err(LoadError::io("start a thread", io::Error::other("it ended at once")));
-            }
-        }
+        let (name, tally) = (format!("rx-http-{index}"), &load.desk.shared.tallies[index]);
+        load.workers.push(start_worker(name, tally, move |ready| worker::run(&plan, ready))?);
     }
     Ok(())
 }

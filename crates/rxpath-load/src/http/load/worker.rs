@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::SyncSender;
 
 use rxpath_stats::Histogram;
 
@@ -19,7 +18,7 @@ use crate::http::load::sockets::Sockets;
 use crate::http::load::uring;
 use crate::http::load::wire::Wire;
 use crate::pace::{Pace, Share, wait_for_start};
-use crate::workload::{DoneGuard, place};
+use crate::workload::{DoneGuard, Ready, place};
 
 /// What a worker needs.
 #[derive(Debug)]
@@ -49,10 +48,7 @@ pub(super) struct Report {
 }
 
 /// Runs until the time, the count or an order ends it.
-pub(super) fn run(
-    plan: &Plan,
-    ready: &SyncSender<Result<(), LoadError>>,
-) -> Result<Report, LoadError> {
+pub(super) fn run(plan: &Plan, ready: &Ready) -> Result<Report, LoadError> {
     let tally = &plan.desk.shared.tallies[plan.index];
     let _done = DoneGuard(tally);
     let cpu = plan.options.cpus.get(plan.index).copied();
@@ -102,7 +98,7 @@ fn client<W: Wire>(plan: &Plan, wire: W) -> Client<'_, W> {
 /// Waits for the start, runs the engine, adds up.
 fn drive<'a, W: Wire>(
     plan: &'a Plan,
-    ready: &SyncSender<Result<(), LoadError>>,
+    ready: &Ready,
     wire: W,
     engine: impl FnOnce(&mut Client<'a, W>) -> Result<(), LoadError>,
 ) -> Result<Report, LoadError> {

@@ -1,6 +1,6 @@
 //! Opening a server: checks, listeners, options, threads.
 
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -17,7 +17,7 @@ use crate::http::serve::options::{
 use crate::http::serve::reply::{Book, Kind};
 use crate::http::serve::{Serve, finish, worker};
 use crate::tally::Shared;
-use crate::workload::check_cpus;
+use crate::workload::{check_cpus, start_worker};
 
 /// Descriptors that are not connections: standard streams, listeners, epoll sets, what is read meanwhile.
 const RESERVED: u64 = 32;
@@ -37,7 +37,6 @@ pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     let (epolls, busy_waits) = open_epolls(&options, &mut warnings)?;
     let book = Book::new(options.body_bytes);
     let settings = settle(&options, &listeners, &book, (limit, busy_waits), &mut warnings)?;
-    thread::allow_wake();
     let mut serve = Serve {
         shared: Arc::new(Shared::new(options.threads)),
         live: Arc::new((0..options.threads).map(|_| Live::default()).collect()),
@@ -276,18 +275,8 @@ fn start_workers(
             max_connections: serve.settings.max_connections_count,
             options: Arc::clone(&serve.options),
         };
-        let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
-        let worker = std::thread::Builder::new()
-            .name(format!("rx-http-{index}"))
-            .spawn(move || worker::run(plan, &ready))
-            .map_err(|e| LoadError::io("start a thread", e))?;
-        serve.workers.push(worker);
-        match is_ready.recv() {
-            Ok(result) => result?,
-            Err(_) => {
-                return Err(LoadError::io("start a thread", io::Error::other("it ended at once")));
-            }
-        }
+        let (name, tally) = (format!("rx-http-{index}"), &serve.shared.tallies[index]);
+        serve.workers.push(start_worker(name, tally, move |ready| worker::run(plan, ready))?);
     }
     Ok(())
 }

@@ -4,7 +4,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::SyncSender;
 
 use crate::LoadError;
 use crate::engine::epoll::Epoll;
@@ -20,7 +19,7 @@ use crate::http::serve::reply::Book;
 use crate::http::serve::result::ThreadResult;
 use crate::http::serve::table::{Conn, End, Table, Token};
 use crate::tally::{Shared, Tally};
-use crate::workload::{DoneGuard, place};
+use crate::workload::{DoneGuard, Ready, place};
 
 /// How long a shut-down connection may take to end.
 const LINGER_NS: u64 = 2_000_000_000;
@@ -57,10 +56,7 @@ pub(super) struct Report {
 }
 
 /// Runs until told to stop.
-pub(super) fn run(
-    plan: Plan,
-    ready: &SyncSender<Result<(), LoadError>>,
-) -> Result<Report, LoadError> {
+pub(super) fn run(plan: Plan, ready: &Ready) -> Result<Report, LoadError> {
     let shared = Arc::clone(&plan.shared);
     let tally = &shared.tallies[plan.index];
     let _done = DoneGuard(tally);

@@ -2,8 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
-use std::thread::JoinHandle;
 
 use rxpath_core::Warning;
 
@@ -16,7 +14,7 @@ use crate::tcp::load::session::{CONNECT_MS, Session};
 use crate::tcp::preamble::MAX_BUFFER;
 use crate::tcp::serve::options::ReceiveWay;
 use crate::tcp::socket::{connect_error, raise_descriptors};
-use crate::workload::check_cpus;
+use crate::workload::{Ready, Worker, check_cpus, start_worker};
 
 /// Descriptors beside those of the connections: standard streams, control connection, epoll sets, files.
 const OTHER_DESCRIPTORS: usize = 64;
@@ -94,19 +92,10 @@ pub(super) fn settle(
 /// Starts one thread and waits until it is ready.
 pub(super) fn spawn<R: Send + 'static>(
     index: usize,
-    run: impl FnOnce(&SyncSender<Result<(), LoadError>>) -> Result<R, LoadError> + Send + 'static,
-) -> Result<JoinHandle<Result<R, LoadError>>, LoadError> {
-    thread::allow_wake();
-    let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
-    let worker = std::thread::Builder::new()
-        .name(format!("rx-load-{index}"))
-        .spawn(move || run(&ready))
-        .map_err(|e| LoadError::io("start a thread", e))?;
-    match is_ready.recv() {
-        Ok(Ok(())) => Ok(worker),
-        Ok(Err(error)) => Err(error),
-        Err(_) => Err(LoadError::io("start a thread", io::Error::other("it ended at once"))),
-    }
+    lanes: &Lanes,
+    run: impl FnOnce(&Ready) -> Result<R, LoadError> + Send + 'static,
+) -> Result<Worker<R>, LoadError> {
+    start_worker(format!("rx-load-{index}"), &lanes.shared.tallies[index], run)
 }
 
 /// Places the calling thread and says that it is ready; then waits for the start.
@@ -116,7 +105,7 @@ pub(super) fn ready_and_start(
     lanes: &Arc<Lanes>,
     index: usize,
     common: &Common,
-    ready: &SyncSender<Result<(), LoadError>>,
+    ready: &Ready,
 ) -> Result<Option<u64>, LoadError> {
     let cpu = common.cpus.get(index).copied();
     if let Err(error) = crate::workload::place(cpu, common.nice) {
@@ -131,9 +120,7 @@ pub(super) fn ready_and_start(
 }
 
 /// Joins the threads; the first error of one is the error of all.
-pub(super) fn join<R>(
-    workers: &mut Vec<JoinHandle<Result<R, LoadError>>>,
-) -> Result<Vec<R>, LoadError> {
+pub(super) fn join<R>(workers: &mut Vec<Worker<R>>) -> Result<Vec<R>, LoadError> {
     let joined = workers.drain(..).map(|worker| {
         worker
             .join()

@@ -6,7 +6,6 @@ mod worker;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
-use std::thread::JoinHandle;
 
 use rxpath_core::Warning;
 
@@ -23,7 +22,7 @@ use crate::tcp::preamble::{Kind, Preamble, SendWay};
 use crate::tcp::result::{Interval, StreamResult};
 use crate::tcp::roster::Roster;
 use crate::tcp::serve::options::ReceiveWay;
-use crate::workload::{Finished, Workload, wake_until_done};
+use crate::workload::{Finished, Worker, Workload, wake_until_done};
 
 pub(super) use finish::lost;
 
@@ -36,7 +35,7 @@ pub struct Stream {
     lanes: Arc<Lanes>,
     roster: Arc<Roster>,
     session: Session,
-    workers: Vec<JoinHandle<Result<worker::Report, LoadError>>>,
+    workers: Vec<Worker<worker::Report>>,
     /// Holds the connections open after the end.
     open: Vec<worker::Report>,
     cpu_before: CpuTime,
@@ -82,7 +81,7 @@ impl Stream {
                 source: Arc::clone(&source),
                 options: stream.options.clone(),
             };
-            stream.workers.push(begin::spawn(index, |ready| worker::run(plan, ready))?);
+            stream.workers.push(begin::spawn(index, &lanes, |ready| worker::run(plan, ready))?);
         }
         Ok(stream)
     }

@@ -8,7 +8,6 @@ mod worker;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
-use std::thread::JoinHandle;
 
 use rxpath_core::Warning;
 
@@ -24,7 +23,7 @@ use crate::tcp::load::session::Session;
 use crate::tcp::preamble::{Kind, MAX_MESSAGE, Preamble};
 use crate::tcp::result::{Interval, TransactionsResult};
 use crate::tcp::roster::Roster;
-use crate::workload::{Finished, Workload, wake_until_done};
+use crate::workload::{Finished, Worker, Workload, wake_until_done};
 
 /// Request and response on lasting connections.
 pub type RequestResponse = Transactions<false>;
@@ -40,7 +39,7 @@ pub struct Transactions<const SINGLE: bool> {
     lanes: Arc<Lanes>,
     roster: Arc<Roster>,
     session: Session,
-    workers: Vec<JoinHandle<Result<worker::Report, LoadError>>>,
+    workers: Vec<Worker<worker::Report>>,
     /// Holds the connections open after the end.
     open: Vec<worker::Report>,
     cpu_before: CpuTime,
@@ -94,7 +93,9 @@ impl<const SINGLE: bool> Transactions<SINGLE> {
                 source: Arc::clone(&source),
                 options: client.options.clone(),
             };
-            client.workers.push(begin::spawn(index, |ready| worker::run(plan, SINGLE, ready))?);
+            client
+                .workers
+                .push(begin::spawn(index, &lanes, |ready| worker::run(plan, SINGLE, ready))?);
         }
         Ok(client)
     }

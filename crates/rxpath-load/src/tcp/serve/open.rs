@@ -1,6 +1,5 @@
 //! Opening a server: checks, listeners, options, threads.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -17,6 +16,7 @@ use crate::tcp::serve::options::{ReceiveWay, ServeOptions, ServeSettings};
 use crate::tcp::serve::{Serve, worker};
 use crate::tcp::socket::{bind_error, raise_descriptors};
 use crate::udp::serve::options::Sockets;
+use crate::workload::{check_cpus, start_worker};
 
 /// Connections that may wait for accept; the kernel cuts it to net.core.somaxconn.
 const BACKLOG: i32 = 65_535;
@@ -25,12 +25,11 @@ const SEND_BYTES: usize = 1 << 20;
 
 pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     check(&options)?;
-    crate::workload::check_cpus(&options.cpus)?;
+    check_cpus(&options.cpus)?;
     let descriptors_count = raise_descriptors();
     let mut warnings = Vec::new();
     let listeners = listen(&options)?;
     let settings = settle(&options, &listeners[0], descriptors_count, &mut warnings)?;
-    thread::allow_wake();
     let source = Source::new(options.buffer_bytes.max(SEND_BYTES), true)
         .map_err(|e| LoadError::io("prepare the payload", e))?;
     let lanes = Lanes::new(options.threads);
@@ -154,18 +153,8 @@ fn start_workers(
             source: Arc::clone(source),
             options: serve.options.clone(),
         };
-        let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
-        let worker = std::thread::Builder::new()
-            .name(format!("rx-serve-{index}"))
-            .spawn(move || worker::run(&plan, &ready))
-            .map_err(|e| LoadError::io("start a thread", e))?;
-        serve.workers.push(worker);
-        match is_ready.recv() {
-            Ok(result) => result?,
-            Err(_) => {
-                return Err(LoadError::io("start a thread", io::Error::other("it ended at once")));
-            }
-        }
+        let (name, tally) = (format!("rx-serve-{index}"), &serve.lanes.shared.tallies[index]);
+        serve.workers.push(start_worker(name, tally, move |ready| worker::run(&plan, ready))?);
     }
     Ok(())
 }

@@ -7,7 +7,6 @@ use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::SyncSender;
 
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -28,7 +27,7 @@ use crate::tcp::serve::worker::alone::Alone;
 use crate::tcp::serve::worker::steps::Steps;
 use crate::tcp::socket::errno_name;
 use crate::udp::serve::options::Sockets;
-use crate::workload::{DoneGuard, place};
+use crate::workload::{DoneGuard, Ready, place};
 
 /// Most events of one wait.
 const EVENTS: usize = 256;
@@ -64,10 +63,7 @@ pub(super) struct Report {
 }
 
 /// Runs until told to stop, then drains.
-pub(super) fn run(
-    plan: &Plan,
-    ready: &SyncSender<Result<(), LoadError>>,
-) -> Result<Report, LoadError> {
+pub(super) fn run(plan: &Plan, ready: &Ready) -> Result<Report, LoadError> {
     let (lane, tally) = plan.hub.lanes.of(plan.index);
     let _done = DoneGuard(tally);
     let cpu = plan.options.cpus.get(plan.index).copied();

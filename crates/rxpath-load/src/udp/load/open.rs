@@ -18,6 +18,7 @@ use crate::udp::load::fill::Layout;
 use crate::udp::load::options::{LoadOptions, LoadSettings};
 use crate::udp::load::worker::{Flow, Plan};
 use crate::udp::load::{Load, check, worker};
+use crate::workload::{check_cpus, start_worker};
 
 /// Messages that the default send buffer holds.
 const SNDBUF_MESSAGES: u64 = 2000;
@@ -26,7 +27,7 @@ const SNDBUF_LEAST: u64 = 4 << 20;
 
 pub(super) fn open(mut options: LoadOptions) -> Result<Load, LoadError> {
     check::check(&options)?;
-    crate::workload::check_cpus(&options.cpus)?;
+    check_cpus(&options.cpus)?;
     let targets = options.to.len();
     let flows_each = options.flows.unwrap_or_else(|| options.threads.div_ceil(targets));
     options.flows = Some(flows_each);
@@ -40,7 +41,6 @@ pub(super) fn open(mut options: LoadOptions) -> Result<Load, LoadError> {
         }
     }
     let settings = settle(&options, &flows, &mut warnings)?;
-    thread::allow_wake();
     let mut load = Load {
         settings,
         warnings,
@@ -217,18 +217,8 @@ fn start_workers(load: &mut Load, flows: Vec<Flow>) -> Result<(), LoadError> {
             options: options.clone(),
             messages: share_of(messages, index as u64, threads as u64),
         };
-        let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
-        let worker = std::thread::Builder::new()
-            .name(format!("rx-load-{index}"))
-            .spawn(move || worker::run(plan, &ready))
-            .map_err(|e| LoadError::io("start a thread", e))?;
-        load.workers.push(worker);
-        match is_ready.recv() {
-            Ok(result) => result?,
-            Err(_) => {
-                return Err(LoadError::io("start a thread", io::Error::other("it ended at once")));
-            }
-        }
+        let (name, tally) = (format!("rx-load-{index}"), &load.shared.tallies[index]);
+        load.workers.push(start_worker(name, tally, move |ready| worker::run(plan, ready))?);
     }
     Ok(())
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::SyncSender;
 
 use crate::LoadError;
 use crate::engine::batch::SendBatch;
@@ -17,7 +16,7 @@ use crate::udp::header::Stamp;
 use crate::udp::load::fill::Layout;
 use crate::udp::load::options::LoadOptions;
 use crate::udp::result::ThreadResult;
-use crate::workload::{DoneGuard, place};
+use crate::workload::{DoneGuard, Ready, place};
 use rxpath_stats::Histogram;
 
 /// One source port to one destination.
@@ -56,10 +55,7 @@ pub(super) struct Report {
 }
 
 /// Runs until the count, the time or an order ends it.
-pub(super) fn run(
-    plan: Plan,
-    ready: &SyncSender<Result<(), LoadError>>,
-) -> Result<Report, LoadError> {
+pub(super) fn run(plan: Plan, ready: &Ready) -> Result<Report, LoadError> {
     let shared = Arc::clone(&plan.shared);
     let tally = &shared.tallies[plan.index];
     let _done = DoneGuard(tally);

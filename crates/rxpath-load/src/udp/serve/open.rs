@@ -13,6 +13,7 @@ use crate::engine::{clock, steer, thread};
 use crate::tally::Shared;
 use crate::udp::serve::options::{BusyPoll, ServeOptions, ServeSettings, Sockets, Steer};
 use crate::udp::serve::{Serve, worker};
+use crate::workload::{check_cpus, start_worker};
 
 /// Buffers of plain datagrams: an Ethernet frame and some.
 const BUFFER_BYTES: usize = 2048;
@@ -21,11 +22,10 @@ const GRO_BUFFER_BYTES: usize = 65_535;
 
 pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     check(&options)?;
-    crate::workload::check_cpus(&options.cpus)?;
+    check_cpus(&options.cpus)?;
     let mut warnings = Vec::new();
     let sockets = open_sockets(&options, &mut warnings)?;
     let settings = settle(&options, &sockets, &mut warnings)?;
-    thread::allow_wake();
     let shared = Arc::new(Shared::new(options.threads));
     let mut serve = Serve {
         settings,
@@ -243,18 +243,8 @@ fn start_workers(serve: &mut Serve) -> Result<(), LoadError> {
             buffer_bytes: serve.settings.buffer_bytes,
             options: serve.options.clone(),
         };
-        let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
-        let worker = std::thread::Builder::new()
-            .name(format!("rx-serve-{index}"))
-            .spawn(move || worker::run(&plan, &ready))
-            .map_err(|e| LoadError::io("start a thread", e))?;
-        serve.workers.push(worker);
-        match is_ready.recv() {
-            Ok(result) => result?,
-            Err(_) => {
-                return Err(LoadError::io("start a thread", io::Error::other("it ended at once")));
-            }
-        }
+        let (name, tally) = (format!("rx-serve-{index}"), &serve.shared.tallies[index]);
+        serve.workers.push(start_worker(name, tally, move |ready| worker::run(&plan, ready))?);
     }
     Ok(())
 }

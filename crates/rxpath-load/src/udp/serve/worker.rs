@@ -3,7 +3,6 @@
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::SyncSender;
 
 use crate::LoadError;
 use crate::engine::batch::RecvBatch;
@@ -14,7 +13,7 @@ use crate::udp::result::ThreadResult;
 use crate::udp::serve::meter::Meter;
 use crate::udp::serve::options::ServeOptions;
 use crate::udp::serve::truesize::Truesize;
-use crate::workload::{DoneGuard, place};
+use crate::workload::{DoneGuard, Ready, place};
 
 /// Draining ends here even when datagrams keep coming: senders that do not stop must not hold us.
 const DRAIN_LIMIT_NS: u64 = 2_000_000_000;
@@ -42,10 +41,7 @@ pub(super) struct Report {
 }
 
 /// Runs until told to stop, then drains.
-pub(super) fn run(
-    plan: &Plan,
-    ready: &SyncSender<Result<(), LoadError>>,
-) -> Result<Report, LoadError> {
+pub(super) fn run(plan: &Plan, ready: &Ready) -> Result<Report, LoadError> {
     let tally = &plan.shared.tallies[plan.index];
     let _done = DoneGuard(tally);
     let cpu = plan.options.cpus.get(plan.index).copied();

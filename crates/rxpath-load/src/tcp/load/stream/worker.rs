@@ -6,7 +6,6 @@
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -21,7 +20,7 @@ use crate::tcp::load::begin::ready_and_start;
 use crate::tcp::load::options::{StreamOptions, Way};
 use crate::tcp::load::stream::line::Line;
 use crate::tcp::result::ThreadResult;
-use crate::workload::DoneGuard;
+use crate::workload::{DoneGuard, Ready};
 
 /// Most events of one wait.
 const EVENTS: usize = 256;
@@ -59,10 +58,7 @@ pub(super) fn is_blocking(options: &StreamOptions) -> bool {
 }
 
 /// Runs until the time or an order ends it.
-pub(super) fn run(
-    plan: Plan,
-    ready: &SyncSender<Result<(), LoadError>>,
-) -> Result<Report, LoadError> {
+pub(super) fn run(plan: Plan, ready: &Ready) -> Result<Report, LoadError> {
     let lanes = Arc::clone(&plan.lanes);
     let (lane, tally) = lanes.of(plan.index);
     let _done = DoneGuard(tally);

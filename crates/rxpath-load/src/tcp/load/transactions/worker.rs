@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 
 use crate::LoadError;
 use crate::engine::socket::Socket;
@@ -17,7 +16,7 @@ use crate::tcp::load::transactions::lasting::Lasting;
 use crate::tcp::load::transactions::single::{Single, Singles};
 use crate::tcp::preamble::Preamble;
 use crate::tcp::result::ThreadResult;
-use crate::workload::DoneGuard;
+use crate::workload::{DoneGuard, Ready};
 
 /// What a worker needs.
 #[derive(Debug)]
@@ -48,11 +47,7 @@ pub(super) struct Report {
 }
 
 /// Runs until the time or an order ends it.
-pub(super) fn run(
-    plan: Plan,
-    single: bool,
-    ready: &SyncSender<Result<(), LoadError>>,
-) -> Result<Report, LoadError> {
+pub(super) fn run(plan: Plan, single: bool, ready: &Ready) -> Result<Report, LoadError> {
     let lanes = Arc::clone(&plan.lanes);
     let (lane, tally) = lanes.of(plan.index);
     let _done = DoneGuard(tally);

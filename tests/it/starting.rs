@@ -1,0 +1,103 @@
+//! Workloads of several threads that cannot start: one clear line, and no thread is waited for that never ran.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::libc;
+
+use crate::forbidden::{without_calls, without_nice};
+use crate::steered::Steered;
+
+/// Longer than any refusal takes on a busy machine.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Exit status and standard error of a program that must end by itself.
+fn ended(mut command: Command) -> (Option<i32>, String) {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begun.elapsed() > DEADLINE {
+            child.kill().unwrap();
+            panic!("{command:?} hangs");
+        }
+        std::thread::yield_now();
+    }
+    let output = child.wait_with_output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+/// Every workload with two threads; `http` and `tcp` are servers for the clients.
+fn workloads<'a>(tcp: &'a str, http: &'a str) -> Vec<Vec<&'a str>> {
+    let any = "127.0.0.1:0";
+    vec![
+        vec!["serve", "udp", any],
+        vec!["serve", "tcp", any],
+        vec!["serve", "http", any],
+        vec!["load", "udp", tcp, "--rate", "1k"],
+        vec!["load", "http", http, "-c", "2"],
+        vec!["load", "tcp", "stream", tcp, "-c", "2"],
+        vec!["load", "tcp", "rr", tcp, "-c", "2"],
+        vec!["load", "tcp", "crr", tcp, "-c", "2"],
+    ]
+}
+
+/// A steered server with its address.
+fn server(protocol: &str) -> (Steered, String) {
+    let mut serve = Steered::start(&["serve", protocol, "127.0.0.1:0"]);
+    let addr = serve.next("settings")["addr"].as_str().unwrap().to_owned();
+    serve.next("ready");
+    (serve, addr)
+}
+
+/// Runs every workload after `limit` took something from it: exit 3 and one line that begins so.
+fn all_refused(
+    extra: &[&str],
+    begins: &str,
+    limit: impl for<'a> Fn(&'a mut Command) -> &'a mut Command,
+) {
+    let ((tcp_server, tcp), (http_server, http)) = (server("tcp"), server("http"));
+    let url = format!("http://{http}/");
+    for words in workloads(&tcp, &url) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+        command.args(&words).args(["-t", "2"]).args(extra);
+        limit(&mut command);
+        let (code, text) = ended(command);
+        assert_eq!(code, Some(3), "{words:?}: {text}");
+        assert!(text.starts_with(begins), "{words:?}: {text}");
+        assert_eq!(text.lines().filter(|line| !line.starts_with("hint: ")).count(), 1, "{text}");
+    }
+    tcp_server.stop();
+    http_server.stop();
+}
+
+#[test]
+fn threads_that_may_not_be_placed_end_the_workload() {
+    all_refused(&["--nice", "-5"], "rxpath: --nice -5: not permitted", without_nice);
+}
+
+#[test]
+fn threads_that_cannot_be_made_end_the_workload() {
+    let calls = [libc::SYS_clone, libc::SYS_clone3];
+    all_refused(&[], "rxpath: start the thread rx-", |command| {
+        without_calls(command, calls, libc::EAGAIN)
+    });
+}
+
+/// A kernel without io_uring, or one that forbids it, is distinguished from any other trouble.
+#[test]
+fn without_io_uring_the_engine_is_refused() {
+    let (http_server, http) = server("http");
+    let url = format!("http://{http}/");
+    for (threads, errno) in [("1", libc::ENOSYS), ("2", libc::ENOSYS), ("2", libc::EPERM)] {
+        for words in [["serve", "http", "127.0.0.1:0"], ["load", "http", &url]] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+            command.args(words).args(["-t", threads, "--engine", "uring"]);
+            without_calls(&mut command, [libc::SYS_io_uring_setup; 2], errno);
+            let (code, text) = ended(command);
+            assert_eq!(code, Some(3), "{words:?}: {text}");
+            assert!(text.starts_with("rxpath: --engine uring (io_uring"), "{text}");
+        }
+    }
+    http_server.stop();
+}
