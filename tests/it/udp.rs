@@ -151,6 +151,20 @@ fn a_duration_counts_from_the_first_datagram() {
 }
 
 #[test]
+fn the_rate_behind_the_warm_up_ends_with_the_last_datagram() {
+    const IDLE_S: u64 = 4;
+    let idle = format!("{IDLE_S}s");
+    let (mut serve, addr) = receiver(&["--warmup", "50ms", "--idle-exit", &idle]);
+    let sent = rxpath(&["load", "udp", &addr, "--rate", "1k", "--count", "500"]);
+    assert_eq!(sent.status.code(), Some(0));
+    let result = serve.next("result");
+    // The seconds without a datagram, after which it ended, are no part of the rate.
+    let (rate, got) = (&result["delivered_pps"], &result["delivered_packets"]);
+    let most_with_them = got.as_f64().unwrap() / IDLE_S as f64;
+    assert!(rate.as_f64().unwrap() > most_with_them, "{rate}/s of {got}");
+}
+
+#[test]
 fn bad_input_has_one_clear_line_a_hint_and_exit_2() {
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().to_string();

@@ -113,9 +113,14 @@ impl Shared {
         self.tallies.iter().map(|tally| tally.first_ns.get()).filter(|t| *t > 0).min()
     }
 
+    /// Last datagram of all workers so far; `None` before the first.
+    pub fn last_ns(&self) -> Option<u64> {
+        self.tallies.iter().map(|tally| tally.last_ns.get()).filter(|t| *t > 0).max()
+    }
+
     /// First datagram to last of all workers. **Unit** ns.
     pub fn span_ns(&self) -> u64 {
-        let last = self.tallies.iter().map(|tally| tally.last_ns.get()).max().unwrap_or(0);
+        let last = self.last_ns().unwrap_or(0);
         last.saturating_sub(self.first_ns().unwrap_or(last))
     }
 }

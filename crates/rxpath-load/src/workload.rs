@@ -36,8 +36,12 @@ pub trait Workload {
     fn start(&mut self, t_ns: u64);
     /// Counters of this moment.
     fn interval(&self) -> Self::Interval;
+    /// Datagrams, requests, transactions or bytes so far: what the rate of the result counts.
+    fn done(&self) -> u64;
     /// The instant of the first datagram, request or byte, when there was one.
     fn first_ns(&self) -> Option<u64>;
+    /// Where the time ends that the rate of the result is over: at the last datagram, request or byte so far.
+    fn last_ns(&self) -> Option<u64>;
     /// Tells the workers to stop; returns at once.
     fn stop(&self);
     /// Whether all workers have come to their end.
@@ -52,8 +56,6 @@ pub trait Workload {
 pub trait Progress {
     /// `CLOCK_MONOTONIC` at the reading.
     fn t_ns(&self) -> u64;
-    /// Datagrams, requests, transactions or bytes so far: what the protocol counts first.
-    fn done(&self) -> u64;
 }
 
 /// A workload's end.

@@ -48,6 +48,8 @@ pub struct Load {
     desk: Arc<Desk>,
     workers: Vec<Worker<worker::Report>>,
     cpu_before: CpuTime,
+    /// When the last thread left its loop.
+    ended_ns: Option<u64>,
     /// The times at the reading before, per thread.
     read_before: Mutex<Vec<Vec<u64>>>,
     /// Open until the results were read.
@@ -114,8 +116,17 @@ impl Workload for Load {
         }
     }
 
+    fn done(&self) -> u64 {
+        self.desk.shared.sum(|tally| &tally.packets)
+    }
+
     fn first_ns(&self) -> Option<u64> {
         self.desk.shared.first_ns()
+    }
+
+    /// The end of the loop, up to which replies were waited for.
+    fn last_ns(&self) -> Option<u64> {
+        self.ended_ns.or_else(|| self.desk.shared.last_ns())
     }
 
     fn stop(&self) {

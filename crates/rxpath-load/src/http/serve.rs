@@ -94,8 +94,16 @@ impl Workload for Serve {
         }
     }
 
+    fn done(&self) -> u64 {
+        self.shared.sum(|tally| &tally.packets)
+    }
+
     fn first_ns(&self) -> Option<u64> {
         self.shared.first_ns()
+    }
+
+    fn last_ns(&self) -> Option<u64> {
+        self.shared.last_ns()
     }
 
     fn stop(&self) {

@@ -287,15 +287,6 @@ impl Progress for Interval {
     fn t_ns(&self) -> u64 {
         self.t_ns
     }
-
-    /// Transactions where there are any, otherwise bytes of both directions.
-    fn done(&self) -> u64 {
-        if self.transactions_total > 0 {
-            self.transactions_total
-        } else {
-            self.delivered_bytes + self.sent_bytes
-        }
-    }
 }
 
 /// `CLIENT > SERVER`, the way both sides name a connection.

@@ -74,8 +74,16 @@ impl Workload for Serve {
         Interval { tcp: self.hub.sample(), ..self.lanes.interval() }
     }
 
+    fn done(&self) -> u64 {
+        self.lanes.sum(|lane| &lane.delivered_bytes) + self.lanes.sum(|lane| &lane.sent_bytes)
+    }
+
     fn first_ns(&self) -> Option<u64> {
         self.lanes.shared.first_ns()
+    }
+
+    fn last_ns(&self) -> Option<u64> {
+        self.lanes.shared.last_ns()
     }
 
     fn stop(&self) {

@@ -226,8 +226,4 @@ impl Progress for Interval {
     fn t_ns(&self) -> u64 {
         self.t_ns
     }
-
-    fn done(&self) -> u64 {
-        self.packets
-    }
 }

@@ -217,8 +217,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
         if let (Some(warmup), Some(first), None) = (self.args.warmup, first, self.warm)
             && now >= first + warmup.0
         {
-            let counters = self.workload.interval();
-            self.warm = Some((counters.t_ns(), counters.done()));
+            self.warm = Some((now, self.workload.done()));
         }
         if let Some((first, span)) = first.zip(self.ends.after_first_ns)
             && now >= first.saturating_add(span)
@@ -226,7 +225,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
             return true;
         }
         let Some(idle_ns) = self.ends.idle_ns else { return false };
-        let done = self.workload.interval().done();
+        let done = self.workload.done();
         if done != self.last.1 {
             self.last = (now, done);
         }
@@ -254,19 +253,22 @@ impl<'a, W: Shown> Conductor<'a, W> {
 
     fn finish(&mut self) -> Result<Done<W>, Failure> {
         let mut finished = self.workload.finish().map_err(refuse)?;
-        if let Some((t_ns, done)) = self.warm {
-            let end = self.workload.interval();
-            let span_s = end.t_ns().saturating_sub(t_ns) as f64 / 1e9;
-            if span_s > 0.0 {
-                W::set_rate(&mut finished.result, (end.done() - done) as f64 / span_s);
-            }
-        } else if let Some(warmup) = self.args.warmup {
-            finished.warnings.push(Warning::new(
+        let Some(warmup) = self.args.warmup else { return Ok(finished) };
+        match self.warm.and_then(|warm| self.rate_since(warm)) {
+            Some(rate) => W::set_rate(&mut finished.result, rate),
+            None => finished.warnings.push(Warning::new(
                 "no-warmup",
                 format!("it ended within the warm-up of {warmup}; the rate is that of the whole"),
-            ));
+            )),
         }
         Ok(finished)
+    }
+
+    /// What was done per second between the end of the warm-up and the last of it. What passed afterwards, until it was
+    /// noticed that nothing more comes and the threads had ended, is no part of the rate.
+    fn rate_since(&self, (warm_ns, done): (u64, u64)) -> Option<f64> {
+        let span_ns = self.workload.last_ns()?.checked_sub(warm_ns).filter(|ns| *ns > 0)?;
+        Some(self.workload.done().saturating_sub(done) as f64 * 1e9 / span_ns as f64)
     }
 
     fn say_result(&self, finished: &Done<W>) -> anyhow::Result<()> {

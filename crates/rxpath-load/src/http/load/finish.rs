@@ -32,6 +32,7 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
             .map_err(|_| LoadError::io("a thread", std::io::Error::other("it panicked")))??;
         reports.push(report);
     }
+    load.ended_ns = reports.iter().filter_map(|report| report.ended_ns).max();
     let cpu = thread::process_cpu_time().since(load.cpu_before);
     let times = times(load, &reports);
     let mut result = counted(load, &reports);

@@ -30,6 +30,7 @@ pub(super) fn open(options: LoadOptions) -> Result<Load, LoadError> {
         warnings: Vec::new(),
         workers: Vec::new(),
         cpu_before: CpuTime::default(),
+        ended_ns: None,
         read_before: Mutex::default(),
         sockets: Vec::new(),
     };

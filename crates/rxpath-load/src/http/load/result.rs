@@ -153,8 +153,4 @@ impl Progress for Interval {
     fn t_ns(&self) -> u64 {
         self.t_ns
     }
-
-    fn done(&self) -> u64 {
-        self.requests_total
-    }
 }

@@ -39,6 +39,8 @@ pub(super) struct Report {
     pub(super) thread: ThreadResult,
     /// Start of the schedule to the end of the loop.
     pub(super) span_ns: u64,
+    /// The end of the loop; `None` when it never began.
+    pub(super) ended_ns: Option<u64>,
     pub(super) remains: Remains,
     pub(super) service: Option<Histogram>,
     pub(super) connect: Histogram,
@@ -135,11 +137,13 @@ fn drive<'a, W: Wire>(
         cpu_system_s: used.system_ns as f64 / 1e9,
         runnable_wait_s: waited.map(|ns| ns as f64 / 1e9),
     };
-    let span_ns = if start_ns > 0 { clock::now_ns().saturating_sub(start_ns) } else { 0 };
+    let ended_ns = (start_ns > 0).then(clock::now_ns);
+    let span_ns = ended_ns.map_or(0, |ended_ns| ended_ns.saturating_sub(start_ns));
     let meter = &client.meter;
     Ok(Report {
         thread,
         span_ns,
+        ended_ns,
         remains,
         service: meter.service.clone(),
         connect: meter.connect.clone(),

@@ -177,8 +177,16 @@ impl Workload for Stream {
         Interval { tcp: self.roster.sample(), ..self.lanes.interval() }
     }
 
+    fn done(&self) -> u64 {
+        self.lanes.sum(|lane| &lane.delivered_bytes) + self.lanes.sum(|lane| &lane.sent_bytes)
+    }
+
     fn first_ns(&self) -> Option<u64> {
         self.lanes.shared.first_ns()
+    }
+
+    fn last_ns(&self) -> Option<u64> {
+        self.lanes.shared.last_ns()
     }
 
     fn stop(&self) {

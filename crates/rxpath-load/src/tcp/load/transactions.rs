@@ -188,8 +188,16 @@ impl<const SINGLE: bool> Workload for Transactions<SINGLE> {
         Interval { tcp: self.roster.sample(), ..self.lanes.interval() }
     }
 
+    fn done(&self) -> u64 {
+        self.lanes.sum(|lane| &lane.transactions)
+    }
+
     fn first_ns(&self) -> Option<u64> {
         self.lanes.shared.first_ns()
+    }
+
+    fn last_ns(&self) -> Option<u64> {
+        self.lanes.shared.last_ns()
     }
 
     fn stop(&self) {

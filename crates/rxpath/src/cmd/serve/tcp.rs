@@ -223,15 +223,8 @@ impl Shown for Serve {
 
     fn set_rate(result: &mut ServeResult, per_s: f64) {
         let moved = (result.delivered_bytes + result.sent_bytes) as f64;
-        let whole = if result.transactions_total > 0 {
-            result.achieved_tps
-        } else if result.duration_s > 0.0 {
-            moved / result.duration_s
-        } else {
-            0.0
-        };
-        if whole > 0.0 {
-            let factor = per_s / whole;
+        if moved > 0.0 && result.duration_s > 0.0 {
+            let factor = per_s / (moved / result.duration_s);
             result.delivered_bps *= factor;
             result.sent_bps *= factor;
             result.achieved_tps *= factor;
