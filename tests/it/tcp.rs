@@ -160,6 +160,27 @@ fn a_schedule_is_kept_and_response_times_count_from_it() {
 }
 
 #[test]
+fn what_a_schedule_could_not_send_is_counted_and_told() {
+    // 10 ms of work a transaction: a connection completes 100/s of the 1000/s.
+    let (serve, addr) = server(&["--work", "10ms"]);
+    for (kind, connections) in [("rr", "1"), ("rr", "2"), ("crr", "1"), ("crr", "2")] {
+        let args = [kind, &addr, "--rate", "1k", "-d", "500ms", "-c", connections];
+        let value = answer(&args, 0);
+        let result = &value["result"];
+        let total = |what: &str| result[format!("{what}_transactions_total")].as_u64().unwrap();
+        let done = result["transactions_total"].as_u64().unwrap();
+        assert_eq!(total("asked"), 500, "{kind}: {result}");
+        assert!(done <= 100 && total("unsent") >= 390, "{kind}: {result}");
+        assert_eq!(done + total("unsent") + total("in_flight") + total("lost"), 500, "{result}");
+        let warnings = value["warnings"].as_array().unwrap();
+        let told = warnings.iter().find(|warning| warning["code"] == "schedule-not-kept").unwrap();
+        let text = told["text"].as_str().unwrap();
+        assert!(text.contains(&format!("{} were due and never sent", total("unsent"))), "{text}");
+    }
+    serve.stop();
+}
+
+#[test]
 fn the_bitrate_is_not_exceeded_and_is_shared_by_all_connections() {
     let (serve, addr) = server(&[]);
     let args = ["stream", &addr, "--bitrate", "80M", "--buffer", "10000", "-d", "1s", "-c", "2"];

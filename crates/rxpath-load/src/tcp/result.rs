@@ -149,6 +149,18 @@ pub struct TransactionsResult {
     pub achieved_tps: f64,
     /// `--rate`, or `None` when as fast as responses come.
     pub asked_tps: Option<f64>,
+    /// Transactions due by the schedule; those begun without one.
+    #[serde(default)]
+    pub asked_transactions_total: u64,
+    /// Due, and never begun: no connection was free. They are in no quantile.
+    #[serde(default)]
+    pub unsent_transactions_total: u64,
+    /// Begun, and not complete at the end of the run. They are in no quantile.
+    #[serde(default)]
+    pub in_flight_transactions_total: u64,
+    /// Begun, and lost with their connection. They are in no quantile.
+    #[serde(default)]
+    pub lost_transactions_total: u64,
     /// Failed steps, by step and errno name: `connect EADDRNOTAVAIL`, `receive ECONNRESET`, `receive EOF`.
     pub errors_total: BTreeMap<String, u64>,
     /// Whether the server was lost before the end.

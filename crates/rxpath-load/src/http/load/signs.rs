@@ -121,7 +121,7 @@ fn unkept(result: &LoadResult, settings: &LoadSettings) -> Option<Warning> {
         Warning::new(
             "schedule-not-kept",
             format!(
-                "{:.0} of {asked_rps} requests/s were answered; {} requests never got a free connection and are in no percentile",
+                "{:.0} of {asked_rps} requests/s were answered; {} requests were due and never sent, and are in no percentile",
                 result.achieved_rps, result.unsent_requests_total
             ),
         )

@@ -25,6 +25,10 @@ pub(super) struct Desk<'a> {
     pub(super) times: Times,
     pub(super) errors: BTreeMap<(&'static str, String), u64>,
     pub(super) mismatches: Vec<(String, u64)>,
+    /// Transactions that were given to a connection.
+    begun_total: u64,
+    /// Of these, those that were lost with it.
+    lost_total: u64,
     /// Since when nothing but errors happened; 0 = not so.
     failing_since_ns: u64,
     pub(super) is_peer_lost: bool,
@@ -54,6 +58,19 @@ pub(super) struct Ticket {
     pub(super) begun_ns: u64,
 }
 
+/// What became of a thread's transactions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Fate {
+    /// Due by the schedule; those begun without one.
+    pub(super) asked: u64,
+    /// Given to a connection.
+    pub(super) begun: u64,
+    /// Lost with their connection.
+    pub(super) lost: u64,
+    /// Neither completed nor lost.
+    pub(super) in_flight: u64,
+}
+
 impl<'a> Desk<'a> {
     pub(super) fn new(lanes: &'a Lanes, index: usize, diary: Diary) -> Self {
         let (lane, tally) = lanes.of(index);
@@ -67,6 +84,8 @@ impl<'a> Desk<'a> {
             times: Times::default(),
             errors: BTreeMap::new(),
             mismatches: Vec::new(),
+            begun_total: 0,
+            lost_total: 0,
             failing_since_ns: 0,
             is_peer_lost: false,
         }
@@ -77,17 +96,18 @@ impl<'a> Desk<'a> {
         now_ns >= self.end_ns || self.lanes.shared.is_stopped() || self.is_peer_lost
     }
 
-    /// The next transaction, when one is due by now.
+    /// The next transaction, when one is due by now; the caller begins it.
     #[inline]
     pub(super) fn next(&mut self, now_ns: u64) -> Option<Ticket> {
-        let Some(pace) = &mut self.pace else {
-            return Some(Ticket { due_ns: now_ns, begun_ns: now_ns });
-        };
-        let due_ns = pace.next_ns();
-        if due_ns > now_ns || due_ns >= self.end_ns {
-            return None;
+        let mut due_ns = now_ns;
+        if let Some(pace) = &mut self.pace {
+            due_ns = pace.next_ns();
+            if due_ns > now_ns || due_ns >= self.end_ns {
+                return None;
+            }
+            pace.advance();
         }
-        pace.advance();
+        self.begun_total += 1;
         Some(Ticket { due_ns, begun_ns: now_ns })
     }
 
@@ -138,6 +158,12 @@ impl<'a> Desk<'a> {
         self.failing_since_ns = 0;
     }
 
+    /// A transaction that was begun will not be completed.
+    #[cold]
+    pub(super) fn lost(&mut self) {
+        self.lost_total += 1;
+    }
+
     /// Something failed that ends a connection.
     #[cold]
     pub(super) fn failed(&mut self, step: &'static str, error: &io::Error) {
@@ -154,10 +180,18 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Transactions that were due until now.
-    pub(super) fn asked(&self) -> Option<u64> {
+    /// What became of the transactions until now, which is the end.
+    pub(super) fn fate(&self) -> Fate {
         let now_ns = clock::now_ns().min(self.end_ns);
-        self.pace.as_ref().map(|pace| pace.due_before(now_ns))
+        let due = self.pace.as_ref().map_or(0, |pace| pace.due_before(now_ns));
+        let completed = self.lane.transactions.get();
+        Fate {
+            // Without a schedule what was begun was due; with one the clock was read before, and now is later.
+            asked: due.max(self.begun_total),
+            begun: self.begun_total,
+            lost: self.lost_total,
+            in_flight: (self.begun_total - self.lost_total).saturating_sub(completed),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::limit::{Limit, Who};
 use crate::quantiles::{Quantiles, merged};
 use crate::tcp::connection::{LISTED, TcpSummary};
 use crate::tcp::load::begin;
-use crate::tcp::load::limit::{Side, of_transactions};
+use crate::tcp::load::limit::{KEPT_RATIO, Side, of_transactions};
 use crate::tcp::load::transactions::Transactions;
 use crate::tcp::load::transactions::worker::Report;
 use crate::tcp::result::{Mismatch, TransactionsResult};
@@ -46,9 +46,8 @@ pub(super) fn finish<const SINGLE: bool>(
         ..TransactionsResult::default()
     };
     add_threads(&reports, &mut result);
-    let asked: Option<u64> = reports.iter().map(|report| report.asked).sum();
     client.open = reports;
-    result.limit = limit(&result, asked);
+    result.limit = limit(&result);
     let mut warnings = client.warnings.clone();
     warnings.extend(notice(&result, single));
     let histograms =
@@ -60,6 +59,11 @@ fn add_threads(reports: &[Report], result: &mut TransactionsResult) {
     let mut errors = BTreeMap::<String, u64>::new();
     for report in reports {
         result.threads.push(report.thread.clone());
+        let fate = report.fate;
+        result.asked_transactions_total += fate.asked;
+        result.unsent_transactions_total += fate.asked.saturating_sub(fate.begun);
+        result.in_flight_transactions_total += fate.in_flight;
+        result.lost_transactions_total += fate.lost;
         for ((step, name), count) in &report.errors {
             *errors.entry(format!("{step} {name}")).or_default() += count;
         }
@@ -76,7 +80,13 @@ fn add_threads(reports: &[Report], result: &mut TransactionsResult) {
     result.tcp = TcpSummary::of(reports.iter().filter_map(|report| report.tcp));
 }
 
-fn limit(result: &TransactionsResult, asked: Option<u64>) -> Limit {
+/// The share of the schedule that was completed; `None` without one.
+fn kept(result: &TransactionsResult) -> Option<f64> {
+    result.asked_tps?;
+    Some(result.transactions_total as f64 / result.asked_transactions_total.max(1) as f64)
+}
+
+fn limit(result: &TransactionsResult) -> Limit {
     if result.transactions_total == 0 {
         return Limit { who: Who::NotHere, evidence: "no transaction was completed".into() };
     }
@@ -85,8 +95,7 @@ fn limit(result: &TransactionsResult, asked: Option<u64>) -> Limit {
         duration_s: result.duration_s,
         server: result.server.as_ref(),
     };
-    let kept = asked.map(|asked| result.transactions_total as f64 / asked.max(1) as f64);
-    of_transactions(&side, kept, result.service_time_us.as_ref().map(|times| times.p50))
+    of_transactions(&side, kept(result), result.service_time_us.as_ref().map(|times| times.p50))
 }
 
 fn notice(result: &TransactionsResult, single: bool) -> Vec<Warning> {
@@ -94,6 +103,21 @@ fn notice(result: &TransactionsResult, single: bool) -> Vec<Warning> {
     let there = result.server.iter().flat_map(|server| &server.mismatches);
     if let Some(wrong) = result.mismatches.iter().chain(there).next() {
         warnings.push(mismatch(&wrong.connection, wrong.offset_bytes));
+    }
+    if let Some((asked_tps, kept)) = result.asked_tps.zip(kept(result))
+        && kept < KEPT_RATIO
+    {
+        warnings.push(
+            Warning::new(
+                "schedule-not-kept",
+                format!(
+                    "{:.0} of {asked_tps} transactions/s were completed; {} were due and never sent, and are in no percentile",
+                    result.achieved_tps, result.unsent_transactions_total
+                ),
+            )
+            .because("response times of a schedule that runs behind grow for as long as it runs")
+            .cure("ask for less, or give more connections (-c)"),
+        );
     }
     let ports = result.errors_total.get("connect EADDRNOTAVAIL").copied().unwrap_or(0);
     if ports > 0 {

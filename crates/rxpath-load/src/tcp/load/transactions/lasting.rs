@@ -108,6 +108,9 @@ impl Line {
             ErrorKind::UnexpectedEof => "EOF".into(),
             _ => errno_name(error),
         });
+        if self.owed > 0 || self.need > 0 {
+            desk.lost();
+        }
         (self.owed, self.need) = (0, 0);
         desk.failed(step, error);
         desk.lane.connections.set(desk.lane.connections.get().saturating_sub(1));
@@ -253,11 +256,10 @@ impl<'p> Lasting<'p> {
                 let now_ns = clock::now_ns();
                 line.transactions += 1;
                 desk.completed(line.ticket, now_ns, plan.options.response_bytes);
-                match desk.next(now_ns) {
-                    Some(ticket) if !desk.is_over(now_ns) => {
-                        self.begin(index, ticket, desk)?;
-                    }
-                    _ => self.idle.push_back(index as u32),
+                let next = if desk.is_over(now_ns) { None } else { desk.next(now_ns) };
+                match next {
+                    Some(ticket) => self.begin(index, ticket, desk)?,
+                    None => self.idle.push_back(index as u32),
                 }
             }
             Ok(false) => {}

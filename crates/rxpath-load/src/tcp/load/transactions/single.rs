@@ -229,6 +229,7 @@ impl Single {
             if let Err((step, error)) = self.transact(ticket, plan, desk)
                 && !(is_passing(&error) && desk.lanes.shared.is_stopped())
             {
+                desk.lost();
                 desk.failed(step, &error);
                 if is_local(&error) {
                     clock::sleep_until(clock::now_ns() + PAUSE_NS);
@@ -342,6 +343,7 @@ impl Singles {
                 self.count(desk);
             }
             Err(error) => {
+                desk.lost();
                 desk.failed("connect", &error);
                 self.paused_until_ns = clock::now_ns() + PAUSE_NS;
             }
@@ -374,6 +376,7 @@ impl Singles {
                 Err(_) if this.is_answered => break true,
                 Err(error) => {
                     let step = this.step_name();
+                    desk.lost();
                     desk.failed(step, &error);
                     if is_local(&error) {
                         self.paused_until_ns = clock::now_ns() + PAUSE_NS;

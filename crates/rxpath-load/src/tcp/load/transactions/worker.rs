@@ -11,7 +11,7 @@ use crate::tcp::flow::Source;
 use crate::tcp::lanes::{Diary, Lanes};
 use crate::tcp::load::begin::ready_and_start;
 use crate::tcp::load::options::TransactionOptions;
-use crate::tcp::load::transactions::desk::{Desk, Times};
+use crate::tcp::load::transactions::desk::{Desk, Fate, Times};
 use crate::tcp::load::transactions::lasting::Lasting;
 use crate::tcp::load::transactions::single::{Single, Singles};
 use crate::tcp::preamble::Preamble;
@@ -37,7 +37,7 @@ pub(super) struct Plan {
 pub(super) struct Report {
     pub(super) thread: ThreadResult,
     pub(super) times: Times,
-    pub(super) asked: Option<u64>,
+    pub(super) fate: Fate,
     pub(super) errors: BTreeMap<(&'static str, String), u64>,
     pub(super) mismatches: Vec<(String, u64)>,
     pub(super) is_peer_lost: bool,
@@ -58,6 +58,7 @@ pub(super) fn run(plan: Plan, single: bool, ready: &Ready) -> Result<Report, Loa
     let blocking = plan.slots == 1 && common.connections == common.threads;
     let (index, rate_tps) = (plan.index, plan.options.rate_tps);
     let mut lasting = Lasting::new(&plan).map_err(|e| LoadError::io("prepare a thread", e))?;
+    let mut fate = Fate::default();
     if let Some(start_ns) = ready_and_start(&lanes, index, &common, ready)? {
         desk.end_ns = common.duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
         desk.pace = rate_tps.map(|rate_pps| {
@@ -76,13 +77,14 @@ pub(super) fn run(plan: Plan, single: bool, ready: &Ready) -> Result<Report, Loa
             (true, false) => Singles::new(&plan).poll(&plan, &mut desk),
         };
         ended.map_err(|e| LoadError::io("wait for sockets", e))?;
+        fate = desk.fate();
         lasting.end(&mut desk).map_err(|e| LoadError::io("end connections", e))?;
     }
     let (tcp, listed) = (lasting.tcp(), lasting.results().into_iter().take(LISTED).collect());
     drop(lasting);
     lane.connections.set(0);
     Ok(Report {
-        asked: desk.asked(),
+        fate,
         times: desk.times,
         errors: desk.errors,
         mismatches: desk.mismatches,

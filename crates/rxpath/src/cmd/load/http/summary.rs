@@ -126,7 +126,7 @@ fn rest(r: &LoadResult) -> Vec<(&'static str, String)> {
     let mut rows = vec![(
         "sent",
         format!(
-            "{} requests: {} answered, {} lost, {} on their way at the end",
+            "{} requests: {} answered; in no percentile: {} lost, {} in flight at the end",
             grouped(r.sent_requests_total),
             grouped(r.requests_total),
             grouped(r.lost_requests_total),

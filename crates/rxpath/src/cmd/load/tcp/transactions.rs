@@ -124,6 +124,21 @@ impl<const SINGLE: bool> Shown for Transactions<SINGLE> {
             ("transactions", format!("{} in {:.3} s", grouped(r.transactions_total), r.duration_s)),
             ("rate", format!("{} transactions/s", grouped(r.achieved_tps.round() as u64))),
         ];
+        if let Some(asked_tps) = r.asked_tps {
+            let (asked, unsent) = (r.asked_transactions_total, r.unsent_transactions_total);
+            let text =
+                format!("{} due at {asked_tps}/s, {} never sent", grouped(asked), grouped(unsent));
+            rows.push(("schedule", text));
+        }
+        let (lost, in_flight) = (r.lost_transactions_total, r.in_flight_transactions_total);
+        if lost + in_flight > 0 {
+            let text = format!(
+                "{} lost, {} in flight at the end: in no percentile",
+                grouped(lost),
+                grouped(in_flight)
+            );
+            rows.push(("not completed", text));
+        }
         for (key, quantiles) in [
             ("service time", &r.service_time_us),
             ("response time", &r.response_time_us),
