@@ -7,6 +7,7 @@ with_io_uring_too! {
     a_reply_of_a_gibibyte_takes_no_memory
     an_interrupt_prints_the_summary_so_far
     a_server_that_dies_in_mid_run_is_told_and_not_waited_for
+    a_count_that_cannot_be_reached_is_given_up
     half_closed_connections_are_finished_or_counted
     requests_without_a_reply_time_out
 }
@@ -125,6 +126,35 @@ fn a_server_that_dies_in_mid_run_is_told_and_not_waited_for() {
     // The pauses between attempts grow: 4 connections would try a million times otherwise.
     assert!(errors(result, "connect") < 6000, "{result}");
     assert!(codes(&value).contains(&"errors"));
+}
+
+#[test]
+fn a_count_that_cannot_be_reached_is_given_up() {
+    // One that answers nothing any more, and one that is gone.
+    for goes in [false, true] {
+        let server = Server::start(move |mut peer| {
+            while let Some((n, _)) = peer.request() {
+                if n > 20 && goes {
+                    return peer.reset();
+                }
+                if n <= 20 && !peer.say(OK) {
+                    return;
+                }
+            }
+        });
+        let count = ["-n", "100M", "-c", "2", "--timeout", "100ms", "--json"];
+        let child = started(&server.url(), &count);
+        until("requests", || server.requests() > 20);
+        if goes {
+            server.stop_listening();
+        }
+        let output = child.wait_with_output().unwrap();
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(5), "{value}");
+        assert_eq!(value["result"]["gave_up"], true, "{value}");
+        assert!(codes(&value).contains(&"gave-up"), "{value}");
+        conserved(&value["result"]);
+    }
 }
 
 #[test]

@@ -116,6 +116,37 @@ fn a_client_that_does_not_read_costs_nobody_else() {
 }
 
 #[test]
+fn a_crowd_that_does_not_read_takes_bounded_memory() {
+    const MANY: usize = 500;
+    let in_turn = (request("HEAD / HTTP/1.1", "") + GET).repeat(20_000);
+    for engine in ENGINES {
+        let mut server = Server::start(&[engine, &["--interval", "20ms"]].concat());
+        let before_kib = server.peak_kib();
+        let crowd: Vec<TcpStream> = (0..MANY)
+            .map(|_| {
+                let stream = TcpStream::connect(server.addr).unwrap();
+                stream.set_nonblocking(true).unwrap();
+                stream
+            })
+            .collect();
+        // Each reply is of another kind than the one before, which is what takes most room.
+        for mut stream in crowd.iter().cycle().take(4 * MANY) {
+            let _ = std::io::Write::write(&mut stream, in_turn.as_bytes());
+        }
+        server.next_where("interval", |line| {
+            line["open_count"] == MANY && line["received_bytes"].as_u64() > Some(1_000_000)
+        });
+        let mut other = server.connect();
+        other.send(GET);
+        assert_eq!(other.reply().status, 200, "{engine:?}");
+        // 4 MiB are the receive buffers of the ring.
+        let grown_kib = server.peak_kib() - before_kib;
+        assert!(grown_kib < 5 * 1024 + 24 * MANY as u64, "{engine:?}: {grown_kib} KiB");
+        drop(crowd);
+    }
+}
+
+#[test]
 fn ten_thousand_idle_connections_hold_no_buffers() {
     const MANY: usize = 10_000;
     use nix::sys::resource::{Resource, getrlimit, setrlimit};

@@ -30,6 +30,8 @@ pub(super) struct Orders<'a> {
     pub(super) end_ns: u64,
     /// Requests to start, at most.
     pub(super) requests: u64,
+    /// Time of nothing but failures after which a run without an end in time gives up.
+    pub(super) give_up_ns: u64,
 }
 
 /// A connection that could take a request.
@@ -57,6 +59,9 @@ pub(super) struct Client<'a, W> {
     on_their_way: u64,
     left: u64,
     seen_cpus: Vec<u32>,
+    /// Since when nothing but failures happened; 0 = not so.
+    failing_since_ns: u64,
+    gave_up: bool,
 }
 
 /// What is left when a thread ends.
@@ -68,6 +73,8 @@ pub(super) struct Remains {
     pub(super) begun: u64,
     /// Requests sent whose reply had not come.
     pub(super) in_flight: u64,
+    /// The server gave nothing but failures, and no time would have ended the run.
+    pub(super) gave_up: bool,
     pub(super) seen_cpus: Vec<u32>,
     /// Sockets, open until the results were read.
     pub(super) sockets: Vec<OwnedFd>,
@@ -94,6 +101,8 @@ impl<'a, W: Wire> Client<'a, W> {
             on_their_way: 0,
             left,
             seen_cpus: Vec::with_capacity(64),
+            failing_since_ns: 0,
+            gave_up: false,
         }
     }
 
@@ -112,6 +121,7 @@ impl<'a, W: Wire> Client<'a, W> {
         self.orders.shared.is_stopped()
             || self.now_ns >= self.orders.end_ns
             || (self.left == 0 && self.on_their_way == 0)
+            || self.gave_up
     }
 
     /// What is due: timers, connections, requests. Returns for how long the engine may wait; 0 = look and come back.
@@ -340,6 +350,7 @@ impl<'a, W: Wire> Client<'a, W> {
         conn.oldest = if conn.oldest + 1 < self.orders.pipeline { conn.oldest + 1 } else { 0 };
         conn.outstanding -= 1;
         conn.is_well();
+        self.failing_since_ns = 0;
         self.on_their_way -= 1;
         self.meter.reply(stamp, reply, self.now_ns);
         self.meter.tally.last_ns.set(self.now_ns);
@@ -381,6 +392,12 @@ impl<'a, W: Wire> Client<'a, W> {
         let mut pause = conn.pause_ns();
         if kind == Kind::Connect {
             pause = pause.max(conn.pause_ns());
+        }
+        // A count is reached by replies or by lost requests. A server that cannot be reached gives neither.
+        if self.failing_since_ns == 0 {
+            self.failing_since_ns = self.now_ns;
+        } else if self.now_ns.saturating_sub(self.failing_since_ns) >= self.orders.give_up_ns {
+            self.gave_up |= self.orders.end_ns == u64::MAX && self.orders.requests < u64::MAX;
         }
         self.meter.board.lost.add(lost as u64);
         self.meter.error(kind, lost.max(least) as u64, errno);
@@ -458,6 +475,7 @@ impl<'a, W: Wire> Client<'a, W> {
             asked,
             begun,
             in_flight: self.on_their_way,
+            gave_up: self.gave_up,
             seen_cpus: std::mem::take(&mut self.seen_cpus),
             sockets: self.wire.take_sockets(),
         }

@@ -96,6 +96,7 @@ fn counted(load: &Load, reports: &[Report]) -> LoadResult {
         in_flight_requests_total: reports.iter().map(|r| r.remains.in_flight).sum(),
         lost_requests_total: boards.iter().map(|b| b.lost.get()).sum(),
         unsent_requests_total: asked.saturating_sub(begun),
+        gave_up: reports.iter().any(|r| r.remains.gave_up),
         resent_requests_total: boards.iter().map(|b| b.resent.get()).sum(),
         achieved_rps: per_s(replies),
         asked_rps: load.options.rate_rps.map(|rate| rate as f64),

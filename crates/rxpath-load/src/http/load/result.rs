@@ -21,12 +21,16 @@ pub struct LoadResult {
     pub sent_requests_total: u64,
     /// Whole replies, of any status.
     pub requests_total: u64,
-    /// Requests on their way, or waiting for their connection, at the end.
+    /// Requests in flight, or waiting for their connection, at the end; they are in no percentile.
     pub in_flight_requests_total: u64,
-    /// Requests lost with their connection (connect, read, write, timeout or malformed).
+    /// Requests lost with their connection (connect, read, write, timeout or malformed); they are in no percentile.
     pub lost_requests_total: u64,
     /// Requests that were due and never got a free connection; they are in no percentile.
     pub unsent_requests_total: u64,
+    /// Whether a run with a number of requests, and without a duration, ended early because the server gave nothing but
+    /// failures.
+    #[serde(default)]
+    pub gave_up: bool,
     /// Requests that were sent once more, because the server closed the connection before their turn (pipelining).
     pub resent_requests_total: u64,
     /// Whole replies per second of `duration_s`.

@@ -82,6 +82,7 @@ pub(super) fn limit(result: &LoadResult, settings: &LoadSettings) -> Limit {
 pub(super) fn notice(result: &LoadResult, settings: &LoadSettings) -> Vec<Warning> {
     [
         nothing(result),
+        gave_up(result),
         own_limit(result, settings),
         unkept(result, settings),
         tick(result, settings),
@@ -98,6 +99,14 @@ pub(super) fn notice(result: &LoadResult, settings: &LoadSettings) -> Vec<Warnin
 fn nothing(result: &LoadResult) -> Option<Warning> {
     (result.requests_total == 0)
         .then(|| Warning::new("no-replies", "no whole reply came: there is nothing to measure"))
+}
+
+fn gave_up(result: &LoadResult) -> Option<Warning> {
+    result.gave_up.then(|| {
+        Warning::new("gave-up", "the server gave nothing but failures: the rest of the requests was not sent")
+            .because("without --duration only replies and lost requests bring the count of --requests to its end")
+            .cure("start the server, raise --timeout if it is slow, or give --duration to try for that long")
+    })
 }
 
 fn own_limit(result: &LoadResult, settings: &LoadSettings) -> Option<Warning> {

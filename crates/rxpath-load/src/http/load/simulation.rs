@@ -121,6 +121,7 @@ fn simulate(case: Case) -> Outcome {
         timeout_ns: 60 * SECOND,
         end_ns: 0,
         requests: u64::MAX,
+        give_up_ns: u64::MAX,
     };
     let wire = Virtual {
         now_ns: SECOND,

@@ -20,6 +20,10 @@ use crate::http::load::wire::Wire;
 use crate::pace::{Pace, Share, wait_for_start};
 use crate::workload::{DoneGuard, Ready, place};
 
+/// A run that only its count ends gives up after this long, and this many timeouts, of nothing but failures.
+const GIVE_UP_NS: u64 = 3_000_000_000;
+const GIVE_UP_TIMEOUTS: u64 = 3;
+
 /// What a worker needs.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -92,6 +96,7 @@ fn client<W: Wire>(plan: &Plan, wire: W) -> Client<'_, W> {
         timeout_ns: options.timeout_ns,
         end_ns: u64::MAX,
         requests: plan.requests,
+        give_up_ns: GIVE_UP_NS.max(GIVE_UP_TIMEOUTS * options.timeout_ns),
     };
     let meter = Meter::new(&plan.desk, plan.index, two_times);
     Client::new(wire, meter, orders)

@@ -25,8 +25,10 @@ const RECEIVE: u64 = 2 << 56;
 const SEND: u64 = 3 << 56;
 const CANCEL: u64 = 4 << 56;
 const ORDER: u64 = 0xff << 56;
-/// Runs or requests that may wait behind one send before the connection is read no further.
+/// Requests that may wait behind one send before the connection is read no further.
 const MAX_PENDING: u64 = 4096;
+/// Memory that their replies may take before the connection is closed: taking the order to receive back takes a while.
+const MAX_HELD_BYTES: usize = 64 * 1024;
 /// Spare memory for replies on their way.
 const MAX_SPARE: usize = 1024;
 /// Longest wait that counts on the sends to be done at once.
@@ -242,11 +244,14 @@ impl UringLoop {
     #[inline]
     fn go_on_receiving(&mut self, token: Token) -> std::io::Result<()> {
         let Some(conn) = self.house.table.get(token) else { return Ok(()) };
-        let waiting = conn
-            .pending
-            .as_ref()
-            .map_or(0, |pending| pending.queue.requests().max(pending.queue.runs() as u64));
-        match (conn.is_receiving, waiting > MAX_PENDING) {
+        let waiting = conn.pending.as_ref().map_or((0, 0), |pending| {
+            (pending.queue.requests().max(pending.queue.runs() as u64), pending.queue.held_bytes())
+        });
+        if waiting.1 > MAX_HELD_BYTES {
+            self.dismiss(token, Why::NotReading);
+            return Ok(());
+        }
+        match (conn.is_receiving, waiting.0 > MAX_PENDING) {
             (false, false) => self.order_receive(token),
             (true, true) => self.ring.cancel(RECEIVE | token, CANCEL),
             _ => Ok(()),

@@ -1,7 +1,7 @@
 //! The replies, written once at the start, and queues of them.
 //!
 //! A queue holds no bytes: equal replies that follow each other are a run, and the bytes of a run are pieces of
-//! memory that all connections share. So a connection that pipelines requests or does not read costs some words.
+//! memory that all connections share. So a connection that pipelines requests or does not read costs two bytes a run.
 
 use std::io::IoSlice;
 use std::ops::Range;
@@ -204,7 +204,7 @@ impl Book {
     fn part(&self, run: Run, offset: u64) -> (usize, Range<usize>) {
         let page = &self.pages[run.kind as usize];
         if offset < page.block.len() as u64 {
-            let copies = run.count.min(page.copies) as usize;
+            let copies = u32::from(run.count).min(page.copies) as usize;
             let end = page.block.len() / page.copies as usize * copies;
             return (run.kind as usize, offset as usize..end);
         }
@@ -220,11 +220,12 @@ impl Book {
     }
 }
 
-/// Equal replies in a row.
+/// Equal replies in a row. Two bytes each: a client that asks for replies of two kinds in turn, and reads none, makes a run
+/// of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     kind: Kind,
-    count: u32,
+    count: u8,
 }
 
 /// Replies that are to be written, in their order.
@@ -244,9 +245,18 @@ impl Queue {
     #[inline]
     pub fn push(&mut self, kind: Kind) {
         self.requests += u64::from(kind.is_final());
-        match self.runs[self.first..].last_mut() {
-            Some(last) if last.kind == kind => last.count += 1,
-            _ => self.runs.push(Run { kind, count: 1 }),
+        self.extend(Run { kind, count: 1 });
+    }
+
+    #[inline]
+    fn extend(&mut self, run: Run) {
+        let last = self.runs[self.first..].last_mut().filter(|last| last.kind == run.kind);
+        if let Some((last, count)) =
+            last.and_then(|last| last.count.checked_add(run.count).map(|count| (last, count)))
+        {
+            last.count = count;
+        } else {
+            self.runs.push(run);
         }
     }
 
@@ -260,6 +270,11 @@ impl Queue {
     #[inline]
     pub fn requests(&self) -> u64 {
         self.requests
+    }
+
+    /// Memory that the queue holds.
+    pub fn held_bytes(&self) -> usize {
+        self.runs.capacity() * size_of::<Run>()
     }
 
     /// Runs that are not wholly written.
@@ -302,11 +317,11 @@ impl Queue {
 
     /// Adds the replies of another queue, which is empty afterwards.
     pub fn append(&mut self, other: &mut Self) {
+        // What was written makes room, or a queue that is never empty would grow for ever.
+        self.runs.drain(..self.first);
+        self.first = 0;
         for run in &other.runs[other.first..] {
-            match self.runs[self.first..].last_mut() {
-                Some(last) if last.kind == run.kind => last.count += run.count,
-                _ => self.runs.push(*run),
-            }
+            self.extend(*run);
         }
         self.requests += other.requests;
         other.clear();
@@ -322,7 +337,7 @@ impl Queue {
                 slices[used] = IoSlice::new(piece);
                 used += 1;
                 let end = offset + piece.len() as u64;
-                left.count -= (end / len) as u32;
+                left.count -= (end / len) as u8;
                 offset = end % len;
             }
         }
@@ -337,7 +352,7 @@ impl Queue {
             let end = self.offset + bytes;
             let whole = (end / len).min(u64::from(run.count));
             done[run.kind as usize] += whole;
-            run.count -= whole as u32;
+            run.count -= whole as u8;
             if run.count > 0 {
                 self.offset = end - whole * len;
                 return;
@@ -424,6 +439,22 @@ mod tests {
         assert!(written(queue(&kinds), &book, 70_000).0 == want);
         assert!(gathered(queue(&kinds), &book) == want);
         assert!(book.filler.len() < BODY as usize, "no copy of the body is kept");
+    }
+
+    #[test]
+    fn a_queue_that_is_never_empty_keeps_its_size() {
+        let book = Book::new(70);
+        let turns = [Kind::Ok, Kind::OkHead].repeat(50);
+        let (mut waiting, mut done) = (queue(&turns), [0; KINDS]);
+        let bytes: u64 = turns.iter().map(|kind| book.len(*kind)).sum();
+        for _ in 0..1000 {
+            // All but the last reply is written, and as many more come.
+            waiting.append(&mut queue(&turns));
+            waiting.advance(&book, bytes, &mut done);
+            assert_eq!(waiting.runs(), 100);
+        }
+        assert!(waiting.held_bytes() <= 4 * 100 * size_of::<Run>(), "{}", waiting.held_bytes());
+        assert_eq!(size_of::<Run>(), 2);
     }
 
     #[test]

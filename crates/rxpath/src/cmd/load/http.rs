@@ -15,7 +15,7 @@ use rxpath_load::workload::Workload;
 
 use crate::cmd::conduct::{ConductArgs, Ends, Rows, Shown, block, conduct, refuse};
 use crate::cmd::values::{placed, threads};
-use crate::exit::{Failure, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::output::rates::grouped;
 
 /// How long a load runs when nobody says so. **Source** wrk.
@@ -198,6 +198,10 @@ impl Shown for Load {
 
     fn set_rate(result: &mut LoadResult, rps: f64) {
         result.achieved_rps = rps;
+    }
+
+    fn exit(&self, result: &LoadResult) -> Exit {
+        if result.gave_up { Exit::Partial } else { Exit::Done }
     }
 
     fn rows(&self, split: bool) -> Rows<Interval> {
