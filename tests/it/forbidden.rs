@@ -6,14 +6,19 @@ use std::process::Command;
 
 use nix::libc;
 
-/// Number of `CAP_SYS_NICE`. **Source** include/uapi/linux/capability.h.
-const CAP_SYS_NICE: libc::c_ulong = 23;
+/// A capability. **Source** include/uapi/linux/capability.h.
+#[derive(Clone, Copy, Debug)]
+pub enum Capability {
+    NetAdmin = 12,
+    SysNice = 23,
+}
 
-/// Takes away the privilege to raise a thread's priority, also from root.
-pub fn without_nice(command: &mut Command) -> &mut Command {
-    let drop_it = || {
+/// Takes a privilege away, also from root.
+pub fn without(capability: Capability, command: &mut Command) -> &mut Command {
+    let number = capability as libc::c_ulong;
+    let drop_it = move || {
         // SAFETY: plain integers. Without CAP_SETPCAP it is refused, and then there is no privilege to take either.
-        unsafe { libc::prctl(libc::PR_CAPBSET_DROP, CAP_SYS_NICE, 0, 0, 0) };
+        unsafe { libc::prctl(libc::PR_CAPBSET_DROP, number, 0, 0, 0) };
         Ok(())
     };
     // SAFETY: only prctl is called between fork and exec.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use nix::libc;
 
-use crate::forbidden::{without_calls, without_nice};
+use crate::forbidden::{Capability, without, without_calls};
 use crate::steered::Steered;
 
 /// Longer than any refusal takes on a busy machine.
@@ -73,7 +73,9 @@ fn all_refused(
 
 #[test]
 fn threads_that_may_not_be_placed_end_the_workload() {
-    all_refused(&["--nice", "-5"], "rxpath: --nice -5: not permitted", without_nice);
+    all_refused(&["--nice", "-5"], "rxpath: --nice -5: not permitted", |command| {
+        without(Capability::SysNice, command)
+    });
 }
 
 #[test]

@@ -165,6 +165,37 @@ fn the_rate_behind_the_warm_up_ends_with_the_last_datagram() {
 }
 
 #[test]
+fn without_the_privilege_no_buffer_is_forced_and_an_odd_size_is_not_capped() {
+    use crate::forbidden::{Capability, without};
+    let run = |args: &[&str]| -> Value {
+        let mut command = Command::new(RXPATH);
+        let output = without(Capability::NetAdmin, command.args(args)).output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let (_serve, addr) = receiver(&[]);
+    for (value, side) in [
+        (
+            run(&[
+                "serve",
+                "udp",
+                "127.0.0.1:0",
+                "--rcvbuf",
+                "8193",
+                "--idle-exit",
+                "1ms",
+                "--json",
+            ]),
+            "rcvbuf",
+        ),
+        (run(&["load", "udp", &addr, "--sndbuf", "8193", "--count", "1", "--json"]), "sndbuf"),
+    ] {
+        assert_eq!(value["settings"][format!("{side}_bytes")], 8192, "{value}");
+        assert_eq!(value["settings"][format!("{side}_forced")], false, "{value}");
+        assert_eq!(value["warnings"].as_array().unwrap().len(), 0, "{value}");
+    }
+}
+
+#[test]
 fn bad_input_has_one_clear_line_a_hint_and_exit_2() {
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().to_string();

@@ -5,6 +5,7 @@
 //!
 //! Threads and blocking system calls only; nothing is allocated per packet inside a loop.
 
+mod buffers;
 mod busy_poll;
 pub mod control;
 pub mod engine;

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::LoadError;
+use crate::buffers;
 use crate::engine::socket::{Buffer, Socket};
 use crate::engine::tcp::CONGESTION_LIST;
 use crate::udp::serve::options::BusyPoll;
@@ -63,10 +64,10 @@ impl SocketOptions {
     pub(crate) fn apply(&self, socket: &Socket) -> Result<(), LoadError> {
         let tcp = libc::IPPROTO_TCP;
         if let Some(bytes) = self.rcvbuf {
-            socket.set_buffer(Buffer::Receive, bytes).map_err(|e| LoadError::io("SO_RCVBUF", e))?;
+            buffers::set(socket, Buffer::Receive, bytes)?;
         }
         if let Some(bytes) = self.sndbuf {
-            socket.set_buffer(Buffer::Send, bytes).map_err(|e| LoadError::io("SO_SNDBUF", e))?;
+            buffers::set(socket, Buffer::Send, bytes)?;
         }
         if let Some(name) = &self.congestion {
             socket.set_congestion(name).map_err(|e| congestion_error(name, &e))?;
@@ -95,15 +96,11 @@ impl SocketOptions {
         warnings: &mut Vec<Warning>,
     ) -> Result<SocketSettings, LoadError> {
         let memory = socket.meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?;
-        for (asked, got, what, sysctl) in [
-            (self.rcvbuf, memory.rcvbuf_bytes, "receive", "rmem_max"),
-            (self.sndbuf, memory.sndbuf_bytes, "send", "wmem_max"),
+        for (side, asked, got) in [
+            (Buffer::Receive, self.rcvbuf, memory.rcvbuf_bytes),
+            (Buffer::Send, self.sndbuf, memory.sndbuf_bytes),
         ] {
-            if let Some(asked) = asked
-                && got < asked / 2 * 2
-            {
-                warnings.push(capped(what, asked, got, sysctl));
-            }
+            warnings.extend(asked.and_then(|asked| buffers::capped(side, asked, got)));
         }
         Ok(SocketSettings {
             rcvbuf_bytes: memory.rcvbuf_bytes,
@@ -118,13 +115,6 @@ impl SocketOptions {
             busy_poll: self.busy_poll,
         })
     }
-}
-
-fn capped(what: &str, asked: u64, got: u64, sysctl: &str) -> Warning {
-    let code = if what == "send" { "sndbuf-capped" } else { "rcvbuf-capped" };
-    Warning::new(code, format!("the kernel gave {got} of {asked} bytes of {what} buffer"))
-        .because(format!("net.core.{sysctl} caps it (the kernel doubles the number it is given)"))
-        .cure(format!("run it as root or with CAP_NET_ADMIN, or raise net.core.{sysctl}"))
 }
 
 fn busy_poll(socket: &Socket, poll: BusyPoll) -> Result<(), LoadError> {

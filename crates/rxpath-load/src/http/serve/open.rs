@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU64;
 use rxpath_core::{Fact, Warning};
 
 use crate::LoadError;
+use crate::buffers;
 use crate::engine::epoll::{BusyParams, Epoll};
 use crate::engine::socket::{Buffer, Socket};
 use crate::engine::{listen, thread};
@@ -130,32 +131,20 @@ fn configure(
             set(level, libc::SO_BUSY_POLL_BUDGET, budget as i32, what)?;
         }
     }
-    let sides = [
-        (Buffer::Receive, options.rcvbuf, "rcvbuf", "SO_RCVBUF", "net.core.rmem_max"),
-        (Buffer::Send, options.sndbuf, "sndbuf", "SO_SNDBUF", "net.core.wmem_max"),
-    ];
-    for (side, asked, code, name, cap) in sides {
+    for (side, asked) in [(Buffer::Receive, options.rcvbuf), (Buffer::Send, options.sndbuf)] {
         let Some(asked) = asked else { continue };
-        socket.set_buffer(side, asked).map_err(|e| LoadError::io(name, e))?;
-        let got = buffers(socket)?;
-        let got = if side == Buffer::Receive { got.0 } else { got.1 };
-        let code = format!("{code}-capped");
-        if got < asked / 2 * 2 && !warnings.iter().any(|warning| warning.code == code) {
-            warnings.push(
-                Warning::new(
-                    &code,
-                    format!("--{}: the kernel gave {got} of {asked} bytes", &code[..6]),
-                )
-                .because(format!("{cap} caps {name} (the kernel doubles the number it is given)"))
-                .cure(format!("run it as root or with CAP_NET_ADMIN, or raise {cap}")),
-            );
-        }
+        buffers::set(socket, side, asked)?;
+        let (rcvbuf, sndbuf) = buffer_bytes(socket)?;
+        let got = if side == Buffer::Receive { rcvbuf } else { sndbuf };
+        let capped = buffers::capped(side, asked, got);
+        // One for all listeners.
+        warnings.extend(capped.filter(|new| warnings.iter().all(|old| old.code != new.code)));
     }
     Ok(())
 }
 
 /// `sk_rcvbuf` and `sk_sndbuf`.
-fn buffers(socket: &Socket) -> Result<(u64, u64), LoadError> {
+fn buffer_bytes(socket: &Socket) -> Result<(u64, u64), LoadError> {
     let memory = socket.meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?;
     Ok((memory.rcvbuf_bytes, memory.sndbuf_bytes))
 }
@@ -217,7 +206,7 @@ fn settle(
     (limit, busy_waits): (u64, Fact<BusyPoll>),
     warnings: &mut Vec<Warning>,
 ) -> Result<ServeSettings, LoadError> {
-    let (rcvbuf_bytes, sndbuf_bytes) = buffers(&listeners[0])?;
+    let (rcvbuf_bytes, sndbuf_bytes) = buffer_bytes(&listeners[0])?;
     let room = limit.saturating_sub(RESERVED).max(1);
     let wanted = options.max_connections.unwrap_or(MOST_CONNECTIONS);
     if options.max_connections.is_some_and(|wanted| wanted > room) {

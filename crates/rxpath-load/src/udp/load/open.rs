@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rxpath_core::Warning;
 
 use crate::LoadError;
+use crate::buffers;
 use crate::engine::raw::Ends;
 use crate::engine::socket::{Buffer, KernelAddr, Socket};
 use crate::engine::thread;
@@ -34,13 +35,16 @@ pub(super) fn open(mut options: LoadOptions) -> Result<Load, LoadError> {
     let mut warnings = Vec::new();
     let tag = (std::hash::RandomState::new().build_hasher().finish() as u32) << 16;
     let mut flows = Vec::with_capacity(targets * flows_each);
+    let mut is_forced = true;
     for index in 0..flows_each {
         for to in &options.to {
             let number = flows.len() as u32;
-            flows.push(open_flow(&options, *to, index as u16, tag | number)?);
+            let (flow, forced) = open_flow(&options, *to, index as u16, tag | number)?;
+            flows.push(flow);
+            is_forced &= forced;
         }
     }
-    let settings = settle(&options, &flows, &mut warnings)?;
+    let settings = settle(&options, &flows, is_forced, &mut warnings)?;
     let mut load = Load {
         settings,
         warnings,
@@ -53,12 +57,13 @@ pub(super) fn open(mut options: LoadOptions) -> Result<Load, LoadError> {
     Ok(load)
 }
 
+/// A flow, and whether its send buffer was forced.
 fn open_flow(
     options: &LoadOptions,
     to: SocketAddr,
     index: u16,
     stream: u32,
-) -> Result<Flow, LoadError> {
+) -> Result<(Flow, bool), LoadError> {
     let socket = Socket::udp(to).map_err(|e| LoadError::io("socket", e))?;
     if options.source.is_some() || options.source_port.is_some() {
         bind(&socket, options, to, index)?;
@@ -84,8 +89,8 @@ fn open_flow(
     } else {
         connect(&flow.socket)?;
     }
-    flow.socket.set_buffer(Buffer::Send, bytes).map_err(|e| LoadError::io("SO_SNDBUF", e))?;
-    Ok(flow)
+    let is_forced = buffers::set(&flow.socket, Buffer::Send, bytes)?;
+    Ok((flow, is_forced))
 }
 
 fn bind(
@@ -142,21 +147,13 @@ fn default_sndbuf(options: &LoadOptions) -> u64 {
 fn settle(
     options: &LoadOptions,
     flows: &[Flow],
+    sndbuf_forced: bool,
     warnings: &mut Vec<Warning>,
 ) -> Result<LoadSettings, LoadError> {
     let asked = options.sndbuf.unwrap_or_else(|| default_sndbuf(options));
     let sndbuf_bytes =
         flows[0].socket.meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?.sndbuf_bytes;
-    if sndbuf_bytes < asked {
-        warnings.push(
-            Warning::new(
-                "sndbuf-capped",
-                format!("the kernel gave {sndbuf_bytes} of {asked} bytes of send buffer"),
-            )
-            .because("net.core.wmem_max caps SO_SNDBUF (the kernel doubles the number it is given)")
-            .cure("run it as root or with CAP_NET_ADMIN, or raise net.core.wmem_max"),
-        );
-    }
+    warnings.extend(buffers::capped(Buffer::Send, asked, sndbuf_bytes));
     let (mtu, fragments) = check::mtu(options, warnings)?;
     let share = pace::Share {
         rate_pps: options.rate_pps.unwrap_or(1),
@@ -190,7 +187,7 @@ fn settle(
             None => "none: as fast as possible".into(),
         },
         sndbuf_bytes,
-        sndbuf_forced: sndbuf_bytes >= asked / 2 * 2,
+        sndbuf_forced,
         mtu_bytes: mtu,
         fragments_per_datagram: fragments,
         count: options.count,

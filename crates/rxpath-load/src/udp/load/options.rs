@@ -111,7 +111,7 @@ pub struct LoadSettings {
     pub pacing: String,
     /// `sk_sndbuf` of each socket.
     pub sndbuf_bytes: u64,
-    /// Whether it was forced past `wmem_max`.
+    /// Whether `SO_SNDBUFFORCE` set it, which `net.core.wmem_max` does not cap.
     pub sndbuf_forced: bool,
     /// Least path MTU to the destinations, where there is a route.
     pub mtu_bytes: Option<u32>,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rxpath_core::Warning;
 
 use crate::LoadError;
+use crate::buffers;
 use crate::engine::batch::MAX_BATCH;
 use crate::engine::socket::{Buffer, Socket, UDP_GRO};
 use crate::engine::{clock, steer, thread};
@@ -24,8 +25,8 @@ pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     check(&options)?;
     check_cpus(&options.cpus)?;
     let mut warnings = Vec::new();
-    let sockets = open_sockets(&options, &mut warnings)?;
-    let settings = settle(&options, &sockets, &mut warnings)?;
+    let (sockets, is_forced) = open_sockets(&options, &mut warnings)?;
+    let settings = settle(&options, &sockets, is_forced, &mut warnings)?;
     let shared = Arc::new(Shared::new(options.threads));
     let mut serve = Serve {
         settings,
@@ -64,16 +65,24 @@ fn check(options: &ServeOptions) -> Result<(), LoadError> {
     Ok(())
 }
 
+/// The sockets, and whether their receive buffers were forced.
 fn open_sockets(
     options: &ServeOptions,
     warnings: &mut Vec<Warning>,
-) -> Result<Vec<Socket>, LoadError> {
+) -> Result<(Vec<Socket>, bool), LoadError> {
     let count = if options.sockets == Sockets::Reuseport { options.threads } else { 1 };
     let mut sockets: Vec<Socket> = Vec::with_capacity(count);
-    let mut addr = options.addr;
+    let (mut addr, mut is_forced) = (options.addr, options.rcvbuf.is_some());
     for _ in 0..count {
         let socket = Socket::udp(addr).map_err(|e| LoadError::io("socket", e))?;
-        configure(&socket, options, warnings)?;
+        configure(&socket, options)?;
+        if let Some(asked) = options.rcvbuf {
+            is_forced &= buffers::set(&socket, Buffer::Receive, asked)?;
+            let memory = socket.meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?;
+            let capped = buffers::capped(Buffer::Receive, asked, memory.rcvbuf_bytes);
+            // One for all of the group.
+            warnings.extend(capped.filter(|_| sockets.is_empty()));
+        }
         socket.bind(addr).map_err(|e| bind_error(addr, e))?;
         // With port 0 the first socket's port is that of the group.
         addr = socket.local().map_err(|e| LoadError::io("getsockname", e))?;
@@ -84,14 +93,10 @@ fn open_sockets(
             LoadError::Unsupported { what: "--steer cpu (SO_ATTACH_REUSEPORT_CBPF)".into(), source }
         })?;
     }
-    Ok(sockets)
+    Ok((sockets, is_forced))
 }
 
-fn configure(
-    socket: &Socket,
-    options: &ServeOptions,
-    warnings: &mut Vec<Warning>,
-) -> Result<(), LoadError> {
+fn configure(socket: &Socket, options: &ServeOptions) -> Result<(), LoadError> {
     let needs = |what: &str| {
         let what = what.to_owned();
         move |source: io::Error| match source.kind() {
@@ -115,22 +120,6 @@ fn configure(
     }
     if let Some(poll) = options.busy_poll {
         busy_poll(socket, poll).map_err(needs("--busy-poll (SO_BUSY_POLL)"))?;
-    }
-    if let Some(bytes) = options.rcvbuf {
-        socket.set_buffer(Buffer::Receive, bytes).map_err(|e| LoadError::io("SO_RCVBUF", e))?;
-        let got = socket.meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?.rcvbuf_bytes;
-        if got < bytes && !warnings.iter().any(|w| w.code == "rcvbuf-capped") {
-            warnings.push(
-                Warning::new(
-                    "rcvbuf-capped",
-                    format!("the kernel gave {got} of {bytes} bytes of receive buffer"),
-                )
-                .because(
-                    "net.core.rmem_max caps SO_RCVBUF (the kernel doubles the number it is given)",
-                )
-                .cure("run it as root or with CAP_NET_ADMIN, or raise net.core.rmem_max"),
-            );
-        }
     }
     Ok(())
 }
@@ -168,6 +157,7 @@ fn bind_error(addr: SocketAddr, source: io::Error) -> LoadError {
 fn settle(
     options: &ServeOptions,
     sockets: &[Socket],
+    rcvbuf_forced: bool,
     warnings: &mut Vec<Warning>,
 ) -> Result<ServeSettings, LoadError> {
     let memory = sockets[0].meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?;
@@ -193,7 +183,7 @@ fn settle(
         busy_poll: options.busy_poll,
         rcvbuf_asked_bytes: options.rcvbuf,
         rcvbuf_bytes: memory.rcvbuf_bytes,
-        rcvbuf_forced: options.rcvbuf.is_some_and(|asked| memory.rcvbuf_bytes >= asked / 2 * 2),
+        rcvbuf_forced,
         size_bytes: options.size,
         truesize_probe_bytes: truesize,
         capacity_packets: truesize.map(|size| memory.rcvbuf_bytes / size),

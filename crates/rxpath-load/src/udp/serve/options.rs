@@ -132,7 +132,7 @@ pub struct ServeSettings {
     pub rcvbuf_asked_bytes: Option<u64>,
     /// `sk_rcvbuf` of each socket.
     pub rcvbuf_bytes: u64,
-    /// Whether it was forced past `rmem_max`.
+    /// Whether `SO_RCVBUFFORCE` set it, which `net.core.rmem_max` does not cap.
     pub rcvbuf_forced: bool,
     /// Payload that the two numbers below are for.
     pub size_bytes: usize,
