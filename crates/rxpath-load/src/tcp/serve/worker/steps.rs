@@ -54,19 +54,23 @@ impl Steps {
         let mut last = Step::Idle;
         for _ in 0..STEPS {
             let before = (lent.delivered + lent.sent, lent.transactions);
-            match step(lent) {
-                Ok(Step::Moved) => last = Step::Moved,
-                Ok(other) => return Ok(other),
+            let came = match step(lent) {
+                Ok(came) => came,
                 Err(error)
                     if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
                 {
                     return Ok(last);
                 }
                 Err(error) => return Err(error),
-            }
+            };
             let got = lent.delivered + lent.sent - before.0;
             if got > 0 && self.work_steps > 0 {
                 Spinner::run(self.work_steps);
+            }
+            match came {
+                Step::Moved => last = Step::Moved,
+                // The one transaction of a connection that ends with it is work, too.
+                other => return Ok(other),
             }
             let short = until == Until::Short && got < lent.buffer.len() as u64;
             if lent.transactions > before.1 || short {
