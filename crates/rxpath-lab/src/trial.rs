@@ -20,6 +20,7 @@ mod sampler;
 mod start;
 pub mod stolen;
 mod tracing;
+mod unreaped;
 mod waiting;
 pub mod window;
 pub mod witness;

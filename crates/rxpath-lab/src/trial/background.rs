@@ -12,14 +12,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use rxpath_core::Warning;
+use rxpath_host::owner::ProcessId;
 use rxpath_host::procfs::task;
 use rxpath_host::{Owner, Root, netns, owner, thread};
 
 use crate::error::LabError;
 use crate::scenario::spec::{Background as Spec, Policy};
+use crate::trial::unreaped::{Life, life, signal_group};
 
 /// What runs beside a trial; dropping it ends all of it.
 #[derive(Default)]
@@ -121,10 +122,18 @@ impl Background {
         all
     }
 
+    /// The same, told from whatever has their pids later.
+    fn processes(&self) -> Vec<ProcessId> {
+        let ids: Vec<ProcessId> =
+            self.pids().into_iter().filter_map(|pid| ProcessId::of(pid).ok()).collect();
+        // Whoever is one of them after its start time was read was one of them when it was read.
+        let still = self.pids();
+        ids.into_iter().filter(|id| still.contains(&id.pid)).collect()
+    }
+
     fn ended(&mut self) -> Option<Warning> {
-        let gone = |child: &mut Child| !matches!(child.try_wait(), Ok(None));
         let commands =
-            self.commands.iter_mut().filter_map(|child| gone(child).then_some(())).count();
+            self.commands.iter().filter(|child| life(child.id()) != Life::Running).count();
         let loops = self.loops.iter().filter(|thread| thread.is_finished()).count();
         (commands + loops > 0).then(|| {
             let text = format!("{} of the background's programs ended before the trial did", commands + loops);
@@ -138,15 +147,15 @@ impl Background {
 impl Drop for Background {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        let pids = self.pids();
+        let processes = self.processes();
         for child in &mut self.commands {
-            // Errors mean that it is gone, which is what was wanted.
-            let _ = killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
+            signal_group(child.id(), Signal::SIGKILL);
+            // An error means that it is gone, which is what was wanted.
             let _ = child.kill();
         }
-        for pid in pids {
+        for process in processes {
             // Those that left the process group.
-            let _ = nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL);
+            let _ = process.kill();
         }
         for mut child in self.commands.drain(..) {
             let _ = child.wait();
@@ -291,13 +300,29 @@ mod tests {
     }
 
     #[test]
+    fn those_that_left_the_process_group_end_too() {
+        let command = ["sh", "-c", "setsid sleep 1000 & wait"].map(String::from).to_vec();
+        let spec = Spec { hogs: 1, command, ..Spec::default() };
+        let background = Background::start(&spec, None).unwrap();
+        while background.pids().len() < 2 {
+            std::thread::yield_now();
+        }
+        let processes = background.processes();
+        assert!(processes.len() >= 2, "{processes:?}");
+        drop(background);
+        while processes.iter().any(ProcessId::is_alive) {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
     fn loops_end_with_their_guard_and_a_command_that_ends_is_said() {
         let mut spec = Spec { hogs: 2, ..Spec::default() };
         drop(Background::start(&spec, None).unwrap());
         spec.command = vec!["true".into()];
         let mut background = Background::start(&spec, None).unwrap();
-        for child in &mut background.commands {
-            child.wait().unwrap();
+        while background.commands.iter().any(|child| life(child.id()) == Life::Running) {
+            std::thread::yield_now();
         }
         let said = background.warnings(&spec, std::process::id() as i32, 0);
         assert_eq!(said[0].code, "background-ended");

@@ -10,8 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::clock::monotonic_ns;
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use rxpath_core::Warning;
 use rxpath_host::Root;
 use rxpath_host::procfs::listeners;
@@ -20,6 +19,7 @@ use serde_json::{Value, json};
 use super::line::Line;
 use super::peer::Peer;
 use super::phase;
+use super::unreaped::{Life, life, signal_group};
 use crate::bed::Started;
 use crate::error::LabError;
 use crate::output;
@@ -119,14 +119,14 @@ impl<'a> External<'a> {
     }
 
     fn ended(&mut self) -> bool {
-        self.running.as_mut().is_none_or(|running| !matches!(running.child.try_wait(), Ok(None)))
+        // Its status is left where it is: while nobody has taken it, the id of its group is no other's.
+        self.running.as_ref().is_none_or(|running| life(running.pid) != Life::Running)
     }
 
     /// Signals the program and all that it forked: it leads a process group of its own.
     fn signal(&self, signal: Signal) {
         if let Some(running) = &self.running {
-            // An error means that it is gone, which is what was wanted.
-            let _ = killpg(Pid::from_raw(running.pid as i32), signal);
+            signal_group(running.pid, signal);
         }
     }
 
@@ -207,6 +207,8 @@ impl Peer for External<'_> {
         if !self.ended() {
             return Ok(());
         }
+        // What it forked goes with it: afterwards its status is taken.
+        self.signal(Signal::SIGKILL);
         let how = self.running.as_mut().and_then(|running| running.child.try_wait().ok().flatten());
         Err(LabError::Died {
             program: self.name,
