@@ -15,5 +15,5 @@ pub mod supply;
 pub mod tcp;
 pub mod tcp_info;
 pub mod thread;
-pub mod uring;
+pub(crate) mod uring;
 pub mod zerocopy;

@@ -146,12 +146,17 @@ impl RecvBatch {
             let mut message = libc::CMSG_FIRSTHDR(header);
             while !message.is_null() {
                 let data = libc::CMSG_DATA(message);
+                let holds = |bytes: usize| {
+                    (*message).cmsg_len as usize >= libc::CMSG_LEN(bytes as u32) as usize
+                };
                 match ((*message).cmsg_level, (*message).cmsg_type) {
-                    (libc::SOL_UDP, UDP_GRO) => {
+                    (libc::SOL_UDP, UDP_GRO) if holds(size_of::<libc::c_int>()) => {
                         let size = data.cast::<libc::c_int>().read_unaligned();
                         found.segment_bytes = usize::try_from(size).unwrap_or(0);
                     }
-                    (libc::SOL_SOCKET, libc::SO_TIMESTAMPING) => {
+                    (libc::SOL_SOCKET, libc::SO_TIMESTAMPING)
+                        if holds(size_of::<libc::timespec>()) =>
+                    {
                         let time = data.cast::<libc::timespec>().read_unaligned();
                         found.stamp_ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
                     }

@@ -83,11 +83,6 @@ impl Socket {
         v4.or_else(v6).ok_or_else(|| io::Error::other("the socket has no IP address"))
     }
 
-    /// Waits for something to read; false when the time is up.
-    pub fn wait_readable(&self, timeout_ms: i32) -> io::Result<bool> {
-        self.wait(libc::POLLIN, timeout_ms)
-    }
-
     /// Sets an integer option.
     pub fn set(&self, level: libc::c_int, name: libc::c_int, value: i32) -> io::Result<()> {
         self.set_raw(level, name, &value)

@@ -1,7 +1,8 @@
 //! An io_uring for sockets: multishot accept and receive into provided buffers, sends from memory it owns.
 //!
-//! Everything that the kernel reads or writes belongs to the [`Uring`], so that its interface is safe: receives go
-//! into its buffers, sends come from blocks that it was given.
+//! Everything that the kernel reads or writes belongs to the [`Uring`]: receives go into its buffers, sends come from
+//! blocks that it was given. What a completion hands out is a token that only a completion makes and that is used up when
+//! it is given back: a [`Filled`] buffer, which the kernel does not write to meanwhile, and an accepted [`Socket`].
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::io;
@@ -9,7 +10,7 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::time::Duration;
 
 use io_uring::types::{self, BufRingEntry, CancelBuilder, SubmitArgs, Timespec};
@@ -18,6 +19,8 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 use crate::LoadError;
 use crate::engine::socket::Socket;
 
+/// What completions of [`Uring::accept`] have as their `data`; no other order may have it.
+pub const ACCEPT: u64 = u64::MAX;
 /// The one group of provided buffers.
 const GROUP: u16 = 0;
 /// Completions that fit before the kernel has to keep them aside.
@@ -40,6 +43,19 @@ pub struct Uring {
     ring: IoUring,
     buffers: Buffers,
     blocks: Vec<Arc<[u8]>>,
+    /// No other ring of this process has this number.
+    number: u64,
+}
+
+/// Rings that were made so far.
+static RINGS: AtomicU64 = AtomicU64::new(0);
+
+/// A buffer that the kernel has filled and does not touch until it is given back.
+#[derive(Debug)]
+pub struct Filled {
+    id: u16,
+    /// The ring that it is of.
+    ring: u64,
 }
 
 /// Bytes to send: a part of one of the blocks.
@@ -52,14 +68,16 @@ pub struct Region {
 }
 
 /// What the kernel did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Done {
     /// As given with the order.
     pub data: u64,
     /// Bytes, a descriptor, or a negative errno.
     pub result: i32,
     /// The buffer that was filled.
-    pub buffer: Option<u16>,
+    pub buffer: Option<Filled>,
+    /// The connection that was accepted; it closes when nobody takes it.
+    pub accepted: Option<Socket>,
     /// The order stands: more will come of it.
     pub has_more: bool,
 }
@@ -97,7 +115,8 @@ impl Uring {
             ring.submitter().register_buf_ring_with_flags(at, shape.buffers, GROUP, 0)
         }
         .map_err(refused("provided buffers, Linux 5.19"))?;
-        let mut uring = Self { ring, buffers, blocks };
+        let number = RINGS.fetch_add(1, Ordering::Relaxed);
+        let mut uring = Self { ring, buffers, blocks, number };
         for id in 0..shape.buffers {
             uring.buffers.put(id);
         }
@@ -113,6 +132,14 @@ impl Uring {
         self.ring.submitter().register_napi(&mut napi)
     }
 
+    /// Puts an order with `data` into the queue.
+    fn order(&mut self, entry: squeue::Entry, data: u64) -> io::Result<()> {
+        if data == ACCEPT {
+            return Err(io::Error::other("this number is that of accepted connections"));
+        }
+        self.push(&entry.user_data(data))
+    }
+
     fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
         loop {
             // SAFETY: what the entry points to belongs to `self` (see the callers) or is no pointer.
@@ -123,42 +150,35 @@ impl Uring {
         }
     }
 
-    /// Orders to accept every connection.
-    pub fn accept(&mut self, listener: &Socket, data: u64) -> io::Result<()> {
+    /// Orders to accept every connection; its completions have [`ACCEPT`] as their data.
+    pub fn accept(&mut self, listener: &Socket) -> io::Result<()> {
         let order = opcode::AcceptMulti::new(types::Fd(listener.fd())).flags(libc::SOCK_CLOEXEC);
-        self.push(&order.build().user_data(data))
-    }
-
-    /// The connection that an accept gave.
-    pub fn accepted(done: &Done) -> Option<Socket> {
-        // SAFETY: a result of an accept that is no error is a descriptor that nobody else owns.
-        (done.result >= 0).then(|| Socket::from(unsafe { OwnedFd::from_raw_fd(done.result) }))
+        self.push(&order.build().user_data(ACCEPT))
     }
 
     /// Orders to receive everything that comes.
     pub fn receive(&mut self, fd: RawFd, data: u64) -> io::Result<()> {
-        self.push(&opcode::RecvMulti::new(types::Fd(fd), GROUP).build().user_data(data))
+        self.order(opcode::RecvMulti::new(types::Fd(fd), GROUP).build(), data)
     }
 
     /// Orders to tell when a socket is writable, or broken: how a connection that was begun has ended.
     pub fn writable(&mut self, fd: RawFd, data: u64) -> io::Result<()> {
-        let order = opcode::PollAdd::new(types::Fd(fd), libc::POLLOUT as u32);
-        self.push(&order.build().user_data(data))
+        self.order(opcode::PollAdd::new(types::Fd(fd), libc::POLLOUT as u32).build(), data)
     }
 
     /// Orders to send these bytes, all of them, unless an error stops it. Only one at a time per socket.
     pub fn send(&mut self, fd: RawFd, region: Region, data: u64) -> io::Result<()> {
-        let order = self.sending(fd, region, data)?;
-        self.push(&order)
+        let order = self.sending(fd, region)?;
+        self.order(order, data)
     }
 
     /// The same without a completion, unless it fails. **Source** `IOSQE_CQE_SKIP_SUCCESS`, Linux 5.17.
     pub fn send_quietly(&mut self, fd: RawFd, region: Region, data: u64) -> io::Result<()> {
-        let order = self.sending(fd, region, data)?.flags(squeue::Flags::SKIP_SUCCESS);
-        self.push(&order)
+        let order = self.sending(fd, region)?.flags(squeue::Flags::SKIP_SUCCESS);
+        self.order(order, data)
     }
 
-    fn sending(&self, fd: RawFd, region: Region, data: u64) -> io::Result<squeue::Entry> {
+    fn sending(&self, fd: RawFd, region: Region) -> io::Result<squeue::Entry> {
         let bytes = self
             .blocks
             .get(region.block)
@@ -166,12 +186,12 @@ impl Uring {
             .ok_or_else(|| io::Error::other("no such bytes to send"))?;
         let order = opcode::Send::new(types::Fd(fd), bytes.as_ptr(), bytes.len() as u32)
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL);
-        Ok(order.build().user_data(data))
+        Ok(order.build())
     }
 
     /// Takes an order back; its last completion comes with `ECANCELED`.
     pub fn cancel(&mut self, order: u64, data: u64) -> io::Result<()> {
-        self.push(&opcode::AsyncCancel::new(order).build().user_data(data))
+        self.order(opcode::AsyncCancel::new(order).build(), data)
     }
 
     /// Submits, and waits until `want` completions are there or the time is up.
@@ -193,24 +213,36 @@ impl Uring {
     pub fn reap(&mut self, into: &mut Vec<Done>) -> usize {
         let before = into.len();
         for entry in self.ring.completion() {
+            let (data, result) = (entry.user_data(), entry.result());
+            let ring = self.number;
             into.push(Done {
-                data: entry.user_data(),
-                result: entry.result(),
-                buffer: cqueue::buffer_select(entry.flags()),
+                data,
+                result,
+                buffer: cqueue::buffer_select(entry.flags()).map(|id| Filled { id, ring }),
+                // SAFETY: only orders to accept have this data (see `order`), and a result of theirs that is no error is
+                // a descriptor that nobody else owns. Each completion is taken from the queue once.
+                accepted: (data == ACCEPT && result >= 0)
+                    .then(|| Socket::from(unsafe { OwnedFd::from_raw_fd(result) })),
                 has_more: cqueue::more(entry.flags()),
             });
         }
         into.len() - before
     }
 
-    /// What was received into a buffer.
-    pub fn received(&self, buffer: u16, len: usize) -> &[u8] {
-        self.buffers.bytes(buffer, len)
+    /// What was received into a buffer; nothing when it is another ring's.
+    pub fn received<'a>(&'a self, buffer: &'a Filled, len: usize) -> &'a [u8] {
+        if buffer.ring != self.number {
+            return &[];
+        }
+        // SAFETY: the buffer came with a completion of this ring and was not given back, which would have used it up.
+        unsafe { self.buffers.bytes(buffer.id, len) }
     }
 
-    /// Gives a buffer back; seen by the kernel after [`Uring::show_buffers`].
-    pub fn give_back(&mut self, buffer: u16) {
-        self.buffers.put(buffer);
+    /// Gives a buffer back; seen by the kernel after [`Uring::show_buffers`]. Another ring's is not taken.
+    pub fn give_back(&mut self, buffer: Filled) {
+        if buffer.ring == self.number {
+            self.buffers.put(buffer.id);
+        }
     }
 
     /// Shows the kernel the buffers that were given back.
@@ -223,6 +255,13 @@ impl Uring {
         let second = Timespec::new().sec(1);
         // Nothing to cancel is an error for the kernel and none for us.
         let _ = self.ring.submitter().register_sync_cancel(Some(second), CancelBuilder::any());
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        // Closing the ring ends its orders some time later: the kernel must not write to buffers that are gone by then.
+        self.cancel_all();
     }
 }
 
@@ -276,10 +315,14 @@ impl Buffers {
         }
     }
 
-    fn bytes(&self, id: u16, len: usize) -> &[u8] {
+    /// The first bytes of a buffer.
+    ///
+    /// # Safety
+    ///
+    /// The kernel must not have the buffer for as long as they are borrowed.
+    unsafe fn bytes(&self, id: u16, len: usize) -> &[u8] {
         let at = usize::from(id % self.count) * self.size;
-        // SAFETY: the buffer lies within `data`, and the kernel does not write to it until it is given back,
-        // which takes `&mut self`.
+        // SAFETY: the buffer lies within `data`, which was zeroed at first, and the caller keeps the kernel away.
         unsafe { std::slice::from_raw_parts(self.data.as_ptr().add(at), len.min(self.size)) }
     }
 
@@ -313,5 +356,51 @@ impl Drop for Buffers {
             dealloc(self.entries.as_ptr().cast(), self.layout);
             dealloc(self.data.as_ptr(), self.data_layout);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the entries say: address, length and number of each.
+    fn entries(buffers: &Buffers) -> Vec<(u64, u32, u16)> {
+        let entry = |slot: usize| {
+            // SAFETY: the entry lies within its memory, and no kernel knows of it.
+            let entry = unsafe { &*buffers.entries.as_ptr().add(slot) };
+            (entry.addr(), entry.len(), entry.bid())
+        };
+        (0..usize::from(buffers.count)).map(entry).collect()
+    }
+
+    #[test]
+    fn buffers_lie_side_by_side_and_come_back_at_the_tail() {
+        let mut buffers = Buffers::new(4, 64);
+        for id in 0..4 {
+            buffers.put(id);
+        }
+        buffers.show();
+        let data = buffers.data.as_ptr() as u64;
+        let all: Vec<_> = (0..4u16).map(|id| (data + 64 * u64::from(id), 64, id)).collect();
+        assert_eq!(entries(&buffers), all);
+        // Whatever number comes back, it is one of ours.
+        buffers.put(6);
+        buffers.show();
+        assert_eq!((entries(&buffers)[0], buffers.tail), (all[2], 5));
+        // SAFETY: no kernel has any of them.
+        let bytes = unsafe { buffers.bytes(3, 1000) };
+        assert_eq!(bytes, [0; 64]);
+    }
+
+    #[test]
+    fn a_buffer_of_another_ring_is_neither_read_nor_taken() {
+        let shape = Shape { entries: 8, buffers: 2, buffer_bytes: 64 };
+        let Ok(mut uring) = Uring::new(shape, Vec::new()) else { return };
+        let (number, tail) = (uring.number, uring.buffers.tail);
+        let stranger = || Filled { id: 0, ring: number + 1 };
+        assert!(uring.received(&stranger(), 64).is_empty());
+        uring.give_back(stranger());
+        assert_eq!(uring.buffers.tail, tail);
+        assert!(uring.receive(-1, ACCEPT).is_err());
     }
 }

@@ -52,23 +52,37 @@ impl Socket {
             let error = io::Error::last_os_error();
             return if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
         }
-        // SAFETY: the kernel filled the control buffer up to msg_controllen; the payload of a message of
-        // these types is a sock_extended_err, which may lie unaligned.
-        let found = unsafe {
-            let message = libc::CMSG_FIRSTHDR(&raw const header);
-            (!message.is_null()).then(|| {
-                let mut error = std::mem::zeroed::<libc::sock_extended_err>();
-                let bytes = (&raw mut error).cast::<u8>();
-                bytes.copy_from_nonoverlapping(libc::CMSG_DATA(message), size_of_val(&error));
-                error
-            })
-        };
-        Ok(found.filter(|e| e.ee_origin == ORIGIN_ZEROCOPY && e.ee_errno == 0).map(|e| {
-            // ee_info..=ee_data is the range of calls, counted modulo 2^32.
-            let calls = e.ee_data.wrapping_sub(e.ee_info).wrapping_add(1);
-            Completion { calls, copied: e.ee_code & CODE_COPIED != 0 }
-        }))
+        Ok(extended_error(&header)
+            .filter(|e| e.ee_origin == ORIGIN_ZEROCOPY && e.ee_errno == 0)
+            .map(|e| {
+                // ee_info..=ee_data is the range of calls, counted modulo 2^32.
+                let calls = e.ee_data.wrapping_sub(e.ee_info).wrapping_add(1);
+                Completion { calls, copied: e.ee_code & CODE_COPIED != 0 }
+            }))
     }
+}
+
+/// The error that a message from the error queue carries, among what else may come with it (time stamps).
+fn extended_error(header: &libc::msghdr) -> Option<libc::sock_extended_err> {
+    const BYTES: usize = size_of::<libc::sock_extended_err>();
+    // SAFETY: the kernel filled the control buffer up to msg_controllen, and the CMSG functions stay inside of it. A
+    // message of these two types that is long enough begins with a sock_extended_err, which may lie unaligned.
+    unsafe {
+        let mut message = libc::CMSG_FIRSTHDR(header);
+        while !message.is_null() {
+            let kind = ((*message).cmsg_level, (*message).cmsg_type);
+            let is_error = matches!(
+                kind,
+                (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR)
+            );
+            if is_error && (*message).cmsg_len as usize >= libc::CMSG_LEN(BYTES as u32) as usize {
+                let error = libc::CMSG_DATA(message).cast::<libc::sock_extended_err>();
+                return Some(error.read_unaligned());
+            }
+            message = libc::CMSG_NXTHDR(header, message);
+        }
+    }
+    None
 }
 
 /// `struct tcp_zerocopy_receive` (include/uapi/linux/tcp.h), up to the fields of Linux 5.18.
@@ -269,5 +283,35 @@ mod tests {
             }
         }
         assert_eq!(got, pages.bytes());
+    }
+
+    #[test]
+    fn only_a_message_of_the_error_queue_is_read_as_an_error() {
+        let mut control = [0u64; 16];
+        // SAFETY: all zero is a valid msghdr.
+        let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+        header.msg_control = control.as_mut_ptr().cast();
+        // SAFETY: two messages of 16 bytes each fit the buffer, which outlives the header.
+        unsafe {
+            header.msg_controllen = (2 * libc::CMSG_SPACE(16)) as _;
+            let mut message = libc::CMSG_FIRSTHDR(&raw const header);
+            for (level, kind) in
+                [(libc::SOL_SOCKET, libc::SO_TIMESTAMPING), (libc::SOL_IP, libc::IP_RECVERR)]
+            {
+                (*message).cmsg_level = level;
+                (*message).cmsg_type = kind;
+                (*message).cmsg_len = libc::CMSG_LEN(16) as _;
+                let is_error = u8::from(kind == libc::IP_RECVERR);
+                libc::CMSG_DATA(message).add(4).write(is_error * ORIGIN_ZEROCOPY);
+                message = libc::CMSG_NXTHDR(&raw const header, message);
+            }
+        }
+        assert_eq!(extended_error(&header).map(|error| error.ee_origin), Some(ORIGIN_ZEROCOPY));
+        // The first alone, and nothing at all.
+        // SAFETY: no pointers.
+        header.msg_controllen = unsafe { libc::CMSG_SPACE(16) } as _;
+        assert!(extended_error(&header).is_none());
+        header.msg_controllen = 0;
+        assert!(extended_error(&header).is_none());
     }
 }

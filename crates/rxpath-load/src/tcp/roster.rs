@@ -1,7 +1,7 @@
 //! The connections that are open, for whoever reads their `TCP_INFO` while their threads use them.
 
 use std::os::fd::RawFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::engine::socket::Socket;
 use crate::engine::tcp_info::TcpInfo;
@@ -15,17 +15,30 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Descriptors of open connections: each leaves before it is closed.
+/// Descriptors of open connections.
 #[derive(Debug, Default)]
 pub(crate) struct Roster(Mutex<Vec<RawFd>>);
 
-impl Roster {
-    pub(crate) fn enter(&self, socket: &Socket) {
-        locked(&self.0).push(socket.fd());
-    }
+/// A place in the roster; dropping it gives the place up. Who owns the socket owns this beside it, in a field before it, so
+/// that no descriptor is read that is closed or another file's by now.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    roster: Arc<Roster>,
+    fd: RawFd,
+}
 
-    pub(crate) fn leave(&self, socket: &Socket) {
-        locked(&self.0).retain(|fd| *fd != socket.fd());
+impl Drop for Listed {
+    fn drop(&mut self) {
+        locked(&self.roster.0).retain(|fd| *fd != self.fd);
+    }
+}
+
+impl Roster {
+    /// Lets readings take this connection in, for as long as the place is kept.
+    #[must_use]
+    pub(crate) fn enter(self: &Arc<Self>, socket: &Socket) -> Listed {
+        locked(&self.0).push(socket.fd());
+        Listed { roster: Arc::clone(self), fd: socket.fd() }
     }
 
     /// `TCP_INFO` of the first 256; `None` of none.
@@ -34,5 +47,33 @@ impl Roster {
         let open = locked(&self.0);
         let infos = open.iter().take(SAMPLED).filter_map(|fd| TcpInfo::read(*fd).ok());
         TcpSummary::of(infos.map(|info| TcpSummary::from(&info)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A connection as its owners hold it.
+    struct Owner {
+        _listed: Listed,
+        socket: Socket,
+    }
+
+    #[test]
+    fn a_place_ends_with_its_connection() {
+        let addr = "127.0.0.1:0".parse().unwrap();
+        let roster = Arc::new(Roster::default());
+        let enter = || {
+            let socket = Socket::tcp(addr).unwrap();
+            Owner { _listed: roster.enter(&socket), socket }
+        };
+        let (one, other) = (enter(), enter());
+        assert!(roster.sample().is_some());
+        // However its owner ends, an error or a panic among it.
+        drop(one);
+        assert_eq!(*locked(&roster.0), [other.socket.fd()]);
+        drop(other);
+        assert!(roster.sample().is_none());
     }
 }

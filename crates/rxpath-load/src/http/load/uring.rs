@@ -163,10 +163,9 @@ impl Client<'_, Orders> {
             self.wire.sockets.calls += 1;
             ring.wait(1, Duration::from_nanos(wait_ns)).map_err(io)?;
             self.now_ns = clock::now_ns();
-            done.clear();
             ring.reap(&mut done);
-            for done in &done {
-                self.completed(*done, ring);
+            for done in done.drain(..) {
+                self.completed(done, ring);
             }
             ring.show_buffers();
         }
@@ -204,7 +203,7 @@ impl Client<'_, Orders> {
         let slot = tag.slot();
         if tag.about() != About::Cancel && tag.is_of(self.conns[slot].generation) {
             match tag.about() {
-                About::Receive => self.arrived(slot, done, ring),
+                About::Receive => self.arrived(slot, &done, ring),
                 About::Connect => {
                     self.connected(slot);
                     self.arm(slot);
@@ -233,9 +232,9 @@ impl Client<'_, Orders> {
     }
 
     #[inline]
-    fn arrived(&mut self, slot: usize, done: Done, ring: &mut Uring) {
+    fn arrived(&mut self, slot: usize, done: &Done, ring: &mut Uring) {
         let generation = self.conns[slot].generation;
-        match (done.result, done.buffer) {
+        match (done.result, &done.buffer) {
             (0, _) => return self.ended(slot),
             (bytes @ 1.., Some(buffer)) => {
                 self.received(slot, ring.received(buffer, bytes as usize));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use nix::sys::socket::{Shutdown, shutdown};
 
 use crate::LoadError;
-use crate::engine::uring::{Done, Region, Shape, Uring};
+use crate::engine::uring::{self, Done, Region, Shape, Uring};
 use crate::engine::{clock, listen};
 use crate::http::serve::by_epoll::errno_name;
 use crate::http::serve::count::Why;
@@ -19,8 +19,8 @@ use crate::http::serve::worker::{House, Overdue};
 
 /// Submissions, buffers and their bytes: a request fits one buffer, and a burst of 1000 fits all of them.
 const SHAPE: Shape = Shape { entries: 2048, buffers: 1024, buffer_bytes: 4096 };
-/// The orders' own byte of the token.
-const ACCEPT: u64 = 1 << 56;
+/// The orders' own byte of the token; accepting has a number of its own.
+const ACCEPT: u64 = uring::ACCEPT & ORDER;
 const RECEIVE: u64 = 2 << 56;
 const SEND: u64 = 3 << 56;
 const CANCEL: u64 = 4 << 56;
@@ -77,14 +77,9 @@ impl UringLoop {
             ended = self.turn();
         }
         self.ring.cancel_all();
-        self.done.clear();
-        self.ring.reap(&mut self.done);
         // Connections that came with the end are closed here.
-        self.done
-            .iter()
-            .filter(|done| done.data == ACCEPT)
-            .filter_map(Uring::accepted)
-            .for_each(drop);
+        self.ring.reap(&mut self.done);
+        self.done.clear();
         ended.map_err(|e| LoadError::io("io_uring_enter", e))?;
         Ok(self.house)
     }
@@ -106,10 +101,9 @@ impl UringLoop {
         self.ring.reap(&mut done);
         let events = done.iter().filter(|done| done.data & ORDER != SEND).count();
         self.house.counts.waited(before_ns, self.house.now_ns, events);
-        for one in &done {
+        for one in done.drain(..) {
             self.completed(one)?;
         }
-        done.clear();
         self.done = done;
         self.ring.show_buffers();
         self.house.overdue(&mut self.overdue);
@@ -125,10 +119,10 @@ impl UringLoop {
     }
 
     #[inline]
-    fn completed(&mut self, done: &Done) -> std::io::Result<()> {
+    fn completed(&mut self, done: Done) -> std::io::Result<()> {
         match done.data & ORDER {
             RECEIVE => self.received(done),
-            SEND => self.sent(done),
+            SEND => self.sent(&done),
             ACCEPT => self.accepted(done),
             _ => Ok(()),
         }
@@ -136,7 +130,7 @@ impl UringLoop {
 
     fn order_accept(&mut self) -> std::io::Result<()> {
         self.is_accepting = true;
-        self.ring.accept(&self.house.plan.listener, ACCEPT)
+        self.ring.accept(&self.house.plan.listener)
     }
 
     fn order_receive(&mut self, token: Token) -> std::io::Result<()> {
@@ -145,16 +139,16 @@ impl UringLoop {
         self.ring.receive(conn.raw(), RECEIVE | token)
     }
 
-    fn accepted(&mut self, done: &Done) -> std::io::Result<()> {
+    fn accepted(&mut self, done: Done) -> std::io::Result<()> {
         if !done.has_more {
             self.is_accepting = false;
         }
-        if let Some(socket) = Uring::accepted(done) {
+        if let Some(socket) = done.accepted {
             let token = self.house.welcome(Conn::new(socket, self.house.now_ns));
             self.order_receive(token)?;
             if !self.house.has_room() && self.house.paused_until_ns.is_none() {
                 self.house.pause("max-connections");
-                self.ring.cancel(ACCEPT, CANCEL)?;
+                self.ring.cancel(uring::ACCEPT, CANCEL)?;
             }
         } else {
             let error = std::io::Error::from_raw_os_error(-done.result);
@@ -170,9 +164,9 @@ impl UringLoop {
         Ok(())
     }
 
-    fn received(&mut self, done: &Done) -> std::io::Result<()> {
+    fn received(&mut self, done: Done) -> std::io::Result<()> {
         let token = done.data & !ORDER;
-        let next = self.take(token, done);
+        let next = self.take(token, &done);
         if let Some(buffer) = done.buffer {
             self.ring.give_back(buffer);
         }
@@ -195,7 +189,7 @@ impl UringLoop {
     /// Lets the dialogue have what was received.
     #[inline]
     fn take(&mut self, token: Token, done: &Done) -> Next {
-        let (Some(conn), Some(buffer)) = (self.house.table.get(token), done.buffer) else {
+        let (Some(conn), Some(buffer)) = (self.house.table.get(token), &done.buffer) else {
             return Next::Open;
         };
         let Ok(len) = usize::try_from(done.result) else { return Next::Open };

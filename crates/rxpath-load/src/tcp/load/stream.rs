@@ -55,8 +55,8 @@ impl Stream {
         let mut lots: Vec<Vec<Line>> = (0..common.threads).map(|_| Vec::new()).collect();
         for index in 0..common.connections {
             let socket = begin::connect(common)?;
-            roster.enter(&socket);
-            let line = Line::new(socket, &options, order, &source);
+            let listed = roster.enter(&socket);
+            let line = Line::new((socket, listed), &options, order, &source);
             lots[index % common.threads].push(line.map_err(|e| LoadError::io("connect", e))?);
         }
         let mut warnings = Vec::new();

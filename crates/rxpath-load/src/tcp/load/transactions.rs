@@ -22,7 +22,7 @@ use crate::tcp::load::options::{Closer, TransactionOptions, TransactionSettings}
 use crate::tcp::load::session::Session;
 use crate::tcp::preamble::{Kind, MAX_MESSAGE, Preamble};
 use crate::tcp::result::{Interval, TransactionsResult};
-use crate::tcp::roster::Roster;
+use crate::tcp::roster::{Listed, Roster};
 use crate::workload::{Finished, Worker, Workload, wake_until_done};
 
 /// Request and response on lasting connections.
@@ -56,14 +56,16 @@ impl<const SINGLE: bool> Transactions<SINGLE> {
             .map_err(|e| LoadError::io("prepare the payload", e))?;
         let order = order(&options, session.run, SINGLE);
         let roster = Arc::new(Roster::default());
-        let mut lots: Vec<Vec<Socket>> = (0..common.threads).map(|_| Vec::new()).collect();
+        let mut lots: Vec<(Vec<Listed>, Vec<Socket>)> =
+            (0..common.threads).map(|_| Default::default()).collect();
         let lasting = if SINGLE { 0 } else { common.connections };
         for index in 0..lasting {
             let socket = begin::connect(common)?;
             let sent = socket.send_with(&order.to_bytes(), 0);
             sent.map_err(|e| LoadError::io("send the preamble", e))?;
-            roster.enter(&socket);
-            lots[index % common.threads].push(socket);
+            let (listed, sockets) = &mut lots[index % common.threads];
+            listed.push(roster.enter(&socket));
+            sockets.push(socket);
         }
         let mut warnings = Vec::new();
         let probe = begin::connect(common)?;
@@ -81,10 +83,11 @@ impl<const SINGLE: bool> Transactions<SINGLE> {
             cpu_before: process_cpu_time(),
             options,
         };
-        for (index, sockets) in lots.into_iter().enumerate() {
+        for (index, (listed, sockets)) in lots.into_iter().enumerate() {
             let all = client.options.common.connections;
             let plan = worker::Plan {
                 index,
+                listed,
                 sockets,
                 slots: all / client.options.common.threads
                     + usize::from(index < all % client.options.common.threads),

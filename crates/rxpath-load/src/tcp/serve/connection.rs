@@ -8,6 +8,7 @@ use crate::engine::socket::Socket;
 use crate::tcp::flow::{Feed, Sink, Source};
 use crate::tcp::frame::{ASK_REPORT, Answer};
 use crate::tcp::preamble::{Kind, PREAMBLE_BYTES, Preamble, Refusal};
+use crate::tcp::roster::Listed;
 use crate::tcp::serve::hub::{Hub, Moved, Run};
 use crate::tcp::serve::options::ReceiveWay;
 
@@ -37,6 +38,8 @@ enum Phase {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Connection {
+    /// While intervals read it.
+    listed: Option<Listed>,
     pub(super) socket: Socket,
     /// Its `TCP_INFO` counts, and intervals read it.
     pub(super) is_long_lived: bool,
@@ -94,6 +97,7 @@ pub(super) struct Lent<'a> {
 impl Connection {
     pub(super) fn new(socket: Socket, now_ns: u64) -> Self {
         Self {
+            listed: None,
             socket,
             is_long_lived: false,
             phase: Phase::Preamble { bytes: [0; PREAMBLE_BYTES], have: 0 },
@@ -326,7 +330,7 @@ impl Connection {
         }
         if order.kind != Kind::Single {
             self.is_long_lived = true;
-            lent.hub.enter(&self.socket);
+            self.listed = Some(lent.hub.enter(&self.socket));
         }
         let began = if rest.is_empty() { Step::Moved } else { self.begin_with(rest, lent)? };
         Ok(if order.kind == Kind::Single { began } else { Step::Settled })

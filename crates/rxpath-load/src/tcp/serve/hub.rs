@@ -15,7 +15,7 @@ use crate::engine::{clock, thread};
 use crate::tcp::connection::{ConnectionResult, LISTED, TcpSummary};
 use crate::tcp::lanes::Lanes;
 use crate::tcp::result::{Mismatch, ServerReport, ServerThread};
-use crate::tcp::roster::{Roster, locked};
+use crate::tcp::roster::{Listed, Roster, locked};
 use crate::tcp::serve::connection::Connection;
 
 /// Runs that are remembered; the oldest goes when a further one comes.
@@ -106,7 +106,7 @@ pub(super) struct Inbox {
 pub(super) struct Hub {
     pub(super) lanes: Arc<Lanes>,
     runs: Mutex<Vec<Arc<Run>>>,
-    live: Roster,
+    live: Arc<Roster>,
     past: Mutex<Past>,
     inboxes: Vec<Inbox>,
 }
@@ -118,7 +118,7 @@ impl Hub {
             Ok(Inbox { waiting: Mutex::default(), bell, load: AtomicU64::new(0) })
         });
         let inboxes = inboxes.collect::<std::io::Result<_>>()?;
-        let (runs, live, past) = (Mutex::default(), Roster::default(), Mutex::default());
+        let (runs, live, past) = (Mutex::default(), Arc::default(), Mutex::default());
         Ok(Self { lanes, runs, live, past, inboxes })
     }
 
@@ -183,8 +183,8 @@ impl Hub {
     }
 
     /// Lets intervals read a long-lived connection.
-    pub(super) fn enter(&self, socket: &Socket) {
-        self.live.enter(socket);
+    pub(super) fn enter(&self, socket: &Socket) -> Listed {
+        self.live.enter(socket)
     }
 
     /// A connection's end: what it moved, what its socket says.
@@ -237,7 +237,6 @@ impl Hub {
                 ended.mismatches.extend(wrong);
             }
         }
-        self.live.leave(socket);
     }
 
     /// `TCP_INFO` of the connections that are open now.

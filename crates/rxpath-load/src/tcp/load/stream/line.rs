@@ -8,11 +8,13 @@ use crate::tcp::connection::{ConnectionResult, TcpSummary};
 use crate::tcp::flow::{Feed, Sink, Source};
 use crate::tcp::load::options::StreamOptions;
 use crate::tcp::preamble::Preamble;
+use crate::tcp::roster::Listed;
 use crate::tcp::socket::errno_name;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Line {
+    _listed: Listed,
     pub(super) socket: Socket,
     order: Preamble,
     pub(super) feed: Option<Feed>,
@@ -28,7 +30,7 @@ pub(super) struct Line {
 
 impl Line {
     pub(super) fn new(
-        socket: Socket,
+        (socket, listed): (Socket, Listed),
         options: &StreamOptions,
         order: Preamble,
         source: &Arc<Source>,
@@ -49,7 +51,17 @@ impl Line {
         };
         let name = crate::tcp::result::name(socket.local().ok(), socket.peer().ok());
         let due_bytes = if options.bitrate_bps.is_some() { 0 } else { u64::MAX };
-        Ok(Self { socket, order, feed, sink, due_bytes, error: None, is_ended: false, name })
+        Ok(Self {
+            _listed: listed,
+            socket,
+            order,
+            feed,
+            sink,
+            due_bytes,
+            error: None,
+            is_ended: false,
+            name,
+        })
     }
 
     /// Tells the server what it is for; from here on the server may send.

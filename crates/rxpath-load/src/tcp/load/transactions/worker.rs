@@ -16,12 +16,15 @@ use crate::tcp::load::transactions::lasting::Lasting;
 use crate::tcp::load::transactions::single::{Single, Singles};
 use crate::tcp::preamble::Preamble;
 use crate::tcp::result::ThreadResult;
+use crate::tcp::roster::Listed;
 use crate::workload::{DoneGuard, Ready};
 
 /// What a worker needs.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) index: usize,
+    /// While intervals read the connections; dropped before they are.
+    pub(super) listed: Vec<Listed>,
     /// Lasting connections.
     pub(super) sockets: Vec<Socket>,
     /// Connections at a time.
@@ -43,6 +46,7 @@ pub(super) struct Report {
     pub(super) is_peer_lost: bool,
     pub(super) tcp: Option<TcpSummary>,
     pub(super) listed: Vec<ConnectionResult>,
+    pub(super) _listed: Vec<Listed>,
     pub(super) _open: Vec<Socket>,
 }
 
@@ -92,6 +96,7 @@ pub(super) fn run(plan: Plan, single: bool, ready: &Ready) -> Result<Report, Loa
         thread: desk.diary.end(desk.lane, desk.tally),
         tcp,
         listed,
+        _listed: plan.listed,
         _open: plan.sockets,
     })
 }
