@@ -33,8 +33,10 @@ pub enum Pacing {
 /// Which sends belong to this thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
-    pub(crate) rate_pps: u64,
-    pub(crate) segments: u64,
+    /// Datagrams, bytes, requests or transactions per second.
+    pub(crate) rate_per_s: u64,
+    /// How many of them a send takes.
+    pub(crate) each: u64,
     pub(crate) thread: u64,
     pub(crate) threads: u64,
 }
@@ -55,9 +57,9 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub(crate) fn new(start_ns: u64, share: Share, pacing: Pacing) -> Self {
-        let rate = u128::from(share.rate_pps.max(1));
-        let step = SECOND_NS * u128::from(share.segments * share.threads);
-        let first = SECOND_NS * u128::from(share.segments * share.thread);
+        let rate = u128::from(share.rate_per_s.max(1));
+        let step = SECOND_NS * u128::from(share.each * share.threads);
+        let first = SECOND_NS * u128::from(share.each * share.thread);
         let step_ns = (step / rate) as u64;
         Self {
             start_ns,
@@ -82,8 +84,8 @@ impl Pace {
     pub(crate) fn advance(&mut self) {
         self.next_ns += self.step_ns;
         self.fraction += self.step_fraction;
-        if self.fraction >= self.share.rate_pps {
-            self.fraction -= self.share.rate_pps;
+        if self.fraction >= self.share.rate_per_s {
+            self.fraction -= self.share.rate_per_s;
             self.next_ns += 1;
         }
     }
@@ -112,10 +114,10 @@ impl Pace {
     /// Sends of this thread that are due before `t_ns`.
     pub(crate) fn due_before(&self, t_ns: u64) -> u64 {
         let span = u128::from(t_ns.saturating_sub(self.start_ns));
-        let Share { rate_pps, segments, thread, threads } = self.share;
-        let first = SECOND_NS * u128::from(segments * thread);
-        let step = SECOND_NS * u128::from(segments * threads);
-        let reached = span * u128::from(rate_pps.max(1));
+        let Share { rate_per_s, each, thread, threads } = self.share;
+        let first = SECOND_NS * u128::from(each * thread);
+        let step = SECOND_NS * u128::from(each * threads);
+        let reached = span * u128::from(rate_per_s.max(1));
         // Send k is due before t when first + k step < reached.
         if reached > first { ((reached - first - 1) / step) as u64 + 1 } else { 0 }
     }
@@ -131,8 +133,8 @@ fn spins(pacing: Pacing, step_ns: u64) -> bool {
 
 /// What the settings say about it.
 pub(crate) fn describe(pacing: Pacing, share: Share) -> String {
-    let step_ns = (SECOND_NS * u128::from(share.segments * share.threads)
-        / u128::from(share.rate_pps.max(1))) as u64;
+    let step_ns = (SECOND_NS * u128::from(share.each * share.threads)
+        / u128::from(share.rate_per_s.max(1))) as u64;
     if spins(pacing, step_ns) {
         return format!("spin ({step_ns} ns between the sends of a thread)");
     }
@@ -171,25 +173,25 @@ mod tests {
     proptest! {
         #[test]
         fn the_schedule_never_drifts(
-            rate_pps in 1u64..5_000_000, segments in 1u64..64, threads in 1u64..9, k in 0u64..3000,
+            rate_per_s in 1u64..5_000_000, each in 1u64..64, threads in 1u64..9, k in 0u64..3000,
         ) {
             for thread in 0..threads {
-                let share = Share { rate_pps, segments, thread, threads };
+                let share = Share { rate_per_s, each, thread, threads };
                 let mut pace = Pace::new(1_000, share, Pacing::Auto);
                 for _ in 0..k {
                     pace.advance();
                 }
-                let exact = SECOND_NS * u128::from((k * threads + thread) * segments)
-                    / u128::from(rate_pps);
+                let exact = SECOND_NS * u128::from((k * threads + thread) * each)
+                    / u128::from(rate_per_s);
                 prop_assert_eq!(u128::from(pace.next_ns()), 1_000 + exact);
             }
         }
 
         #[test]
         fn due_counts_what_the_schedule_lists(
-            rate_pps in 1u64..3_000_000, segments in 1u64..64, thread in 0u64..4, span in 0u64..2_000_000,
+            rate_per_s in 1u64..3_000_000, each in 1u64..64, thread in 0u64..4, span in 0u64..2_000_000,
         ) {
-            let share = Share { rate_pps, segments, thread, threads: 4 };
+            let share = Share { rate_per_s, each, thread, threads: 4 };
             let mut pace = Pace::new(0, share, Pacing::Spin);
             let due = pace.due_before(span);
             let mut listed = 0;
@@ -204,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_second_at_100k_is_100k() {
-        let share = Share { rate_pps: 100_000, segments: 1, thread: 0, threads: 1 };
+        let share = Share { rate_per_s: 100_000, each: 1, thread: 0, threads: 1 };
         let pace = Pace::new(5, share, Pacing::Auto);
         assert_eq!(pace.due_before(5 + 1_000_000_000), 100_000);
         assert!(pace.spin_only);

@@ -22,11 +22,6 @@ impl CpuTime {
             system_ns: self.system_ns.saturating_sub(earlier.system_ns),
         }
     }
-
-    /// User and system together.
-    pub fn total_ns(self) -> u64 {
-        self.user_ns + self.system_ns
-    }
 }
 
 /// This thread's id.
@@ -119,6 +114,11 @@ pub fn wake(tid: i32) {
 mod tests {
     use super::*;
 
+    /// User and system together.
+    fn total_ns(time: CpuTime) -> u64 {
+        time.user_ns + time.system_ns
+    }
+
     #[test]
     fn waking_interrupts_a_sleep() {
         allow_wake();
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn another_threads_clock_is_its_own() {
         let tid = id();
-        let (before, mine) = (cpu_clock_ns(tid), cpu_time().total_ns());
+        let (before, mine) = (cpu_clock_ns(tid), total_ns(cpu_time()));
         // No thread has an id above PID_MAX_LIMIT, 4,194,304 (include/linux/threads.h).
         assert!(before > 0 && cpu_clock_ns(5_000_000) == 0);
         let seen = std::thread::spawn(move || cpu_clock_ns(tid)).join().unwrap();
@@ -150,9 +150,9 @@ mod tests {
     fn work_shows_in_cpu_time() {
         let before = cpu_time();
         let mut x = 1u64;
-        while cpu_time().since(before).total_ns() < 1_000_000 {
+        while total_ns(cpu_time().since(before)) < 1_000_000 {
             x = std::hint::black_box(x.wrapping_mul(3));
         }
-        assert!(process_cpu_time().total_ns() >= cpu_time().since(before).total_ns());
+        assert!(total_ns(process_cpu_time()) >= total_ns(cpu_time().since(before)));
     }
 }

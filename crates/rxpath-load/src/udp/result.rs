@@ -79,7 +79,7 @@ pub struct ThreadResult {
     pub tid: i32,
     /// CPU asked for.
     pub asked_cpu: Option<u32>,
-    /// CPUs it was seen on, once per interval and at the end.
+    /// CPUs it was seen on, as it looked after each call.
     pub seen_cpus: Vec<u32>,
     /// Datagrams handled.
     pub packets: u64,

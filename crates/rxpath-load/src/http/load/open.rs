@@ -78,8 +78,8 @@ fn settle(
     descriptors_limit: u64,
 ) -> LoadSettings {
     let share = pace::Share {
-        rate_pps: options.rate_rps.unwrap_or(1),
-        segments: 1,
+        rate_per_s: options.rate_rps.unwrap_or(1),
+        each: 1,
         thread: 0,
         threads: options.threads as u64,
     };

@@ -131,7 +131,7 @@ fn simulate(case: Case) -> Outcome {
         requests: 0,
     };
     let mut client = Client::new(wire, Meter::new(&desk, 0, true), orders);
-    let share = Share { rate_pps: case.rate.unwrap_or(0), segments: 1, thread: 0, threads: 1 };
+    let share = Share { rate_per_s: case.rate.unwrap_or(0), each: 1, thread: 0, threads: 1 };
     let pace = case.rate.map(|_| Pace::new(SECOND, share, Pacing::Sleep));
     client.start(SECOND, SECOND + case.seconds * SECOND, pace);
     while !client.is_over() {

@@ -115,8 +115,8 @@ fn drive<'a, W: Wire>(
     let mut report_of = (thread::cpu_time(), None, 0);
     if let Some(start_ns) = wait_for_start(&plan.desk.shared) {
         let share = Share {
-            rate_pps: options.rate_rps.unwrap_or(0),
-            segments: 1,
+            rate_per_s: options.rate_rps.unwrap_or(0),
+            each: 1,
             thread: plan.index as u64,
             threads: options.threads as u64,
         };

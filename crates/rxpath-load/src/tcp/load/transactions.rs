@@ -144,8 +144,8 @@ fn settle<const SINGLE: bool>(
 ) -> Result<TransactionSettings, LoadError> {
     let common = &options.common;
     let share = Share {
-        rate_pps: options.rate_tps.unwrap_or(1),
-        segments: 1,
+        rate_per_s: options.rate_tps.unwrap_or(1),
+        each: 1,
         thread: 0,
         threads: common.threads as u64,
     };

@@ -156,8 +156,8 @@ fn settle(
     warnings.extend(buffers::capped(Buffer::Send, asked, sndbuf_bytes));
     let (mtu, fragments) = check::mtu(options, warnings)?;
     let share = pace::Share {
-        rate_pps: options.rate_pps.unwrap_or(1),
-        segments: options.segments() as u64,
+        rate_per_s: options.rate_pps.unwrap_or(1),
+        each: options.segments() as u64,
         thread: 0,
         threads: options.threads as u64,
     };

@@ -133,8 +133,8 @@ impl<'a> Sender<'a> {
         let options = &self.plan.options;
         let end_ns = options.duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
         let share = Share {
-            rate_pps: options.rate_pps.unwrap_or(0),
-            segments: options.segments() as u64,
+            rate_per_s: options.rate_pps.unwrap_or(0),
+            each: options.segments() as u64,
             thread: self.plan.index as u64,
             threads: options.threads as u64,
         };

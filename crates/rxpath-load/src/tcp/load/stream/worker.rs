@@ -117,8 +117,8 @@ impl<'a> Worker<'a> {
         self.end_ns = duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
         self.pace = options.bitrate_bps.map(|bps| {
             let share = Share {
-                rate_pps: (bps / 8).max(1),
-                segments: options.common.buffer_bytes as u64,
+                rate_per_s: (bps / 8).max(1),
+                each: options.common.buffer_bytes as u64,
                 thread: self.plan.index as u64,
                 threads: options.common.threads as u64,
             };

@@ -98,27 +98,29 @@ fn limit(result: &TransactionsResult) -> Limit {
     of_transactions(&side, kept(result), result.service_time_us.as_ref().map(|times| times.p50))
 }
 
+/// A schedule that was not kept, and what it leaves out of the times.
+fn unkept(result: &TransactionsResult) -> Option<Warning> {
+    let (asked_tps, kept) = result.asked_tps.zip(kept(result))?;
+    (kept < KEPT_RATIO).then(|| {
+        Warning::new(
+            "schedule-not-kept",
+            format!(
+                "{:.0} of {asked_tps} transactions/s were completed; {} were due and never sent, and are in no percentile",
+                result.achieved_tps, result.unsent_transactions_total
+            ),
+        )
+        .because("response times of a schedule that runs behind grow for as long as it runs")
+        .cure("ask for less, or give more connections (-c)")
+    })
+}
+
 fn notice(result: &TransactionsResult, single: bool) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let there = result.server.iter().flat_map(|server| &server.mismatches);
     if let Some(wrong) = result.mismatches.iter().chain(there).next() {
         warnings.push(mismatch(&wrong.connection, wrong.offset_bytes));
     }
-    if let Some((asked_tps, kept)) = result.asked_tps.zip(kept(result))
-        && kept < KEPT_RATIO
-    {
-        warnings.push(
-            Warning::new(
-                "schedule-not-kept",
-                format!(
-                    "{:.0} of {asked_tps} transactions/s were completed; {} were due and never sent, and are in no percentile",
-                    result.achieved_tps, result.unsent_transactions_total
-                ),
-            )
-            .because("response times of a schedule that runs behind grow for as long as it runs")
-            .cure("ask for less, or give more connections (-c)"),
-        );
-    }
+    warnings.extend(unkept(result));
     let ports = result.errors_total.get("connect EADDRNOTAVAIL").copied().unwrap_or(0);
     if ports > 0 {
         warnings.push(

@@ -65,9 +65,9 @@ pub(super) fn run(plan: Plan, single: bool, ready: &Ready) -> Result<Report, Loa
     let mut fate = Fate::default();
     if let Some(start_ns) = ready_and_start(&lanes, index, &common, ready)? {
         desk.end_ns = common.duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
-        desk.pace = rate_tps.map(|rate_pps| {
+        desk.pace = rate_tps.map(|rate_per_s| {
             let (thread, threads) = (index as u64, common.threads as u64);
-            let share = Share { rate_pps, segments: 1, thread, threads };
+            let share = Share { rate_per_s, each: 1, thread, threads };
             Pace::new(start_ns, share, Pacing::Auto)
         });
         desk.diary.restart();
