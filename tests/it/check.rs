@@ -68,3 +68,18 @@ fn every_listed_rule_has_a_page() {
         assert!(page.contains(part), "{page}");
     }
 }
+
+/// Of a captured tree, which has its readings, and of the other forms of the command, there is no time to watch.
+#[test]
+fn only_a_running_host_is_watched() {
+    let tree = host("vm-6.18");
+    let tree = tree.to_str().unwrap();
+    for words in [&["--sysroot", tree][..], &["--queues"]] {
+        let refused = rxpath(&[&["check", "--window", "1s"], words].concat()).code(2);
+        let said = String::from_utf8(refused.get_output().stderr.clone()).unwrap();
+        assert!(said.contains("--window"), "{said}");
+    }
+    for window in ["0s", "1ms"] {
+        rxpath(&["check", "--window", window]).success();
+    }
+}

@@ -3,6 +3,9 @@
 //! The tree holds files as the kernel names them (`proc/`, `sys/`, `etc/`), links of sysfs as links, and what netlink
 //! and ioctl answer as JSON below `netlink/` ([`crate::nic`]). Addresses, host and user names, UUIDs and keys are
 //! replaced or left out unless told otherwise ([`scrub`]). Which files: [`sources`]. Only the target is written.
+//!
+//! Counters are read twice, at least [`SHORT_WINDOW`] apart; the second reading is a tree of its own below `later/`.
+//! Only with both can a reader distinguish a count that rises from one that is old.
 
 pub mod scrub;
 pub mod sources;
@@ -12,14 +15,17 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::thread;
+use std::time::Instant;
 
 use rxpath_core::Fact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::counter::SHORT_WINDOW;
 use crate::nic::{self, HostAnswers, Nic};
-use crate::root::Root;
+use crate::root::{LATER, Root};
 use crate::startup::{self, Form};
 use crate::sysfs::device;
 use crate::{HostError, environment};
@@ -64,13 +70,16 @@ pub struct Captured {
 
 /// Captures the running host into `dir`, which is made, or is empty.
 ///
-/// **Cost** reads some thousand small files, once each. **Errors** when `dir` can't be written or is not empty; a file
+/// **Cost** reads some thousand small files, once each, and the counters once more. **Errors** when `dir` can't be written or is not empty; a file
 /// that can't be read is left out and listed.
 pub fn capture(dir: &Path, is_scrubbed: bool) -> Result<Captured, HostError> {
     let root = Root::host();
     make_empty(dir)?;
     let scrubber = if is_scrubbed { Scrubber::of_host(&root) } else { Scrubber::none() };
+    let later = dir.join(LATER);
     let mut job = Job {
+        started: Instant::now(),
+        nics: Vec::new(),
         tree: Tree::new(dir),
         captured: Captured { form: FORM, is_scrubbed, ..Captured::default() },
         seen: BTreeSet::new(),
@@ -82,6 +91,7 @@ pub fn capture(dir: &Path, is_scrubbed: bool) -> Result<Captured, HostError> {
     }
     job.processes()?;
     job.answers()?;
+    job.again(&later)?;
     job.finish()
 }
 
@@ -105,9 +115,37 @@ struct Job<'a> {
     tree: Tree<'a>,
     captured: Captured,
     seen: BTreeSet<String>,
+    started: Instant,
+    /// The first answers of each device.
+    nics: Vec<(String, Nic)>,
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    /// Reads the counters a second time, into a tree of its own.
+    fn again(&mut self, dir: &'a Path) -> Result<(), HostError> {
+        thread::sleep(SHORT_WINDOW.saturating_sub(self.started.elapsed()));
+        let first = std::mem::replace(&mut self.tree, Tree::new(dir));
+        self.seen.clear();
+        for pattern in sources::COUNTERS {
+            self.source(&Source { pattern, sort: Sort::File })?;
+        }
+        match nic::Reader::open() {
+            Ok(mut reader) => {
+                for (name, nic) in std::mem::take(&mut self.nics) {
+                    let nic = Nic { link: Fact::default(), ..reader.counted(&name, &nic) };
+                    let name = self.scrubber.name(&name);
+                    self.json(&nic::device_path(&name), &nic, &[])?;
+                }
+                let host = reader.host_counted();
+                self.host(&host)?;
+            }
+            Err(error) => self.leave_out("/netlink", error),
+        }
+        let later = std::mem::replace(&mut self.tree, first);
+        self.tree.add(&later);
+        Ok(())
+    }
+
     fn source(&mut self, source: &Source) -> Result<(), HostError> {
         let release = self.root.value("/proc/sys/kernel/osrelease").unwrap_or_default();
         for path in sources::expand(&self.root, source.pattern) {
@@ -266,6 +304,7 @@ impl Job<'_> {
         let scrubbed = self.scrubber.name(name);
         self.json(&nic::device_path(&scrubbed), &nic, &VERSIONS)?;
         self.captured.devices.push(scrubbed);
+        self.nics.push((name.to_owned(), nic));
         Ok(())
     }
 

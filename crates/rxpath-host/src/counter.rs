@@ -1,5 +1,10 @@
 //! How far a counter moved between two readings, when it wraps and when it was reset.
 
+use std::time::Duration;
+
+/// The shortest time between two readings that is judged: some timer ticks and NAPI rounds, and no wait that a user notices.
+pub const SHORT_WINDOW: Duration = Duration::from_millis(250);
+
 /// How many bits the kernel or the driver keeps of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Width {
@@ -68,45 +73,6 @@ impl Width {
     }
 }
 
-/// A 64-bit total kept over a counter that wraps, fed with each reading.
-#[derive(Clone, Copy, Debug)]
-pub struct Running {
-    width: Width,
-    last: Option<u64>,
-    total: u64,
-    resets: u32,
-}
-
-impl Running {
-    /// A total that starts at the first reading.
-    pub fn new(width: Width) -> Self {
-        Self { width, last: None, total: 0, resets: 0 }
-    }
-
-    /// Takes a reading and gives the movement since the first one.
-    pub fn read(&mut self, reading: u64) -> u64 {
-        match self.last.map(|last| self.width.step(last, reading)) {
-            Some(Step::Moved(by)) => self.total = self.total.saturating_add(by),
-            Some(Step::Reset { since }) => {
-                self.total = self.total.saturating_add(since);
-                self.resets += 1;
-            }
-            Some(Step::NotSuch) => {
-                self.resets += 1;
-                return self.total;
-            }
-            None => {}
-        }
-        self.last = Some(reading);
-        self.total
-    }
-
-    /// How many readings were resets or no readings of such a counter: when not 0, the total is a lower bound.
-    pub fn resets(&self) -> u32 {
-        self.resets
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,29 +87,7 @@ mod tests {
         assert_eq!(Width::U32.step(1 << 33, 3), Step::NotSuch);
     }
 
-    #[test]
-    fn a_reset_is_not_hidden_in_the_total() {
-        let mut total = Running::new(Width::U64);
-        assert_eq!(total.read(100), 0);
-        assert_eq!(total.read(150), 50);
-        assert_eq!(total.read(7), 57);
-        assert_eq!(total.resets(), 1);
-    }
-
     proptest! {
-        #[test]
-        fn a_32_bit_total_follows_the_true_one(start: u32, steps in proptest::collection::vec(0u64..0x7fff_0000, 0..50)) {
-            let mut truth = u64::from(start);
-            let mut total = Running::new(Width::U32);
-            total.read(truth);
-            for step in &steps {
-                truth += step;
-                total.read(truth & u64::from(u32::MAX));
-            }
-            prop_assert_eq!(total.read(truth & u64::from(u32::MAX)), truth - u64::from(start));
-            prop_assert_eq!(total.resets(), 0);
-        }
-
         #[test]
         fn forward_steps_are_exact(before: u64, by: u64) {
             let Some(after) = before.checked_add(by) else { return Ok(()) };

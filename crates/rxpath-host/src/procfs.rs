@@ -18,7 +18,20 @@ pub mod sysctl;
 pub mod task;
 pub mod udp;
 
+use std::time::Duration;
+
+use crate::HostError;
 use crate::root::Root;
+
+/// How long the host has been up, by `/proc/uptime` (proc_uptime(5)); in steps of 10 ms.
+pub fn uptime(root: &Root) -> Result<Duration, HostError> {
+    const PATH: &str = "/proc/uptime";
+    let seconds = root.parsed(PATH, |text| {
+        crate::parse::number::<f64>(1, "uptime", text.split_ascii_whitespace().next())
+    })?;
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|error| HostError::malformed(root.path(PATH), 1, error.to_string()))
+}
 
 /// `PROC_PID_INIT_INO`, include/linux/proc_ns.h.
 pub(crate) const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";

@@ -21,6 +21,9 @@ mod beneath;
 /// `/proc/interrupts` of a machine with 1024 CPUs and 4096 vectors is about 46 MB.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
 
+/// Where a captured tree keeps the second reading of its counters, as a tree of its own.
+pub const LATER: &str = "later";
+
 /// More entries than any directory that is listed here has.
 const MAX_ENTRIES: usize = 1 << 20;
 
@@ -87,6 +90,13 @@ impl Root {
             ));
         }
         Ok(Self { view: View::Tree { base: real } })
+    }
+
+    /// The second reading of the counters that a captured tree holds; `None` for a tree with one reading, and on the
+    /// running host.
+    pub fn later(&self) -> Option<Self> {
+        let View::Tree { base } = &self.view else { return None };
+        Self::tree(self.inside(base.join(LATER)).ok()?).ok()
     }
 
     /// Whether this is the running host and not a captured tree: only then may system calls add to what files say.

@@ -69,6 +69,7 @@ fn finding(rule: &Rule, nic: usize) -> Finding {
         effect: rule.effect.text(),
         changes: vec![Set::new(Knob::sysctl(key), 1)],
         advice: None,
+        counted: None,
         more: format!("rxpath explain {}", rule.id),
     }
 }

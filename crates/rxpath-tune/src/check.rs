@@ -194,12 +194,13 @@ fn finding(
     (goal, weight): (Option<Goal>, Severity),
     found: Found,
 ) -> Finding {
+    let severity = found.severity.unwrap_or(weight);
     let size = found.size.or(rule.weight.size(goal)).unwrap_or(rule.effect.size());
     Finding {
         id: rule.id.into(),
         device: device.map(str::to_owned),
         area: rule.area,
-        severity: found.severity.unwrap_or(weight),
+        severity: found.at_most.map_or(severity, |most| severity.min(most)),
         observed: found.observed,
         expected: found.expected,
         why: found.why,
@@ -207,6 +208,7 @@ fn finding(
         effect: rule.effect.text(),
         changes: found.changes,
         advice: found.advice,
+        counted: found.counted,
         more: format!("rxpath explain {}", rule.id),
     }
 }

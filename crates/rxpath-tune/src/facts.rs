@@ -24,6 +24,8 @@ use rxpath_host::topology::{self, Topology};
 
 use crate::rule::Gap;
 
+mod cgroups;
+mod counted;
 mod device;
 mod fingerprint;
 mod irq;
@@ -34,7 +36,10 @@ mod link_files;
 mod processes;
 mod readers;
 mod sockets;
+mod watch;
 
+pub use cgroups::{MOUNT as CGROUPS, is_outside, stat_file, with_parents};
+pub use counted::{Count, Counted, Evidence, LaterDevice, RARE_RATIO, Watched};
 pub use device::{Device, NETLINK, NO_DEVICES};
 pub use fingerprint::Fingerprint;
 pub use irq::Irq;
@@ -45,6 +50,7 @@ pub use link_files::{Fits, LinkFile, parse_link_file};
 pub use processes::Processes;
 pub use readers::{Reader, Readers};
 pub use sockets::UdpPort;
+pub use watch::{SoftnetCount, throttle_path};
 
 /// A host's facts.
 #[derive(Debug)]
@@ -52,6 +58,10 @@ pub struct HostFacts {
     root: Root,
     files: RefCell<BTreeMap<String, Fact<String>>>,
     startup: OnceCell<Vec<Step>>,
+    readers: OnceCell<Fact<Readers>>,
+    later: Option<counted::Later>,
+    /// How the counters were read: once, unless [`HostFacts::watch`] or the capture took a second reading.
+    pub watched: Watched,
     /// The kernel.
     pub kernel: Kernel,
     /// How it was built; absent on hosts that keep no config.
@@ -85,15 +95,20 @@ pub struct HostFacts {
 impl HostFacts {
     /// Reads the facts; `only` names the devices that device rules are asked about, none for all.
     ///
+    /// Counters are read once; [`HostFacts::watch`] reads those of the running host again.
     /// **Cost** some milliseconds for each device; nothing is written and nothing waits.
     pub fn collect(root: &Root, only: &[String]) -> Self {
         let interrupts = fact(root.parsed(interrupts::PATH, interrupts::parse));
         let config = fact(kernel_config::read(root));
         let (devices, lost_devices) = device::all(root, &interrupts);
+        let (later, watched) = watch::of_tree(root, &devices);
         let names: Vec<String> = devices.iter().map(|device| device.name.clone()).collect();
         Self {
             files: RefCell::default(),
             startup: OnceCell::new(),
+            readers: OnceCell::new(),
+            later,
+            watched,
             kernel: kernel::read(root, config.value()),
             config,
             topology: fact(topology::read(root)),

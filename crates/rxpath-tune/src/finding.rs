@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::facts::{Count, Counted, Evidence, Watched};
 use crate::knob::Set;
 use crate::rule::{Answer, Area, Checked, Magnitude, Severity};
 
@@ -23,6 +24,10 @@ pub struct Found {
     pub severity: Option<Severity>,
     /// This case has a larger or smaller effect than the rule's.
     pub size: Option<Magnitude>,
+    /// No more severe than this, whatever the goal.
+    pub at_most: Option<Severity>,
+    /// The counter that it rests on.
+    pub counted: Option<Counted>,
 }
 
 impl Found {
@@ -40,6 +45,8 @@ impl Found {
             advice: None,
             severity: None,
             size: None,
+            at_most: None,
+            counted: None,
         }
     }
 
@@ -78,6 +85,27 @@ impl Found {
         self
     }
 
+    /// Says that the finding rests on this counter.
+    ///
+    /// Only a counter that rose between two readings asks for a change. What is known to be old is no more than
+    /// `info`, and what was read once no more than `warn`.
+    #[must_use]
+    pub fn rests_on(mut self, count: Count, watched: &Watched) -> Self {
+        self.counted = Some(watched.counted(count));
+        let evidence = count.evidence();
+        self.at_most = match evidence {
+            Evidence::Now => return self,
+            Evidence::Unknown => Some(Severity::Warn),
+            Evidence::Old | Evidence::Never => Some(Severity::Info),
+        };
+        self.changes.clear();
+        self.advice = watched.remedy(evidence);
+        if evidence == Evidence::Old {
+            self.size = Some(Magnitude::Unmeasured);
+        }
+        self
+    }
+
     /// As a rule's answer.
     pub fn answer(self) -> Checked {
         Ok(Answer::Found(Box::new(self)))
@@ -110,6 +138,9 @@ pub struct Finding {
     /// What to do where no knob does it, or beside it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub advice: Option<String>,
+    /// The counter that the finding rests on.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub counted: Option<Counted>,
     /// The command that tells more.
     pub more: String,
 }

@@ -1,7 +1,7 @@
 //! What every file of rules needs.
 
 pub use crate::check::Ask;
-pub use crate::facts::{Device, Known};
+pub use crate::facts::{Count, Device, Evidence, Known, RARE_RATIO};
 pub use crate::finding::Found;
 pub use crate::knob::{Knob, Set};
 pub use crate::rule::Goal::{Benchmark, Fairness, Latency, Throughput};

@@ -168,6 +168,7 @@ mod tests {
             effect: String::new(),
             changes: Vec::new(),
             advice: None,
+            counted: None,
             more: String::new(),
         }
     }

@@ -36,7 +36,7 @@ pub struct Source {
     pub sort: Sort,
 }
 
-const FILES: [&str; 110] = [
+const FILES: [&str; 109] = [
     // The machine.
     "/proc/cpuinfo",
     "/proc/meminfo",
@@ -153,7 +153,6 @@ const FILES: [&str; 110] = [
     "/sys/class/net/*/device/../local_cpulist",
     "/sys/class/net/*/device/vendor",
     "/sys/class/net/*/device/device",
-    "/sys/class/net/*/bridge/bridge_id",
 ];
 
 /// Attributes of a network device itself; its addresses, alias and port ids are not among them.
@@ -179,6 +178,21 @@ const DEVICE: [&str; 21] = [
     "/sys/class/net/*/bridge/vlan_filtering",
     "/sys/class/net/*/bridge/multicast_snooping",
     "/sys/class/net/bonding_masters",
+];
+
+/// Counters, which are read a second time into `later/`.
+pub const COUNTERS: [&str; 10] = [
+    // Before 5.10 softnet_stat does not name the CPUs.
+    "/sys/devices/system/cpu/online",
+    "/proc/uptime",
+    "/proc/stat",
+    "/proc/net/netstat",
+    "/proc/net/snmp",
+    "/proc/net/snmp6",
+    "/proc/net/softnet_stat",
+    "/sys/class/net/*/statistics/*",
+    "/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count",
+    "/sys/fs/cgroup/cpu.stat",
 ];
 
 const VERSIONS: [&str; 2] = ["/proc/sys/kernel/osrelease", "/proc/sys/kernel/version"];

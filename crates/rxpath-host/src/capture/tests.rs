@@ -26,6 +26,25 @@ fn a_capture_of_this_host_reads_like_the_host() {
 }
 
 #[test]
+fn the_counters_are_read_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("host");
+    capture(&target, true).unwrap();
+    let first = Root::tree(&target).unwrap();
+    let later = first.later().expect("a second reading");
+    let apart = crate::procfs::uptime(&later).unwrap() - crate::procfs::uptime(&first).unwrap();
+    assert!(apart >= SHORT_WINDOW - std::time::Duration::from_millis(20), "{apart:?}");
+    for path in [crate::procfs::softnet::PATH, crate::procfs::snmp::SNMP] {
+        assert!(later.text(path).is_ok(), "{path}");
+    }
+    let before = device::statistics_of(&first, "lo");
+    let after = device::statistics_of(&later, "lo");
+    assert!(after["rx_packets"] >= before["rx_packets"]);
+    assert!(nic::load(&later, "lo").unwrap().link.value().is_none(), "counters alone");
+    assert!(Root::host().later().is_none() && later.later().is_none());
+}
+
+#[test]
 fn no_address_of_this_host_is_in_a_scrubbed_tree() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("host");
@@ -81,6 +100,8 @@ fn of_start_up_files_only_what_is_set_is_kept() {
         tree: Tree::new(&target),
         captured: Captured { is_scrubbed: true, ..Captured::default() },
         seen: BTreeSet::new(),
+        started: Instant::now(),
+        nics: Vec::new(),
         root: Root::tree(here.path()).unwrap(),
         scrubber: Scrubber::new(Vec::new(), Vec::new()),
     };
@@ -116,6 +137,8 @@ fn a_version_of_four_numbers_is_no_address() {
         tree: Tree::new(&target),
         captured: Captured { is_scrubbed: true, ..Captured::default() },
         seen: BTreeSet::new(),
+        started: Instant::now(),
+        nics: Vec::new(),
         root: Root::host(),
         scrubber: Scrubber::new(Vec::new(), Vec::new()),
     };

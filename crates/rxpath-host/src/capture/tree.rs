@@ -24,6 +24,13 @@ impl<'a> Tree<'a> {
         Self { base, files_count: 0, links_count: 0, total_bytes: 0 }
     }
 
+    /// Counts what another tree wrote as well.
+    pub(super) fn add(&mut self, other: &Tree<'_>) {
+        self.files_count += other.files_count;
+        self.links_count += other.links_count;
+        self.total_bytes += other.total_bytes;
+    }
+
     /// The place of a path that has no links.
     pub(super) fn plain(&self, path: &str) -> PathBuf {
         self.base.join(path.trim_start_matches('/'))

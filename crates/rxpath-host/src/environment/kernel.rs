@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{Facts, chosen};
 use crate::HostError;
 use crate::kernel_config::{self, KernelConfig};
+use crate::procfs;
 
 /// Build options that a receive path depends on, or that make its measurement err.
 const OPTIONS: [&str; 34] = [
@@ -113,10 +114,8 @@ pub(super) fn collect(facts: &mut Facts<'_>, config: &Result<KernelConfig, HostE
         .map(|text| choice_in_parentheses(&text));
     facts.result("kernel.preempt", preempt);
     facts.text("boot.id", "/proc/sys/kernel/random/boot_id");
-    let uptime = facts.root.parsed("/proc/uptime", |text| {
-        crate::parse::number::<f64>(1, "uptime", text.split_ascii_whitespace().next())
-    });
-    facts.result("boot.uptime_s", uptime);
+    let uptime = procfs::uptime(facts.root);
+    facts.result("boot.uptime_s", uptime.map(|uptime| uptime.as_secs_f64()));
     facts.put("kernel.hz", kernel_config::tick(facts.root, config.as_ref().ok()));
     match config {
         Ok(config) => {

@@ -109,6 +109,31 @@ impl Reader {
         nic.driver_stats = fact(ioctl::driver_stats(dev));
     }
 
+    /// All counters of a device, and nothing else: for a second reading.
+    pub fn counted(&mut self, dev: &str, first: &Nic) -> Nic {
+        let mut nic = Nic { link: first.link.clone(), ..Nic::default() };
+        self.counters(dev, &mut nic);
+        // A device without them at first has none now.
+        if first.pause.value().is_some() {
+            nic.pause = fact(self.generic.pause(dev));
+        }
+        if first.fec.value().is_some() {
+            nic.fec = fact(self.generic.fec(dev));
+        }
+        nic
+    }
+
+    /// The counters of the whole namespace, and nothing else: for a second reading.
+    pub fn host_counted(&mut self) -> HostAnswers {
+        HostAnswers {
+            conntrack: fact(
+                Netlink::netfilter().and_then(|mut netfilter| tracking(&mut netfilter)),
+            ),
+            page_pools: fact(self.generic.page_pools()),
+            ..HostAnswers::default()
+        }
+    }
+
     /// What netlink tells of the whole namespace; ingress hooks are those of `devices`.
     ///
     /// Nothing is asked whose module the question would load.

@@ -185,6 +185,11 @@ fn queues(root: &Root, base: &str, prefix: &str) -> impl Iterator<Item = u32> {
     numbers.into_iter()
 }
 
+/// Its statistics by name; empty where they cannot be listed.
+pub fn statistics_of(root: &Root, name: &str) -> BTreeMap<String, u64> {
+    statistics(root, &format!("{NET}/{name}"))
+}
+
 fn statistics(root: &Root, base: &str) -> BTreeMap<String, u64> {
     let names = root.list(&format!("{base}/statistics")).unwrap_or_default();
     names

@@ -39,8 +39,12 @@ pub struct Readers {
 impl HostFacts {
     /// Who reads packets.
     ///
-    /// **Cost** a link for each descriptor that may be read, about 2 us each.
+    /// **Cost** a link for each descriptor that may be read, about 2 us each, the first time.
     pub fn readers(&self) -> Fact<Readers> {
+        self.readers.get_or_init(|| self.find_readers()).clone()
+    }
+
+    fn find_readers(&self) -> Fact<Readers> {
         let inodes = match inodes(&self.root) {
             Ok(inodes) => inodes,
             Err(gap) => return gap,

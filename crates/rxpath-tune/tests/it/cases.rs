@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use rxpath_tune::rule::Kind;
-use rxpath_tune::{Ask, Goal, Report, check, rules};
+use rxpath_tune::{Ask, Goal, Report, Severity, check, rules};
 
 use crate::fixture::{Bench, Overlay, dir};
 
@@ -32,6 +32,8 @@ pub struct Case {
     says: Option<String>,
     /// A change that the finding must propose.
     change: Option<String>,
+    /// How bad the finding must be.
+    severity: Option<Severity>,
     #[serde(default)]
     pub host: Overlay,
 }
@@ -109,7 +111,9 @@ fn rules_say_what_the_cases_expect() {
             .flat_map(|finding| finding.changes.iter().map(ToString::to_string))
             .collect();
         let proposed = case.change.as_ref().is_none_or(|wanted| changes.contains(wanted));
-        if !(told && quiet && proposed) {
+        let mut found = report.findings.iter().filter(|finding| finding.id == case.rule);
+        let severe = case.severity.is_none_or(|wanted| found.any(|one| one.severity == wanted));
+        if !(told && quiet && proposed && severe) {
             wrong.push(format!(
                 "{name} {}: expected {:?} `{words}`, said {said:?}, changes {changes:?}",
                 case.rule, case.expect

@@ -122,7 +122,7 @@ fn put(path: &Path, text: &str) {
 }
 
 /// RFC 7396; the text `"<absent>"` takes a fact away, as TOML has no null.
-fn merge(target: &mut Value, patch: &Value) {
+pub fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(fields) = patch else {
         *target = patch.clone();
         return;

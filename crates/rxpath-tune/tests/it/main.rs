@@ -7,5 +7,6 @@ mod changes;
 mod coverage;
 mod fingerprint;
 mod fixture;
+mod following;
 mod missing;
 mod order;

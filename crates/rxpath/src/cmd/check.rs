@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use rxpath_core::{Envelope, Nanos, Warning};
 use rxpath_host::Root;
+use rxpath_host::counter::SHORT_WINDOW;
 use rxpath_tune::check::warnings;
 use rxpath_tune::suppress::{self, Suppression};
 use rxpath_tune::{Ask, Goal, HostFacts, Report, Severity, check};
@@ -42,6 +43,9 @@ pub struct CheckCommand {
     /// File of suppressions, instead of /etc/rxpath/check.toml
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Watch the counters for so long: only what counts in that time asks for a change (0s reads them once) [default: 250ms]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["sysroot", "queues", "flow", "summarize"])]
+    window: Option<Nanos>,
     #[command(flatten)]
     way: Way,
     /// Print the result as JSON (the same as `--format json`)
@@ -140,8 +144,9 @@ impl CheckCommand {
         if let Some(outcome) = self.way(&root) {
             return outcome;
         }
-        let facts = HostFacts::collect(&root, &self.dev);
+        let mut facts = HostFacts::collect(&root, &self.dev);
         known_devices(&self.dev, &facts)?;
+        watch(&mut facts, self.window);
         let goal = self.goal.map(Goal::from);
         let mut report = check(&Ask { facts: &facts, goal });
         let mut warnings = warnings(&facts);
@@ -237,6 +242,14 @@ impl CheckCommand {
     fn verdict(&self, report: &Report) -> Exit {
         let Some(limit) = self.fail_on.map(Severity::from) else { return Exit::Done };
         if report.worst().is_some_and(|worst| worst >= limit) { Exit::Negative } else { Exit::Done }
+    }
+}
+
+/// Reads the counters a second time, after `window` or the shortest time that can be judged.
+pub fn watch(facts: &mut HostFacts, window: Option<Nanos>) {
+    let window = window.map_or(SHORT_WINDOW, Nanos::as_duration);
+    if !window.is_zero() {
+        facts.watch(window);
     }
 }
 

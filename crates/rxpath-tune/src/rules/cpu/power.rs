@@ -1,5 +1,8 @@
 //! Frequency, boost, hyper-threads, idle states.
 
+use std::collections::BTreeMap;
+
+use crate::facts::throttle_path;
 use crate::prelude::*;
 
 pub(super) const CPU: &str = "/sys/devices/system/cpu";
@@ -295,22 +298,27 @@ fn pm_qos(ask: &Ask<'_>) -> Checked {
 }
 
 fn throttled(ask: &Ask<'_>) -> Checked {
-    let mut total = 0;
-    let mut seen = false;
-    for cpu in numbered(ask, CPU, "cpu")? {
-        let path = format!("{CPU}/{cpu}/thermal_throttle/core_throttle_count");
-        if let Some(count) = ask.facts.number(&path).into_value() {
-            seen = true;
-            total += count;
+    let topology = (&ask.facts.topology).known()?;
+    let mut cores = BTreeMap::new();
+    for cpu in &topology.cpus {
+        let count = |text: &str| text.parse().ok();
+        let read = ask.facts.count_in(&throttle_path(cpu.cpu), count).into_value().flatten();
+        if let Some(count) = read {
+            // Both hyper-threads of a core show the core's own count.
+            let first = cpu.siblings.value().and_then(|all| all.as_slice().first().copied());
+            cores.insert(first.unwrap_or(cpu.cpu), count);
         }
     }
-    if !seen {
+    if cores.is_empty() {
         return Answer::silent("this host does not count it (a VM?)");
     }
-    if total == 0 {
-        return Answer::recorded("never since boot");
+    let total = Count::sum(cores.into_values());
+    let told = ask.facts.watched.tell(total, "cuts of a core's clock for heat", "boot");
+    match total.evidence() {
+        Evidence::Never => Answer::recorded("never since boot"),
+        Evidence::Old => Answer::recorded(told),
+        Evidence::Now | Evidence::Unknown => {
+            Answer::caution(format!("{told}: look at the count during a run"))
+        }
     }
-    Answer::caution(format!(
-        "clocks were cut for heat {total} times since boot: look at the count during a run"
-    ))
 }

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::facts::{CGROUPS, is_outside, stat_file, with_parents};
 use crate::prelude::*;
-
-const MOUNT: &str = "/sys/fs/cgroup";
 
 /// Rules of this file.
 pub const RULES: &[Rule] = &[Rule {
@@ -23,7 +22,7 @@ pub const RULES: &[Rule] = &[Rule {
         why: "A limit of CPU time shows as stalls of tens of ms in an application that has plenty of CPUs.",
         mechanism: "throttle_cfs_rq (kernel/sched/fair.c) takes a group off the CPUs until its next period. cpu.stat counts \
                     the periods in which the group ran (nr_periods), those in which it was stopped (nr_throttled) and \
-                    for how long, since the group was made: a limit that was changed since is judged by its past. Read \
+                    for how long, since the group was made. Only stops while rxpath watches are more than info. Read \
                     are cpu.max and cpu.stat of the groups of the programs with a receiving socket that this process may \
                     see, of rxpath's own, and of every group above them.",
         not_when: "the limit is the contract",
@@ -37,27 +36,6 @@ pub const RULES: &[Rule] = &[Rule {
     },
 }];
 
-/// The group of a process in the one hierarchy of version 2.
-fn group_of(ask: &Ask<'_>, process: &str) -> Result<Option<String>, Gap> {
-    let groups = ask.facts.text(&format!("/proc/{process}/cgroup")).known()?;
-    Ok(groups.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned))
-}
-
-/// The group and those above it. The uppermost, whose name is empty, has no limit on a host; in a container it is the
-/// container's own.
-fn with_parents(group: &str) -> impl Iterator<Item = String> {
-    let parts: Vec<String> =
-        group.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
-    (0..=parts.len()).rev().map(move |count| {
-        parts[..count].iter().fold(String::new(), |path, part| format!("{path}/{part}"))
-    })
-}
-
-/// Whether a group lies outside the part of the tree that this process may see (cgroup_namespaces(7)).
-fn is_outside(group: &str) -> bool {
-    group.split('/').any(|part| part == "..")
-}
-
 /// A group's limit and what came of it since the group was made.
 struct Limit {
     /// `cpu.max`: time and period, in us.
@@ -65,7 +43,7 @@ struct Limit {
     /// Periods in which the group ran.
     periods_count: u64,
     /// Those of them in which it was stopped.
-    stopped_count: u64,
+    stopped: Count,
     /// How long it was stopped in all, where the kernel tells.
     stopped_us: Option<u64>,
 }
@@ -73,13 +51,14 @@ struct Limit {
 impl Limit {
     /// In a line; the share is of the periods in which the group ran.
     fn told(&self, group: &str) -> String {
-        let Self { text, periods_count, stopped_count, stopped_us } = self;
+        let Self { text, periods_count, stopped, stopped_us } = self;
+        let stopped_count = stopped.total;
         let share = match periods_count {
             0 => String::new(),
-            count => format!(" = {:.1} %", *stopped_count as f64 * 100.0 / *count as f64),
+            count => format!(" = {:.1} %", stopped_count as f64 * 100.0 / *count as f64),
         };
         let time = stopped_us
-            .filter(|_| *stopped_count > 0)
+            .filter(|_| stopped_count > 0)
             .map_or_else(String::new, |us| format!(", for {:.1} s in all", us as f64 / 1e6));
         let group = if group.is_empty() { "/" } else { group };
         format!(
@@ -90,10 +69,10 @@ impl Limit {
 
 /// A group's limit; `None` where it has none.
 fn limit_of(ask: &Ask<'_>, group: &str) -> Result<Option<Limit>, Gap> {
-    let path = format!("{MOUNT}{group}/cpu.max");
+    let path = format!("{CGROUPS}{group}/cpu.max");
     // Only groups whose parent hands the controller down have the file; the root of the host has none.
     let is_there =
-        group.is_empty() || (ask.facts.is_live() && ask.facts.exists(&format!("{MOUNT}{group}")));
+        group.is_empty() || (ask.facts.is_live() && ask.facts.exists(&format!("{CGROUPS}{group}")));
     if is_there && !ask.facts.exists(&path) {
         return Ok(None);
     }
@@ -101,39 +80,27 @@ fn limit_of(ask: &Ask<'_>, group: &str) -> Result<Option<Limit>, Gap> {
     if text.starts_with("max") {
         return Ok(None);
     }
-    let stat = ask.facts.text(&format!("{MOUNT}{group}/cpu.stat")).known()?;
+    let path = stat_file(group);
     let count = |name: &str| {
-        let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line.and_then(|count| count.trim().parse::<u64>().ok())
+        let find = |stat: &str| {
+            let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            line.and_then(|count| count.trim().parse::<u64>().ok())
+        };
+        ask.facts.count_in(&path, find).known()
     };
-    let needed = |name: &str| {
-        count(name).ok_or_else(|| Gap::Absent(format!("{MOUNT}{group}/cpu.stat has no {name}")))
-    };
+    let needed =
+        |name: &str| count(name)?.ok_or_else(|| Gap::Absent(format!("{path} has no {name}")));
     Ok(Some(Limit {
-        periods_count: needed("nr_periods")?,
-        stopped_count: needed("nr_throttled")?,
-        stopped_us: count("throttled_usec"),
+        periods_count: needed("nr_periods")?.total,
+        stopped: needed("nr_throttled")?,
+        stopped_us: count("throttled_usec")?.map(|count| count.total),
         text,
     }))
 }
 
-/// Groups to look at: of the programs that receive, as far as they are shown, and of this process.
-fn groups(ask: &Ask<'_>) -> Result<(BTreeSet<String>, usize), Gap> {
-    let mut groups: BTreeSet<String> = group_of(ask, "self")?.into_iter().collect();
-    let Some(readers) = ask.facts.readers().into_value() else { return Ok((groups, 0)) };
-    let mut receivers = 0;
-    for pid in readers.seen.iter().map(|reader| reader.pid).collect::<BTreeSet<_>>() {
-        // One that ended since has no group.
-        if let Ok(Some(group)) = group_of(ask, &pid.to_string()) {
-            receivers += 1;
-            groups.insert(group);
-        }
-    }
-    Ok((groups, receivers))
-}
-
 fn throttle(ask: &Ask<'_>) -> Checked {
-    let (groups, receivers) = groups(ask)?;
+    let groups = ask.facts.cgroups()?;
+    let (groups, receivers) = (groups.names, groups.receivers_count);
     if groups.is_empty() {
         return Answer::silent("no cgroup of version 2");
     }
@@ -141,10 +108,10 @@ fn throttle(ask: &Ask<'_>) -> Checked {
         groups.into_iter().partition(|group| is_outside(group));
     let all: BTreeSet<String> = groups.iter().flat_map(|group| with_parents(group)).collect();
     let mut limited = Vec::new();
-    let mut was_stopped = false;
+    let mut stopped = Vec::new();
     for group in &all {
         if let Some(limit) = limit_of(ask, group)? {
-            was_stopped |= limit.stopped_count > 0;
+            stopped.push(limit.stopped);
             limited.push(limit.told(group));
         }
     }
@@ -156,14 +123,25 @@ fn throttle(ask: &Ask<'_>) -> Checked {
     if limited.is_empty() {
         return Answer::fine(format!("no limit on the groups of {of}"));
     }
+    let stopped = Count::sum(stopped);
+    let watched = &ask.facts.watched;
+    let mut observed = format!("cpu.max of {}", limited.join(", "));
+    if stopped.total > 0 {
+        let told = watched.tell(stopped, "stops", "the groups were made");
+        observed += &format!("; {told}");
+    }
     let found = Found::new(
-        format!("cpu.max of {}; counted since the group was made", limited.join(", ")),
+        observed,
         "max, or a limit that is never reached",
         "a group over its quota stands still",
     )
     .advice("the limit is its manager's: CPUQuota= of the unit, the container's limit");
     // A limit that nobody has reached has cost nothing so far.
-    if was_stopped { found.answer() } else { found.severity(Info).size(Unmeasured).answer() }
+    if stopped.total > 0 {
+        found.rests_on(stopped, watched).answer()
+    } else {
+        found.severity(Info).size(Unmeasured).answer()
+    }
 }
 
 #[cfg(test)]
@@ -172,22 +150,15 @@ mod tests {
 
     #[test]
     fn a_count_of_stops_has_its_base() {
-        let told = |periods_count, stopped_count, stopped_us| {
+        let told = |periods_count, stopped, stopped_us| {
             let text = "50000 100000".to_owned();
-            Limit { text, periods_count, stopped_count, stopped_us }.told("/a")
+            let stopped = Count { total: stopped, recent: None };
+            Limit { text, periods_count, stopped, stopped_us }.told("/a")
         };
         assert_eq!(
             told(400, 3, Some(1_250_000)),
             "/a 50000 100000 us (stopped in 3 of 400 periods = 0.8 %, for 1.2 s in all)"
         );
         assert_eq!(told(0, 0, None), "/a 50000 100000 us (stopped in 0 of 0 periods)");
-    }
-
-    #[test]
-    fn a_groups_parents_count_up_to_the_uppermost() {
-        let all: Vec<String> = with_parents("/system.slice/app.service").collect();
-        assert_eq!(all, ["/system.slice/app.service", "/system.slice", ""]);
-        assert_eq!(with_parents("/").collect::<Vec<_>>(), [""]);
-        assert!(is_outside("/../x") && !is_outside("/a..b"));
     }
 }

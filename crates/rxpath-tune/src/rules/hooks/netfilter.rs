@@ -1,5 +1,8 @@
 //! Firewall and connection tracking. Rules here never propose to remove a firewall: they report.
 
+use rxpath_host::counter::Width;
+use rxpath_host::netlink::netfilter::Conntrack;
+
 use crate::prelude::*;
 
 const CONNTRACK: &str = "kernel: Documentation/networking/nf_conntrack-sysctl.rst";
@@ -147,6 +150,32 @@ fn active(ask: &Ask<'_>) -> Checked {
     .answer()
 }
 
+/// What was lost for want of room.
+fn no_room(ask: &Ask<'_>, count: i64, max: i64) -> Option<Found> {
+    let table = ask.facts.answers.conntrack.value()?;
+    let later = ask.facts.later_answers().and_then(|answers| answers.conntrack.value());
+    let lost = |table: &Conntrack| (table.drop_total, table.early_drop_total);
+    let (first, later) = (lost(table), later.map(lost));
+    let dropped = Count::of(Width::U64, first.0, later.map(|it| it.0));
+    let both = dropped.plus(Count::of(Width::U64, first.1, later.map(|it| it.1)));
+    if both.total == 0 {
+        return None;
+    }
+    let watched = &ask.facts.watched;
+    let what = "packets dropped and connections thrown out for want of room";
+    let told = watched.tell(both, what, "the namespace was made");
+    let found = Found::new(
+        format!("{told}; now {count} of at most {max} entries"),
+        "none",
+        "the table was full, or nearly, at some time",
+    );
+    let advice = format!(
+        "sysctl -w {MAX}={}, or shorter timeouts; firewall settings are never changed by this program",
+        max.saturating_mul(2)
+    );
+    Some(found.advice(advice).severity(Warn).rests_on(both, watched))
+}
+
 fn sizing(ask: &Ask<'_>) -> Checked {
     let count = ask.facts.sysctl_number(COUNT).known()?;
     let max = ask.facts.sysctl_number(MAX).known()?;
@@ -163,23 +192,8 @@ fn sizing(ask: &Ask<'_>) -> Checked {
         .severity(Fail)
         .answer();
     }
-    let lost =
-        ask.facts.answers.conntrack.value().map(|table| (table.drop_total, table.early_drop_total));
-    if let Some((dropped, thrown_out)) = lost.filter(|(a, b)| a + b > 0) {
-        return Found::new(
-            format!(
-                "{dropped} packets dropped and {thrown_out} connections thrown out for want of room since the namespace \
-                 began; now {count} of at most {max} entries"
-            ),
-            "none",
-            "the table was full, or nearly, at some time",
-        )
-        .advice(format!(
-            "sysctl -w {MAX}={}, or shorter timeouts; firewall settings are never changed by this program",
-            max.saturating_mul(2)
-        ))
-        .severity(Warn)
-        .answer();
+    if let Some(found) = no_room(ask, count, max) {
+        return found.answer();
     }
     // The kernel's own ratio of entries to buckets is 1 since 5.15, and was 4 before.
     let buckets = ask.facts.number("/sys/module/nf_conntrack/parameters/hashsize").known()?;

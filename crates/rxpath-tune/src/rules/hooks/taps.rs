@@ -387,8 +387,8 @@ fn lsm(ask: &Ask<'_>) -> Checked {
 }
 
 fn rp_filter(ask: &Ask<'_>) -> Checked {
-    let dropped = ask.facts.counter("TcpExt.IPReversePathFilter").known()?;
-    if dropped == 0 {
+    let dropped = ask.facts.count("TcpExt.IPReversePathFilter").known()?;
+    if dropped.total == 0 {
         return Answer::fine("none dropped");
     }
     let strict: Vec<String> = ask
@@ -403,9 +403,11 @@ fn rp_filter(ask: &Ask<'_>) -> Checked {
         })
         .map(str::to_owned)
         .collect();
+    let watched = &ask.facts.watched;
     Found::new(
         format!(
-            "{dropped} packets dropped by reverse-path filtering; {}",
+            "{}; {}",
+            watched.tell(dropped, "packets dropped by reverse-path filtering", "boot"),
             if strict.is_empty() {
                 "which devices are strict could not be read, or none is any more".to_owned()
             } else {
@@ -416,6 +418,7 @@ fn rp_filter(ask: &Ask<'_>) -> Checked {
         "their answer would leave by another device, or they are forged",
     )
     .advice("loose mode (2) on the device where the other uplink's packets come in")
+    .rests_on(dropped, watched)
     .answer()
 }
 

@@ -1,5 +1,6 @@
 //! How much one run of the receive softirq may do.
 
+use crate::facts::SoftnetCount;
 use crate::prelude::*;
 
 const ADMIN: &str =
@@ -97,27 +98,40 @@ fn budget(ask: &Ask<'_>) -> Checked {
             "one queue or one CPU: a squeeze there says that the CPU is at its limit",
         );
     }
-    let lines = (&ask.facts.softnet).known()?;
-    let worst = lines.iter().filter(|(_, line)| line.processed > 0).max_by(|(_, a), (_, b)| {
-        let ratio = |line: &rxpath_host::procfs::softnet::CpuLine| {
-            f64::from(line.time_squeeze) / f64::from(line.processed)
-        };
-        ratio(a).total_cmp(&ratio(b))
-    });
-    let Some((cpu, line)) = worst else { return Answer::silent("no packet came yet") };
-    let ratio = f64::from(line.time_squeeze) / f64::from(line.processed);
-    if ratio < SQUEEZE_RATIO || now >= 2 * BUDGET {
-        return Answer::fine(format!("CPU {cpu} was squeezed {} times", line.time_squeeze));
+    squeezed(ask, now)
+}
+
+/// By the squeezes between two readings: both columns are 32 bits wide, so that their ratio since boot means nothing once
+/// the packets have wrapped.
+fn squeezed(ask: &Ask<'_>, now: i64) -> Checked {
+    let lines = ask.facts.softnet_counts().known()?;
+    if lines.iter().all(|(_, line)| line.processed.total == 0) {
+        return Answer::silent("no packet came yet");
     }
+    let watched = &ask.facts.watched;
+    let squeezes = Count::sum(lines.iter().map(|(_, line)| line.time_squeeze));
+    let Some(recent) = squeezes.recent else {
+        return Err(Gap::Absent(
+            "softnet_stat was read once: what its 32-bit columns say since boot has no base".into(),
+        ));
+    };
+    let told = watched.tell(squeezes, "times out of budget", "boot");
+    let ratio = |line: &SoftnetCount| line.time_squeeze.ratio_of(line.processed).unwrap_or(0.0);
+    let moving = lines.iter().filter(|(_, line)| line.time_squeeze.evidence() == Evidence::Now);
+    let worst = moving.max_by(|(_, a), (_, b)| ratio(a).total_cmp(&ratio(b)));
+    let Some((cpu, line)) = worst.filter(|_| recent > 0) else { return Answer::fine(told) };
+    if ratio(line) < SQUEEZE_RATIO || now >= 2 * BUDGET {
+        return Answer::fine(told);
+    }
+    let (times, packets) =
+        (line.time_squeeze.recent.unwrap_or(0), line.processed.recent.unwrap_or(0));
     Found::new(
-        format!(
-            "CPU {cpu} ran out of budget {} times in {} packets",
-            line.time_squeeze, line.processed
-        ),
+        format!("CPU {cpu} ran out of budget {times} times in the last {packets} packets; {told}"),
         "less than once in 10,000 packets".to_owned(),
         "packets wait in the ring for the next round",
     )
     .change(Set::new(Knob::sysctl("net.core.netdev_budget"), (2 * BUDGET) as u64))
+    .rests_on(line.time_squeeze, watched)
     .answer()
 }
 

@@ -1,5 +1,8 @@
 //! Busy polling, NAPI threads, and how buffers come back.
 
+use rxpath_host::counter::Width;
+use rxpath_host::netlink::netdev::PagePool;
+
 use crate::prelude::*;
 
 const ADMIN: &str = "kernel: Documentation/admin-guide/sysctl/net.rst, busy_poll and busy_read";
@@ -312,34 +315,48 @@ fn ksoftirqd(ask: &Ask<'_>) -> Checked {
     Answer::fine(format!("{} threads, SCHED_OTHER, nice 0", own.len()))
 }
 
+/// Buffers of a pool that came from the page allocator, and all of them.
+fn handed_out(pool: &PagePool, later: Option<&Vec<PagePool>>) -> Option<(Count, Count)> {
+    let first = pool.stats?;
+    let then = later.and_then(|all| all.iter().find(|one| one.id == pool.id)?.stats);
+    let fast =
+        Count::of(Width::U64, first.alloc_fast_total, then.map(|stats| stats.alloc_fast_total));
+    let slow =
+        Count::of(Width::U64, first.alloc_slow_total, then.map(|stats| stats.alloc_slow_total));
+    Some((slow, slow.plus(fast)))
+}
+
 fn recycle(ask: &Ask<'_>) -> Checked {
     let pools = (&ask.facts.answers.page_pools).known()?;
     if pools.is_empty() {
         return Answer::silent("no device here has a page pool");
     }
-    let counted: Vec<_> = pools.iter().filter_map(|pool| pool.stats).collect();
+    let later = ask.facts.later_answers().and_then(|answers| answers.page_pools.value());
+    let counted: Vec<(Count, Count)> =
+        pools.iter().filter_map(|pool| handed_out(pool, later)).collect();
     if counted.is_empty() {
         return Err(Gap::Absent(format!(
             "{} page pools, and this kernel does not count what they do (CONFIG_PAGE_POOL_STATS)",
             pools.len()
         )));
     }
-    let (slow, all) = counted.into_iter().fold((0u64, 0u64), |(slow, all), stats| {
-        let both = stats.alloc_slow_total.saturating_add(stats.alloc_fast_total);
-        (slow.saturating_add(stats.alloc_slow_total), all.saturating_add(both))
-    });
-    if all < 100_000 {
+    let slow = Count::sum(counted.iter().map(|(slow, _)| *slow));
+    let all = Count::sum(counted.iter().map(|(_, all)| *all));
+    if all.total < 100_000 {
         return Answer::silent("too few buffers were handed out to tell");
     }
-    let ratio = slow as f64 / all as f64;
+    let ratio = slow.ratio_of(all).unwrap_or(0.0);
     if ratio < SLOW_RATIO {
         return Answer::fine(format!("{:.1} % from the page allocator", ratio * 100.0));
     }
+    let watched = &ask.facts.watched;
+    let told = watched.tell(slow, "buffers from the page allocator", "the pools were made");
     Found::new(
-        format!("{:.0} % of {all} buffers came from the page allocator", ratio * 100.0),
+        format!("{told}: {:.0} % of all", ratio * 100.0),
         "less than 10 %",
         "buffers do not come back to their pool",
     )
     .advice("look for readers that hold buffers: zero copy, packet taps, sockets with long queues")
+    .rests_on(slow, watched)
     .answer()
 }

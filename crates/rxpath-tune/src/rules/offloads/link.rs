@@ -1,5 +1,6 @@
 //! The link itself: speed, flow control, error correction, packet size.
 
+use rxpath_host::counter::Width;
 use rxpath_host::netlink::ethtool::Duplex;
 
 use crate::prelude::*;
@@ -281,7 +282,7 @@ fn pause(_: &Ask<'_>, device: &Device) -> Checked {
             .collect();
     let mut observed = format!("flow control {} on", on.join(" and "));
     if !counted.is_empty() {
-        observed += &format!(", {}", counted.join(", "));
+        observed += &format!(", {} since the driver was loaded", counted.join(", "));
     }
     let set = |which: &str| {
         Set::new(Knob::Pause { dev: device.name.clone(), which: which.into() }, false)
@@ -340,22 +341,28 @@ fn speed(_: &Ask<'_>, device: &Device) -> Checked {
         .answer()
 }
 
-fn fec(_: &Ask<'_>, device: &Device) -> Checked {
+fn fec(ask: &Ask<'_>, device: &Device) -> Checked {
     if let Some(silent) = quiet(device) {
         return silent;
     }
     let fec = (&device.nic.fec).known()?;
     let mode = fec.active.clone().unwrap_or_else(|| "unknown".into());
-    match (fec.uncorrectable_blocks, "uncorrectable blocks").known()? {
-        0 => Answer::fine(format!("mode {mode}, no uncorrectable block")),
-        count => Found::new(
-            format!("{count} uncorrectable blocks in mode {mode}"),
-            "none",
-            "the wire damages more than the correction repairs",
-        )
-        .advice("clean or replace cable and transceiver")
-        .answer(),
+    let first = (fec.uncorrectable_blocks, "uncorrectable blocks").known()?;
+    let later = ask.facts.later_device(device).and_then(|later| later.nic.fec.value());
+    let count = Count::of(Width::U64, first, later.and_then(|fec| fec.uncorrectable_blocks));
+    if count.total == 0 {
+        return Answer::fine(format!("mode {mode}, no uncorrectable block"));
     }
+    let watched = &ask.facts.watched;
+    let told = watched.tell(count, "uncorrectable blocks", "the driver was loaded");
+    Found::new(
+        format!("{told}, in mode {mode}"),
+        "none",
+        "the wire damages more than the correction repairs",
+    )
+    .advice("clean or replace cable and transceiver")
+    .rests_on(count, watched)
+    .answer()
 }
 
 fn fec_mode(_: &Ask<'_>, device: &Device) -> Checked {

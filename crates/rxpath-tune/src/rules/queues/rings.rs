@@ -1,5 +1,8 @@
 //! Descriptor rings, and the packets that found none.
 
+use std::collections::BTreeMap;
+
+use rxpath_host::counter::Width;
 use rxpath_host::nic::Nic;
 use rxpath_host::queue_map::counters;
 
@@ -8,9 +11,6 @@ use crate::prelude::*;
 const RINGS: &str = "kernel: Documentation/networking/ethtool-netlink.rst, RINGS_GET and RINGS_SET";
 const BOUNCE: &str = "many drivers take the link down for 0.4 to 1 s (igb, even emulated); counters start anew; \
                       the size is rounded";
-
-/// Lost to the ring, over what came: above it the loss is more than an accident at boot.
-const LOSS_RATIO: f64 = 1e-6;
 
 /// Lost to the ring, over what came: nobody should live with it.
 const MUCH_RATIO: f64 = 1e-4;
@@ -155,24 +155,58 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-/// Packets lost in the NIC since its driver was loaded, with what came.
-fn lost(device: &Device) -> Result<(u64, u64, String), Gap> {
+/// Packets lost in the NIC since its driver was loaded, with what came, and the counters in words.
+struct Lost {
+    lost: Count,
+    received: Count,
+    words: String,
+}
+
+impl Lost {
+    /// The part of what came, for the time that counts.
+    fn ratio(&self) -> f64 {
+        self.lost.ratio_of(self.lost.plus(self.received)).unwrap_or(0.0)
+    }
+}
+
+/// Every counter of losses of one reading, by name.
+fn counters_of(statistics: &BTreeMap<String, u64>, nic: &Nic) -> Vec<(String, u64)> {
+    let kernels = LOSSES
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), statistics.get(*name).copied()?)));
+    kernels.chain(told_by_driver(nic)).collect()
+}
+
+fn lost(ask: &Ask<'_>, device: &Device) -> Result<Lost, Gap> {
     let of = |name: &str| device.sysfs.statistics.get(name).copied();
     let received = (of("rx_packets"), "rx_packets").known()?;
     // The kernel shows it for every device (net/core/net-sysfs.c): without it nothing is known of losses.
     (of("rx_missed_errors"), "rx_missed_errors").known()?;
-    let mut shown: Vec<(String, u64)> =
-        LOSSES.iter().filter_map(|name| Some(((*name).to_owned(), of(name)?))).collect();
-    shown.extend(told_by_driver(&device.nic));
-    shown.retain(|(_, count)| *count > 0);
+    let later = ask.facts.later_device(device);
+    let then = later.map(|later| counters_of(&later.statistics, &later.nic));
+    let mut shown: Vec<(String, Count)> = counters_of(&device.sysfs.statistics, &device.nic)
+        .into_iter()
+        .map(|(name, first)| {
+            let then = then.as_ref().and_then(|then| then.iter().find(|(known, _)| *known == name));
+            let count = Count::of(Width::U64, first, then.map(|(_, count)| *count));
+            (name, count)
+        })
+        .collect();
+    shown.retain(|(_, count)| count.total > 0);
     if shown.is_empty() {
         // The kernel's three are 0 with many drivers: that nothing was lost the driver must have said.
         (&device.nic.driver_stats).known()?;
     }
     // Drivers fill several of them from one register: the largest is the loss.
-    let lost = shown.iter().map(|(_, count)| *count).max().unwrap_or(0);
-    let words: Vec<String> = shown.iter().map(|(name, count)| format!("{name} {count}")).collect();
-    Ok((lost, received, words.join(", ")))
+    let total = shown.iter().map(|(_, count)| count.total).max().unwrap_or(0);
+    let recent = shown.iter().map(|(_, count)| count.recent).max().unwrap_or(Some(0));
+    let words = shown.iter().map(|(name, count)| format!("{name} {}", count.total));
+    let then = later.and_then(|later| later.statistics.get("rx_packets").copied());
+    Ok(Lost {
+        lost: Count { total, recent },
+        received: Count::of(Width::U64, received, then),
+        words: words.collect::<Vec<_>>().join(", "),
+    })
 }
 
 /// Losses under the names of the driver and of its queues; many drivers fill nothing else.
@@ -187,25 +221,34 @@ fn told_by_driver(nic: &Nic) -> Vec<(String, u64)> {
     found
 }
 
-fn losses(_: &Ask<'_>, device: &Device) -> Checked {
+fn losses(ask: &Ask<'_>, device: &Device) -> Checked {
     if let Some(silent) = quiet(device) {
         return silent;
     }
-    let (lost, received, words) = lost(device)?;
-    if received == 0 && lost == 0 {
+    let it = lost(ask, device)?;
+    let all = it.lost.plus(it.received).total;
+    if all == 0 {
         return Answer::silent("nothing came yet");
     }
-    let ratio = lost as f64 / (lost + received) as f64;
-    if ratio < LOSS_RATIO {
-        return Answer::fine(format!("{lost} of {} packets lost in the NIC", lost + received));
+    let ratio = it.ratio();
+    if ratio < RARE_RATIO {
+        return Answer::fine(format!("{} of {all} packets lost in the NIC", it.lost.total));
     }
+    let watched = &ask.facts.watched;
+    let told = watched.tell(it.lost, "packets lost", "the driver was loaded");
     Found::new(
-        format!("{words} beside {received} received: {:.4} % of what came", ratio * 100.0),
+        format!(
+            "{} beside {} received: {:.4} % of what came; {told}",
+            it.words,
+            it.received.total,
+            ratio * 100.0
+        ),
         "none",
         "the NIC had no free descriptor: a burst larger than the ring, or a softirq that came too late",
     )
-    .advice("see irq-affinity, channels-combined and ring-rx; counters are since the driver was loaded")
+    .advice("see irq-affinity, channels-combined and ring-rx")
     .severity(if ratio >= MUCH_RATIO { Fail } else { Warn })
+    .rests_on(it.lost, watched)
     .answer()
 }
 
@@ -215,20 +258,22 @@ fn ring_rx(ask: &Ask<'_>, device: &Device) -> Checked {
     }
     let rx = (&device.nic.rings).known()?.rx;
     let (now, max) = ((rx.now, "the ring").known()?, (rx.max, "the largest ring").known()?);
-    let (lost, received, words) = lost(device)?;
+    let it = lost(ask, device)?;
     let observed = format!("{now} of at most {max} descriptors");
     if now >= max {
         return Answer::fine(observed);
     }
     let set = Set::new(Knob::Ring { dev: device.name.clone(), which: "rx".into() }, u64::from(max));
-    if lost as f64 > LOSS_RATIO * (lost + received) as f64 {
+    let is_old = it.lost.evidence() == Evidence::Old;
+    if it.ratio() > RARE_RATIO && !is_old {
         return Found::new(
-            format!("{observed}, and the NIC lost packets ({words})"),
+            format!("{observed}, and the NIC lost packets ({})", it.words),
             format!("{max}"),
             "packets that come between two polls find no descriptor",
         )
         .change(set)
         .size(Loss)
+        .rests_on(it.lost, &ask.facts.watched)
         .answer();
     }
     if ask.goal == Some(Throughput) && now < 512.min(max) {
@@ -237,7 +282,8 @@ fn ring_rx(ask: &Ask<'_>, device: &Device) -> Checked {
             .severity(Info)
             .answer();
     }
-    Answer::fine(format!("{observed}, and none was missing"))
+    let missed = if is_old { "none was missed while rxpath watched" } else { "none was missing" };
+    Answer::fine(format!("{observed}, and {missed}"))
 }
 
 fn ring_tx(_: &Ask<'_>, device: &Device) -> Checked {

@@ -298,10 +298,14 @@ fn rps(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn flow_limit(ask: &Ask<'_>) -> Checked {
-    let softnet = (&ask.facts.softnet).known()?;
-    let dropped: u64 = softnet.iter().map(|(_, line)| u64::from(line.dropped)).sum();
-    if dropped == 0 {
+    let (dropped, _) = ask.facts.backlog_drops().known()?;
+    if dropped.total == 0 {
         return Answer::silent("no packet was lost at a backlog");
+    }
+    let watched = &ask.facts.watched;
+    let told = watched.tell(dropped, "packets lost at backlogs", "boot");
+    if dropped.evidence() == Evidence::Old {
+        return Answer::silent(told);
     }
     let mask = ask.facts.text("/proc/sys/net/core/flow_limit_cpu_bitmap").known()?;
     if mask.chars().any(|c| c.is_ascii_digit() && c != '0' || c.is_ascii_alphabetic()) {
@@ -309,11 +313,12 @@ fn flow_limit(ask: &Ask<'_>) -> Checked {
     }
     let online = (&ask.facts.topology).known()?.online.to_mask();
     Found::new(
-        format!("{dropped} packets lost at backlogs, the flow limit is off"),
+        format!("{told}; the flow limit is off"),
         "on for the CPUs that RPS or virtual devices use",
         "the largest flow takes the whole backlog from all others",
     )
     .change(Set::new(Knob::sysctl("net.core.flow_limit_cpu_bitmap"), online))
+    .rests_on(dropped, watched)
     .answer()
 }
 

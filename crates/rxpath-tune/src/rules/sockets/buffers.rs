@@ -182,28 +182,40 @@ pub const RULES: &[Rule] = &[
 ];
 
 fn lost(ask: &Ask<'_>) -> Checked {
-    let received = ask.facts.counter("Udp.InDatagrams").known()?;
-    let lost = ask.facts.counter("Udp.RcvbufErrors").known()?;
-    if lost == 0 {
-        return if received == 0 {
+    let received = ask.facts.count("Udp.InDatagrams").known()?;
+    let lost = ask.facts.count("Udp.RcvbufErrors").known()?;
+    if lost.total == 0 {
+        return if received.total == 0 {
             Answer::silent("no datagram came yet")
         } else {
-            Answer::fine(format!("none of {received} datagrams"))
+            Answer::fine(format!("none of {} datagrams", received.total))
         };
     }
-    let ratio = lost as f64 / (lost + received) as f64;
-    let worst = ask.facts.worst_udp_socket();
-    let place = worst.map_or_else(String::new, |(port, drops)| {
-        format!("; the socket of port {port} alone {drops}")
+    let watched = &ask.facts.watched;
+    let told = watched.tell(lost, "datagrams lost at full sockets", "boot");
+    let ratio = lost.ratio_of(lost.plus(received)).unwrap_or(1.0);
+    if ratio < RARE_RATIO {
+        return Answer::fine(format!("{told}: less than one in a million"));
+    }
+    let of = if lost.evidence() == Evidence::Now { "what came in that time" } else { "what came" };
+    let place = ask.facts.worst_udp_socket().map_or_else(String::new, |(port, drops)| {
+        format!("; the socket of port {port} alone {drops} since it was opened")
     });
     Found::new(
-        format!("{lost} datagrams lost at full sockets ({:.3} % of what came){place}", ratio * 100.0),
+        format!("{told} ({} of {of}){place}", percent(ratio)),
         "none, or a count that stands still",
         "the reader was away or too slow for longer than its buffer lasts",
     )
     .advice("`rxpath diagnose` and `rxpath model bounds` tell which of the two; sockets that are closed take their count with them")
     .severity(if ratio > 0.01 { Fail } else { Warn })
+    .rests_on(lost, watched)
     .answer()
+}
+
+/// `57 %`, `0.021 %`.
+fn percent(ratio: f64) -> String {
+    let percent = ratio * 100.0;
+    if percent >= 10.0 { format!("{percent:.0} %") } else { format!("{percent:.2} %") }
 }
 
 fn max(ask: &Ask<'_>) -> Checked {
@@ -269,14 +281,17 @@ fn udp_mem(ask: &Ask<'_>) -> Checked {
     let limits = ask.facts.sysctl_numbers("net.ipv4.udp_mem").known()?;
     let max = (limits.get(2).copied(), "the third limit").known()?;
     let pages = memory_pages(ask)?;
-    let refused = ask.facts.counter("Udp.MemErrors").known();
-    if let Ok(refused @ 1..) = refused {
+    let refused = ask.facts.count("Udp.MemErrors").known();
+    if let Ok(refused @ Count { total: 1.., .. }) = refused {
+        let watched = &ask.facts.watched;
+        let told = watched.tell(refused, "datagrams found UDP's memory used up", "boot");
         return Found::new(
-            format!("{refused} datagrams found UDP's memory used up; udp_mem ends at {max} pages"),
+            format!("{told}; udp_mem ends at {max} pages"),
             "none, or a count that stands still",
             "all UDP sockets share this limit",
         )
         .advice("fewer or smaller buffers, or a higher third number of net.ipv4.udp_mem")
+        .rests_on(refused, watched)
         .answer();
     }
     if max > pages {

@@ -229,13 +229,16 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Follows { size: Loss, text: "a dropped SYN costs the client a second" },
         check: Check::Host(syn_backlog),
         text: Text {
-            why: "Requests that wait for their handshake are bounded too. Beyond it SYN cookies help, or the \
-                  request is dropped.",
-            mechanism: "tcp_conn_request (net/ipv4/tcp_input.c) with inet_csk_reqsk_queue_is_full and \
-                        tcp_max_syn_backlog; TCPReqQFullDrop and TCPReqQFullDoCookies count.",
+            why: "A listener's queue of open handshakes is as long as its backlog. When it is full, the kernel sends a \
+                  SYN cookie, or drops the request.",
+            mechanism: "tcp_conn_request (net/ipv4/tcp_input.c) asks inet_csk_reqsk_queue_is_full: the backlog of \
+                        listen(), at most somaxconn. tcp_syn_flood_action then counts TCPReqQFullDoCookies, or \
+                        TCPReqQFullDrop where tcp_syncookies is 0. tcp_max_syn_backlog bounds something else, and only \
+                        where tcp_syncookies is 0: when a quarter of it is left, requests of unknown clients are dropped, \
+                        uncounted.",
             not_when: "a flood: more queue is more memory for the attacker, cookies are the answer",
-            side_effects: "memory for each request that waits",
-            set_now: "sysctl -w net.ipv4.tcp_max_syn_backlog=8192 net.ipv4.tcp_syncookies=1",
+            side_effects: "a connection made by a cookie has fewer options; a longer queue holds more memory",
+            set_now: "sysctl -w net.ipv4.tcp_syncookies=1, and a larger backlog in the program's listen()",
             persist: FILE,
             undo: VALUE_BACK,
             verify: "nstat -az TcpExtTCPReqQFullDrop, twice",
@@ -326,35 +329,42 @@ fn comp_sack(ask: &Ask<'_>) -> Checked {
 }
 
 fn accept_queue(ask: &Ask<'_>) -> Checked {
-    let overflows = ask.facts.counter("TcpExt.ListenOverflows").known()?;
+    let overflows = ask.facts.count("TcpExt.ListenOverflows").known()?;
     let max = ask.facts.sysctl_number("net.core.somaxconn").known()?;
-    if overflows == 0 {
+    if overflows.total == 0 {
         return Answer::fine(format!("no overflow; somaxconn is {max}"));
     }
+    let watched = &ask.facts.watched;
+    let told = watched.tell(overflows, "connections found their listener's queue full", "boot");
     let found = Found::new(
-        format!("{overflows} connections found their listener's queue full; somaxconn is {max}"),
+        format!("{told}; somaxconn is {max}"),
         "none since boot, or a count that stands still",
         "clients wait a second and try again",
     )
     .advice("a larger backlog in the program's listen(), and one that accepts faster");
-    if max < 4096 {
-        found.change(Set::new(Knob::sysctl("net.core.somaxconn"), 4096)).answer()
-    } else {
-        found.answer()
-    }
+    let set = (max < 4096).then(|| Set::new(Knob::sysctl("net.core.somaxconn"), 4096));
+    found.changes(set).rests_on(overflows, watched).answer()
 }
 
 fn syn_backlog(ask: &Ask<'_>) -> Checked {
-    let dropped = ask.facts.counter("TcpExt.TCPReqQFullDrop").known()?;
-    let max = ask.facts.sysctl_number("net.ipv4.tcp_max_syn_backlog").known()?;
-    if dropped == 0 {
-        return Answer::fine(format!("none dropped; tcp_max_syn_backlog is {max}"));
+    let dropped = ask.facts.count("TcpExt.TCPReqQFullDrop").known()?;
+    let cookies = ask.facts.sysctl_number("net.ipv4.tcp_syncookies").known()?;
+    if dropped.total == 0 {
+        return Answer::fine(format!("none dropped; tcp_syncookies is {cookies}"));
     }
-    Found::new(
-        format!("{dropped} connection requests dropped; tcp_max_syn_backlog is {max}"),
+    let watched = &ask.facts.watched;
+    let told = watched.tell(dropped, "connection requests dropped", "boot");
+    let found = Found::new(
+        format!("{told}; tcp_syncookies is {cookies}"),
         "none, or a count that stands still; tcp_syncookies 1",
-        "the queue of open handshakes was full",
-    )
-    .change(Set::new(Knob::sysctl("net.ipv4.tcp_max_syn_backlog"), (max.max(2048) as u64) * 2))
-    .answer()
+        "a listener's queue of open handshakes was full, and no cookie was sent instead",
+    );
+    let longer = "a larger backlog in the program's listen(): that is the length of the queue";
+    let advice = match cookies {
+        0 => format!(
+            "sysctl -w net.ipv4.tcp_syncookies=1 (it guards the host: rxpath never changes it), and {longer}"
+        ),
+        _ => longer.to_owned(),
+    };
+    found.advice(advice).rests_on(dropped, watched).answer()
 }

@@ -1,5 +1,7 @@
 //! What the host runs in, and what that does to numbers.
 
+use rxpath_host::counter::Width;
+
 use crate::facts::HostFacts;
 use crate::prelude::*;
 
@@ -164,13 +166,22 @@ fn steal(text: &str) -> Option<(u64, u64)> {
 
 fn hypervisor(ask: &Ask<'_>) -> Checked {
     let guest = guest_signs(ask);
-    let text = ask.facts.text("/proc/stat").known()?;
     let missing = || Gap::Absent("/proc/stat: no first line with stolen time".into());
-    let (stolen, all) = steal(&text).ok_or_else(missing)?;
-    let ratio = if all == 0 { 0.0 } else { stolen as f64 / all as f64 };
-    if ratio > STEAL_RATIO {
+    let of = |pick: fn((u64, u64)) -> u64| {
+        let find = move |text: &str| steal(text).map(pick);
+        ask.facts.count_in("/proc/stat", find).known()?.ok_or_else(missing)
+    };
+    let (stolen, all) = (of(|(stolen, _)| stolen)?, of(|(_, all)| all)?);
+    let share = |part: u64, all: u64| if all == 0 { 0.0 } else { part as f64 / all as f64 };
+    let ratio = share(stolen.total, all.total);
+    let recent = stolen.recent.zip(all.recent).map(|(part, all)| share(part, all));
+    if ratio > STEAL_RATIO || recent.is_some_and(|recent| recent > STEAL_RATIO) {
+        let now = recent.map_or_else(
+            || "read once".to_owned(),
+            |recent| format!("{:.1} % while rxpath watched", recent * 100.0),
+        );
         return Answer::caution(format!(
-            "a guest whose host took {:.1} % of its CPU time since boot: numbers depend on its neighbours",
+            "a guest whose host took {:.1} % of its CPU time since boot, {now}: numbers depend on its neighbours",
             ratio * 100.0
         ));
     }
@@ -247,27 +258,44 @@ fn virtio(ask: &Ask<'_>, device: &Device) -> Checked {
     Answer::recorded(words.join(", "))
 }
 
-fn cloud(_: &Ask<'_>, device: &Device) -> Checked {
+fn cloud(ask: &Ask<'_>, device: &Device) -> Checked {
     if let Some(silent) = quiet(device) {
         return silent;
     }
     let stats = (&device.nic.driver_stats).known()?;
-    let known: Vec<&(String, u64)> =
-        stats.iter().filter(|(name, _)| ALLOWANCES.contains(&name.as_str())).collect();
+    let later = ask.facts.later_device(device).and_then(|it| it.nic.driver_stats.value());
+    let known: Vec<(&str, Count)> = stats
+        .iter()
+        .filter(|(name, _)| ALLOWANCES.contains(&name.as_str()))
+        .map(|(name, first)| (name.as_str(), Count::of(Width::U64, *first, named(later, name))))
+        .collect();
     if known.is_empty() {
         return Answer::silent("the driver counts no allowances");
     }
     let used: Vec<String> = known
         .iter()
-        .filter(|(_, count)| *count > 0)
-        .map(|(name, count)| format!("{name} {count}"))
+        .filter(|(_, count)| count.total > 0)
+        .map(|(name, count)| format!("{name} {}", count.total))
         .collect();
     if used.is_empty() {
         return Answer::fine("no allowance was exceeded");
     }
-    Found::new(used.join(", "), "0", "packets above the allowance are lost outside the host")
-        .advice("a larger instance, or fewer packets; nothing on the host helps")
-        .answer()
+    let all = Count::sum(known.into_iter().map(|(_, count)| count));
+    let watched = &ask.facts.watched;
+    let told = watched.tell(all, "packets above an allowance", "the driver was loaded");
+    Found::new(
+        format!("{}: {told}", used.join(", ")),
+        "0",
+        "packets above the allowance are lost outside the host",
+    )
+    .advice("a larger instance, or fewer packets; nothing on the host helps")
+    .rests_on(all, watched)
+    .answer()
+}
+
+/// A statistic of a driver by its name.
+fn named(stats: Option<&Vec<(String, u64)>>, name: &str) -> Option<u64> {
+    stats?.iter().find(|(known, _)| known == name).map(|(_, count)| *count)
 }
 
 fn no_nic(ask: &Ask<'_>) -> Checked {

@@ -1,0 +1,81 @@
+//! Control groups whose limits matter: of programs that receive, and of this process.
+
+use std::collections::BTreeSet;
+
+use super::{HostFacts, Known};
+use crate::rule::Gap;
+
+/// Where the one hierarchy of version 2 is mounted.
+pub const MOUNT: &str = "/sys/fs/cgroup";
+
+/// Groups to look at, and how many programs that receive are in them.
+#[derive(Clone, Debug, Default)]
+pub struct Groups {
+    /// Names below [`MOUNT`]: `/system.slice/app.service`.
+    pub names: BTreeSet<String>,
+    /// Programs with a receiving socket whose group was shown.
+    pub receivers_count: usize,
+}
+
+impl HostFacts {
+    /// The groups of the programs that receive, as far as they are shown, and of this process.
+    pub fn cgroups(&self) -> Result<Groups, Gap> {
+        let names = self.cgroup_of("self")?.into_iter().collect();
+        let mut groups = Groups { names, receivers_count: 0 };
+        let Some(readers) = self.readers().into_value() else { return Ok(groups) };
+        for pid in readers.seen.iter().map(|reader| reader.pid).collect::<BTreeSet<_>>() {
+            // One that ended since has no group.
+            if let Ok(Some(group)) = self.cgroup_of(&pid.to_string()) {
+                groups.receivers_count += 1;
+                groups.names.insert(group);
+            }
+        }
+        Ok(groups)
+    }
+
+    /// The group of a process in the one hierarchy of version 2.
+    fn cgroup_of(&self, process: &str) -> Result<Option<String>, Gap> {
+        let groups = self.text(&format!("/proc/{process}/cgroup")).known()?;
+        Ok(groups.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned))
+    }
+
+    /// The files that count what the limits of these groups did.
+    pub(super) fn cgroup_stat_files(&self) -> BTreeSet<String> {
+        let names = self.cgroups().unwrap_or_default().names;
+        let visible = names.iter().filter(|name| !is_outside(name));
+        visible.flat_map(|name| with_parents(name)).map(|name| stat_file(&name)).collect()
+    }
+}
+
+/// The file that counts what a group's limit did.
+pub fn stat_file(group: &str) -> String {
+    format!("{MOUNT}{group}/cpu.stat")
+}
+
+/// The group and those above it. The uppermost, whose name is empty, has no limit on a host; in a container it is the
+/// container's own.
+pub fn with_parents(group: &str) -> impl Iterator<Item = String> {
+    let parts: Vec<String> =
+        group.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+    (0..=parts.len()).rev().map(move |count| {
+        parts[..count].iter().fold(String::new(), |path, part| format!("{path}/{part}"))
+    })
+}
+
+/// Whether a group lies outside the part of the tree that this process may see (cgroup_namespaces(7)).
+pub fn is_outside(group: &str) -> bool {
+    group.split('/').any(|part| part == "..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_groups_parents_count_up_to_the_uppermost() {
+        let all: Vec<String> = with_parents("/system.slice/app.service").collect();
+        assert_eq!(all, ["/system.slice/app.service", "/system.slice", ""]);
+        assert_eq!(with_parents("/").collect::<Vec<_>>(), [""]);
+        assert!(is_outside("/../x") && !is_outside("/a..b"));
+    }
+}
