@@ -223,6 +223,33 @@ fn json_is_as_the_schemas_say() {
 }
 
 #[test]
+fn a_setting_that_is_not_here_is_no_success() {
+    let said = rxpath(&["tune", "plan", "--set", "rxp-none/link/mtu=4000"]);
+    assert_eq!(said.code, Some(2), "{}{}", said.out, said.err);
+    assert!(said.out.contains("rxp-none/link/mtu=4000"), "{}", said.out);
+    let said = rxpath(&["tune", "plan", "--set", "net.core.rmem_maxx=4194304"]);
+    assert_eq!(said.code, Some(2), "{}{}", said.out, said.err);
+    let both = ["tune", "plan", "--set", "lo/link/mtu=4000", "--set", "rxp-none/link/mtu=4000"];
+    let said = rxpath(&both);
+    assert_eq!(said.code, Some(5), "{}{}", said.out, said.err);
+    let mtu = std::fs::read_to_string("/sys/class/net/lo/mtu").unwrap();
+    let same = format!("lo/link/mtu={}", mtu.trim());
+    assert_eq!(rxpath(&["tune", "plan", "--set", &same]).code, Some(0), "it is so already");
+}
+
+#[test]
+fn what_cannot_be_written_has_one_status() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let below = file.path().join("x").display().to_string();
+    for place in [below.as_str(), "/proc/rxp-none/x"] {
+        let said = rxpath(&["capture", place]);
+        assert_eq!(said.code, Some(2), "capture {place}: {}", said.err);
+        let said = rxpath(&["tune", "plan", "--set", "lo/link/mtu=4000", "-o", place]);
+        assert_eq!(said.code, Some(2), "tune plan -o {place}: {}", said.err);
+    }
+}
+
+#[test]
 fn an_endless_plan_is_not_read_to_its_end() {
     let said = rxpath(&["tune", "apply", "/dev/zero"]);
     assert_eq!(said.code, Some(2), "{}", said.err);

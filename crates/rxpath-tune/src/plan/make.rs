@@ -1,5 +1,7 @@
 //! From wishes to a plan: what is already so is left out, writes to one target become one, order and effects are found.
 
+use std::fmt;
+
 use rxpath_host::change::same_of;
 use rxpath_host::pairs::Pairs;
 use rxpath_host::setter::Setter;
@@ -22,8 +24,16 @@ pub struct Wish {
 
 /// What stands for a wish given by hand.
 pub const ASKED_FOR: &str = "asked for";
+/// Why a wish that is fulfilled makes no step.
+pub const ALREADY: &str = "it is so already";
 /// `EOPNOTSUPP`: the driver lacks the operation.
 const EOPNOTSUPP: i32 = 95;
+
+impl fmt::Display for Wish {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.knob, self.value)
+    }
+}
 
 impl Wish {
     /// Reads `KNOB=VALUE`.
@@ -80,12 +90,12 @@ pub fn make<S: Setter>(
     for wish in wishes {
         let why = match add(setter, wish, &mut plan) {
             Ok(()) => continue,
-            Err(No::Already) => "it is so already".into(),
+            Err(No::Already) => ALREADY.into(),
             Err(No::Because(why)) => why,
         };
         let by =
             if wish.because == ASKED_FOR { String::new() } else { wish.because.clone() + ": " };
-        plan.left_out.push(LeftOut { what: format!("{by}{}={}", wish.knob, wish.value), why });
+        plan.left_out.push(LeftOut { what: format!("{by}{wish}"), why });
     }
     for step in &mut plan.steps {
         let driver = step.set.device().and_then(driver);

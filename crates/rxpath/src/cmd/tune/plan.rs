@@ -4,19 +4,19 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use rxpath_core::Envelope;
+use rxpath_core::{Envelope, Nanos};
 use rxpath_host::Root;
 use rxpath_host::netlink::ioctl::driver_info;
 use rxpath_host::setter::HostSetter;
 use rxpath_tune::persist::{Home, drafts};
-use rxpath_tune::plan::make::{Wish, make};
+use rxpath_tune::plan::make::{ALREADY, ASKED_FOR, Wish, make};
 use rxpath_tune::plan::{HostMark, LeftOut, Plan, found};
 use rxpath_tune::{Ask, Goal, HostFacts, check, rules};
 use serde_json::json;
 
 use super::predicted::{Planned, expected};
 use super::shown::plan_lines;
-use crate::cmd::check::{GoalArg, known_devices};
+use crate::cmd::check::{GoalArg, known_devices, watch};
 use crate::cmd::model::what_if::Base;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -33,6 +33,9 @@ pub struct PlanCommand {
     /// Look at this device only (may be given again)
     #[arg(long, value_name = "IF")]
     dev: Vec<String>,
+    /// Watch the counters for so long: only what counts in that time asks for a change [default: 250ms]
+    #[arg(long, value_name = "TIME")]
+    window: Option<Nanos>,
     /// Set this knob and nothing that rules find: `net.core.rmem_max=4194304`, `eth0/rings/rx=4096` (may be given again)
     #[arg(long = "set", value_name = "KNOB=VALUE")]
     sets: Vec<String>,
@@ -91,6 +94,7 @@ impl PlanCommand {
         let empty = Plan::new(jiff::Timestamp::now().to_string(), HostMark::here()?);
         let driver = |dev: &str| driver_info(dev).ok().map(|info| info.driver);
         let mut plan = make(&mut HostSetter::default(), &driver, &wishes, empty);
+        let exit = verdict(&wishes, &plan);
         plan.left_out.append(&mut left_out);
         if let Some(path) = &self.out {
             std::fs::write(path, plan.to_toml()?)
@@ -110,7 +114,7 @@ impl PlanCommand {
             self.print(&Planned { plan, predictions }, &written)?;
             warnings.iter().for_each(output::warning);
         }
-        Ok(Exit::Done)
+        Ok(exit)
     }
 
     fn wishes(&self) -> Result<(Vec<Wish>, Vec<LeftOut>), Failure> {
@@ -123,8 +127,9 @@ impl PlanCommand {
         if !by_hand.is_empty() && self.ids.is_empty() && self.goal.is_none() {
             return Ok((by_hand, Vec::new()));
         }
-        let facts = HostFacts::collect(&Root::host(), &self.dev);
+        let mut facts = HostFacts::collect(&Root::host(), &self.dev);
         known_devices(&self.dev, &facts)?;
+        watch(&mut facts, self.window);
         let report = check(&Ask { facts: &facts, goal: self.goal.map(Goal::from) });
         let (mut wishes, mut left_out) = found::wishes(&report.findings, &self.ids);
         let found = |id: &&String| report.findings.iter().any(|finding| finding.id == **id);
@@ -159,6 +164,19 @@ impl PlanCommand {
             None if plan.steps.is_empty() => Ok(()),
             None => output::line("write it into a file with -o FILE, then: rxpath tune apply FILE"),
         }
+    }
+}
+
+/// A setting that was asked for by hand and cannot be a step is a usage error; with other steps in the plan, the plan is a part
+/// of what was asked.
+fn verdict(wishes: &[Wish], plan: &Plan) -> Exit {
+    let by_hand = wishes.iter().filter(|wish| wish.because == ASKED_FOR);
+    let names: Vec<String> = by_hand.map(Wish::to_string).collect();
+    let mut refused = plan.left_out.iter().filter(|left| left.why != ALREADY);
+    match (refused.any(|left| names.contains(&left.what)), plan.steps.is_empty()) {
+        (false, _) => Exit::Done,
+        (true, true) => Exit::Usage,
+        (true, false) => Exit::Partial,
     }
 }
 
