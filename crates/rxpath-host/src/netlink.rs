@@ -27,6 +27,6 @@ pub mod wire;
 pub use link::{Link, VethSpec, XdpMode, XdpProgram};
 pub use qdisc::{Qdisc, QdiscSpec};
 pub use queues::{QueueAsk, Queues};
-pub use sockdiag::{SkMemInfo, TcpSocket, TcpState, UdpSocket};
+pub use sockdiag::{SkMemInfo, TcpInfo, TcpSocket, TcpState, UdpSocket};
 pub use socket::Netlink;
 pub use upper::UpperKind;

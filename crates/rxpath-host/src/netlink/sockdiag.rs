@@ -9,7 +9,7 @@ use super::socket::Netlink;
 use super::wire::{Attrs, word32};
 use crate::HostError;
 
-pub use tcp::{TcpSocket, TcpState};
+pub use tcp::{TcpInfo, TcpSocket, TcpState};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 // linux/inet_diag.h

@@ -28,6 +28,37 @@ impl TcpState {
     }
 }
 
+// linux/inet_diag.h
+const INET_DIAG_INFO: u16 = 2;
+
+/// What the kernel tells of a connection's receiving side, and of what had to be sent again.
+///
+/// **Source** `struct tcp_info` (linux/tcp.h), net/ipv4/tcp.c `tcp_get_info`. A kernel gives the fields that it knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Segments that this host sent again (`tcpi_total_retrans`).
+    pub retransmitted_segments: u32,
+    /// Bytes that arrived in order (`tcpi_bytes_received`, since 4.1).
+    pub received_bytes: Option<u64>,
+    /// Segments that arrived ahead of a gap (`tcpi_rcv_ooopack`, since 5.4).
+    pub out_of_order_segments: Option<u32>,
+    /// The window that was advertised last (`tcpi_rcv_wnd`, since 6.2).
+    pub window_bytes: Option<u32>,
+}
+
+impl TcpInfo {
+    /// By the words of the structure; `None` when it is too short for what Linux 2.6 had.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let wide = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+        Some(Self {
+            retransmitted_segments: word32(bytes, 25)?,
+            received_bytes: wide(128),
+            out_of_order_segments: word32(bytes, 56),
+            window_bytes: word32(bytes, 58),
+        })
+    }
+}
+
 /// One TCP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpSocket {
@@ -47,6 +78,8 @@ pub struct TcpSocket {
     pub send_queue: u32,
     /// Memory; `None` when the kernel did not give it.
     pub memory: Option<SkMemInfo>,
+    /// What happened on a connection so far; `None` of a listener.
+    pub info: Option<TcpInfo>,
 }
 
 impl TcpSocket {
@@ -63,6 +96,10 @@ impl TcpSocket {
             send_queue: word32(payload, 15).unwrap_or_default(),
             inode: word32(payload, 17).unwrap_or_default(),
             memory: attrs.get(INET_DIAG_SKMEMINFO).and_then(SkMemInfo::parse),
+            info: attrs
+                .get(INET_DIAG_INFO)
+                .and_then(TcpInfo::of)
+                .filter(|_| state != TcpState::Listen),
         }))
     }
 }
@@ -87,7 +124,8 @@ impl Netlink {
         let states = states.iter().fold(0, |mask, (number, _)| mask | 1 << number);
         let mut sockets = Vec::new();
         for family in [libc::AF_INET, libc::AF_INET6] {
-            let body = request(family, libc::IPPROTO_TCP, states, 0);
+            let mut body = request(family, libc::IPPROTO_TCP, states, 0);
+            body[2] |= 1 << (INET_DIAG_INFO - 1);
             let replies = match self.dump("list TCP sockets", SOCK_DIAG_BY_FAMILY, &body) {
                 Err(HostError::Kernel { errno: libc::ENOENT, .. }) => {
                     return Err(HostError::Unsupported {
@@ -131,6 +169,11 @@ mod tests {
         let own = of(&all, TcpState::Established).unwrap();
         assert_eq!((own.receive_queue, own.remote), (5, stream.local_addr().unwrap()));
         assert!(own.memory.unwrap().rcvbuf > 0);
+        let info = own.info.unwrap();
+        assert!(info.received_bytes.is_none_or(|bytes| bytes == 5), "{info:?}");
+        assert!(info.window_bytes.is_none_or(|window| window > 1_000), "{info:?}");
+        assert_eq!((info.retransmitted_segments, info.out_of_order_segments.unwrap_or(0)), (0, 0));
+        assert_eq!(of(&all, TcpState::Listen).unwrap().info, None);
         drop(accepted);
     }
 
