@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rand::RngExt;
@@ -95,7 +95,13 @@ fn apply() {
     let place = Place::new().unwrap();
     let before = place.snapshot();
     let plan = place.plan(&WISHES);
-    let mut child = place.start(&["tune", "apply", &plan]);
+    let words = place.words(&["tune", "apply", &plan]);
+    let started = place.ns.run(move |_| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+        command.args(words).env_remove("SSH_CONNECTION");
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    });
+    let mut child = started.unwrap();
     kill_at(random(Duration::from_millis(150)), &mut child);
     place.rxpath(&["tune", "undo", "--all"]).ok();
     assert_eq!(place.snapshot(), before, "settings after undo");

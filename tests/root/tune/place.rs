@@ -1,7 +1,7 @@
 //! A namespace with a veth of several queues, a state directory, and the built program run inside.
 
 use std::collections::BTreeMap;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use rxpath_host::pairs::Pairs;
 use rxpath_host::setter::{HostSetter, Setter};
@@ -139,7 +139,7 @@ impl Place {
         output.unwrap().into()
     }
 
-    fn words(&self, words: &[&str]) -> Vec<String> {
+    pub fn words(&self, words: &[&str]) -> Vec<String> {
         let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         if words[1] != "plan" {
             words.extend([
@@ -161,17 +161,6 @@ impl Place {
         prepare: impl FnOnce(&mut Command) + Send + 'static,
     ) -> Said {
         self.run(self.words(words), prepare)
-    }
-
-    /// Starts the program in the namespace, to be killed.
-    pub fn start(&self, words: &[&str]) -> Child {
-        let words = self.words(words);
-        let started = self.ns.run(move |_| {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
-            command.args(words).env_remove("SSH_CONNECTION");
-            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-        });
-        started.unwrap()
     }
 
     fn run(&self, words: Vec<String>, prepare: impl FnOnce(&mut Command) + Send + 'static) -> Said {
