@@ -107,7 +107,7 @@ look() { # observer
 }
 
 rate() { # options of the sender
-	ip netns exec $id-tx "$rxpath" load udp 10.94.0.2:9000 --cpu "$sender" -d 1s --json "$@" 2>/dev/null |
+	ip netns exec $id-tx "$rxpath" load udp 10.94.0.2:9000 --flood --cpu "$sender" -d 1s --json "$@" 2>/dev/null |
 		sed -n 's/^ *"sent_pps": \([0-9.]*\).*/\1/p' | head -n 1
 }
 
@@ -173,7 +173,7 @@ own_cost() { # load, kind, options of the observer -- options of the sender
 	options=
 	while [ "$1" != -- ]; do options="$options $1" && shift; done
 	shift
-	ip netns exec $id-tx "$rxpath" load udp 10.94.0.2:9000 --cpu "$sender" -d 4s --json "$@" >"$work/sent" 2>/dev/null &
+	ip netns exec $id-tx "$rxpath" load udp 10.94.0.2:9000 --flood --cpu "$sender" -d 4s --json "$@" >"$work/sent" 2>/dev/null &
 	observer=$!
 	sleep 1 # until it sends at its pace
 	# shellcheck disable=SC2086  # a list of options

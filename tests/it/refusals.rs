@@ -42,7 +42,7 @@ fn addresses_and_cpus_that_cannot_be_had_are_named() {
         // TEST-NET-3 (RFC 5737) is nobody's address.
         (&["serve", "udp", "203.0.113.7:4321"], "203.0.113.7:4321"),
         (&["serve", "udp", "127.0.0.1:0", "--cpu", "7777"], "--cpu 7777"),
-        (&["load", "udp", &taken, "--cpu", "7777"], "--cpu 7777"),
+        (&["load", "udp", &taken, "--flood", "--cpu", "7777"], "--cpu 7777"),
         (&["serve", "udp", "127.0.0.1:0", "--cpu", "0", "--threads", "2"], "--threads 2"),
     ];
     for (words, wanted) in cases {

@@ -151,6 +151,37 @@ fn a_duration_counts_from_the_first_datagram() {
 }
 
 #[test]
+fn a_duration_ends_also_without_a_datagram_unless_it_is_waited_for() {
+    for words in [["udp", "200ms"], ["tcp", "200ms"], ["http", "0.2"]] {
+        let output = rxpath(&["serve", words[0], "127.0.0.1:0", "-d", words[1], "--json"]);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {text}");
+    }
+    // A wait of its own outlives the time: what ends it is the silence.
+    let words = ["serve", "udp", "127.0.0.1:0", "-d", "1ms", "--wait", "--idle-exit", "300ms"];
+    let begun = std::time::Instant::now();
+    assert_eq!(rxpath(&words).status.code(), Some(0));
+    assert!(begun.elapsed() >= std::time::Duration::from_millis(300));
+}
+
+#[test]
+fn names_zones_and_units_are_taken() {
+    let serve = ["serve", "udp", "localhost:0", "--busy-poll", "0us", "--idle-exit", "1ms"];
+    assert_eq!(rxpath(&serve).status.code(), Some(0));
+    let serve = ["serve", "http", "[::1%lo]:0", "--epoll-timeout", "10ms", "--idle-exit", "1ms"];
+    assert_eq!(rxpath(&serve).status.code(), Some(0));
+    let (_serve, addr) = receiver(&[]);
+    let to = addr.replace("127.0.0.1", "localhost");
+    let output = rxpath(&["load", "udp", &to, "--flood", "-d", "0.05", "--json"]);
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["settings"]["duration_s"], 0.05, "{value}");
+    // A sender without a bound of its own ends like other tools' do.
+    let mut load = Steered::start(&["load", "udp", &addr]);
+    assert!(load.next("settings")["duration_s"].is_null(), "a parent ends it");
+    load.stop();
+}
+
+#[test]
 fn the_rate_behind_the_warm_up_ends_with_the_last_datagram() {
     const IDLE_S: u64 = 4;
     let idle = format!("{IDLE_S}s");
@@ -199,19 +230,25 @@ fn without_the_privilege_no_buffer_is_forced_and_an_odd_size_is_not_capped() {
 fn bad_input_has_one_clear_line_a_hint_and_exit_2() {
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().to_string();
-    let cases: [(&[&str], &str); 14] = [
+    let cases: [(&[&str], &str); 20] = [
         (&["load", "udp", "127.0.0.1:9", "--sise", "3"], "unexpected argument '--sise'"),
         (&["load", "tdp", "127.0.0.1:9"], "unrecognized subcommand 'tdp'"),
-        (&["load", "udp", "127.0.0.1"], "invalid socket address"),
-        (&["load", "udp", "127.0.0.1:9", "--size", "70000"], "65507"),
-        (&["load", "udp", "127.0.0.1:9", "--duration", "10"], "unit is missing"),
+        (&["load", "udp", "127.0.0.1", "--flood"], "the port is missing: 127.0.0.1:4321"),
+        (&["load", "udp", "127.0.0.1:70000", "--flood"], "`70000` is no port"),
+        (&["serve", "udp", "::1:4321"], "[::1]:4321"),
+        (&["load", "udp", "127.0.0.1:9"], "give --rate N, or --flood"),
+        (&["load", "udp", "127.0.0.1:9", "-d", "1s", "-t", "2"], "give --rate N, or --flood"),
+        (&["load", "udp", "127.0.0.1:9", "--rate", "1k", "--flood"], "cannot be used with"),
+        (&["load", "udp", "127.0.0.1:9", "--flood", "--size", "70000"], "65507"),
+        (&["load", "udp", "127.0.0.1:9", "--duration", "10x"], "unit `x` is not one of"),
+        (&["load", "udp", "127.0.0.1:9", "--duration", "0"], "no time at all"),
         (&["load", "udp", "127.0.0.1:9", "--rate", "0"], "--rate 0"),
-        (&["load", "udp", "127.0.0.1:9", "--batch", "2000"], "1 to 1024"),
+        (&["load", "udp", "127.0.0.1:9", "--flood", "--batch", "2000"], "1 to 1024"),
         (
-            &["load", "udp", "127.0.0.1:9", "--cpu", "0", "--threads", "2"],
+            &["load", "udp", "127.0.0.1:9", "--flood", "--cpu", "0", "--threads", "2"],
             "differs from the 1 entries",
         ),
-        (&["load", "udp", "127.0.0.1:9", "--cpu", "9999"], "not online"),
+        (&["load", "udp", "127.0.0.1:9", "--flood", "--cpu", "9999"], "not online"),
         (&["serve", "udp", "127.0.0.1:0", "--cpu", "0-99999999"], "no kernel has that many"),
         (&["serve", "udp", "9.9.9.9:0"], "bind 9.9.9.9:0"),
         (&["serve", "udp", &port], &port),
@@ -233,7 +270,8 @@ fn bad_input_has_one_clear_line_a_hint_and_exit_2() {
 #[test]
 fn a_size_over_the_mtu_says_that_it_is_fragmented() {
     // Loopback's MTU is larger than any datagram: the question is put to the refusal of GSO instead.
-    let output = rxpath(&["load", "udp", "127.0.0.1:9", "--gso", "2", "--size", "40000"]);
+    let words = ["load", "udp", "127.0.0.1:9", "--flood", "--gso", "2", "--size", "40000"];
+    let output = rxpath(&words);
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(text.contains("80000 bytes a send") && text.contains("hint: use --gso 1"), "{text}");

@@ -174,7 +174,12 @@ pub fn command_line(side: &'static str, workload: &Workload) -> String {
                 ("load", Protocol::Http) => format!("http://ADDR:{}/", own.port),
                 _ => format!("ADDR:{}", own.port),
             };
+            // In the lab the runner ends a sender; typed, one without a bound has to be meant.
+            let has = |option: &str| own.options.iter().any(|word| word == option);
+            let is_udp_load = side == "load" && own.protocol == Protocol::Udp;
+            let floods = is_udp_load && !has("--rate") && !has("--count");
             let words = words.chain([addr]).chain(own.options.iter().cloned());
+            let words = words.chain(floods.then(|| "--flood".to_owned()));
             format!("rxpath {}", words.collect::<Vec<_>>().join(" "))
         }
         Workload::External(external) if external.cpus.is_empty() => external.command.join(" "),

@@ -1,5 +1,6 @@
 //! The commands: one file each, and one line in the list below.
 
+mod address;
 mod capture;
 pub mod check;
 mod cleanup;

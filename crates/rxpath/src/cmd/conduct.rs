@@ -13,6 +13,7 @@ use rxpath_load::control::Order;
 use rxpath_load::engine::clock;
 use rxpath_load::workload::{Finished, Progress, Workload};
 
+use crate::cmd::values::duration;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -21,8 +22,9 @@ use crate::output::format::FormatArgs;
 /// Options that `serve` and `load` share.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ConductArgs {
-    /// Stop after this long (a receiver counts from the first datagram), for example 10s
-    #[arg(short, long, value_name = "TIME")]
+    /// Stop after this long, for example 10s (a plain number is of seconds); a receiver counts from the first datagram,
+    /// and ends after this long without one, too
+    #[arg(short, long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<Nanos>,
     /// Leave this long at the start out of the rates (counts are whole)
     #[arg(long, value_name = "TIME")]
@@ -39,6 +41,29 @@ pub struct ConductArgs {
     /// Form of the result.
     #[command(flatten)]
     pub format: FormatArgs,
+}
+
+/// Options of the receiving sides: when they end.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct EndArgs {
+    /// End after this long without a datagram, request or byte
+    #[arg(long, value_name = "TIME")]
+    idle_exit: Option<Nanos>,
+    /// With --duration: wait for the first datagram, request or byte for as long as it takes
+    #[arg(long, requires = "duration")]
+    wait: bool,
+}
+
+impl ConductArgs {
+    /// When a receiving side ends.
+    pub fn ends(&self, end: EndArgs) -> Ends {
+        Ends {
+            after_first_ns: self.duration.map(|duration| duration.0),
+            // A parent says when it starts, and ends it.
+            waits: end.wait || self.control,
+            idle_ns: end.idle_exit.map(|idle| idle.0),
+        }
+    }
 }
 
 /// How a workload's text looks.
@@ -63,8 +88,10 @@ pub type Rows<I> = Box<dyn FnMut(&I) -> Option<String>>;
 /// When a workload ends by itself, beside its own end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ends {
-    /// This long after the first datagram.
+    /// This long after the first datagram; after the start, while there is none.
     pub after_first_ns: Option<u64>,
+    /// The first datagram is waited for.
+    pub waits: bool,
     /// This long without a datagram.
     pub idle_ns: Option<u64>,
 }
@@ -113,6 +140,7 @@ struct Conductor<'a, W: Workload> {
     lines: bool,
     orders: Orders,
     rows: Rows<W::Interval>,
+    begun_ns: u64,
     next_tick_ns: u64,
     tick_ns: u64,
     last: (u64, u64),
@@ -132,6 +160,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
             ends,
             lines: args.control || (args.interval.is_some() && args.format.is_json()),
             orders: Orders::default(),
+            begun_ns: now,
             next_tick_ns: now + tick_ns,
             tick_ns,
             last: (now, 0),
@@ -194,9 +223,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
     fn wait(&self, interrupt: &Interrupt) -> anyhow::Result<()> {
         let now = clock::now_ns();
         let mut until = self.next_tick_ns.min(now + 20_000_000);
-        if let Some((first, span)) = self.workload.first_ns().zip(self.ends.after_first_ns) {
-            until = until.min(first + span);
-        }
+        until = until.min(self.end_ns().unwrap_or(u64::MAX));
         let stdin = std::io::stdin();
         let mut fds = vec![PollFd::new(interrupt.as_fd(), PollFlags::POLLIN)];
         if self.args.control && !self.orders.ended {
@@ -211,6 +238,13 @@ impl<'a, W: Shown> Conductor<'a, W> {
         Ok(())
     }
 
+    /// When its time is over, as far as that is known.
+    fn end_ns(&self) -> Option<u64> {
+        let begun = (!self.ends.waits).then_some(self.begun_ns);
+        let from = self.workload.first_ns().or(begun)?;
+        Some(from.saturating_add(self.ends.after_first_ns?))
+    }
+
     fn is_over(&mut self) -> bool {
         let now = clock::now_ns();
         let first = self.workload.first_ns();
@@ -219,9 +253,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
         {
             self.warm = Some((now, self.workload.done()));
         }
-        if let Some((first, span)) = first.zip(self.ends.after_first_ns)
-            && now >= first.saturating_add(span)
-        {
+        if self.end_ns().is_some_and(|end_ns| now >= end_ns) {
             return true;
         }
         let Some(idle_ns) = self.ends.idle_ns else { return false };

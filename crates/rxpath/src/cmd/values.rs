@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rxpath_core::{Count, CpuList, Nanos};
+use rxpath_core::{Bytes, Count, CpuList, Nanos};
 use rxpath_load::quantiles::Quantiles;
 
 use crate::exit::Failure;
@@ -18,6 +18,47 @@ pub fn nanoseconds(text: &str) -> Result<u64, String> {
         return Ok(ns);
     }
     text.parse().map(|Nanos(ns)| ns).map_err(|error| error.to_string())
+}
+
+/// A time whose plain number has this unit.
+fn time(text: &str, unit: &str) -> Result<Nanos, String> {
+    let text = text.trim();
+    let is_plain = text.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '_'));
+    let text = if is_plain { format!("{text}{unit}") } else { text.to_owned() };
+    text.parse().map_err(|error: rxpath_core::ParseUnitError| error.to_string())
+}
+
+/// How long something lasts, more than no time; a plain number is of seconds.
+pub fn duration(text: &str) -> Result<Nanos, String> {
+    match time(text, "s")? {
+        Nanos(0) => Err("no time at all; for example 10s".into()),
+        some => Ok(some),
+    }
+}
+
+/// A plain number of us or a time with its unit, in whole us that an `int` holds.
+pub fn microseconds(text: &str) -> Result<u32, String> {
+    whole(time(text, "us")?, 1_000, 0x7fff_ffff, "us")
+}
+
+/// A plain number of ms or a time with its unit, in whole ms up to a minute.
+pub fn milliseconds(text: &str) -> Result<u16, String> {
+    whole(time(text, "ms")?, 1_000_000, 60_000, "ms").map(|ms| ms as u16)
+}
+
+fn whole(time: Nanos, step_ns: u64, most: u64, unit: &str) -> Result<u32, String> {
+    let count = time.0 / step_ns;
+    if time.0 % step_ns > 0 || count > most {
+        return Err(format!("whole {unit} from 0 to {most} expected"));
+    }
+    Ok(count as u32)
+}
+
+/// A size that an `int` holds.
+pub fn small_size(text: &str) -> Result<u32, String> {
+    let Bytes(bytes) =
+        text.parse().map_err(|error: rxpath_core::ParseUnitError| error.to_string())?;
+    u32::try_from(bytes).map_err(|_| "under 4 GiB expected".into())
 }
 
 /// Threads and CPUs of `--threads` and `--cpu`, which must agree.
@@ -73,5 +114,25 @@ impl<'a> Wait<'a> {
     /// The signal that ended it.
     pub fn signal(&self) -> Option<i32> {
         self.interrupt.caught()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_number_has_the_unit_of_its_option() {
+        assert_eq!(duration("5"), Ok(Nanos::from_secs(5)));
+        assert_eq!(duration("0.5"), Ok(Nanos(500_000_000)));
+        assert_eq!(duration("200ms"), Ok(Nanos(200_000_000)));
+        assert!(duration("0").is_err() && duration("0s").is_err() && duration("").is_err());
+        assert_eq!((microseconds("50"), microseconds("50us")), (Ok(50), Ok(50)));
+        assert_eq!((microseconds("1ms"), microseconds("0")), (Ok(1000), Ok(0)));
+        assert!(microseconds("50ns").is_err() && microseconds("1h").is_err());
+        assert_eq!((milliseconds("1000"), milliseconds("10ms")), (Ok(1000), Ok(10)));
+        assert!(milliseconds("61s").is_err() && milliseconds("10us").is_err());
+        assert_eq!((small_size("1460"), small_size("1KiB")), (Ok(1460), Ok(1024)));
+        assert!(small_size("4GiB").is_err());
     }
 }

@@ -10,8 +10,9 @@ use rxpath_load::tcp::load::options::{Common, CommonSettings};
 use rxpath_load::tcp::result::{Mismatch, ServerReport};
 use rxpath_load::tcp::socket::SocketOptions;
 
+use crate::cmd::address::address;
 use crate::cmd::conduct::ConductArgs;
-use crate::cmd::values::{placed, threads};
+use crate::cmd::values::{placed, small_size, threads};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::tcp::socket_text;
 
@@ -46,7 +47,8 @@ impl LoadTcp {
 /// Options that all kinds share.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CommonArgs {
-    /// The server: IP:PORT or [v6]:PORT of a `rxpath serve tcp`
+    /// The server: IP:PORT, [v6]:PORT, [v6%IF]:PORT or HOST:PORT of a `rxpath serve tcp`
+    #[arg(value_parser = address)]
     addr: SocketAddr,
     /// Connections over all threads (default: one per thread)
     #[arg(short, long, value_name = "N")]
@@ -73,7 +75,7 @@ pub struct CommonArgs {
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
     /// Largest segment (TCP_MAXSEG)
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = small_size)]
     mss: Option<u32>,
     /// Let the receiver check every byte; a difference is told with its offset, and is exit 1
     #[arg(long)]

@@ -2,17 +2,21 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use rxpath_core::{Bytes, Count, CpuList};
+use rxpath_core::{Bytes, Count, CpuList, Nanos};
 use rxpath_load::udp::load::options::{LoadOptions, Pacing};
 use rxpath_load::udp::load::{Load, dry_loop_ns};
 use rxpath_load::udp::result::{Interval, LoadResult};
 use rxpath_load::workload::Workload;
 
+use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, Ends, Rows, Shown, block, conduct, refuse};
 use crate::cmd::values::{placed, threads};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::rates::{Rates, grouped};
+
+/// How long a load runs when nobody says so. **Source** iperf3.
+const DEFAULT_DURATION: Nanos = Nanos::from_secs(10);
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum PacingArg {
@@ -33,8 +37,8 @@ enum Corrupt {
 /// `rxpath load udp …`
 #[derive(Debug, clap::Args)]
 pub struct LoadUdp {
-    /// Destinations: IP:PORT or [v6]:PORT
-    #[arg(required = true)]
+    /// Destinations: IP:PORT, [v6]:PORT, [v6%IF]:PORT or HOST:PORT
+    #[arg(required = true, value_parser = address)]
     to: Vec<SocketAddr>,
     /// Threads (default 1)
     #[arg(short, long, value_name = "N")]
@@ -48,9 +52,12 @@ pub struct LoadUdp {
     /// Payload of a datagram
     #[arg(long, value_name = "BYTES", default_value = "32")]
     size: Bytes,
-    /// Datagrams per second over all threads, by an absolute schedule; as fast as possible without
+    /// Datagrams per second over all threads, by an absolute schedule
     #[arg(long, value_name = "N")]
     rate: Option<Count>,
+    /// Send as fast as possible instead of at a rate
+    #[arg(long, conflicts_with = "rate")]
+    flood: bool,
     /// How to wait for the schedule
     #[arg(long, value_enum, default_value = "auto", requires = "rate")]
     pacing: PacingArg,
@@ -96,6 +103,11 @@ impl LoadUdp {
             output::line(&format!("{ns:.2} ns per datagram"))?;
             return Ok(Exit::Done);
         }
+        if !(self.conduct.control || self.flood || self.rate.is_some() || self.count.is_some()) {
+            let what = "without --rate it would send as fast as it can: give --rate N, or --flood to do that";
+            return Err(Failure::usage(what)
+                .hint("for example --rate 10k; a --count of datagrams is a bound, too"));
+        }
         let args = self.conduct.clone();
         let load = Load::open(self.options()?).map_err(refuse)?;
         // A sender ends by itself, exactly at its time.
@@ -104,6 +116,9 @@ impl LoadUdp {
 
     fn options(self) -> Result<LoadOptions, Failure> {
         let (threads, cpus) = threads(self.threads, self.cpu)?;
+        // A parent, or a count, ends it; otherwise time does.
+        let ends_otherwise = self.conduct.control || self.count.is_some();
+        let default = (!ends_otherwise).then_some(DEFAULT_DURATION);
         Ok(LoadOptions {
             to: self.to,
             source: self.source,
@@ -124,7 +139,7 @@ impl LoadUdp {
             unconnected: self.unconnected,
             corrupt_checksum: matches!(self.corrupt, Some(Corrupt::Checksum)),
             count: self.count.map(|count| count.0),
-            duration_ns: self.conduct.duration.map(|duration| duration.0),
+            duration_ns: self.conduct.duration.or(default).map(|duration| duration.0),
             nice: self.nice,
         })
     }

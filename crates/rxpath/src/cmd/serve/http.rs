@@ -9,8 +9,9 @@ use rxpath_load::http::serve::options::{BusyPoll, Engine, ServeOptions, Sockets,
 use rxpath_load::http::serve::result::{BusyPollResult, Interval, ServeResult, ThreadResult};
 use rxpath_load::workload::Workload;
 
-use crate::cmd::conduct::{ConductArgs, Ends, Rows, Shown, block, conduct, refuse};
-use crate::cmd::values::{nanoseconds, placed, quantiles, threads};
+use crate::cmd::address::address;
+use crate::cmd::conduct::{ConductArgs, EndArgs, Rows, Shown, block, conduct, refuse};
+use crate::cmd::values::{microseconds, milliseconds, nanoseconds, placed, quantiles, threads};
 use crate::exit::{Failure, Outcome};
 use crate::output::rates::grouped;
 
@@ -41,7 +42,8 @@ enum SocketsArg {
 /// `rxpath serve http …`
 #[derive(Debug, clap::Args)]
 pub struct ServeHttp {
-    /// Address to listen on: IP:PORT or [v6]:PORT; port 0 lets the kernel choose
+    /// Address to listen on: IP:PORT, [v6]:PORT, [v6%IF]:PORT or HOST:PORT; port 0 lets the kernel choose
+    #[arg(value_parser = address)]
     addr: SocketAddr,
     /// Threads, each with a loop of its own (default 1)
     #[arg(short, long, value_name = "N")]
@@ -64,11 +66,11 @@ pub struct ServeHttp {
     /// How threads share listeners
     #[arg(long, value_enum, default_value = "shared")]
     sockets: SocketsArg,
-    /// Longest wait in milliseconds; 0 = busy: the threads never sleep
-    #[arg(long, value_name = "MS", default_value = "1000", value_parser = clap::value_parser!(u16).range(0..=60_000))]
+    /// Longest wait in milliseconds (or with a unit: 10ms); 0 = busy: the threads never sleep
+    #[arg(long, value_name = "MS", default_value = "1000", value_parser = milliseconds)]
     epoll_timeout: u16,
-    /// Poll the device for this many microseconds before sleeping: sockets and epoll sets
-    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u32).range(0..=0x7fff_ffff))]
+    /// Poll the device for this many microseconds (or with a unit: 50us) before sleeping: sockets and epoll sets
+    #[arg(long, value_name = "US", value_parser = microseconds)]
     busy_poll: Option<u32>,
     /// Keep the interrupts off while polling: sockets and epoll sets
     #[arg(long, requires = "busy_poll")]
@@ -100,9 +102,8 @@ pub struct ServeHttp {
     /// Close a connection after this long without a request, or with one that does not come to its end; 0s = never
     #[arg(long, value_name = "TIME", default_value = "60s")]
     idle_timeout: Nanos,
-    /// End after this long without a request
-    #[arg(long, value_name = "TIME")]
-    idle_exit: Option<Nanos>,
+    #[command(flatten)]
+    end: EndArgs,
     /// Connections that may wait to be accepted (net.core.somaxconn caps it)
     #[arg(long, value_name = "N", default_value = "4096")]
     backlog: u32,
@@ -113,10 +114,7 @@ pub struct ServeHttp {
 impl ServeHttp {
     /// Serves to the end.
     pub fn run(self) -> Outcome {
-        let ends = Ends {
-            after_first_ns: self.conduct.duration.map(|duration| duration.0),
-            idle_ns: self.idle_exit.map(|idle| idle.0),
-        };
+        let ends = self.conduct.ends(self.end);
         let args = self.conduct.clone();
         let serve = Serve::open(self.options()?).map_err(refuse)?;
         conduct(serve, &args, ends)

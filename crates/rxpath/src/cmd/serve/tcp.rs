@@ -11,8 +11,9 @@ use rxpath_load::tcp::socket::SocketOptions;
 use rxpath_load::udp::serve::options::{BusyPoll, Sockets, Stall};
 use rxpath_load::workload::Workload;
 
-use crate::cmd::conduct::{ConductArgs, Ends, Rows, Shown, block, conduct, refuse};
-use crate::cmd::values::{nanoseconds, placed, threads};
+use crate::cmd::address::address;
+use crate::cmd::conduct::{ConductArgs, EndArgs, Rows, Shown, block, conduct, refuse};
+use crate::cmd::values::{microseconds, nanoseconds, placed, threads};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::tcp::{TcpRates, connection_rows, kinds, socket_text, tcp_text};
 use rxpath_core::units::grouped;
@@ -49,7 +50,8 @@ impl From<ReceiveArg> for ReceiveWay {
 /// `rxpath serve tcp …`
 #[derive(Debug, clap::Args)]
 pub struct ServeTcp {
-    /// Address to listen on: IP:PORT or [v6]:PORT; port 0 lets the kernel choose
+    /// Address to listen on: IP:PORT, [v6]:PORT, [v6%IF]:PORT or HOST:PORT; port 0 lets the kernel choose
+    #[arg(value_parser = address)]
     addr: SocketAddr,
     /// Threads (default 1)
     #[arg(short, long, value_name = "N")]
@@ -81,8 +83,8 @@ pub struct ServeTcp {
     /// Congestion control of what this side sends (TCP_CONGESTION)
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
-    /// Poll the device for this many microseconds before sleeping (SO_BUSY_POLL)
-    #[arg(long, value_name = "US")]
+    /// Poll the device for this many microseconds (or with a unit: 50us) before sleeping (SO_BUSY_POLL)
+    #[arg(long, value_name = "US", value_parser = microseconds)]
     busy_poll: Option<u32>,
     /// Keep the interrupts off while polling (SO_PREFER_BUSY_POLL)
     #[arg(long, requires = "busy_poll")]
@@ -99,9 +101,8 @@ pub struct ServeTcp {
     /// … once in this time
     #[arg(long, value_name = "TIME", requires = "sleep")]
     every: Option<Nanos>,
-    /// End after this long without a byte
-    #[arg(long, value_name = "TIME")]
-    idle_exit: Option<Nanos>,
+    #[command(flatten)]
+    end: EndArgs,
     #[command(flatten)]
     conduct: ConductArgs,
 }
@@ -109,10 +110,7 @@ pub struct ServeTcp {
 impl ServeTcp {
     /// Runs it.
     pub fn run(self) -> Outcome {
-        let ends = Ends {
-            after_first_ns: self.conduct.duration.map(|duration| duration.0),
-            idle_ns: self.idle_exit.map(|idle| idle.0),
-        };
+        let ends = self.conduct.ends(self.end);
         let args = self.conduct.clone();
         let serve = Serve::open(self.options()?).map_err(refuse)?;
         conduct(serve, &args, ends)

@@ -8,8 +8,9 @@ use rxpath_load::udp::serve::options::{BusyPoll, ServeOptions, Sockets, Stall, S
 use rxpath_load::udp::serve::{Serve, dry_loop_ns};
 use rxpath_load::workload::Workload;
 
-use crate::cmd::conduct::{ConductArgs, Ends, Rows, Shown, block, conduct, refuse};
-use crate::cmd::values::{nanoseconds, placed, quantiles, threads};
+use crate::cmd::address::address;
+use crate::cmd::conduct::{ConductArgs, EndArgs, Rows, Shown, block, conduct, refuse};
+use crate::cmd::values::{microseconds, nanoseconds, placed, quantiles, threads};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::rates::{Rates, grouped};
@@ -33,7 +34,8 @@ enum SteerArg {
 /// `rxpath serve udp …`
 #[derive(Debug, clap::Args)]
 pub struct ServeUdp {
-    /// Address to bind: IP:PORT or [v6]:PORT; port 0 lets the kernel choose
+    /// Address to bind: IP:PORT, [v6]:PORT, [v6%IF]:PORT or HOST:PORT; port 0 lets the kernel choose
+    #[arg(value_parser = address)]
     addr: SocketAddr,
     /// Threads (default 1)
     #[arg(short, long, value_name = "N")]
@@ -59,8 +61,8 @@ pub struct ServeUdp {
     /// Read aggregates (UDP_GRO); their datagrams are counted one by one
     #[arg(long)]
     gro: bool,
-    /// Poll the device for this many microseconds before sleeping (SO_BUSY_POLL)
-    #[arg(long, value_name = "US")]
+    /// Poll the device for this many microseconds (or with a unit: 50us) before sleeping (SO_BUSY_POLL)
+    #[arg(long, value_name = "US", value_parser = microseconds)]
     busy_poll: Option<u32>,
     /// Keep the interrupts off while polling (SO_PREFER_BUSY_POLL)
     #[arg(long, requires = "busy_poll")]
@@ -86,9 +88,8 @@ pub struct ServeUdp {
     /// Time from the kernel's receive stamp to the read (SO_TIMESTAMPING), as quantiles
     #[arg(long)]
     stamps: bool,
-    /// End after this long without a datagram
-    #[arg(long, value_name = "TIME")]
-    idle_exit: Option<Nanos>,
+    #[command(flatten)]
+    end: EndArgs,
     /// Print the loop's own cost per datagram without system calls, and end
     #[arg(long, hide = true)]
     dry_loop: bool,
@@ -103,10 +104,7 @@ impl ServeUdp {
             output::line(&format!("{:.2} ns per datagram", dry_loop_ns(self.batch, 20)))?;
             return Ok(Exit::Done);
         }
-        let ends = Ends {
-            after_first_ns: self.conduct.duration.map(|duration| duration.0),
-            idle_ns: self.idle_exit.map(|idle| idle.0),
-        };
+        let ends = self.conduct.ends(self.end);
         let args = self.conduct.clone();
         let serve = Serve::open(self.options()?).map_err(refuse)?;
         conduct(serve, &args, ends)

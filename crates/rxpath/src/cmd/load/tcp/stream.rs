@@ -70,7 +70,11 @@ impl LoadStream {
     pub fn run(self) -> Outcome {
         let args = self.common.conduct.clone();
         // A blocked send does not see its time: the conductor does.
-        let ends = Ends { after_first_ns: args.duration.map(|duration| duration.0), idle_ns: None };
+        let ends = Ends {
+            after_first_ns: args.duration.map(|duration| duration.0),
+            waits: args.control,
+            idle_ns: None,
+        };
         let stream = Stream::open(self.options()?).map_err(refuse)?;
         conduct(stream, &args, ends)
     }

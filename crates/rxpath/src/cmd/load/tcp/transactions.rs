@@ -61,7 +61,11 @@ impl LoadTransactions {
     fn ends(&self) -> (crate::cmd::conduct::ConductArgs, Ends) {
         let args = self.common.conduct.clone();
         // A blocked receive does not see its time: the conductor does.
-        let ends = Ends { after_first_ns: args.duration.map(|duration| duration.0), idle_ns: None };
+        let ends = Ends {
+            after_first_ns: args.duration.map(|duration| duration.0),
+            waits: args.control,
+            idle_ns: None,
+        };
         (args, ends)
     }
 
