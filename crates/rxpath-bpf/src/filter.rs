@@ -40,21 +40,34 @@ impl Cgroup {
     ///
     /// **Errors** `Unsupported` without a version 2 hierarchy, `Missing` when there is no such group.
     pub fn find(root: &Root, name: &Path) -> Result<Self, HostError> {
-        let mount = mount_point(&root.text("/proc/self/mounts")?).ok_or_else(|| {
-            HostError::Unsupported {
-                what: format!("find the cgroup {}", name.display()),
-                needs: "a mounted cgroup2 file system".into(),
-            }
-        })?;
-        let below = name.strip_prefix(&mount).unwrap_or(name);
-        let below = below.strip_prefix("/").unwrap_or(below);
-        let path = mount.join(below);
+        let (path, level) = place(root, name)?;
         let about = std::fs::metadata(&path).map_err(|e| HostError::from_io("read", &path, e))?;
-        if !path.join("cgroup.controllers").exists() {
-            return Err(HostError::malformed(path, 0, "no control group of version 2"));
-        }
-        Ok(Self { id: about.ino(), level: below.components().count() as u32 })
+        Ok(Self { id: about.ino(), level })
     }
+
+    /// The directory of that group.
+    ///
+    /// **Errors** as [`Cgroup::find`].
+    pub fn directory(root: &Root, name: &Path) -> Result<PathBuf, HostError> {
+        place(root, name).map(|(path, _)| path)
+    }
+}
+
+/// The directory of a group, and how many groups lie above it.
+fn place(root: &Root, name: &Path) -> Result<(PathBuf, u32), HostError> {
+    let mount =
+        mount_point(&root.text("/proc/self/mounts")?).ok_or_else(|| HostError::Unsupported {
+            what: format!("find the cgroup {}", name.display()),
+            needs: "a mounted cgroup2 file system".into(),
+        })?;
+    let below = name.strip_prefix(&mount).unwrap_or(name);
+    let below = below.strip_prefix("/").unwrap_or(below);
+    let path = mount.join(below);
+    std::fs::metadata(&path).map_err(|e| HostError::from_io("read", &path, e))?;
+    if !path.join("cgroup.controllers").exists() {
+        return Err(HostError::malformed(path, 0, "no control group of version 2"));
+    }
+    Ok((path, below.components().count() as u32))
 }
 
 /// Where the version 2 hierarchy is mounted (`/proc/self/mounts`).

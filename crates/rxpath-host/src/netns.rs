@@ -35,6 +35,16 @@ pub fn enter(path: &Path) -> Result<(), HostError> {
         .map_err(|errno| refused(format!("enter the namespace {}", path.display()), errno))
 }
 
+/// Moves the calling thread into the network namespace of this file, with a `/sys` of its own that shows that namespace's
+/// devices. Threads that it starts from then on are there too.
+///
+/// **Errors** `Denied` without `CAP_SYS_ADMIN`. **Caveat** what is mounted below `/sys` (control groups, bpffs) is hidden
+/// from this thread from then on.
+pub fn move_into(path: &Path) -> Result<(), HostError> {
+    enter(path)?;
+    thread::own_mounts()
+}
+
 /// Moves the calling thread into a new network namespace without a name, with loopback up and a `/sys` of its own.
 ///
 /// It is gone with the thread, however that ends. Nothing else can enter it, and nothing in it reaches another one.
