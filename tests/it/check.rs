@@ -47,7 +47,7 @@ fn bad_questions_are_refused_in_one_line() {
         (&["check", "--sysroot", "/no/such/tree"][..], "/no/such/tree"),
         (&["check", "--dev", "nosuch0"], "--dev nosuch0: no such network device here"),
         (&["check", "--goal", "speed"], "invalid value 'speed'"),
-        (&["explain", "rfs-flow"], "explain rfs-flow: no such rule"),
+        (&["explain", "rfs-flov"], "explain rfs-flov: nothing here is called so"),
     ] {
         let done = rxpath(args).code(2);
         let told = String::from_utf8(done.get_output().stderr.clone()).unwrap();
@@ -82,4 +82,24 @@ fn only_a_running_host_is_watched() {
     for window in ["0s", "1ms"] {
         rxpath(&["check", "--window", window]).success();
     }
+}
+
+#[test]
+fn explain_finds_settings_counters_reasons_and_terms() {
+    let page = |words: &[&str]| stdout(&rxpath(&[&["explain"], words].concat()).success());
+    for (words, wanted) in [
+        (&["net.core.rmem_max"][..], "rmem-max: May a program"),
+        (&["TCPBacklogDrop"], "tcp_add_backlog (net/ipv4/tcp_ipv4.c)"),
+        (&["socket_rcvbuff"], "SOCKET_RCVBUFF: drop reason"),
+        (&["irq", "affinity"], "IRQ affinity: term"),
+        (&["rings", "rx"], "ethtool -G DEV rx MAX"),
+        (&["exit", "4"], "inconclusive"),
+        (&["socket-queue"], "stage of diagnose"),
+        (&["udp-livelock"], "rxpath run udp-livelock"),
+    ] {
+        assert!(page(words).contains(wanted), "{words:?}: {}", page(words));
+    }
+    let several = page(&["accept"]);
+    assert!(several.contains("somaxconn  ") && several.contains("accept queue"), "{several}");
+    assert!(several.contains("One of them: rxpath explain NAME"), "{several}");
 }

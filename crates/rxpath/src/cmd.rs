@@ -10,7 +10,7 @@ mod conduct;
 mod demo;
 pub mod diagnose;
 mod doctor;
-mod explain;
+pub mod explain;
 mod list;
 mod load;
 mod model;
@@ -51,7 +51,7 @@ commands! {
     Check(check::CheckCommand),
     /// Write this host's files and answers as a scrubbed tree that `--sysroot` takes
     Capture(capture::CaptureCommand),
-    /// All about one rule of `check`: why, when not, effect, how to set and undo it
+    /// Explain a rule, sysctl, counter, ethtool name, drop reason, term, stage or exit status
     Explain(explain::ExplainCommand),
     /// The tutorial: a lab with a planted bottleneck, found, explained, fixed, measured again, reported
     Demo(demo::DemoCommand),

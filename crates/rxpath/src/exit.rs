@@ -23,6 +23,20 @@ pub enum Exit {
     Signal(i32),
 }
 
+impl Exit {
+    /// Every status with its meaning: one table for help, man pages and `explain`.
+    pub const STATUSES: [(u8, &'static str); 8] = [
+        (0, "done; of a comparison: the same or better"),
+        (1, "done, with a negative verdict: worse, drifted, or a finding at or above --fail-on"),
+        (2, "bad usage, address or file, a file that cannot be written, or a port in use"),
+        (3, "cannot measure here: a privilege, a kernel feature or a device is missing"),
+        (4, "inconclusive, or too noisy to conclude"),
+        (5, "partial: some trials, changes or parts of the answer are missing"),
+        (130, "interrupted (SIGINT); what was measured until then is printed or kept"),
+        (143, "terminated (SIGTERM); likewise"),
+    ];
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(match exit {

@@ -12,7 +12,7 @@ pub mod steal;
 pub mod tcp;
 pub mod trace;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 use thiserror::Error;
@@ -21,6 +21,19 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[error("standard output is closed")]
 pub struct Closed;
+
+/// Columns of standard output: `COLUMNS`, else the terminal's, else 80; `None` where it is no terminal and nobody said.
+pub fn width() -> Option<usize> {
+    /// What everything is readable at, still.
+    const NARROWEST: usize = 40;
+    let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
+    let asked = || {
+        let size = ratatui::crossterm::terminal::size().ok();
+        size.map(|(columns, _)| usize::from(columns)).filter(|columns| *columns > 0).unwrap_or(80)
+    };
+    let columns: Option<usize> = said.or_else(|| io::stdout().is_terminal().then(asked));
+    columns.map(|columns| columns.max(NARROWEST))
+}
 
 /// Writes text to stdout and flushes it.
 pub fn text(text: &str) -> anyhow::Result<()> {

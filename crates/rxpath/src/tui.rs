@@ -49,6 +49,11 @@ pub fn show(
     done
 }
 
+/// Frequent drop reasons and counters with their remedies, as the live view tells them.
+pub fn ways_out() -> &'static [(&'static str, &'static str)] {
+    &explain::WAYS_OUT
+}
+
 fn drive(
     terminal: &mut ratatui::DefaultTerminal,
     source: &mut dyn Source,

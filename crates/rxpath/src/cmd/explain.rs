@@ -1,19 +1,39 @@
-//! `rxpath explain ID`: all that is known about one rule. Offline, and the same on every host.
+//! `rxpath explain WORDS`: all that is known about a rule, a setting, a counter, a drop reason, a term, a stage, an
+//! experiment or an exit status. Offline, and the same on every host.
+
+mod counters;
+mod reasons;
+mod search;
+mod settings;
+mod terms;
+mod topic;
+
+pub use topic::{Kind, Topic, all as topics};
 
 use rxpath_core::Envelope;
-use rxpath_tune::{Rule, rules};
 use serde::Serialize;
 
+use self::search::{Fit, near, search};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::explain as print;
 use crate::output::format::FormatArgs;
 
+/// Hits of a list; more are counted.
+const MOST: usize = 20;
+/// Related topics under a page.
+const RELATED: usize = 8;
+
 /// `rxpath explain`
 #[derive(Debug, clap::Args)]
 pub struct ExplainCommand {
-    /// The rule; without it all are listed
-    id: Option<String>,
+    /// A rule, sysctl, counter, ethtool name, drop reason, term, stage, experiment or `exit N`; without it all rules are
+    /// listed
+    #[arg(value_name = "WORDS")]
+    words: Vec<String>,
+    /// List all hits, those too whose text only mentions the words
+    #[arg(long, requires = "words")]
+    all: bool,
     #[command(flatten)]
     format: FormatArgs,
 }
@@ -21,35 +41,170 @@ pub struct ExplainCommand {
 /// What was asked.
 #[derive(Debug, Serialize)]
 struct Settings {
-    id: Option<String>,
+    query: Option<String>,
+}
+
+/// What a question found.
+struct Answer<'a> {
+    /// Shown whole.
+    page: Option<&'a Topic>,
+    /// Listed: the other hits.
+    hits: Vec<&'a Topic>,
+    /// Hits that only mention the words and are left out.
+    mentions: usize,
 }
 
 impl ExplainCommand {
     /// Runs it.
     pub fn run(self) -> Outcome {
-        let chosen: Vec<&Rule> = match &self.id {
-            Some(id) => vec![rules::find(id).ok_or_else(|| unknown(id))?],
-            None => rules::all().collect(),
-        };
-        if self.format.is_json() {
-            let result: Vec<print::Explained> = chosen.iter().copied().map(print::of).collect();
-            output::json(&Envelope::new("explain", Settings { id: self.id }, result, Vec::new()))?;
-        } else if self.id.is_some() {
-            output::text(&chosen.iter().map(|rule| print::page(rule)).collect::<String>())?;
-        } else {
-            output::text(&print::list(&chosen))?;
+        let topics = topic::all()?;
+        let query = self.words.join(" ");
+        if self.words.is_empty() {
+            let rules: Vec<&Topic> =
+                topics.iter().filter(|topic| topic.kind == Kind::Rule).collect();
+            if self.format.is_json() {
+                return json(None, &rules);
+            }
+            output::text(&print::list(&rules, &topics))?;
+            return Ok(Exit::Done);
         }
+        let answer = self.answer(&topics, &query)?;
+        if self.format.is_json() {
+            let shown: Vec<&Topic> = match answer.page {
+                Some(page) => vec![page],
+                None => answer.hits,
+            };
+            return json(Some(query), &shown);
+        }
+        let mut text = answer.page.map(print::page).unwrap_or_default();
+        let most = match answer.page {
+            _ if self.all => usize::MAX,
+            Some(_) => RELATED,
+            None => MOST,
+        };
+        text += &print::hits(&answer.hits, most, answer.page.is_some());
+        if answer.mentions > 0 {
+            text += &format!("{} more mention it: --all\n", answer.mentions);
+        }
+        output::text(&text)?;
         Ok(Exit::Done)
+    }
+
+    fn answer<'a>(&self, topics: &'a [Topic], query: &str) -> Result<Answer<'a>, Failure> {
+        let found = search(topics, query);
+        let Some((best, _)) = found.first().copied() else {
+            return Err(unknown(topics, query));
+        };
+        // What names it, or what is about it; what only mentions it is listed where there is nothing better.
+        let least = if self.all { Fit::Mentions } else { best.min(Fit::About) };
+        let shown: Vec<(Fit, &Topic)> =
+            found.iter().copied().filter(|(fit, _)| *fit >= least).collect();
+        let mentions = found.len() - shown.len();
+        let mut hits: Vec<&Topic> = shown.into_iter().map(|(_, topic)| topic).collect();
+        if best < Fit::Alias && hits.len() > 1 {
+            return Ok(Answer { page: None, hits, mentions });
+        }
+        let page = hits.remove(0);
+        // What the page names comes first.
+        let named = page.see.iter().filter_map(|name| topics.iter().find(|one| one.name == *name));
+        let named: Vec<&Topic> = named.collect();
+        hits.retain(|hit| named.iter().all(|one| one.name != hit.name));
+        Ok(Answer { page: Some(page), hits: named.into_iter().chain(hits).collect(), mentions })
     }
 }
 
-/// The refusal, with the ids that are near.
-fn unknown(id: &str) -> Failure {
-    let near = print::near(id);
+fn json(query: Option<String>, shown: &[&Topic]) -> Outcome {
+    let result: Vec<print::Explained> = shown.iter().map(|topic| print::of(topic)).collect();
+    output::json(&Envelope::new("explain", Settings { query }, result, Vec::new()))?;
+    Ok(Exit::Done)
+}
+
+/// The refusal, with the names that are near.
+fn unknown(topics: &[Topic], query: &str) -> Failure {
+    let near = near(topics, query);
     let hint = if near.is_empty() {
-        "`rxpath explain` lists all rules".to_owned()
+        "`rxpath explain` lists all rules; a sysctl, a counter or a word of its text finds them, too"
+            .to_owned()
     } else {
         format!("did you mean {}?", near.join(" or "))
     };
-    Failure::usage(format!("explain {id}: no such rule")).hint(hint)
+    Failure::usage(format!("explain {query}: nothing here is called so")).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn best(query: &str) -> Vec<String> {
+        let topics = topic::all().unwrap();
+        let found = search(&topics, query);
+        let best = found.first().map(|(fit, _)| *fit);
+        let names = found.iter().filter(|(fit, _)| Some(*fit) == best);
+        names.map(|(_, topic)| topic.name.clone()).collect()
+    }
+
+    #[test]
+    fn what_an_engineer_knows_is_found() {
+        for (query, wanted) in [
+            ("net.core.rmem_max", "rmem-max"),
+            ("rmem_max", "rmem-max"),
+            ("/proc/sys/net/core/rmem_max", "rmem-max"),
+            ("net.core.netdev_budget", "napi-budget"),
+            ("netdev_max_backlog", "backlog-max"),
+            ("rp_filter", "rp-filter"),
+            ("TCPBacklogDrop", "TcpExt.TCPBacklogDrop"),
+            ("Udp.RcvbufErrors", "Udp.RcvbufErrors"),
+            ("UdpRcvbufErrors", "Udp.RcvbufErrors"),
+            ("time_squeeze", "softnet.time_squeeze"),
+            ("rx-usecs", "irq-coalesce-rx-usecs"),
+            ("rings rx", "ring-rx"),
+            ("rps_cpus", "rps-cpus"),
+            ("socket_rcvbuff", "SOCKET_RCVBUFF"),
+            ("SKB_DROP_REASON_NO_SOCKET", "NO_SOCKET"),
+            ("GRO", "GRO"),
+            ("gro", "GRO"),
+            ("irq affinity", "IRQ affinity"),
+            ("irq-affinity", "irq-affinity"),
+            ("rss", "RSS"),
+            ("softirq", "softirq"),
+            ("NAPI", "NAPI"),
+            ("busy poll", "busy polling"),
+            ("socket-queue", "socket-queue"),
+            ("exit 4", "exit 4"),
+            ("exit status 4", "exit 4"),
+            ("udp-livelock", "udp-livelock"),
+            ("delivered_pps", "delivered_pps"),
+            ("listen-queue", "listen-queue"),
+        ] {
+            assert_eq!(best(query).first().map(String::as_str), Some(wanted), "{query}");
+        }
+        assert!(best("nosuchthing").is_empty());
+    }
+
+    #[test]
+    fn what_a_topic_points_at_exists_and_every_name_finds_its_topic() {
+        let topics = topic::all().unwrap();
+        for topic in &topics {
+            for name in &topic.see {
+                assert!(topics.iter().any(|one| one.name == *name), "{}: {name}", topic.name);
+            }
+            assert!(!topic.what.is_empty(), "{}", topic.name);
+            assert!(
+                topic.rule.is_some() || topic.parts.len() >= 2 || topic.kind == Kind::ExitStatus
+            );
+            let found = search(&topics, &topic.name);
+            assert!(found.iter().any(|(fit, one)| *fit == Fit::Literal && one.kind == topic.kind));
+        }
+        for kind in Kind::ALL {
+            assert!(topics.iter().any(|topic| topic.kind == kind), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_slip_of_the_pen_gets_the_name_that_was_meant() {
+        let topics = topic::all().unwrap();
+        assert_eq!(near(&topics, "rmem_mxa").first().map(String::as_str), Some("rmem-max"));
+        assert!(near(&topics, "TCPBacklogDorp").contains(&"TCPBacklogDrop".to_owned()));
+        assert!(near(&topics, "zzz").is_empty());
+    }
 }

@@ -1,21 +1,37 @@
 //! What `rxpath explain` prints.
 
-use rxpath_tune::rule::{Area, Kind};
-use rxpath_tune::{Goal, Rule, rules};
+use rxpath_tune::rule::{Area, Kind as RuleKind};
+use rxpath_tune::{Goal, Rule};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::color::{Paint, Stream, paint};
+use super::width;
+use crate::cmd::explain::{Kind, Topic};
 
-/// Columns of a page.
+/// Columns of a page at most.
 const WIDTH: usize = 100;
+
+/// One topic as JSON.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Explained {
+    /// A rule of `check`.
+    Rule(Box<ExplainedRule>),
+    /// Anything else.
+    Topic(ExplainedTopic),
+}
 
 /// A rule as JSON.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Explained {
+pub struct ExplainedRule {
+    /// Always `rule`.
+    topic: Kind,
     id: &'static str,
+    /// Names of what it sets: sysctls, files, ethtool's words.
+    also: Vec<String>,
     area: Area,
-    kind: Kind,
+    kind: RuleKind,
     what: &'static str,
     applies: &'static str,
     /// Goals that it judges for; empty when it judges for any.
@@ -33,11 +49,48 @@ pub struct Explained {
     sources: &'static [&'static str],
 }
 
-/// The rule as JSON.
-pub fn of(rule: &'static Rule) -> Explained {
+/// A counter, metric, drop reason, stage, place, term, experiment or exit status as JSON.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ExplainedTopic {
+    topic: Kind,
+    name: String,
+    /// Other names of it.
+    also: Vec<String>,
+    what: String,
+    parts: Vec<Part>,
+    /// Topics that belong to it.
+    see: Vec<String>,
+}
+
+/// A part of a page.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Part {
+    heading: &'static str,
+    text: String,
+}
+
+/// The topic as JSON.
+pub fn of(topic: &Topic) -> Explained {
+    if let Some(rule) = topic.rule {
+        return Explained::Rule(Box::new(of_rule(rule, topic)));
+    }
+    let part = |(heading, text): &(&'static str, String)| Part { heading, text: text.clone() };
+    Explained::Topic(ExplainedTopic {
+        topic: topic.kind,
+        name: topic.name.clone(),
+        also: topic.also.clone(),
+        what: topic.what.clone(),
+        parts: topic.parts.iter().map(part).collect(),
+        see: topic.see.clone(),
+    })
+}
+
+fn of_rule(rule: &'static Rule, topic: &Topic) -> ExplainedRule {
     let text = &rule.text;
-    Explained {
+    ExplainedRule {
+        topic: topic.kind,
         id: rule.id,
+        also: topic.also.clone(),
         area: rule.area,
         kind: rule.kind,
         what: rule.what,
@@ -57,15 +110,67 @@ pub fn of(rule: &'static Rule) -> Explained {
     }
 }
 
+/// The topic as a page of text.
+pub fn page(topic: &Topic) -> String {
+    if let Some(rule) = topic.rule {
+        return page_of_rule(rule);
+    }
+    let name = paint(Paint::Bold, Stream::Out, &topic.name);
+    let mut out = format!("{name}: {}\n", topic.kind.word());
+    if !topic.also.is_empty() {
+        out += &wrapped(&format!("also: {}", topic.also.join(", ")));
+    }
+    out.push('\n');
+    for (heading, body) in &topic.parts {
+        out += &format!("{}\n{}\n", paint(Paint::Bold, Stream::Out, heading), wrapped(body));
+    }
+    out
+}
+
+/// Hits, a line each: name, kind, line. Under a page they are headed.
+pub fn hits(hits: &[&Topic], most: usize, under_a_page: bool) -> String {
+    if hits.is_empty() {
+        return String::new();
+    }
+    let shown = &hits[..hits.len().min(most)];
+    let name = shown.iter().map(|topic| topic.name.len()).max().unwrap_or(0);
+    let kind = shown.iter().map(|topic| topic.kind.word().len()).max().unwrap_or(0);
+    let mut out = String::new();
+    if under_a_page {
+        out += &format!("{}\n", paint(Paint::Bold, Stream::Out, "See also (rxpath explain NAME)"));
+    }
+    for topic in shown {
+        let line = format!("{:name$}  {:kind$}  {}", topic.name, topic.kind.word(), topic.what);
+        out += &format!("  {}\n", cut(&line, width().map(|columns| columns.saturating_sub(2))));
+    }
+    if hits.len() > shown.len() {
+        out += &format!("  {} more: --all\n", hits.len() - shown.len());
+    }
+    if !under_a_page {
+        out += "One of them: rxpath explain NAME\n";
+    }
+    out
+}
+
+/// The line, cut to the terminal's width.
+fn cut(line: &str, columns: Option<usize>) -> String {
+    match columns {
+        Some(columns) if line.chars().count() > columns => {
+            line.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
+        }
+        _ => line.to_owned(),
+    }
+}
+
 /// The rule as a page of text.
-pub fn page(rule: &Rule) -> String {
+fn page_of_rule(rule: &Rule) -> String {
     let text = &rule.text;
     let goals: Vec<&str> = rule.weight.goals().into_iter().map(Goal::as_str).collect();
     let judged = if goals.is_empty() { "any goal".into() } else { goals.join(", ") };
     let kind = match rule.kind {
-        Kind::Judge => format!("judges, for {judged}"),
-        Kind::Record => "recorded, no judgement".into(),
-        Kind::Honesty => "warns about measurements taken here".into(),
+        RuleKind::Judge => format!("judges, for {judged}"),
+        RuleKind::Record => "recorded, no judgement".into(),
+        RuleKind::Honesty => "warns about measurements taken here".into(),
     };
     let parts = [
         ("Where", rule.area.title().to_owned()),
@@ -94,12 +199,13 @@ pub fn page(rule: &Rule) -> String {
     out
 }
 
-/// All rules, a line each, by area.
-pub fn list(chosen: &[&'static Rule]) -> String {
-    let width = chosen.iter().map(|rule| rule.id.len()).max().unwrap_or(0);
+/// All rules, a line each, by area; then how many topics of each other kind there are.
+pub fn list(chosen: &[&Topic], topics: &[Topic]) -> String {
+    let rules: Vec<&Rule> = chosen.iter().filter_map(|topic| topic.rule).collect();
+    let width = rules.iter().map(|rule| rule.id.len()).max().unwrap_or(0);
     let mut out = String::new();
     for area in Area::ALL {
-        let of_area: Vec<_> = chosen.iter().filter(|rule| rule.area == area).collect();
+        let of_area: Vec<_> = rules.iter().filter(|rule| rule.area == area).collect();
         if of_area.is_empty() {
             continue;
         }
@@ -109,29 +215,32 @@ pub fn list(chosen: &[&'static Rule]) -> String {
         }
         out.push('\n');
     }
+    let other = |kind: &Kind| {
+        let count = topics.iter().filter(|topic| topic.kind == *kind).count();
+        (count > 0 && *kind != Kind::Rule).then(|| format!("{count} {}", plural(*kind)))
+    };
+    let others: Vec<String> = Kind::ALL.iter().filter_map(other).collect();
     out + "One of them: rxpath explain ID\n"
+        + &format!("It knows settings by their names, too, and {}.\n", others.join(", "))
+        + "For example: rxpath explain net.core.rmem_max, rx-usecs, TCPBacklogDrop, NO_SOCKET, GRO, exit 4\n"
 }
 
-/// Ids that `id` may have been meant to be: those that hold it, or share a word with it.
-pub fn near(id: &str) -> Vec<&'static str> {
-    let words: Vec<&str> = id.split('-').filter(|word| word.len() > 2).collect();
-    let mut found: Vec<(usize, &str)> = rules::all()
-        .map(|rule| {
-            let shared = words.iter().filter(|word| rule.id.contains(**word)).count();
-            (shared + usize::from(rule.id.contains(id)), rule.id)
-        })
-        .filter(|(shared, _)| *shared > 0)
-        .collect();
-    found.sort_by_key(|one| std::cmp::Reverse(one.0));
-    found.into_iter().take(3).map(|(_, id)| id).collect()
+fn plural(kind: Kind) -> String {
+    match kind {
+        Kind::Stage => "stages of diagnose".into(),
+        Kind::LossPlace => "places of loss".into(),
+        Kind::ExitStatus => "exit statuses".into(),
+        kind => format!("{}s", kind.word()),
+    }
 }
 
-/// Text in lines of at most [`WIDTH`], each indented by two.
+/// Text in lines that fit the terminal, of at most [`WIDTH`], each indented by two.
 fn wrapped(text: &str) -> String {
+    let most = width().map_or(WIDTH, |columns| columns.min(WIDTH));
     let mut lines = vec![String::from(" ")];
     for word in text.split_whitespace() {
-        let line = lines.last().map_or(0, String::len);
-        if line + 1 + word.len() > WIDTH && line > 1 {
+        let line = lines.last().map_or(0, |line| line.chars().count());
+        if line + 1 + word.chars().count() > most && line > 1 {
             lines.push(String::from(" "));
         }
         if let Some(line) = lines.last_mut() {

@@ -9,6 +9,8 @@ mod tasks;
 
 use rxpath_record::watch::Frame;
 
+pub use drops::REASONS as WAYS_OUT;
+
 use super::sheet::Tab;
 
 /// The explanation, paragraph by paragraph: what was found and what to change first, how to read the tab last. `item` is

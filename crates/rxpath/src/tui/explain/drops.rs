@@ -37,7 +37,7 @@ fn counted(drop: &DropRow) -> String {
 }
 
 /// Frequent reasons and counters, and the way out. The first that fits is told.
-const REASONS: [(&str, &str); 17] = [
+pub const REASONS: [(&str, &str); 17] = [
     (
         "SOCKET_RCVBUFF",
         "the socket's receive buffer was full: a larger SO_RCVBUF against bursts, a faster reader against overload.",

@@ -1,0 +1,121 @@
+//! Finding what a person means: by name, by another name, by words; regardless of case and of `_`, `-`, `.` and `/`.
+
+use super::topic::Topic;
+
+/// How well a topic fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fit {
+    /// Its text has all the words.
+    Mentions,
+    /// Its line has all the words, or it belongs to what does.
+    About,
+    /// A name of it has all the words.
+    Named,
+    /// Another name of it is exactly this.
+    Alias,
+    /// Its name is this.
+    Exact,
+    /// Its name is this letter by letter.
+    Literal,
+}
+
+/// The topics that fit, the best first.
+pub fn search<'a>(topics: &'a [Topic], query: &str) -> Vec<(Fit, &'a Topic)> {
+    let query = query.trim();
+    let wanted = Wanted::new(query);
+    if wanted.words.is_empty() {
+        return Vec::new();
+    }
+    let mut found: Vec<(Fit, &Topic)> =
+        topics.iter().filter_map(|topic| Some((wanted.fit(topic)?, topic))).collect();
+    // Stable: among equals the order of the list, which puts terms first.
+    found.sort_by_key(|(fit, _)| std::cmp::Reverse(*fit));
+    found
+}
+
+/// Names that may have been meant.
+pub fn near(topics: &[Topic], query: &str) -> Vec<String> {
+    const CLOSE: f64 = 0.82;
+    let wanted = words(query).join("-");
+    let mut close: Vec<(f64, &str)> = topics
+        .iter()
+        .flat_map(|topic| std::iter::once(&topic.name).chain(&topic.also))
+        .map(|name| (strsim::jaro_winkler(&words(name).join("-"), &wanted), name.as_str()))
+        .filter(|(likeness, _)| *likeness > CLOSE)
+        .collect();
+    close.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut names: Vec<String> = Vec::new();
+    for (_, name) in close {
+        if names.len() < 3 && !names.iter().any(|known| words(known) == words(name)) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+struct Wanted<'a> {
+    literal: &'a str,
+    words: Vec<String>,
+}
+
+impl<'a> Wanted<'a> {
+    fn new(query: &'a str) -> Self {
+        // A file of /proc/sys is the sysctl; any other file goes by its last part.
+        let bare = match query.strip_prefix("/proc/sys/") {
+            Some(sysctl) => sysctl,
+            None if query.starts_with('/') => query.rsplit('/').next().unwrap_or(query),
+            None => query,
+        };
+        Self { literal: query, words: words(bare) }
+    }
+
+    fn fit(&self, topic: &Topic) -> Option<Fit> {
+        if topic.name == self.literal {
+            return Some(Fit::Literal);
+        }
+        if words(&topic.name) == self.words {
+            return Some(Fit::Exact);
+        }
+        if topic.also.iter().any(|name| words(name) == self.words) {
+            return Some(Fit::Alias);
+        }
+        let names = std::iter::once(&topic.name).chain(&topic.also);
+        if names.clone().any(|name| self.is_in(&words(name))) {
+            return Some(Fit::Named);
+        }
+        let mut line = words(&topic.what);
+        line.extend(names.flat_map(|name| words(name)));
+        if let Some(rule) = topic.rule {
+            line.extend(words(rule.text.set_now));
+            line.extend(words(rule.text.verify));
+        }
+        if self.is_in(&line) {
+            return Some(Fit::About);
+        }
+        let mut text = line;
+        text.extend(topic.parts.iter().flat_map(|(_, part)| words(part)));
+        if let Some(rule) = topic.rule {
+            text.extend(words(rule.text.why));
+            text.extend(words(rule.text.mechanism));
+            text.extend(words(rule.text.not_when));
+        }
+        self.is_in(&text).then_some(Fit::Mentions)
+    }
+
+    /// Whether each word is there, or is the beginning of one that is: `softirq` of `softirqs`.
+    fn is_in(&self, text: &[String]) -> bool {
+        let same = |wanted: &String| {
+            let begins = |word: &String| wanted.len() > 3 && word.starts_with(wanted.as_str());
+            text.iter().any(|word| word == wanted || begins(word))
+        };
+        self.words.iter().all(same)
+    }
+}
+
+/// The words of a text, in small letters; a percent sign counts as one.
+fn words(text: &str) -> Vec<String> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '%')
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect()
+}

@@ -1,0 +1,254 @@
+//! What can be explained: rules, counters, metrics, drop reasons, stages, terms, experiments, exit statuses.
+//!
+//! What exists elsewhere (rules, stages, places of loss, metrics, experiments, statuses) is taken from there.
+
+use rxpath_diagnose::check;
+use rxpath_lab::scenario;
+use rxpath_record::ledger::Place;
+use rxpath_record::verdict::Stage;
+use rxpath_stats::metric::{Good, METRICS};
+use rxpath_tune::{Rule, rules};
+use schemars::{JsonSchema, schema_for};
+use serde::{Deserialize, Serialize};
+
+use super::counters::COUNTERS;
+use super::reasons::REASONS;
+use super::settings;
+use super::terms;
+use crate::exit::Exit;
+use crate::tui::ways_out;
+
+/// What kind of thing is explained.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A word of the receive path.
+    Term,
+    /// A rule of `check`, with its setting.
+    Rule,
+    /// A counter of the kernel.
+    Counter,
+    /// A reason for which the kernel drops packets.
+    DropReason,
+    /// A stage that `diagnose` names as the limit.
+    Stage,
+    /// A place of the ledger.
+    LossPlace,
+    /// A metric of experiments.
+    Metric,
+    /// A bundled experiment.
+    Experiment,
+    /// An exit status.
+    ExitStatus,
+}
+
+impl Kind {
+    /// All, in the order of lists.
+    pub const ALL: [Self; 9] = [
+        Self::Term,
+        Self::Rule,
+        Self::Counter,
+        Self::DropReason,
+        Self::Stage,
+        Self::LossPlace,
+        Self::Metric,
+        Self::Experiment,
+        Self::ExitStatus,
+    ];
+
+    /// The word for people.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Term => "term",
+            Self::Rule => "rule",
+            Self::Counter => "counter",
+            Self::DropReason => "drop reason",
+            Self::Stage => "stage of diagnose",
+            Self::LossPlace => "place of loss",
+            Self::Metric => "metric",
+            Self::Experiment => "experiment",
+            Self::ExitStatus => "exit status",
+        }
+    }
+}
+
+/// One thing that can be explained.
+#[derive(Clone, Debug)]
+pub struct Topic {
+    /// What it is.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// Other names: those of the setting, of nstat, of the field.
+    pub also: Vec<String>,
+    /// One line.
+    pub what: String,
+    /// The page: headings with their text. Empty for rules, whose page has a form of its own.
+    pub parts: Vec<(&'static str, String)>,
+    /// Names of topics that belong to it.
+    pub see: Vec<String>,
+    /// The rule, where it is one.
+    pub rule: Option<&'static Rule>,
+}
+
+impl Topic {
+    fn new(kind: Kind, name: impl Into<String>, what: impl Into<String>) -> Self {
+        Self {
+            kind,
+            name: name.into(),
+            also: Vec::new(),
+            what: what.into(),
+            parts: Vec::new(),
+            see: Vec::new(),
+            rule: None,
+        }
+    }
+
+    fn also(mut self, names: &[&str]) -> Self {
+        self.also.extend(names.iter().map(|name| (*name).to_owned()));
+        self
+    }
+
+    fn see(mut self, names: &[&str]) -> Self {
+        self.see.extend(names.iter().map(|name| (*name).to_owned()));
+        self
+    }
+
+    fn part(mut self, heading: &'static str, text: impl Into<String>) -> Self {
+        self.parts.push((heading, text.into()));
+        self
+    }
+}
+
+/// Everything, in the order of [`Kind::ALL`].
+pub fn all() -> anyhow::Result<Vec<Topic>> {
+    let mut topics: Vec<Topic> = words().collect();
+    topics.extend(rules::all().map(rule));
+    topics.extend(counters());
+    topics.extend(reasons());
+    topics.extend(stages());
+    topics.extend(places());
+    topics.extend(metrics());
+    for file in scenario::bundled()? {
+        let expected = file.expected.clone().unwrap_or_else(|| "not said".into());
+        topics.push(
+            Topic::new(Kind::Experiment, file.name.as_str(), file.question.as_str())
+                .part("Question", file.question.as_str())
+                .part("Expected", expected)
+                .part("Variants", file.names().join(", "))
+                .part("Run it", format!("rxpath run {} (--dry-run shows the plan)", file.name)),
+        );
+    }
+    topics.extend(Exit::STATUSES.iter().map(|(code, meaning)| {
+        Topic::new(Kind::ExitStatus, format!("exit {code}"), *meaning)
+            .also(&[
+                &format!("exit status {code}"),
+                &format!("exit code {code}"),
+                &format!("status {code}"),
+            ])
+            .part("Meaning", format!("{meaning}; the same for every command"))
+    }));
+    Ok(topics)
+}
+
+fn words() -> impl Iterator<Item = Topic> {
+    terms::all().map(|term| {
+        Topic::new(Kind::Term, term.name, term.what)
+            .also(term.also)
+            .see(term.see)
+            .part("What it is", term.what)
+            .part("Place on the path", term.place)
+            .part("What follows", term.so)
+    })
+}
+
+fn rule(rule: &'static Rule) -> Topic {
+    let mut topic = Topic::new(Kind::Rule, rule.id, rule.what);
+    topic.also = settings::names(rule.text.set_now);
+    topic.rule = Some(rule);
+    topic
+}
+
+fn counters() -> impl Iterator<Item = Topic> {
+    COUNTERS.iter().map(|counter| {
+        let topic = Topic::new(Kind::Counter, counter.name, counter.what)
+            .also(counter.also)
+            .see(counter.rules)
+            .part("What it counts", counter.what)
+            .part("Read at", counter.read)
+            .part("Counted by", counter.function);
+        with_way_out(topic)
+    })
+}
+
+fn reasons() -> impl Iterator<Item = Topic> {
+    REASONS.iter().map(|reason| {
+        let topic = Topic::new(Kind::DropReason, reason.name, reason.what)
+            .also(&[&format!("SKB_DROP_REASON_{}", reason.name)])
+            .see(reason.see)
+            .part("What it means", reason.what)
+            .part("Given by", reason.function);
+        with_way_out(topic)
+    })
+}
+
+/// Adds the remedy that the live view has for this name.
+fn with_way_out(topic: Topic) -> Topic {
+    let last = topic.name.rsplit('.').next().unwrap_or_default().to_owned();
+    match ways_out().iter().find(|(name, _)| *name == last) {
+        Some((_, remedy)) => topic.part("What to do", *remedy),
+        None => topic,
+    }
+}
+
+fn stages() -> impl Iterator<Item = Topic> {
+    let texts = texts(&serde_json::Value::from(schema_for!(Stage)));
+    Stage::ALL.into_iter().map(move |stage| {
+        let name = word(&stage);
+        let text = texts.iter().find(|(known, _)| *known == name);
+        let what = text.map_or_else(String::new, |(_, text)| text.clone());
+        Topic::new(Kind::Stage, name, what.as_str())
+            .see(check::rules(stage))
+            .part("What limits", what)
+            .part("Found by", "rxpath diagnose, on this host or in a run")
+    })
+}
+
+fn places() -> impl Iterator<Item = Topic> {
+    texts(&serde_json::Value::from(schema_for!(Place))).into_iter().map(|(name, what)| {
+        Topic::new(Kind::LossPlace, name, what.as_str()).part("Where packets are lost", what).part(
+            "Shown by",
+            "the ledger of rxpath run and rxpath report, with the counter that owns the loss",
+        )
+    })
+}
+
+fn metrics() -> impl Iterator<Item = Topic> {
+    METRICS.iter().map(|metric| {
+        let good = match metric.good {
+            Good::Up => "more is better",
+            Good::Down => "less is better",
+        };
+        Topic::new(Kind::Metric, metric.name, metric.what)
+            .part("What it is", metric.what)
+            .part("Unit", format!("{}; {good}", metric.unit))
+    })
+}
+
+/// The name of a value in results.
+fn word(value: &impl Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// The variants of an enum with their descriptions, from its schema: the documentation of the type is the text.
+fn texts(schema: &serde_json::Value) -> Vec<(String, String)> {
+    let variant = |one: &serde_json::Value| {
+        let text = one["description"].as_str()?.split("\n\n").next()?.replace('\n', " ");
+        let names = one.get("enum").and_then(|names| names.as_array()).cloned();
+        let name = one.get("const").cloned().or_else(|| names?.first().cloned())?;
+        Some((name.as_str()?.to_owned(), text))
+    };
+    schema["oneOf"].as_array().into_iter().flatten().filter_map(variant).collect()
+}
