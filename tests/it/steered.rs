@@ -34,6 +34,13 @@ impl Steered {
         writeln!(self.orders, "{order}").unwrap();
     }
 
+    /// The next line.
+    pub fn line(&mut self) -> Value {
+        let mut line = String::new();
+        assert!(self.lines.read_line(&mut line).unwrap() > 0, "no line more");
+        serde_json::from_str(&line).unwrap()
+    }
+
     /// Reads on to the next line of this type.
     pub fn next(&mut self, kind: &str) -> Value {
         loop {

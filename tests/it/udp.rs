@@ -27,7 +27,7 @@ fn orders_run_a_whole_trial() {
     let count = ["--count", "3000", "--rate", "30k"];
     let mut load = Steered::start(&[&["load", "udp", &addr], &count[..]].concat());
     let settings = load.next("settings");
-    assert_eq!(settings["schema"], "rxpath/load-udp/1.0");
+    assert_eq!(settings["schema"], "rxpath/load-udp-line/1.0");
     assert_eq!(settings["size_bytes"], 32);
     let ready = load.next("ready");
     assert_eq!(ready["tids"].as_array().unwrap().len(), 1);

@@ -7,7 +7,7 @@ use crate::Warning;
 
 /// The object that `--json` prints at the end of a command.
 ///
-/// With `--interval` the same parts are printed as JSON Lines instead: each line is a [`Line`].
+/// With `--interval` the same parts are printed as JSON Lines instead; the schema of such a line is `NAME-line`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Envelope<S, R> {
     /// `rxpath/<name>/<major>.<minor>`.
@@ -32,13 +32,18 @@ pub fn schema_id(name: &str) -> String {
     format!("rxpath/{name}/1.0")
 }
 
+/// The schema id of a line of the JSON Lines stream of `name`: `rxpath/<name>-line/1.0`.
+pub fn line_schema_id(name: &str) -> String {
+    schema_id(&format!("{name}-line"))
+}
+
 /// One line of a JSON Lines stream.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Line<S, I, R> {
     /// First line: the effective settings.
     Settings {
-        /// Schema id of the whole stream.
+        /// Schema id of every line of the stream: `rxpath/<name>-line/<major>.<minor>`.
         schema: String,
         /// The settings.
         #[serde(flatten)]
@@ -57,7 +62,7 @@ pub enum Line<S, I, R> {
     Result(R),
     /// A warning, at the moment it was noticed.
     Warning(Warning),
-    /// The times behind the quantiles of the result, told to a parent that merges trials.
+    /// The times behind the quantiles of the result, for a parent process that merges trials.
     Histogram {
         /// What was timed, with its two ends: `one-way-delay`, `service-time`.
         name: String,

@@ -8,6 +8,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rxpath_core::Nanos;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::scenario::spec::{Protocol, Resolved, Variant, Workload};
@@ -23,7 +24,7 @@ const SETTLE_SHARE: u64 = 5;
 const SHOWN: usize = 6;
 
 /// What a run will do.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Plan {
     /// Trials of the blocks that are run in any case, in order.
     pub trials: Vec<PlannedTrial>,
@@ -34,7 +35,7 @@ pub struct Plan {
 }
 
 /// One trial to come.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlannedTrial {
     /// Index in the order of running, from 0.
     pub trial: u32,

@@ -2,7 +2,7 @@
 //!
 //! It is read up to where it was cut: a killed recorder or a full disk leaves half a line at the end.
 
-use rxpath_core::envelope::schema_id;
+use rxpath_core::envelope::line_schema_id;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -46,7 +46,7 @@ pub enum RecordingError {
     #[error("line 1: {0}: no recording of rxpath watch")]
     Foreign(String),
     /// Written by a later version.
-    #[error("line 1: schema {0}: this version reads rxpath/watch/1.*")]
+    #[error("line 1: schema {0}: this version reads rxpath/watch-line/1.*")]
     Newer(String),
     /// A head and nothing else.
     #[error("line {line}: no whole frame in it: {why}")]
@@ -86,7 +86,7 @@ struct Kind {
 /// # Errors
 /// None with these types; a serializer's are passed on.
 pub fn head_line(settings: &Settings) -> serde_json::Result<String> {
-    let (kind, schema) = ("settings".to_owned(), schema_id("watch"));
+    let (kind, schema) = ("settings".to_owned(), line_schema_id("watch"));
     serde_json::to_string(&Head { kind, schema, settings: settings.clone() })
 }
 
@@ -129,7 +129,11 @@ pub fn parse(bytes: &[u8]) -> Result<Recorded, RecordingError> {
 fn head(line: &[u8]) -> Result<Settings, RecordingError> {
     let head: Head =
         serde_json::from_slice(line).map_err(|error| RecordingError::Foreign(error.to_string()))?;
-    match head.schema.strip_prefix("rxpath/watch/") {
+    // Recordings of before the lines had a schema of their own name that of a whole answer.
+    let version = ["rxpath/watch-line/", "rxpath/watch/"]
+        .iter()
+        .find_map(|prefix| head.schema.strip_prefix(prefix));
+    match version {
         Some(version) if version.starts_with("1.") => Ok(head.settings),
         Some(_) => Err(RecordingError::Newer(head.schema)),
         None => Err(RecordingError::Foreign(format!("schema {}", head.schema))),

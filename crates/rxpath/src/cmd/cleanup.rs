@@ -3,6 +3,8 @@
 use clap::Args;
 use rxpath_core::{Envelope, Warning};
 use rxpath_host::owner::{Removed, cleanup};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::{Exit, Failure, Outcome};
@@ -31,11 +33,26 @@ impl CleanupCommand {
     }
 }
 
+/// The `result` object.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Cleaned {
+    /// Runs that were dead and left something.
+    runs: Vec<String>,
+    /// What was removed.
+    removed: Vec<String>,
+    /// Runs that still go on: left alone.
+    alive: Vec<String>,
+}
+
 fn print_json(removed: &Removed) -> anyhow::Result<()> {
     let warning = |(what, error): &(String, rxpath_host::HostError)| {
         Warning::new("not-removed", format!("{what}: {error}"))
     };
-    let result = json!({ "runs": removed.runs, "removed": removed.things, "alive": removed.alive });
+    let result = Cleaned {
+        runs: removed.runs.clone(),
+        removed: removed.things.clone(),
+        alive: removed.alive.clone(),
+    };
     let warnings = removed.failed.iter().map(warning).collect();
     output::json(&Envelope::new("cleanup", json!({}), result, warnings))
 }

@@ -6,7 +6,7 @@ use anyhow::Context;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rxpath_core::envelope::{Envelope, Line, schema_id};
+use rxpath_core::envelope::{Envelope, Line, line_schema_id};
 use rxpath_core::{Nanos, Warning};
 use rxpath_load::LoadError;
 use rxpath_load::control::Order;
@@ -171,7 +171,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
     fn say_settings(&mut self) -> anyhow::Result<()> {
         if self.lines {
             Self::line(&Line::Settings {
-                schema: schema_id(W::NAME),
+                schema: line_schema_id(W::NAME),
                 settings: self.workload.settings(),
             })?;
             for warning in self.workload.warnings() {

@@ -2,6 +2,7 @@
 
 use rxpath_core::Envelope;
 use rxpath_lab::scenario::{self, ScenarioFile};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::exit::{Exit, Outcome};
@@ -30,27 +31,33 @@ struct Settings {
 }
 
 /// One bundled scenario.
-#[derive(Debug, Serialize)]
-struct Listed {
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Listed {
     name: String,
     question: String,
+    /// What its author expects.
     expected: Option<String>,
+    /// Their names, in their order.
     variants: Vec<String>,
 }
 
 /// One key of a scenario file.
-#[derive(Debug, Serialize)]
-struct Key {
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Key {
+    /// `load.rate`.
     key: String,
+    /// The values that it takes, in words.
     takes: String,
     meaning: String,
 }
 
 /// The `result` object.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Answer {
+pub enum Answer {
+    /// The bundled experiments.
     Scenarios(Vec<Listed>),
+    /// The keys of scenario files; with `--keys`.
     Keys(Vec<Key>),
 }
 

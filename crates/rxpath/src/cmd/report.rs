@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use rxpath_core::{Envelope, Warning};
 use rxpath_record::run::{REPORT, RunReader};
 use rxpath_report::Run;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure, Outcome};
@@ -45,16 +46,19 @@ struct Settings {
     format: Format,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Written {
+    /// The run directory.
     run: PathBuf,
-    /// `None` when the text went to standard output.
+    /// The file; null when the text went to standard output.
     path: Option<PathBuf>,
+    /// What of the run is missing or damaged.
     problems: Vec<String>,
 }
 
-#[derive(Serialize)]
-struct Reports {
+/// The `result` object.
+#[derive(Serialize, JsonSchema)]
+pub struct Reports {
     reports: Vec<Written>,
 }
 
@@ -97,7 +101,8 @@ impl ReportCommand {
         match &place {
             Some(place) => {
                 replace(place, &text)
-                    .with_context(|| format!("{}: cannot write", place.display()))?;
+                    .with_context(|| format!("cannot write {}", place.display()))
+                    .map_err(Failure::usage_of)?;
                 if !self.json {
                     output::line(&place.display().to_string())?;
                 }

@@ -108,7 +108,7 @@ impl RunCommand {
     fn show_plan(&self, resolved: &Resolved) -> Outcome {
         let plan = plan(resolved);
         if self.format.is_json() {
-            json(&Envelope::new("plan", resolved, &plan, resolved.warnings.clone()))?;
+            json(&Envelope::new("run-plan", resolved, &plan, resolved.warnings.clone()))?;
         } else {
             output::text(&plan.to_text(resolved))?;
         }

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
+use rxpath_core::envelope::Line;
 use rxpath_core::{Envelope, Warning};
 use rxpath_load::tcp::result as tcp;
-use rxpath_load::udp::result::{LoadResult, ServeResult};
+use rxpath_load::udp::result::{self as udp, LoadResult, ServeResult};
+use rxpath_load::{http::load::result as http_load, http::serve::result as http_serve};
 use schemars::{Schema, schema_for};
 use serde_json::Value;
 
@@ -17,10 +19,10 @@ use crate::output::{json, line};
 fn all() -> Vec<(&'static str, Schema)> {
     let mut all = rxpath_record::schema::schemas().to_vec();
     all.extend([
-        ("serve-http", schema_for!(Envelope<Value, rxpath_load::http::serve::result::ServeResult>)),
+        ("serve-http", schema_for!(Envelope<Value, http_serve::ServeResult>)),
         ("serve-udp", schema_for!(Envelope<Value, ServeResult>)),
         ("load-udp", schema_for!(Envelope<Value, LoadResult>)),
-        ("load-http", schema_for!(Envelope<Value, rxpath_load::http::load::result::LoadResult>)),
+        ("load-http", schema_for!(Envelope<Value, http_load::LoadResult>)),
         ("serve-tcp", schema_for!(Envelope<Value, tcp::ServeResult>)),
         ("load-tcp-stream", schema_for!(Envelope<Value, tcp::StreamResult>)),
         ("load-tcp-rr", schema_for!(Envelope<Value, tcp::TransactionsResult>)),
@@ -47,10 +49,79 @@ fn all() -> Vec<(&'static str, Schema)> {
             "watch",
             schema_for!(Envelope<rxpath_record::watch::Settings, rxpath_record::watch::Frame>),
         ),
+        ("list", schema_for!(Envelope<Value, super::list::Answer>)),
+        ("explain", schema_for!(Envelope<Value, Vec<crate::output::explain::Explained>>)),
+        ("report", schema_for!(Envelope<Value, super::report::Reports>)),
+        ("cleanup", schema_for!(Envelope<Value, super::cleanup::Cleaned>)),
+        ("run-plan", schema_for!(Envelope<Value, rxpath_lab::plan::Plan>)),
+        ("run-result", schema_for!(Envelope<Value, rxpath_record::manifest::Manifest>)),
         ("warning", schema_for!(Warning)),
     ]);
+    all.extend(lines());
     all.extend(super::tune::schemas());
+    for (name, schema) in &mut all {
+        readable(name, schema);
+    }
     all
+}
+
+/// The schemas of single lines of JSON Lines streams: what `schema` of their first line names.
+fn lines() -> [(&'static str, Schema); 9] {
+    use rxpath_record::watch;
+    [
+        ("serve-udp-line", schema_for!(Line<Value, udp::Interval, ServeResult>)),
+        ("load-udp-line", schema_for!(Line<Value, udp::Interval, LoadResult>)),
+        ("serve-tcp-line", schema_for!(Line<Value, tcp::Interval, tcp::ServeResult>)),
+        ("load-tcp-stream-line", schema_for!(Line<Value, tcp::Interval, tcp::StreamResult>)),
+        ("load-tcp-rr-line", schema_for!(Line<Value, tcp::Interval, tcp::TransactionsResult>)),
+        ("load-tcp-crr-line", schema_for!(Line<Value, tcp::Interval, tcp::TransactionsResult>)),
+        (
+            "serve-http-line",
+            schema_for!(Line<Value, http_serve::Interval, http_serve::ServeResult>),
+        ),
+        ("load-http-line", schema_for!(Line<Value, http_load::Interval, http_load::LoadResult>)),
+        ("watch-line", schema_for!(Line<watch::Settings, watch::Frame, watch::Frame>)),
+    ]
+}
+
+/// Gives the schema the title that people know it by, and takes the marks of rustdoc's links out of its texts.
+fn readable(name: &str, schema: &mut Schema) {
+    schema.insert("title".into(), format!("rxpath {name}").into());
+    for (key, value) in schema.ensure_object().iter_mut() {
+        unlinked(key, value);
+    }
+}
+
+/// ``[`Line`](path)`` and ``[`Line`]`` as `Line` in each description below.
+fn unlinked(key: &str, value: &mut Value) {
+    match value {
+        Value::String(text) if key == "description" => *text = without_links(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| unlinked("", item)),
+        Value::Object(fields) => fields.iter_mut().for_each(|(key, value)| unlinked(key, value)),
+        _ => {}
+    }
+}
+
+fn without_links(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("[`") {
+        out += before;
+        let Some((name, behind)) = after.split_once("`]") else {
+            return out + "[`" + after;
+        };
+        out += &format!("`{}`", name.rsplit("::").next().unwrap_or(name));
+        rest = match behind.strip_prefix('(').and_then(|target| target.split_once(')')) {
+            Some((_, behind)) => behind,
+            None => behind,
+        };
+    }
+    out + rest
+}
+
+/// The names, for shells that complete them.
+pub fn names() -> Vec<&'static str> {
+    all().into_iter().map(|(name, _)| name).collect()
 }
 
 /// Options of `rxpath schema`.
@@ -72,7 +143,8 @@ impl SchemaCommand {
                 let path = directory.join(format!("{name}.schema.json"));
                 let text = serde_json::to_string_pretty(schema)? + "\n";
                 std::fs::write(&path, text)
-                    .with_context(|| format!("cannot write {}", path.display()))?;
+                    .with_context(|| format!("cannot write {}", path.display()))
+                    .map_err(Failure::usage_of)?;
             }
             return Ok(Exit::Done);
         }
@@ -91,5 +163,34 @@ impl SchemaCommand {
             }
         }
         Ok(Exit::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_have_no_marks_of_rustdoc_and_titles_are_names() {
+        assert_eq!(
+            without_links("a [`Frame::window_s`] b [`X`](crate::X) c"),
+            "a `window_s` b `X` c"
+        );
+        for (name, schema) in all() {
+            let text = serde_json::to_string(&schema).unwrap();
+            assert!(!text.contains("[`"), "{name}: {text}");
+            assert_eq!(schema.get("title").unwrap(), &format!("rxpath {name}"));
+        }
+    }
+
+    #[test]
+    fn each_name_is_there_once_and_each_stream_has_its_answer() {
+        let names: Vec<&str> = all().iter().map(|(name, _)| *name).collect();
+        for (at, name) in names.iter().enumerate() {
+            assert!(!names[..at].contains(name), "{name}");
+            if let Some(answer) = name.strip_suffix("-line") {
+                assert!(names.contains(&answer), "{name}");
+            }
+        }
     }
 }
