@@ -9,6 +9,7 @@ pub mod format;
 pub mod queues;
 pub mod rates;
 pub mod steal;
+pub mod table;
 pub mod tcp;
 pub mod trace;
 

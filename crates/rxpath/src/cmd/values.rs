@@ -74,9 +74,10 @@ pub fn threads(threads: Option<usize>, cpu: Option<CpuList>) -> Result<(usize, V
     }
 }
 
-/// `p50 1.0 us, p99 2.0 us, max 3.0 us`.
+/// `p50 30.8us, p99 456us, max 27.8ms`.
 pub fn quantiles(q: &Quantiles) -> String {
-    format!("p50 {:.1} us, p99 {:.1} us, max {:.1} us", q.p50, q.p99, q.max)
+    let time = |us: f64| Nanos((us.max(0.0) * 1e3).round() as u64);
+    format!("p50 {}, p99 {}, max {}", time(q.p50), time(q.p99), time(q.max))
 }
 
 /// `2, on CPUs 0,1`.

@@ -1,16 +1,17 @@
 //! Whether and how to colour.
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::sync::OnceLock;
 
 /// The choice of `--color`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum When {
-    /// On a terminal, unless `NO_COLOR` is set.
+    /// On a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`
     Auto,
-    /// Always.
+    /// Always
     Always,
-    /// Never.
+    /// Never
     Never,
 }
 
@@ -57,9 +58,14 @@ pub fn is_on(stream: Stream) -> bool {
                 Stream::Out => std::io::stdout().is_terminal(),
                 Stream::Err => std::io::stderr().is_terminal(),
             };
-            terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            terminal && wanted(std::env::var_os("NO_COLOR"), std::env::var_os("TERM"))
         }
     }
+}
+
+/// Whether the environment lets a terminal have colours. A terminal without `TERM` says nothing against them.
+fn wanted(no_color: Option<OsString>, term: Option<OsString>) -> bool {
+    no_color.is_none_or(|value| value.is_empty()) && term.is_none_or(|term| term != "dumb")
 }
 
 /// The text in this colour, when the stream has colours.
@@ -72,4 +78,16 @@ pub fn paint(paint: Paint, stream: Stream, text: &str) -> String {
         Paint::Dim => "2",
     };
     if is_on(stream) { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dumb_terminal_and_no_color_have_none() {
+        let os = |text: &str| Some(OsString::from(text));
+        assert!(wanted(None, os("xterm")) && wanted(None, None) && wanted(os(""), os("xterm")));
+        assert!(!wanted(None, os("dumb")) && !wanted(os("1"), os("xterm")));
+    }
 }

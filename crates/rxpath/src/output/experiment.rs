@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use comfy_table::{Table, presets};
 use rxpath_core::units::si;
 use rxpath_record::ledger::Place;
 use rxpath_record::manifest::{Comparison, Manifest, Outcome, Trial, VariantSummary};
 use rxpath_stats::metric;
 
+use super::table::Grid;
+
 /// The whole summary.
 pub fn summary(manifest: &Manifest) -> String {
-    let mut out = format!("{}\n\n{}\n\n", manifest.headline, table(manifest));
+    let mut out = format!("{}\n\n{}\n", manifest.headline, table(manifest).shown());
     for variant in &manifest.variants {
         if let Some(verdict) = &variant.verdict {
             out += &format!("{}: {}\n", variant.name, verdict.sentence);
@@ -67,20 +68,17 @@ fn columns(main: &str) -> &'static [Column] {
     }
 }
 
-fn table(manifest: &Manifest) -> Table {
+fn table(manifest: &Manifest) -> Grid {
     let main = manifest.main_metric.as_str();
     let columns = columns(main);
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
     let mut head = vec!["variant".to_owned(), "trials".into(), heading(main), "range".into()];
     head.extend(columns.iter().map(|(_, head, _)| (*head).to_owned()));
-    table.set_header(head);
+    let mut table = Grid::new(1, head).text(&[3]);
     for variant in &manifest.variants {
         let mut row = vec![variant.name.clone()];
         if let Some(why) = &variant.not_available {
             row.extend(["0".into(), "not available here".into(), why.clone()]);
-            row.resize(4 + columns.len(), String::new());
-            table.add_row(row);
+            table.row(row);
             continue;
         }
         let main = variant.metrics.get(main);
@@ -90,7 +88,7 @@ fn table(manifest: &Manifest) -> Table {
         row.extend(columns.iter().map(|(name, _, form)| {
             variant.metrics.get(*name).map(|metric| form(metric.median)).unwrap_or_default()
         }));
-        table.add_row(row);
+        table.row(row);
     }
     table
 }

@@ -1,11 +1,12 @@
 //! Tables of `rxpath check --queues` and the words of `rxpath check --flow`.
 
-use comfy_table::{CellAlignment, Table, presets};
 use rxpath_core::units::grouped;
 use rxpath_core::{CpuList, Fact};
 use rxpath_host::queue_map::{DeviceQueues, IrqSource, QueueIrq, QueueRate, Row};
 use rxpath_host::steering::probe::Probed;
 use rxpath_host::steering::{Landing, Spread};
+
+use super::table::Grid;
 
 /// One table for each device; with rates instead of totals when there are some.
 pub fn tables(devices: &[DeviceQueues], rates: Option<&[QueueRate]>) -> String {
@@ -22,20 +23,13 @@ fn one(device: &DeviceQueues, rates: Option<&[QueueRate]>) -> String {
         Fact::Ok { value } => format!("counters: {value}"),
         gap => format!("no counters: {}", why(gap)),
     };
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
     let units = if rates.is_some() { ["packets/s", "drops/s"] } else { ["packets", "drops"] };
     let head = ["queue", "NAPI", "IRQ", "name", "CPU", "node", "RSS", "RPS", "XPS"];
-    table.set_header(head.into_iter().chain(units));
+    let mut table = Grid::new(1, head.into_iter().chain(units)).text(&[3, 4, 5, 7, 8]);
     for row in &device.rows {
-        table.add_row(cells(device, row, rates));
+        table.row(cells(device, row, rates));
     }
-    for at in [0, 1, 2, 6, 9, 10] {
-        if let Some(column) = table.column_mut(at) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let mut text = format!("{} ({driver}), {node}, {counters}\n{table}\n", device.device);
+    let mut text = format!("{} ({driver}), {node}, {counters}\n{}", device.device, table.shown());
     text += &gaps(device);
     text + "\n"
 }

@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 
-use comfy_table::{CellAlignment, Table, presets};
 use rxpath_bpf::ProbeCost;
 use rxpath_bpf::steal::probe::Victim;
 use rxpath_bpf::steal::{CpuTime, Kind, Steal, TakenBy, TakenFor, TaskTime};
 use rxpath_core::Division;
 use rxpath_core::units::grouped;
+
+use super::table::Grid;
 
 /// Times in the tables: seconds with three digits, a dash for nothing.
 fn s(seconds: f64) -> String {
@@ -18,9 +19,9 @@ fn s(seconds: f64) -> String {
 pub fn text(steal: &Steal, top: usize) -> String {
     let mut out = format!("window {:.3} s; times in s, `~` is estimated\n\n", steal.window_s);
     out += &cpus(&steal.cpus);
-    out += "\n\n";
+    out.push('\n');
     out += &tasks(&steal.tasks, top);
-    out += "\n\n";
+    out.push('\n');
     if let Some(told) = &steal.victim {
         out += &victim(told);
     }
@@ -61,19 +62,6 @@ pub fn cost(cost: &ProbeCost) -> String {
     )
 }
 
-fn table(head: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(head);
-    table
-}
-
-fn right_from(table: &mut Table, first: usize) {
-    for column in table.column_iter_mut().skip(first) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-}
-
 fn parts(time: &Division) -> [String; 8] {
     [
         s(time.hardirq_s),
@@ -94,7 +82,7 @@ fn cpus(cpus: &[CpuTime]) -> String {
     let mut head = vec!["CPU", "tasks' own"];
     head.extend(PARTS);
     head.extend(["idle", "irq/s", "net on idle", "ticks: softirq", "ticks: busy"]);
-    let mut table = table(&head);
+    let mut table = Grid::new(1, head);
     for cpu in cpus {
         let mut row = vec![cpu.cpu.to_string(), s(cpu.time.own_s - cpu.idle_s)];
         row.extend(parts(&cpu.time));
@@ -105,17 +93,17 @@ fn cpus(cpus: &[CpuTime]) -> String {
             s(cpu.tick_softirq_s),
             s(cpu.time.tick_view_s),
         ]);
-        table.add_row(row);
+        table.row(row);
     }
-    right_from(&mut table, 1);
-    table.to_string()
+    table.shown()
 }
 
 fn tasks(tasks: &[TaskTime], top: usize) -> String {
     let mut head = vec!["pid", "task", "on CPU", "own"];
     head.extend(PARTS);
     head.extend(["top shows", "waited", "taken by"]);
-    let mut table = table(&head);
+    let last = head.len() - 1;
+    let mut table = Grid::new(2, head).text(&[last]);
     for task in tasks.iter().take(top) {
         let mut row =
             vec![task.pid.to_string(), named(task), s(task.time.on_cpu_s), s(task.time.own_s)];
@@ -123,13 +111,12 @@ fn tasks(tasks: &[TaskTime], top: usize) -> String {
         let mut by: Vec<String> = task.taken_by.iter().take(2).map(culprit).collect();
         by.extend(task.taken_for.first().map(|flow| format!("for {}", addressee(flow))));
         row.extend([s(task.time.tick_view_s), s(task.time.preempted_s), by.join(", ")]);
-        table.add_row(row);
+        table.row(row);
     }
-    right_from(&mut table, 2);
     let rest = tasks.len().saturating_sub(top);
     let more =
-        if rest > 0 { format!("\n{rest} more tasks ran (--top, --json)") } else { String::new() };
-    table.to_string() + &more
+        if rest > 0 { format!("{rest} more tasks ran (--top, --json)\n") } else { String::new() };
+    table.shown() + &more
 }
 
 fn named(task: &TaskTime) -> String {

@@ -1,6 +1,5 @@
 //! The tables of `rxpath trace`.
 
-use comfy_table::{CellAlignment, Table, presets};
 use rxpath_bpf::devices::DevicePolls;
 use rxpath_bpf::polls::timeline::{Event, What};
 use rxpath_bpf::polls::{IrqLine, NapiPolls};
@@ -11,6 +10,7 @@ use rxpath_core::units::grouped;
 use rxpath_core::{Bytes, CpuList, Nanos};
 
 use super::steal::cost;
+use super::table::Grid;
 
 /// Everything but the timeline.
 pub fn text(traced: &Traced, top: usize) -> String {
@@ -28,7 +28,7 @@ pub fn text(traced: &Traced, top: usize) -> String {
     );
     let part = |part, name: &str, shown: &dyn Fn() -> String| {
         if traced.left_out.contains(&part) {
-            format!("\n\n{name}: not looked at (--without)")
+            format!("\n{name}: not looked at (--without)\n")
         } else {
             shown()
         }
@@ -44,23 +44,13 @@ pub fn text(traced: &Traced, top: usize) -> String {
     out + "\n" + &cost(&traced.probe_cost)
 }
 
-fn section(name: &str, table: &Table, rows: usize, top: usize) -> String {
+fn section(name: &str, table: &Grid, rows: usize, top: usize) -> String {
     if rows == 0 {
-        return format!("\n\n{name}: none");
+        return format!("\n{name}: none\n");
     }
     let more = rows.saturating_sub(top);
-    let rest = if more > 0 { format!("\n{more} more (--top, --json)") } else { String::new() };
-    format!("\n\n{name}\n{table}{rest}")
-}
-
-fn table(head: &[&str], right_from: usize) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(head);
-    for column in table.column_iter_mut().skip(right_from) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+    let rest = if more > 0 { format!("{more} more (--top, --json)\n") } else { String::new() };
+    format!("\n{name}\n{}{rest}", table.shown())
 }
 
 /// The upper end of the bucket in which a quantile lies.
@@ -69,7 +59,12 @@ fn upper(histogram: &Log2, q: f64) -> Option<u64> {
 }
 
 fn time(histogram: &Log2, q: f64) -> String {
-    upper(histogram, q).map_or_else(|| "-".into(), |ns| Nanos(ns).to_string())
+    time_up_to(histogram, q, u64::MAX)
+}
+
+/// The upper end of a bucket lies behind the longest time that was seen: no quantile does.
+fn time_up_to(histogram: &Log2, q: f64, longest_ns: u64) -> String {
+    upper(histogram, q).map_or_else(|| "-".into(), |ns| Nanos(ns.min(longest_ns)).to_string())
 }
 
 fn packets(histogram: &Log2) -> String {
@@ -100,18 +95,18 @@ fn cpus(cpus: &[CpuTrace], seconds: f64) -> String {
         "squeezed",
         "ksoftirqd",
     ];
-    let mut table = table(&head, 1);
+    let mut table = Grid::new(1, head);
     for cpu in cpus {
         let polls = &cpu.polls;
         let (runs, ns) = polls.net_rx();
-        table.add_row([
+        table.row([
             polls.cpu.to_string(),
             grouped(polls.device_interrupts_count),
             grouped(polls.other_interrupts_count),
             percent(polls.hardirq_ns, seconds * 1e9),
             grouped(runs),
             percent(ns, seconds * 1e9),
-            time(&polls.net_rx_run_ns, 0.5),
+            time_up_to(&polls.net_rx_run_ns, 0.5, polls.longest_net_rx_ns),
             Nanos(polls.longest_net_rx_ns).to_string(),
             grouped(polls.polls_count),
             grouped(polls.packets),
@@ -121,7 +116,7 @@ fn cpus(cpus: &[CpuTrace], seconds: f64) -> String {
             percent(polls.ksoftirqd_ns, ns as f64),
         ]);
     }
-    table.to_string()
+    table.shown()
 }
 
 /// The columns that tables of polls have in common.
@@ -132,8 +127,8 @@ fn polled(polls: u64, all: u64, per_poll: &Log2, exhausted: u64, ns: u64) -> [St
     [grouped(polls), grouped(all), packets(per_poll), grouped(exhausted), Nanos(ns).to_string()]
 }
 
-fn devices(devices: &[DevicePolls], top: usize) -> Table {
-    let mut table = table(&[&["device", "NAPIs", "CPUs"][..], &POLLED].concat(), 1);
+fn devices(devices: &[DevicePolls], top: usize) -> Grid {
+    let mut table = Grid::new(1, [&["device", "NAPIs", "CPUs"][..], &POLLED].concat());
     for of in devices.iter().take(top) {
         let who = [of.dev.clone(), grouped(of.napis_count), CpuList(of.cpus.clone()).to_string()];
         let what = polled(
@@ -143,13 +138,13 @@ fn devices(devices: &[DevicePolls], top: usize) -> Table {
             of.exhausted_count,
             of.poll_ns,
         );
-        table.add_row(who.into_iter().chain(what));
+        table.row(who.into_iter().chain(what));
     }
     table
 }
 
-fn napis(napis: &[NapiPolls], top: usize) -> Table {
-    let mut table = table(&[&["device", "queue", "NAPI", "CPU"][..], &POLLED].concat(), 1);
+fn napis(napis: &[NapiPolls], top: usize) -> Grid {
+    let mut table = Grid::new(1, [&["device", "queue", "NAPI", "CPU"][..], &POLLED].concat());
     for of in napis.iter().take(top) {
         let who = [
             of.dev.clone(),
@@ -164,16 +159,16 @@ fn napis(napis: &[NapiPolls], top: usize) -> Table {
             of.exhausted_count,
             of.poll_ns,
         );
-        table.add_row(who.into_iter().chain(what));
+        table.row(who.into_iter().chain(what));
     }
     table
 }
 
-fn irqs(irqs: &[IrqLine], seconds: f64, top: usize) -> Table {
+fn irqs(irqs: &[IrqLine], seconds: f64, top: usize) -> Grid {
     let mut table =
-        table(&["irq", "handler", "CPU", "interrupts", "per s", "interval p50", "p99"], 2);
+        Grid::new(2, ["irq", "handler", "CPU", "interrupts", "per s", "interval p50", "p99"]);
     for irq in irqs.iter().take(top) {
-        table.add_row([
+        table.row([
             irq.irq.to_string(),
             irq.name.clone(),
             irq.cpu.to_string(),
@@ -186,18 +181,18 @@ fn irqs(irqs: &[IrqLine], seconds: f64, top: usize) -> Table {
     table
 }
 
-fn drops(traced: &Traced, top: usize) -> Table {
-    let head = ["packets", "reason", "place", "device", "protocol", "port", "process"];
-    let mut table = table(&head, 7);
+fn drops(traced: &Traced, top: usize) -> Grid {
+    let head = ["reason", "place", "packets", "device", "protocol", "port", "process"];
+    let mut table = Grid::new(2, head).text(&[3, 4, 6]);
     for drop in traced.drops.iter().take(top) {
         let protocol = drop
             .transport
             .as_ref()
             .map_or_else(|| drop.protocol.clone(), |t| format!("{} {t}", drop.protocol));
-        table.add_row([
-            grouped(drop.packets),
+        table.row([
             drop.reason.clone(),
             drop.place.clone(),
+            grouped(drop.packets),
             drop.dev.clone().unwrap_or_else(|| "-".into()),
             protocol,
             match drop.port {
@@ -211,11 +206,11 @@ fn drops(traced: &Traced, top: usize) -> Table {
     table
 }
 
-fn sockets(traced: &Traced, top: usize) -> Table {
+fn sockets(traced: &Traced, top: usize) -> Grid {
     let head = ["protocol", "port", "process", "most", "of its limit", "mean", "waited in"];
-    let mut table = table(&head, 3);
+    let mut table = Grid::new(3, head);
     for socket in traced.sockets.iter().take(top) {
-        table.add_row([
+        table.row([
             socket.protocol.clone(),
             socket.port.to_string(),
             if socket.processes.is_empty() { "-".into() } else { socket.processes.join(", ") },
@@ -239,19 +234,19 @@ fn seen(stage: &Stage, ns: u64) -> String {
 
 fn stages(traced: &Traced) -> String {
     let (stages, looked) = (&traced.stages, traced.stages_looked_s);
-    let mut table = table(&["latency", "packets", "mean", "p50", "p99", "p99.9", "max"], 1);
+    let mut table = Grid::new(1, ["latency", "packets", "mean", "p50", "p99", "p99.9", "max"]);
     for stage in stages {
         let name = match stage.stage {
             StageName::ReceiveToSocket => "receive path entry to socket",
             StageName::SocketToRead => "socket to its read",
         };
-        table.add_row([
+        table.row([
             name.into(),
             grouped(stage.latencies_count),
             seen(stage, stage.mean_ns as u64),
-            time(&stage.latency_ns, 0.5),
-            time(&stage.latency_ns, 0.99),
-            time(&stage.latency_ns, 0.999),
+            time_up_to(&stage.latency_ns, 0.5, stage.max_ns),
+            time_up_to(&stage.latency_ns, 0.99, stage.max_ns),
+            time_up_to(&stage.latency_ns, 0.999, stage.max_ns),
             seen(stage, stage.max_ns),
         ]);
     }
@@ -261,7 +256,7 @@ fn stages(traced: &Traced) -> String {
     } else {
         String::new()
     };
-    let mut out = format!("\n\nstages{part}\n{table}\n");
+    let mut out = format!("\nstages{part}\n{}", table.shown());
     for stage in stages {
         for outlier in stage.outliers.iter().take(3) {
             out += &format!(
@@ -327,6 +322,12 @@ mod tests {
             pid: 7,
             comm: "victim".into(),
         }
+    }
+
+    #[test]
+    fn a_quantile_is_not_longer_than_the_longest() {
+        let one = Log2 { buckets: vec![0, 0, 0, 1] };
+        assert_eq!((time(&one, 0.99), time_up_to(&one, 0.99, 5)), ("7ns".into(), "5ns".into()));
     }
 
     #[test]
