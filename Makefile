@@ -14,7 +14,7 @@ help:
 	@echo 'make fuzz     every parser of outside input, MINUTES=10 each (hours; needs a nightly Rust)'
 	@echo 'make campaign  kills, packets, a day of watch, hostile HTTP clients (hours; goes on where it was stopped; PARTS="kills http")'
 	@echo 'make bench    speed against iperf3 and trafgen, interleaved; needs root and a quiet machine'
-	@echo 'make install  put rxpath into PREFIX/bin (default /usr/local)'
+	@echo 'make install  rxpath, man pages and completions below PREFIX (default /usr/local; DESTDIR for packages)'
 	@echo 'make schema   write schemas/ anew from the types'
 
 build:
@@ -55,4 +55,17 @@ schema: build
 
 PREFIX ?= /usr/local
 install: build
-	install -D -m 0755 $(RXPATH) $(DESTDIR)$(PREFIX)/bin/rxpath
+	$(MAKE) install-files
+
+# What a package ships, of a binary that is built: RXPATH is that binary. `install -s` takes the symbols out.
+.PHONY: install-files
+install-files:
+	install -D -s -m 0755 $(RXPATH) $(DESTDIR)$(PREFIX)/bin/rxpath
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1
+	$(RXPATH) man --out $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	$(RXPATH) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/rxpath
+	install -d $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+	$(RXPATH) completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_rxpath
+	install -d $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	$(RXPATH) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/rxpath.fish

@@ -18,6 +18,7 @@ mod http;
 mod kept;
 mod list;
 mod model;
+mod packaged;
 mod parsers;
 #[path = "../support/readers.rs"]
 mod readers;

@@ -1,5 +1,9 @@
 //! The command line's frame: options of every command, and how a bad line is refused.
 
+pub mod complete;
+pub mod examples;
+mod layout;
+
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
@@ -9,25 +13,23 @@ use crate::output::color::When;
 
 /// Measures, explains and predicts the Linux network receive path.
 #[derive(Debug, Parser)]
-#[command(
-    name = "rxpath",
-    version,
-    about,
-    after_help = "Without a command: rxpath check.\n\n\
-                  Exit: 0 done, 1 done with a negative verdict, 2 usage, 3 cannot measure here, \
-                  4 inconclusive, 5 partial, 130 interrupted, 143 terminated."
-)]
+#[command(name = "rxpath", version, about)]
 pub struct Cli {
     /// When to colour what is printed; the variable `NO_COLOR` turns it off as well
-    #[arg(long, global = true, value_enum, default_value_t = When::Auto)]
+    #[arg(long, global = true, value_enum, default_value_t = When::Auto, display_order = 1000)]
     pub color: When,
     /// What to do; alone `rxpath check`.
     #[command(subcommand)]
     pub command: Option<Command>,
 }
 
-/// The whole tree, for completions and man pages.
+/// The whole tree, with the layout of its help.
 pub fn tree() -> clap::Command {
+    layout::laid_out(Cli::command())
+}
+
+/// The tree as the types declare it, without what the layout adds.
+pub fn bare_tree() -> clap::Command {
     Cli::command()
 }
 
@@ -56,7 +58,8 @@ fn refuse(error: &clap::Error) -> Exit {
     let words: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into()).collect();
     let negative = (error.kind() == ErrorKind::UnknownArgument).then(|| negative_value(&words));
-    let text = negative.flatten().unwrap_or_else(|| in_our_words(&error.render().to_string()));
+    let own = || in_our_words(&error.render().to_string(), &page_of(&words));
+    let text = negative.flatten().unwrap_or_else(own);
     eprint!("{text}");
     Exit::Usage
 }
@@ -72,8 +75,24 @@ fn negative_value(words: &[String]) -> Option<String> {
     Some(format!("rxpath: `{option} {value}`: is negative\nhint: it takes a value from 0 on\n"))
 }
 
+/// The page of help that belongs to these words: `rxpath load udp --help`.
+fn page_of(words: &[String]) -> String {
+    let tree = bare_tree();
+    let (mut command, mut page) = (&tree, String::from("rxpath"));
+    for word in words.iter().skip(1) {
+        if let Some(sub) = command.find_subcommand(word) {
+            page += &format!(" {}", sub.get_name());
+            command = sub;
+        } else if !word.starts_with('-') {
+            // The first argument: what follows is no command any more.
+            break;
+        }
+    }
+    page + " --help"
+}
+
 /// Clap's `error: …` and `tip: …` as ours; several lines of one message are joined.
-fn in_our_words(text: &str) -> String {
+fn in_our_words(text: &str, page: &str) -> String {
     let mut out = String::new();
     for paragraph in text.split("\n\n").filter(|p| !p.trim().is_empty()) {
         let line = paragraph.lines().map(str::trim).collect::<Vec<_>>().join(" ");
@@ -81,8 +100,8 @@ fn in_our_words(text: &str) -> String {
             out += &format!("rxpath: {what}\n");
         } else if let Some(tip) = line.strip_prefix("tip: ") {
             out += &format!("hint: {tip}\n");
-        } else if let Some(more) = line.strip_prefix("For more information, try ") {
-            out += &format!("hint: see {}\n", more.trim_end_matches('.'));
+        } else if line.starts_with("For more information, try ") {
+            out += &format!("hint: see `{page}`\n");
         }
     }
     out
@@ -109,9 +128,19 @@ mod tests {
     }
 
     #[test]
+    fn the_page_of_help_is_that_of_the_command() {
+        let page = |line: &str| page_of(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(page("rxpath load udp --sise 3"), "rxpath load udp --help");
+        assert_eq!(page("rxpath --color never tune plan x"), "rxpath --help");
+        assert_eq!(page("rxpath tune plan check"), "rxpath tune plan --help");
+        assert_eq!(page("rxpath --bogus"), "rxpath --help");
+    }
+
+    #[test]
     fn refusals_have_our_form() {
         let error = tree().try_get_matches_from(["rxpath", "load", "udp", "--sise", "3"]);
-        let text = in_our_words(&error.unwrap_err().render().to_string());
+        let text = in_our_words(&error.unwrap_err().render().to_string(), "rxpath load udp --help");
         assert!(text.starts_with("rxpath: unexpected argument '--sise' found\nhint: "), "{text}");
+        assert!(text.ends_with("hint: see `rxpath load udp --help`\n"), "{text}");
     }
 }

@@ -13,6 +13,7 @@ mod doctor;
 pub mod explain;
 pub mod list;
 mod load;
+mod man;
 mod model;
 pub mod report;
 mod run;
@@ -20,7 +21,7 @@ pub mod schema;
 mod serve;
 mod steal;
 mod trace;
-mod tune;
+pub mod tune;
 mod values;
 mod watch;
 
@@ -61,9 +62,9 @@ commands! {
     Diagnose(diagnose::DiagnoseCommand),
     /// The bundled experiments, each with its question
     List(list::ListCommand),
-    /// Receive: count every datagram that arrives and say where the receiver's limit is
+    /// Receive over UDP, TCP or HTTP: count all that arrives and say where the receiver's limit is
     Serve(serve::ServeCommand),
-    /// Send: offer load by schedule or as fast as possible and say where the sender's limit is
+    /// Send over UDP, TCP or HTTP: offer load by schedule or without pause and say where the sender's limit is
     Load(load::LoadCommand),
     /// What can be measured here, and why not
     Doctor(doctor::DoctorCommand),
@@ -84,7 +85,7 @@ commands! {
     /// Print a shell's completion script
     Completions(completions::CompletionsCommand),
     /// Print or write the man pages
-    Man(completions::ManCommand),
+    Man(man::ManCommand),
     /// Is the second run better, worse or the same as the first?
     Compare(compare::CompareCommand),
     /// Write a page that a person reads from a run directory

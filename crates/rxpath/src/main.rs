@@ -12,6 +12,9 @@ mod tui;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if cli::complete::answered() {
+        return ExitCode::SUCCESS;
+    }
     let exit = match cli::parse() {
         Ok(cli) => {
             output::color::choose(cli.color);

@@ -11,6 +11,7 @@ mod undo;
 mod verify;
 mod watchdog;
 
+pub use plan::persist_kinds;
 pub use shown::schemas;
 
 use std::path::PathBuf;

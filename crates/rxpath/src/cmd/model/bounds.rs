@@ -15,9 +15,8 @@ use crate::output::format::FormatArgs;
 /// `rxpath model bounds`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example: rxpath model bounds --arrival-rate 400k --size 32 --service-ns 2000 --stall 10ms\n\
-                        A file holds the same names with underscores: arrival_rate = \"400k\". docs/model.md tells \
-                        each formula and when it holds."
+    after_help = "A file holds the same names with underscores: arrival_rate = \"400k\". docs/model.md tells each formula \
+                  and when it holds."
 )]
 pub struct BoundsCommand {
     /// Parameters as TOML; flags win over them

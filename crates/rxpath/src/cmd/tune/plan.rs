@@ -69,6 +69,12 @@ enum Kind {
     Ansible,
 }
 
+/// The words of `--persist`, for shells that complete them.
+pub fn persist_kinds() -> Vec<String> {
+    let word = |kind: &Kind| kind.to_possible_value().map(|value| value.get_name().to_owned());
+    Kind::value_variants().iter().filter_map(word).collect()
+}
+
 impl From<Kind> for Home {
     fn from(kind: Kind) -> Self {
         match kind {

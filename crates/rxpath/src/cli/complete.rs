@@ -1,0 +1,210 @@
+//! What shells complete: the values of options and arguments, asked of this program when they are wanted.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use anyhow::Context;
+use clap::Command;
+use clap_complete::engine::{
+    ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
+};
+use clap_complete::env::{CompleteEnv, Shells};
+use rxpath_lab::{scenario, selftest};
+use rxpath_tune::rules;
+
+use crate::cmd::{explain, schema, tune};
+
+/// The variable by which a completion script asks this program.
+const VARIABLE: &str = "RXPATH_COMPLETE";
+
+/// The tree with its values, for the shells.
+fn tree() -> Command {
+    with_values(super::bare_tree(), "")
+}
+
+/// Answers a shell that asks what may come next; whether one asked.
+pub fn answered() -> bool {
+    if std::env::var_os(VARIABLE).is_none() {
+        return false;
+    }
+    let here = std::env::current_dir().ok();
+    let asked = CompleteEnv::with_factory(tree).var(VARIABLE);
+    match asked.try_complete(std::env::args_os(), here.as_deref()) {
+        Ok(answered) => answered,
+        Err(error) => {
+            crate::note!("rxpath: {error}");
+            true
+        }
+    }
+}
+
+/// The script of a shell: it asks this program at each completion.
+pub fn script(shell: &str) -> anyhow::Result<Vec<u8>> {
+    let mut script = Vec::new();
+    let shells = Shells::builtins();
+    let known = shells.completer(shell).with_context(|| format!("no completions for {shell}"))?;
+    known.write_registration(VARIABLE, "rxpath", "rxpath", "rxpath", &mut script)?;
+    Ok(script)
+}
+
+/// What gives the values of an argument.
+enum Values {
+    Given(fn() -> Vec<CompletionCandidate>),
+    OrFile(fn() -> Vec<CompletionCandidate>),
+    KindThenDir,
+}
+
+/// Whose values are given: the command, or any; the long name of the option, or the argument.
+const VALUES: &[(&str, &str, Values)] = &[
+    ("explain", "words", Values::Given(topics)),
+    ("run", "scenario", Values::OrFile(scenarios)),
+    ("run", "set", Values::Given(keys)),
+    ("model validate", "scenarios", Values::OrFile(scenarios)),
+    ("schema", "name", Values::Given(schemas)),
+    ("man", "command", Values::Given(commands)),
+    ("diagnose", "case", Values::Given(cases)),
+    ("tune plan", "ids", Values::Given(rule_ids)),
+    ("tune plan", "persist", Values::KindThenDir),
+    ("", "dev", Values::Given(devices)),
+    ("", "netns", Values::OrFile(namespaces)),
+    ("", "probe-from", Values::OrFile(namespaces)),
+];
+
+fn with_values(mut command: Command, path: &str) -> Command {
+    let ids: Vec<(clap::Id, String)> =
+        command.get_arguments().map(|arg| (arg.get_id().clone(), name_of(arg))).collect();
+    for (id, called) in ids {
+        let fits = |(under, name, _): &&(&str, &str, Values)| {
+            (under.is_empty() || *under == path) && *name == called
+        };
+        if let Some((.., values)) = VALUES.iter().find(fits) {
+            command = command.mut_arg(id, |arg| match values {
+                Values::Given(give) => arg.add(ArgValueCandidates::new(*give)),
+                Values::OrFile(give) => arg.add(ArgValueCompleter::new(OrFile(*give))),
+                Values::KindThenDir => arg.add(ArgValueCompleter::new(KindThenDir)),
+            });
+        }
+    }
+    command.mut_subcommands(|sub| {
+        let path = format!("{path} {}", sub.get_name());
+        with_values(sub, path.trim_start())
+    })
+}
+
+/// The long name of an option, the id of an argument.
+fn name_of(arg: &clap::Arg) -> String {
+    arg.get_long().unwrap_or_else(|| arg.get_id().as_str()).to_owned()
+}
+
+/// Names, and files where none begins so.
+struct OrFile(fn() -> Vec<CompletionCandidate>);
+
+impl ValueCompleter for OrFile {
+    fn complete(&self, current: &OsStr) -> Vec<CompletionCandidate> {
+        let begun = current.to_string_lossy();
+        let mut names = (self.0)();
+        names.retain(|name| name.get_value().to_string_lossy().starts_with(&*begun));
+        names.extend(PathCompleter::any().complete(current));
+        names
+    }
+}
+
+/// `--persist KIND DIR`.
+struct KindThenDir;
+
+impl ValueCompleter for KindThenDir {
+    fn complete(&self, current: &OsStr) -> Vec<CompletionCandidate> {
+        self.complete_at(0, current)
+    }
+
+    fn complete_at(&self, arg_index: usize, current: &OsStr) -> Vec<CompletionCandidate> {
+        if arg_index > 0 {
+            return PathCompleter::dir().complete(current);
+        }
+        let begun = current.to_string_lossy();
+        let kinds = tune::persist_kinds().into_iter().filter(|kind| kind.starts_with(&*begun));
+        kinds.map(CompletionCandidate::new).collect()
+    }
+}
+
+fn told(name: impl Into<std::ffi::OsString>, what: &str) -> CompletionCandidate {
+    CompletionCandidate::new(name).help(Some(what.to_owned().into()))
+}
+
+fn topics() -> Vec<CompletionCandidate> {
+    let topics = explain::topics().unwrap_or_default();
+    let mut all = Vec::new();
+    for topic in &topics {
+        // One word for the shell; terms of several words are found by each of them.
+        if !topic.name.contains(' ') {
+            all.push(told(topic.name.as_str(), &topic.what));
+        }
+        let sysctls = topic.also.iter().filter(|name| name.contains('.') && topic.rule.is_some());
+        all.extend(sysctls.map(|name| told(name.as_str(), &topic.what)));
+    }
+    all
+}
+
+fn rule_ids() -> Vec<CompletionCandidate> {
+    rules::all().map(|rule| told(rule.id, rule.what)).collect()
+}
+
+fn scenarios() -> Vec<CompletionCandidate> {
+    let all = scenario::bundled().unwrap_or_default();
+    all.into_iter().map(|file| told(file.name, &file.question)).collect()
+}
+
+fn keys() -> Vec<CompletionCandidate> {
+    let key = |[key, _, meaning]: [String; 3]| told(format!("{key}="), &meaning);
+    scenario::reference().into_iter().map(key).collect()
+}
+
+fn schemas() -> Vec<CompletionCandidate> {
+    schema::names().into_iter().map(CompletionCandidate::new).collect()
+}
+
+fn cases() -> Vec<CompletionCandidate> {
+    selftest::CASES.iter().map(|case| told(case.id, case.what)).collect()
+}
+
+fn commands() -> Vec<CompletionCandidate> {
+    let tree = super::tree();
+    let visible = tree.get_subcommands().filter(|sub| !sub.is_hide_set());
+    visible.map(|sub| CompletionCandidate::new(sub.get_name())).collect()
+}
+
+fn devices() -> Vec<CompletionCandidate> {
+    entries("/sys/class/net")
+}
+
+fn namespaces() -> Vec<CompletionCandidate> {
+    entries("/run/netns")
+}
+
+fn entries(directory: &str) -> Vec<CompletionCandidate> {
+    let Ok(entries) = std::fs::read_dir(Path::new(directory)) else { return Vec::new() };
+    let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+    names.sort();
+    names.into_iter().map(CompletionCandidate::new).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_argument_with_values_is_there() {
+        fn ids(command: &Command, path: &str, all: &mut Vec<(String, String)>) {
+            all.extend(command.get_arguments().map(|arg| (path.to_owned(), name_of(arg))));
+            for sub in command.get_subcommands() {
+                ids(sub, format!("{path} {}", sub.get_name()).trim_start(), all);
+            }
+        }
+        let mut all = Vec::new();
+        ids(&tree(), "", &mut all);
+        for (path, name, _) in VALUES {
+            let there = all.iter().any(|(of, id)| (path.is_empty() || of == path) && id == name);
+            assert!(there, "{path} {name}");
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! How help is laid out: groups of commands on the top page, headings over options, examples at the end.
+
+use std::fmt::Write;
+
+use clap::Command;
+
+use super::examples;
+use crate::exit::Exit;
+
+/// The commands by what a person wants.
+pub const GROUPS: [(&str, &[&str]); 6] = [
+    ("This host", &["check", "explain", "watch", "diagnose", "trace", "steal", "doctor"]),
+    ("Change it", &["tune"]),
+    ("Traffic", &["serve", "load"]),
+    ("Experiments", &["list", "run", "demo", "compare", "report", "cleanup"]),
+    ("Predict", &["model"]),
+    ("Scripts", &["capture", "schema", "completions", "man"]),
+];
+
+const OUTPUT: &str = "Output";
+
+/// Headings for options by their long names, for commands that begin with these words. The first that fits holds.
+const HEADINGS: &[(&str, &str, &[&str])] = &[
+    ("serve", "Threads", &["threads", "cpu", "nice"]),
+    ("serve", "Simulated work", &["work", "sleep", "every", "nap"]),
+    ("serve", "Time and end", &["duration", "warmup", "idle-exit", "idle-timeout"]),
+    ("serve", "Polling", &["busy-poll", "prefer-busy-poll", "busy-poll-budget", "epoll-timeout"]),
+    (
+        "serve",
+        "Replies and limits",
+        &["body", "max-request", "max-body", "max-connections", "backlog"],
+    ),
+    (
+        "serve",
+        "Sockets and reading",
+        &[
+            "batch",
+            "size",
+            "sockets",
+            "steer",
+            "gro",
+            "rcvbuf",
+            "sndbuf",
+            "receive",
+            "buffer",
+            "low-water",
+            "stamps",
+            "congestion",
+            "engine",
+            "events",
+            "trigger",
+        ],
+    ),
+    ("load", "Threads", &["threads", "cpu", "nice"]),
+    ("load", "Rate", &["rate", "bitrate", "pacing", "pacing-rate", "connections", "flows"]),
+    (
+        "load",
+        "What is sent",
+        &[
+            "size",
+            "gso",
+            "corrupt",
+            "method",
+            "header",
+            "body",
+            "body-file",
+            "pipeline",
+            "no-keepalive",
+            "request",
+            "response",
+            "direction",
+            "verify",
+        ],
+    ),
+    ("load", "Time and end", &["duration", "warmup", "count", "requests", "timeout"]),
+    (
+        "load",
+        "Sockets",
+        &[
+            "batch",
+            "source",
+            "source-port",
+            "sndbuf",
+            "rcvbuf",
+            "unconnected",
+            "engine",
+            "buffer",
+            "congestion",
+            "mss",
+            "send",
+            "receive",
+            "nodelay",
+            "notsent-lowat",
+        ],
+    ),
+    ("serve", OUTPUT, &["split", "control", "interval"]),
+    ("load", OUTPUT, &["split", "control", "interval"]),
+    ("check", "What is judged", &["goal", "dev", "sysroot", "config", "all", "fail-on"]),
+    (
+        "check",
+        "Queues and flows",
+        &["queues", "interval", "flow", "probe", "probe-from", "probe-sockets", "probe-into-app"],
+    ),
+    ("diagnose", "This host", &["duration", "port", "no-bpf"]),
+    ("diagnose", "Self-test", &["selftest", "draws", "seed", "case", "out"]),
+    (
+        "trace",
+        "What is looked at",
+        &["duration", "dev", "cpu", "netns", "pid", "cgroup", "port", "without", "every-packet"],
+    ),
+    ("trace", OUTPUT, &["timeline", "perfetto", "events", "top"]),
+    ("watch", OUTPUT, &["once", "top", "record"]),
+    ("steal", OUTPUT, &["top"]),
+    // Every command.
+    ("", OUTPUT, &["json", "format", "color"]),
+];
+
+/// The whole tree with headings, groups and examples.
+pub fn laid_out(tree: Command) -> Command {
+    let groups = groups(&tree);
+    let end = format!("\nWithout a command: rxpath check.\n\n{}", exits());
+    with_examples(tree, "", &end).help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\nOptions:\n{{options}}{{after-help}}"
+    ))
+}
+
+fn groups(tree: &Command) -> String {
+    let about = |name: &str| {
+        tree.find_subcommand(name).and_then(Command::get_about).map(ToString::to_string)
+    };
+    let mut out = String::new();
+    for (title, names) in GROUPS {
+        let _ = write!(out, "\n{title}:\n");
+        for name in names {
+            let _ = writeln!(out, "  {name:12} {}", about(name).unwrap_or_default());
+        }
+    }
+    out
+}
+
+fn exits() -> String {
+    let all = Exit::STATUSES.iter().map(|(code, meaning)| format!("  {code:<4} {meaning}\n"));
+    format!("Exit status:\n{}", all.collect::<String>())
+}
+
+/// The command at `path`, and all below it.
+fn with_examples(mut command: Command, path: &str, end: &str) -> Command {
+    let found: Vec<(clap::Id, &'static str)> = command
+        .get_arguments()
+        .filter(|arg| {
+            arg.get_help_heading().is_none()
+                || arg.get_long() == Some("json")
+                || arg.get_long() == Some("format")
+        })
+        .filter_map(|arg| Some((arg.get_id().clone(), heading(path, arg.get_long()?)?)))
+        .collect();
+    for (id, heading) in found {
+        command = command.mut_arg(id, |arg| arg.help_heading(heading));
+    }
+    if path.starts_with("serve ") || path.starts_with("load ") {
+        command = command.mut_args(|arg| match arg.get_help().map(ToString::to_string) {
+            Some(text) => arg.help(of_protocol(path, &text)),
+            None => arg,
+        });
+    }
+    let own = command.get_after_help().map(|text| format!("\n{text}\n")).unwrap_or_default();
+    let examples = examples::text(path);
+    if !examples.is_empty() {
+        command = command.after_help(format!("Examples:\n{examples}{own}{end}"));
+    }
+    command.mut_subcommands(|sub| {
+        let path = format!("{path} {}", sub.get_name());
+        with_examples(sub, path.trim_start(), "")
+    })
+}
+
+/// The workloads share options, whose texts are written for datagrams and the receiver.
+fn of_protocol(path: &str, text: &str) -> String {
+    let first = match path.split(' ').nth(1) {
+        Some("tcp") => "first byte",
+        Some("http") => "first request",
+        _ => "first datagram",
+    };
+    if path.starts_with("load ") {
+        return text.replace(" (a receiver counts from the first datagram)", "");
+    }
+    text.replace("a receiver counts from the first datagram", &format!("counted from the {first}"))
+}
+
+fn heading(path: &str, long: &str) -> Option<&'static str> {
+    let fits =
+        |under: &str| under.is_empty() || path == under || path.starts_with(&format!("{under} "));
+    let entry = HEADINGS.iter().find(|(under, _, longs)| fits(under) && longs.contains(&long));
+    entry.map(|(_, heading, _)| *heading)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::cli;
+
+    /// Every visible command with its words.
+    fn walk<'a>(command: &'a Command, path: &str, all: &mut Vec<(String, &'a Command)>) {
+        all.push((path.to_owned(), command));
+        for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+            if sub.get_name() != "help" {
+                walk(sub, format!("{path} {}", sub.get_name()).trim_start(), all);
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_has_examples_and_each_is_one_that_is_taken() {
+        let tree = cli::tree();
+        let mut all = Vec::new();
+        walk(&tree, "", &mut all);
+        assert!(all.len() > 35, "{}", all.len());
+        for (path, command) in all {
+            let examples = examples::of(&path);
+            assert!(!examples.is_empty(), "`{path}` has no example");
+            let help = command.get_after_help().unwrap().to_string();
+            for (line, what) in examples {
+                assert!(help.contains(line) && help.contains(what), "{path}: {help}");
+                let line = line.replace('\'', "");
+                let words = line.split(' ');
+                let taken = cli::tree().try_get_matches_from(words);
+                assert!(taken.is_ok(), "{line}: {}", taken.unwrap_err());
+                let first = path.split(' ').next().unwrap();
+                assert!(
+                    path.is_empty() || line.contains(first) || path == "capture",
+                    "{path}: {line}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_is_in_one_group_and_the_top_page_has_them_all() {
+        let tree = cli::tree();
+        let grouped: Vec<&str> =
+            GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let there: BTreeSet<&str> = tree
+            .get_subcommands()
+            .filter(|sub| !sub.is_hide_set() && sub.get_name() != "help")
+            .map(Command::get_name)
+            .collect();
+        assert_eq!(grouped.iter().copied().collect::<BTreeSet<_>>(), there);
+        assert_eq!(grouped.len(), there.len());
+        let page = cli::tree().render_help().to_string();
+        for word in
+            ["This host:", "Change it:", "Scripts:", "rxpath diagnose -d 10s --port 53", "143"]
+        {
+            assert!(page.contains(word), "{word}: {page}");
+        }
+    }
+
+    #[test]
+    fn workloads_speak_of_their_own_protocol() {
+        let tree = cli::tree();
+        let mut all = Vec::new();
+        walk(&tree, "", &mut all);
+        for (path, command) in all {
+            if path.contains("tcp") || path.contains("http") {
+                let page = command.clone().render_long_help().to_string();
+                assert!(!page.contains("datagram"), "{path}: {page}");
+            }
+        }
+    }
+
+    #[test]
+    fn options_stand_under_headings_with_colour_at_the_end() {
+        let mut tree = cli::tree();
+        tree.build();
+        let serve = tree.find_subcommand_mut("serve").unwrap().find_subcommand_mut("udp").unwrap();
+        let page = serve.render_help().to_string();
+        let at = |word: &str| page.find(word).unwrap_or_else(|| panic!("{word}: {page}"));
+        assert!(at("Threads:") < at("--cpu") && at("Simulated work:") < at("--sleep"), "{page}");
+        assert!(at("Output:") < at("--json"), "{page}");
+        assert!(at("--format") < at("--color") && at("--color") < at("Examples:"), "{page}");
+        let bounds =
+            tree.find_subcommand_mut("model").unwrap().find_subcommand_mut("bounds").unwrap();
+        let page = bounds.render_help().to_string();
+        assert!(page.find("Output:").unwrap() < page.find("--json").unwrap(), "{page}");
+    }
+}

@@ -1,0 +1,151 @@
+//! What a package ships beside the binary: man pages, completions, where they are installed.
+
+use std::path::Path;
+use std::process::Command;
+
+const RXPATH: &str = env!("CARGO_BIN_EXE_rxpath");
+
+fn rxpath(words: &[&str]) -> String {
+    let done = Command::new(RXPATH).args(words).output().unwrap();
+    assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).unwrap()
+}
+
+/// A program that may be missing here; the checks that need it are left out then.
+fn is_installed(program: &str) -> bool {
+    Command::new("sh")
+        .args(["-c", &format!("command -v {program}")])
+        .output()
+        .is_ok_and(|done| done.status.success())
+}
+
+#[test]
+fn every_page_has_its_sections_and_no_marks_of_markdown() {
+    let dir = tempfile::tempdir().unwrap();
+    rxpath(&["man", "--out", &dir.path().display().to_string()]);
+    let mut pages = 0;
+    for entry in std::fs::read_dir(dir.path()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let page = std::fs::read_to_string(&path).unwrap();
+        pages += 1;
+        for section in ["NAME", "SYNOPSIS", "EXIT STATUS", "ENVIRONMENT", "EXAMPLES", "SEE ALSO"] {
+            let there = page.lines().any(|line| {
+                line.trim_matches('"') == format!(".SH {section}")
+                    || line == format!(".SH \"{section}\"")
+            });
+            assert!(there, "{name}: no {section}");
+        }
+        let title = page.lines().find(|line| line.starts_with(".TH")).unwrap();
+        assert!(title.contains("\"2026-") || title.contains(" 2026-"), "{name}: {title}");
+        assert!(!page.contains('`') && page.is_ascii(), "{name}");
+        assert!(!name.contains("watchdog"), "{name}");
+        if is_installed("groff") {
+            let done =
+                Command::new("groff").args(["-man", "-ww", "-z"]).arg(&path).output().unwrap();
+            assert!(done.stderr.is_empty(), "{name}: {}", String::from_utf8_lossy(&done.stderr));
+        }
+        if is_installed("mandoc") {
+            let done = Command::new("mandoc")
+                .args(["-T", "lint", "-W", "warning"])
+                .arg(&path)
+                .output()
+                .unwrap();
+            assert!(done.stdout.is_empty(), "{name}: {}", String::from_utf8_lossy(&done.stdout));
+        }
+    }
+    assert!(pages > 40, "{pages}");
+    let tune = std::fs::read_to_string(dir.path().join("rxpath-tune-apply.1")).unwrap();
+    assert!(tune.contains("/var/lib/rxpath/tune") && tune.contains(".SH \"FILES\""), "{tune}");
+}
+
+#[test]
+fn one_page_is_printed_by_the_words_of_its_command() {
+    let load = rxpath(&["man", "load"]);
+    assert!(load.contains("RXPATH\\-LOAD") || load.contains("RXPATH-LOAD"), "{load}");
+    assert_eq!(rxpath(&["man", "load", "udp"]), rxpath(&["man", "rxpath-load-udp"]));
+    let done = Command::new(RXPATH).args(["man", "nosuch"]).output().unwrap();
+    assert_eq!(done.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("one of "));
+}
+
+/// What a shell is offered behind these words.
+fn offered(words: &[&str]) -> Vec<String> {
+    let done = Command::new(RXPATH)
+        .env("RXPATH_COMPLETE", "bash")
+        .env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string())
+        .env("_CLAP_COMPLETE_COMP_TYPE", "9")
+        .env("_CLAP_COMPLETE_SPACE", "true")
+        .env("_CLAP_IFS", "\n")
+        .arg("--")
+        .args(words)
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn shells_are_offered_the_values() {
+    for (words, wanted) in [
+        (&["rxpath", "explain", "rmem"][..], "rmem-max"),
+        (&["rxpath", "explain", "net.core.netdev_b"], "net.core.netdev_budget"),
+        (&["rxpath", "explain", "SOCKET_"], "SOCKET_RCVBUFF"),
+        (&["rxpath", "run", "udp-b"], "udp-batching"),
+        (&["rxpath", "run", "udp-batching", "--set", "load.ra"], "load.rate="),
+        (&["rxpath", "schema", "tune"], "tune-plan"),
+        (&["rxpath", "check", "--dev", ""], "lo"),
+        (&["rxpath", "trace", "--dev", "l"], "lo"),
+        (&["rxpath", "tune", "plan", "--persist", "sys"], "sysctl.d"),
+        (&["rxpath", "tune", "plan", "ring"], "ring-rx"),
+        (&["rxpath", "tune", ""], "apply"),
+        (&["rxpath", "diagnose", "--case", ""], "sender"),
+        (&["rxpath", "check", "--goal", "la"], "latency"),
+    ] {
+        let offers = offered(words);
+        let there = offers.iter().any(|offer| offer.trim_end() == wanted);
+        assert!(there, "{words:?}: {offers:?}");
+    }
+    let tune = offered(&["rxpath", "tune", ""]);
+    assert!(!tune.iter().any(|offer| offer.contains("watchdog")), "{tune:?}");
+}
+
+#[test]
+fn the_scripts_are_taken_by_their_shells() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = rxpath(&["completions", shell]);
+        assert!(script.contains("RXPATH_COMPLETE"), "{shell}: {script}");
+        if is_installed(shell) {
+            let done = Command::new(shell).args(["-n", "-c", &script]).output().unwrap();
+            assert!(done.status.success(), "{shell}: {}", String::from_utf8_lossy(&done.stderr));
+        }
+    }
+}
+
+#[test]
+fn all_of_it_is_installed_where_a_package_wants_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let dir = tempfile::tempdir().unwrap();
+    let done = Command::new("make")
+        .current_dir(&root)
+        .args(["-s", "install-files", "PREFIX=/usr"])
+        .arg(format!("RXPATH={RXPATH}"))
+        .arg(format!("DESTDIR={}", dir.path().display()))
+        .env_remove("MAKEFLAGS")
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    for file in [
+        "bin/rxpath",
+        "share/man/man1/rxpath.1",
+        "share/man/man1/rxpath-load-udp.1",
+        "share/bash-completion/completions/rxpath",
+        "share/zsh/site-functions/_rxpath",
+        "share/fish/vendor_completions.d/rxpath.fish",
+    ] {
+        let path = dir.path().join("usr").join(file);
+        assert!(path.metadata().is_ok_and(|about| about.len() > 100), "{file}");
+    }
+    let size = |path: &Path| path.metadata().unwrap().len();
+    assert!(size(&dir.path().join("usr/bin/rxpath")) < size(Path::new(RXPATH)), "not stripped");
+}
