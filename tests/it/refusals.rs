@@ -65,3 +65,58 @@ fn datagrams_over_the_mtu_are_told_before_the_run() {
         assert!(plan.contains(wanted), "{wanted}: {plan}");
     }
 }
+
+#[test]
+fn what_cannot_be_written_is_status_2_in_every_command() {
+    let dir = tempfile::tempdir().unwrap();
+    // No privilege makes a directory of a file: a path below one is refused to root as well.
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let below = file.join("below").display().to_string();
+    let run = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/runs/one-variant");
+    let cases: [&[&str]; 6] = [
+        &["man", "--out", &below],
+        &["schema", "--write", &below],
+        &["report", run, "--out", &below],
+        &["capture", &below],
+        &["tune", "plan", "--set", "net.core.rmem_max=7500000", "-o", &below],
+        &["watch", "--no-bpf", "-d", "100ms", "--record", &below],
+    ];
+    for words in cases {
+        let (code, stderr) = refused(words);
+        assert_eq!(code, Some(2), "{words:?}: {stderr}");
+        assert!(stderr.contains("below"), "{words:?}: {stderr}");
+        assert!(!stderr.contains("a recording that is there"), "{words:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_refusal_names_the_page_of_help_that_belongs_to_it() {
+    for (words, page) in [
+        (&["load", "udp", "--sise", "3"][..], "rxpath load udp --help"),
+        (&["--bogus"], "rxpath --help"),
+        (&["tune", "plan", "--bogus"], "rxpath tune plan --help"),
+    ] {
+        let (code, stderr) = refused(words);
+        assert_eq!(code, Some(2), "{words:?}: {stderr}");
+        assert!(stderr.contains(&format!("hint: see `{page}`")), "{words:?}: {stderr}");
+    }
+}
+
+#[test]
+fn microseconds_take_a_unit() {
+    let bounds = |us: &str| {
+        let words = ["model", "bounds", "--arrival-rate", "100k", "--packet-ns", "500", "--json"];
+        let done = Command::new(env!("CARGO_BIN_EXE_rxpath"))
+            .args(words)
+            .args(["--rx-usecs", us])
+            .output()
+            .unwrap();
+        (done.status.code(), done.stdout)
+    };
+    assert_eq!(bounds("50us"), bounds("50"));
+    assert_eq!(bounds("50us").0, Some(0));
+    let (code, stderr) = refused(&["steal", "--irq-entry", "5 parsecs"]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("for example 5.5 or 500ns"), "{stderr}");
+}

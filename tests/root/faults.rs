@@ -162,7 +162,7 @@ fn without_root_a_lab_is_refused_and_loopback_works() {
     let line = said(&ended);
     assert!(line.contains("needs CAP_NET_ADMIN"), "{line}");
     assert!(ended.stderr.contains(
-        "hint: run as root (sudo), or on loopback without it: --set topology.kind=local"
+        "hint: run as root (sudo), or on loopback without it: rxpath run NAME --set topology.kind=local"
     ));
     let ended = nobody(&arena, &["topology.kind=local"]);
     assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);

@@ -32,5 +32,6 @@ mod serve_http;
 mod skip;
 mod sockets;
 mod tcp;
+mod terminal;
 mod thread_netns;
 mod tune;

@@ -189,7 +189,8 @@ pub(crate) fn can_run() -> Result<(), LabError> {
     let can = rxpath_host::caps::lab();
     can.require("a lab of two network namespaces").map_err(|error| LabError::CannotRun {
         what: error.to_string(),
-        hint: "run as root (sudo), or on loopback without it: --set topology.kind=local".into(),
+        hint: "run as root (sudo), or on loopback without it: rxpath run NAME --set topology.kind=local"
+            .into(),
     })
 }
 

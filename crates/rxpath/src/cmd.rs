@@ -14,6 +14,7 @@ pub mod explain;
 pub mod list;
 mod load;
 mod man;
+mod micros;
 mod model;
 pub mod report;
 mod run;

@@ -19,6 +19,8 @@ pub enum Exit {
     Inconclusive,
     /// Some hosts, trials or changes failed.
     Partial,
+    /// What a command that ran on the user's behalf ended with.
+    Command(u8),
     /// Stopped by this signal (2 = SIGINT: 130, 15 = SIGTERM: 143).
     Signal(i32),
 }
@@ -46,6 +48,7 @@ impl From<Exit> for ExitCode {
             Exit::Cannot => 3,
             Exit::Inconclusive => 4,
             Exit::Partial => 5,
+            Exit::Command(status) => status,
             Exit::Signal(number) => 128 + (number & 0x7f) as u8,
         })
     }

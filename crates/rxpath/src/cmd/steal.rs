@@ -14,6 +14,7 @@ use rxpath_host::{HostError, Root, procfs, thread};
 use rxpath_lab::installed;
 use serde::Serialize;
 
+use crate::cmd::micros::microseconds;
 use crate::cmd::values::Wait;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
@@ -36,12 +37,12 @@ pub struct StealCommand {
     /// Rows of the table of tasks
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Cost of an interrupt outside all tracepoints, in us, instead of calibrating it (which spins on two CPUs for 6 s)
-    #[arg(long, value_name = "US", value_parser = microseconds)]
+    /// Cost of an interrupt outside all tracepoints, in us or with a unit (500ns), instead of calibrating it (which spins on two CPUs for 6 s)
+    #[arg(long, value_name = "US", value_parser = irq_entry)]
     irq_entry: Option<f64>,
     #[command(flatten)]
     format: FormatArgs,
-    /// The victim: a command of yours, run while everything is counted
+    /// The victim: a command of yours, run while everything is counted; its exit status is passed on
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -94,10 +95,11 @@ impl<'a> Counting<'a> {
     }
 }
 
-fn microseconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value.is_finite() && (0.0..1000.0).contains(&value) => Ok(value),
-        _ => Err("microseconds from 0 to 1000 expected, for example 5.5".into()),
+/// The cost of an interrupt: longer ones are no such.
+fn irq_entry(text: &str) -> Result<f64, String> {
+    match microseconds(text)? {
+        us if us < 1000.0 => Ok(us),
+        us => Err(format!("{us} us: less than 1000 us expected")),
     }
 }
 
@@ -142,7 +144,8 @@ impl StealCommand {
             warnings.push(Warning::new("interrupted", "the window ended early, at a signal"));
         }
         self.print(&steal, warnings, window)?;
-        Ok(signal.map_or(Exit::Done, Exit::Signal))
+        let passed_on = || steal.victim.as_ref().map_or(Exit::Done, status_of);
+        Ok(signal.map_or_else(passed_on, Exit::Signal))
     }
 
     /// The CPU of the victim.
@@ -248,6 +251,15 @@ impl StealCommand {
         output::text(&output::steal::text(steal, self.top))?;
         warnings.iter().for_each(output::warning);
         Ok(())
+    }
+}
+
+/// The status that the victim ended with, as `time` and shells have it: 128 and the number for a signal.
+fn status_of(victim: &probe::Victim) -> Exit {
+    match (victim.exit_code, victim.ended_by_signal) {
+        (_, Some(number)) => Exit::Signal(number),
+        (Some(status), None) => Exit::Command(status as u8),
+        (None, None) => Exit::Done,
     }
 }
 

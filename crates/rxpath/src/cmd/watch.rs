@@ -84,8 +84,16 @@ impl WatchCommand {
         let settings = self.settings(&watcher);
         let recorder = match &self.record {
             Some(path) => Some(Recorder::create(path, &settings).map_err(|error| {
-                Failure::usage_of(error)
-                    .hint("a recording that is there is left alone: choose another name")
+                let is_there = error
+                    .chain()
+                    .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+                    .any(|cause| cause.kind() == std::io::ErrorKind::AlreadyExists);
+                let failure = Failure::usage_of(error);
+                if is_there {
+                    failure.hint("a recording that is there is left alone: choose another name")
+                } else {
+                    failure
+                }
             })?),
             None => None,
         };

@@ -7,6 +7,7 @@ use rxpath_core::{Bytes, Count, Envelope, Nanos, Warning};
 use rxpath_model::bounds::{Bounds, Parameters, bounds};
 
 use super::calibrate::{default_path, load};
+use crate::cmd::micros::whole_microseconds;
 use crate::cmd::values::nanoseconds;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -101,8 +102,8 @@ struct DeviceFlags {
     /// Descriptors of the receive ring
     #[arg(long, value_name = "N")]
     ring: Option<Count>,
-    /// Interrupt coalescing by time: plain microseconds
-    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(0..=1_000_000_000))]
+    /// Interrupt coalescing by time: microseconds, or a time with its unit
+    #[arg(long, value_name = "US", value_parser = whole_microseconds)]
     rx_usecs: Option<u64>,
     /// Softirq time per poll
     #[arg(long, value_name = "NS", value_parser = nanoseconds)]

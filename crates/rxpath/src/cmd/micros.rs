@@ -1,0 +1,47 @@
+//! Options whose name says microseconds: a plain number is such, and a time with its unit is taken as well.
+
+use rxpath_core::Nanos;
+
+/// `5.5`, `500ns`, `2us`, in microseconds.
+pub fn microseconds(text: &str) -> Result<f64, String> {
+    if let Ok(us) = text.trim().parse::<f64>() {
+        return if us.is_finite() && us >= 0.0 { Ok(us) } else { Err(WANTED.into()) };
+    }
+    match text.parse::<Nanos>() {
+        Ok(Nanos(ns)) => Ok(ns as f64 / 1e3),
+        Err(_) => Err(WANTED.into()),
+    }
+}
+
+/// The same for a setting that the kernel keeps in whole microseconds.
+pub fn whole_microseconds(text: &str) -> Result<u64, String> {
+    /// More than a quarter of an hour is no coalescing.
+    const MOST: f64 = 1e9;
+    let us = microseconds(text)?;
+    if us > MOST || us.fract() != 0.0 {
+        return Err(format!("{us} us: a whole number of microseconds up to {MOST} expected"));
+    }
+    Ok(us as u64)
+}
+
+const WANTED: &str = "microseconds or a time with its unit expected, for example 5.5 or 500ns";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_number_is_microseconds_and_a_unit_is_taken() {
+        for (text, us) in
+            [("5.5", 5.5), ("500ns", 0.5), ("50us", 50.0), ("1ms", 1000.0), ("0", 0.0)]
+        {
+            assert_eq!(microseconds(text), Ok(us), "{text}");
+        }
+        for text in ["-1", "nan", "5 parsecs", "", "inf"] {
+            assert!(microseconds(text).is_err(), "{text}");
+        }
+        assert_eq!(whole_microseconds("50us"), Ok(50));
+        assert_eq!(whole_microseconds("50"), Ok(50));
+        assert!(whole_microseconds("1500ns").is_err() && whole_microseconds("1h").is_err());
+    }
+}
