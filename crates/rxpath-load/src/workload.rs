@@ -87,14 +87,14 @@ pub(crate) type Ready = SyncSender<Result<(), LoadError>>;
 ///
 /// **Errors** why it cannot start; its thread has ended then. The workers before it are stopped by dropping the workload.
 pub(crate) fn start_worker<R: Send + 'static>(
-    name: String,
+    name: &str,
     tally: &Tally,
     run: impl FnOnce(&Ready) -> Result<R, LoadError> + Send + 'static,
 ) -> Result<Worker<R>, LoadError> {
     thread::allow_wake();
     let (ready, is_ready) = sync_channel(1);
     let worker = std::thread::Builder::new()
-        .name(name.clone())
+        .name(name.to_owned())
         .spawn(move || run(&ready))
         .map_err(|e| LoadError::io(format!("start the thread {name}"), e))?;
     tally.started.store(true, SeqCst);
@@ -191,7 +191,7 @@ mod tests {
         for index in 0..workers {
             let own = Arc::clone(&shared);
             let worker =
-                start_worker(format!("test-{index}"), &shared.tallies[index], move |ready| {
+                start_worker(&format!("test-{index}"), &shared.tallies[index], move |ready| {
                     let tally = &own.tallies[index];
                     let _done = DoneGuard(tally);
                     if index == refuses {

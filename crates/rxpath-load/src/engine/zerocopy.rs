@@ -76,8 +76,8 @@ fn extended_error(header: &libc::msghdr) -> Option<libc::sock_extended_err> {
                 (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR)
             );
             if is_error && (*message).cmsg_len as usize >= libc::CMSG_LEN(BYTES as u32) as usize {
-                let error = libc::CMSG_DATA(message).cast::<libc::sock_extended_err>();
-                return Some(error.read_unaligned());
+                let data = libc::CMSG_DATA(message);
+                return Some(data.cast::<libc::sock_extended_err>().read_unaligned());
             }
             message = libc::CMSG_NXTHDR(header, message);
         }

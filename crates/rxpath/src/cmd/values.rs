@@ -48,7 +48,7 @@ pub fn milliseconds(text: &str) -> Result<u16, String> {
 
 fn whole(time: Nanos, step_ns: u64, most: u64, unit: &str) -> Result<u32, String> {
     let count = time.0 / step_ns;
-    if time.0 % step_ns > 0 || count > most {
+    if !time.0.is_multiple_of(step_ns) || count > most {
         return Err(format!("whole {unit} from 0 to {most} expected"));
     }
     Ok(count as u32)

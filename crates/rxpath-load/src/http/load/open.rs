@@ -121,7 +121,7 @@ fn start_workers(load: &mut Load, message: &Arc<Message>, to: SocketAddr) -> Res
             desk: Arc::clone(&load.desk),
         };
         let (name, tally) = (format!("rx-http-{index}"), &load.desk.shared.tallies[index]);
-        load.workers.push(start_worker(name, tally, move |ready| worker::run(&plan, ready))?);
+        load.workers.push(start_worker(&name, tally, move |ready| worker::run(&plan, ready))?);
     }
     Ok(())
 }

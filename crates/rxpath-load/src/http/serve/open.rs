@@ -265,7 +265,7 @@ fn start_workers(
             options: Arc::clone(&serve.options),
         };
         let (name, tally) = (format!("rx-http-{index}"), &serve.shared.tallies[index]);
-        serve.workers.push(start_worker(name, tally, move |ready| worker::run(plan, ready))?);
+        serve.workers.push(start_worker(&name, tally, move |ready| worker::run(plan, ready))?);
     }
     Ok(())
 }

@@ -95,7 +95,7 @@ pub(super) fn spawn<R: Send + 'static>(
     lanes: &Lanes,
     run: impl FnOnce(&Ready) -> Result<R, LoadError> + Send + 'static,
 ) -> Result<Worker<R>, LoadError> {
-    start_worker(format!("rx-load-{index}"), &lanes.shared.tallies[index], run)
+    start_worker(&format!("rx-load-{index}"), &lanes.shared.tallies[index], run)
 }
 
 /// Places the calling thread and says that it is ready; then waits for the start.

@@ -154,7 +154,7 @@ fn start_workers(
             options: serve.options.clone(),
         };
         let (name, tally) = (format!("rx-serve-{index}"), &serve.lanes.shared.tallies[index]);
-        serve.workers.push(start_worker(name, tally, move |ready| worker::run(&plan, ready))?);
+        serve.workers.push(start_worker(&name, tally, move |ready| worker::run(&plan, ready))?);
     }
     Ok(())
 }

@@ -215,7 +215,7 @@ fn start_workers(load: &mut Load, flows: Vec<Flow>) -> Result<(), LoadError> {
             messages: share_of(messages, index as u64, threads as u64),
         };
         let (name, tally) = (format!("rx-load-{index}"), &load.shared.tallies[index]);
-        load.workers.push(start_worker(name, tally, move |ready| worker::run(plan, ready))?);
+        load.workers.push(start_worker(&name, tally, move |ready| worker::run(plan, ready))?);
     }
     Ok(())
 }

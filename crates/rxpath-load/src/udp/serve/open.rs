@@ -234,7 +234,7 @@ fn start_workers(serve: &mut Serve) -> Result<(), LoadError> {
             options: serve.options.clone(),
         };
         let (name, tally) = (format!("rx-serve-{index}"), &serve.shared.tallies[index]);
-        serve.workers.push(start_worker(name, tally, move |ready| worker::run(&plan, ready))?);
+        serve.workers.push(start_worker(&name, tally, move |ready| worker::run(&plan, ready))?);
     }
     Ok(())
 }
