@@ -39,11 +39,11 @@ pub const RULES: &[Rule] = &[Rule {
 }];
 
 /// What a key's value means, in the words that the device's own value is told in.
-fn wanted(name: &str, value: &str, max: Option<u32>) -> Option<String> {
+fn wanted((group, name): (Group, &str), value: &str, max: Option<u32>) -> Option<String> {
     let lower = value.to_ascii_lowercase();
     match lower.as_str() {
-        "yes" | "true" | "on" | "1" if !is_amount(name) => return Some("on".into()),
-        "no" | "false" | "off" | "0" if !is_amount(name) => return Some("off".into()),
+        "yes" | "true" | "on" | "1" if !is_amount(group, name) => return Some("on".into()),
+        "no" | "false" | "off" | "0" if !is_amount(group, name) => return Some("off".into()),
         "max" => return max.map(|max| max.to_string()),
         _ => {}
     }
@@ -75,8 +75,12 @@ fn megabits(text: &str) -> Option<u64> {
     Some(digits.parse::<u64>().ok()?.checked_mul(scale)? / 1_000_000)
 }
 
-fn is_amount(name: &str) -> bool {
-    name.ends_with("-usecs") || name.ends_with("-frames") || matches!(name, "combined" | "mtu")
+/// Whether a value is a number: pause frames have switches by the same names as rings and channels have numbers.
+fn is_amount(group: Group, name: &str) -> bool {
+    matches!(group, Group::Rings | Group::Channels)
+        || name.ends_with("-usecs")
+        || name.ends_with("-frames")
+        || matches!(name, "mtu" | "speed")
 }
 
 /// A time of systemd.time(7) in us; seconds without a unit. Sums of several units are not read.
@@ -129,7 +133,7 @@ fn compare(file: &LinkFile, device: &Device) -> (Vec<String>, usize) {
     for (group, name, key) in LINK_KEYS {
         let Some(value) = file.settings.get(*key) else { continue };
         let Some((now, max)) = live(device, *group, name) else { continue };
-        let Some(wanted) = wanted(name, value, max) else { continue };
+        let Some(wanted) = wanted((*group, name), value, max) else { continue };
         compared += 1;
         // Adaptive moderation sets the delay anew all the time.
         let adapts = *name == "rx-usecs"
@@ -187,23 +191,28 @@ mod tests {
 
     #[test]
     fn values_are_told_in_the_words_of_the_device() {
-        for (name, value, told) in [
-            ("rx", "max", Some("4096")),
-            ("rx", "512", Some("512")),
-            ("rx-usecs", "30us", Some("30")),
-            ("rx-usecs", "1ms", Some("1000")),
-            ("rx-usecs", "1min 3s", None),
-            ("mtu", "9K", Some("9216")),
-            ("rx-gro", "yes", Some("on")),
-            ("adaptive-rx", "False", Some("off")),
-            ("combined", "1", Some("1")),
-            ("mtu", "lots", None),
-            ("speed", "1000M", Some("1000")),
-            ("speed", "10G", Some("10000")),
-            ("speed", "1000000000", Some("1000")),
-            ("speed", "1Gbit", None),
+        for (group, name, value, told) in [
+            (Group::Rings, "rx", "max", Some("4096")),
+            (Group::Rings, "rx", "512", Some("512")),
+            (Group::Rings, "tx", "1", Some("1")),
+            (Group::Channels, "rx", "1", Some("1")),
+            (Group::Channels, "combined", "1", Some("1")),
+            (Group::Pause, "rx", "1", Some("on")),
+            (Group::Pause, "tx", "0", Some("off")),
+            (Group::Coalesce, "rx-usecs", "30us", Some("30")),
+            (Group::Coalesce, "rx-usecs", "1ms", Some("1000")),
+            (Group::Coalesce, "rx-usecs", "1min 3s", None),
+            (Group::Link, "mtu", "9K", Some("9216")),
+            (Group::Features, "rx-gro", "yes", Some("on")),
+            (Group::Coalesce, "adaptive-rx", "False", Some("off")),
+            (Group::Link, "mtu", "lots", None),
+            (Group::LinkModes, "speed", "1000M", Some("1000")),
+            (Group::LinkModes, "speed", "10G", Some("10000")),
+            (Group::LinkModes, "speed", "1000000000", Some("1000")),
+            (Group::LinkModes, "speed", "1Gbit", None),
         ] {
-            assert_eq!(wanted(name, value, Some(4096)).as_deref(), told, "{name} {value}");
+            let said = wanted((group, name), value, Some(4096));
+            assert_eq!(said.as_deref(), told, "{group:?} {name} {value}");
         }
     }
 }
