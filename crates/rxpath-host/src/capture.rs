@@ -90,6 +90,7 @@ pub fn capture(dir: &Path, is_scrubbed: bool) -> Result<Captured, HostError> {
         job.source(&source)?;
     }
     job.processes()?;
+    job.cgroups()?;
     job.answers()?;
     job.again(&later)?;
     job.finish()
@@ -126,8 +127,9 @@ impl<'a> Job<'a> {
         thread::sleep(SHORT_WINDOW.saturating_sub(self.started.elapsed()));
         let first = std::mem::replace(&mut self.tree, Tree::new(dir));
         self.seen.clear();
+        self.cgroups()?;
         for pattern in sources::COUNTERS {
-            self.source(&Source { pattern, sort: Sort::File })?;
+            self.source(&Source { pattern: pattern.into(), sort: Sort::File })?;
         }
         match nic::Reader::open() {
             Ok(mut reader) => {
@@ -148,9 +150,13 @@ impl<'a> Job<'a> {
 
     fn source(&mut self, source: &Source) -> Result<(), HostError> {
         let release = self.root.value("/proc/sys/kernel/osrelease").unwrap_or_default();
-        for path in sources::expand(&self.root, source.pattern) {
+        for path in sources::expand(&self.root, &source.pattern) {
             // Of the installed kernels only the running one matters.
-            if path.strip_prefix("/boot/config-").is_some_and(|of| of != release) {
+            let kernel = path
+                .strip_prefix("/boot/config-")
+                .or_else(|| path.split_once("/modules/")?.1.strip_suffix("/config"))
+                .filter(|_| source.sort == Sort::Binary);
+            if kernel.is_some_and(|of| of != release) {
                 continue;
             }
             match source.sort {
@@ -270,6 +276,23 @@ impl<'a> Job<'a> {
                 for file in ["comm", "stat", "status"] {
                     self.file(&format!("/proc/{pid}/{file}"), Sort::File)?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// The limits of this process's control group and of those above it, and what came of them.
+    fn cgroups(&mut self) -> Result<(), HostError> {
+        let groups = self.root.text("/proc/self/cgroup").unwrap_or_default();
+        let own = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or_default();
+        if own.split('/').any(|part| part == "..") {
+            return Ok(());
+        }
+        let mut group = String::new();
+        for part in own.split('/').filter(|part| !part.is_empty()) {
+            group = format!("{group}/{part}");
+            for file in ["cpu.max", "cpu.stat"] {
+                self.file(&format!("/sys/fs/cgroup{group}/{file}"), Sort::File)?;
             }
         }
         Ok(())

@@ -20,6 +20,12 @@ mod network;
 mod surroundings;
 
 pub(crate) use kernel::known_parameters;
+
+/// Whether a capture keeps the boot parameter of this name: a rule may ask for no other.
+pub fn is_known_parameter(name: &str) -> bool {
+    kernel::matters(name)
+}
+
 pub(crate) use surroundings::is_known_program;
 
 /// Facts by probe name: `kernel.release`, `cpu.online`, `sysctl.net.core.rmem_max`, `device.eth0`.

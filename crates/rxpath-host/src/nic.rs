@@ -155,6 +155,8 @@ pub struct HostAnswers {
     pub page_pools: Fact<Vec<PagePool>>,
     /// The audit system.
     pub audit: Fact<Audit>,
+    /// Size of a page (sysconf(3)).
+    pub page_bytes: Fact<u64>,
 }
 
 /// Every device of a host by name: asked from the kernel when `root` is the running host, read from the records when
@@ -188,7 +190,8 @@ pub fn host(root: &Root, devices: &[String]) -> HostAnswers {
             nft_tables: Fact::absent(why.clone()),
             conntrack: Fact::absent(why.clone()),
             page_pools: Fact::absent(why.clone()),
-            audit: Fact::absent(why),
+            audit: Fact::absent(why.clone()),
+            page_bytes: Fact::absent(why),
         }
     })
 }

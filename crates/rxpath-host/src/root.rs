@@ -3,11 +3,13 @@
 //! Readers take paths as the kernel names them (`/proc/net/snmp`) and never know which of the three it is.
 //! Reads are bounded: a file that does not end is refused. Nothing here writes.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rxpath_core::CpuList;
 
@@ -31,7 +33,12 @@ const MAX_ENTRIES: usize = 1 << 20;
 #[derive(Clone, Debug)]
 pub struct Root {
     view: View,
+    /// Paths that were asked for, where somebody wants to know.
+    asked: Option<Asked>,
 }
+
+/// Paths that were asked of a [`Root`] and of its copies.
+pub type Asked = Arc<Mutex<BTreeSet<String>>>;
 
 #[derive(Clone, Debug)]
 enum View {
@@ -55,7 +62,7 @@ impl Default for Root {
 impl Root {
     /// The running host as this process sees it.
     pub fn host() -> Self {
-        Self { view: View::Host }
+        Self { view: View::Host, asked: None }
     }
 
     /// The network namespace of the thread that reads.
@@ -69,7 +76,7 @@ impl Root {
     ///
     /// **Caveat** whoever holds this value must read from a thread that is inside the namespace.
     pub fn thread_netns(sysfs: impl Into<PathBuf>) -> Self {
-        Self { view: View::ThreadNet { sysfs: sysfs.into() } }
+        Self { view: View::ThreadNet { sysfs: sysfs.into() }, asked: None }
     }
 
     /// A captured tree: `base/proc/net/snmp` stands for `/proc/net/snmp`.
@@ -89,7 +96,14 @@ impl Root {
                 "no captured tree: has no proc or sys below it",
             ));
         }
-        Ok(Self { view: View::Tree { base: real } })
+        Ok(Self { view: View::Tree { base: real }, asked: None })
+    }
+
+    /// The same, noting every path that is asked for.
+    #[must_use]
+    pub fn noting(mut self, asked: &Asked) -> Self {
+        self.asked = Some(Arc::clone(asked));
+        self
     }
 
     /// The second reading of the counters that a captured tree holds; `None` for a tree with one reading, and on the
@@ -107,6 +121,9 @@ impl Root {
     /// Where `path` (absolute, as the kernel names it) really lies.
     pub fn path(&self, path: &str) -> PathBuf {
         let relative = path.trim_start_matches('/');
+        if let Some(asked) = &self.asked {
+            asked.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+        }
         match &self.view {
             View::Host => PathBuf::from(path),
             View::Tree { base } => base.join(relative),
@@ -246,7 +263,13 @@ impl Root {
 
     /// Where a symbolic link points to, as written in it.
     pub fn link(&self, path: &str) -> Result<PathBuf, HostError> {
-        let real = self.path(path);
+        let mut real = self.path(path);
+        if let (View::Tree { .. }, Some(parent), Some(name)) =
+            (&self.view, real.parent(), real.file_name())
+        {
+            // The link itself need not lead anywhere; the way to it stays inside the tree.
+            real = self.inside(parent.to_owned())?.join(name);
+        }
         fs::read_link(&real).map_err(|e| HostError::from_io("read", &real, e))
     }
 
@@ -298,6 +321,11 @@ mod tests {
         assert!(error.to_string().contains("leads out of the captured tree"), "{error}");
         assert!(!root.exists("/proc/version"));
         assert!(root.text("/proc/../../../../../../etc/hostname").is_err());
+        // Not the target of a link of this host either, over a directory that leads out.
+        std::os::unix::fs::symlink("/proc/self", dir.path().join("proc/self")).unwrap();
+        let error = root.link("/proc/self/exe").unwrap_err();
+        assert!(error.to_string().contains("leads out of the captured tree"), "{error}");
+        assert_eq!(root.link("/proc/self").unwrap(), Path::new("/proc/self"), "the link itself");
     }
 
     #[test]

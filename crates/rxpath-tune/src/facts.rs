@@ -52,6 +52,20 @@ pub use readers::{Reader, Readers};
 pub use sockets::UdpPort;
 pub use watch::{SoftnetCount, throttle_path};
 
+/// Options that fix the size of a page; the first four since 6.9 on every architecture.
+const PAGE_OPTIONS: [(&str, u64); 10] = [
+    ("PAGE_SIZE_4KB", 4 << 10),
+    ("PAGE_SIZE_16KB", 16 << 10),
+    ("PAGE_SIZE_64KB", 64 << 10),
+    ("PAGE_SIZE_8KB", 8 << 10),
+    ("ARM64_4K_PAGES", 4 << 10),
+    ("ARM64_16K_PAGES", 16 << 10),
+    ("ARM64_64K_PAGES", 64 << 10),
+    ("PPC_4K_PAGES", 4 << 10),
+    ("PPC_64K_PAGES", 64 << 10),
+    ("X86_64", 4 << 10),
+];
+
 /// A host's facts.
 #[derive(Debug)]
 pub struct HostFacts {
@@ -82,6 +96,8 @@ pub struct HostFacts {
     pub udp_ports: Fact<BTreeMap<u16, UdpPort>>,
     /// Settings that files keep for the next boot, in the order in which they apply.
     pub kept: Vec<Kept>,
+    /// Why a file of them could not be read.
+    pub kept_gap: Option<Gap>,
     /// What netlink tells of the whole namespace: netfilter's hooks, connection tracking, page pools.
     pub answers: HostAnswers,
     /// Queueing disciplines by device; on the running host alone.
@@ -102,6 +118,7 @@ impl HostFacts {
         let config = fact(kernel_config::read(root));
         let (devices, lost_devices) = device::all(root, &interrupts);
         let (later, watched) = watch::of_tree(root, &devices);
+        let (kept, kept_gap) = kept::read(root);
         let names: Vec<String> = devices.iter().map(|device| device.name.clone()).collect();
         Self {
             files: RefCell::default(),
@@ -116,7 +133,8 @@ impl HostFacts {
             answers: nic::host(root, &names),
             counters: snapshot::read(root),
             udp_ports: sockets::udp_ports(root),
-            kept: kept::read(root),
+            kept,
+            kept_gap,
             qdiscs: qdiscs(root, &devices),
             devices,
             interrupts,
@@ -219,6 +237,24 @@ impl HostFacts {
     /// A file's bytes.
     pub fn bytes(&self, path: &str) -> Fact<Vec<u8>> {
         fact(self.root.bytes(path))
+    }
+
+    /// Size of a page: recorded, or by the kernel's options, or as x86 has it.
+    pub fn page_bytes(&self) -> Fact<u64> {
+        if self.answers.page_bytes.value().is_some() {
+            return self.answers.page_bytes.clone();
+        }
+        let is_set = |name: &str| self.option(name).value().is_some_and(|value| value == "y");
+        for (name, bytes) in PAGE_OPTIONS {
+            if is_set(name) {
+                return Fact::ok(bytes);
+            }
+        }
+        let is_x86 = |text: &String| text.contains("GenuineIntel") || text.contains("AuthenticAMD");
+        if is_set("X86") || self.text("/proc/cpuinfo").value().is_some_and(is_x86) {
+            return Fact::ok(4096);
+        }
+        Fact::absent("neither the capture nor the kernel's options say how large a page is")
     }
 
     /// The host's memory, in bytes.

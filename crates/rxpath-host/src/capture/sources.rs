@@ -3,6 +3,8 @@
 //! A file that a rule or a reader wants is one line here. Not captured, whatever the options: keys, socket tables
 //! (`/proc/net/tcp`), routes and neighbours, command lines and environments of programs, serial numbers.
 
+use std::borrow::Cow;
+
 use crate::root::Root;
 use crate::startup::{Form, SCRIPTS};
 
@@ -28,15 +30,15 @@ pub enum Sort {
 }
 
 /// One source.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Source {
     /// Path; `*` stands for any text within one part of it.
-    pub pattern: &'static str,
+    pub pattern: Cow<'static, str>,
     /// How it is read.
     pub sort: Sort,
 }
 
-const FILES: [&str; 109] = [
+const FILES: [&str; 110] = [
     // The machine.
     "/proc/cpuinfo",
     "/proc/meminfo",
@@ -89,6 +91,7 @@ const FILES: [&str; 109] = [
     "/proc/sys/vm/swappiness",
     "/proc/sys/vm/zone_reclaim_mode",
     "/proc/self/cgroup",
+    "/proc/1/comm",
     "/proc/self/status",
     // CPUs.
     "/sys/devices/system/cpu/online",
@@ -197,7 +200,13 @@ pub const COUNTERS: [&str; 10] = [
 
 const VERSIONS: [&str; 2] = ["/proc/sys/kernel/osrelease", "/proc/sys/kernel/version"];
 
-const BINARY: [&str; 3] = ["/proc/config.gz", "/boot/config-*", "/sys/class/net/*/device/config"];
+const BINARY: [&str; 5] = [
+    "/proc/config.gz",
+    "/boot/config-*",
+    "/lib/modules/*/config",
+    "/usr/lib/modules/*/config",
+    "/sys/class/net/*/device/config",
+];
 
 const BELOW: [&str; 2] = ["/proc/sys/net", "/proc/sys/fs/epoll"];
 
@@ -220,15 +229,23 @@ const RULES: [&str; 4] = [
     "/usr/lib/udev/rules.d/*.rules",
 ];
 
-const SETTINGS: [&str; 14] = [
-    "/etc/sysctl.conf",
-    "/etc/sysctl.d/*.conf",
-    "/run/sysctl.d/*.conf",
-    "/usr/lib/sysctl.d/*.conf",
-    "/lib/sysctl.d/*.conf",
-    "/etc/systemd/network/*.link",
-    "/run/systemd/network/*.link",
-    "/usr/lib/systemd/network/*.link",
+/// Directories of sysctl.d(5), the one that hides the others first. `/lib` is `/usr/lib` wherever systemd runs.
+pub const SYSCTL_DIRS: [&str; 4] =
+    ["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d"];
+
+/// The file that procps reads, and systemd does not unless it is linked into one of the directories.
+pub const SYSCTL_CONF: &str = "/etc/sysctl.conf";
+
+/// Directories of systemd.link(5), the one that hides the others first.
+pub const LINK_DIRS: [&str; 4] = [
+    "/etc/systemd/network",
+    "/run/systemd/network",
+    "/usr/local/lib/systemd/network",
+    "/usr/lib/systemd/network",
+];
+
+const SETTINGS: [&str; 7] = [
+    SYSCTL_CONF,
     "/etc/modprobe.d/*.conf",
     "/etc/tuned/active_profile",
     "/etc/tuned/profile_mode",
@@ -243,7 +260,15 @@ const SECRET: [&str; 6] =
 
 /// All sources.
 pub fn all() -> Vec<Source> {
-    let mut all = vec![Source { pattern: "/proc/cmdline", sort: Sort::CommandLine }];
+    let mut all = vec![Source { pattern: "/proc/cmdline".into(), sort: Sort::CommandLine }];
+    let in_dirs = |dirs: [&str; 4], extension: &str| {
+        dirs.map(|dir| Source {
+            pattern: format!("{dir}/*.{extension}").into(),
+            sort: Sort::Settings,
+        })
+    };
+    all.extend(in_dirs(SYSCTL_DIRS, "conf"));
+    all.extend(in_dirs(LINK_DIRS, "link"));
     let lists: [(&[&'static str], Sort); 9] = [
         (&VERSIONS, Sort::Version),
         (&FILES, Sort::File),
@@ -256,9 +281,29 @@ pub fn all() -> Vec<Source> {
         (&SCRIPTS, Sort::Startup(Form::Script)),
     ];
     for (patterns, sort) in lists {
-        all.extend(patterns.iter().map(|pattern| Source { pattern, sort }));
+        all.extend(
+            patterns.iter().map(|pattern| Source { pattern: Cow::Borrowed(*pattern), sort }),
+        );
     }
     all
+}
+
+/// Whether a capture takes this path, lists it on the way to one that it takes, or holds it below a directory that it
+/// takes whole: what a rule reads and a capture does not take is judged differently from a tree.
+pub fn takes(path: &str) -> bool {
+    all().iter().any(|source| {
+        let wanted: Vec<&str> = source.pattern.split('/').collect();
+        let parts: Vec<&str> = path.split('/').collect();
+        let fits = wanted.iter().zip(&parts).all(|(wanted, part)| match wanted.split_once('*') {
+            None => wanted == part,
+            Some((before, behind)) => {
+                part.len() >= before.len() + behind.len()
+                    && part.starts_with(before)
+                    && part.ends_with(behind)
+            }
+        });
+        fits && (parts.len() <= wanted.len() || source.sort == Sort::Below)
+    })
 }
 
 /// Whether a file's name says that it holds a secret.

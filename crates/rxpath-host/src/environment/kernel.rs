@@ -46,8 +46,9 @@ const OPTIONS: [&str; 34] = [
     "MITIGATION_RETPOLINE",
 ];
 
-/// Boot parameters that matter; a name stands for itself and for `name.x` and `name_x`.
-const PARAMETERS: [&str; 52] = [
+/// Boot parameters that matter: a capture keeps these, and a rule may ask for no other. A name stands for itself and for
+/// `name.x`, `name/x` and `name_x`.
+const PARAMETERS: [&str; 65] = [
     "audit",
     "amd_iommu",
     "amd_pstate",
@@ -55,6 +56,7 @@ const PARAMETERS: [&str; 52] = [
     "cpufreq",
     "cpuidle",
     "cpuidle_haltpoll",
+    "debug_pagealloc",
     "default_hugepagesz",
     "haltpoll",
     "hugepages",
@@ -85,6 +87,7 @@ const PARAMETERS: [&str; 52] = [
     "nowatchdog",
     "nr_cpus",
     "numa_balancing",
+    "page_poison",
     "pci",
     "pcie_aspm",
     "preempt",
@@ -92,14 +95,25 @@ const PARAMETERS: [&str; 52] = [
     "rcu_nocbs",
     "rcu_nocb_poll",
     "skew_tick",
+    "slab_debug",
     "slub_debug",
     "swiotlb",
+    "sysctl.fs.epoll",
+    "sysctl.fs/epoll",
+    "sysctl.kernel.bpf",
+    "sysctl.kernel.nmi",
+    "sysctl.kernel.numa",
+    "sysctl.kernel.sched",
+    "sysctl.kernel.timer",
+    "sysctl.kernel.watchdog",
     "sysctl.net",
     "sysctl.vm",
     "thread_backlog_napi",
     "threadirqs",
+    "thash_entries",
     "transparent_hugepage",
     "tsc",
+    "uhash_entries",
 ];
 
 pub(super) fn collect(facts: &mut Facts<'_>, config: &Result<KernelConfig, HostError>) {
@@ -153,10 +167,12 @@ fn parameters(cmdline: &str) -> Value {
     json!({"parameters": kept, "left_out_count": others.len()})
 }
 
-fn matters(word: &str) -> bool {
+/// Whether a capture keeps this word of the command line.
+pub(super) fn matters(word: &str) -> bool {
     let name = word.split('=').next().unwrap_or_default();
     PARAMETERS.iter().any(|known| {
-        name.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '_']))
+        name.strip_prefix(known)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '/', '_']))
     })
 }
 
@@ -174,6 +190,8 @@ mod tests {
         let value = parameters(
             "root=UUID=1234 isolcpus=1 nohz_full=1 intel_idle.max_cstate=1 ip=10.0.0.1::host quiet -- mitigations=off",
         );
+        let debugging = "slab_debug=FZ page_poison=1 debug_pagealloc=on sysctl.net/core/rmem_max=9 uhash_entries=4096";
+        assert_eq!(known_parameters(debugging), format!("{debugging}\n"));
         assert_eq!(
             value,
             json!({"parameters": ["isolcpus=1", "nohz_full=1", "intel_idle.max_cstate=1"], "left_out_count": 3})

@@ -140,6 +140,7 @@ impl Reader {
     pub fn host(&mut self, devices: &[String]) -> HostAnswers {
         let mut answers = HostAnswers {
             page_pools: fact(self.generic.page_pools()),
+            page_bytes: page_bytes(),
             audit: fact(Netlink::audit().and_then(|mut audit| audit.audit_state())),
             ..HostAnswers::default()
         };
@@ -163,6 +164,12 @@ impl Reader {
         }
         answers
     }
+}
+
+fn page_bytes() -> Fact<u64> {
+    let found = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten();
+    let found = found.and_then(|bytes| u64::try_from(bytes).ok());
+    found.map_or_else(|| Fact::absent("sysconf does not tell the page size"), Fact::ok)
 }
 
 fn nft(netfilter: &mut Netlink) -> Result<Vec<NftTable>, HostError> {

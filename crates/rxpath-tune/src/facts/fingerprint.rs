@@ -51,8 +51,9 @@ impl HostFacts {
             .filter(|(name, _)| !MOVING.iter().any(|moving| name.starts_with(moving)))
             .filter_map(|(name, fact)| Some((name, fact.into_value()?)))
             .collect();
-        for policy in self.list("/sys/devices/system/cpu/cpufreq").into_value().unwrap_or_default()
-        {
+        let policies =
+            self.list("/sys/devices/system/cpu/cpufreq").into_value().unwrap_or_default();
+        for policy in policies.iter().filter(|name| name.starts_with("policy")) {
             for limit in ["scaling_governor", "scaling_min_freq", "scaling_max_freq"] {
                 let path = format!("/sys/devices/system/cpu/cpufreq/{policy}/{limit}");
                 facts.extend(self.text(&path).into_value().map(|text| (path, Value::from(text))));

@@ -6,16 +6,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rxpath_host::glob;
+use rxpath_core::Fact;
+use rxpath_host::capture::sources::{SYSCTL_CONF, SYSCTL_DIRS};
 use rxpath_host::procfs::sysctl;
 use rxpath_host::root::Root;
+use rxpath_host::{HostError, glob};
 
-/// Directories, the one that hides the others first.
-const DIRS: [&str; 4] =
-    ["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d"];
-
-/// The file that procps reads, and systemd does not unless it is linked into a directory.
-const CONF: &str = "/etc/sysctl.conf";
+use super::Known;
+use crate::rule::Gap;
 
 /// A line of a file of settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,21 +73,46 @@ pub(super) fn matching(pattern: &str, list: &impl Fn(&str) -> Vec<String>) -> Ve
     found
 }
 
-/// The lines in the order in which they apply; a file that cannot be read has none.
-pub(super) fn read(root: &Root) -> Vec<Kept> {
+/// The lines in the order in which they apply, and why the first file that cannot be read cannot.
+///
+/// systemd-sysctl reads the directories alone; `/etc/sysctl.conf` counts where a link of a directory leads to it, and on
+/// hosts that another init starts, whose procps reads it last.
+pub(super) fn read(root: &Root) -> (Vec<Kept>, Option<Gap>) {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
-    for dir in DIRS {
-        for name in root.list(dir).unwrap_or_default() {
+    let mut gap = None;
+    for dir in SYSCTL_DIRS {
+        for name in names(root, dir, &mut gap) {
             if Path::new(&name).extension().is_some_and(|extension| extension == "conf") {
                 let path = format!("{dir}/{name}");
                 files.entry(name).or_insert(path);
             }
         }
     }
-    let paths = files.into_values().chain([CONF.to_owned()]);
-    paths
-        .flat_map(|path| root.text(&path).map(|text| parse_kept(&path, &text)).unwrap_or_default())
-        .collect()
+    let is_systemd = root.value("/proc/1/comm").is_ok_and(|comm| comm == "systemd");
+    let paths = files.into_values().chain((!is_systemd).then(|| SYSCTL_CONF.to_owned()));
+    let mut kept = Vec::new();
+    for path in paths {
+        match root.text(&path) {
+            Ok(text) => kept.extend(parse_kept(&path, &text)),
+            Err(error) => note(error, &mut gap),
+        }
+    }
+    (kept, gap)
+}
+
+/// The files of a directory that need not be there.
+pub(super) fn names(root: &Root, dir: &str, gap: &mut Option<Gap>) -> Vec<String> {
+    root.list(dir).unwrap_or_else(|error| {
+        note(error, gap);
+        Vec::new()
+    })
+}
+
+/// Keeps the first reason, unless the file is just not there.
+fn note(error: HostError, gap: &mut Option<Gap>) {
+    if gap.is_none() && !matches!(error, HostError::Missing { .. }) {
+        *gap = Fact::<()>::known(error.into_gap()).err();
+    }
 }
 
 /// The lines of one file of settings. What is no setting is left out, as sysctl does with a warning.
@@ -186,7 +209,8 @@ mod tests {
         put("etc/sysctl.d/50-a.conf", "# mine\n-net/core/rmem_max=2\n; off\nno setting\n");
         put("etc/sysctl.d/10-b.conf", "net.ipv4.tcp_rmem = 4096  87380\t6291456\n");
         put("etc/sysctl.conf", "net/ipv4/conf/eth0.1/rp_filter = 0\n");
-        let kept = read(&Root::tree(dir.path()).unwrap());
+        let (kept, gap) = read(&Root::tree(dir.path()).unwrap());
+        assert_eq!(gap, None);
         let shown: Vec<(&str, &str)> =
             kept.iter().map(|line| (line.key.as_str(), line.value.as_str())).collect();
         assert_eq!(
@@ -198,5 +222,25 @@ mod tests {
             ]
         );
         assert!(kept[1].file.starts_with("/etc/"));
+        // systemd reads the file where a link leads to it, and then once.
+        put("proc/1/comm", "systemd\n");
+        let count = || read(&Root::tree(dir.path()).unwrap()).0.len();
+        assert_eq!(count(), 2);
+        std::os::unix::fs::symlink(
+            "../sysctl.conf",
+            dir.path().join("etc/sysctl.d/99-sysctl.conf"),
+        )
+        .unwrap();
+        assert_eq!(count(), 3);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_not_an_empty_one() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("proc")).unwrap();
+        // A directory by the name of a file: no privilege opens it as one.
+        fs::create_dir_all(dir.path().join("etc/sysctl.d/50-a.conf")).unwrap();
+        let (kept, gap) = read(&Root::tree(dir.path()).unwrap());
+        assert!(kept.is_empty() && gap.is_some(), "{gap:?}");
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use rxpath_core::Fact;
+use rxpath_host::environment::is_known_parameter;
 use rxpath_host::error::fact;
 use rxpath_host::kernel_config::{self, KernelConfig};
 use rxpath_host::root::Root;
@@ -40,7 +41,10 @@ pub struct Kernel {
 
 impl Kernel {
     /// The last value of boot parameter `name`; an empty text for a bare word, `None` when it is not given.
+    ///
+    /// **Caveat** a capture must keep the parameter ([`rxpath_host::environment::is_known_parameter`]).
     pub fn parameter(&self, name: &str) -> Option<&str> {
+        debug_assert!(is_known_parameter(name), "captures drop the boot parameter {name}");
         self.cmdline.value()?.iter().rev().find_map(|word| {
             let rest = word.strip_prefix(name)?;
             if rest.is_empty() { Some("") } else { rest.strip_prefix('=') }
@@ -99,7 +103,7 @@ mod tests {
         };
         assert_eq!(kernel.parameter("iommu"), Some("pt"));
         assert_eq!(kernel.parameter("threadirqs"), Some(""));
-        assert_eq!(kernel.parameter("iomm"), None);
+        assert_eq!(kernel.parameter("pci"), None);
         assert!(!kernel.is_since(4, 0) && !kernel.is_before(9, 0), "an unknown version is neither");
     }
 }

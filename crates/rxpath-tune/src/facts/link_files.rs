@@ -6,21 +6,17 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use rxpath_host::capture::sources::LINK_DIRS;
 use rxpath_host::glob;
 use rxpath_host::root::Root;
 
 use super::{Device, HostFacts};
 
-/// Directories, the one that hides the others first.
-const DIRS: [&str; 4] = [
-    "/etc/systemd/network",
-    "/run/systemd/network",
-    "/usr/local/lib/systemd/network",
-    "/usr/lib/systemd/network",
-];
-
 /// `ARPHRD_ETHER`, linux/if_arp.h.
 const ETHER: u32 = 1;
+
+/// The condition of a file that cannot be read: no device is known to meet it, and none not to.
+const UNREADABLE: &str = "(a file that cannot be read)";
 
 /// One file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,7 +54,7 @@ impl HostFacts {
 
 fn read(root: &Root) -> Vec<LinkFile> {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
-    for dir in DIRS {
+    for dir in LINK_DIRS {
         for name in root.list(dir).unwrap_or_default() {
             if Path::new(&name).extension().is_some_and(|extension| extension == "link") {
                 let path = format!("{dir}/{name}");
@@ -66,9 +62,14 @@ fn read(root: &Root) -> Vec<LinkFile> {
             }
         }
     }
-    let parsed = files.into_values().map(|path| {
-        let text = root.text(&path).unwrap_or_default();
-        parse_link_file(&path, &text)
+    let parsed = files.into_values().map(|path| match root.text(&path) {
+        Ok(text) => parse_link_file(&path, &text),
+        // It may be any device's file.
+        Err(_) => LinkFile {
+            conditions: vec![(UNREADABLE.into(), path.clone())],
+            file: path,
+            ..LinkFile::default()
+        },
     });
     parsed.collect()
 }
@@ -275,6 +276,9 @@ mod tests {
         }
         fs::create_dir_all(dir.path().join("proc")).unwrap();
         let files = read(&Root::tree(dir.path()).unwrap());
+        fs::create_dir_all(dir.path().join("etc/systemd/network/20-dir.link")).unwrap();
+        let unreadable = &read(&Root::tree(dir.path()).unwrap())[1];
+        assert_eq!(unreadable.conditions[0].0, UNREADABLE);
         let mtus: Vec<&str> = files.iter().map(|file| file.settings["MTUBytes"].as_str()).collect();
         assert_eq!(mtus, ["3", "2"]);
     }

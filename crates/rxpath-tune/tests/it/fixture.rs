@@ -42,6 +42,11 @@ impl Bench {
 
     /// Asks `question` about the host with `overlay`, and makes it healthy again.
     pub fn with<R>(&self, overlay: &Overlay, question: impl FnOnce(&HostFacts) -> R) -> R {
+        self.at(overlay, |root| question(&HostFacts::collect(root, &[])))
+    }
+
+    /// As [`Bench::with`], for a question about the tree.
+    pub fn at<R>(&self, overlay: &Overlay, question: impl FnOnce(&Root) -> R) -> R {
         let mut touched: Vec<PathBuf> = Vec::new();
         for path in &overlay.remove {
             let path = self.place(path);
@@ -69,8 +74,7 @@ impl Bench {
             put(&path, &nic.to_string());
             touched.push(path);
         }
-        let facts = HostFacts::collect(&Root::tree(self.dir.path()).unwrap(), &[]);
-        let answer = question(&facts);
+        let answer = question(&Root::tree(self.dir.path()).unwrap());
         for path in touched {
             self.restore(&path);
         }

@@ -246,9 +246,9 @@ fn default(ask: &Ask<'_>) -> Checked {
     .answer()
 }
 
-/// Pages of 4 KiB in the whole memory; larger pages make them fewer, and the limit looser.
+/// Pages of the whole memory: tcp_mem and udp_mem count pages of the kernel's size.
 fn memory_pages(ask: &Ask<'_>) -> Result<i64, Gap> {
-    Ok((ask.facts.memory_bytes().known()? / 4096) as i64)
+    Ok((ask.facts.memory_bytes().known()? / ask.facts.page_bytes().known()?.max(1)) as i64)
 }
 
 fn tcp_mem(ask: &Ask<'_>) -> Checked {
@@ -264,11 +264,11 @@ fn tcp_mem(ask: &Ask<'_>) -> Checked {
         .advice("remove the line that sets it: the kernel's own limits follow the memory")
         .answer();
     }
-    // tcp_init_mem: 12.5 % of the memory is the largest default.
+    // tcp_init_mem (net/ipv4/tcp.c): a sixteenth of the free pages, and half of that more: 9.4 % at boot.
     if max * 64 < pages {
         return Found::new(
             format!("net.ipv4.tcp_mem ends at {max} pages, the host has {pages}"),
-            "about an eighth of the memory, the kernel's own limit",
+            "about a tenth of the memory, the kernel's own limit",
             "all windows shrink when TCP holds this little",
         )
         .advice("remove the line that sets it")

@@ -270,6 +270,10 @@ pub(super) fn kept(ask: &Ask<'_>) -> Checked {
             .advice("decide which is right, and correct the file, the line or the command line")
             .answer();
     }
+    // A file that cannot be read may say something else.
+    if let Some(gap) = &ask.facts.kept_gap {
+        return Err(gap.clone());
+    }
     match (compared, unread.is_empty()) {
         (0, true) => Answer::silent(
             "neither the command line nor sysctl.d, udev rules or rc.local name a setting of the receive path that is here",
