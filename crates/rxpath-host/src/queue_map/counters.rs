@@ -46,13 +46,15 @@ pub type ByQueue = BTreeMap<u32, Counted>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Packets,
+    /// Packets that XDP saw: of virtio_net a part of the packets, of veth all that there is.
+    XdpPackets,
     Drops,
 }
 
 /// Before the queue's number, behind it, what it counts; counters of one kind are added up.
 const PATTERNS: [(&str, &str, Kind); 20] = [
     ("rx_queue_", "_packets", Kind::Packets),
-    ("rx_queue_", "_xdp_packets", Kind::Packets),
+    ("rx_queue_", "_xdp_packets", Kind::XdpPackets),
     ("rx_queue_", "_drops", Kind::Drops),
     ("rx", "_packets", Kind::Packets),
     ("rx", "_drops", Kind::Drops),
@@ -146,17 +148,26 @@ fn with_drops(queues: BTreeMap<u32, (Counted, u64)>, nic: &Nic) -> (Fact<String>
 pub fn from_names(stats: &[(String, u64)]) -> ByQueue {
     let mut found = ByQueue::new();
     let mut section = None;
+    let mut seen_by_xdp: BTreeMap<u32, u64> = BTreeMap::new();
     for (name, value) in stats {
         let name = plain(name);
         if name == SECTION {
             section = u32::try_from(*value).ok();
         } else if let Some((queue, kind)) = by_pattern(name) {
-            add(&mut found, queue, kind, *value);
+            if kind == Kind::XdpPackets {
+                let seen = seen_by_xdp.entry(queue).or_insert(0);
+                *seen = seen.saturating_add(*value);
+            } else {
+                add(&mut found, queue, kind, *value);
+            }
         } else if let (Some(queue), Some(kind)) = (section, sectioned(name)) {
             add(&mut found, queue, kind, *value);
         } else if name.starts_with("Tx Queue#") {
             section = None;
         }
+    }
+    for (queue, packets) in seen_by_xdp {
+        found.entry(queue).or_default().packets_total.get_or_insert(packets);
     }
     found
 }
@@ -190,7 +201,7 @@ fn sectioned(name: &str) -> Option<Kind> {
 fn add(found: &mut ByQueue, queue: u32, kind: Kind, value: u64) {
     let counted = found.entry(queue).or_default();
     let total = match kind {
-        Kind::Packets => &mut counted.packets_total,
+        Kind::Packets | Kind::XdpPackets => &mut counted.packets_total,
         Kind::Drops => &mut counted.drops_total,
     };
     *total = Some(total.unwrap_or(0).saturating_add(value));
@@ -238,6 +249,8 @@ mod tests {
             "virtio_net 6.1",
             &[
                 ("rx_queue_0_packets", 10),
+                // While a program runs it sees each of them.
+                ("rx_queue_0_xdp_packets", 10),
                 ("rx_queue_0_drops", 1),
                 ("rx_queue_0_xdp_drops", 7),
                 ("tx_queue_0_packets", 5),
