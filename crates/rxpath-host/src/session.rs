@@ -3,7 +3,7 @@
 //! The question it answers: *which link must not be taken down, or the person at the other end is cut off?* The
 //! environment says it where it is kept; `sudo` and `su` drop it, so the processes above are asked too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use crate::netlink::{Netlink, QueueAsk};
@@ -25,10 +25,21 @@ pub struct Session {
     pub devices: BTreeSet<String>,
 }
 
+/// Both ends as the environment names them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// The other end.
+    pub client: SocketAddr,
+    /// This end.
+    pub server: SocketAddr,
+    /// The device that a link-local address of the client is reached by: its zone, a name or an index.
+    pub zone: Option<String>,
+}
+
 /// `SSH_CONNECTION`: client address and port, server address and port.
 ///
 /// **Source** ssh(1), ENVIRONMENT.
-pub fn parse(text: &str) -> Option<(SocketAddr, SocketAddr)> {
+pub fn parse(text: &str) -> Option<Ends> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [client, client_port, server, server_port] = words.as_slice() else { return None };
     // A link-local address carries its zone: fe80::1%eth0.
@@ -36,26 +47,42 @@ pub fn parse(text: &str) -> Option<(SocketAddr, SocketAddr)> {
         let ip: IpAddr = ip.split('%').next()?.parse().ok()?;
         Some(SocketAddr::new(ip.to_canonical(), port.parse().ok()?))
     };
-    Some((address(client, client_port)?, address(server, server_port)?))
+    let zone = client.split_once('%').map(|(_, zone)| zone.to_owned());
+    Some(Ends {
+        client: address(client, client_port)?,
+        server: address(server, server_port)?,
+        zone,
+    })
 }
 
 /// The ssh session that this process belongs to, if there is one.
 pub fn current(root: &Root) -> Result<Option<Session>, HostError> {
     let own = std::env::var("SSH_CONNECTION").ok();
-    let Some((client, server)) = own.as_deref().and_then(parse).or_else(|| above(root)) else {
+    let Some(ends) = own.as_deref().and_then(parse).or_else(|| above(root)) else {
         return Ok(None);
     };
     let mut netlink = Netlink::route()?;
     let links = netlink.links()?;
-    let by_index = |index: u32| links.iter().find(|link| link.index == index);
+    let Ends { client, server, zone } = ends;
+    let names: BTreeMap<u32, &str> =
+        links.iter().map(|link| (link.index, link.name.as_str())).collect();
     let mut devices = BTreeSet::new();
-    if let Some(link) = netlink.device_towards(client.ip())?.and_then(by_index) {
-        devices.insert(link.name.clone());
-    }
+    // A route lookup without the zone takes any device for a link-local address.
+    let device = match zone.as_deref().and_then(|zone| by_zone(zone, &names)) {
+        Some(device) => Some(device),
+        None => netlink.device_towards(client.ip())?.and_then(|index| names.get(&index).copied()),
+    };
+    devices.extend(device.map(str::to_owned));
     for name in devices.clone() {
         below(root, &name, &mut devices);
     }
     Ok(Some(Session { client, server, alive: is_alive(client, server), devices }))
+}
+
+/// The device of a zone: its name, or its index (RFC 4007, section 11).
+fn by_zone<'a>(zone: &str, names: &BTreeMap<u32, &'a str>) -> Option<&'a str> {
+    let named = names.values().copied().find(|name| *name == zone);
+    named.or_else(|| names.get(&zone.parse().ok()?).copied())
 }
 
 /// A device and all that it stands on: the ports of a bond or bridge, the device of a VLAN.
@@ -79,8 +106,12 @@ fn is_alive(client: SocketAddr, server: SocketAddr) -> bool {
 }
 
 /// The session in the environment of a process above this one.
-fn above(root: &Root) -> Option<(SocketAddr, SocketAddr)> {
-    let mut pid = std::os::unix::process::parent_id();
+fn above(root: &Root) -> Option<Ends> {
+    above_of(root, std::os::unix::process::parent_id())
+}
+
+/// As [`above`], from process `pid` on.
+fn above_of(root: &Root, mut pid: u32) -> Option<Ends> {
     for _ in 0..ANCESTORS_MAX {
         if pid <= 1 {
             return None;
@@ -93,8 +124,11 @@ fn above(root: &Root) -> Option<(SocketAddr, SocketAddr)> {
         if found.is_some() {
             return found;
         }
-        let stat = root.text(&format!("/proc/{pid}/stat")).ok()?;
-        pid = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?;
+        // A process may call itself by bytes that are no text.
+        let stat = root.bytes(&format!("/proc/{pid}/stat")).ok()?;
+        let behind = stat.iter().rposition(|byte| *byte == b')')?;
+        let fields = std::str::from_utf8(&stat[behind + 1..]).ok()?;
+        pid = fields.split_whitespace().nth(1)?.parse().ok()?;
     }
     None
 }
@@ -105,15 +139,41 @@ mod tests {
 
     #[test]
     fn both_ends_are_read() {
-        let (client, server) = parse("203.0.113.9 50022 192.0.2.1 22").unwrap();
-        assert_eq!((client.port(), server.to_string().as_str()), (50022, "192.0.2.1:22"));
-        let (client, _) = parse("fe80::1%eth0 1 fe80::2 22").unwrap();
-        assert_eq!(client.ip().to_string(), "fe80::1");
-        let (client, _) = parse("::ffff:203.0.113.9 1 ::ffff:192.0.2.1 22").unwrap();
-        assert!(client.is_ipv4(), "a mapped address is routed as IPv4");
+        let ends = parse("203.0.113.9 50022 192.0.2.1 22").unwrap();
+        assert_eq!((ends.client.port(), ends.server.to_string().as_str()), (50022, "192.0.2.1:22"));
+        assert_eq!(ends.zone, None);
+        let ends = parse("fe80::1%eth0 1 fe80::2 22").unwrap();
+        assert_eq!(
+            (ends.client.ip().to_string().as_str(), ends.zone.as_deref()),
+            ("fe80::1", Some("eth0"))
+        );
+        let ends = parse("::ffff:203.0.113.9 1 ::ffff:192.0.2.1 22").unwrap();
+        assert!(ends.client.is_ipv4(), "a mapped address is routed as IPv4");
         for text in ["", "a b c d", "1.2.3.4 1 5.6.7.8", "1.2.3.4 70000 5.6.7.8 22"] {
             assert_eq!(parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn the_zone_names_the_device() {
+        let names = BTreeMap::from([(2, "eth0"), (3, "eth1"), (7, "3")]);
+        assert_eq!(by_zone("eth1", &names), Some("eth1"));
+        assert_eq!(by_zone("2", &names), Some("eth0"));
+        assert_eq!(by_zone("3", &names), Some("3"), "a name comes first");
+        assert_eq!(by_zone("gone", &names), None);
+    }
+
+    #[test]
+    fn a_process_by_an_odd_name_does_not_end_the_search() {
+        let dir = tempfile::tempdir().unwrap();
+        for (pid, environ) in [(50, ""), (40, "SSH_CONNECTION=192.0.2.9 1 192.0.2.1 22\0")] {
+            let place = dir.path().join(format!("proc/{pid}"));
+            std::fs::create_dir_all(&place).unwrap();
+            std::fs::write(place.join("environ"), environ).unwrap();
+            std::fs::write(place.join("stat"), b"50 (\xff)\xfe) S 40 50 50 0\n").unwrap();
+        }
+        let ends = above_of(&Root::tree(dir.path()).unwrap(), 50).unwrap();
+        assert_eq!(ends.client.to_string(), "192.0.2.9:1");
     }
 
     #[test]
