@@ -144,11 +144,27 @@ fn word(path: &str, value: &str) -> Option<String> {
     }
 }
 
+/// Whether a sysctl is one device's own (`net.ipv4.conf.eth0.rp_filter`). The kernel would also turn a dot in the device's name
+/// into a slash (fs/proc/proc_sysctl.c `process_sysctl_arg`).
+fn is_per_device(key: &str) -> bool {
+    let slashed = if key.contains('/') { key.to_owned() } else { key.replace('.', "/") };
+    let mut parts = slashed.split('/').skip(2);
+    matches!(parts.next(), Some("conf" | "neigh"))
+        && parts.next().is_some_and(|dev| !matches!(dev, "all" | "default"))
+}
+
 fn cmdline(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
     let (mut words, mut out) = (Vec::new(), Vec::new());
     for step in &plan.steps {
         let found = match &step.set {
             Target::Sysfs { path } => word(&path.to_string_lossy(), &step.new),
+            Target::Sysctl { key } if is_per_device(key) => {
+                out.push(left(
+                    step,
+                    "its device is not there yet when the kernel reads the command line",
+                ));
+                continue;
+            }
             // Since 5.8 any sysctl can stand there (fs/proc/proc_sysctl.c `do_sysctl_args`).
             Target::Sysctl { key } if !step.new.trim().contains(char::is_whitespace) => {
                 Some(format!("sysctl.{}={}", key.replace('/', "."), step.new.trim()))

@@ -74,3 +74,24 @@ fn a_drafted_rule_is_read_back() {
         assert!(sets.contains(&wanted), "{path}: {sets:?}");
     }
 }
+
+/// The kernel reads its command line before there is a device, and takes every dot of a key for a slash.
+#[test]
+fn sysctls_of_one_device_are_not_for_the_command_line() {
+    let keys = [
+        ("net.ipv4.conf.eth0.rp_filter", false),
+        ("/proc/sys/net/ipv4/conf/eth0.1/rp_filter", false),
+        ("net.ipv6.neigh.eth0.gc_stale_time", false),
+        ("net.ipv4.conf.all.rp_filter", true),
+        ("net.ipv4.tcp_rmem", true),
+    ];
+    for (key, is_drafted) in keys {
+        let plan = Plan { steps: vec![step(key, "0", "2")], ..plan() };
+        let (drafts, left) = drafts(&plan, Home::Cmdline);
+        assert_eq!(
+            (drafts.len(), left.len()),
+            (usize::from(is_drafted), usize::from(!is_drafted)),
+            "{key}"
+        );
+    }
+}
