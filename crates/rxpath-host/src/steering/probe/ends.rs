@@ -156,15 +156,23 @@ pub(super) fn which(
     patience: Patience,
 ) -> Result<Option<u32>, HostError> {
     let deadline = std::time::Instant::now() + std::time::Duration::from_millis(patience.0.into());
+    let mut asked = false;
     loop {
-        let left = deadline.saturating_duration_since(std::time::Instant::now()).as_millis();
+        let left = deadline.saturating_duration_since(std::time::Instant::now());
+        // On a busy port there is always something to read.
+        if asked && left.is_zero() {
+            return Ok(None);
+        }
+        asked = true;
+        let left = left.as_millis();
         let mut fds: Vec<PollFd<'_>> =
             group.iter().map(|one| PollFd::new(one.as_fd(), PollFlags::POLLIN)).collect();
         let left = PollTimeout::from(u16::try_from(left).unwrap_or(u16::MAX));
-        let ready = poll(&mut fds, left)
-            .map_err(|errno| HostError::kernel(format!("probe {flow}"), errno as i32))?;
-        if ready == 0 {
-            return Ok(None);
+        match poll(&mut fds, left) {
+            Ok(0) => return Ok(None),
+            Ok(_) => {}
+            Err(nix::errno::Errno::EINTR) => continue,
+            Err(errno) => return Err(HostError::kernel(format!("probe {flow}"), errno as i32)),
         }
         for (index, socket) in group.iter().enumerate() {
             if fds[index].any() != Some(true) {
