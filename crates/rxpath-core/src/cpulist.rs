@@ -55,6 +55,10 @@ impl FromStr for CpuList {
             if last > MAX_CPU {
                 return Err(bad("no kernel has that many CPUs"));
             }
+            // Ranges may overlap: a short text could name more CPUs than there is memory for.
+            if cpus.len() + (last - first) as usize > MAX_CPU as usize {
+                return Err(bad("it names more CPUs than any kernel has"));
+            }
             cpus.extend(first..=last);
         }
         Ok(Self(cpus))
@@ -114,6 +118,15 @@ mod tests {
     fn refuses_what_is_not_a_list() {
         for text in ["3-1", "a", "1-", "-1", "0-99999999", "1;2"] {
             assert!(text.parse::<CpuList>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_as_long_as_the_largest_kernels_at_most() {
+        assert_eq!("0-16383".parse::<CpuList>().unwrap().0.len(), 16_384);
+        for text in ["0-16383,0", "0-9999,0-9999", &"0-16383,".repeat(100_000)] {
+            let error = text.parse::<CpuList>().unwrap_err();
+            assert!(error.to_string().contains("more CPUs than any kernel has"), "{error}");
         }
     }
 
