@@ -44,6 +44,9 @@ pub struct Bytes(pub u64);
 
 type Suffixes = &'static [(&'static str, f64)];
 
+/// Rounding to a whole number may change a value by so much.
+const ROUNDING_RATIO: f64 = 1e-3;
+
 const COUNT: Suffixes = &[("", 1.0), ("k", 1e3), ("K", 1e3), ("M", 1e6), ("G", 1e9)];
 const TIME: Suffixes = &[
     ("ns", 1.0),
@@ -101,11 +104,15 @@ fn parse(
         return whole.checked_mul(*factor as u64).ok_or_else(|| bad("the number is too large"));
     }
     let value = digits.parse::<f64>().map_err(|_| bad("the number is malformed"))? * factor;
-    if value < u64::MAX as f64 {
-        Ok(value.round() as u64)
-    } else {
-        Err(bad("the number is too large"))
+    if value >= u64::MAX as f64 {
+        return Err(bad("the number is too large"));
     }
+    let whole = value.round();
+    // 1.1 MiB is some whole number of bytes; a third of a packet is a mistake.
+    if (value - whole).abs() > value * ROUNDING_RATIO {
+        return Err(bad(&format!("it is not a whole number, {whole} is the nearest")));
+    }
+    Ok(whole as u64)
 }
 
 macro_rules! quantity {
@@ -259,6 +266,21 @@ mod tests {
     fn a_duration_without_unit_is_refused_with_an_example() {
         let text = "10".parse::<Nanos>().unwrap_err().to_string();
         assert!(text.contains("unit is missing") && text.contains("10us"), "{text}");
+    }
+
+    #[test]
+    fn a_part_of_one_is_refused_and_not_rounded() {
+        for text in ["0.3", "1.5", "0.0004k"] {
+            assert!(
+                text.parse::<Count>().unwrap_err().to_string().contains("not a whole number"),
+                "{text}"
+            );
+        }
+        assert!("0.3ns".parse::<Nanos>().is_err());
+        assert_eq!("1.5k".parse::<Count>().unwrap(), Count(1500));
+        assert_eq!("0.5us".parse::<Nanos>().unwrap(), Nanos(500));
+        assert_eq!("1.1MiB".parse::<Bytes>().unwrap(), Bytes(1_153_434));
+        assert_eq!("1.147M".parse::<Count>().unwrap(), Count(1_147_000));
     }
 
     #[test]
