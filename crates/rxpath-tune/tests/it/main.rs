@@ -5,6 +5,7 @@
 mod captured;
 mod cases;
 mod changes;
+mod commands;
 mod coverage;
 mod fingerprint;
 mod fixture;

@@ -52,11 +52,13 @@ pub const RULES: &[Rule] = &[
         },
         check: Check::Host(turbo),
         text: Text {
-            why: "Boost depends on heat and on what other cores do: it is speed that is not there in the next run.",
+            why: "Boost depends on heat and on what other cores do. A benchmark wants it off: it is speed that is not there \
+                  in the next run. Latency and throughput want it on.",
             mechanism: "The processor raises single cores above the base clock while power and heat allow.",
-            not_when: "speed counts more than repeatability",
-            side_effects: "lower peak speed",
-            set_now: "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 0 > .../cpufreq/boost",
+            not_when: "off: speed counts more than repeatability; on: power or heat is the limit",
+            side_effects: "off: lower peak speed; on: more power and heat, and runs that differ",
+            set_now: "on: echo 0 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 1 > /sys/devices/system/cpu/cpufreq/boost; \
+                      off, for a benchmark: the other number",
             persist: "a unit at boot",
             undo: VALUE_BACK,
             verify: "cat the same file; scaling_cur_freq under load",
@@ -107,9 +109,11 @@ pub const RULES: &[Rule] = &[
             why: "Latency that is higher when the host is idle than under load is the sign: each packet wakes a CPU \
                   from a deep state.",
             mechanism: "cpuidle picks a state by the expected idle time; leaving it takes its exit latency.",
-            not_when: "power matters more; holding /dev/cpu_dma_latency open at 0 does the same and ends by itself",
+            not_when: "power matters more",
             side_effects: "power and heat; less room for boost of other cores",
-            set_now: "echo 1 > /sys/devices/system/cpu/cpuN/cpuidle/stateM/disable, for each deep state",
+            set_now: "a program that holds /dev/cpu_dma_latency open at 0 while it needs it: the limit ends with it (tuned's \
+                      force_latency does so). Else, for each deep state: \
+                      echo 1 > /sys/devices/system/cpu/cpuN/cpuidle/stateM/disable",
             persist: "kernel parameters intel_idle.max_cstate=1 or processor.max_cstate=1",
             undo: VALUE_BACK,
             verify: "usage of the disabled states stands still",

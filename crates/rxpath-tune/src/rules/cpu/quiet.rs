@@ -4,18 +4,7 @@ use crate::prelude::*;
 
 const KERNEL: &str = "kernel: Documentation/admin-guide/sysctl/kernel.rst";
 const TUNED: &str = "tuned: profiles/network-latency/tuned.conf";
-const NOISE: Text = Text {
-    why: "It interrupts every CPU now and then, whatever runs there.",
-    mechanism: "A timer or a scan of the kernel's own, on all CPUs unless it is turned off.",
-    not_when: "the host shall find its own hangs, or large programs profit from the balancing",
-    side_effects: "hangs may go unseen; memory stays where it was first touched",
-    set_now: "sysctl -w KEY=0",
-    persist: "/etc/sysctl.d/; tuned's network-latency sets it",
-    undo: VALUE_BACK,
-    verify: "sysctl KEY",
-    since: "2.6",
-    sources: &[KERNEL, TUNED],
-};
+const SYSCTL_D: &str = "/etc/sysctl.d/";
 
 /// Rules of this file.
 pub const RULES: &[Rule] = &[
@@ -31,9 +20,14 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "It unmaps pages to see who uses them: faults in the middle of the work of a pinned program.",
             mechanism: "task_numa_work (kernel/sched/fair.c) marks ranges; the next access faults.",
+            not_when: "large programs are not bound to nodes: they profit from the balancing",
+            side_effects: "memory stays on the node where it was first touched",
             set_now: "sysctl -w kernel.numa_balancing=0",
+            persist: "/etc/sysctl.d/; tuned's network-latency sets it",
+            undo: VALUE_BACK,
+            verify: "sysctl kernel.numa_balancing; numa_hint_faults in /proc/vmstat stands still",
             since: "3.8",
-            ..NOISE
+            sources: &[KERNEL, TUNED],
         },
     },
     Rule {
@@ -47,9 +41,15 @@ pub const RULES: &[Rule] = &[
         check: Check::Host(watchdog),
         text: Text {
             why: "The NMI watchdog takes a performance counter on each CPU and interrupts it every few seconds.",
-            mechanism: "watchdog_hardlockup_enable (kernel/watchdog_perf.c).",
+            mechanism: "watchdog_hardlockup_enable (kernel/watchdog_perf.c) opens a perf event of cycles on each CPU.",
+            not_when: "the host shall find CPUs that hang with interrupts off",
+            side_effects: "such a hang is not reported; the soft lockup detector stays",
             set_now: "sysctl -w kernel.nmi_watchdog=0",
-            ..NOISE
+            persist: "/etc/sysctl.d/, or nmi_watchdog=0 on the kernel command line",
+            undo: VALUE_BACK,
+            verify: "sysctl kernel.nmi_watchdog; the line NMI of /proc/interrupts stands still",
+            since: "2.6",
+            sources: &[KERNEL, "kernel: Documentation/admin-guide/lockup-watchdogs.rst"],
         },
     },
     Rule {
@@ -61,7 +61,23 @@ pub const RULES: &[Rule] = &[
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Host(timers),
-        text: Text { set_now: "sysctl -w kernel.timer_migration=0", since: "2.6.30", ..NOISE },
+        text: Text {
+            why: "With 1 a timer that an idle CPU arms expires on a busy CPU, so that the idle one sleeps on. The busy CPU then \
+                  runs timers of others, and a timeout is handled away from the caches of the task that waits for it.",
+            mechanism: "get_nohz_timer_target (kernel/sched/core.c) chooses the CPU until 6.8; since 6.9 idle CPUs hand \
+                        their global timers up a hierarchy (kernel/time/timer_migration.c). Pinned timers never move.",
+            not_when: "power matters: idle CPUs wake for their own timers with 0",
+            side_effects: "idle CPUs wake more often with 0",
+            set_now: "sysctl -w kernel.timer_migration=0",
+            persist: SYSCTL_D,
+            undo: VALUE_BACK,
+            verify: "sysctl kernel.timer_migration",
+            since: "2.6.30",
+            sources: &[
+                "kernel: kernel/time/timer_migration.c",
+                "kernel: kernel/time/timer.c timer_migration_handler",
+            ],
+        },
     },
     Rule {
         id: "vm-stat-interval",
@@ -72,7 +88,23 @@ pub const RULES: &[Rule] = &[
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Host(vm_stat),
-        text: Text { set_now: "sysctl -w vm.stat_interval=10", since: "2.6.22", ..NOISE },
+        text: Text {
+            why: "A CPU whose counters of pages changed gets a kernel worker that folds them into the totals: a short \
+                  interruption of what runs there, once an interval.",
+            mechanism: "vmstat_shepherd (mm/vmstat.c) queues vmstat_update on CPUs with something to fold, each \
+                        vm.stat_interval seconds.",
+            not_when: "memory reclaim and monitoring want exact totals: they lag by the interval",
+            side_effects: "totals in /proc/vmstat and /proc/meminfo are older",
+            set_now: "sysctl -w vm.stat_interval=10",
+            persist: SYSCTL_D,
+            undo: VALUE_BACK,
+            verify: "sysctl vm.stat_interval",
+            since: "2.6.22",
+            sources: &[
+                "kernel: Documentation/admin-guide/sysctl/vm.rst stat_interval",
+                "kernel: mm/vmstat.c vmstat_shepherd",
+            ],
+        },
     },
     Rule {
         id: "thp-ksm-swap",

@@ -21,14 +21,20 @@ pub const RULES: &[Rule] = &[
         check: Check::Host(active),
         text: Text {
             why: "Each packet is looked up in the table of connections, and each new flow adds an entry.",
-            mechanism: "nf_conntrack_in (net/netfilter/nf_conntrack_core.c) at PREROUTING; a NOTRACK rule in the \
-                        raw table goes before it.",
+            mechanism: "nf_conntrack_in (net/netfilter/nf_conntrack_core.c) at PREROUTING and OUTPUT; a rule of priority \
+                        raw goes before it.",
             not_when: "stateful rules or address translation need it: that is most firewalls",
             side_effects: "stateful rules no longer match the flows that are exempt: a matter of security",
-            set_now: "an exemption for the flow that is measured: iptables -t raw -I PREROUTING -p udp --dport PORT \
-                      -j NOTRACK (a rule of yours, never made by this program)",
+            set_now: "rules of yours, never made by this program, for both directions of the flow: \
+                      nft add table inet rxpath_notrack; \
+                      nft add chain inet rxpath_notrack in '{ type filter hook prerouting priority raw; }'; \
+                      nft add chain inet rxpath_notrack out '{ type filter hook output priority raw; }'; \
+                      nft add rule inet rxpath_notrack in udp dport PORT notrack; \
+                      nft add rule inet rxpath_notrack out udp sport PORT notrack. With iptables: \
+                      iptables -t raw -I PREROUTING -p udp --dport PORT -j CT --notrack; \
+                      iptables -t raw -I OUTPUT -p udp --sport PORT -j CT --notrack",
             persist: "the firewall's own configuration",
-            undo: "delete that rule",
+            undo: "nft delete table inet rxpath_notrack; or the same iptables commands with -D in the place of -I",
             verify: "/proc/sys/net/netfilter/nf_conntrack_count stands still under the test's traffic",
             since: "2.4",
             sources: &[CONNTRACK, "https://blog.cloudflare.com/how-to-drop-10-million-packets/"],

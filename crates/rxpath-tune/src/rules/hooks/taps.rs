@@ -159,8 +159,8 @@ pub const RULES: &[Rule] = &[
                         initial namespaces); where it does not answer, whether auditd runs. Rules outlive auditd.",
             not_when: "the host must be audited",
             side_effects: "a gap in the audit trail: a matter of compliance",
-            set_now: "auditctl -D (removes the rules) for a measurement, where that is allowed; programs started before \
-                      keep their mark",
+            set_now: "auditctl -e 0 for a measurement, where that is allowed: the rules stay and are not \
+                      applied; programs started before keep their mark",
             persist: "audit=0 on the kernel command line, or -a task,never as the first rule",
             undo: "augenrules --load",
             verify: "auditctl -s: enabled 0; auditctl -l: No rules",
@@ -180,7 +180,7 @@ pub const RULES: &[Rule] = &[
         weight: Weight::always(Info),
         effect: Effect::Follows {
             size: Loss,
-            text: "these packets vanish without a trace but this counter",
+            text: "these packets are dropped; a counter, the drop reason IP_RPFILTER and, where it is on, log_martians show them",
         },
         check: Check::Host(rp_filter),
         text: Text {

@@ -33,7 +33,8 @@ pub const RULES: &[Rule] = &[
                   are no more than one queue.",
             mechanism: "The handler calls napi_schedule on its CPU (net/core/dev.c), and net_rx_action polls \
                         there; smp_affinity says where the interrupt may go, effective_affinity where it goes.",
-            not_when: "fewer housekeeping CPUs than queues on purpose: then lower the number of channels instead",
+            not_when: "fewer housekeeping CPUs than queues on purpose: then lower the number of channels instead. A running \
+                       irqbalance moves them again (irqbalance-running), and managed interrupts refuse a mask (EIO)",
             side_effects: SIDE,
             set_now: SET,
             persist: PERSIST,

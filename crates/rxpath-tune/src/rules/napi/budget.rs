@@ -63,8 +63,8 @@ pub const RULES: &[Rule] = &[
         },
         check: Check::Host(usecs),
         text: Text {
-            why: "Guides print 2000 as if it were the default of all kernels. The default is two ticks: 2000 us \
-                  at HZ=1000, 8000 us at HZ=250, 20000 us at HZ=100.",
+            why: "Guides print 2000 as if it were the default of all kernels. Since 5.7 the default is two ticks: 2000 us \
+                  at HZ=1000, 8000 us at HZ=250, 20000 us at HZ=100. From 4.12 to 5.6 it was 2000 us at every HZ.",
             mechanism: "netdev_budget_usecs is 2 * USEC_PER_SEC / HZ (net/core/hotdata.c); net_rx_action rounds it \
                         up to whole ticks.",
             not_when: "a router whose CPUs do nothing else",
@@ -73,8 +73,13 @@ pub const RULES: &[Rule] = &[
             persist: "/etc/sysctl.d/",
             undo: VALUE_BACK,
             verify: "column 3 of /proc/net/softnet_stat; latency of a pinned task on that CPU",
-            since: "4.12",
-            sources: &[ADMIN, ACTION, "kernel commit 7acf8a1e8a28 (netdev_budget_usecs)"],
+            since: "4.12; two ticks 5.7",
+            sources: &[
+                ADMIN,
+                ACTION,
+                "kernel commit 7acf8a1e8a28 (netdev_budget_usecs)",
+                "kernel commit a4837980fd9f (its default in ticks)",
+            ],
         },
     },
 ];

@@ -14,18 +14,19 @@ pub const RULES: &[Rule] = &[
         id: "napi-defer-hard-irqs",
         area: Area::Napi,
         kind: Kind::Judge,
-        what: "Are both halves of software interrupt coalescing set, or neither?",
+        what: "Does the number of empty polls have the timer that makes them?",
         applies: "devices with NAPI that are up, Linux 5.8 and later",
         weight: Weight::always(Warn),
         effect: Effect::Figure {
             size: Tens,
-            text: "both set: up to 20 % more on a 100 Gb/s NIC with 32 queues; one alone does nothing",
+            text: "both set: up to 20 % more on a 100 Gb/s NIC with 32 queues; the number of polls without the timer does nothing",
             source: COMMIT,
         },
         check: Check::Device(defer),
         text: Text {
             why: "The number of empty polls that are allowed needs a timer that makes them. Without the timer the \
-                  interrupt is enabled at once, as if nothing were set.",
+                  interrupt is enabled at once, as if nothing were set. The timer without the number only makes GRO hold \
+                  packets (gro-flush-timeout).",
             mechanism: "napi_complete_done (net/core/dev.c) keeps the interrupt masked while defer_hard_irqs_count \
                         is left, and only when gro_flush_timeout is set arms the timer that polls again.",
             not_when: "latency of single packets matters: each may wait for the timer",
@@ -106,11 +107,11 @@ pub const RULES: &[Rule] = &[
                   interrupts again as soon as it stops.",
             mechanism: "ep_suspend_napi_irqs (fs/eventpoll.c) masks the interrupt for irq-suspend-timeout ns when \
                         epoll_wait found data and prefer_busy_poll is set.",
-            not_when: NO_SETTING,
+            not_when: "no program polls with epoll busy polling: then it never acts",
             side_effects: "the application has to cooperate (EPIOCSPARAMS, 6.9)",
-            set_now: NO_SETTING,
-            persist: NO_SETTING,
-            undo: NOTHING_CHANGED,
+            set_now: "rxpath tune plan --set DEV/napi-0/irq-suspend-timeout=20000000 (ns), for each receive queue that a program polls",
+            persist: "a unit that runs after the device is up: it is lost with the NAPI instance",
+            undo: VALUE_BACK,
             verify: "the netdev family's napi-get shows irq-suspend-timeout",
             since: "6.13",
             sources: &[NAPI, "kernel: fs/eventpoll.c ep_suspend_napi_irqs"],

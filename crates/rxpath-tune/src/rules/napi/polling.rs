@@ -84,10 +84,11 @@ pub const RULES: &[Rule] = &[
             not_when: "the scheduler shall balance them, which is what threads are for",
             side_effects: "bound threads cannot go away from a busy CPU; they are made anew when the device goes \
                            down and up",
-            set_now: "taskset -pc CPU $(pgrep -f napi/DEV)",
+            set_now: "for pid in $(pgrep '^napi/DEV-'); do taskset -pc CPUS $pid; done; one CPU for each thread where each serves \
+                      one queue",
             persist: "a unit that runs after the device is up",
             undo: "taskset -pc with the list read before",
-            verify: "grep Cpus_allowed_list /proc/PID/status of each napi/DEV-* thread",
+            verify: "for pid in $(pgrep '^napi/DEV-'); do grep Cpus_allowed_list /proc/$pid/status; done",
             since: "5.12; for each NAPI 6.17",
             sources: &[NAPI, "kernel: Documentation/ABI/testing/sysfs-class-net, threaded"],
         },

@@ -161,7 +161,7 @@ pub const RULES: &[Rule] = &[
             mechanism: "Reed-Solomon or BASE-R FEC of IEEE 802.3; ETHTOOL_A_FEC_STATS counts its blocks.",
             not_when: "the count stands still: it may be from when the cable was plugged in",
             side_effects: "another FEC mode takes the link down, for good if the ends differ",
-            set_now: "clean or replace cable and transceiver; ethtool --set-fec DEV encoding rs on both ends",
+            set_now: "clean or replace cable and transceiver; ethtool --set-fec DEV encoding rs, on both ends",
             persist: "a udev rule",
             undo: "ethtool --set-fec DEV with the encoding that was read before",
             verify: "ethtool -I --show-fec DEV, twice",
@@ -300,19 +300,13 @@ fn mtu(_: &Ask<'_>, device: &Device) -> Checked {
     Answer::recorded(format!("{} bytes", (&device.sysfs.mtu_bytes).known()?))
 }
 
-/// The speed in a mode's name: `10000baseT/Full`, `25000baseCR/Full`.
-fn mode_mbps(mode: &str) -> Option<u32> {
-    mode.split_once("base")?.0.parse().ok()
-}
-
 fn speed(_: &Ask<'_>, device: &Device) -> Checked {
     if let Some(silent) = quiet(device) {
         return silent;
     }
     let modes = (&device.nic.link_modes).known()?;
     let now = (modes.speed_mbps, "the link's speed").known()?;
-    let best =
-        (modes.supported.iter().filter_map(|mode| mode_mbps(mode)).max(), "its modes").known()?;
+    let best = (modes.supported_mbps(), "its modes").known()?;
     // Forced, by a device that could negotiate.
     let forced =
         modes.autoneg == Some(false) && modes.supported.iter().any(|mode| mode == "Autoneg");

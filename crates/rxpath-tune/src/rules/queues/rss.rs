@@ -64,7 +64,8 @@ pub const RULES: &[Rule] = &[
             mechanism: "netdev_rss_key_fill (net/ethtool/common.c) fills the key from random bytes once a boot.",
             not_when: "with thousands of flows the draw evens out; against strangers a fixed key invites floods of \
                        one queue",
-            side_effects: "flows that exist move to other queues",
+            side_effects: "flows that exist move to other queues; the repeating key 6d:5a hashes both directions alike, \
+                           and gives fewer distinct hashes",
             set_now: "ethtool -X DEV hkey 6d:5a:6d:5a:... (the same in every run); some drivers refuse",
             persist: "a udev rule",
             undo: "write back the key that was read before",

@@ -22,7 +22,7 @@ pub const RULES: &[Rule] = &[
             mechanism: "ETHTOOL_SRXCLSRLINS gives the rule to the NIC, which matches it before it hashes.",
             not_when: "an application or an isolation setup made them: then they are the point",
             side_effects: "flows of a removed rule go where the hash sends them",
-            set_now: "ethtool -n DEV lists them; ethtool -N DEV delete N",
+            set_now: "ethtool -n DEV (lists them); ethtool -N DEV delete N",
             persist: "none: rules do not survive a boot, remove what makes them",
             undo: "insert the same rule again at the same place",
             verify: "ethtool -n DEV; per-queue counters of the driver",
