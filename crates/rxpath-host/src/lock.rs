@@ -2,10 +2,12 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::HostError;
+use crate::procfs::FIRST_PID_NAMESPACE;
+use crate::{HostError, Root};
 
 /// The machine-wide lock of labs and benchmarks.
 pub const LAB_LOCK: &str = "/run/rxpath.lock";
@@ -121,27 +123,36 @@ fn holder(text: &str) -> Holder {
 }
 
 /// Whether somebody holds a lock now; one that can't be looked at counts as free.
+///
+/// Nothing is locked to find out: one who takes the lock at that moment would be refused, and told of a holder who is gone.
 pub fn is_held(path: &Path) -> bool {
-    File::open(path)
-        .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    let Ok(metadata) = fs::metadata(path) else { return false };
+    let root = Root::host();
+    // /proc/locks leaves out the locks of processes that this PID namespace does not show (fs/locks.c locks_show).
+    let sees_all =
+        root.link("/proc/self/ns/pid").is_ok_and(|own| own.as_os_str() == FIRST_PID_NAMESPACE);
+    match root.text("/proc/locks") {
+        Ok(locks) if sees_all => lists(&locks, &metadata),
+        // A holder signs the file, and empties it at its end.
+        Ok(locks) if lists(&locks, &metadata) => true,
+        _ => {
+            metadata.len() > 0
+                && File::open(path).is_ok_and(|file| {
+                    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+                })
+        }
+    }
 }
 
-/// Who holds the lab lock now, when somebody does.
-pub fn lab_holder() -> Result<Option<Holder>, HostError> {
-    let path = Path::new(LAB_LOCK);
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(HostError::from_io("open", path, e)),
-    };
-    match file.try_lock_shared() {
-        Ok(()) => Ok(None),
-        Err(TryLockError::WouldBlock) => {
-            let text = fs::read(path).map_err(|e| HostError::from_io("read", path, e))?;
-            Ok(Some(holder(&String::from_utf8_lossy(&text))))
-        }
-        Err(TryLockError::Error(e)) => Err(HostError::from_io("lock", path, e)),
-    }
+/// Whether `/proc/locks` has a flock(2) on a file: `1: FLOCK  ADVISORY  WRITE 812 00:1a:1289 0 EOF` (fs/locks.c
+/// lock_get_status: device in hexadecimal, inode in decimal). Waiters have an arrow behind the number.
+fn lists(locks: &str, file: &fs::Metadata) -> bool {
+    let (major, minor) = (libc::major(file.dev()), libc::minor(file.dev()));
+    let place = format!("{major:02x}:{minor:02x}:{}", file.ino());
+    locks.lines().any(|line| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        words.get(1) == Some(&"FLOCK") && words.get(5) == Some(&place.as_str())
+    })
 }
 
 #[cfg(test)]
@@ -159,6 +170,41 @@ mod tests {
         drop(first);
         assert!(!is_held(&path) && !is_held(&dir.path().join("none")));
         LabLock::take_at(&path, Duration::ZERO).unwrap();
+    }
+
+    /// Who asks whether the lock is held does not keep anybody from taking it.
+    #[test]
+    fn asking_refuses_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let done = std::sync::atomic::AtomicBool::new(false);
+        let refused = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    is_held(&path);
+                }
+            });
+            let refused =
+                (0..2000).filter_map(|_| LabLock::take_at(&path, Duration::ZERO).err()).count();
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            refused
+        });
+        assert_eq!(refused, 0);
+    }
+
+    #[test]
+    fn a_lock_is_found_by_its_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let metadata = file.as_file().metadata().unwrap();
+        let (major, minor) = (libc::major(metadata.dev()), libc::minor(metadata.dev()));
+        let line = |kind: &str, inode: u64| {
+            format!("1: {kind}  ADVISORY  WRITE 812 {major:02x}:{minor:02x}:{inode} 0 EOF\n")
+        };
+        assert!(lists(&line("FLOCK", metadata.ino()), &metadata));
+        assert!(!lists(&line("POSIX", metadata.ino()), &metadata));
+        assert!(!lists(&line("FLOCK", metadata.ino() + 1), &metadata));
+        let waiter = line("FLOCK", metadata.ino()).replace("1:", "1: ->");
+        assert!(!lists(&waiter, &metadata), "one who waits holds nothing");
     }
 
     #[test]
