@@ -10,7 +10,6 @@ use rxpath_host::capture::scrub::Scrubber;
 use rxpath_host::journal;
 use rxpath_host::kernel_config;
 use rxpath_host::netlink::addr::Address;
-use rxpath_host::netlink::neigh::Neighbour;
 use rxpath_host::netlink::{
     Link, Qdisc, Queues, TcpSocket, UdpSocket, audit, ethtool, ioctl, link_settings, napi, netdev,
     netfilter, nft_tables, wire,
@@ -19,8 +18,7 @@ use rxpath_host::nft;
 use rxpath_host::nic;
 use rxpath_host::pairs::Pairs;
 use rxpath_host::procfs::{
-    cpuinfo, dev, interrupts, listeners, schedstat, snmp, snmp6, sockstat, softirqs, softnet, stat,
-    sysctl, task, udp,
+    cpuinfo, interrupts, listeners, schedstat, snmp, snmp6, softnet, stat, sysctl, task, udp,
 };
 use rxpath_host::queue_map::{counters, vector};
 use rxpath_host::startup;
@@ -50,7 +48,6 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("cpuinfo", |bytes| text(bytes, |t| drop(cpuinfo::parse(t)))),
     ("cpulist", |bytes| text(bytes, |t| drop(t.parse::<CpuList>()))),
     ("cpumask", |bytes| text(bytes, |t| drop(device::parse_mask(t)))),
-    ("dev", |bytes| text(bytes, |t| drop(dev::parse(t)))),
     ("driver_names", |bytes| text(bytes, driver_names)),
     ("environment", |bytes| text(bytes, |t| drop(parse_environment(t)))),
     ("ethtool_answers", ethtool_answers),
@@ -125,8 +122,6 @@ pub const TARGETS: &[(&str, Target)] = &[
             let _ = session::parse(t);
         });
     }),
-    ("sockstat", |bytes| text(bytes, |t| drop(sockstat::parse(t)))),
-    ("softirqs", |bytes| text(bytes, |t| drop(softirqs::parse(t)))),
     ("softnet", |bytes| text(bytes, |t| drop(softnet::parse(t)))),
     ("stat", |bytes| text(bytes, |t| drop(stat::parse(t)))),
     ("suppressions", |bytes| text(bytes, |t| drop(rxpath_tune::suppress::parse(t)))),
@@ -166,10 +161,9 @@ fn ethtool_groups(bytes: &[u8]) {
     }
 }
 
-/// What rtnetlink, the netdev family and audit tell of addresses, neighbours, queues, NAPI instances and rules.
+/// What rtnetlink, the netdev family and audit tell of addresses, queues, NAPI instances and rules.
 fn netlink_objects(bytes: &[u8]) {
     drop(Address::parse(bytes));
-    drop(Neighbour::parse(bytes));
     drop(Queues::parse(bytes));
     drop(napi::parse(bytes));
     drop(link_settings::parse(bytes));

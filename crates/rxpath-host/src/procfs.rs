@@ -3,15 +3,12 @@
 //! Parsers refuse what they don't understand with the line and the reason; they never fill in a zero.
 
 pub mod cpuinfo;
-pub mod dev;
 pub mod interrupts;
 pub mod listeners;
 pub mod schedstat;
 pub mod snmp;
 pub mod snmp6;
 pub mod socket_owner;
-pub mod sockstat;
-pub mod softirqs;
 pub mod softnet;
 pub mod stat;
 pub mod sysctl;

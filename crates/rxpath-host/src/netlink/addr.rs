@@ -7,7 +7,6 @@ use super::wire::{Attrs, Body, word32};
 use crate::HostError;
 
 const RTM_NEWADDR: u16 = 20;
-const RTM_DELADDR: u16 = 21;
 const RTM_GETADDR: u16 = 22;
 const IFADDRMSG: usize = 8;
 // linux/if_addr.h
@@ -75,13 +74,6 @@ impl Netlink {
     pub fn add_address(&mut self, dev: &str, ip: IpAddr, prefix: u8) -> Result<(), HostError> {
         let body = self.address_body(dev, ip, prefix)?;
         self.change(&format!("add {ip}/{prefix} to {dev}"), RTM_NEWADDR, CREATE, body.bytes())?;
-        Ok(())
-    }
-
-    /// Removes an address.
-    pub fn delete_address(&mut self, dev: &str, ip: IpAddr, prefix: u8) -> Result<(), HostError> {
-        let body = self.address_body(dev, ip, prefix)?;
-        self.change(&format!("delete {ip}/{prefix} of {dev}"), RTM_DELADDR, 0, body.bytes())?;
         Ok(())
     }
 

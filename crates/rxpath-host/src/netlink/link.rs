@@ -316,13 +316,6 @@ impl Netlink {
         self.set_link(&op, name, &LinkChange::Attr { kind: IFLA_MTU, value: &value })
     }
 
-    /// Sets the length that qdiscs take for their queue. **Unit** packets.
-    pub fn set_txqueuelen(&mut self, name: &str, packets: u32) -> Result<(), HostError> {
-        let value = packets.to_ne_bytes();
-        let op = format!("set txqueuelen {packets} on");
-        self.set_link(&op, name, &LinkChange::Attr { kind: IFLA_TXQLEN, value: &value })
-    }
-
     /// Sets the hardware address.
     pub fn set_mac(&mut self, name: &str, mac: [u8; 6]) -> Result<(), HostError> {
         let change = LinkChange::Attr { kind: IFLA_ADDRESS, value: &mac };

@@ -31,28 +31,22 @@ pub struct CpuLine {
     pub dropped: u32,
     /// Times that `net_rx_action` ended with work left: budget or time was used up.
     pub time_squeeze: u32,
-    /// Times that a transmit lock was held by another CPU; always 0 since 4.7.
-    pub cpu_collision: Option<u32>,
     /// Inter-processor interrupts by which RPS woke this CPU: not packets.
     pub received_rps: Option<u32>,
     /// Packets dropped by the flow limit.
     pub flow_limit: Option<u32>,
     /// Packets in both backlog queues at this moment.
     pub backlog_len: Option<u32>,
-    /// Packets in the queue that other CPUs add to (6.4 and later).
-    pub input_qlen: Option<u32>,
-    /// Packets in the queue that this CPU works on (6.4 and later).
-    pub process_qlen: Option<u32>,
 }
 
 /// Reads the file's text.
 ///
 /// **Errors** a line with fewer than 9 fields or a field that is no 32-bit hexadecimal number. Columns
-/// after the 15th are from a newer kernel and are left alone.
+/// after the 13th are left alone.
 pub fn parse(text: &str) -> Result<Vec<CpuLine>, ParseError> {
     let mut lines = Vec::new();
     for (at, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line)) {
-        let mut fields = [0u32; 15];
+        let mut fields = [0u32; 13];
         let mut count = 0;
         for word in line.split_ascii_whitespace().take(fields.len()) {
             fields[count] = hex(at, "a column", Some(word))?;
@@ -70,14 +64,11 @@ pub fn parse(text: &str) -> Result<Vec<CpuLine>, ParseError> {
             processed: fields[0],
             dropped: fields[1],
             time_squeeze: fields[2],
-            cpu_collision: column(9),
             received_rps: column(10),
             flow_limit: column(11),
             // 12 and 13 came together.
             backlog_len: column(13).and(column(12)),
             cpu: column(13),
-            input_qlen: column(15).and(column(14)),
-            process_qlen: column(15),
         });
     }
     Ok(lines)
@@ -127,11 +118,11 @@ mod tests {
     fn each_kernels_columns_are_understood() {
         let of = |columns| parse(&line(columns)).unwrap()[0];
         assert_eq!((of(9).processed, of(9).dropped, of(9).time_squeeze), (1, 2, 3));
-        assert_eq!((of(9).cpu_collision, of(9).received_rps), (Some(9), None));
+        assert_eq!((of(9).received_rps, of(9).cpu), (None, None));
         assert_eq!((of(10).received_rps, of(10).flow_limit), (Some(10), None));
         assert_eq!((of(11).flow_limit, of(11).cpu), (Some(11), None));
-        assert_eq!((of(13).backlog_len, of(13).cpu, of(13).input_qlen), (Some(12), Some(13), None));
-        assert_eq!((of(15).input_qlen, of(15).process_qlen), (Some(14), Some(15)));
+        assert_eq!((of(13).backlog_len, of(13).cpu), (Some(12), Some(13)));
+        assert_eq!(of(15), of(13));
         assert_eq!(of(17), of(15));
     }
 
