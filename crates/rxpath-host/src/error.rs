@@ -63,7 +63,31 @@ pub enum HostError {
     },
 }
 
+/// Errors that say nothing about whether the object has what was asked for.
+const PASSING: [i32; 9] = [
+    libc::EINTR,
+    libc::EAGAIN,
+    libc::EBUSY,
+    libc::EIO,
+    libc::EMFILE,
+    libc::ENFILE,
+    libc::ENOBUFS,
+    libc::ENOMEM,
+    libc::ETIMEDOUT,
+];
+
 impl HostError {
+    /// Whether the same question may be answered at another time: the object may well have what was asked for.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Kernel { errno, .. } => PASSING.contains(errno),
+            Self::Io { source, .. } => {
+                source.raw_os_error().is_some_and(|errno| PASSING.contains(&errno))
+            }
+            _ => false,
+        }
+    }
+
     /// The error of a failed `op` on `path`, classified by its error number.
     ///
     /// `EOPNOTSUPP` and `EINVAL` on reading an attribute mean that the driver does not have it

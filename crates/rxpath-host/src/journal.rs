@@ -302,12 +302,21 @@ impl Journal {
         beside: &[Target],
     ) -> Result<u32, HostError> {
         let n = self.entries().last().map_or(0, |entry| entry.n + 1);
-        // What this device lacks can't be taken along.
-        let read = |target: &Target| Some((target.clone(), setter.read(target).ok()??));
+        let mut also = Vec::new();
+        for target in beside {
+            match setter.read(target) {
+                Ok(Some(value)) => also.push((target.clone(), value)),
+                Ok(None) => {}
+                // A setting that is there and cannot be read now could not be undone.
+                Err(error) if error.is_passing() => return Err(error),
+                // What this device lacks can't be taken along.
+                Err(_) => {}
+            }
+        }
         let entry = Entry {
             n,
             target: target.clone(),
-            beside: beside.iter().filter_map(read).collect(),
+            beside: also,
             identity: setter.identify(target)?,
             before: before.into(),
             asked: asked.into(),

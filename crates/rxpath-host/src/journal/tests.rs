@@ -16,6 +16,8 @@ struct Fake {
     devices: BTreeMap<u32, String>,
     /// Writes to this target fail.
     broken: Option<Target>,
+    /// Reads of this target fail with this number.
+    unreadable: Option<(Target, i32)>,
     /// A write to a device takes its link away, and the driver sets this back while it comes again.
     bounces: Option<(Target, String)>,
     /// Takes effect later: when.
@@ -35,6 +37,7 @@ impl Fake {
             journal: journal.into(),
             devices,
             broken: None,
+            unreadable: None,
             bounces: None,
             later: None,
         }
@@ -68,7 +71,10 @@ impl Setter for Fake {
     }
 
     fn read(&mut self, target: &Target) -> Result<Option<String>, HostError> {
-        Ok(self.values.get(target).cloned())
+        match &self.unreadable {
+            Some((of, errno)) if of == target => Err(HostError::kernel("read", *errno)),
+            _ => Ok(self.values.get(target).cloned()),
+        }
     }
 
     fn write(&mut self, target: &Target, value: &str) -> Result<(), HostError> {
@@ -376,4 +382,19 @@ proptest! {
         Journal::open(&path).unwrap().undo(&mut fake).unwrap();
         prop_assert_eq!(&fake.values, &original);
     }
+}
+
+/// What a change may take along and cannot be read now could not be undone: nothing is written.
+#[test]
+fn a_side_effect_that_cannot_be_read_stops_the_change() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, mut fake, mut journal) = begun(dir.path());
+    fake.unreadable = Some((target("b"), libc::EBUSY));
+    let refused = journal.begin(&mut fake, &target("a"), ("1", "5"), &[target("b")]);
+    assert!(refused.is_err(), "{refused:?}");
+    assert!(journal.entries().is_empty());
+    // A device without the setting has nothing to take along.
+    fake.unreadable = Some((target("b"), libc::EOPNOTSUPP));
+    journal.begin(&mut fake, &target("a"), ("1", "5"), &[target("b")]).unwrap();
+    assert!(journal.entries()[0].beside.is_empty());
 }
