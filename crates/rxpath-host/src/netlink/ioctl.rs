@@ -10,6 +10,7 @@ mod flow_hash;
 mod group;
 #[cfg(test)]
 mod header_test;
+mod length;
 mod link;
 mod link_mode;
 mod per_queue;
@@ -32,9 +33,9 @@ pub use settings::{
 };
 pub use stamps::{StampConfig, set_stamp_config, stamp_config};
 
-use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -83,7 +84,7 @@ struct Request {
 
 /// Sends one ethtool command; a refusal says whether privilege or the driver is missing.
 ///
-/// `buffer` begins with the command and must be as long as that command makes the kernel write.
+/// `buffer` begins with the command; one that is shorter than that command makes the kernel write is refused.
 pub(crate) fn call(op: &str, dev: &str, buffer: &mut [u8]) -> Result<(), HostError> {
     send(SIOCETHTOOL, op, dev, buffer)
 }
@@ -111,9 +112,16 @@ fn issue(
     if dev.is_empty() || dev.len() > NAME_MAX {
         return Err(HostError::kernel(format!("{op} {dev}"), libc::ENODEV));
     }
-    let socket = UdpSocket::bind("127.0.0.1:0")
-        .or_else(|_| UdpSocket::bind("0.0.0.0:0"))
-        .map_err(|e| HostError::kernel("open a socket", e.raw_os_error().unwrap_or(libc::EIO)))?;
+    if length::least(request_number, buffer).is_none_or(|least| buffer.len() < least) {
+        return Err(HostError::malformed(
+            "ethtool",
+            0,
+            format!("{op} {dev}: the buffer is too short"),
+        ));
+    }
+    // Any socket carries the question; one that is not bound takes no port.
+    let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
+        .map_err(|errno| HostError::kernel("open a socket", errno as i32))?;
     let mut request = Request {
         name: [0; NAME_MAX + 1],
         data: buffer.as_mut_ptr().cast(),
@@ -121,7 +129,7 @@ fn issue(
     };
     request.name[..dev.len()].copy_from_slice(dev.as_bytes());
     // SAFETY: `request` is a whole ifreq; its data points to `buffer`, which outlives the call and is
-    // as long as the command in its first word makes the kernel write (sized by the callers).
+    // as long as the command in its first word makes the kernel write (`length::least`).
     let rc = unsafe { libc::ioctl(socket.as_raw_fd(), request_number, &raw mut request) };
     // Above 0 are signs of what was not done as asked (`ETHTOOL_SFEATURES`): reading back tells that of every setting.
     if rc >= 0 {
