@@ -9,17 +9,17 @@ fn rxpath(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_rxpath")).args(args).output().unwrap()
 }
 
-/// A run whose trials each delivered these many datagrams a second; made from the directory of a real one.
-fn with_rates(run: &Path, to: &Path, rates: &[f64]) {
+/// A run whose trials each had these values of a metric; made from the directory of a real one.
+fn with_values(run: &Path, to: &Path, name: &str, values: &[f64]) {
     std::fs::create_dir(to).unwrap();
     for file in std::fs::read_dir(run).unwrap().map(Result::unwrap).filter(|f| f.path().is_file()) {
         std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
     }
     let path = to.join("manifest.json");
     let mut manifest: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-    let metric = &mut manifest["variants"][0]["metrics"]["delivered_pps"];
-    metric["values"] = rates.into();
-    metric["median"] = rates[rates.len() / 2].into();
+    let metric = &mut manifest["variants"][0]["metrics"][name];
+    metric["values"] = values.into();
+    metric["median"] = values[values.len() / 2].into();
     std::fs::write(path, manifest.to_string()).unwrap();
 }
 
@@ -48,7 +48,7 @@ fn two_runs_are_better_worse_the_same_or_cannot_be_told() {
     let run = real_run(dir.path());
     let made = |name: &str, rates: &[f64]| {
         let to = dir.path().join(name);
-        with_rates(&run, &to, rates);
+        with_values(&run, &to, "delivered_pps", rates);
         to.to_str().unwrap().to_owned()
     };
     let base = made("base", &[100.0, 101.0, 99.0, 100.5, 99.5]);
@@ -81,5 +81,34 @@ fn two_runs_are_better_worse_the_same_or_cannot_be_told() {
         let text = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
         assert!(text.starts_with("rxpath: ") && text.contains(says), "{args:?}: {text}");
+    }
+}
+
+#[test]
+fn a_base_of_zero_is_compared_or_said_to_have_no_ratio() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = real_run(dir.path());
+    for (metric, more, outcome, code, says) in [
+        ("loss_ratio", 0.3, "worse", 1, "+30.00 percentage points"),
+        ("loss_ratio", 0.0, "same", 0, "+0.00 percentage points"),
+        ("receiver_cpu_ns_per_packet", 900.0, "no-ratio", 4, "no ratio: the base is 0; +900"),
+    ] {
+        let made = |name: &str, values: &[f64]| {
+            let to = dir.path().join(format!("{metric}-{more}-{name}"));
+            with_values(&run, &to, metric, values);
+            to.to_str().unwrap().to_owned()
+        };
+        let (base, other) = (made("base", &[0.0; 5]), made("other", &[more; 5]));
+        let output = rxpath(&["compare", &base, &other, "--metric", metric, "--json"]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{metric} {more}: {errors}");
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let found = &value["result"]["differences"][0];
+        assert_eq!(found["outcome"], outcome);
+        assert!(found["ratio"].is_null(), "{found}");
+        assert_eq!(found["difference"]["interval"], serde_json::json!([more, more]));
+        let text = rxpath(&["compare", &base, &other, "--metric", metric]).stdout;
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains(says), "{text}");
     }
 }

@@ -7,6 +7,7 @@ use rxpath_core::Warning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::comparison::{Comparison, NoiseFloor, Outcome};
 use crate::counters::Moved;
 use crate::evidence::Evidence;
 use crate::ledger::Ledger;
@@ -70,6 +71,39 @@ pub struct Manifest {
 fn delivered_pps() -> String {
     "delivered_pps".into()
 }
+
+impl Manifest {
+    /// Trials of a variant that its figures are made of, in the order of running: those that are not void, and not of
+    /// the A/A block, which holds one variant only and runs first. Where nothing else was run, the A/A trials count.
+    pub fn counted<'a>(&'a self, variant: &str) -> Vec<&'a Trial> {
+        let valid = |trial: &&Trial| trial.variant == variant && trial.void.is_none();
+        let (first, later): (Vec<&Trial>, Vec<&Trial>) =
+            self.trials.iter().filter(valid).partition(|trial| trial.block == 0);
+        if later.is_empty() { first } else { later }
+    }
+
+    /// Whether the medians of the two variants stand in another ratio than the comparison says, because it takes only
+    /// the blocks in which both ran.
+    pub fn medians_disagree(&self, comparison: &Comparison) -> bool {
+        let median = |name: &str| {
+            let variant = self.variants.iter().find(|variant| variant.name == name)?;
+            Some(variant.metrics.get(&comparison.metric)?.median)
+        };
+        let medians = median(&comparison.base).zip(median(&comparison.variant));
+        match (medians, comparison.effect.change(), comparison.effect.ratio) {
+            (Some((base, variant)), Some(change), _) => {
+                (variant - base - change.value).abs() > ROUNDING * base.abs().max(variant.abs())
+            }
+            (Some((base, variant)), None, Some(ratio)) if base != 0.0 => {
+                (variant / base - ratio).abs() > ROUNDING * ratio.abs()
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Share by which printed numbers may be off because they are rounded.
+const ROUNDING: f64 = 0.005;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -197,52 +231,4 @@ pub enum Grade {
     C,
     /// Too noisy to conclude.
     D,
-}
-
-/// The difference between two variants in one metric.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Comparison {
-    /// Metric name.
-    pub metric: String,
-    /// The variant that is the base of the ratio.
-    pub base: String,
-    /// The other one.
-    pub variant: String,
-    /// Ratio of medians, `variant / base`.
-    pub ratio: f64,
-    /// 95 % paired bootstrap interval; `None` under five pairs.
-    pub interval: Option<[f64; 2]>,
-    /// Smallest and largest ratio within a block.
-    pub range: [f64; 2],
-    /// Blocks in which both ran.
-    pub pairs_count: u32,
-    /// The statistical word.
-    pub outcome: Outcome,
-    /// What the scenario expected: `up`, `down`, `same`.
-    pub expected: Option<String>,
-}
-
-/// The word for a difference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Outcome {
-    /// The interval clears the threshold in the good direction.
-    Better,
-    /// The interval clears the threshold in the bad direction.
-    Worse,
-    /// The interval lies within the threshold.
-    Same,
-    /// The interval does not decide, or there are too few pairs for one.
-    Inconclusive,
-}
-
-/// The A/A comparison.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct NoiseFloor {
-    /// Metric name.
-    pub metric: String,
-    /// The variant run twice.
-    pub variant: String,
-    /// Second over first.
-    pub ratio: f64,
 }

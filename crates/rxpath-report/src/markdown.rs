@@ -86,21 +86,17 @@ fn gains(manifest: &Manifest, out: &mut String) {
         return;
     }
     out.push('\n');
-    row(out, &["step", "metric", "ratio", "95 % interval", "outcome"]);
+    row(out, &["step", "metric", "change", "95 % interval", "outcome"]);
     row(out, &["---", "---", "---:", "---:", "---"]);
     for comparison in &manifest.comparisons {
-        let interval = match comparison.interval {
-            Some([low, high]) => format!("{} … {}", number::factor(low), number::factor(high)),
-            None => "–".into(),
-        };
         row(
             out,
             &[
                 &format!("{} → {}", comparison.base, comparison.variant),
                 &words::metric(&comparison.metric),
-                &number::factor(comparison.ratio),
-                &interval,
-                words::outcome(comparison.outcome),
+                &words::amount(comparison),
+                &words::interval(comparison).unwrap_or_else(|| "–".into()),
+                &comparison.effect.verdict("blocks"),
             ],
         );
     }

@@ -58,24 +58,17 @@ impl Run {
         self.manifest.trials.first().map_or("datagrams", |trial| trial.ledger.unit.word())
     }
 
-    /// Trials that count, of one variant, in the order of running.
-    pub(crate) fn valid_trials<'a>(&'a self, variant: &'a str) -> impl Iterator<Item = &'a Trial> {
-        self.manifest
-            .trials
-            .iter()
-            .filter(move |trial| trial.variant == variant && trial.void.is_none())
-    }
-
     /// The variant's trial whose main metric is nearest to its median: the one that is shown in pictures.
     pub(crate) fn typical_trial<'a>(&'a self, variant: &'a str) -> Option<&'a Trial> {
         let main = self.main_metric();
         let of = |trial: &Trial| trial.metrics.get(main).copied().unwrap_or(0.0);
-        let mut rates: Vec<f64> = self.valid_trials(variant).map(of).collect();
+        let trials = self.manifest.counted(variant);
+        let mut rates: Vec<f64> = trials.iter().copied().map(of).collect();
         rates.sort_by(f64::total_cmp);
         let (low, high) = (rates.len().checked_sub(1)? / 2, rates.len() / 2);
         let median = f64::midpoint(rates[low], rates[high]);
         let distance = |trial: &Trial| (of(trial) - median).abs();
-        self.valid_trials(variant).min_by(|a, b| distance(a).total_cmp(&distance(b)))
+        trials.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))
     }
 
     /// The variants that were run, with their typical trial, in the scenario's order.

@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 
 use crate::{Run, html, markdown};
 use rxpath_core::{Division, Log2};
+use rxpath_record::comparison::Effect;
 use rxpath_record::run::RunReader;
 use rxpath_record::stolen::{CpuPaid, InterruptCost, Stolen, TakenBy, TaskPaid, Victim};
 use rxpath_record::traced::{CpuTraced, DeviceTraced, IrqTraced, NapiTraced, StageTraced, Traced};
+use rxpath_stats::difference::difference;
+use rxpath_stats::metric;
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/runs").join(name)
@@ -135,6 +138,25 @@ fn a_ledger_that_does_not_close_is_said_so() {
     });
     let open = html(&run);
     assert!(open.contains("The ledger does not close.") && open.contains("77 datagrams"), "{open}");
+}
+
+#[test]
+fn comparisons_whose_base_is_zero_are_in_page_and_text() {
+    let mut run = open(&fixture("million-pps"));
+    let share = [(0.0, 0.25); 6];
+    let time = [(0.0, 13.0); 6];
+    for (at, (metric, pairs)) in
+        [("loss_ratio", share), ("service_time_p99_us", time)].into_iter().enumerate()
+    {
+        let found = difference(&pairs, metric::scale(metric), 1).unwrap();
+        run.manifest.comparisons[at].metric = metric.into();
+        run.manifest.comparisons[at].effect = Effect::of(&found, metric, 0.03);
+    }
+    for text in [html(&run), markdown(&run)] {
+        assert!(text.contains("+25.00 percentage points"), "{text}");
+        assert!(text.contains("no ratio: the base is 0; +13 us"), "{text}");
+        assert!(!text.contains("too few"), "{text}");
+    }
 }
 
 fn who_paid() -> Stolen {

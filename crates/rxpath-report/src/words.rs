@@ -1,8 +1,11 @@
 //! The words for the record's enums: one place, so that page and Markdown say the same.
 
+use rxpath_record::comparison::{Change, Comparison, Effect, step};
 use rxpath_record::ledger::Place;
-use rxpath_record::manifest::{LoopKind, Outcome, Status};
+use rxpath_record::manifest::{LoopKind, Status};
 use rxpath_record::verdict::{Confidence, Stage};
+
+use crate::number;
 
 /// Where a datagram was lost, as a noun with its side of the path.
 pub(crate) fn place(place: Place) -> &'static str {
@@ -95,14 +98,36 @@ pub(crate) fn confidence(confidence: Confidence) -> &'static str {
     }
 }
 
-/// The statistical word of a comparison.
-pub(crate) fn outcome(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Better => "better",
-        Outcome::Worse => "worse",
-        Outcome::Same => "same",
-        Outcome::Inconclusive => "inconclusive",
+/// How much a variant differs from its base: `3.28×`, `+12.30 percentage points`.
+pub(crate) fn amount(comparison: &Comparison) -> String {
+    let effect = &comparison.effect;
+    match (effect.change(), effect.ratio) {
+        (None, Some(ratio)) => number::factor(ratio),
+        _ => effect.amount(&comparison.metric),
     }
+}
+
+/// The interval of that; nothing when there is none.
+pub(crate) fn interval(comparison: &Comparison) -> Option<String> {
+    ends(comparison, |effect| effect.interval, |change| change.interval)
+}
+
+/// The smallest and the largest within a block.
+pub(crate) fn range(comparison: &Comparison) -> Option<String> {
+    ends(comparison, |effect| effect.range, |change| Some(change.range))
+}
+
+fn ends(
+    comparison: &Comparison,
+    of_ratio: fn(&Effect) -> Option<[f64; 2]>,
+    of_change: fn(&Change) -> Option<[f64; 2]>,
+) -> Option<String> {
+    let effect = &comparison.effect;
+    let [low, high] = match effect.change() {
+        Some(change) => of_change(change)?.map(|end| step(&comparison.metric, end)),
+        None => of_ratio(effect)?.map(number::factor),
+    };
+    Some(format!("{low} … {high}"))
 }
 
 /// How a run ended.

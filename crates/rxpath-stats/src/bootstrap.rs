@@ -45,11 +45,12 @@ pub fn median_interval(values: &[f64], seed: u64) -> Option<Interval> {
 /// The 95 % interval of `median(variant) / median(base)` over pairs from the same block; `None` under [`FEWEST`]
 /// pairs or when a base median is zero.
 pub fn ratio_interval(pairs: &[(f64, f64)], seed: u64) -> Option<Interval> {
-    resampled(pairs.len(), seed, |pick| {
-        let base = median(&pick.iter().map(|i| pairs[*i].0).collect::<Vec<_>>())?;
-        let variant = median(&pick.iter().map(|i| pairs[*i].1).collect::<Vec<_>>())?;
-        (base != 0.0).then(|| variant / base)
-    })
+    paired(pairs, seed, ratio)
+}
+
+/// The 95 % interval of `median(variant) - median(base)` over pairs from the same block; `None` under [`FEWEST`] pairs.
+pub fn difference_interval(pairs: &[(f64, f64)], seed: u64) -> Option<Interval> {
+    paired(pairs, seed, |base, variant| Some(variant - base))
 }
 
 /// The 95 % interval of `median(other) / median(base)` of two lists that were not measured together; `None` when either
@@ -57,6 +58,36 @@ pub fn ratio_interval(pairs: &[(f64, f64)], seed: u64) -> Option<Interval> {
 ///
 /// Each list is resampled for itself: what the machine's mood did to one of them does not cancel.
 pub fn unpaired_ratio_interval(base: &[f64], other: &[f64], seed: u64) -> Option<Interval> {
+    unpaired(base, other, seed, ratio)
+}
+
+/// The 95 % interval of `median(other) - median(base)` of two such lists; `None` when either has under [`FEWEST`] values.
+pub fn unpaired_difference_interval(base: &[f64], other: &[f64], seed: u64) -> Option<Interval> {
+    unpaired(base, other, seed, |below, above| Some(above - below))
+}
+
+fn ratio(base: f64, variant: f64) -> Option<f64> {
+    (base != 0.0).then(|| variant / base)
+}
+
+fn paired(
+    pairs: &[(f64, f64)],
+    seed: u64,
+    of_medians: impl Fn(f64, f64) -> Option<f64>,
+) -> Option<Interval> {
+    resampled(pairs.len(), seed, |pick| {
+        let base = median(&pick.iter().map(|i| pairs[*i].0).collect::<Vec<_>>())?;
+        let variant = median(&pick.iter().map(|i| pairs[*i].1).collect::<Vec<_>>())?;
+        of_medians(base, variant)
+    })
+}
+
+fn unpaired(
+    base: &[f64],
+    other: &[f64],
+    seed: u64,
+    of_medians: impl Fn(f64, f64) -> Option<f64>,
+) -> Option<Interval> {
     if base.len() < FEWEST || other.len() < FEWEST {
         return None;
     }
@@ -68,16 +99,9 @@ pub fn unpaired_ratio_interval(base: &[f64], other: &[f64], seed: u64) -> Option
     let mut outcomes = Vec::with_capacity(RESAMPLES);
     for _ in 0..RESAMPLES {
         let (below, above) = (picked(base)?, picked(other)?);
-        if below == 0.0 {
-            return None;
-        }
-        outcomes.push(above / below);
+        outcomes.push(of_medians(below, above)?);
     }
-    outcomes.sort_unstable_by(f64::total_cmp);
-    Some(Interval {
-        low: quantile_of_sorted(&outcomes, TAIL)?,
-        high: quantile_of_sorted(&outcomes, 1.0 - TAIL)?,
-    })
+    tails(outcomes)
 }
 
 fn resampled(n: usize, seed: u64, statistic: impl Fn(&[usize]) -> Option<f64>) -> Option<Interval> {
@@ -91,6 +115,10 @@ fn resampled(n: usize, seed: u64, statistic: impl Fn(&[usize]) -> Option<f64>) -
         pick.fill_with(|| dice.random_range(0..n));
         outcomes.push(statistic(&pick)?);
     }
+    tails(outcomes)
+}
+
+fn tails(mut outcomes: Vec<f64>) -> Option<Interval> {
     outcomes.sort_unstable_by(f64::total_cmp);
     Some(Interval {
         low: quantile_of_sorted(&outcomes, TAIL)?,

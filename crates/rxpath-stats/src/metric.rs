@@ -231,6 +231,35 @@ pub fn unit(name: &str) -> &'static str {
     metric(name).map_or("", |metric| metric.unit)
 }
 
+/// How two values of a metric are compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scale {
+    /// By their ratio.
+    Ratio,
+    /// By their difference, because 0 is an ordinary value of it.
+    Difference {
+        /// Differences up to this are the same.
+        same_within: f64,
+    },
+}
+
+/// Shares that are no further apart than this are the same: half a percentage point.
+pub const SAME_SHARE: f64 = 0.005;
+
+/// How values of a metric are compared: shares and counts of errors by their difference, all others by their ratio.
+pub fn scale(name: &str) -> Scale {
+    match name {
+        "errors_count" => Scale::Difference { same_within: 0.0 },
+        _ if is_share(name) => Scale::Difference { same_within: SAME_SHARE },
+        _ => Scale::Ratio,
+    }
+}
+
+/// Whether a metric's values are shares of something, from 0 to 1.
+pub fn is_share(name: &str) -> bool {
+    name.ends_with("_ratio")
+}
+
 /// What happened to that which a main metric counts: `delivered` or `answered`.
 pub fn verb(name: &str) -> &'static str {
     match name {
@@ -251,5 +280,16 @@ mod tests {
         assert_eq!(good("loss_ratio"), Good::Down);
         assert_eq!((unit("achieved_rps"), verb("achieved_rps")), ("requests/s", "answered"));
         assert_eq!(unit("load.mean_rps"), "");
+    }
+
+    #[test]
+    fn metrics_of_which_zero_is_an_ordinary_value_are_compared_by_difference() {
+        let share = Scale::Difference { same_within: SAME_SHARE };
+        for metric in METRICS {
+            let of_something = metric.unit.starts_with("of ");
+            assert_eq!(scale(metric.name) == share, of_something, "{}", metric.name);
+        }
+        assert_eq!(scale("errors_count"), Scale::Difference { same_within: 0.0 });
+        assert_eq!(scale("load.latency_p99_us"), Scale::Ratio);
     }
 }

@@ -1,8 +1,9 @@
 //! The one or two sentences at the top of a run.
 
 use rxpath_core::units::si;
-use rxpath_record::manifest::{Comparison, Manifest, Outcome, Status};
-use rxpath_stats::metric;
+use rxpath_record::comparison::{Comparison, Outcome};
+use rxpath_record::manifest::{Manifest, Status};
+use rxpath_stats::metric::{self, is_share};
 
 /// The headline: the largest decided difference and the limit of the variant it leads to.
 pub fn of(manifest: &Manifest) -> String {
@@ -36,38 +37,47 @@ pub fn of(manifest: &Manifest) -> String {
 
 /// Decided differences come before undecided ones, larger before smaller.
 fn weight(comparison: &Comparison) -> f64 {
-    let decided = if comparison.outcome == Outcome::Inconclusive { 0.0 } else { 1000.0 };
-    decided + comparison.ratio.max(f64::MIN_POSITIVE).ln().abs()
+    let effect = &comparison.effect;
+    let undecided = matches!(effect.outcome, Outcome::Inconclusive | Outcome::NoRatio);
+    let decided = if undecided { 0.0 } else { 1000.0 };
+    let size = match (effect.change(), effect.ratio) {
+        (Some(change), _) if is_share(&comparison.metric) => WHOLE * change.value.abs(),
+        (None, Some(ratio)) => ratio.max(f64::MIN_POSITIVE).ln().abs(),
+        _ => 0.0,
+    };
+    decided + size
 }
 
+/// A share that grows from nothing to all of it is as large a difference as a factor of 20.
+const WHOLE: f64 = 3.0;
+
 fn difference(comparison: &Comparison, manifest: &Manifest) -> String {
+    let (metric, effect) = (&comparison.metric, &comparison.effect);
     let median = |name: &str| {
         let variant = manifest.variants.iter().find(|variant| variant.name == name)?;
-        Some(variant.metrics.get(&comparison.metric)?.median)
-    };
-    let interval = match comparison.interval {
-        Some([low, high]) => format!(" (95 % interval {low:.2} to {high:.2})"),
-        None => format!(
-            " (range {:.2} to {:.2}, too few trials for an interval)",
-            comparison.range[0], comparison.range[1]
-        ),
-    };
-    let word = match comparison.outcome {
-        Outcome::Better => "better",
-        Outcome::Worse => "worse",
-        Outcome::Same => "the same",
-        Outcome::Inconclusive => "inconclusive",
+        Some(variant.metrics.get(metric)?.median)
     };
     let values = match (median(&comparison.base), median(&comparison.variant)) {
-        (Some(base), Some(variant)) => format!("{} to {}, ", number(base), number(variant)),
+        (Some(base), Some(variant)) => {
+            format!("{} to {}, ", number(metric, base), number(metric, variant))
+        }
         _ => String::new(),
     };
+    let paired = if manifest.medians_disagree(comparison) { ", paired by block" } else { "" };
     format!(
-        "{} from `{}` to `{}`: {values}{:.2} times{interval}: {word}.",
-        comparison.metric, comparison.base, comparison.variant, comparison.ratio
+        "{metric} from `{}` to `{}`: {values}{} ({}{paired}): {}.",
+        comparison.base,
+        comparison.variant,
+        effect.amount(metric),
+        effect.sureness(metric),
+        effect.verdict("blocks"),
     )
 }
 
-fn number(value: f64) -> String {
-    if value.abs() < 1.0 { format!("{value:.4}") } else { si(value) }
+fn number(metric: &str, value: f64) -> String {
+    match value {
+        value if is_share(metric) => format!("{:.2} %", value * 100.0),
+        value if value.abs() < 1.0 => format!("{value:.4}"),
+        value => si(value),
+    }
 }

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_diagnose::combine;
-use rxpath_record::manifest::{
-    Comparison, Manifest, Metric, NoiseFloor, Outcome, Trial, VariantSummary,
-};
+use rxpath_record::comparison::{Comparison, Effect, NoiseFloor};
+use rxpath_record::manifest::{Manifest, Metric, Trial, VariantSummary};
 use rxpath_record::verdict::{PairedTrial, Verdict};
-use rxpath_stats::difference::{Word, difference};
+use rxpath_stats::difference::{Difference, difference};
 use rxpath_stats::{bootstrap, metric, quantile};
 
 use crate::scenario::spec::{Compare, Resolved, Variant};
@@ -31,18 +30,18 @@ pub fn update(resolved: &Resolved, manifest: &mut Manifest) {
     manifest.comparisons = resolved
         .compare
         .iter()
-        .filter_map(|compare| comparison(compare, resolved, &manifest.trials))
+        .filter_map(|compare| comparison(compare, resolved, manifest))
         .collect();
     manifest.noise_floor = noise_floor(resolved, manifest);
 }
 
-/// Valid trials of a variant in the counted blocks, in the order of running.
+/// Valid trials of a variant, in the order of running.
 fn valid<'a>(trials: &'a [Trial], variant: &'a str) -> impl Iterator<Item = &'a Trial> {
     trials.iter().filter(move |trial| trial.variant == variant && trial.void.is_none())
 }
 
 fn summary(variant: &Variant, manifest: &Manifest, resolved: &Resolved) -> VariantSummary {
-    let trials: Vec<&Trial> = valid(&manifest.trials, &variant.name).collect();
+    let trials = manifest.counted(&variant.name);
     let names: BTreeSet<&String> = trials.iter().flat_map(|trial| trial.metrics.keys()).collect();
     let seed = resolved.trials.seed;
     let metrics =
@@ -93,25 +92,23 @@ fn pairs(compare: &Compare, trials: &[Trial]) -> Vec<(f64, f64)> {
     base.iter().filter_map(|(block, value)| Some((*value, *variant.get(block)?))).collect()
 }
 
-fn comparison(compare: &Compare, resolved: &Resolved, trials: &[Trial]) -> Option<Comparison> {
-    let found = difference(&pairs(compare, trials), resolved.trials.seed)?;
-    let outcome = match found.word(metric::good(&compare.metric), resolved.trials.threshold_ratio) {
-        Word::Better => Outcome::Better,
-        Word::Worse => Outcome::Worse,
-        Word::Same => Outcome::Same,
-        Word::Inconclusive => Outcome::Inconclusive,
-    };
+fn comparison(compare: &Compare, resolved: &Resolved, manifest: &Manifest) -> Option<Comparison> {
+    let found = found(compare, resolved, manifest)?;
+    let threshold = resolved.trials.threshold_ratio;
     Some(Comparison {
         metric: compare.metric.clone(),
         base: compare.base.clone(),
         variant: compare.variant.clone(),
-        ratio: found.ratio,
-        interval: found.interval.map(|interval| [interval.low, interval.high]),
-        range: [found.range.0, found.range.1],
+        effect: Effect::of(&found, &compare.metric, threshold),
         pairs_count: found.pairs as u32,
-        outcome,
         expected: compare.expected.clone(),
     })
+}
+
+/// The difference between two variants; `None` while no block has both.
+fn found(compare: &Compare, resolved: &Resolved, manifest: &Manifest) -> Option<Difference> {
+    let scale = metric::scale(&compare.metric);
+    difference(&pairs(compare, &manifest.trials), scale, resolved.trials.seed)
 }
 
 fn noise_floor(resolved: &Resolved, manifest: &Manifest) -> Option<NoiseFloor> {
@@ -125,11 +122,11 @@ fn noise_floor(resolved: &Resolved, manifest: &Manifest) -> Option<NoiseFloor> {
         .collect();
     let [first, second] = twice.as_slice() else { return None };
     let (one, two) = (first.metrics.get(metric)?, second.metrics.get(metric)?);
-    let same = first.variant == second.variant && *one > 0.0;
-    same.then(|| NoiseFloor {
+    (first.variant == second.variant).then(|| NoiseFloor {
         metric: metric.into(),
         variant: first.variant.clone(),
-        ratio: two / one,
+        ratio: (*one > 0.0).then(|| two / one),
+        difference: Some(two - one),
     })
 }
 
@@ -137,8 +134,7 @@ fn noise_floor(resolved: &Resolved, manifest: &Manifest) -> Option<NoiseFloor> {
 pub fn precise_enough(resolved: &Resolved, manifest: &Manifest) -> bool {
     let precision = resolved.trials.precision_ratio;
     resolved.compare.iter().all(|compare| {
-        difference(&pairs(compare, &manifest.trials), resolved.trials.seed)
-            .is_none_or(|found| found.precise_to(precision))
+        found(compare, resolved, manifest).is_none_or(|found| found.precise_to(precision))
     })
 }
 
@@ -152,7 +148,7 @@ pub fn undecided(manifest: &Manifest, variant: &str) -> Option<(Verdict, PairedT
 
 /// Replaces a variant's verdict by the one that its paired trial decides.
 pub fn decide(manifest: &mut Manifest, variant: &str, primary: &Verdict, paired: &Trial) {
-    let trials: Vec<&Trial> = valid(&manifest.trials, variant).collect();
+    let trials = manifest.counted(variant);
     let median = median_trial(&trials, &manifest.main_metric);
     let Some(evidence) = median.map(|trial| trial.evidence.clone()) else { return };
     let decided = combine(primary, &evidence, &paired.evidence);
@@ -168,4 +164,70 @@ pub fn cpu_beside(variant: &Variant) -> Option<u32> {
         rxpath_host::Root::host().cpus("/sys/devices/system/cpu/online").unwrap_or_default();
     let candidates = variant.serve.cpus().0.iter().copied().chain(online.0);
     candidates.into_iter().find(|cpu| !sender.contains(cpu))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use rxpath_record::comparison::Outcome;
+    use rxpath_record::run::RunReader;
+
+    use super::*;
+    use crate::scenario::{HostShape, parse, resolve};
+
+    /// A scenario of two variants, and a run of it whose trials have these losses in the blocks from 0 on.
+    fn made(base: &[f64], other: &[f64]) -> (Resolved, Manifest) {
+        let text = "question = \"?\"\n[[variant]]\nname = \"a\"\nwhat = \"a\"\n[[variant]]\nname = \"b\"\nwhat = \"b\"\n\
+                    [[compare]]\nmetric = \"loss_ratio\"\nbase = \"a\"\nvariant = \"b\"\n";
+        let resolved = resolve(&parse(text, "t", "t").unwrap(), &[], &HostShape::flat(2)).unwrap();
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/runs/recorded-demo");
+        let mut manifest = RunReader::open(&kept).unwrap().manifest;
+        let like = manifest.trials[0].clone();
+        manifest.trials.clear();
+        for (variant, losses) in [("a", base), ("b", other)] {
+            for (block, loss) in losses.iter().enumerate().filter(|(_, loss)| loss.is_finite()) {
+                let metrics = [("loss_ratio".to_owned(), *loss)].into();
+                let (variant, block, void) = (variant.to_owned(), block as u32, None);
+                manifest.trials.push(Trial { variant, block, void, metrics, ..like.clone() });
+            }
+        }
+        update(&resolved, &mut manifest);
+        (resolved, manifest)
+    }
+
+    #[test]
+    fn a_comparison_whose_base_is_zero_is_kept_and_decided() {
+        let (resolved, manifest) = made(&[0.0; 7], &[f64::NAN, 0.3, 0.31, 0.3, 0.32, 0.3, 0.31]);
+        let found = &manifest.comparisons[0];
+        assert_eq!((found.effect.ratio, found.effect.outcome), (None, Outcome::Worse));
+        assert!(found.effect.difference.as_ref().unwrap().interval.unwrap()[0] >= 0.3);
+        assert!(precise_enough(&resolved, &manifest));
+        let headline = crate::run::headline::of(&manifest);
+        assert!(headline.contains("0.00 % to 30.50 %, +30.50 percentage points"), "{headline}");
+        assert!(headline.contains("): worse."), "{headline}");
+        assert_eq!(manifest.noise_floor, None, "one trial in the A/A block is no pair");
+    }
+
+    #[test]
+    fn a_loss_that_is_sometimes_zero_has_an_interval() {
+        let (resolved, manifest) = made(
+            &[f64::NAN, 0.0, 0.1, 0.0, 0.0, 0.4, 0.0],
+            &[f64::NAN, 0.3, 0.0, 0.3, 0.0, 0.3, 0.31],
+        );
+        let effect = &manifest.comparisons[0].effect;
+        assert_eq!(effect.outcome, Outcome::Inconclusive);
+        assert_eq!(effect.verdict("blocks"), "inconclusive: the interval holds 0, no change");
+        assert!(!precise_enough(&resolved, &manifest));
+    }
+
+    #[test]
+    fn trials_of_the_first_block_are_in_no_median() {
+        let (_, manifest) = made(&[0.9, 0.1, 0.1, 0.1], &[f64::NAN, 0.2, 0.2, 0.2]);
+        let of = |at: usize| &manifest.variants[at].metrics["loss_ratio"];
+        assert_eq!((of(0).values.len(), of(0).max, manifest.variants[0].trials_count), (3, 0.1, 3));
+        assert_eq!(of(1).values.len(), 3);
+        let (_, first) = made(&[0.9], &[]);
+        assert_eq!(first.variants[0].trials_count, 1, "better than nothing");
+    }
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::{Fact, Side, Warning};
+use rxpath_record::comparison::{
+    Change, Comparison, Effect, JudgedBy, NoiseFloor, Outcome, Reason,
+};
 use rxpath_record::environment::{Environment, HostFacts};
 use rxpath_record::event::{Event, What};
 use rxpath_record::evidence::{CpuUse, Evidence, SocketUse, SoftirqPlace, ThreadUse};
 use rxpath_record::ledger::{CrossCheck, Drop, Ledger, LedgerUnit, Place};
-use rxpath_record::manifest::{
-    Comparison, Grade, LoopKind, Manifest, Metric, NoiseFloor, Outcome, Status, Trial,
-    VariantSummary,
-};
+use rxpath_record::manifest::{Grade, LoopKind, Manifest, Metric, Status, Trial, VariantSummary};
 use rxpath_record::prediction::{Predicted, Prediction};
 use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA};
 use rxpath_record::verdict::{Confidence, EvidenceLine, PairedTrial, Stage, Verdict};
@@ -138,17 +138,24 @@ pub fn manifest() -> Manifest {
             metric: "delivered_pps".into(),
             base: "unpinned".into(),
             variant: "pinned".into(),
-            ratio: 1.1,
-            interval: None,
-            range: [1.0, 1.2],
+            effect: Effect {
+                ratio: Some(1.1),
+                interval: None,
+                range: Some([1.0, 1.2]),
+                difference: Some(Change { value: 90.0, interval: None, range: [0.0, 180.0] }),
+                judged_by: JudgedBy::Ratio,
+                outcome: Outcome::Inconclusive,
+                inconclusive_because: Some(Reason::TooFew),
+                same_within: Some(0.03),
+            },
             pairs_count: 2,
-            outcome: Outcome::Inconclusive,
             expected: Some("up".into()),
         }],
         noise_floor: Some(NoiseFloor {
             metric: "delivered_pps".into(),
             variant: "pinned".into(),
-            ratio: 1.01,
+            ratio: Some(1.01),
+            difference: Some(9.0),
         }),
         predictions: vec![Prediction {
             variant: "pinned".into(),

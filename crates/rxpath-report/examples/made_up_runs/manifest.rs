@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::Warning;
-use rxpath_record::manifest::{
-    Comparison, Manifest, Metric, NoiseFloor, Outcome, Status, Trial, VariantSummary,
-};
+use rxpath_record::comparison::{Comparison, Effect, JudgedBy, NoiseFloor, Outcome};
+use rxpath_record::manifest::{Manifest, Metric, Status, Trial, VariantSummary};
 use serde_json::json;
 
 use crate::story::Kind;
@@ -65,7 +64,8 @@ pub fn manifest(id: &str, scenario: &str, kinds: &[Kind], trials: Vec<Trial>) ->
         noise_floor: (kinds.len() > 1).then(|| NoiseFloor {
             metric: "delivered_pps".into(),
             variant: kinds[0].name.into(),
-            ratio: 1.0274,
+            ratio: Some(1.0274),
+            difference: None,
         }),
         predictions: Vec::new(),
         headline: headline(&variants),
@@ -108,11 +108,17 @@ fn compare(base: &VariantSummary, variant: &VariantSummary) -> Comparison {
         metric: "delivered_pps".into(),
         base: base.name.clone(),
         variant: variant.name.clone(),
-        ratio,
-        interval: enough.then_some([ratio * 0.972, ratio * 1.031]),
-        range: [ratio * 0.94, ratio * 1.07],
+        effect: Effect {
+            ratio: Some(ratio),
+            interval: enough.then_some([ratio * 0.972, ratio * 1.031]),
+            range: Some([ratio * 0.94, ratio * 1.07]),
+            difference: None,
+            judged_by: JudgedBy::Ratio,
+            outcome: if enough { Outcome::Better } else { Outcome::Inconclusive },
+            inconclusive_because: None,
+            same_within: None,
+        },
         pairs_count: variant.trials_count.min(base.trials_count),
-        outcome: if enough { Outcome::Better } else { Outcome::Inconclusive },
         expected: Some("up".into()),
     }
 }

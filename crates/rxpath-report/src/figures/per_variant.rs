@@ -172,19 +172,18 @@ fn throughput_table(rows: &[(&VariantSummary, &Metric)], main: &str) -> Table {
     table
 }
 
-/// `[low, high]` in words, or the reason for its absence.
-pub(crate) fn interval(interval: Option<[f64; 2]>, format: fn(f64) -> String) -> String {
-    match interval {
-        Some([low, high]) => format!("{} … {}", format(low), format(high)),
-        None => "too few trials".into(),
-    }
+/// The ratio with its interval and range, where the outcome rests on it: only such rows share an axis.
+fn factors(comparison: &Comparison) -> Option<(f64, Option<[f64; 2]>, [f64; 2])> {
+    let effect = &comparison.effect;
+    let ratio = effect.ratio.filter(|ratio| effect.change().is_none() && ratio.is_finite())?;
+    Some((ratio, effect.interval, effect.range.unwrap_or([ratio; 2])))
 }
 
 /// The gain of each step that the scenario asks about.
 pub(super) fn gains(run: &Run) -> Option<Figure> {
     let manifest = &run.manifest;
     let rows: Vec<&Comparison> =
-        manifest.comparisons.iter().filter(|c| c.ratio.is_finite()).collect();
+        manifest.comparisons.iter().filter(|c| factors(c).is_some()).collect();
     if rows.is_empty() {
         return None;
     }
@@ -202,7 +201,7 @@ pub(super) fn gains(run: &Run) -> Option<Figure> {
             Key::block(MUTED, 1.2, "smallest to largest ratio within a block"),
         ],
         panels: vec![panel],
-        table: gains_table(&rows),
+        table: gains_table(&manifest.comparisons),
     })
 }
 
@@ -211,22 +210,26 @@ fn caption(manifest: &Manifest) -> String {
         || "This run has no A/A block, so its noise floor is not known.".into(),
         |floor| {
             format!(
-                "Two runs of the same variant ({}) differed by {} in the A/A block: smaller steps are noise.",
+                "Two trials of the same variant ({}) differed by {} in the A/A block: steps of that size can be noise.",
                 floor.variant,
-                number::percent((floor.ratio - 1.0).abs(), 1.0)
+                floor.apart()
             )
         },
     );
-    format!("Each row divides a variant by its base; 1× is no change. {floor}")
+    format!(
+        "Each row divides a variant by its base; 1× is no change. Shares are compared by their difference and stand in \
+         the table alone. {floor}"
+    )
 }
 
 fn gains_chart(rows: &[&Comparison], width: f64, id: &str) -> Chart {
-    let ends = |c: &Comparison| {
-        c.interval.into_iter().flatten().chain(c.range).chain([c.ratio]).collect::<Vec<f64>>()
-    };
-    let top = roof(rows.iter().flat_map(|c| ends(c)).chain([1.0]));
+    let all: Vec<_> = rows.iter().filter_map(|row| factors(row)).collect();
+    let ends = all.iter().flat_map(|(ratio, interval, range)| {
+        interval.iter().flatten().chain(range).chain([ratio]).copied()
+    });
+    let top = roof(ends.chain([1.0]));
     let (mut curves, mut medians) = (vec![], vec![]);
-    for (at, row) in rows.iter().enumerate() {
+    for (at, (ratio, interval, range)) in all.iter().enumerate() {
         let y = (rows.len() - at) as f64;
         let mut bar = |[low, high]: [f64; 2], colour: &str, width| {
             let points = vec![(low, y), (high, y)];
@@ -238,9 +241,9 @@ fn gains_chart(rows: &[&Comparison], width: f64, id: &str) -> Chart {
                 fill: false,
             });
         };
-        row.interval.into_iter().for_each(|i| bar(i, "var(--interval)", 11.0));
-        bar(row.range, MUTED, 1.2);
-        medians.push((row.ratio, y));
+        interval.iter().for_each(|i| bar(*i, "var(--interval)", 11.0));
+        bar(*range, MUTED, 1.2);
+        medians.push((*ratio, y));
     }
     let no_change =
         Mark { at: 1.0, vertical: true, label: String::new(), colour: INK, dash: "4 3" };
@@ -275,12 +278,12 @@ fn gains_chart(rows: &[&Comparison], width: f64, id: &str) -> Chart {
     }
 }
 
-fn gains_table(rows: &[&Comparison]) -> Table {
+fn gains_table(rows: &[Comparison]) -> Table {
     let mut table = Table::new(&[
         "metric",
         "variant",
         "base",
-        "#ratio",
+        "#change",
         "#95 % interval",
         "#range within blocks",
         "#pairs",
@@ -292,11 +295,11 @@ fn gains_table(rows: &[&Comparison]) -> Table {
             words::metric(&row.metric),
             row.variant.clone(),
             row.base.clone(),
-            number::factor(row.ratio),
-            interval(row.interval, number::factor),
-            interval(Some(row.range), number::factor),
+            words::amount(row),
+            words::interval(row).unwrap_or_else(|| "none".into()),
+            words::range(row).unwrap_or_else(|| "none".into()),
             row.pairs_count.to_string(),
-            words::outcome(row.outcome).into(),
+            row.effect.verdict("blocks"),
             row.expected.clone().unwrap_or_else(|| "–".into()),
         ]);
     }

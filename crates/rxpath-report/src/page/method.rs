@@ -7,7 +7,7 @@ use rxpath_record::manifest::{Grade, LoopKind, Manifest, NoiseFloor, Trial};
 
 use super::Section;
 use crate::source::Run;
-use crate::{number, words};
+use crate::words;
 
 /// The section, or nothing when no trial is known.
 pub(super) fn section(run: &Run) -> Option<Section> {
@@ -22,8 +22,9 @@ pub(super) fn section(run: &Run) -> Option<Section> {
                 dt { "Order" } dd { (order(manifest)) }
                 dt { "Noise floor" } dd { (noise_floor(manifest.noise_floor.as_ref())) }
                 dt { "Intervals" } dd {
-                    "95 % percentile bootstrap over trials; ratios are paired by block. No interval is given for fewer \
-                     than five trials. Outliers are kept."
+                    "95 % percentile bootstrap over trials; comparisons are paired by block. Shares and counts of errors are \
+                     compared by their difference, all else by the ratio. No interval is given for fewer than five \
+                     trials. Outliers are kept. The A/A block is in no median."
                 }
                 dt { "Noise grades" } dd { (grades(&manifest.trials)) }
                 dt { "Load" } dd { (loops(&manifest.trials)) }
@@ -74,11 +75,10 @@ fn noise_floor(floor: Option<&NoiseFloor>) -> String {
     match floor {
         None => "No A/A block was run: how far two equal variants differ here is not known.".into(),
         Some(floor) => format!(
-            "{} run twice differed by {} in {} (second ÷ first = {:.4}).",
+            "{} run twice differed by {} in {}. That is one pair of trials, not an interval.",
             floor.variant,
-            number::percent((floor.ratio - 1.0).abs(), 1.0),
+            floor.apart(),
             words::metric(&floor.metric),
-            floor.ratio
         ),
     }
 }

@@ -60,7 +60,7 @@ fn step(manifest: &Manifest, variant: &VariantSummary) -> Markup {
                     }
                     div.gain {
                         @for comparison in manifest.comparisons.iter().filter(|c| c.variant == variant.name) {
-                            (gain(comparison))
+                            (gain(comparison, manifest.medians_disagree(comparison)))
                         }
                     }
                 }
@@ -85,23 +85,21 @@ fn bar(value: f64, interval: Option<[f64; 2]>, most: f64) -> Markup {
     }
 }
 
-fn gain(comparison: &Comparison) -> Markup {
-    let class = match comparison.outcome {
+fn gain(comparison: &Comparison, paired: bool) -> Markup {
+    let class = match comparison.effect.outcome {
         Outcome::Better => "better",
         Outcome::Worse => "worse",
-        Outcome::Same | Outcome::Inconclusive => "even",
+        Outcome::Same | Outcome::Inconclusive | Outcome::NoRatio => "even",
     };
     html! {
         p class=(class) {
-            b { (number::factor(comparison.ratio)) }
+            b { (words::amount(comparison)) }
             " " (words::metric(&comparison.metric)) " of " (comparison.base)
+            @if paired { ", paired by block" }
             br;
             span.quiet {
-                (words::outcome(comparison.outcome)) ", "
-                @match comparison.interval {
-                    Some([low, high]) => { "95 % interval " (number::factor(low)) " … " (number::factor(high)) }
-                    None => { (comparison.pairs_count) " pairs: too few for an interval" }
-                }
+                (comparison.effect.verdict("blocks"))
+                @if let Some(interval) = words::interval(comparison) { ", 95 % interval " (interval) }
             }
         }
     }

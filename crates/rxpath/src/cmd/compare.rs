@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use rxpath_core::{Envelope, Warning};
+use rxpath_record::comparison::{Effect, Outcome};
 use rxpath_record::manifest::{Manifest, VariantSummary};
 use rxpath_record::run::RunReader;
-use rxpath_stats::difference::{Word, between};
+use rxpath_stats::difference::between;
 use rxpath_stats::metric;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, Outcome as Ended};
 use crate::output::format::FormatArgs;
 use crate::output::{self, json};
 use hosts::Changed;
@@ -38,7 +39,8 @@ pub struct CompareCommand {
     /// Compare this variant alone; repeatable [default: all that both runs have]
     #[arg(long = "variant", value_name = "NAME")]
     variants: Vec<String>,
-    /// Ratios within 1 +- this are the same
+    /// Ratios within 1 +- this are the same; shares (`*_ratio`) are compared by difference, the same within half a
+    /// percentage point
     #[arg(long, value_name = "SHARE", default_value_t = 0.02)]
     threshold: f64,
     #[command(flatten)]
@@ -55,8 +57,8 @@ struct Settings<'a> {
 /// The `result` object.
 #[derive(Serialize, JsonSchema)]
 pub struct Compared {
-    /// The worst word of all differences: worse, inconclusive, same, better.
-    outcome: Word,
+    /// The worst word of all differences: worse, inconclusive, no-ratio, same, better.
+    outcome: Outcome,
     /// One for each variant and metric.
     differences: Vec<Difference>,
     /// Facts of the hosts that are not the same: reasons for a difference that are none of the variant's.
@@ -74,19 +76,14 @@ struct Difference {
     medians: [f64; 2],
     /// Trials of each run.
     trials_count: [usize; 2],
-    /// Ratio of the medians.
-    ratio: f64,
-    /// Its 95 % interval, resampled in each run apart; `null` under five trials of either.
-    interval: Option<[f64; 2]>,
-    /// Smallest and largest ratio of any two trials.
-    range: [f64; 2],
-    /// What it is for this metric.
-    outcome: Word,
+    /// How far apart they are, each run resampled apart; ranges are of any two trials.
+    #[serde(flatten)]
+    effect: Effect,
 }
 
 impl CompareCommand {
     /// Reads both runs and says the difference.
-    pub fn run(self) -> Outcome {
+    pub fn run(self) -> Ended {
         if !(0.0..1.0).contains(&self.threshold) {
             return Err(Failure::usage(format!(
                 "--threshold {}: a share from 0 to 1",
@@ -112,9 +109,9 @@ impl CompareCommand {
             output::text(&text(&differences, &hosts_changed))?;
         }
         Ok(match outcome {
-            Word::Better | Word::Same => Exit::Done,
-            Word::Worse => Exit::Negative,
-            Word::Inconclusive => Exit::Inconclusive,
+            Outcome::Better | Outcome::Same => Exit::Done,
+            Outcome::Worse => Exit::Negative,
+            Outcome::Inconclusive | Outcome::NoRatio => Exit::Inconclusive,
         })
     }
 
@@ -161,16 +158,13 @@ impl CompareCommand {
         other: &VariantSummary,
     ) -> Option<Difference> {
         let (one, two) = (base.metrics.get(name)?, other.metrics.get(name)?);
-        let found = between(&one.values, &two.values, SEED)?;
+        let found = between(&one.values, &two.values, metric::scale(name), SEED)?;
         Some(Difference {
             variant: base.name.clone(),
             metric: name.to_owned(),
             medians: [one.median, two.median],
             trials_count: [one.values.len(), two.values.len()],
-            ratio: found.ratio,
-            interval: found.interval.map(|interval| [interval.low, interval.high]),
-            range: [found.range.0, found.range.1],
-            outcome: found.word(metric::good(name), self.threshold),
+            effect: Effect::of(&found, name, self.threshold),
         })
     }
 }
@@ -180,12 +174,12 @@ fn listed(names: &[String]) -> String {
 }
 
 /// The word of all together: a loss anywhere is a loss.
-fn worst(differences: &[Difference]) -> Word {
-    let any = |word: Word| differences.iter().any(|difference| difference.outcome == word);
-    [Word::Worse, Word::Inconclusive, Word::Same]
+fn worst(differences: &[Difference]) -> Outcome {
+    let any = |word: Outcome| differences.iter().any(|found| found.effect.outcome == word);
+    [Outcome::Worse, Outcome::Inconclusive, Outcome::NoRatio, Outcome::Same]
         .into_iter()
         .find(|word| any(*word))
-        .unwrap_or(Word::Better)
+        .unwrap_or(Outcome::Better)
 }
 
 fn warnings(base: &RunReader, other: &RunReader) -> Vec<Warning> {
@@ -216,18 +210,14 @@ fn warnings(base: &RunReader, other: &RunReader) -> Vec<Warning> {
 fn text(differences: &[Difference], hosts: &[Changed]) -> String {
     let mut out = String::new();
     for d in differences {
-        let sure = match d.interval {
-            Some([low, high]) => format!("95 % interval {low:.3} to {high:.3}"),
-            None => format!(
-                "range {:.3} to {:.3}, under five trials of a run give no interval",
-                d.range[0], d.range[1]
-            ),
-        };
-        let word = format!("{:?}", d.outcome).to_lowercase();
-        let [one, two] = d.medians.map(rxpath_core::units::si);
+        let (metric, effect) = (&d.metric, &d.effect);
+        let [one, two] = d.medians.map(|median| shown(metric, median));
         out += &format!(
-            "{}: {one} to {two}, {:.3} times the {} ({sure}): {word}\n",
-            d.variant, d.ratio, d.metric
+            "{}: {metric}: {one} to {two}, {} ({}): {}\n",
+            d.variant,
+            effect.amount(metric),
+            effect.sureness(metric),
+            effect.verdict("trials of each run")
         );
     }
     if hosts.is_empty() {
@@ -240,4 +230,11 @@ fn text(differences: &[Difference], hosts: &[Changed]) -> String {
         out += &format!("host: {} further facts differ (--json)\n", hosts.len() - SHOWN);
     }
     out
+}
+
+fn shown(metric: &str, value: f64) -> String {
+    if metric::is_share(metric) {
+        return format!("{:.2} %", value * 100.0);
+    }
+    rxpath_core::units::si(value)
 }

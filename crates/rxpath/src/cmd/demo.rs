@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use rxpath_record::manifest::{Comparison, Manifest, Outcome as Word, VariantSummary};
+use rxpath_record::manifest::{Comparison, Manifest, VariantSummary};
+use rxpath_stats::metric;
 
 use super::report::write_report;
 use super::run::{BASE, Ways, conduct, ending, resolved};
@@ -83,22 +84,13 @@ fn gain(manifest: &Manifest) -> String {
 }
 
 fn sentence(found: &Comparison) -> String {
-    let interval = match found.interval {
-        Some([low, high]) => {
-            format!("95 % interval {low:.2} to {high:.2} over {} blocks", found.pairs_count)
-        }
-        None => format!(
-            "inconclusive: only {} blocks in the time, range {:.2} to {:.2}",
-            found.pairs_count, found.range[0], found.range[1]
-        ),
-    };
-    let word = match found.outcome {
-        Word::Better => "better",
-        Word::Worse => "worse",
-        Word::Same => "the same",
-        Word::Inconclusive => "inconclusive",
-    };
-    let metric = rxpath_stats::metric::metric(&found.metric)
-        .map_or(found.metric.as_str(), |known| known.what);
-    format!("{:.2} times the {metric} ({interval}): {word}\n", found.ratio)
+    let (name, effect) = (found.metric.as_str(), &found.effect);
+    let what = metric::metric(name).map_or(name, |known| known.what);
+    format!(
+        "{what}: {} ({} over {} blocks): {}\n",
+        effect.amount(name),
+        effect.sureness(name),
+        found.pairs_count,
+        effect.verdict("blocks")
+    )
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rxpath_core::units::si;
 use rxpath_record::ledger::Place;
-use rxpath_record::manifest::{Comparison, Manifest, Outcome, Trial, VariantSummary};
+use rxpath_record::manifest::{Comparison, Manifest, Trial, VariantSummary};
 use rxpath_stats::metric;
 
 use super::table::Grid;
@@ -19,12 +19,14 @@ pub fn summary(manifest: &Manifest) -> String {
     }
     out += "\n";
     for comparison in &manifest.comparisons {
-        out += &format!("{}\n", difference(comparison));
+        out += &format!("{}\n", difference(comparison, manifest));
     }
     if let Some(noise) = &manifest.noise_floor {
         out += &format!(
-            "noise floor: `{}` against itself gave {:.3} times the {}\n",
-            noise.variant, noise.ratio, noise.metric
+            "noise floor: two trials of `{}` were {} apart in {}\n",
+            noise.variant,
+            noise.apart(),
+            noise.metric
         );
     }
     out + &accounted(manifest)
@@ -123,23 +125,18 @@ fn percent(ratio: f64) -> String {
     format!("{:.2} %", ratio * 100.0)
 }
 
-fn difference(comparison: &Comparison) -> String {
-    let interval = match comparison.interval {
-        Some([low, high]) => format!("95 % interval {low:.3} to {high:.3}"),
-        None => format!(
-            "range {:.3} to {:.3}, too few blocks for an interval",
-            comparison.range[0], comparison.range[1]
-        ),
-    };
-    let word = match comparison.outcome {
-        Outcome::Better => "better",
-        Outcome::Worse => "worse",
-        Outcome::Same => "same",
-        Outcome::Inconclusive => "inconclusive",
-    };
+fn difference(comparison: &Comparison, manifest: &Manifest) -> String {
+    let (metric, effect) = (&comparison.metric, &comparison.effect);
+    let paired = if manifest.medians_disagree(comparison) { ", paired by block" } else { "" };
+    let noise = manifest.noise_floor.as_ref().and_then(|noise| noise.covers(comparison));
+    let noise = noise.map(|noise| format!("; {noise}")).unwrap_or_default();
     format!(
-        "{} / {}: {:.3} times the {} ({interval}): {word}",
-        comparison.variant, comparison.base, comparison.ratio, comparison.metric
+        "{} / {}: {metric}: {} ({}{paired}): {}{noise}",
+        comparison.variant,
+        comparison.base,
+        effect.amount(metric),
+        effect.sureness(metric),
+        effect.verdict("blocks"),
     )
 }
 
