@@ -13,7 +13,7 @@ pub use topic::{Kind, Topic, all as topics};
 use rxpath_core::Envelope;
 use serde::Serialize;
 
-use self::search::{Fit, near, search};
+use self::search::{Fit, find, near};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::explain as print;
@@ -91,7 +91,7 @@ impl ExplainCommand {
     }
 
     fn answer<'a>(&self, topics: &'a [Topic], query: &str) -> Result<Answer<'a>, Failure> {
-        let found = search(topics, query);
+        let found = find(topics, query);
         let Some((best, _)) = found.first().copied() else {
             return Err(unknown(topics, query));
         };
@@ -137,7 +137,7 @@ mod tests {
 
     fn best(query: &str) -> Vec<String> {
         let topics = topic::all().unwrap();
-        let found = search(&topics, query);
+        let found = find(&topics, query);
         let best = found.first().map(|(fit, _)| *fit);
         let names = found.iter().filter(|(fit, _)| Some(*fit) == best);
         names.map(|(_, topic)| topic.name.clone()).collect()
@@ -152,6 +152,8 @@ mod tests {
             ("net.core.netdev_budget", "napi-budget"),
             ("netdev_max_backlog", "backlog-max"),
             ("rp_filter", "rp-filter"),
+            ("net.ipv4.conf.all.rp_filter", "rp-filter"),
+            ("eth0/rings/rx", "ring-rx"),
             ("TCPBacklogDrop", "TcpExt.TCPBacklogDrop"),
             ("Udp.RcvbufErrors", "Udp.RcvbufErrors"),
             ("UdpRcvbufErrors", "Udp.RcvbufErrors"),
@@ -192,7 +194,7 @@ mod tests {
             assert!(
                 topic.rule.is_some() || topic.parts.len() >= 2 || topic.kind == Kind::ExitStatus
             );
-            let found = search(&topics, &topic.name);
+            let found = find(&topics, &topic.name);
             assert!(found.iter().any(|(fit, one)| *fit == Fit::Literal && one.kind == topic.kind));
         }
         for kind in Kind::ALL {

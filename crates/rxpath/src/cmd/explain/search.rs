@@ -19,8 +19,18 @@ pub enum Fit {
     Literal,
 }
 
-/// The topics that fit, the best first.
-pub fn search<'a>(topics: &'a [Topic], query: &str) -> Vec<(Fit, &'a Topic)> {
+/// The topics that fit, the best first. What begins with the name of a device or with a path that is this host's own is
+/// looked up without it: `eth0/rings/rx`, `net.ipv4.conf.all.rp_filter`.
+pub fn find<'a>(topics: &'a [Topic], query: &str) -> Vec<(Fit, &'a Topic)> {
+    let found = search(topics, query);
+    match query.split_once(['.', '/']) {
+        Some((_, rest)) if found.is_empty() => find(topics, rest),
+        _ => found,
+    }
+}
+
+/// The topics that fit the whole query.
+fn search<'a>(topics: &'a [Topic], query: &str) -> Vec<(Fit, &'a Topic)> {
     let query = query.trim();
     let wanted = Wanted::new(query);
     if wanted.words.is_empty() {
