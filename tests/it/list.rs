@@ -34,3 +34,14 @@ fn every_key_says_what_it_takes() {
     let text = rxpath(&["list", "--keys"]);
     assert!(text.contains("serve.batch\n    datagrams per recvmmsg"), "{text}");
 }
+
+#[test]
+fn questions_fit_the_terminal() {
+    let done = Command::cargo_bin("rxpath").unwrap().arg("list").env("COLUMNS", "80").assert();
+    let text = String::from_utf8(done.success().get_output().stdout.clone()).unwrap();
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let whole = rxpath(&["list"]);
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(&text), words(&whole));
+    assert!(text.lines().count() > whole.lines().count());
+}

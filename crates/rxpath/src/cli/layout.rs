@@ -6,6 +6,8 @@ use clap::Command;
 
 use super::examples;
 use crate::exit::Exit;
+use crate::output::table::hanging;
+use crate::output::width;
 
 /// The commands by what a person wants.
 pub const GROUPS: [(&str, &[&str]); 6] = [
@@ -128,11 +130,14 @@ fn groups(tree: &Command) -> String {
     let about = |name: &str| {
         tree.find_subcommand(name).and_then(Command::get_about).map(ToString::to_string)
     };
+    // As wide as clap makes the rest of the page.
+    let width = width().unwrap_or(100).min(100);
     let mut out = String::new();
     for (title, names) in GROUPS {
         let _ = write!(out, "\n{title}:\n");
         for name in names {
-            let _ = writeln!(out, "  {name:12} {}", about(name).unwrap_or_default());
+            let text = about(name).unwrap_or_default();
+            out += &hanging(&format!("  {name}"), 15, &text, Some(width));
         }
     }
     out

@@ -9,6 +9,7 @@ use crate::exit::{Exit, Outcome};
 use crate::output;
 use crate::output::color::{Paint, Stream, paint};
 use crate::output::format::FormatArgs;
+use crate::output::table::hanging;
 
 /// `rxpath list`
 #[derive(Debug, clap::Args)]
@@ -100,8 +101,10 @@ impl Answer {
             Self::Scenarios(all) => {
                 let width = all.iter().map(|one| one.name.len()).max().unwrap_or(0);
                 for one in all {
+                    // Folded without colours, which have no width.
+                    let text = hanging("", width + 2, &one.question, output::width());
                     let name = bold(&format!("{:width$}", one.name));
-                    lines.push(format!("{name}  {}", one.question));
+                    lines.push(format!("{name}  {}", text.trim()));
                 }
                 lines.push(String::new());
                 lines

@@ -154,6 +154,17 @@ impl Grid {
     }
 }
 
+/// A text behind its name, in lines of at most `width` letters; further lines are indented below the first one's text.
+pub fn hanging(name: &str, indent: usize, text: &str, width: Option<usize>) -> String {
+    let first = format!("{name}{}", " ".repeat(indent.saturating_sub(length(name))));
+    let Some(room) = width.map(|width| width.saturating_sub(indent)).filter(|room| *room > NARROW)
+    else {
+        return format!("{first}{text}\n");
+    };
+    let lines = wrap(text, room);
+    first + &lines.join(&format!("\n{}", " ".repeat(indent))) + "\n"
+}
+
 fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
@@ -228,6 +239,16 @@ mod tests {
         assert!(text.lines().all(|line| length(line) <= 40), "{text}");
         assert_eq!(text.matches("22282").count(), text.matches("pid").count(), "{text}");
         assert!(text.matches("22282").count() > 1, "{text}");
+    }
+
+    #[test]
+    fn a_text_hangs_behind_its_name() {
+        let text = "one two three four five six";
+        assert_eq!(
+            hanging("name", 6, text, Some(21)),
+            "name  one two three\n      four five six\n"
+        );
+        assert_eq!(hanging("name", 6, text, None), format!("name  {text}\n"));
     }
 
     proptest! {
