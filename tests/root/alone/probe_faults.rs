@@ -227,10 +227,13 @@ fn a_process_that_ends_in_the_window_is_told() {
 #[test]
 fn how_a_command_ended_is_said() {
     let Some(_bed) = Bed::with_bpf() else { return };
-    for (script, says) in [("exit 3", "it ended with status 3"), ("kill -9 $$", "by signal 9")] {
+    for (script, says, code) in
+        [("exit 3", "it ended with status 3", 3), ("kill -9 $$", "by signal 9", 137)]
+    {
         let output = rxpath(&["steal", "--irq-entry", "2", "--", "sh", "-c", script]);
         let told = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && told.contains(says), "{told}");
+        assert_eq!(output.status.code(), Some(code), "{told}");
+        assert!(told.contains(says), "{told}");
     }
 }
 
