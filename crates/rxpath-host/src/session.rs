@@ -81,8 +81,8 @@ pub fn current(root: &Root) -> Result<Option<Session>, HostError> {
 
 /// The device of a zone: its name, or its index (RFC 4007, section 11).
 fn by_zone<'a>(zone: &str, names: &BTreeMap<u32, &'a str>) -> Option<&'a str> {
-    let named = names.values().copied().find(|name| *name == zone);
-    named.or_else(|| names.get(&zone.parse().ok()?).copied())
+    let by_name = names.values().copied().find(|name| *name == zone);
+    by_name.or_else(|| names.get(&zone.parse().ok()?).copied())
 }
 
 /// A device and all that it stands on: the ports of a bond or bridge, the device of a VLAN.

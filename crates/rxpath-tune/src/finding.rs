@@ -99,7 +99,7 @@ impl Found {
             Evidence::Old | Evidence::Never => Some(Severity::Info),
         };
         self.changes.clear();
-        self.advice = watched.remedy(evidence);
+        self.advice = evidence.remedy();
         if evidence == Evidence::Old {
             self.size = Some(Magnitude::Unmeasured);
         }

@@ -42,6 +42,22 @@ pub enum Evidence {
     Now,
 }
 
+impl Evidence {
+    /// What to do about a count that is not known to rise; `None` for one that rises.
+    pub fn remedy(self) -> Option<String> {
+        match self {
+            Self::Old => Some(
+                "nothing now: watch for longer, while the traffic runs, with `rxpath check --window 30s`"
+                    .into(),
+            ),
+            Self::Unknown => {
+                Some("find out whether it still counts: `rxpath check` on the host, or a new capture".into())
+            }
+            Self::Never | Self::Now => None,
+        }
+    }
+}
+
 impl Count {
     /// The count of two readings of a counter of this width.
     pub fn of(width: Width, first: u64, later: Option<u64>) -> Self {
@@ -125,20 +141,6 @@ impl Watched {
             _ => "read once: how old the count is, is unknown".into(),
         };
         format!("{total} {what} since {since}{up}, {recent}")
-    }
-
-    /// What to do about a count that is not known to rise; `None` for one that rises.
-    pub fn remedy(&self, evidence: Evidence) -> Option<String> {
-        match evidence {
-            Evidence::Old => Some(
-                "nothing now: watch for longer, while the traffic runs, with `rxpath check --window 30s`"
-                    .into(),
-            ),
-            Evidence::Unknown => {
-                Some("find out whether it still counts: `rxpath check` on the host, or a new capture".into())
-            }
-            Evidence::Never | Evidence::Now => None,
-        }
     }
 
     /// The count for a report.

@@ -72,7 +72,9 @@ impl HostFacts {
 
     /// The counters of the NICs that are up, and those of the namespace.
     fn asked_again(&self) -> (BTreeMap<String, LaterDevice>, HostAnswers) {
-        let Ok(mut reader) = nic::Reader::open() else { return Default::default() };
+        let Ok(mut reader) = nic::Reader::open() else {
+            return (BTreeMap::new(), HostAnswers::default());
+        };
         let up = self.nics().filter(|device| device.is_up());
         let devices = up.map(|device| {
             let statistics = sysfs::device::statistics_of(&self.root, &device.name);
