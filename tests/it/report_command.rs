@@ -102,7 +102,7 @@ fn a_manifest_edited_by_hand_is_noticed() {
             "\"delivered_packets\":1675601",
         );
     });
-    assert!(told.contains("the ledger of trial 0 does not add up"), "{told}");
+    assert!(told.contains("the ledger of trial 1 does not add up"), "{told}");
 }
 
 #[test]

@@ -156,7 +156,7 @@ pub struct Metric {
 /// One trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trial {
-    /// Index in the order of running, from 0.
+    /// Index in the order of running, from 0. Text and reports count from 1.
     pub trial: u32,
     /// Block, from 0.
     pub block: u32,
@@ -195,6 +195,13 @@ pub struct Trial {
     pub traced: Option<Traced>,
     /// Warnings of the workloads and of the trial.
     pub warnings: Vec<Warning>,
+}
+
+impl Trial {
+    /// Its number for people, who count from 1.
+    pub fn number(&self) -> u64 {
+        u64::from(self.trial) + 1
+    }
 }
 
 /// Where the receive softirq of one flow runs.

@@ -34,7 +34,7 @@ pub fn markdown(run: &Run) -> String {
         "\nRun {}, {}, started {}, rxpath {}, seed {}. Reproduce: {}",
         text(&manifest.run_id),
         words::status(manifest.status),
-        text(&manifest.started),
+        text(&number::instant(&manifest.started)),
         text(&manifest.version),
         manifest.seed,
         code(&crate::page::shell(&manifest.command)),
@@ -114,7 +114,7 @@ fn ledger(run: &Run, out: &mut String) {
     for (variant, trial) in shown {
         let ledger = &trial.ledger;
         let offered = ledger.offered_packets as f64;
-        let name = format!("{} ({})", variant.name, trial.trial);
+        let name = format!("{} ({})", variant.name, trial.number());
         let mut line = |place: &str, packets: i64| {
             let share = number::percent(packets.unsigned_abs() as f64, offered);
             row(out, &[&name, place, &number::signed(packets), &share]);

@@ -2,6 +2,12 @@
 
 use rxpath_core::units::grouped;
 
+/// A point in time to the second: an RFC 3339 text without its fraction.
+pub(crate) fn instant(text: &str) -> String {
+    let Some((before, after)) = text.split_once('.') else { return text.into() };
+    format!("{before}{}", after.trim_start_matches(|c: char| c.is_ascii_digit()))
+}
+
 /// A rate in packets per second with at most four digits: `1.15 Mpps`, `350 kpps`, `12 pps`.
 pub(crate) fn pps(value: f64) -> String {
     scaled(value, &[("Mpps", 1e6), ("kpps", 1e3), ("pps", 1.0)])
@@ -134,6 +140,12 @@ fn scaled(value: f64, units: &[(&str, f64)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_point_in_time_has_no_nanoseconds() {
+        assert_eq!(instant("2026-11-23T01:02:03.123456789Z"), "2026-11-23T01:02:03Z");
+        assert_eq!(instant("2026-11-23T01:02:03Z"), "2026-11-23T01:02:03Z");
+    }
 
     #[test]
     fn rates_carry_their_unit() {

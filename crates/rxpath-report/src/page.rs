@@ -19,6 +19,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use rxpath_core::Warning;
 
 use crate::figures;
+use crate::number;
 use crate::source::Run;
 use crate::words;
 
@@ -119,9 +120,9 @@ fn masthead(run: &Run) -> Markup {
         }
         p.meta {
             span { (run.name) }
-            @if said(&manifest.started) { span { "started " (manifest.started) } }
+            @if said(&manifest.started) { span { "started " (number::instant(&manifest.started)) } }
             @match &manifest.ended {
-                Some(ended) => span { "ended " (ended) },
+                Some(ended) => span { "ended " (number::instant(ended)) },
                 None => span { "no end recorded" },
             }
             span { (words::status(manifest.status)) }

@@ -142,7 +142,8 @@ fn contradictions(manifest: &Manifest) -> Vec<Problem> {
             found.push(format!(
                 "the ledger of trial {} does not add up: {rest} datagrams are unaccounted for, and it \
                  says {}",
-                trial.trial, ledger.unaccounted_packets
+                trial.number(),
+                ledger.unaccounted_packets
             ));
         }
     }

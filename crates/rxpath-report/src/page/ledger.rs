@@ -37,7 +37,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
                     article {
                         h3 { (variant.name) }
                         p.quiet {
-                            "trial " (trial.trial)
+                            "trial " (trial.number())
                             @if trial.ledger.unit == LedgerUnit::Datagram {
                                 ", offered " (number::pps(trial.evidence.offered_pps))
                                 ", delivered " (number::pps(trial.evidence.delivered_pps))

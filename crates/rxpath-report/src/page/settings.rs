@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use maud::html;
 use rxpath_record::event::What;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Section;
 use super::part::{Table, fold, table};
@@ -47,11 +47,20 @@ pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(", "),
+        Value::Object(fields) if fields.get("state").is_some_and(Value::is_string) => fact(fields),
         Value::Object(fields) => {
             let pair = |(key, value): (&String, &Value)| format!("{key} {}", plain(value));
             fields.iter().map(pair).collect::<Vec<_>>().join(", ")
         }
         other => other.to_string(),
+    }
+}
+
+/// A fact inside of a value: what was read, or why it was not.
+fn fact(fields: &Map<String, Value>) -> String {
+    match fields.get("value") {
+        Some(value) => plain(value),
+        None => fields.values().map(plain).collect::<Vec<_>>().join(": "),
     }
 }
 
@@ -73,5 +82,9 @@ mod tests {
     fn values_are_words() {
         let value = serde_json::json!({"a": [1, "x"], "b": null});
         assert_eq!(plain(&value), "a 1, x, b null");
+        let facts = serde_json::json!({
+            "rps_cpus": {"state": "ok", "value": "f"}, "turbo": {"state": "absent", "why": "no cpufreq"},
+        });
+        assert_eq!(plain(&facts), "rps_cpus f, turbo absent: no cpufreq");
     }
 }

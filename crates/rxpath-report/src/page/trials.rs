@@ -64,7 +64,7 @@ fn from_manifest(run: &Run, trials: &[Trial]) -> Table {
         let window = (trial.window_ns[1] - trial.window_ns[0]) as f64 / 1e9;
         let loss = trial.metrics.get("loss_ratio");
         table.rows.push(vec![
-            trial.trial.to_string(),
+            trial.number().to_string(),
             trial.block.to_string(),
             trial.variant.clone(),
             number::seconds(window),
@@ -85,18 +85,23 @@ fn from_manifest(run: &Run, trials: &[Trial]) -> Table {
     table
 }
 
+/// The number of a trial for people, who count from 1.
+fn number(trial: u32) -> String {
+    (u64::from(trial) + 1).to_string()
+}
+
 fn from_events(run: &Run) -> Table {
     let mut table = Table::new(&["#trial", "#block", "variant", "ended"]);
     for event in &run.events {
         match &event.what {
             What::TrialStarted { trial, block, variant } => table.rows.push(vec![
-                trial.to_string(),
+                number(*trial),
                 block.to_string(),
                 variant.clone(),
                 "no end recorded".into(),
             ]),
             What::TrialEnded { trial, void } => {
-                let name = trial.to_string();
+                let name = number(*trial);
                 if let Some(row) = table.rows.iter_mut().rev().find(|row| row[0] == name) {
                     row[3] = void.as_ref().map_or("yes".into(), |why| format!("void: {why}"));
                 }
@@ -109,7 +114,7 @@ fn from_events(run: &Run) -> Table {
 
 /// What a trial's noise and warnings say, for trials that are not spotless.
 fn notes(trial: &Trial) -> Vec<String> {
-    let name = format!("trial {} ({})", trial.trial, trial.variant);
+    let name = format!("trial {} ({})", trial.number(), trial.variant);
     let noise = trial.noise.iter().filter(|_| trial.grade != rxpath_record::manifest::Grade::A);
     noise
         .map(|note| format!("{name}: grade {:?}: {note}", trial.grade))

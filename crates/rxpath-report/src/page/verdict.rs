@@ -1,7 +1,7 @@
 //! The first section: each variant with what it delivered, what it gained and what limits it.
 
 use maud::{Markup, html};
-use rxpath_record::manifest::{Comparison, Manifest, Outcome, VariantSummary};
+use rxpath_record::manifest::{Comparison, Outcome, Trial, VariantSummary};
 use rxpath_record::verdict::{PairedTrial, Verdict};
 use rxpath_stats::metric::verb;
 
@@ -17,7 +17,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
         title: "Verdict",
         lead: "What the receiving application got, what each step changed, and which stage sets the limit.",
         body: html! {
-            ol.steps { @for variant in &manifest.variants { (step(manifest, variant)) } }
+            ol.steps { @for variant in &manifest.variants { (step(run, variant)) } }
         },
     })
 }
@@ -31,7 +31,8 @@ const BESIDE: [(&str, &str); 5] = [
     ("receiver_cpu_ns_per_kib", "receiver CPU per KiB"),
 ];
 
-fn step(manifest: &Manifest, variant: &VariantSummary) -> Markup {
+fn step(run: &Run, variant: &VariantSummary) -> Markup {
+    let manifest = &run.manifest;
     let metric = |name: &str| variant.metrics.get(name);
     let main = manifest.main_metric.as_str();
     let most = manifest.variants.iter().filter_map(|v| v.metrics.get(main));
@@ -65,7 +66,9 @@ fn step(manifest: &Manifest, variant: &VariantSummary) -> Markup {
                     }
                 }
             }
-            @if let Some(verdict) = &variant.verdict { (limit(verdict)) }
+            @if let Some(verdict) = &variant.verdict {
+                (limit(verdict, run.typical_trial(&variant.name)))
+            }
         }
     }
 }
@@ -105,12 +108,16 @@ fn gain(comparison: &Comparison, paired: bool) -> Markup {
     }
 }
 
-fn limit(verdict: &Verdict) -> Markup {
+fn limit(verdict: &Verdict, trial: Option<&Trial>) -> Markup {
     html! {
         div.limit {
             p {
                 span.stage { "limit: " (words::stage(verdict.stage, verdict.cpu)) }
                 " " (verdict.sentence)
+                @if let Some(trial) = trial {
+                    // The figures above are medians over all trials.
+                    span.quiet { " (trial " (trial.number()) ", the one nearest to the median)" }
+                }
             }
             details {
                 summary { "Why, and what to change (" (words::confidence(verdict.confidence)) ")" }
