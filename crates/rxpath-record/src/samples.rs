@@ -55,4 +55,7 @@ pub struct SamplerCost {
     pub cpus: Vec<u32>,
     /// Sockets that were seen and not followed: only the first ones are.
     pub unfollowed_sockets_count: u64,
+    /// Reads of the sockets' queues that failed; each is a gap in the series.
+    #[serde(default)]
+    pub failed_reads_count: u64,
 }

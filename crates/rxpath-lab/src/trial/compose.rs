@@ -67,6 +67,7 @@ pub fn compose(
     let [from, to] = raw.between.window_ns;
     let span = |side: &SideRaw| window::span(&side.lines, from, to).unwrap_or_default();
     let spans = Spans { load: span(&raw.load), serve: span(&raw.serve) };
+    let silent = silent(variant, [from, to], &raw);
     let mut made = match variant.protocol() {
         Protocol::Udp => udp::compose(variant, bed, &raw, &spans)?,
         _ => tcp::compose(variant, bed, &raw, &spans),
@@ -76,6 +77,7 @@ pub fn compose(
     let (grade, noise) = noise::grade(&disturbance(variant, &raw.between));
     let mut warnings = raw.warnings;
     warnings.extend(made.warnings);
+    warnings.extend(silent);
     warnings.extend(affinity(&made.evidence, variant));
     Ok(Trial {
         trial: number.trial,
@@ -100,6 +102,20 @@ pub fn compose(
             ("serve".to_owned(), with_settings(&raw.serve)),
         ]),
     })
+}
+
+/// Own programs without two lines in the window: the zeros of their rates are gaps.
+fn silent(variant: &Variant, [from, to]: [u64; 2], raw: &Raw) -> Vec<Warning> {
+    let sides = [("load", &variant.load, &raw.load), ("serve", &variant.serve, &raw.serve)];
+    sides
+        .into_iter()
+        .filter(|(_, workload, _)| workload.own().is_some_and(|own| !own.absent))
+        .filter(|(_, _, side)| window::span(&side.lines, from, to).is_none())
+        .map(|(name, _, _)| {
+            let text = format!("{name} printed fewer than two lines in the window");
+            Warning::new("no-rates", text).because("its rates are unknown, though they stand as 0")
+        })
+        .collect()
 }
 
 /// The worker threads of both sides.

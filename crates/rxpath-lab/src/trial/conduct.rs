@@ -167,7 +167,8 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     let (between, window_moved, probed) = trial.measure(witness.as_mut())?;
     // Its programs go before the drain.
     drop(witness);
-    let samples = queues.map(Sampler::finish);
+    let (samples, unread) = queues.map_or((None, None), Sampler::finish);
+    trial.warnings.extend(unread);
     trial.say_background();
     begin("drain");
     let load = trial.load.stop(RESULT_LIMIT + own_length(job), job.stop)?;

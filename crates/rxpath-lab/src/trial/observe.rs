@@ -125,6 +125,8 @@ impl Between {
     pub fn marks(from: &Mark, to: &Mark, ours: &Ours) -> Self {
         let usage = from.everybody.as_ref().and_then(|sample| sample.until_now(&Root::host()).ok());
         let cpus = from.cpus.as_ref().zip(to.cpus.as_ref()).map(|(from, to)| to.since(from).cpus);
+        // Without the CPUs nobody's share of them is known: that is no quiet machine.
+        let usage = usage.filter(|_| cpus.is_some());
         let cpus = cpus.unwrap_or_default();
         let foreign: Option<BTreeMap<u32, (f64, String)>> = usage.map(|(usage, _)| {
             cpus.iter().map(|cpu| (cpu.cpu, foreign(&usage, cpu.cpu, ours))).collect()

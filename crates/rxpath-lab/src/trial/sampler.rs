@@ -13,7 +13,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
-use rxpath_core::Side;
+use rxpath_core::{Side, Warning};
+use rxpath_host::HostError;
 use rxpath_host::netlink::{Netlink, QueueAsk, Queues};
 use rxpath_host::procfs::{schedstat, softnet, stat};
 use rxpath_host::{Root, thread};
@@ -69,10 +70,20 @@ impl Sampler {
         Self { shared, thread }
     }
 
-    /// Ends it and gives what it read; nothing when it failed.
-    pub fn finish(self) -> TrialSamples {
+    /// Ends it and gives what it read, with a warning about what it could not.
+    pub fn finish(self) -> (Option<TrialSamples>, Option<Warning>) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or_default()
+        let Ok(samples) = self.thread.join() else {
+            let text = "the sampler ended early: queues over time are missing for this trial";
+            return (None, Some(Warning::new("no-samples", text)));
+        };
+        let (failed, all) = (samples.cost.failed_reads_count, samples.cost.samples_count);
+        let warning = (failed > 0).then(|| {
+            let text = format!("{failed} reads of the sockets' queues failed in {all} samples");
+            Warning::new("samples-incomplete", text)
+                .because("they are gaps in the record, not zeros")
+        });
+        (Some(samples), warning)
     }
 }
 
@@ -115,6 +126,7 @@ struct Work {
     t_ns: Vec<i64>,
     ticks_ns: u64,
     unfollowed: u64,
+    failed_reads: u64,
     cpus: thread::SeenCpus,
 }
 
@@ -138,6 +150,7 @@ impl Work {
             t_ns: Vec::new(),
             ticks_ns: 0,
             unfollowed: 0,
+            failed_reads: 0,
             cpus: thread::SeenCpus::default(),
         }
     }
@@ -165,6 +178,7 @@ impl Work {
             missed_count: missed,
             cpus: self.cpus.cpus().0,
             unfollowed_sockets_count: self.unfollowed,
+            failed_reads_count: self.failed_reads,
         };
         self.into_samples(cost)
     }
@@ -173,8 +187,11 @@ impl Work {
         self.cpus.note();
         self.t_ns.push(now as i64);
         for at in 0..self.target.sockets.len() {
-            let found = self.found(at, now);
-            self.sockets(self.target.sockets[at].0, &found);
+            // A failed read is a gap: an empty list would say that the queues were empty.
+            match self.found(at, now) {
+                Ok(found) => self.sockets(self.target.sockets[at].0, &found),
+                Err(_) => self.failed_reads += 1,
+            }
         }
         for at in 0..self.schedstats.len() {
             let (side, thread, file) = &self.schedstats[at];
@@ -199,33 +216,39 @@ impl Work {
     }
 
     /// The sockets of one side now: UDP's by a list, TCP's first ones by their addresses.
-    fn found(&mut self, at: usize, now: u64) -> Vec<Queues> {
+    fn found(&mut self, at: usize, now: u64) -> Result<Vec<Queues>, HostError> {
         let (_, netlink, ask) = &mut self.target.sockets[at];
         if !ask.tcp {
-            return netlink.queues(*ask).unwrap_or_default();
+            return netlink.queues(*ask);
         }
         if self.listed.len() <= at {
             self.listed.resize(at + 1, (0, Vec::new()));
         }
         let (next_ns, listed) = &mut self.listed[at];
         if now >= *next_ns {
+            *listed = netlink.queues(*ask)?;
             *next_ns = now + LIST_EVERY_NS;
-            *listed = netlink.queues(*ask).unwrap_or_default();
             listed.sort_by_key(|queues| queues.inode);
             self.unfollowed = self.unfollowed.max(listed.len().saturating_sub(FOLLOWED) as u64);
             listed.truncate(FOLLOWED);
         }
-        let one = |q: &Queues| netlink.queues_of(ask.v6, q.local, q.remote).ok().flatten();
+        // A connection that has closed is not there; one that cannot be read makes the whole sample a gap.
+        let one = |q: &Queues| netlink.queues_of(ask.v6, q.local, q.remote).transpose();
         listed.iter().filter_map(one).collect()
     }
 
     fn sockets(&mut self, side: Side, found: &[Queues]) {
         self.put((side, Entity::All, "sockets_count", false), found.len() as u64);
         let sum = |of: &dyn Fn(&Queues) -> u64| found.iter().map(of).sum::<u64>();
-        let memory = |q: &Queues| q.memory.unwrap_or_default();
         self.put((side, Entity::All, "unread_bytes", false), sum(&|q| q.unread_bytes.into()));
-        self.put((side, Entity::All, "rmem_bytes", false), sum(&|q| memory(q).rmem.into()));
-        self.put((side, Entity::All, "backlog_bytes", false), sum(&|q| memory(q).backlog.into()));
+        // Without the memory of one of them there is no sum.
+        let memory: Option<Vec<_>> = found.iter().map(|queues| queues.memory).collect();
+        if let Some(memory) = memory {
+            let rmem = memory.iter().map(|memory| u64::from(memory.rmem)).sum();
+            self.put((side, Entity::All, "rmem_bytes", false), rmem);
+            let backlog = memory.iter().map(|memory| u64::from(memory.backlog)).sum();
+            self.put((side, Entity::All, "backlog_bytes", false), backlog);
+        }
         for queues in found {
             let count = self.followed.keys().filter(|(of, _)| *of == side).count();
             let index = match self.followed.get(&(side, queues.inode)) {
@@ -353,7 +376,9 @@ mod tests {
         wait(4000);
         server.read_exact(&mut [0; 4000]).unwrap();
         wait(0);
-        let samples = running.finish();
+        let (samples, warning) = running.finish();
+        assert_eq!(warning, None);
+        let samples = samples.unwrap();
         let column = |entity: &str, metric: &str| {
             let found = samples.series.iter().find(|s| s.entity == entity && s.metric == metric);
             found.unwrap_or_else(|| panic!("{entity} {metric}")).values.clone()
@@ -365,5 +390,38 @@ mod tests {
         assert!(samples.series.iter().all(|series| series.values.len() == samples.t_ns.len()));
         assert_eq!(samples.cost.samples_count as usize, samples.t_ns.len());
         assert!(samples.cost.cpu_s > 0.0 && !samples.cost.cpus.is_empty());
+    }
+
+    #[test]
+    fn a_queue_that_cannot_be_read_is_a_gap_and_not_empty() {
+        // A socket of another netlink family refuses every question about sockets.
+        let deaf = Netlink::netfilter().unwrap();
+        let ask = QueueAsk { tcp: false, v6: false, local_port: 1, remote_port: 0 };
+        let running = Sampler::start(Target {
+            interval_ns: 1_000_000,
+            sockets: vec![(Side::Rx, deaf, ask)],
+            threads: Vec::new(),
+            ring: None,
+        });
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while running.shared.samples_count.load(Ordering::Acquire) == 0 {
+            assert!(Instant::now() < deadline, "the sampler stands still");
+            std::thread::yield_now();
+        }
+        let (samples, warning) = running.finish();
+        let samples = samples.unwrap();
+        let queues = samples.series.iter().filter(|series| series.entity == "all");
+        assert_eq!(queues.count(), 0, "{:?}", samples.series);
+        assert_eq!(samples.cost.failed_reads_count, samples.cost.samples_count);
+        let text = warning.unwrap().to_string();
+        assert!(text.contains("reads of the sockets' queues failed"), "{text}");
+    }
+
+    #[test]
+    fn a_sampler_that_ended_early_leaves_no_empty_record() {
+        let thread = std::thread::spawn(|| -> TrialSamples { panic!("on purpose") });
+        let (samples, warning) = Sampler { shared: Arc::default(), thread }.finish();
+        assert_eq!(samples, None);
+        assert_eq!(warning.unwrap().code, "no-samples");
     }
 }

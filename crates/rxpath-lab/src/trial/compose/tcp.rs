@@ -50,7 +50,7 @@ pub(super) fn compose(variant: &Variant, bed: &dyn Bed, raw: &Raw, spans: &Spans
         ledger,
         evidence,
         moved,
-        blocked: closed(variant, raw),
+        blocked: closed(variant),
         verdict: None,
         warnings: warnings.into_iter().collect(),
     }
@@ -60,10 +60,14 @@ pub(super) fn compose(variant: &Variant, bed: &dyn Bed, raw: &Raw, spans: &Spans
 const MANY: f64 = 0.01;
 
 /// Whether the receiver's side set the pace: always, unless a schedule did.
-fn closed(variant: &Variant, raw: &Raw) -> bool {
+fn closed(variant: &Variant) -> bool {
     let own = variant.load.own().map(|own| own.options.as_slice()).unwrap_or_default();
-    let scheduled = own.iter().any(|word| word == "--rate");
-    !scheduled || raw.load.result.get("asked_rps").is_some_and(Value::is_null)
+    !scheduled(own)
+}
+
+/// Whether the options set a schedule: requests per second, or bits per second of a stream.
+fn scheduled(options: &[String]) -> bool {
+    options.iter().any(|word| word == "--rate" || word == "--bitrate")
 }
 
 /// Segments per second of the window from the load's side to the server's: sent, and seen by its IP.
@@ -163,5 +167,25 @@ fn transactions(evidence: &Evidence, raw: &Raw, spans: &Spans, all: &mut BTreeMa
         if tps > 0.0 && running > 0.0 {
             all.insert(name.into(), running * 1e6 / tps);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{HostShape, parse, resolve};
+
+    #[test]
+    fn a_stream_with_a_bitrate_has_a_schedule_of_its_own() {
+        let closed = |protocol: &str, load: &str| {
+            let text =
+                format!("question = \"?\"\n[serve]\nprotocol = \"{protocol}\"\n[load]\n{load}\n");
+            let file = parse(&text, "t", "t").unwrap();
+            closed(&resolve(&file, &[], &HostShape::flat(2)).unwrap().variants[0])
+        };
+        assert!(!closed("tcp-stream", "bitrate = \"100M\""));
+        assert!(closed("tcp-stream", ""));
+        assert!(!closed("tcp-rr", "rate = \"1k\""));
+        assert!(closed("tcp-rr", ""));
     }
 }
