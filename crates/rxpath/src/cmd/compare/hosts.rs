@@ -46,12 +46,64 @@ fn facts(host: &str, base: &HostFacts, other: &HostFacts) -> Vec<Changed> {
         .iter()
         .filter(lasting)
         .filter(|name| lasting_part(base.get(**name)) != lasting_part(other.get(**name)))
-        .map(|name| Changed {
-            fact: format!("{host} {name}"),
-            base: told(base.get(*name)),
-            other: told(other.get(*name)),
+        .flat_map(|name| {
+            let (before, after) = (lasting_part(base.get(*name)), lasting_part(other.get(*name)));
+            let path = format!("{host} {name}");
+            match (before.as_ref().and_then(Fact::value), after.as_ref().and_then(Fact::value)) {
+                (Some(before), Some(after)) => leaves(&path, Some(before), Some(after)),
+                _ => vec![Changed {
+                    fact: path,
+                    base: told(before.as_ref()),
+                    other: told(after.as_ref()),
+                }],
+            }
         })
         .collect()
+}
+
+/// The parts in which two values differ: members of objects and lists by their path, all else whole.
+fn leaves(path: &str, base: Option<&Value>, other: Option<&Value>) -> Vec<Changed> {
+    if base == other {
+        return Vec::new();
+    }
+    match (base, other) {
+        (Some(Value::Object(one)), Some(Value::Object(two))) => {
+            let names: BTreeSet<&String> = one.keys().chain(two.keys()).collect();
+            let inner = |name: &String| match name.as_str() {
+                // A fact inside of a fact: what differs is the fact.
+                "value" | "state" if one.contains_key("state") => path.to_owned(),
+                _ => format!("{path}.{name}"),
+            };
+            names
+                .iter()
+                .flat_map(|name| leaves(&inner(name), one.get(*name), two.get(*name)))
+                .collect()
+        }
+        (Some(Value::Array(one)), Some(Value::Array(two))) if one.len() == two.len() => {
+            let pairs = one.iter().zip(two).enumerate();
+            pairs
+                .flat_map(|(at, (a, b))| leaves(&format!("{path}[{at}]"), Some(a), Some(b)))
+                .collect()
+        }
+        _ => {
+            let fact = path.to_owned();
+            vec![Changed { fact, base: shown(base), other: shown(other) }]
+        }
+    }
+}
+
+fn shown(value: Option<&Value>) -> String {
+    match value {
+        None => "not there".into(),
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => {
+            let text = value.to_string();
+            match text.char_indices().nth(LONGEST) {
+                Some((end, _)) => format!("{}...", &text[..end]),
+                None => text,
+            }
+        }
+    }
 }
 
 fn lasting_part(fact: Option<&Fact<Value>>) -> Option<Fact<Value>> {
@@ -68,14 +120,7 @@ fn told(fact: Option<&Fact<Value>>) -> String {
     match fact {
         None => "not recorded".into(),
         Some(fact) => match (fact.value(), fact.gap()) {
-            (Some(Value::String(text)), _) => text.clone(),
-            (Some(value), _) => {
-                let text = value.to_string();
-                match text.char_indices().nth(LONGEST) {
-                    Some((end, _)) => format!("{}...", &text[..end]),
-                    None => text,
-                }
-            }
+            (Some(value), _) => shown(Some(value)),
             (None, Some(why)) => why,
             (None, None) => "unknown".into(),
         },
@@ -89,6 +134,29 @@ mod tests {
     fn environment(facts: &[(&str, Fact<Value>)]) -> Environment {
         let facts = facts.iter().map(|(name, fact)| ((*name).to_owned(), fact.clone())).collect();
         Environment { schema: String::new(), hosts: [("local".to_owned(), facts)].into() }
+    }
+
+    #[test]
+    fn of_a_large_fact_the_part_that_differs_is_named() {
+        let device = |ifindex: u32, offloads: &[&str]| {
+            let long = "x".repeat(2 * LONGEST);
+            let index = serde_json::json!({"state": "ok", "value": ifindex});
+            Fact::ok(serde_json::json!({"name": long, "ifindex": index, "offloads": offloads}))
+        };
+        let base = environment(&[("device.eth0", device(2, &["gro", "tso"]))]);
+        let other = environment(&[("device.eth0", device(7, &["gro", "gso"]))]);
+        let found = changed(Some(&base), Some(&other));
+        let told: Vec<_> = found
+            .iter()
+            .map(|it| (it.fact.as_str(), it.base.as_str(), it.other.as_str()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("local device.eth0.ifindex", "2", "7"),
+                ("local device.eth0.offloads[1]", "tso", "gso")
+            ]
+        );
     }
 
     #[test]
