@@ -3,7 +3,9 @@
 //! The question: *does this change make a difference here, how large, and which stage limits?* A run must leave
 //! nothing behind but its directory, however it ends.
 
+pub(crate) mod admission;
 mod capacity;
+mod disturbed;
 pub mod headline;
 pub mod progress;
 pub mod series;
@@ -14,20 +16,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use nix::errno::Errno;
 use rand::RngExt;
 use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_core::{Nanos, Warning};
-use rxpath_host::lock::LabLock;
-use rxpath_host::{HostError, Owner, Root, environment, owner};
+use rxpath_host::{Owner, Root, environment, owner};
 use rxpath_record::environment::Environment;
 use rxpath_record::event::{Event, What};
-use rxpath_record::manifest::{Grade, Manifest, Status, Trial};
+use rxpath_record::manifest::{Manifest, Status, Trial};
 use rxpath_record::prediction::Prediction;
 use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA, RunWriter, hlog, run_id};
 use rxpath_record::samples::TrialSamples;
 use rxpath_record::verdict::PairedTrial;
 
+pub use self::admission::LOCK_PATIENCE;
+use self::admission::{can_run, lock, shared_counters};
+pub use self::disturbed::COUNTED;
 use self::progress::Progress;
 use crate::bed::Bed;
 use crate::bed::local::LocalBed;
@@ -45,8 +48,6 @@ use crate::trial::observers;
 const REPLACEMENTS: u32 = 3;
 /// Window of a trial that looks for the receiver's capacity.
 const CAPACITY_WINDOW: Nanos = Nanos::from_millis(700);
-/// How long to wait for another lab on this machine to end.
-const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What the caller decides.
 pub struct Options<'a> {
@@ -62,6 +63,10 @@ pub struct Options<'a> {
     pub keep_noisy: bool,
     /// Measure CPU time and lock waits by tracepoints, for the diagnosis.
     pub witness: bool,
+    /// How long to wait for the machine's lab lock.
+    pub patience: Duration,
+    /// The command that runs this without root, where there is one; for the hint of a refusal.
+    pub without_root: Option<String>,
     /// Set by a signal.
     pub stop: &'a AtomicBool,
     /// What a model says of the variants, once they are measured.
@@ -103,7 +108,7 @@ pub fn run(
 ) -> Result<Finished, LabError> {
     let needs_lab = resolved.variants.iter().any(|variant| variant.lab.topology == Topology::Netns);
     if needs_lab {
-        can_run()?;
+        can_run(options.without_root.as_deref())?;
     }
     installed::check(resolved)?;
     observers::can_run(resolved)?;
@@ -111,7 +116,8 @@ pub fn run(
         // What a killed run left would take names and CPU time.
         owner::cleanup()?;
     }
-    let (_lock, unlocked) = lock(needs_lab, options.stop)?;
+    let mut waiting = |text: &str| progress.found(text);
+    let (_lock, unlocked) = lock(needs_lab, options.stop, options.patience, &mut waiting)?;
     let random: u32 = rand::rng().random();
     let started = Timestamp::now();
     let id = run_id(started, &resolved.name, random);
@@ -121,7 +127,7 @@ pub fn run(
         None
     };
     let writer = RunWriter::create(options.base, &id)?;
-    let mut manifest = first_manifest(resolved, options, (id, started));
+    let mut manifest = first_manifest(resolved, options, (id, started))?;
     manifest.warnings.extend(unlocked);
     manifest.warnings.extend(shared_counters(resolved));
     let mut running = Running {
@@ -134,6 +140,7 @@ pub fn run(
         deadline_ns: monotonic_ns().saturating_add(resolved.trials.time_limit.0),
         next_trial: 0,
         calibration: None,
+        early: None,
     };
     let outcome = running
         .begin()
@@ -143,63 +150,12 @@ pub fn run(
     running.end(outcome)
 }
 
-/// The machine's lab lock. Loopback goes without where it may not be opened, and says so.
-pub(crate) fn lock(
-    needs_lab: bool,
-    stop: &AtomicBool,
-) -> Result<(Option<LabLock>, Option<Warning>), LabError> {
-    let deadline_ns = monotonic_ns() + LOCK_PATIENCE.as_nanos() as u64;
-    loop {
-        // In slices, so that a signal ends the waiting.
-        match LabLock::take(Duration::from_millis(100)) {
-            Ok(lock) => return Ok((Some(lock), None)),
-            Err(error @ HostError::Denied { .. }) if !needs_lab => {
-                let text = format!("{error}: another experiment may run at the same time");
-                return Ok((None, Some(Warning::new("no-lab-lock", text))));
-            }
-            Err(error) if !is_busy(&error) => return Err(error.into()),
-            Err(_) if stop.load(Ordering::Relaxed) => return Err(LabError::Interrupted),
-            Err(error) if monotonic_ns() >= deadline_ns => {
-                return Err(LabError::CannotRun {
-                    what: error.to_string(),
-                    hint: "let it end, or end it, and run this again".into(),
-                });
-            }
-            Err(_) => {}
-        }
-    }
-}
-
-/// Loopback's counters are everybody's: the reader of the figures must know.
-fn shared_counters(resolved: &Resolved) -> Option<Warning> {
-    let local = |variant: &Variant| variant.lab.topology == Topology::Local;
-    resolved.variants.iter().any(local).then(|| {
-        let text = "on loopback the counters hold other programs' traffic too: what is lost or not accounted for \
-                    may be theirs";
-        Warning::new("shared-counters", text).because("topology.kind=local makes no lab of its own")
-    })
-}
-
-fn is_busy(error: &HostError) -> bool {
-    matches!(error, HostError::Kernel { errno, .. } if *errno == Errno::EBUSY as i32)
-}
-
-/// Whether a lab may be made.
-pub(crate) fn can_run() -> Result<(), LabError> {
-    let can = rxpath_host::caps::lab();
-    can.require("a lab of two network namespaces").map_err(|error| LabError::CannotRun {
-        what: error.to_string(),
-        hint: "run as root (sudo), or on loopback without it: rxpath run NAME --set topology.kind=local"
-            .into(),
-    })
-}
-
 fn first_manifest(
     resolved: &Resolved,
     options: &Options<'_>,
     (id, started): (String, Timestamp),
-) -> Manifest {
-    Manifest {
+) -> Result<Manifest, LabError> {
+    Ok(Manifest {
         schema: MANIFEST_SCHEMA.into(),
         run_id: id,
         status: Status::Running,
@@ -208,7 +164,7 @@ fn first_manifest(
         scenario: resolved.name.clone(),
         question: resolved.question.clone(),
         expected: resolved.expected.clone(),
-        resolved: serde_json::to_value(resolved).unwrap_or_default(),
+        resolved: as_json(resolved)?,
         seed: resolved.trials.seed,
         started: started.to_string(),
         ended: None,
@@ -222,7 +178,14 @@ fn first_manifest(
         headline: String::new(),
         warnings: resolved.warnings.clone(),
         files: std::collections::BTreeMap::new(),
-    }
+    })
+}
+
+/// The scenario for the manifest: a run that does not say what it ran is none.
+fn as_json(resolved: &Resolved) -> Result<serde_json::Value, LabError> {
+    serde_json::to_value(resolved).map_err(|error| LabError::Internal {
+        what: format!("the scenario cannot be written as JSON: {error}"),
+    })
 }
 
 /// The metric that a scenario is about: what its victim got, or that of its protocol.
@@ -244,6 +207,8 @@ struct Running<'a> {
     next_trial: u32,
     /// What an interrupt costs here, when a variant wants to know who paid.
     calibration: Option<Calibration>,
+    /// Why it ends before everything planned was run: as the last event says it.
+    early: Option<&'static str>,
 }
 
 impl Running<'_> {
@@ -251,9 +216,18 @@ impl Running<'_> {
         Ok(self.writer.event(&Event { t_ns: monotonic_ns() as i64, what })?)
     }
 
+    /// Keeps a warning of the run, as an event too: a killed run has no other record of it.
+    fn warn(&mut self, warning: Warning) -> Result<(), LabError> {
+        self.manifest.warnings.push(warning.clone());
+        self.tell(What::Warned(warning))
+    }
+
     fn begin(&mut self) -> Result<(), LabError> {
         let (run_id, scenario) = (self.manifest.run_id.clone(), self.manifest.scenario.clone());
         self.tell(What::RunStarted { run_id, scenario })?;
+        for warning in self.manifest.warnings.clone() {
+            self.tell(What::Warned(warning))?;
+        }
         let facts = environment::collect(&Root::host());
         let hosts = [("local".to_owned(), facts)].into();
         self.writer.environment(&Environment { schema: ENVIRONMENT_SCHEMA.into(), hosts })?;
@@ -263,13 +237,11 @@ impl Running<'_> {
         self.writer.manifest(&self.manifest)?;
         self.progress.planned(&plan::plan(&self.resolved), self.writer.directory());
         self.calibration = observers::calibrated(&self.resolved)?;
-        if let Some(found) = &self.calibration {
+        if let Some(found) = self.calibration.clone() {
             let text = if found.points.is_empty() {
                 let text = format!("interrupt entry and exit are not estimated: {}", found.source);
                 let kept = Warning::new("irq-entry-unknown", text.clone());
-                self.manifest
-                    .warnings
-                    .push(kept.because("what was taken from tasks is then counted too small"));
+                self.warn(kept.because("what was taken from tasks is then counted too small"))?;
                 text
             } else {
                 format!("interrupt entry and exit: {:.2} us each", found.irq_entry_us)
@@ -304,8 +276,10 @@ impl Running<'_> {
         let (pps, steps) = found?;
         let before = self.resolved.warnings.len();
         capacity::apply(&mut self.resolved, pps, &steps);
-        self.manifest.warnings.extend(self.resolved.warnings[before..].to_vec());
-        self.manifest.resolved = serde_json::to_value(&self.resolved).unwrap_or_default();
+        for warning in self.resolved.warnings[before..].to_vec() {
+            self.warn(warning)?;
+        }
+        self.manifest.resolved = as_json(&self.resolved)?;
         Ok(())
     }
 
@@ -319,11 +293,14 @@ impl Running<'_> {
                 if monotonic_ns() >= self.deadline_ns {
                     let limit = trials.time_limit;
                     let text = format!("the time limit of {limit} ended the run in block {block}");
-                    self.manifest.warnings.push(Warning::new("time-limit", text));
-                    return Ok(());
+                    self.early = Some("out-of-time");
+                    return self.warn(Warning::new("time-limit", text));
                 }
                 let variant = self.resolved.variants[index].clone();
                 self.trial_with_replacements(&variant, block)?;
+                if self.early.is_some() {
+                    return Ok(());
+                }
             }
             summary::update(&self.resolved, &mut self.manifest);
             self.writer.manifest(&self.manifest)?;
@@ -342,6 +319,10 @@ impl Running<'_> {
             self.progress.trial_ended(&trial);
             self.tell(What::TrialEnded { trial: trial.trial, void: void.clone() })?;
             self.manifest.trials.push(trial);
+            if let Some(warning) = disturbed::hopeless(&self.manifest.trials) {
+                self.early = Some("too-noisy");
+                return self.warn(warning);
+            }
             if void.is_none() || monotonic_ns() >= self.deadline_ns {
                 break;
             }
@@ -412,7 +393,15 @@ impl Running<'_> {
         for (side, program) in [("load", &raw.load), ("serve", &raw.serve)] {
             for (name, hdr_v2_base64) in &program.histograms {
                 let file = format!("trial{trial}-{side}-{name}");
-                let log = hlog::text(&file, raw.between.window_ns, hdr_v2_base64);
+                let log = match hlog::text(&file, raw.between.window_ns, hdr_v2_base64) {
+                    Ok(log) => log,
+                    Err(why) => {
+                        let text =
+                            format!("histogram {file} cannot be read and is not kept: {why}");
+                        self.warn(Warning::new("histogram-unreadable", text))?;
+                        continue;
+                    }
+                };
                 self.writer.histogram(&file, |out| out.write_all(log.as_bytes()))?;
             }
         }
@@ -434,13 +423,18 @@ impl Running<'_> {
                 continue;
             };
             let Some(paired) = paired_variant(&variant, wanted) else { continue };
-            if monotonic_ns() >= self.deadline_ns {
+            if monotonic_ns() >= self.deadline_ns || self.early.is_some() {
                 return Ok(());
             }
-            let trial = self.trial(&paired, 0)?;
+            let mut trial = self.trial(&paired, 0)?;
+            if self.options.keep_noisy {
+                trial.void = None;
+            }
             self.progress.trial_ended(&trial);
-            self.tell(What::TrialEnded { trial: trial.trial, void: None })?;
-            summary::decide(&mut self.manifest, &variant.name, &primary, &trial);
+            self.tell(What::TrialEnded { trial: trial.trial, void: trial.void.clone() })?;
+            if trial.void.is_none() {
+                summary::decide(&mut self.manifest, &variant.name, &primary, &trial);
+            }
             self.manifest.trials.push(trial);
         }
         Ok(())
@@ -448,7 +442,7 @@ impl Running<'_> {
 
     fn end(mut self, outcome: Result<(), LabError>) -> Result<Finished, LabError> {
         let (status, how) = match &outcome {
-            Ok(()) => (Status::Complete, "complete"),
+            Ok(()) => (Status::Complete, self.early.unwrap_or("complete")),
             Err(LabError::Interrupted) => (Status::Interrupted, "interrupted"),
             Err(_) => (Status::Failed, "failed"),
         };
@@ -457,29 +451,20 @@ impl Running<'_> {
         }
         self.manifest.status = status;
         self.manifest.ended = Some(Timestamp::now().to_string());
+        if let Some(warning) = disturbed::counted(&self.manifest) {
+            self.warn(warning)?;
+        }
         self.manifest.headline = headline::of(&self.manifest);
         if let Some(model) = self.options.model {
             self.manifest.predictions = (model.predict)(&self.resolved, &self.manifest);
         }
         if let Err(error) = &outcome {
-            self.manifest.warnings.push(Warning::new(how, error.to_string()));
+            self.warn(Warning::new(how, error.to_string()))?;
         }
         self.tell(What::RunEnded { how: how.into() })?;
         let manifest = self.manifest;
         let directory = self.writer.finish(manifest.clone())?;
         Ok(Finished { directory, manifest, error: outcome.err() })
-    }
-}
-
-impl Finished {
-    /// Whether a variant has no trial that noise spared.
-    pub fn too_noisy(&self) -> bool {
-        let noisy = |name: &str| {
-            let mut all =
-                self.manifest.trials.iter().filter(|trial| trial.variant == name).peekable();
-            all.peek().is_some() && all.all(|trial| trial.grade == Grade::D)
-        };
-        self.manifest.variants.iter().any(|variant| noisy(&variant.name))
     }
 }
 

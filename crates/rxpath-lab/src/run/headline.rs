@@ -5,11 +5,17 @@ use rxpath_record::comparison::{Comparison, Outcome};
 use rxpath_record::manifest::{Manifest, Status};
 use rxpath_stats::metric::{self, is_share};
 
+use super::disturbed;
+
 /// The headline: the largest decided difference and the limit of the variant it leads to.
 pub fn of(manifest: &Manifest) -> String {
     let mut said = Vec::new();
     if manifest.status == Status::Interrupted {
         said.push("Interrupted; this is what was measured until then.".to_owned());
+    }
+    let (noisy, all) = disturbed::noisy(manifest);
+    if noisy > 0 {
+        said.push(format!("Too noisy to conclude from: {noisy} of {all} trials are of grade D."));
     }
     match manifest.comparisons.iter().max_by(|a, b| weight(a).total_cmp(&weight(b))) {
         Some(largest) => said.push(difference(largest, manifest)),

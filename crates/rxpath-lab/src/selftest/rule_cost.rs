@@ -23,7 +23,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::LabError;
-use crate::run;
+use crate::run::admission;
 
 /// Rules of the lower count.
 const FEW: u32 = 300;
@@ -66,8 +66,9 @@ impl RuleCost {
     /// `CannotRun` without the right to make a namespace, while another lab runs, or when what was measured is no cost of a
     /// rule; `Host` without nft.
     pub fn measure() -> Result<Self, LabError> {
-        run::can_run()?;
-        let _lock = run::lock(true, &AtomicBool::new(false))?;
+        admission::can_run(None)?;
+        let _lock =
+            admission::lock(true, &AtomicBool::new(false), admission::LOCK_PATIENCE, &mut |_| {})?;
         // A thread of its own: the namespace ends with it.
         let measured = thread::scope(|scope| scope.spawn(apart).join());
         let medians = measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;

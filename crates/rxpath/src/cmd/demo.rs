@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use rxpath_record::manifest::{Comparison, Manifest, VariantSummary};
+use rxpath_record::verdict::Stage;
 use rxpath_stats::metric;
 
 use super::report::write_report;
-use super::run::{BASE, Ways, conduct, ending, resolved};
+use super::run::{BASE, Ways, conclusion, conduct, resolved, without_root};
 use crate::exit::Outcome;
 use crate::output::bars::Bars;
 use crate::output::color::{Paint, Stream, paint};
@@ -37,14 +38,22 @@ impl DemoCommand {
         let ended = conduct(
             &scenario,
             &self.out,
-            Ways { keep_noisy: true, ..Ways::default() },
+            Ways { keep_noisy: true, without_root: without_root(SCENARIO, &[]), ..Ways::default() },
             &mut Bars::new(),
         )?;
         let manifest = &ended.manifest;
+        if let Some(busy) = ended.disturbed() {
+            line(&heading("Before you trust it"))?;
+            line(&format!("{busy}"))?;
+            line(&format!("{PLANTED}; other load can show another limit than this one.\n"))?;
+        }
         for (title, index) in [("What limits it", 0), ("After the fix", 1)] {
             if let Some(variant) = manifest.variants.get(index) {
                 line(&heading(title))?;
                 text(&told(variant, manifest))?;
+                if index == 0 {
+                    text(&not_planted(variant))?;
+                }
             }
         }
         line(&heading("What the fix gained"))?;
@@ -53,7 +62,23 @@ impl DemoCommand {
         let report = write_report(&ended.directory)?;
         line(&format!("\nreport: {}", report.display()))?;
         line(&format!("run it yourself: rxpath run {SCENARIO}    more experiments: rxpath list"))?;
-        ending(&ended)
+        conclusion(&ended)
+    }
+}
+
+/// What the tutorial planted, and the stage that it makes the limit.
+const PLANTED: &str =
+    "The tutorial planted a receive buffer that is too small for the reader's stalls";
+const PLANTED_STAGE: Stage = Stage::SocketQueue;
+
+/// What to make of a verdict that is not the planted one; nothing where it is.
+fn not_planted(variant: &VariantSummary) -> String {
+    match &variant.verdict {
+        Some(verdict) if verdict.stage == PLANTED_STAGE => String::new(),
+        Some(_) => format!(
+            "{PLANTED}. The verdict above names another limit: other load got in the way.\n\n"
+        ),
+        None => format!("{PLANTED}. No verdict was reached.\n\n"),
     }
 }
 
@@ -93,4 +118,23 @@ fn sentence(found: &Comparison) -> String {
         found.pairs_count,
         effect.verdict("blocks")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use rxpath_record::run::RunReader;
+
+    use super::*;
+
+    #[test]
+    fn a_verdict_that_is_not_the_planted_one_is_said_so() {
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/runs/recorded-demo");
+        let mut planted = RunReader::open(&kept).unwrap().manifest.variants.remove(0);
+        assert_eq!(planted.verdict.as_ref().unwrap().stage, PLANTED_STAGE);
+        assert_eq!(not_planted(&planted), "");
+        planted.verdict.as_mut().unwrap().stage = Stage::ApplicationDescheduled;
+        assert!(not_planted(&planted).contains("names another limit"));
+    }
 }

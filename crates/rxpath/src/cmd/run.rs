@@ -1,15 +1,17 @@
 //! `rxpath run`: an experiment, in the two-namespace lab by default.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
-use rxpath_core::{Envelope, Warning};
+use rxpath_core::{Envelope, Nanos, Warning};
 use rxpath_host::topology;
 use rxpath_host::{Root, thread};
 use rxpath_lab::LabError;
 use rxpath_lab::plan::plan;
 use rxpath_lab::run::progress::Progress;
-use rxpath_lab::run::{Finished, Model, Options, Predict, run};
+use rxpath_lab::run::{Finished, LOCK_PATIENCE, Model, Options, Predict, run};
 use rxpath_lab::scenario::offers::Offers;
 use rxpath_lab::scenario::power::Power;
 use rxpath_lab::scenario::spec::Resolved;
@@ -49,6 +51,9 @@ pub struct RunCommand {
     /// Count trials that other load on the machine disturbed; their grade says so
     #[arg(long)]
     keep_noisy: bool,
+    /// Wait until another experiment on this machine has ended; without a time as long as it takes [default: 2s]
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true)]
+    wait: Option<Option<Nanos>>,
     /// Watch by BPF, too: `drops` (the kernel's reasons beside the ledger), `steal` (CPU time that networking takes, by
     /// task), `trace` (softirqs, packets per poll, latency of stages); the same as `--set observe.WHAT=true`
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
@@ -89,7 +94,16 @@ impl RunCommand {
         for warning in &resolved.warnings {
             output::warning(warning);
         }
-        let ways = Ways { keep_noisy: self.keep_noisy, ..Ways::default() };
+        let missing = available(&resolved)?;
+        if let Some(missing) = &missing {
+            crate::note!("rxpath: {missing}");
+        }
+        let ways = Ways {
+            keep_noisy: self.keep_noisy,
+            patience: patience(self.wait),
+            without_root: without_root(&self.scenario, &sets),
+            ..Ways::default()
+        };
         let finished = conduct(&resolved, &self.out, ways, &mut Bars::new())?;
         let report = write_report(&finished.directory)?;
         if self.format.is_json() {
@@ -102,7 +116,10 @@ impl RunCommand {
             output::text(&experiment::summary(&finished.manifest))?;
             output::line(&format!("report: {}", report.display()))?;
         }
-        ending(&finished)
+        match conclusion(&finished)? {
+            Exit::Done if missing.is_some() => Ok(Exit::Partial),
+            exit => Ok(exit),
+        }
     }
 
     fn show_plan(&self, resolved: &Resolved) -> Outcome {
@@ -116,6 +133,48 @@ impl RunCommand {
     }
 }
 
+/// How long `--wait` waits for the lab lock.
+fn patience(wait: Option<Option<Nanos>>) -> Duration {
+    match wait {
+        None => LOCK_PATIENCE,
+        Some(None) => Duration::MAX,
+        Some(Some(Nanos(ns))) => Duration::from_nanos(ns),
+    }
+}
+
+/// The command that runs a scenario on loopback, which needs no root; nothing when it cannot run there.
+pub fn without_root(scenario: &str, sets: &[String]) -> Option<String> {
+    const LOCAL: &str = "topology.kind=local";
+    let local: Vec<String> = sets.iter().cloned().chain([LOCAL.to_owned()]).collect();
+    resolved(scenario, &local).ok()?;
+    let sets: String = local.iter().map(|set| format!(" --set {set}")).collect();
+    Some(format!("rxpath run {scenario}{sets}"))
+}
+
+/// What to say before the first trial of variants that cannot run here; nothing when all can.
+///
+/// # Errors
+/// When so many are missing that the experiment would compare nothing.
+fn available(resolved: &Resolved) -> Result<Option<String>, Failure> {
+    let reasons: BTreeSet<&str> =
+        resolved.variants.iter().filter_map(|it| it.not_available.as_deref()).collect();
+    if reasons.is_empty() {
+        return Ok(None);
+    }
+    let all = resolved.variants.len();
+    let missing = resolved.variants.iter().filter(|it| it.not_available.is_some()).count();
+    let reasons = reasons.into_iter().collect::<Vec<_>>().join("; ");
+    let text = format!("{missing} of {all} variants not available: {reasons}");
+    if missing == all || resolved.compare.is_empty() {
+        let text = format!("{text}: nothing is left to compare");
+        return Err(Failure::new(Exit::Cannot, anyhow::anyhow!(text)).hint(format!(
+            "rxpath run {} --dry-run shows what each variant needs",
+            resolved.name
+        )));
+    }
+    Ok(Some(text))
+}
+
 /// The scenario of that name or file, with `sets`, for this host.
 pub fn resolved(scenario: &str, sets: &[String]) -> Result<Resolved, Failure> {
     let usage = |error: ScenarioError| Failure::new(Exit::Usage, error);
@@ -127,12 +186,22 @@ pub fn resolved(scenario: &str, sets: &[String]) -> Result<Resolved, Failure> {
 }
 
 /// What a person chose for the whole run.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Ways {
     /// Count trials that noise would void.
     pub keep_noisy: bool,
     /// Measure CPU time and lock waits by tracepoints, for the diagnosis.
     pub witness: bool,
+    /// How long to wait for another lab to end.
+    pub patience: Duration,
+    /// The command that does the same without root, where there is one.
+    pub without_root: Option<String>,
+}
+
+impl Default for Ways {
+    fn default() -> Self {
+        Self { keep_noisy: false, witness: false, patience: LOCK_PATIENCE, without_root: None }
+    }
 }
 
 /// Runs it, with SIGINT and SIGTERM ending it in order.
@@ -152,6 +221,8 @@ pub fn conduct(
         version: env!("CARGO_PKG_VERSION"),
         keep_noisy: ways.keep_noisy,
         witness: ways.witness,
+        patience: ways.patience,
+        without_root: ways.without_root,
         stop: interrupt.stop(),
         model: predictor
             .as_ref()
@@ -213,6 +284,8 @@ fn status(error: &LabError) -> Exit {
     match error {
         LabError::CannotRun { .. } | LabError::Host(_) | LabError::Start { .. } => Exit::Cannot,
         LabError::Record(RunError::ReadOnly { .. } | RunError::Exists { .. }) => Exit::Usage,
+        // The run directory cannot be made there.
+        LabError::Record(RunError::Io { op: "create", .. }) => Exit::Usage,
         // Our own workloads refuse what they can't set up with the statuses of the command line.
         LabError::Died { phase: "set-up", code: Some(2), .. } => Exit::Usage,
         LabError::Died { phase: "set-up", code: Some(3), .. } => Exit::Cannot,
@@ -253,11 +326,67 @@ pub fn ending(ended: &Ended) -> Outcome {
         return Err(Failure::new(status(error), anyhow::anyhow!("{error}")).hint(hint));
     }
     if ended.too_noisy() && !ended.keep_noisy {
-        crate::note!(
-            "rxpath: too noisy to conclude: other load disturbed every trial of a variant"
-        );
-        crate::note!("hint: stop the other load, or count such trials with --keep-noisy");
+        match ended.gave_up() {
+            Some(warning) => crate::note!("rxpath: too noisy to conclude: {warning}"),
+            None => {
+                crate::note!(
+                    "rxpath: too noisy to conclude: other load disturbed every trial of a variant"
+                );
+                crate::note!("hint: stop the other load, or count such trials with --keep-noisy");
+            }
+        }
         return Ok(Exit::Inconclusive);
     }
     Ok(Exit::Done)
+}
+
+/// As [`ending`], and whether anything was concluded.
+pub fn conclusion(ended: &Ended) -> Outcome {
+    match ending(ended)? {
+        Exit::Done if ended.disturbed().is_some() && ended.inconclusive() => {
+            crate::note!(
+                "rxpath: inconclusive: other load disturbed it, and no comparison was decided"
+            );
+            Ok(Exit::Inconclusive)
+        }
+        exit => Ok(exit),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_lab::scenario::parse;
+
+    use super::*;
+
+    fn three(here: &[&str]) -> Resolved {
+        let variants =
+            ["a", "b", "c"].map(|name| format!("[[variant]]\nname = \"{name}\"\nwhat = \"?\"\n"));
+        let text = format!("question = \"?\"\n{}", variants.concat());
+        let mut made = resolve(&parse(&text, "t", "t").unwrap(), &[], &HostShape::flat(2)).unwrap();
+        for variant in &mut made.variants {
+            if !here.contains(&variant.name.as_str()) {
+                variant.not_available = Some("nft is not installed (Debian: nftables)".into());
+            }
+        }
+        let is_here = |name: &String| here.contains(&name.as_str());
+        made.compare.retain(|pair| is_here(&pair.base) && is_here(&pair.variant));
+        made
+    }
+
+    #[test]
+    fn variants_that_cannot_run_here_are_told_before_the_first_trial() {
+        assert_eq!(available(&three(&["a", "b", "c"])).unwrap(), None);
+        let some = available(&three(&["a", "b"])).unwrap().unwrap();
+        assert_eq!(some, "1 of 3 variants not available: nft is not installed (Debian: nftables)");
+        let refused = available(&three(&["a"])).unwrap_err();
+        assert!(refused.line().contains("2 of 3 variants not available"), "{}", refused.line());
+        assert!(refused.line().ends_with("nothing is left to compare"), "{}", refused.line());
+    }
+
+    #[test]
+    fn a_way_without_root_is_named_only_where_there_is_one() {
+        assert_eq!(without_root("demo", &[]).unwrap(), "rxpath run demo --set topology.kind=local");
+        assert_eq!(without_root("udp-firewall", &[]), None);
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use rxpath_core::units::si;
@@ -14,6 +15,10 @@ use rxpath_stats::metric;
 pub struct Bars {
     bar: Option<ProgressBar>,
     planned: usize,
+    /// Void trials that were or will be run again.
+    repeats: usize,
+    /// When the first trial began.
+    started: Option<Instant>,
     variant: String,
 }
 
@@ -24,7 +29,7 @@ impl Bars {
             let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed} {msg}");
             ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
-        Self { bar, planned: 0, variant: String::new() }
+        Self { bar, planned: 0, repeats: 0, started: None, variant: String::new() }
     }
 
     fn say(&self, text: &str) {
@@ -50,6 +55,7 @@ impl Progress for Bars {
 
     fn trial_started(&mut self, trial: u32, block: u32, variant: &str) {
         self.variant = variant.into();
+        self.started.get_or_insert_with(Instant::now);
         if let Some(bar) = &self.bar {
             bar.set_position(u64::from(trial));
             bar.set_message(format!("block {block}: {variant}"));
@@ -71,17 +77,36 @@ impl Progress for Bars {
             Some(why) => format!("void, to be repeated: {why}"),
             None => format!("{}, grade {:?} ({})", main(trial), trial.grade, disturbed(trial)),
         };
-        let of = self.planned.max(trial.trial as usize + 1);
+        self.repeats += usize::from(trial.void.is_some());
+        let done = trial.trial as usize + 1;
+        let of = (self.planned + self.repeats).max(done);
+        let spent = self.started.map_or(Duration::ZERO, |started| started.elapsed());
         self.say(&format!(
-            "trial {}/{of} block {} {}: {end}",
-            trial.trial + 1,
+            "trial {done}/{of} block {} {}: {end}{}",
             trial.block,
-            trial.variant
+            trial.variant,
+            outlook((done, of), self.repeats, spent)
         ));
+        if let Some(bar) = &self.bar {
+            bar.set_length(of as u64);
+        }
         if let Some(bar) = &self.bar {
             bar.set_position(u64::from(trial.trial) + 1);
         }
     }
+}
+
+/// `; 2 repeats, about 12 s left`: from the trials so far.
+fn outlook((done, of): (usize, usize), repeats: usize, spent: Duration) -> String {
+    let mut parts = Vec::new();
+    if repeats > 0 {
+        parts.push(format!("{repeats} {}", if repeats == 1 { "repeat" } else { "repeats" }));
+    }
+    if of > done {
+        let left = spent.as_secs_f64() / done.max(1) as f64 * (of - done) as f64;
+        parts.push(format!("about {left:.0} s left"));
+    }
+    if parts.is_empty() { String::new() } else { format!("; {}", parts.join(", ")) }
 }
 
 /// What the grade rests on.
@@ -104,5 +129,19 @@ impl Drop for Bars {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_says_the_time_left_and_why_the_total_grew() {
+        let spent = Duration::from_secs(20);
+        assert_eq!(outlook((5, 10), 0, spent), "; about 20 s left");
+        assert_eq!(outlook((5, 10), 1, spent), "; 1 repeat, about 20 s left");
+        assert_eq!(outlook((10, 10), 2, spent), "; 2 repeats");
+        assert_eq!(outlook((10, 10), 0, spent), "");
     }
 }

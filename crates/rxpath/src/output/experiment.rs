@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::units::si;
+use rxpath_lab::run::COUNTED;
+use rxpath_lab::run::summary::median_trial;
 use rxpath_record::ledger::Place;
 use rxpath_record::manifest::{Comparison, Manifest, Trial, VariantSummary};
 use rxpath_stats::metric;
@@ -11,11 +13,16 @@ use super::table::Grid;
 
 /// The whole summary.
 pub fn summary(manifest: &Manifest) -> String {
-    let mut out = format!("{}\n\n{}\n", manifest.headline, table(manifest).shown());
+    let noisy = manifest.warnings.iter().filter(|warning| warning.code == COUNTED);
+    let mut out: String = noisy.map(|warning| format!("warning: {warning}\n")).collect();
+    out += &format!("{}\n\n{}\n", manifest.headline, table(manifest).shown());
     for variant in &manifest.variants {
         if let Some(verdict) = &variant.verdict {
             out += &format!("{}: {}\n", variant.name, verdict.sentence);
         }
+    }
+    for variant in &manifest.variants {
+        out += &of_different_trials(manifest, variant).unwrap_or_default();
     }
     out += "\n";
     for comparison in &manifest.comparisons {
@@ -30,6 +37,24 @@ pub fn summary(manifest: &Manifest) -> String {
         );
     }
     out + &accounted(manifest)
+}
+
+/// More delivered than offered: medians need not be of one trial. Names the trial nearest to the median.
+fn of_different_trials(manifest: &Manifest, variant: &VariantSummary) -> Option<String> {
+    let median = |name: &str| variant.metrics.get(name).map(|metric| metric.median);
+    if median("delivered_pps")? <= median("offered_pps")? {
+        return None;
+    }
+    let trials = manifest.counted(&variant.name);
+    let trial = median_trial(&trials, "delivered_pps")?;
+    Some(format!(
+        "{}: offered and delivered are medians of different trials; trial {}, the one nearest to the median, offered {} \
+         and delivered {} datagrams/s\n",
+        variant.name,
+        trial.number(),
+        si(*trial.metrics.get("offered_pps")?),
+        si(*trial.metrics.get("delivered_pps")?)
+    ))
 }
 
 /// A column of the table beside the main metric: metric, heading, form of a value.
@@ -195,4 +220,39 @@ pub fn accounted(manifest: &Manifest) -> String {
         "ledger: {offered} {unit} offered in {} trials, {missing} unaccounted\n",
         manifest.trials.len()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use rxpath_core::Warning;
+    use rxpath_record::run::RunReader;
+
+    use super::*;
+
+    fn kept() -> Manifest {
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/runs/recorded-demo");
+        RunReader::open(&kept).unwrap().manifest
+    }
+
+    #[test]
+    fn disturbed_trials_are_told_before_anything_else() {
+        let mut manifest = kept();
+        assert!(!summary(&manifest).contains("warning:"));
+        manifest.warnings.push(Warning::new(COUNTED, "this machine was busy"));
+        assert!(summary(&manifest).starts_with("warning: this machine was busy"));
+    }
+
+    #[test]
+    fn more_delivered_than_offered_is_explained_with_a_trial() {
+        let mut manifest = kept();
+        let variant = manifest.variants[0].clone();
+        assert_eq!(of_different_trials(&manifest, &variant), None);
+        if let Some(offered) = manifest.variants[0].metrics.get_mut("offered_pps") {
+            offered.median = 1.0;
+        }
+        let told = of_different_trials(&manifest, &manifest.variants[0]).unwrap();
+        assert!(told.contains("medians of different trials; trial "), "{told}");
+    }
 }

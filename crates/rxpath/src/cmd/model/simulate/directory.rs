@@ -52,12 +52,13 @@ pub(super) fn write(
     let window = simulation.window_ns.map(|ns| ns as u64);
     for (name, histogram) in &simulation.histograms {
         let file = format!("trial0-serve-{name}-time");
-        let v2 = histogram.to_v2().map_err(|error| RunError::Io {
+        let unwritable = |why: String| RunError::Io {
             op: "encode",
             path: PathBuf::from(&file),
-            source: std::io::Error::other(error.to_string()),
-        })?;
-        let log = hlog::text(&file, window, &BASE64.encode(v2));
+            source: std::io::Error::other(why),
+        };
+        let v2 = histogram.to_v2().map_err(|error| unwritable(error.to_string()))?;
+        let log = hlog::text(&file, window, &BASE64.encode(v2)).map_err(unwritable)?;
         writer.histogram(&file, |out| out.write_all(log.as_bytes()))?;
     }
     writer.finish(manifest)
@@ -66,7 +67,9 @@ pub(super) fn write(
 /// The way out of a directory that cannot be written.
 pub(super) fn failure(error: RunError) -> Failure {
     let exit = match error {
-        RunError::ReadOnly { .. } | RunError::Exists { .. } => Exit::Usage,
+        RunError::ReadOnly { .. } | RunError::Exists { .. } | RunError::Io { op: "create", .. } => {
+            Exit::Usage
+        }
         _ => Exit::Partial,
     };
     Failure::new(exit, error)

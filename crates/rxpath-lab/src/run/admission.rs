@@ -1,0 +1,79 @@
+//! Whether a run may begin: its privileges, and the lock that keeps two labs apart.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use rxpath_core::Warning;
+use rxpath_host::HostError;
+use rxpath_host::lock::LabLock;
+
+use crate::clock::monotonic_ns;
+use crate::error::LabError;
+use crate::scenario::spec::{Resolved, Topology, Variant};
+
+/// How long to wait for another lab on this machine to end, unless told otherwise.
+pub const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+
+/// The machine's lab lock. Loopback goes without where it may not be opened, and says so.
+pub(crate) fn lock(
+    needs_lab: bool,
+    stop: &AtomicBool,
+    patience: Duration,
+    waiting: &mut dyn FnMut(&str),
+) -> Result<(Option<LabLock>, Option<Warning>), LabError> {
+    let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+    let deadline_ns = monotonic_ns().saturating_add(patience_ns);
+    let mut said = patience <= LOCK_PATIENCE;
+    loop {
+        // In slices, so that a signal ends the waiting.
+        match LabLock::take(Duration::from_millis(100)) {
+            Ok(lock) => return Ok((Some(lock), None)),
+            Err(error @ HostError::Denied { .. }) if !needs_lab => {
+                let text = format!("{error}: another experiment may run at the same time");
+                return Ok((None, Some(Warning::new("no-lab-lock", text))));
+            }
+            Err(error) if !is_busy(&error) => return Err(error.into()),
+            Err(_) if stop.load(Ordering::Relaxed) => return Err(LabError::Interrupted),
+            Err(error) if monotonic_ns() >= deadline_ns => {
+                return Err(LabError::CannotRun {
+                    what: error.to_string(),
+                    hint: "let it end and run this again, or wait for it with --wait".into(),
+                });
+            }
+            Err(error) if !said => {
+                said = true;
+                waiting(&format!("waiting: {error}"));
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Loopback's counters are everybody's: the reader of the figures must know.
+pub(super) fn shared_counters(resolved: &Resolved) -> Option<Warning> {
+    let local = |variant: &Variant| variant.lab.topology == Topology::Local;
+    resolved.variants.iter().any(local).then(|| {
+        let text = "on loopback the counters hold other programs' traffic too: what is lost or not accounted for \
+                    may be theirs";
+        Warning::new("shared-counters", text).because("topology.kind=local makes no lab of its own")
+    })
+}
+
+fn is_busy(error: &HostError) -> bool {
+    matches!(error, HostError::Kernel { errno, .. } if *errno == Errno::EBUSY as i32)
+}
+
+/// Whether a lab may be made.
+///
+/// `without_root` is a command that does the same on loopback, where there is one.
+pub(crate) fn can_run(without_root: Option<&str>) -> Result<(), LabError> {
+    let can = rxpath_host::caps::lab();
+    can.require("a lab of two network namespaces").map_err(|error| LabError::CannotRun {
+        what: error.to_string(),
+        hint: match without_root {
+            Some(command) => format!("run as root (sudo), or on loopback without it: {command}"),
+            None => "run as root (sudo)".into(),
+        },
+    })
+}
