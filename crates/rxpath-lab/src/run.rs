@@ -276,7 +276,8 @@ impl Running<'_> {
         let (pps, steps) = found?;
         let before = self.resolved.warnings.len();
         capacity::apply(&mut self.resolved, pps, &steps);
-        for warning in self.resolved.warnings[before..].to_vec() {
+        let added: Vec<Warning> = self.resolved.warnings.iter().skip(before).cloned().collect();
+        for warning in added {
             self.warn(warning)?;
         }
         self.manifest.resolved = as_json(&self.resolved)?;

@@ -74,7 +74,7 @@ pub enum What {
     },
     /// A warning of the run.
     Warned(Warning),
-    /// The run ended: `complete`, `interrupted`, `failed`, `out-of-time`.
+    /// The run ended: `complete`, `interrupted`, `failed`, `out-of-time`, `too-noisy`.
     RunEnded {
         /// How.
         how: String,

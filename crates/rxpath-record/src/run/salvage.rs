@@ -77,7 +77,7 @@ pub(super) fn from_events(events: &[Event]) -> Manifest {
         _ => None,
     });
     let status = match how {
-        Some("complete" | "out-of-time") => Status::Complete,
+        Some("complete" | "out-of-time" | "too-noisy") => Status::Complete,
         Some("interrupted") => Status::Interrupted,
         Some(_) => Status::Failed,
         None => Status::Running,

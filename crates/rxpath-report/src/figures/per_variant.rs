@@ -241,7 +241,9 @@ fn gains_chart(rows: &[&Comparison], width: f64, id: &str) -> Chart {
                 fill: false,
             });
         };
-        interval.iter().for_each(|i| bar(*i, "var(--interval)", 11.0));
+        if let Some(interval) = interval {
+            bar(*interval, "var(--interval)", 11.0);
+        }
         bar(*range, MUTED, 1.2);
         medians.push((*ratio, y));
     }

@@ -51,9 +51,16 @@ pub struct RunCommand {
     /// Count trials that other load on the machine disturbed; their grade says so
     #[arg(long)]
     keep_noisy: bool,
-    /// Wait until another experiment on this machine has ended; without a time as long as it takes [default: 2s]
-    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true)]
-    wait: Option<Option<Nanos>>,
+    /// Wait this long for another experiment on this machine to end; without a time for a day
+    #[arg(
+        long,
+        value_name = "TIME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "2s",
+        default_missing_value = "86400s"
+    )]
+    wait: Nanos,
     /// Watch by BPF, too: `drops` (the kernel's reasons beside the ledger), `steal` (CPU time that networking takes, by
     /// task), `trace` (softirqs, packets per poll, latency of stages); the same as `--set observe.WHAT=true`
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
@@ -100,7 +107,7 @@ impl RunCommand {
         }
         let ways = Ways {
             keep_noisy: self.keep_noisy,
-            patience: patience(self.wait),
+            patience: Duration::from_nanos(self.wait.0),
             without_root: without_root(&self.scenario, &sets),
             ..Ways::default()
         };
@@ -133,22 +140,12 @@ impl RunCommand {
     }
 }
 
-/// How long `--wait` waits for the lab lock.
-fn patience(wait: Option<Option<Nanos>>) -> Duration {
-    match wait {
-        None => LOCK_PATIENCE,
-        Some(None) => Duration::MAX,
-        Some(Some(Nanos(ns))) => Duration::from_nanos(ns),
-    }
-}
-
 /// The command that runs a scenario on loopback, which needs no root; nothing when it cannot run there.
 pub fn without_root(scenario: &str, sets: &[String]) -> Option<String> {
     const LOCAL: &str = "topology.kind=local";
     let local: Vec<String> = sets.iter().cloned().chain([LOCAL.to_owned()]).collect();
     resolved(scenario, &local).ok()?;
-    let sets: String = local.iter().map(|set| format!(" --set {set}")).collect();
-    Some(format!("rxpath run {scenario}{sets}"))
+    Some(format!("rxpath run {scenario} --set {}", local.join(" --set ")))
 }
 
 /// What to say before the first trial of variants that cannot run here; nothing when all can.
@@ -326,14 +323,13 @@ pub fn ending(ended: &Ended) -> Outcome {
         return Err(Failure::new(status(error), anyhow::anyhow!("{error}")).hint(hint));
     }
     if ended.too_noisy() && !ended.keep_noisy {
-        match ended.gave_up() {
-            Some(warning) => crate::note!("rxpath: too noisy to conclude: {warning}"),
-            None => {
-                crate::note!(
-                    "rxpath: too noisy to conclude: other load disturbed every trial of a variant"
-                );
-                crate::note!("hint: stop the other load, or count such trials with --keep-noisy");
-            }
+        if let Some(warning) = ended.gave_up() {
+            crate::note!("rxpath: too noisy to conclude: {warning}");
+        } else {
+            crate::note!(
+                "rxpath: too noisy to conclude: other load disturbed every trial of a variant"
+            );
+            crate::note!("hint: stop the other load, or count such trials with --keep-noisy");
         }
         return Ok(Exit::Inconclusive);
     }
@@ -342,15 +338,14 @@ pub fn ending(ended: &Ended) -> Outcome {
 
 /// As [`ending`], and whether anything was concluded.
 pub fn conclusion(ended: &Ended) -> Outcome {
-    match ending(ended)? {
-        Exit::Done if ended.disturbed().is_some() && ended.inconclusive() => {
-            crate::note!(
-                "rxpath: inconclusive: other load disturbed it, and no comparison was decided"
-            );
-            Ok(Exit::Inconclusive)
-        }
-        exit => Ok(exit),
+    let exit = ending(ended)?;
+    if exit == Exit::Done && ended.disturbed().is_some() && ended.inconclusive() {
+        crate::note!(
+            "rxpath: inconclusive: other load disturbed it, and no comparison was decided"
+        );
+        return Ok(Exit::Inconclusive);
     }
+    Ok(exit)
 }
 
 #[cfg(test)]

@@ -14,7 +14,10 @@ use super::table::Grid;
 /// The whole summary.
 pub fn summary(manifest: &Manifest) -> String {
     let noisy = manifest.warnings.iter().filter(|warning| warning.code == COUNTED);
-    let mut out: String = noisy.map(|warning| format!("warning: {warning}\n")).collect();
+    let mut out = String::new();
+    for warning in noisy {
+        out += &format!("warning: {warning}\n");
+    }
     out += &format!("{}\n\n{}\n", manifest.headline, table(manifest).shown());
     for variant in &manifest.variants {
         if let Some(verdict) = &variant.verdict {
