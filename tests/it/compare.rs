@@ -70,7 +70,7 @@ fn two_runs_are_better_worse_the_same_or_cannot_be_told() {
         assert_eq!(value["result"]["hosts_changed"].as_array().unwrap().len(), 0);
     }
     let text = String::from_utf8(rxpath(&["compare", &base, &more]).stdout).unwrap();
-    assert!(text.contains("1.200 times the delivered_pps (95 % interval"), "{text}");
+    assert!(text.contains("delivered_pps: 100 to 120, 1.200 times (95 % interval"), "{text}");
     for (args, says) in [
         (vec!["compare", &base, &more, "--variant", "no"], "--variant no: not in both runs"),
         (vec!["compare", &base, &more, "--metric", "no"], "no variant of both runs has no"),

@@ -186,7 +186,7 @@ fn a_ledger_that_was_edited_does_not_add_up() {
     let (_base, directory) = finished();
     edit(&directory, "\"delivered_packets\": 900", "\"delivered_packets\": 1000");
     let said = problems(&directory);
-    assert!(said.iter().any(|p| p.contains("ledger of trial 0 does not add up: -100")), "{said:?}");
+    assert!(said.iter().any(|p| p.contains("ledger of trial 1 does not add up: -100")), "{said:?}");
 }
 
 #[test]
