@@ -453,14 +453,14 @@ impl Running<'_> {
         self.manifest.status = status;
         self.manifest.ended = Some(Timestamp::now().to_string());
         if let Some(warning) = disturbed::counted(&self.manifest) {
-            self.warn(warning)?;
+            self.manifest.warnings.push(warning);
         }
         self.manifest.headline = headline::of(&self.manifest);
         if let Some(model) = self.options.model {
             self.manifest.predictions = (model.predict)(&self.resolved, &self.manifest);
         }
         if let Err(error) = &outcome {
-            self.warn(Warning::new(how, error.to_string()))?;
+            self.manifest.warnings.push(Warning::new(how, error.to_string()));
         }
         self.tell(What::RunEnded { how: how.into() })?;
         let manifest = self.manifest;
