@@ -6,6 +6,7 @@ mod diagnose;
 mod kept_apart;
 mod landing;
 mod live_limits;
+mod live_tcp;
 mod model;
 mod observed;
 mod probe_faults;

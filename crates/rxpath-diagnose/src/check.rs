@@ -30,6 +30,8 @@ pub fn rules(stage: Stage) -> &'static [&'static str] {
         Stage::TickArtefact => &["irq-time-accounting", "hz"],
         Stage::AcceptQueue => &["somaxconn", "syn-backlog"],
         Stage::TcpReceive => &["tcp-rmem", "tcp-mem", "tcp-moderate-rcvbuf"],
+        Stage::TcpReader => &["reader-placement", "tcp-rmem", "tcp-moderate-rcvbuf"],
+        Stage::TcpRetransmit => &["ring-rx", "tcp-rmem"],
         Stage::Sender | Stage::NoListener | Stage::Nothing | Stage::Unknown => &[],
     }
 }

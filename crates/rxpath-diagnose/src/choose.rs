@@ -1,9 +1,10 @@
 //! Which claim becomes the verdict, how sure it may be, and what is said of the others.
 
-use rxpath_record::verdict::{Confidence, Stage, Verdict};
+use rxpath_record::verdict::{Confidence, EvidenceLine, Stage, Verdict};
 
 use crate::claim::{Claim, Part};
-use crate::lines::line;
+use crate::lines::{elsewhere, line, rates, tcp};
+use crate::stages::{Protocol, info};
 use crate::view::View;
 use crate::{check, headroom};
 
@@ -26,7 +27,9 @@ pub fn verdict(view: &View, mut claims: Vec<Claim>, rest: Claim) -> Verdict {
     let gaps: Vec<_> = view.gaps_in(first.needs).collect();
     let confidence = gaps.iter().map(|gap| gap.cap()).fold(first.confidence, Confidence::min);
     let sentence = format!("{}{}", about(view, &first), first.sentence);
+    let besides = besides(view, &first);
     let mut evidence = first.evidence;
+    evidence.extend(besides);
     evidence.extend(gaps.iter().map(|gap| line(format!("missing: {}", gap.text), gap.source)));
     Verdict {
         stage: first.stage,
@@ -34,7 +37,7 @@ pub fn verdict(view: &View, mut claims: Vec<Claim>, rest: Claim) -> Verdict {
         confidence,
         sentence,
         evidence,
-        remedies: first.remedies,
+        remedies: first.remedies.iter().map(|remedy| remedy.words(view.raw.watched)).collect(),
         check_rules: check::rules(first.stage).iter().map(|id| (*id).to_owned()).collect(),
         next,
         paired_trial: first.paired_trial,
@@ -43,24 +46,15 @@ pub fn verdict(view: &View, mut claims: Vec<Claim>, rest: Claim) -> Verdict {
 
 /// Of a watched host: that the sentence is about UDP, and of which service, where it is.
 fn about(view: &View, claim: &Claim) -> String {
-    let of_udp = !matches!(
-        claim.stage,
-        Stage::Softirq
-            | Stage::OneCpu
-            | Stage::RpsMissing
-            | Stage::RpsPointless
-            | Stage::Backlog
-            | Stage::Ring
-            | Stage::Filter
-            | Stage::ConntrackFull
-            | Stage::AcceptQueue
-            | Stage::TcpReceive
-            | Stage::Victim
-            | Stage::TickArtefact
-    );
-    // A loss that is no stage's is IP's: packets of any protocol.
-    let at_sockets = claim.needs.contains(&Part::Sockets);
-    let of_udp = of_udp && (claim.stage != Stage::Unknown || claim.lost_packets == 0 || at_sockets);
+    let of_udp = match info(claim.stage).protocol {
+        Protocol::Udp => true,
+        // A loss that is no stage's is IP's: packets of any protocol.
+        Protocol::Said => {
+            let at_sockets = claim.needs.contains(&Part::Sockets);
+            claim.stage == Stage::Unknown && view.offered_packets() > 0 && at_sockets
+        }
+        Protocol::Tcp | Protocol::Any => false,
+    };
     if !view.raw.watched || !of_udp {
         return String::new();
     }
@@ -70,4 +64,21 @@ fn about(view: &View, claim: &Claim) -> String {
         Some(service) => format!("UDP, {}: ", service.name()),
         None => "UDP: ".into(),
     }
+}
+
+/// Of a watched host: how the other protocol was, and what went elsewhere.
+fn besides(view: &View, claim: &Claim) -> Vec<EvidenceLine> {
+    // Its own lines say it already.
+    if !view.raw.watched || claim.stage == Stage::Nothing {
+        return elsewhere(view).filter(|_| view.raw.watched).into_iter().collect();
+    }
+    let udp = view.offered_packets() > 0;
+    let mut lines = match info(claim.stage).protocol {
+        Protocol::Tcp if udp => vec![rates(view)],
+        _ => Vec::new(),
+    };
+    lines.extend(tcp::summary(view));
+    lines.retain(|line| !claim.evidence.contains(line));
+    lines.extend(elsewhere(view));
+    lines
 }

@@ -2,6 +2,8 @@
 
 use rxpath_record::verdict::{Confidence, EvidenceLine, PairedTrial, Stage};
 
+use crate::remedy::Remedy;
+
 /// Kinds of evidence that a claim may rest on; where one has a hole, the claim is less sure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -39,7 +41,7 @@ pub struct Claim {
     /// Its numbers, strongest first.
     pub evidence: Vec<EvidenceLine>,
     /// What to change, most effective first.
-    pub remedies: Vec<String>,
+    pub remedies: Vec<Remedy>,
     /// The trial that would decide.
     pub paired_trial: Option<PairedTrial>,
     /// What it adds to the verdict of another rule; empty = nothing.
@@ -87,7 +89,7 @@ impl Claim {
     }
 
     /// Adds a remedy after those that are more effective.
-    pub fn cure(mut self, remedy: impl Into<String>) -> Self {
+    pub fn cure(mut self, remedy: impl Into<Remedy>) -> Self {
         self.remedies.push(remedy.into());
         self
     }

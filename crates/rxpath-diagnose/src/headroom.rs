@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use rxpath_record::verdict::Stage;
 
+use crate::stages::{StageInfo, info};
 use crate::thresholds::FULL_RATIO;
 use crate::view::View;
 use crate::wording::{percent, rate};
@@ -43,40 +44,21 @@ pub fn of(view: &View, limit: Stage) -> String {
 fn candidates(view: &View, limit: Stage) -> Vec<Candidate> {
     let mut all = Vec::new();
     let on = |cpu: Option<u32>| cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}"));
-    let sending = matches!(limit, Stage::Sender | Stage::SenderOrSoftirq);
-    if view.sender.count > 0 && !sending {
+    let StageInfo { sends, reads, in_softirq, .. } = info(limit);
+    if view.sender.count > 0 && !sends {
         let lead = &view.sender.lead;
         let who = format!("the sender's thread{}", on(lead.cpu));
         all.push(Candidate { who, demand: lead.demand(), pps: view.offered_pps() });
     }
-    let reading = matches!(
-        limit,
-        Stage::Application
-            | Stage::ApplicationDescheduled
-            | Stage::SocketLock
-            | Stage::ReuseportImbalance
-            | Stage::Livelock
-    );
     // Threads of several processes, or of one that has more of them than sockets: their time is not all UDP's.
     let pids: BTreeSet<Option<i32>> =
         view.raw.receiver_threads.iter().map(|thread| thread.pid).collect();
     let known = view.unsure.is_none() && pids.len() == 1;
-    if view.reader.count > 0 && !reading && known {
+    if view.reader.count > 0 && !reads && known {
         let lead = &view.reader.lead;
         let who = format!("the receiver's thread{}", on(lead.cpu));
         all.push(Candidate { who, demand: lead.demand(), pps: view.delivered_pps() });
     }
-    let in_softirq = matches!(
-        limit,
-        Stage::Softirq
-            | Stage::SenderOrSoftirq
-            | Stage::OneCpu
-            | Stage::RpsMissing
-            | Stage::RpsPointless
-            | Stage::Livelock
-            | Stage::Ring
-            | Stage::Backlog
-    );
     let shared = |cpu: u32| view.sender.cpus.contains(&cpu) || view.reader.cpus.contains(&cpu);
     // Its own share: what else keeps that CPU busy can go elsewhere.
     let own = |cpu: u32| Some((cpu, view.softirq_ratio(cpu)?));

@@ -1,5 +1,8 @@
 //! Evidence lines that more than one rule shows.
 
+pub mod tcp;
+
+use rxpath_core::units::si;
 use rxpath_record::ledger::{Drop, Place};
 use rxpath_record::verdict::EvidenceLine;
 
@@ -78,6 +81,37 @@ pub fn place(place: Place) -> &'static str {
     }
 }
 
+/// ` (NAME)` of the watched network namespace, where it has one.
+pub fn named(view: &View) -> String {
+    let name = &view.raw.namespace;
+    if name.is_empty() { String::new() } else { format!(" ({name})") }
+}
+
+/// That softirqs of this machine worked for other network namespaces.
+pub fn elsewhere(view: &View) -> Option<EvidenceLine> {
+    let pps = view.raw.elsewhere_pps.map(crate::view::sound_rate).filter(|pps| *pps > 0.0)?;
+    let text = format!(
+        "{} packets/s went to other network namespaces: this verdict is about one of them{}",
+        si(pps.round()),
+        named(view)
+    );
+    Some(line(text, "softnet_stat processed, less rx packets of this namespace's devices"))
+}
+
+/// What UDP lost and carried, where it carried something, and how TCP was, where it did.
+pub fn traffic(view: &View) -> Vec<EvidenceLine> {
+    let mut lines = Vec::new();
+    if view.offered_packets() > 0 || view.lost_packets() > 0 || !view.raw.watched {
+        lines.push(lossless(view));
+    }
+    if view.offered_packets() > 0 || !view.raw.watched {
+        lines.push(rates(view));
+    }
+    lines.extend(tcp::summary(view));
+    lines.extend(tcp::services(view));
+    lines
+}
+
 /// Whose counts the rates of the window are.
 pub fn counted_by(view: &View) -> &'static str {
     if view.raw.watched {
@@ -92,7 +126,7 @@ pub fn rates(view: &View) -> EvidenceLine {
     if view.raw.watched {
         let (came, read) = (rate(view.offered_pps()), rate(view.delivered_pps()));
         return line(
-            format!("{came} arrived and {read} were put into sockets and read"),
+            format!("UDP: {came} arrived and {read} were put into sockets and read"),
             counted_by(view),
         );
     }

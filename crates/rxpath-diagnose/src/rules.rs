@@ -57,12 +57,15 @@ pub const ALL: &[Rule] = &[
     socket_queue::judge,
     who_reads::judge,
     udp_memory::judge,
+    // A noteworthy loss of TCP's stands where losses stand; TCP waits rather than loses, so it may limit without one.
+    tcp::accept_queue,
+    tcp::reader,
+    tcp::receive,
+    tcp::softirq,
+    tcp::retransmit,
     // Nothing noteworthy of UDP lost: who had no time left.
     victim::judge,
     tick_artefact::judge,
-    // A noteworthy loss of TCP's stands where losses stand; a few, or none, only before "nothing".
-    tcp::accept_queue,
-    tcp::receive,
     nothing::judge,
     blocked::judge,
     sender_or_softirq::judge,

@@ -25,6 +25,27 @@ pub const MOST_OF_SOFTIRQ_RATIO: f64 = 0.5;
 /// Connection requests lost from which a listener's queue is beyond doubt: fewer can be one client's retries.
 pub const REQUESTS_LOST_COUNT: u64 = 10;
 
+/// A connection whose unread bytes take this share of its window on average has as good as none left.
+pub const TCP_CLOSED_RATIO: f64 = 0.95;
+
+/// Fewer full connections than this share of a service's are single slow peers: every proxy holds some back.
+pub const TCP_FULL_SHARE: f64 = 0.01;
+
+/// Samples of a receive queue from which it is more than an instant; the live view has one at each end of its window.
+pub const TCP_SAMPLES: u64 = 2;
+
+/// Samples from which a queue that is always full is beyond doubt.
+pub const TCP_SAMPLES_SURE: u64 = 3;
+
+/// Windows that closed, from which programs are said to read too late: fewer are one connection's pause.
+pub const TCP_CLOSED_COUNT: u64 = 10;
+
+/// From this share of the segments lost on, loss sets the pace of TCP.
+///
+/// At 1 % a connection has about 12 segments in flight (Mathis et al. 1997: rate = 1.22 MSS / (RTT sqrt(p))), whatever the
+/// link. On the Internet a few in a thousand are usual.
+pub const TCP_AGAIN_RATIO: f64 = 0.01;
+
 /// An open-loop sender that offers this share of the asked rate has reached it.
 ///
 /// Pacing holds the rate within 0.5 %; the edges of a one-second window add as much again.

@@ -14,7 +14,7 @@ use crate::thresholds::{
 
 pub use gaps::Gap;
 pub use service::{Service, Unsure};
-pub use side::{Lead, Side};
+pub use side::{Lead, Pace, Side, lead};
 
 /// The evidence of one trial, checked once. Lists are sorted, so their order never matters.
 pub struct View<'a> {
@@ -174,6 +174,22 @@ impl<'a> View<'a> {
     /// Whether `packets` lost are enough to make a limit.
     pub fn is_loss(&self, packets: u64) -> bool {
         self.is_noteworthy(packets) && self.of_offered(packets) >= LOSS_RATIO
+    }
+
+    /// TCP segments that arrived on a watched host, per second.
+    pub fn segments_pps(&self) -> f64 {
+        let segments = self.raw.tcp.as_ref().map_or(0, |tcp| tcp.received_segments);
+        self.window_s.map_or(0.0, |window_s| sound_rate(segments as f64 / window_s))
+    }
+
+    /// Whether TCP carried something: a stray segment is no traffic.
+    pub fn has_tcp(&self) -> bool {
+        self.segments_pps() >= 1.0
+    }
+
+    /// Whether `segments` are more than strays, and this share of all or more.
+    pub fn is_noteworthy_share(&self, segments: u64, of: u64, ratio: f64) -> bool {
+        self.is_noteworthy(segments) && segments as f64 >= ratio * of as f64
     }
 
     /// Whether they are more than strays: a watched host's share may be that of one packet.

@@ -1,4 +1,4 @@
-//! What limits UDP reception on this host now: the evidence of a few seconds, from counters alone.
+//! What limits reception over UDP and TCP on this host now: the evidence of a few seconds, from counters alone.
 //!
 //! It sends nothing and changes nothing. There is no sender to ask: what arrives at UDP counts as offered, whatever was
 //! lost before this host, and each place of loss here by the counter that owns it. The counters are those of this
@@ -6,11 +6,13 @@
 
 mod devices;
 mod hooks;
+mod namespace;
 mod places;
 mod probes;
 mod readers;
 mod reads;
 mod reasons;
+mod scope;
 mod sockets;
 mod tcp;
 mod unseen;
@@ -36,7 +38,9 @@ use crate::trial::observe::{Between, Mark, Ours};
 
 pub(crate) use places::PLACES;
 pub(crate) use readers::{OWNERS, Owners};
+pub use scope::Only;
 pub(crate) use sockets::Socket;
+pub(crate) use tcp::TcpLooks;
 pub(crate) use unseen::Unseen;
 
 use places::{Beside, of_any_protocol, of_udp, sum};
@@ -46,6 +50,9 @@ use sockets::look;
 
 /// Time between two looks at the sockets.
 const LOOK: Duration = Duration::from_millis(20);
+/// And at TCP's; a pause of this many times what the last one took is longer where there are many.
+const TCP_LOOK: Duration = Duration::from_millis(50);
+const TCP_PAUSE: u32 = 20;
 
 /// What was seen.
 #[derive(Debug)]
@@ -54,7 +61,7 @@ pub struct Seen {
     pub evidence: Evidence,
     /// TCP's counters that moved, by name.
     pub beside: BTreeMap<String, u64>,
-    /// UDP sockets that were looked at.
+    /// UDP sockets that were sampled.
     pub sockets_count: usize,
     /// Of these: those whose process could be found.
     pub owned_count: usize,
@@ -67,7 +74,7 @@ pub struct Seen {
 }
 
 /// What is to be watched.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Ask {
     /// For how long.
     pub length: Duration,
@@ -75,82 +82,149 @@ pub struct Ask {
     pub port: Option<u16>,
     /// Measure CPU time and lock waits by tracepoints as well (BPF; needs root).
     pub probes: bool,
+    /// Only the sockets of these processes.
+    pub only: Option<Only>,
 }
 
-/// Looks at this host for that long, or until `stop`; at the sockets of one port when it is given. `begun` is called once
-/// everything that happens from then on counts.
+/// Watches this host for that long, or until `stop`. `begun` is called once everything that happens from then on counts.
 ///
 /// # Errors
 /// What keeps the counters from being read at all.
 pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen, HostError> {
-    let Ask { length, port, probes } = *ask;
     let root = Root::host();
     let mut counters = Reader::all(&root);
-    let mut diag = Netlink::sock_diag()?;
-    let mut sockets: BTreeMap<u32, Socket> = BTreeMap::new();
-    look(&mut diag, port, &mut sockets)?;
+    let mut looks = Looks::start(ask)?;
     // Who holds TCP's sockets is part of the path too: softirqs work for them as well.
-    let connections = tcp_inodes(&mut diag);
-    let inodes = sockets.keys().chain(&connections).copied().filter(|inode| *inode != 0).collect();
+    let inodes = looks.inodes();
     let mut owners = socket_owner::of(&root, &inodes);
-    let (pids, owners_count) = readers::measured(&sockets, &owners);
-    let ours = Ours { pids, ..Ours::default() };
-    let owners_count = [owners_count, ours.pids.len()];
-    let mut probes = Probes::start(probes);
+    let (pids, owners_count) = readers::measured(&looks.sockets, &owners);
+    let owners_count = [owners_count, pids.len()];
+    let ours = of_pids(pids);
+    let connected = of_pids(readers::of_connections(&looks.tcp.inodes(), &owners));
+    let mut probes = Probes::start(ask.probes);
     let around = Around::now();
-    let from = Mark::take(&ours);
-    probes.begin(length);
+    let (from, from_connected) = (Mark::take(&ours), Mark::of_ours(&connected));
+    probes.begin(ask.length);
     let before = snapshot(&mut counters);
     countable(&before)?;
     // Finding the owners took its time: sockets count from here on, inside the span of the counters.
-    sockets.clear();
-    look(&mut diag, port, &mut sockets)?;
+    looks.begin()?;
     begun();
-    let end_ns = from.t_ns + length.as_nanos() as u64;
-    while monotonic_ns() < end_ns && !stop.load(Ordering::Relaxed) {
-        // why: the pacing of the looks at the sockets.
-        std::thread::sleep(LOOK.min(Duration::from_nanos(end_ns.saturating_sub(monotonic_ns()))));
-        look(&mut diag, port, &mut sockets)?;
-        probes.note();
-    }
+    let end_ns = from.t_ns + ask.length.as_nanos() as u64;
+    looks.until(end_ns, stop, &mut probes)?;
     probes.close();
     let moved = snapshot(&mut counters).since(&before);
+    looks.end();
     let (reasons, reads) = (probes.reasons(), probes.reads());
     let between = Between::marks(&from, &Mark::take(&ours), &ours);
+    let of_connections = Between::marks(&from_connected, &Mark::of_ours(&connected), &connected);
     let around = [&around, &Around::now()];
     let unseen = unseen(&mut Unseen::default(), around, reasons.is_some());
     // Programs that came in the window.
-    let new = [&around[1].listening(), &sockets.keys().copied().collect()];
+    let new = [&around[1].listening(), &looks.inodes()];
     let new = new.into_iter().flatten().filter(|inode| !inodes.contains(*inode)).copied().collect();
     owners.extend(socket_owner::of(&root, &new));
+    let sockets = &looks.sockets;
     let read = Read {
         between: &between,
         moved: &moved,
         around,
-        sockets: &sockets,
+        sockets,
         owners: &owners,
         reasons: reasons.as_deref(),
         unseen: &unseen,
         reads: reads.as_ref(),
+        tcp: &looks.tcp,
+        of_connections: &of_connections,
     };
     let mut evidence = evidence(&read);
     let probe_cost;
-    (evidence.probed, probe_cost) = probes.end(&sockets, &owners);
-    let tcp = evidence.tcp.iter().flat_map(|tcp| tcp.counters.clone());
+    (evidence.probed, probe_cost) = probes.end(sockets, &owners);
+    let owned = sockets.keys().filter(|inode| owners.contains_key(inode));
     Ok(Seen {
         sockets_count: sockets.len(),
-        owned_count: sockets.keys().filter(|inode| owners.contains_key(inode)).count(),
+        owned_count: owned.count(),
         owners_count,
-        beside: tcp.collect(),
+        beside: evidence.tcp.iter().flat_map(|tcp| tcp.counters.clone()).collect(),
         gaps: moved.gaps.clone(),
         probe_cost,
         evidence,
     })
 }
 
-/// Inodes of TCP's sockets; none where they cannot be listed.
-fn tcp_inodes(diag: &mut Netlink) -> BTreeSet<u32> {
-    diag.tcp_sockets().unwrap_or_default().iter().map(|socket| socket.inode).collect()
+fn of_pids(pids: Vec<i32>) -> Ours {
+    Ours { pids, ..Ours::default() }
+}
+
+/// The sockets over the window, sampled.
+struct Looks<'a> {
+    ask: &'a Ask,
+    diag: Netlink,
+    sockets: BTreeMap<u32, Socket>,
+    tcp: TcpLooks,
+    /// When TCP's sockets are sampled next: it takes a walk over all connections.
+    due: Instant,
+}
+
+impl<'a> Looks<'a> {
+    /// The sockets that are there, to find their owners.
+    fn start(ask: &'a Ask) -> Result<Self, HostError> {
+        let diag = Netlink::sock_diag()?;
+        let (sockets, tcp, due) = (BTreeMap::new(), TcpLooks::default(), Instant::now());
+        let mut looks = Self { ask, diag, sockets, tcp, due };
+        looks.look()?;
+        looks.end();
+        Ok(looks)
+    }
+
+    /// The window begins: what was seen until now does not count.
+    fn begin(&mut self) -> Result<(), HostError> {
+        self.sockets.clear();
+        (self.tcp, self.due) = (TcpLooks::default(), Instant::now());
+        self.look()
+    }
+
+    fn look(&mut self) -> Result<(), HostError> {
+        look(&mut self.diag, self.ask.port, &mut self.sockets)?;
+        let now = Instant::now();
+        if now >= self.due {
+            self.tcp.sample(&mut self.diag);
+            self.due = now + TCP_LOOK.max(now.elapsed() * TCP_PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Samples them until the window's end, or until `stop`.
+    fn until(
+        &mut self,
+        end_ns: u64,
+        stop: &AtomicBool,
+        probes: &mut Probes,
+    ) -> Result<(), HostError> {
+        while monotonic_ns() < end_ns && !stop.load(Ordering::Relaxed) {
+            let left = Duration::from_nanos(end_ns.saturating_sub(monotonic_ns()));
+            // why: the pacing of the samples of the sockets.
+            std::thread::sleep(LOOK.min(left));
+            self.look()?;
+            probes.note();
+        }
+        Ok(())
+    }
+
+    /// The window ends: a last sample of TCP's, and of all only what was asked for.
+    fn end(&mut self) {
+        self.tcp.sample(&mut self.diag);
+        if let Some(only) = &self.ask.only {
+            let inodes = only.inodes();
+            self.sockets.retain(|inode, _| inodes.contains(inode));
+            self.tcp.only(&inodes);
+        }
+    }
+
+    fn inodes(&self) -> BTreeSet<u32> {
+        let all = self.sockets.keys().copied().chain(self.tcp.inodes());
+        all.filter(|inode| *inode != 0).collect()
+    }
 }
 
 /// Without the counters of UDP nothing can be said: that they did not move would be read out of their absence.
@@ -223,6 +297,10 @@ pub(crate) struct Read<'a> {
     pub(crate) unseen: &'a [String],
     /// Which threads read what, where that was watched.
     pub(crate) reads: Option<&'a Readings>,
+    /// TCP's sockets, sampled.
+    pub(crate) tcp: &'a TcpLooks,
+    /// CPU time of the threads of programs with connections.
+    pub(crate) of_connections: &'a Between,
 }
 
 /// From what was read at both ends, and of the sockets in between.
@@ -236,6 +314,8 @@ pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
     let links = before.links.as_deref().ok().zip(now.links.as_deref().ok());
     let carried = links.map(|(before, now)| devices::carried(before, now)).unwrap_or_default();
     let spread = devices::spread(&Root::host(), &carried.names, moved);
+    let processed = spread.packets.iter().map(|cpu| cpu.packets).fold(0, u64::saturating_add);
+    let by_ip = sum(moved, &places::RECEIVED).unwrap_or(0);
     let tracked = before.tracked.as_ref().zip(now.tracked.as_ref());
     let tracked = tracked.map(|(before, now)| conntrack(before, now));
     let beside = Beside {
@@ -272,7 +352,9 @@ pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
         },
         backlog_limit_packets: Root::host().number("/proc/sys/net/core/netdev_max_backlog").ok(),
         any_protocol: of_any_protocol(moved, &beside),
-        tcp: tcp::used(moved, [&before.listeners, &now.listeners], owners),
+        tcp: tcp::used(read),
+        namespace: namespace::name(),
+        elsewhere_pps: namespace::elsewhere([processed, by_ip], links, seconds),
         unread: unread(read),
         conntrack: tracked,
         spread: Some(spread),
@@ -308,12 +390,6 @@ pub(crate) fn unseen(known: &mut Unseen, around: [&Around; 2], reasons: bool) ->
     }
 }
 
-/// Whether there is anything to judge: datagrams, losses of any protocol, or TCP's counters.
-pub fn is_something(evidence: &Evidence) -> bool {
-    let udp = evidence.ledger.offered_packets > 0;
-    udp || !evidence.any_protocol.is_empty() || evidence.tcp.is_some()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -329,7 +405,12 @@ mod tests {
         let seen_stop = std::sync::Arc::clone(&stop);
         let (tell, told) = std::sync::mpsc::channel();
         let watching = std::thread::spawn(move || {
-            let ask = Ask { length: Duration::from_secs(60), port: Some(to.port()), probes: false };
+            let ask = Ask {
+                length: Duration::from_secs(60),
+                port: Some(to.port()),
+                probes: false,
+                only: None,
+            };
             watch(&ask, &seen_stop, || tell.send(()).unwrap()).unwrap()
         });
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -39,10 +39,12 @@ use sockets::{Looks, Sockets};
 use tasks::{Everybody, Used};
 
 /// What is watched, and how.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Without BPF, although it might run.
     pub counters_only: bool,
+    /// Only the sockets of these processes.
+    pub only: Option<live::Only>,
 }
 
 /// Verdicts of `diagnose` that rest on what a frame does not hold.
@@ -117,7 +119,7 @@ impl Watcher {
             Probes::start().map_err(|error| error.to_string())
         };
         let (mut counters, mut diag) = (Reader::all(&root), Netlink::sock_diag()?);
-        let mut sockets = Sockets::default();
+        let mut sockets = Sockets::of(options.only);
         sockets.look(&mut diag)?;
         sockets.look_at_tcp(&mut diag);
         let everybody = Everybody::start(&root, probes.is_ok());
@@ -214,8 +216,9 @@ impl Watcher {
             reasons: None,
             unseen: window.unseen,
             reads: None,
+            tcp: &looks.tcp,
+            of_connections: window.between,
         });
-        let arrived = live::is_something(&evidence);
         let mut gaps = moved.gaps.clone();
         gaps.extend(looks.gap.clone().map(|why| ("TCP sockets".to_owned(), why)));
         gaps.extend(window.used.gap.clone().map(|why| ("tasks".to_owned(), why)));
@@ -231,7 +234,8 @@ impl Watcher {
             at_unix_s: unix_s(),
             window_s: window.window_s,
             stages: stages::rows(window, &evidence),
-            verdict: arrived.then(|| rxpath_diagnose::diagnose(&evidence)),
+            elsewhere_pps: evidence.elsewhere_pps,
+            verdict: Some(rxpath_diagnose::diagnose(&evidence)),
             cpus: cpus::rows(window, &self.nodes),
             sockets: looks.rows(window.window_s, &self.owners),
             sockets_count: looks.count(),

@@ -49,6 +49,10 @@ pub enum Stage {
     AcceptQueue,
     /// Of TCP: the receive buffer or the socket's backlog has no room.
     TcpReceive,
+    /// Of TCP: a program does not read what waits in its connections, so that their windows close.
+    TcpReader,
+    /// Of TCP: segments are lost or overtaken on the network and have to be sent again.
+    TcpRetransmit,
     /// The path is well, and a task that is no part of it loses its CPU to network softirqs.
     Victim,
     /// The path is well, and tick accounting shows another CPU use than there is.
@@ -62,7 +66,7 @@ pub enum Stage {
 
 impl Stage {
     /// Every stage, in the order of the way.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::Sender,
         Self::SenderOrSoftirq,
         Self::Softirq,
@@ -83,6 +87,8 @@ impl Stage {
         Self::NoListener,
         Self::AcceptQueue,
         Self::TcpReceive,
+        Self::TcpReader,
+        Self::TcpRetransmit,
         Self::Victim,
         Self::TickArtefact,
         Self::Nothing,
@@ -146,4 +152,32 @@ pub enum PairedTrial {
     Rps,
     /// Move it into a NAPI kernel thread.
     NapiThread,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The schema lists the variants by the type: one that `ALL` lacks would be left out of every table.
+    #[test]
+    fn all_has_every_stage() {
+        let schema = schemars::schema_for!(Stage).to_value();
+        let mut named = Vec::new();
+        collect(&schema, &mut named);
+        let mut all: Vec<String> = Stage::ALL.map(word).into();
+        all.sort();
+        named.sort();
+        assert_eq!(named, all);
+    }
+
+    fn word(stage: Stage) -> String {
+        serde_json::to_value(stage).unwrap().as_str().unwrap().to_owned()
+    }
+
+    fn collect(schema: &serde_json::Value, named: &mut Vec<String>) {
+        let each = |key: &str| schema.get(key).and_then(|it| it.as_array()).into_iter().flatten();
+        named.extend(each("enum").filter_map(|it| it.as_str()).map(str::to_owned));
+        named.extend(schema.get("const").and_then(|it| it.as_str()).map(str::to_owned));
+        each("oneOf").for_each(|one| collect(one, named));
+    }
 }

@@ -61,10 +61,13 @@ impl PathStage {
             | Stage::NoListener
             | Stage::AcceptQueue
             | Stage::TcpReceive => Some(Self::Socket),
-            Stage::Application | Stage::ReuseportImbalance | Stage::ApplicationDescheduled => {
-                Some(Self::Application)
-            }
-            Stage::Sender
+            Stage::Application
+            | Stage::ReuseportImbalance
+            | Stage::ApplicationDescheduled
+            | Stage::TcpReader => Some(Self::Application),
+            // Somewhere on the network.
+            Stage::TcpRetransmit
+            | Stage::Sender
             | Stage::Victim
             | Stage::TickArtefact
             | Stage::Nothing
@@ -107,8 +110,11 @@ pub struct Frame {
     pub window_s: f64,
     /// The path, from left to right.
     pub stages: Vec<StageRow>,
-    /// What limits UDP reception, when something arrived.
+    /// What limits reception over UDP and TCP.
     pub verdict: Option<Verdict>,
+    /// Packets per second that softirqs handled for other network namespaces, at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elsewhere_pps: Option<f64>,
     /// CPUs that are online.
     pub cpus: Vec<CpuRow>,
     /// Receive queues.

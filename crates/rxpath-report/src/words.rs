@@ -78,6 +78,8 @@ pub(crate) fn stage(stage: Stage, cpu: Option<u32>) -> String {
         Stage::NoListener => "no listener",
         Stage::AcceptQueue => "TCP accept queue",
         Stage::TcpReceive => "TCP receive buffer",
+        Stage::TcpReader => "TCP program does not read",
+        Stage::TcpRetransmit => "TCP segments sent again",
         Stage::Victim => "nothing, and a task pays",
         Stage::TickArtefact => "nothing, and ticks err",
         Stage::Nothing => "nothing",

@@ -19,6 +19,7 @@ mod model;
 pub mod report;
 mod run;
 pub mod schema;
+mod scope;
 mod serve;
 mod steal;
 mod trace;

@@ -9,6 +9,7 @@ use crate::lines::{
     softirq_beside_reader,
 };
 use crate::reader::{Cause, cause};
+use crate::remedy::Remedy;
 use crate::thresholds::FULL_RATIO;
 use crate::view::View;
 use crate::wording::percent;
@@ -65,20 +66,15 @@ pub fn judge(view: &View) -> Option<Claim> {
         .because(evidence(view))
         .next(next_loss(view, lost, Place::SocketBuffer));
     if let Some(cpu) = view.softirq_on_reader() {
-        claim = claim.cure(format!(
-            "take the receive softirq off CPU {cpu}: another CPU in rps_cpus, or move the reader (`serve udp --cpu`)"
-        ));
+        claim = claim.cure(Remedy::SoftirqOffReader { cpu, or_none: false });
     }
     if view.raw.cpus.len() > reader.count {
-        claim = claim.cure(format!(
-            "more readers, each with a socket and a CPU of its own: `serve udp --threads {} --sockets reuseport --cpu LIST`",
-            reader.count + 1
-        ));
+        claim = claim.cure(Remedy::MoreReaders(reader.count + 1));
     }
     Some(
         claim
-            .cure("more datagrams per system call: `serve udp --batch 1024` (recvmmsg); with a GSO sender `--gro`")
-            .cure("less work per datagram in the application: its share of the cost above is its own (`--work`)")
+            .cure(Remedy::LargerBatches)
+            .cure(Remedy::LessWork)
             .cure("a larger receive buffer does not help: the queue fills as long as more arrives than is read"),
     )
 }

@@ -6,6 +6,7 @@ use rxpath_record::verdict::{Confidence, Stage};
 use super::softirq::saturated;
 use crate::claim::{Claim, Part};
 use crate::lines::{cpu_use, drops, line, next_loss, rates, whose};
+use crate::remedy::Remedy;
 use crate::view::View;
 use crate::wording::{count, percent, span};
 
@@ -53,9 +54,9 @@ pub fn judge(view: &View) -> Option<Claim> {
         .because(cpu.and_then(|(cpu, _)| cpu_use(view, cpu)))
         .because(limit)
         .because([rates(view)])
-        .cure("spread over more CPUs (a wider rps_cpus mask) with more flows (`load udp --unconnected --flows 16`)")
+        .cure(Remedy::SpreadBacklog)
         .cure("raise net.core.netdev_max_backlog: it is one value for the whole host, not for a namespace, and every backlog may then hold that many packets of memory and delay")
-        .cure("a sender's send buffer under the backlog's length slows the sender instead of losing (`load udp --sndbuf`)")
+        .cure(Remedy::SmallerSendBuffer)
         .next(next_loss(view, lost, Place::Backlog)),
     )
 }

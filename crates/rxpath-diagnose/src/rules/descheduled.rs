@@ -9,6 +9,7 @@ use crate::lines::{
     softirq_beside_reader,
 };
 use crate::reader::{Cause, cause};
+use crate::remedy::Remedy;
 use crate::thresholds::{FOREIGN_RATIO, WAITING_MUCH_RATIO};
 use crate::view::View;
 use crate::wording::percent;
@@ -55,11 +56,11 @@ pub fn judge(view: &View) -> Option<Claim> {
     .because([rates(view)])
     .next(next_loss(view, lost, Place::SocketBuffer));
     if view.raw.cpus.len() > 1 {
-        claim = claim.cure("give the reader a CPU of its own (`serve udp --cpu`), apart from the sender's and from other programs");
+        claim = claim.cure(Remedy::ReaderOwnCpu);
     }
     Some(
         claim
             .cure("a better priority: `nice -n -15`, or `chrt -r 1` for a reader that sleeps")
-            .cure("a larger receive buffer (`serve udp --rcvbuf`) survives waits up to its length, not a lack of CPU"),
+            .cure(Remedy::BufferForWaits),
     )
 }

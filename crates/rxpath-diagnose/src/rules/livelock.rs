@@ -6,6 +6,7 @@ use rxpath_record::verdict::{Confidence, Stage};
 use crate::claim::{Claim, Part};
 use crate::lines::{cpu_use, drops, lead, line, next_loss, rates, services, softirq_beside_reader};
 use crate::reader::{Cause, cause};
+use crate::remedy::Remedy;
 use crate::thresholds::SOFTIRQ_MOST_RATIO;
 use crate::view::View;
 use crate::wording::{percent, rate};
@@ -44,10 +45,10 @@ pub fn judge(view: &View) -> Option<Claim> {
         .because(softirq_beside_reader(view))
         .because(cpu_use(view, cpu))
         .because([lead("receiver", &view.reader), own, rates(view)])
-        .cure(format!("take the receive softirq off CPU {cpu}: another CPU in rps_cpus, or none (0), or move the reader (`serve udp --cpu`)"))
+        .cure(Remedy::SoftirqOffReader { cpu, or_none: true })
         .cure("a NAPI thread (`echo 1 > /sys/class/net/IF/threaded`) takes turns with the reader instead of interrupting it")
-        .cure("make each packet cheaper before the socket: UDP_GRO on the receiver (`serve udp --gro`) keeps a GSO sender's aggregates whole")
-        .cure("offer less than the knee (`load udp --rate`): beyond it more offered means less delivered")
+        .cure(Remedy::KeepAggregates)
+        .cure(Remedy::OfferLess)
         .next(next_loss(view, lost, Place::SocketBuffer)),
     )
 }

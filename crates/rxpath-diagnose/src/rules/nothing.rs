@@ -3,29 +3,49 @@
 use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
-use crate::lines::{counted_by, lead, line, lossless, rates};
+use crate::lines::tcp::in_short;
+use crate::lines::{counted_by, lead, line, traffic};
+use crate::remedy::Remedy;
 use crate::thresholds::RATE_REACHED_RATIO;
 use crate::view::View;
 use crate::wording::{datagrams, rate, span};
 
-/// Whether the sender offered what it was asked for.
+/// Whether the sender offered what it was asked for. On a watched host what comes is what was wanted.
 pub fn reached(view: &View) -> bool {
+    if view.raw.watched {
+        return view.offered_pps() > 0.0 || view.has_tcp();
+    }
     view.asked_pps().is_some_and(|asked| view.offered_pps() >= RATE_REACHED_RATIO * asked)
 }
 
 fn said(view: &View) -> Option<String> {
+    if view.raw.watched {
+        let udp = (view.offered_pps() > 0.0).then(|| udp(view));
+        let tcp = in_short(view);
+        let of = match (&udp, &tcp) {
+            (Some(_), Some(_)) => "UDP and TCP",
+            (None, Some(_)) => "TCP",
+            _ => "UDP",
+        };
+        let parts: Vec<String> = udp.into_iter().chain(tcp).collect();
+        return Some(format!("{of}: nothing limits: {}", parts.join("; ")));
+    }
     let rate = rate(view.asked_pps()?);
-    let what = if view.raw.watched && !delivered(view) {
-        let (came, span) = (datagrams(view.offered_packets()), span(view.raw.window_s));
-        return Some(format!(
-            "nothing limits: {came} arrived in {span}, and too few were lost to be a limit"
-        ));
-    } else if view.raw.watched {
-        format!("{rate} arrived and were delivered")
-    } else {
-        format!("the asked {rate} were offered and delivered")
-    };
-    Some(format!("nothing limits at this rate: {what} without noteworthy loss"))
+    Some(format!(
+        "nothing limits at this rate: the asked {rate} were offered and delivered without noteworthy loss"
+    ))
+}
+
+/// What became of UDP's datagrams on a watched host.
+fn udp(view: &View) -> String {
+    if delivered(view) {
+        return format!(
+            "{} arrived and were delivered without noteworthy loss",
+            rate(view.offered_pps())
+        );
+    }
+    let (came, span) = (datagrams(view.offered_packets()), span(view.raw.window_s));
+    format!("{came} arrived in {span}, and too few were lost to be a limit")
 }
 
 /// The ledger says that nothing was lost; a delivered rate far below would contradict it.
@@ -51,13 +71,9 @@ pub fn judge(view: &View) -> Option<Claim> {
             &[Part::Ledger, Part::Window, Part::Places],
             said(view)?,
         )
-        .because([lossless(view), rates(view)])
+        .because(traffic(view))
         .because(lag)
         .because(reader)
-        .cure(if view.raw.watched {
-            "nothing for this traffic; watch again while there is more, or longer (`--duration`)"
-        } else {
-            "to find the limit ask for more (`load udp --rate`), or leave the rate out"
-        }),
+        .cure(Remedy::MoreLoad),
     )
 }

@@ -9,6 +9,7 @@ use super::nothing::reached;
 use super::softirq::saturated;
 use crate::claim::{Claim, Part};
 use crate::lines::{cpu_use, drops, line, lossless, next_loss, rates};
+use crate::remedy::Remedy;
 use crate::thresholds::{ONE_CPU_RATIO, SPARE_CPU_RATIO};
 use crate::view::View;
 use crate::wording::{count, cpus, percent};
@@ -124,7 +125,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     let free = packed.spare.0;
     Some(match packed.stage {
         Stage::RpsPointless => claim
-            .cure("more flows (`load udp --unconnected --flows 16`, or more connections): no setting of the receiver spreads one")
+            .cure(Remedy::MoreThanOneFlow)
             .cure(format!("make its packets cheaper: fewer netfilter rules on the way in, UDP_GRO, the reader off CPU {cpu}"))
             .cure("switch RPS off where there is but one flow: it costs an interrupt of another CPU and gains nothing"),
         Stage::RpsMissing => claim

@@ -5,6 +5,7 @@ use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
 use crate::lines::{drops, next_loss, rates};
+use crate::remedy::Remedy;
 use crate::view::View;
 use crate::wording::percent;
 
@@ -38,7 +39,7 @@ pub fn judge(view: &View) -> Option<Claim> {
             .because(drops(view, place))
             .because([rates(view)])
             .cure(remedy)
-            .cure("offer less: --rate on the sender")
+            .cure(Remedy::LowerRate)
             .next(next_loss(view, lost, place)),
     )
 }

@@ -7,6 +7,7 @@ use rxpath_record::verdict::{Confidence, Stage};
 use super::softirq::saturated;
 use crate::claim::{Claim, Part};
 use crate::lines::{cpu_use, drops, next_loss, others_on, rates, whose};
+use crate::remedy::Remedy;
 use crate::thresholds::FULL_RATIO;
 use crate::view::View;
 use crate::wording::percent;
@@ -49,8 +50,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     if thread {
         claim = claim.cure("give the NAPI thread (`napi/IF-N`) a CPU of its own (taskset) or a better priority than what shares its CPU (chrt, renice)");
     } else if starved {
-        claim = claim
-            .cure("move the other work off the CPU that polls (`--cpu`, taskset, smp_affinity)");
+        claim = claim.cure(Remedy::OtherWorkOff);
     }
     Some(
         claim

@@ -7,6 +7,7 @@ use super::application::{NEEDS, confidence, evidence};
 use crate::claim::Claim;
 use crate::lines::{line, next_loss};
 use crate::reader::{Cause, cause, lock_wait};
+use crate::remedy::Remedy;
 use crate::view::View;
 use crate::wording::{count, cpus, percent, threads};
 
@@ -57,15 +58,12 @@ pub fn judge(view: &View) -> Option<Claim> {
     };
     Some(
         Claim::new(stage, sure, NEEDS, sentence)
-        .on(reader.lead.cpu)
-        .losing(lost)
-        .because([share])
-        .because(evidence(view))
-        .cure(format!(
-            "a socket for each thread: `serve udp --sockets reuseport --threads {}`, with many flows",
-            reader.active
-        ))
-        .cure("one thread with larger batches may read more than several that contend: `serve udp --threads 1 --batch 1024`")
-        .next(next_loss(view, lost, Place::SocketBuffer)),
+            .on(reader.lead.cpu)
+            .losing(lost)
+            .because([share])
+            .because(evidence(view))
+            .cure(Remedy::SocketEach(reader.active))
+            .cure(Remedy::OneReader)
+            .next(next_loss(view, lost, Place::SocketBuffer)),
     )
 }

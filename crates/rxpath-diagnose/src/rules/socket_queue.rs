@@ -7,6 +7,7 @@ use rxpath_record::verdict::{Confidence, EvidenceLine, Stage};
 use crate::claim::{Claim, Part};
 use crate::lines::{drops, lead, line, next_loss, queues, rates, services};
 use crate::reader::{Cause, cause};
+use crate::remedy::Remedy;
 use crate::thresholds::SPARE_RATIO;
 use crate::view::{View, sound_rate};
 use crate::wording::{count, datagrams, percent, rate, size_option, span};
@@ -106,17 +107,16 @@ pub fn judge(view: &View) -> Option<Claim> {
     if let Some(queue) = queue(view) {
         let need = need(view, &queue);
         let option = size_option(need.packets * queue.truesize_bytes);
-        claim = claim.because(buffer_lines(&queue, &need)).cure(format!(
-            "a buffer that survives it: `serve udp --rcvbuf {option}` (the buffer as the kernel accounts it; a program of your own asks SO_RCVBUF for half of it; without CAP_NET_ADMIN net.core.rmem_max must be at least that half)"
-        ));
+        claim =
+            claim.because(buffer_lines(&queue, &need)).cure(Remedy::ReceiveBuffer(Some(option)));
     } else {
-        claim = claim.cure("a larger buffer: `serve udp --rcvbuf` (the buffer as the kernel accounts it; a program of your own asks SO_RCVBUF for half of it; without CAP_NET_ADMIN net.core.rmem_max must be at least that half)");
+        claim = claim.cure(Remedy::ReceiveBuffer(None));
     }
     Some(
         claim
             .because(queues(view))
             .because([rates(view)])
             .cure("find what makes the reader pause (sleeps, locks, disk, garbage collection) and let a thread of its own empty the socket")
-            .cure("smoother sending: `load udp --rate` paces; smaller GSO batches make smaller bursts"),
+            .cure(Remedy::SmootherSending),
     )
 }

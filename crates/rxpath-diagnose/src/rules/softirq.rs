@@ -6,6 +6,7 @@ use rxpath_record::verdict::{Confidence, Stage};
 use super::one_cpu::packed;
 use crate::claim::{Claim, Part};
 use crate::lines::{cpu_use, drops, next_loss, others_on, rates, whose};
+use crate::remedy::Remedy;
 use crate::thresholds::{FULL_RATIO, SOFTIRQ_OF_BUSY_RATIO};
 use crate::view::View;
 use crate::wording::percent;
@@ -47,9 +48,9 @@ pub fn judge(view: &View) -> Option<Claim> {
         .because(cpu_use(view, cpu))
         .because(others_on(view, Some(cpu)))
         .because([rates(view)])
-        .cure("spread the flows over more CPUs: a wider rps_cpus mask (/sys/class/net/IF/queues/rx-0/rps_cpus) or more queues (ethtool -L), with at least 16 flows (`load udp --unconnected --flows 16`)")
-        .cure(format!("take work off CPU {cpu}: fewer netfilter rules and hooks on the way in, no conntrack for this traffic (NOTRACK), the reader on another CPU (`serve udp --cpu`)"))
-        .cure("let packets share their cost: GSO on the sender (`load udp --gso`) with UDP_GRO on the receiver (`serve udp --gro`)")
+        .cure(Remedy::SpreadFlows)
+        .cure(Remedy::LighterSoftirq(cpu))
+        .cure(Remedy::ShareCost)
         .next(next_loss(view, lost, place)),
     )
 }

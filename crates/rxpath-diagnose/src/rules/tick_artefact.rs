@@ -4,7 +4,7 @@ use rxpath_record::verdict::{Confidence, Stage};
 
 use super::nothing::reached;
 use crate::claim::{Claim, Part};
-use crate::lines::{line, lossless, rates};
+use crate::lines::{line, traffic};
 use crate::thresholds::{HIDDEN_PER_INTERRUPT_S, TICK_ERROR_RATIO};
 use crate::view::{View, sound_ratio};
 use crate::wording::{count, percent};
@@ -68,7 +68,8 @@ pub fn judge(view: &View) -> Option<Claim> {
     Some(
         Claim::new(Stage::TickArtefact, Confidence::Strong, needs, sentence)
             .on(Some(cpu))
-            .because([shown, seen, lossless(view), rates(view)])
+            .because([shown, seen])
+            .because(traffic(view))
             .cure("do not judge by top here: `rxpath steal` measures whose time it was")
             .cure("a kernel with CONFIG_IRQ_TIME_ACCOUNTING charges interrupts by the clock")
             .cure("the work falls into step with the tick (a period that is a multiple of it): move one of them"),

@@ -5,6 +5,7 @@ use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
 use crate::lines::{drops, next_loss, queues, rates};
+use crate::remedy::Remedy;
 use crate::view::View;
 use crate::wording::percent;
 
@@ -29,7 +30,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         .because(queues(view))
         .because([rates(view)])
         .cure("raise net.ipv4.udp_mem (pages, three values, one for the whole host); /proc/net/sockstat shows what is used (UDP: mem)")
-        .cure("or smaller buffers on the sockets that are not read (`serve udp --rcvbuf`)")
+        .cure(Remedy::SmallerBuffers)
         .next(next_loss(view, lost, Place::UdpMemory)),
     )
 }

@@ -7,6 +7,7 @@ use super::application::{NEEDS, confidence, evidence};
 use crate::claim::Claim;
 use crate::lines::{line, next_loss};
 use crate::reader::{Cause, cause, uneven};
+use crate::remedy::Remedy;
 use crate::view::View;
 use crate::wording::{count, percent};
 
@@ -47,8 +48,8 @@ pub fn judge(view: &View) -> Option<Claim> {
             line(idle_reader, "/proc/PID/task/TID/schedstat"),
         ])
         .because(evidence(view))
-        .cure("more flows: the group spreads by a hash of addresses and ports, and few flows collide (`load udp --unconnected --flows 64`)")
-        .cure("choose the socket by the CPU of the softirq instead of the hash: `serve udp --steer cpu`")
+        .cure(Remedy::MoreFlowsOverGroup)
+        .cure(Remedy::SteerByCpu)
         .next(next_loss(view, lost, Place::SocketBuffer)),
     )
 }

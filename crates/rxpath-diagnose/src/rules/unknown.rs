@@ -4,19 +4,23 @@ use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
-use crate::lines::{drops, lossless, rates, services};
+use crate::lines::{drops, lossless, named, rates, services, traffic};
 use crate::reader::{Cause, cause};
+use crate::remedy::Remedy;
 use crate::view::View;
-use crate::wording::percent;
+use crate::wording::{count, percent, span};
 
 const EVERYTHING: &[Part] =
     &[Part::Ledger, Part::Window, Part::Cpus, Part::Senders, Part::Readers, Part::Sockets];
 
 pub fn rest(view: &View) -> Claim {
     let unaccounted = view.raw.ledger.unaccounted_packets.unsigned_abs();
-    if view.offered_packets() == 0 && view.offered_pps() <= 0.0 {
+    if view.raw.watched && view.offered_packets() == 0 && !view.has_tcp() {
+        return quiet(view);
+    }
+    if !view.raw.watched && view.offered_packets() == 0 && view.offered_pps() <= 0.0 {
         return unknown("nothing was offered: there is nothing to explain".into())
-            .cure("start the sender; its exit status and its last line say why it did not send");
+            .cure(Remedy::StartTraffic { elsewhere: false });
     }
     if cause(view) == Some(Cause::NotMeasured) {
         let lost = view.lost_at(Place::SocketBuffer);
@@ -49,8 +53,27 @@ pub fn rest(view: &View) -> Claim {
         "the limit is not known: little or nothing was lost, and the evidence does not show who had no time left"
     };
     unknown(sentence.into())
-        .because([lossless(view), rates(view)])
+        .because(traffic(view))
         .cure("measure what is missing above and repeat with a longer window")
+}
+
+/// Nothing came to a watched host: what was looked at, and where packets went instead.
+fn quiet(view: &View) -> Claim {
+    let span = span(view.window_s.unwrap_or(0.0));
+    let segments = match view.raw.tcp.as_ref().map_or(0, |tcp| tcp.received_segments) {
+        0 => "no TCP segment".to_owned(),
+        1 => "1 TCP segment".to_owned(),
+        few => format!("{} TCP segments", count(few)),
+    };
+    let sentence = format!(
+        "no traffic: no UDP datagram and {segments} arrived in {span} in this network namespace{}",
+        named(view)
+    );
+    // It is an answer about a window, not about the threads and sockets that nobody used.
+    let claim = Claim::new(Stage::Unknown, Confidence::Weak, &[Part::Window], sentence);
+    let strays = (view.lost_packets() > 0).then(|| lossless(view));
+    let elsewhere = view.raw.elsewhere_pps.is_some();
+    claim.because(strays).cure(Remedy::StartTraffic { elsewhere })
 }
 
 fn unknown(sentence: String) -> Claim {

@@ -5,7 +5,7 @@ use rxpath_record::verdict::{Confidence, Stage};
 
 use super::nothing::reached;
 use crate::claim::{Claim, Part};
-use crate::lines::{cpu_use, line, lossless, rates};
+use crate::lines::{cpu_use, line, traffic};
 use crate::thresholds::{VICTIM_RATIO, WANTS_CPU_RATIO};
 use crate::view::{View, sound_ratio};
 use crate::wording::percent;
@@ -54,7 +54,7 @@ pub fn judge(view: &View) -> Option<Claim> {
             .on(Some(cpu))
             .because([whose])
             .because(cpu_use(view, cpu))
-            .because([lossless(view), rates(view)])
+            .because(traffic(view))
             .cure(format!("take the receive work off CPU {cpu}: its queue's interrupt (smp_affinity), its bit in rps_cpus"))
             .cure(format!("or the task: another CPU than {cpu} (taskset, cpuset)"))
             .cure("NAPI threads (`echo 1 > /sys/class/net/IF/threaded`) take turns with it by the scheduler's rules"),

@@ -3,9 +3,11 @@
 // Helpers of tests are tests; the allowance in clippy.toml stops at functions marked `#[test]`.
 #![allow(clippy::expect_used, clippy::format_push_string)]
 
+mod live;
 mod made;
 mod paired;
 mod properties;
 mod silence;
+mod tcp;
 mod verdicts;
 mod watched;

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use rxpath_diagnose::{combine, diagnose};
 use rxpath_record::evidence::{
     AnyProtocol, ConntrackUse, ContendedLock, CpuPackets, CpuUse, Evidence, Listener, LockWaiter,
-    Owner, Probed, ProbedCpu, ProbedTask, SocketUse, SoftirqPlace, Spread, TcpUse, ThreadUse,
+    Owner, Probed, ProbedCpu, ProbedTask, SocketUse, SoftirqPlace, Spread, TcpConnection,
+    TcpService, TcpUse, ThreadUse,
 };
 use rxpath_record::ledger::{CrossCheck, Drop, Ledger, Place};
 use rxpath_record::verdict::Verdict;
@@ -157,7 +158,12 @@ fn spread() -> impl Strategy<Value = Spread> {
         let by_cpu: std::collections::BTreeMap<u32, u64> = all.into_iter().collect();
         by_cpu
             .into_iter()
-            .map(|(cpu, packets)| CpuPackets { cpu, packets, dropped_packets: packets % 7 })
+            .map(|(cpu, packets)| CpuPackets {
+                cpu,
+                packets,
+                dropped_packets: packets % 7,
+                squeezed_count: packets % 5,
+            })
             .collect()
     });
     (option::of(0u32..9), option::of(vec(0u32..4, 0..3)), option::of(packets_of_few()), packets)
@@ -226,6 +232,9 @@ fn tcp() -> impl Strategy<Value = TcpUse> {
         "TcpExt.ListenOverflows",
         "TcpExt.PruneCalled",
         "TcpExt.TCPRcvQDrop",
+        "TcpExt.TCPToZeroWindowAdv",
+        "TcpExt.TCPOFOQueue",
+        "Tcp.RetransSegs",
     ];
     let counters = vec((prop::sample::select(names.to_vec()), packets()), 0..3)
         .prop_map(|all| all.into_iter().map(|(name, count)| (name.to_owned(), count)).collect());
@@ -235,12 +244,46 @@ fn tcp() -> impl Strategy<Value = TcpUse> {
                 local: format!("0.0.0.0:{at}"),
                 owners: vec![],
                 waiting_count,
+                waiting_max_count: waiting_count,
                 backlog_count,
                 drops_count,
             };
         (0..).zip(all).map(one).collect()
     });
-    (counters, listeners).prop_map(|(counters, listeners)| TcpUse { counters, listeners })
+    let all = (packets(), packets(), vec(service(), 0..3));
+    (counters, listeners, all).prop_map(|(counters, listeners, (received, sent, services))| {
+        TcpUse {
+            counters,
+            listeners,
+            received_segments: received,
+            sent_segments: sent,
+            services,
+            ..TcpUse::default()
+        }
+    })
+}
+
+fn service() -> impl Strategy<Value = TcpService> {
+    (vec(packets(), 6), vec(number(), 2), 0u64..5, threads(), any::<bool>()).prop_map(
+        |(counts, of, samples, threads, outgoing)| TcpService {
+            address: "0.0.0.0:80".into(),
+            outgoing,
+            owners: vec![Owner { pid: 7, name: "httpd".into() }],
+            connections_count: counts[0],
+            full_count: counts[1],
+            received_bytes: counts[2],
+            out_of_order_segments: counts[3],
+            retransmitted_segments: counts[4],
+            drops_count: counts[5],
+            fullest: (samples > 0).then(|| TcpConnection {
+                filled_mean_ratio: of[0],
+                unread_mean_bytes: of[1],
+                samples,
+                ..TcpConnection::default()
+            }),
+            threads,
+        },
+    )
 }
 
 fn softirq() -> impl Strategy<Value = SoftirqPlace> {
@@ -276,6 +319,8 @@ prop_compose! {
             }).collect(),
             tcp: watch.1,
             unread: vec!["what a hook drops".into(); watch.2],
+            namespace: ["", "blue"][watch.2 % 2].into(),
+            elsewhere_pps: (watch.2 == 1).then_some(window_s),
         }
     }
 }

@@ -11,7 +11,7 @@ use rxpath_record::verdict::{Confidence, Stage, Verdict};
 use crate::made::{cpu, lost, socket, thread, victim};
 
 /// A host that was watched for a second: what reached UDP is what was offered.
-fn host(offered: u64, drops: Vec<Drop>) -> Evidence {
+pub fn host(offered: u64, drops: Vec<Drop>) -> Evidence {
     let mut e = crate::made::trial(offered, drops);
     e.watched = true;
     e.sender_threads.clear();
@@ -24,21 +24,21 @@ fn host(offered: u64, drops: Vec<Drop>) -> Evidence {
     e
 }
 
-fn packets(cpu: u32, packets: u64, dropped_packets: u64) -> CpuPackets {
-    CpuPackets { cpu, packets, dropped_packets }
+pub fn packets(cpu: u32, packets: u64, dropped_packets: u64) -> CpuPackets {
+    CpuPackets { cpu, packets, dropped_packets, squeezed_count: 0 }
 }
 
-fn of(local: &str, pid: i32, name: &str, mut socket: SocketUse) -> SocketUse {
+pub fn of(local: &str, pid: i32, name: &str, mut socket: SocketUse) -> SocketUse {
     socket.local = local.into();
     socket.owners.push(Owner { pid, name: name.into() });
     socket
 }
 
-fn reader(pid: i32, tid: i32, cpu: u32, running: f64) -> ThreadUse {
+pub fn reader(pid: i32, tid: i32, cpu: u32, running: f64) -> ThreadUse {
     ThreadUse { pid: Some(pid), tid, ..thread("worker", cpu, running, 0.0, 0) }
 }
 
-fn any(drop: Drop, of_packets: u64) -> AnyProtocol {
+pub fn any(drop: Drop, of_packets: u64) -> AnyProtocol {
     AnyProtocol { drop, of_packets }
 }
 
@@ -121,9 +121,9 @@ fn a_place_that_was_not_read_makes_nothing_less_sure_and_is_named() {
     assert_eq!(diagnose(&lossy).confidence, Confidence::Strong);
 }
 
-fn tcp(counters: &[(&str, u64)]) -> TcpUse {
+pub fn tcp(counters: &[(&str, u64)]) -> TcpUse {
     let counters = counters.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
-    TcpUse { counters, listeners: vec![] }
+    TcpUse { counters, ..TcpUse::default() }
 }
 
 #[test]
@@ -139,6 +139,7 @@ fn connections_that_nobody_accepts_are_not_nothing() {
         local: "0.0.0.0:8080".into(),
         owners: vec![Owner { pid: 99, name: "httpd".into() }],
         waiting_count: 2,
+        waiting_max_count: 2,
         backlog_count: 1,
         drops_count: 396,
     }];
@@ -205,7 +206,7 @@ fn a_victim_of_a_watched_host_is_one_that_holds_no_socket_of_the_traffic() {
 }
 
 /// Half of 10,000 dropped at one socket of a process whose threads ran so much.
-fn dropping(threads: Vec<ThreadUse>, sockets: u32) -> Evidence {
+pub fn dropping(threads: Vec<ThreadUse>, sockets: u32) -> Evidence {
     let mut e = host(10_000, vec![lost(Place::SocketBuffer, "Udp.RcvbufErrors", 5_000)]);
     e.receiver_threads = threads;
     e.cpus = (0..4).map(|n| cpu(n, 0.0, 0.0)).collect();

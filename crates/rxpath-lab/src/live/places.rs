@@ -31,7 +31,7 @@ pub(crate) const PLACES: [(Place, &[&str]); 6] = [
 const ANY_PROTOCOL: [Place; 2] = [Place::Ip, Place::ReversePath];
 
 /// What IP took in.
-const RECEIVED: [&str; 2] = ["Ip.InReceives", "Ip6.InReceives"];
+pub(super) const RECEIVED: [&str; 2] = ["Ip.InReceives", "Ip6.InReceives"];
 /// Where what IP took in goes to when no filter drops it: up, on to another host, into a whole packet, or into a counter
 /// of IP's own. A fragment ends where it is taken up, and the whole packet goes on in its stead.
 ///
@@ -232,7 +232,8 @@ mod tests {
         ];
         let udp = of_udp(&moved(&values));
         assert_eq!(udp.iter().map(|drop| drop.packets).collect::<Vec<_>>(), [33]);
-        let by_cpu = [CpuPackets { cpu: 1, packets: 900, dropped_packets: 100 }];
+        let by_cpu =
+            [CpuPackets { cpu: 1, packets: 900, dropped_packets: 100, ..CpuPackets::default() }];
         let carried = Carried::default();
         let beside = Beside { carried: &carried, by_cpu: &by_cpu, tracked: None, reasoned: None };
         let all = of_any_protocol(&moved(&values), &beside);

@@ -32,12 +32,25 @@ pub(super) fn measured(sockets: &BTreeMap<u32, Socket>, owners: &Owners) -> (Vec
     (all.into_iter().take(OWNERS).collect(), count)
 }
 
+/// Processes that are named of many sockets, at most.
+const NAMED: usize = 4;
+
 /// Who has a socket open, with names.
 pub(super) fn owners_of(inode: u32, owners: &Owners) -> Vec<Owner> {
+    named(owners.get(&inode).into_iter().flatten().copied())
+}
+
+/// Who has any of these sockets open, with names: the first few.
+pub(super) fn owners_of_all(inodes: &BTreeSet<u32>, owners: &Owners) -> Vec<Owner> {
+    let pids: BTreeSet<i32> =
+        inodes.iter().filter_map(|inode| owners.get(inode)).flatten().copied().collect();
+    named(pids.into_iter().take(NAMED))
+}
+
+fn named(pids: impl Iterator<Item = i32>) -> Vec<Owner> {
     let root = Root::host();
-    let pids = owners.get(&inode).into_iter().flatten();
     let name = |pid: i32| task::read(&root, pid, None).map_or_else(|_| "?".into(), |it| it.comm);
-    pids.map(|pid| Owner { pid: *pid, name: name(*pid) }).collect()
+    pids.map(|pid| Owner { pid, name: name(pid) }).collect()
 }
 
 /// Threads of the processes that have these sockets open and that ran, or wanted to: of each process the busiest at least.
@@ -74,6 +87,13 @@ pub(super) fn readers(
         }));
     }
     all
+}
+
+/// Processes that have TCP's sockets open, those first in whose connections most waits; so many at most.
+pub(super) fn of_connections(inodes: &[u32], owners: &Owners) -> Vec<i32> {
+    let mut seen = BTreeSet::new();
+    let pids = inodes.iter().filter_map(|inode| owners.get(inode)).flatten().copied();
+    pids.filter(|pid| seen.insert(*pid)).take(OWNERS).collect()
 }
 
 #[cfg(test)]

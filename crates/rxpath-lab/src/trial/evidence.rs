@@ -123,6 +123,7 @@ pub fn packets_by_cpu(moved: &Moved) -> Vec<CpuPackets> {
         match counter {
             "processed" => of(&mut by_cpu, &|it| it.packets = wrapped(count)),
             "dropped" => of(&mut by_cpu, &|it| it.dropped_packets = wrapped(count)),
+            "time_squeeze" => of(&mut by_cpu, &|it| it.squeezed_count = wrapped(count)),
             _ => {}
         }
     }

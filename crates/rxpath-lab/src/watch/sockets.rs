@@ -1,13 +1,13 @@
 //! The sockets of this namespace over a window: how full they became and what they dropped.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_host::HostError;
 use rxpath_host::netlink::{Netlink, SkMemInfo, TcpState};
 use rxpath_record::watch::SocketRow;
 
 use super::owners::Owners;
-use crate::live::Socket;
+use crate::live::{Only, Socket, TcpLooks};
 
 /// Rows of a frame at most: a server may have a hundred thousand connections.
 const ROWS: usize = 200;
@@ -31,7 +31,11 @@ pub struct Sockets {
     seen: BTreeMap<u32, Seen>,
     /// Drops of each socket at the window's begin.
     drops: BTreeMap<u32, u32>,
+    tcp: TcpLooks,
     gap: Option<String>,
+    only: Option<Only>,
+    /// Inodes of the sockets of those, as they were last asked for.
+    wanted: Option<BTreeSet<u32>>,
 }
 
 /// The sockets of a window that ended.
@@ -40,11 +44,19 @@ pub struct Looks {
     seen: BTreeMap<u32, Seen>,
     /// Those that have a row, in their order.
     shown: Vec<u32>,
+    /// TCP's, for the diagnosis.
+    pub tcp: TcpLooks,
     /// Why TCP's are missing.
     pub gap: Option<String>,
 }
 
 impl Sockets {
+    /// Those of all processes, or of these.
+    pub fn of(only: Option<Only>) -> Self {
+        let wanted = only.as_ref().map(Only::inodes);
+        Self { only, wanted, ..Self::default() }
+    }
+
     /// Takes one look at UDP's.
     pub fn look(&mut self, diag: &mut Netlink) -> Result<(), HostError> {
         for socket in diag.udp_sockets(None)? {
@@ -62,6 +74,7 @@ impl Sockets {
         match diag.tcp_sockets() {
             Ok(all) => {
                 self.gap = None;
+                self.tcp.look(&all);
                 for socket in all {
                     let memory = socket.memory.unwrap_or_default();
                     let listens = socket.state == TcpState::Listen;
@@ -86,6 +99,9 @@ impl Sockets {
         (queued, limit): (u64, u64),
         memory: &SkMemInfo,
     ) {
+        if self.wanted.as_ref().is_some_and(|wanted| !wanted.contains(&inode)) {
+            return;
+        }
         let socket = self.seen.entry(inode).or_insert_with(|| {
             let (protocol, local, remote) = about();
             Seen { protocol, local, remote, ..Seen::default() }
@@ -102,7 +118,12 @@ impl Sockets {
     pub fn take(&mut self) -> Looks {
         let seen = std::mem::take(&mut self.seen);
         self.drops = seen.iter().map(|(inode, socket)| (*inode, socket.memory.drops[1])).collect();
-        Looks::of(seen, self.gap.clone())
+        let mut tcp = self.tcp.take();
+        if let Some(wanted) = &self.wanted {
+            tcp.only(wanted);
+        }
+        self.wanted = self.only.as_ref().map(Only::inodes);
+        Looks { tcp, ..Looks::of(seen, self.gap.clone()) }
     }
 }
 
@@ -112,7 +133,7 @@ fn remote(address: &std::net::SocketAddr) -> String {
 
 impl Looks {
     fn of(seen: BTreeMap<u32, Seen>, gap: Option<String>) -> Self {
-        let mut looks = Self { seen, shown: Vec::new(), gap };
+        let mut looks = Self { seen, shown: Vec::new(), tcp: TcpLooks::default(), gap };
         looks.shown = looks.ranked();
         looks
     }
@@ -131,7 +152,7 @@ impl Looks {
         self.shown.iter().copied().filter(|inode| *inode != 0)
     }
 
-    /// For the diagnosis, which is about UDP.
+    /// UDP's, for the diagnosis.
     pub fn udp(&self) -> BTreeMap<u32, Socket> {
         let udp = self.seen.iter().filter(|(_, socket)| socket.protocol == "udp");
         let one = |socket: &Seen| Socket { local: socket.local.clone(), ..socket.memory.clone() };

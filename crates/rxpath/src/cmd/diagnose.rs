@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use rxpath_core::Nanos;
 use rxpath_record::verdict::Verdict;
 
+use crate::cmd::scope::ScopeArgs;
 use crate::exit::{Failure, Outcome};
 use crate::output::format::FormatArgs;
 
@@ -21,9 +22,11 @@ pub struct DiagnoseCommand {
     /// Watch this host for so long, 100ms to 1h
     #[arg(short, long, value_name = "TIME", default_value = "3s")]
     duration: Nanos,
-    /// Look at the UDP sockets of this port alone; the counters stay those of all
+    /// Look at the UDP sockets of this port alone; the counters, and TCP, stay those of all
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
+    #[command(flatten)]
+    scope: ScopeArgs,
     /// Watch counters alone: no tracepoints, so no lock waits, no tasks that pay, no wrong ticks
     #[arg(long, conflicts_with_all = ["selftest", "runs"])]
     no_bpf: bool,
@@ -39,6 +42,9 @@ pub struct DiagnoseCommand {
 impl DiagnoseCommand {
     /// Runs it.
     pub fn run(self) -> Outcome {
+        if self.scope.is_given() && (self.selftest || !self.runs.is_empty()) {
+            return Err(Failure::usage("--netns, --pid and --cgroup are about watching this host"));
+        }
         if self.selftest {
             return self.made.run(&self.format);
         }
@@ -47,7 +53,13 @@ impl DiagnoseCommand {
                 .hint("add --selftest, or leave them out"));
         }
         if self.runs.is_empty() {
-            return host::run(self.duration, self.port, !self.no_bpf, &self.format);
+            let ask = host::Ask {
+                duration: self.duration,
+                port: self.port,
+                scope: self.scope,
+                probes: !self.no_bpf,
+            };
+            return host::run(&ask, &self.format);
         }
         runs::run(&self.runs, &self.format)
     }

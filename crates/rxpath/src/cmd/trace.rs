@@ -1,20 +1,21 @@
 //! `rxpath trace`: softirqs, NAPI polls, interrupts, drops and the latency of stages, for a while.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
 use nix::net::if_::if_nametoindex;
-use rxpath_bpf::filter::{Cgroup, Filter};
+use rxpath_bpf::filter::Filter;
 use rxpath_bpf::polls::timeline::{Event, chrome_trace};
 use rxpath_bpf::stages::Pace;
 use rxpath_bpf::trace::{Part, Trace, Traced};
 use rxpath_core::{Count, CpuList, Envelope, Nanos, Warning};
 use rxpath_host::owner::ProcessId;
-use rxpath_host::{HostError, Root, netns, thread};
+use rxpath_host::thread;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::cmd::scope::ScopeArgs;
 use crate::cmd::values::Wait;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
@@ -50,23 +51,16 @@ pub struct TraceCommand {
     #[arg(short, long, value_name = "TIME", default_value = "5s")]
     duration: Nanos,
     /// Only this device of this network namespace (interrupts and softirqs are counted whole)
-    #[arg(long, value_name = "IF")]
+    #[arg(long, value_name = "IF", conflicts_with = "netns")]
     dev: Option<String>,
     /// Only these CPUs: 1 or 0,2-3
     #[arg(long, value_name = "LIST")]
     cpu: Option<CpuList>,
-    /// Only this network namespace: a name of `ip netns`, a path, or a process id
-    #[arg(long, value_name = "NAME", conflicts_with = "dev")]
-    netns: Option<String>,
-    /// Only sockets that this process has open, for drops and stages
-    #[arg(long, value_name = "PID")]
-    pid: Option<u32>,
-    /// Only sockets of this control group (version 2) and those below it, for drops and stages
-    #[arg(long, value_name = "PATH")]
-    cgroup: Option<PathBuf>,
     /// Only this local port, for drops and stages
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
+    #[command(flatten)]
+    scope: ScopeArgs,
     /// Look at less, to cost less; may be repeated or a list
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     without: Vec<LeftOut>,
@@ -97,9 +91,8 @@ struct Settings {
     ifindex: Option<u32>,
     cpus: Option<Vec<u32>>,
     port: Option<u16>,
-    netns: Option<String>,
-    pid: Option<u32>,
-    cgroup: Option<PathBuf>,
+    #[serde(flatten)]
+    scope: ScopeArgs,
     every_packet: bool,
     timeline: bool,
 }
@@ -186,23 +179,7 @@ impl TraceCommand {
                 std::fs::metadata("/proc/self/ns/net").context("look up the network namespace")?;
             filter.netns = std::os::unix::fs::MetadataExt::ino(&netns) as u32;
         }
-        if let Some(name) = &self.netns {
-            let path = namespace(name);
-            filter.netns = inode(name, &path)?;
-            filter.netns_path = Some(path);
-        }
-        if let Some(pid) = self.pid {
-            if !Path::new(&format!("/proc/{pid}/fd")).exists() {
-                return Err(Failure::usage(format!("--pid {pid}: there is no such process")));
-            }
-            filter.process = Some(pid);
-        }
-        if let Some(cgroup) = &self.cgroup {
-            filter.cgroup = Some(Cgroup::find(&Root::host(), cgroup).map_err(|error| {
-                let named = format!("--cgroup {}", cgroup.display());
-                Failure::usage_of(anyhow::Error::new(error).context(named))
-            })?);
-        }
+        self.scope.narrow(&mut filter)?;
         Ok(filter)
     }
 
@@ -254,9 +231,7 @@ impl TraceCommand {
             ifindex: (filter.ifindex != 0).then_some(filter.ifindex),
             cpus: self.cpu.map(|cpus| cpus.0),
             port: self.port,
-            netns: self.netns,
-            pid: self.pid,
-            cgroup: self.cgroup,
+            scope: self.scope,
             every_packet: self.every_packet,
             timeline: self.timeline,
         };
@@ -267,34 +242,6 @@ impl TraceCommand {
         };
         output::json(&Envelope::new("trace", settings, result, warnings))
     }
-}
-
-/// The file of a network namespace that has this name, path or process.
-fn namespace(name: &str) -> PathBuf {
-    match name.parse::<u32>() {
-        Ok(pid) => PathBuf::from(format!("/proc/{pid}/ns/net")),
-        Err(_) if name.contains('/') => PathBuf::from(name),
-        Err(_) => Path::new("/run/netns").join(name),
-    }
-}
-
-/// Its inode.
-fn inode(name: &str, path: &Path) -> Result<u32, Failure> {
-    let about = std::fs::metadata(path).map_err(|error| {
-        let named = format!("--netns {name}: {}", path.display());
-        Failure::usage_of(anyhow::Error::new(error).context(named))
-    })?;
-    let entered = path.to_owned();
-    // On a thread of its own: this one stays where it is.
-    let tried = std::thread::spawn(move || netns::enter(&entered)).join();
-    if let Ok(Err(HostError::Kernel { errno: nix::libc::EINVAL, .. })) = tried {
-        return Err(Failure::usage(format!(
-            "--netns {name}: {} is no network namespace",
-            path.display()
-        ))
-        .hint("the name of one below /run/netns, a file such as /proc/PID/ns/net, or a pid"));
-    }
-    Ok(std::os::unix::fs::MetadataExt::ino(&about) as u32)
 }
 
 /// Drops for which there was no room by port and socket.

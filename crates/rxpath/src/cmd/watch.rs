@@ -10,6 +10,7 @@ use rxpath_host::Root;
 use rxpath_lab::watch::{Options, Watcher};
 use rxpath_record::watch::{Frame, Recorded, Settings, head_line, parse, tail_line};
 
+use crate::cmd::scope::ScopeArgs;
 use crate::cmd::values::Wait;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
@@ -50,6 +51,8 @@ pub struct WatchCommand {
     #[arg(long)]
     no_bpf: bool,
     #[command(flatten)]
+    scope: ScopeArgs,
+    #[command(flatten)]
     format: FormatArgs,
 }
 
@@ -63,6 +66,9 @@ impl WatchCommand {
             )));
         }
         match &self.replay {
+            Some(_) if self.scope.is_given() => Err(Failure::usage(
+                "--netns, --pid and --cgroup are about this host, --replay is not",
+            )),
             Some(path) => self.replayed(path),
             None => self.live(),
         }
@@ -78,9 +84,11 @@ impl WatchCommand {
             return Err(Failure::usage("standard output is no terminal")
                 .hint("--once prints one look, --json all of them, --record FILE keeps them"));
         }
+        // Before there is another thread.
+        let only = self.scope.enter()?;
         let interrupt = Interrupt::catch()?;
-        let watcher = Watcher::start(Options { counters_only: self.no_bpf })
-            .map_err(|error| Failure::new(Exit::Cannot, error))?;
+        let options = Options { counters_only: self.no_bpf, only };
+        let watcher = Watcher::start(options).map_err(|error| Failure::new(Exit::Cannot, error))?;
         let settings = self.settings(&watcher);
         let recorder = match &self.record {
             Some(path) => Some(Recorder::create(path, &settings).map_err(|error| {

@@ -5,6 +5,7 @@ use rxpath_record::watch::{Frame, Settings};
 
 use super::cost;
 use super::sheet::{Order, Sheet, Tab, stage_name};
+use super::view::path::{QUIET, elsewhere};
 
 /// Everything: the whole path, and so many rows of each table.
 pub fn text(frame: &Frame, settings: &Settings, rows: usize) -> String {
@@ -21,6 +22,9 @@ pub fn text(frame: &Frame, settings: &Settings, rows: usize) -> String {
         out += &section(tab, &sheet, if tab == Tab::Path { usize::MAX } else { rows });
         if tab == Tab::Path {
             out += &verdict(frame);
+            if let Some(elsewhere) = elsewhere(frame) {
+                out += &format!("{elsewhere}\n\n");
+            }
         }
     }
     for latency in &frame.latency {
@@ -50,7 +54,7 @@ fn verdict(frame: &Frame) -> String {
             let sure = format!("{:?}", verdict.confidence).to_lowercase();
             format!("{place}{} ({sure} evidence)\n\n", verdict.sentence)
         }
-        None => "no UDP datagram arrived in this window\n\n".into(),
+        None => format!("{QUIET}\n\n"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Draws the state: a head line, the path, the verdict, the tabs, the rows, a foot line.
 
-mod path;
+pub mod path;
 mod popup;
 mod strip;
 mod table;
@@ -8,7 +8,7 @@ mod table;
 use ratatui::Frame as Area;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
+use ratatui::widgets::{Paragraph, Wrap};
 
 use super::cost;
 use super::palette::{Mark, Palette};
@@ -20,6 +20,9 @@ const LEAST: (u16, u16) = (40, 12);
 
 /// From this width on the head line has room for what the probes cost, whatever else it has to say.
 const ROOMY: u16 = 110;
+
+/// Head, tabs and foot.
+const FRAME_LINES: u16 = 3;
 
 /// Lines of the table that stay below the strip of CPUs.
 const TABLE_LEAST: u16 = 3;
@@ -35,10 +38,14 @@ pub fn draw(area: &mut Area<'_>, app: &App, palette: Palette) {
         area.render_widget(Paragraph::new(words), whole);
         return;
     }
+    let judged = app.frame.as_ref().map_or_else(Vec::new, |frame| path::limit(frame, palette));
+    // A verdict is whole before the table is long, and half of the room below the path is the table's.
+    let most = whole.height.saturating_sub(path::HEIGHT + FRAME_LINES) / 2;
+    let limit = path::height(&judged, whole.width).clamp(1, most.max(1));
     let rows = [
         Constraint::Length(1),
         Constraint::Length(path::HEIGHT),
-        Constraint::Length(1),
+        Constraint::Length(limit),
         Constraint::Length(1),
         Constraint::Min(1),
         Constraint::Length(1),
@@ -48,7 +55,7 @@ pub fn draw(area: &mut Area<'_>, app: &App, palette: Palette) {
     match &app.frame {
         Some(frame) => {
             area.render_widget(Paragraph::new(path::lines(frame, stages.width, palette)), stages);
-            area.render_widget(Paragraph::new(path::limit(frame, palette)), limit);
+            area.render_widget(Paragraph::new(judged).wrap(Wrap { trim: true }), limit);
         }
         None => area.render_widget(
             Paragraph::new(format!("the first look takes {:.1} s", app.settings.interval_s)),

@@ -8,9 +8,10 @@ use rxpath_core::{Envelope, Nanos, Warning};
 use rxpath_diagnose::diagnose;
 use rxpath_lab::live;
 use rxpath_record::evidence::Evidence;
-use rxpath_record::verdict::{Stage, Verdict};
+use rxpath_record::verdict::Verdict;
 use serde::Serialize;
 
+use crate::cmd::scope::ScopeArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output::format::FormatArgs;
@@ -21,10 +22,20 @@ const SHORTEST: Nanos = Nanos::from_millis(100);
 /// Nobody waits longer for a look.
 const LONGEST: Nanos = Nanos::from_secs(3600);
 
+/// What is to be watched.
+pub(super) struct Ask {
+    pub duration: Nanos,
+    pub port: Option<u16>,
+    pub scope: ScopeArgs,
+    pub probes: bool,
+}
+
 #[derive(Serialize)]
-struct Settings {
+struct Settings<'a> {
     duration_s: f64,
     port: Option<u16>,
+    #[serde(flatten)]
+    scope: &'a ScopeArgs,
     probes: bool,
 }
 
@@ -42,35 +53,25 @@ pub struct Judged {
     probe_cost: ProbeCost,
 }
 
-pub(super) fn run(
-    duration: Nanos,
-    port: Option<u16>,
-    probes: bool,
-    format: &FormatArgs,
-) -> Outcome {
+pub(super) fn run(ask: &Ask, format: &FormatArgs) -> Outcome {
+    let (duration, probes) = (ask.duration, ask.probes);
     if !(SHORTEST..=LONGEST).contains(&duration) {
         return Err(Failure::usage(format!("--duration {duration}: {SHORTEST} to {LONGEST}")));
     }
+    // Before there is another thread.
+    let only = ask.scope.enter()?;
     let interrupt = Interrupt::catch()?;
-    let ask = live::Ask { length: Duration::from_nanos(duration.0), port, probes };
+    let (length, port) = (Duration::from_nanos(duration.0), ask.port);
+    let watched = live::Ask { length, port, probes, only };
     let begun = || crate::note!("watching for {duration}");
-    let seen = live::watch(&ask, interrupt.stop(), begun)
+    let seen = live::watch(&watched, interrupt.stop(), begun)
         .map_err(|error| Failure::new(Exit::Cannot, error))?;
-    let mut verdict = diagnose(&seen.evidence);
-    let quiet = seen.evidence.ledger.offered_packets == 0;
-    if quiet && verdict.stage == Stage::Unknown && seen.evidence.any_protocol.is_empty() {
-        // The diagnosis speaks to whoever has a sender at hand.
-        verdict.sentence = format!(
-            "no UDP datagram arrived in {:.1} s: there is nothing to explain",
-            seen.evidence.window_s
-        );
-        verdict.remedies = vec!["watch while the traffic runs, or longer (`--duration`)".into()];
-        verdict.evidence.clear();
-        verdict.next.clear();
-    }
-    let warnings = warnings(&seen, port);
+    let verdict = diagnose(&seen.evidence);
+    let mut warnings = warnings(&seen, port);
+    warnings.extend(ask.scope.warning());
     if format.is_json() {
-        let settings = Settings { duration_s: seen.evidence.window_s, port, probes };
+        let settings =
+            Settings { duration_s: seen.evidence.window_s, port, scope: &ask.scope, probes };
         let result = Judged {
             verdict,
             evidence_read: seen.evidence,
@@ -91,14 +92,32 @@ pub(super) fn run(
     Ok(interrupt.caught().map_or(Exit::Done, Exit::Signal))
 }
 
+/// What could not be measured (`WHAT: WHY`, or `WHAT: STEP: WHY`), all of one reason together.
+fn by_reason<'a>(gaps: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
+    for gap in gaps {
+        let why = gap.splitn(3, ": ").last().unwrap_or(gap);
+        match all.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, same)) => same.push(gap),
+            None => all.push((why, vec![gap])),
+        }
+    }
+    let what = |gap: &&str| gap.split(": ").next().unwrap_or_default().to_owned();
+    let line = |(why, same): (&str, Vec<&str>)| match same.as_slice() {
+        [one] => (*one).to_owned(),
+        same => format!("{}: {why}", same.iter().map(what).collect::<Vec<_>>().join(", ")),
+    };
+    all.into_iter().map(line).collect()
+}
+
 fn warnings(seen: &live::Seen, port: Option<u16>) -> Vec<Warning> {
     let gap = |(what, why): (&String, &String)| {
         Warning::new("not-read", format!("{what} was not read: {why}"))
     };
     let mut warnings: Vec<Warning> = seen.gaps.iter().map(gap).collect();
     let blind = seen.evidence.probed.iter().flat_map(|probed| &probed.gaps);
-    warnings.extend(blind.map(|gap| {
-        Warning::new("not-measured", gap.clone())
+    warnings.extend(by_reason(blind).into_iter().map(|gap| {
+        Warning::new("not-measured", gap)
             .because("without all of them waits for a socket's lock, tasks that pay, wrong ticks or what the kernel says of its drops are not seen")
             .cure("run as root on a kernel with BTF, in a build with BPF; `--no-bpf` says that it is not wanted")
     }));
@@ -136,4 +155,22 @@ fn warnings(seen: &live::Seen, port: Option<u16>) -> Vec<Warning> {
         );
     }
     warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_for_one_reason_is_told_once() {
+        let gaps = [
+            "tasks: account CPU time: needs CAP_BPF; without it: counters",
+            "locks: watch locks: needs CAP_BPF; without it: counters",
+            "reads: watch reads: Linux 6.3",
+            "all of it",
+        ];
+        let told = by_reason(gaps.map(str::to_owned).iter());
+        let one = "tasks, locks: needs CAP_BPF; without it: counters";
+        assert_eq!(told, [one, gaps[2], gaps[3]]);
+    }
 }

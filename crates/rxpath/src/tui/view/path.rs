@@ -101,8 +101,47 @@ fn fit(texts: &[String], width: usize) -> String {
     format!("{kept:<width$}")
 }
 
-/// The verdict in a line. Where it names no limit, what was lost comes first: it may be too little for a rule.
-pub fn limit<'a>(frame: &Frame, palette: Palette) -> Line<'a> {
+/// What no frame of today's says: recordings of before have frames without a verdict.
+pub const QUIET: &str = "no traffic in this window";
+
+/// The verdict, and where packets went that are not of this namespace; for a view that wraps. Where it names no limit, what
+/// was lost comes first: it may be too little for a rule.
+pub fn limit<'a>(frame: &Frame, palette: Palette) -> Vec<Line<'a>> {
+    let mut lines = vec![verdict(frame, palette)];
+    lines.extend(elsewhere(frame).map(|text| Line::styled(text, palette.style(Mark::Warn))));
+    lines
+}
+
+/// That other namespaces have traffic too.
+pub fn elsewhere(frame: &Frame) -> Option<String> {
+    let pps = frame.elsewhere_pps?;
+    Some(format!(
+        "{} packets/s went to other network namespaces (--netns NAME, --pid PID)",
+        si(pps.round())
+    ))
+}
+
+/// Lines that a text takes in this width when it is broken between words, as the view does.
+pub fn height(lines: &[Line<'_>], width: u16) -> u16 {
+    let width = usize::from(width.max(1));
+    let of = |line: &Line<'_>| {
+        let (mut rows, mut at) = (1usize, 0usize);
+        for word in line.to_string().split(' ') {
+            let long = word.chars().count();
+            if at > 0 && at + 1 + long > width {
+                (rows, at) = (rows + 1, 0);
+            }
+            at += long + usize::from(at > 0);
+            while at > width {
+                (rows, at) = (rows + 1, at - width);
+            }
+        }
+        rows
+    };
+    u16::try_from(lines.iter().map(of).sum::<usize>()).unwrap_or(u16::MAX)
+}
+
+fn verdict<'a>(frame: &Frame, palette: Palette) -> Line<'a> {
     let judged = frame.verdict.as_ref().map(|verdict| {
         let sure = format!("{:?}", verdict.confidence).to_lowercase();
         format!("{} ({sure} evidence)", verdict.sentence)
@@ -111,7 +150,7 @@ pub fn limit<'a>(frame: &Frame, palette: Palette) -> Line<'a> {
         return Line::styled(judged.clone(), palette.style(Mark::Bad));
     }
     let mark = if judged.is_some() { Mark::Plain } else { Mark::Dim };
-    let judged = judged.unwrap_or_else(|| "no UDP datagram arrived in this window".into());
+    let judged = judged.unwrap_or_else(|| QUIET.into());
     let lost = losses(frame);
     if lost.is_empty() {
         return Line::styled(judged, palette.style(mark));
@@ -162,10 +201,18 @@ mod tests {
         frame.verdict = None;
         (frame.stages[5].drops_pps, frame.stages[5].note) =
             (Fact::ok(197.0), "listen queue full 197/s".into());
-        let said = limit(&frame, Palette::new(false)).to_string();
+        let said = limit(&frame, Palette::new(false))[0].to_string();
         assert!(said.starts_with("lost: socket 197/s (listen queue full"), "{said}");
         let marks = lines(&frame, 80, Palette::new(false))[4].to_string();
         assert_eq!(marks.trim(), "! drops", "its stage is marked");
+    }
+
+    #[test]
+    fn a_verdict_takes_the_lines_that_its_words_need() {
+        let of = |text: &'static str, width| height(&[Line::from(text)], width);
+        assert_eq!([of("one two", 7), of("one two", 6), of("one two three", 5)], [1, 2, 3]);
+        // A word that is longer than the line is cut.
+        assert_eq!([of("abcdefgh", 4), of("abcdefghi", 4), of("", 4)], [2, 3, 1]);
     }
 
     #[test]

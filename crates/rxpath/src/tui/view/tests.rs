@@ -62,7 +62,6 @@ pub fn busy_frame(cpus: u32) -> Frame {
             source: "tracepoint skb:kfree_skb".into(),
             ..DropRow::default()
         }],
-        latency: Vec::new(),
         gaps: [("BPF probes".to_owned(), "needs CAP_BPF".to_owned())].into(),
         own_cpu_ratio: 0.006,
         probe_cost: Some(ProbeShare {
@@ -74,6 +73,7 @@ pub fn busy_frame(cpus: u32) -> Frame {
             map_bytes: 9_542_042,
             ..ProbeShare::default()
         }),
+        ..Frame::default()
     }
 }
 
@@ -220,6 +220,30 @@ fn losses_of_every_size_are_whole_at_80_columns() {
         out += &format!("{}\n", path.join("\n"));
     }
     insta::assert_snapshot!("path-losses-80", out);
+}
+
+#[test]
+fn a_long_verdict_wraps_and_other_namespaces_are_named() {
+    let words = "it lost 57 % of the offered datagrams in bursts or stalls, while the reader had time left ";
+    let mut frame = busy_frame(2);
+    frame.verdict.as_mut().unwrap().sentence = format!("{}and that is the end", words.repeat(3));
+    frame.elsewhere_pps = Some(225_000.0);
+    let mut app = app(2);
+    app.take(frame, None);
+    let shown = |size| {
+        let drawn = text(&drawn(&app, size, false));
+        drawn.lines().map(|line| line[1..].trim()).collect::<Vec<_>>().join(" ")
+    };
+    for size in [(120, 40), (80, 40), (200, 50)] {
+        let all = shown(size);
+        assert!(all.contains("and that is the end (strong evidence)"), "{size:?}: {all}");
+        assert!(all.contains("225k packets/s went to other network namespaces"), "{size:?}: {all}");
+        assert!(all.contains("1 path"), "{size:?}: {all}");
+    }
+    // Where there is no room for all of it, rows of the table and the keys stay.
+    let small = shown((80, 14));
+    assert!(small.contains("it lost 57 %") && small.contains("q quit"), "{small}");
+    assert!(!small.contains("and that is the end"), "{small}");
 }
 
 #[test]

@@ -1,0 +1,109 @@
+//! Connections are made faster than they are accepted, or their handshakes find no room.
+
+use rxpath_record::evidence::{Listener, TcpUse};
+use rxpath_record::verdict::{Confidence, EvidenceLine, Stage};
+
+use super::noteworthy;
+use crate::claim::{Claim, Part};
+use crate::lines::line;
+use crate::lines::tcp::{LISTEN_DROPS, LISTEN_OVERFLOWS, at, counters, moved, sum};
+use crate::thresholds::REQUESTS_LOST_COUNT;
+use crate::view::View;
+use crate::wording::count;
+
+/// Queues of handshakes that were full, with and without a drop.
+const LISTENING: [&str; 5] = [
+    LISTEN_DROPS,
+    LISTEN_OVERFLOWS,
+    "TcpExt.TCPReqQFullDrop",
+    "TcpExt.TCPReqQFullDoCookies",
+    "TcpExt.SyncookiesSent",
+];
+/// Those that are no drops.
+const COOKIES: [&str; 2] = ["TcpExt.TCPReqQFullDoCookies", "TcpExt.SyncookiesSent"];
+const LONGER: &str = "a longer queue: the backlog of listen(2) in the service's configuration, which net.core.somaxconn caps; handshakes that are not finished have net.ipv4.tcp_max_syn_backlog";
+const FASTER: &str = "accept faster: the accepting thread waits or is full; more of them, each with a SO_REUSEPORT listener, share the connections";
+
+/// The listener that dropped most.
+fn worst(tcp: &TcpUse) -> Option<&Listener> {
+    let dropping = tcp.listeners.iter().filter(|listener| listener.drops_count > 0);
+    dropping.max_by_key(|listener| (listener.drops_count, std::cmp::Reverse(&listener.local)))
+}
+
+/// A listener whose accept queue was full in a sample: one more than the backlog may wait.
+fn full(tcp: &TcpUse) -> Option<&Listener> {
+    let full = tcp.listeners.iter().filter(|it| it.waiting_max_count > it.backlog_count);
+    full.max_by_key(|listener| (listener.waiting_max_count, std::cmp::Reverse(&listener.local)))
+}
+
+fn named(listener: &Listener) -> String {
+    at(&listener.local, &listener.owners)
+}
+
+fn queues(tcp: &TcpUse) -> impl Iterator<Item = EvidenceLine> {
+    tcp.listeners.iter().map(|listener| {
+        let text = format!(
+            "{}: {} dropped; {} waited to be accepted at the end, {} at most in a sample, more than {} may not",
+            named(listener),
+            count(listener.drops_count),
+            count(listener.waiting_count.into()),
+            count(listener.waiting_max_count.max(listener.waiting_count).into()),
+            count(u64::from(listener.backlog_count) + 1),
+        );
+        line(text, "sock_diag of the listening sockets: queues and drops")
+    })
+}
+
+pub fn judge(view: &View) -> Option<Claim> {
+    let tcp = view.raw.tcp.as_ref()?;
+    let lost = moved(tcp, LISTEN_DROPS).max(moved(tcp, LISTEN_OVERFLOWS));
+    if lost == 0 {
+        return lossless(tcp);
+    }
+    let overflows = moved(tcp, LISTEN_OVERFLOWS) > 0;
+    let sure = match (lost >= REQUESTS_LOST_COUNT, overflows) {
+        (true, true) => Confidence::Strong,
+        (true, false) => Confidence::Fair,
+        (false, _) => Confidence::Weak,
+    };
+    let at = worst(tcp).map_or_else(|| "a listener".into(), named);
+    let what = if overflows {
+        "more connections are made than are accepted: its accept queue was full"
+    } else {
+        "not because its accept queue was full: the queue of handshakes was, or a connection could not be made"
+    };
+    let sentence = format!(
+        "TCP: {at} dropped {} connection requests or finished handshakes; {what}",
+        count(worst(tcp).map_or(lost, |listener| listener.drops_count))
+    );
+    Some(
+        Claim::new(Stage::AcceptQueue, sure, &[Part::Window], sentence)
+            .losing(noteworthy(lost))
+            .because(counters(tcp, &LISTENING))
+            .because(queues(tcp))
+            .cure(FASTER)
+            .cure(LONGER)
+            .next(format!("TCP: {} connection requests dropped at listeners", count(lost))),
+    )
+}
+
+/// A queue was full and nothing was dropped for it.
+fn lossless(tcp: &TcpUse) -> Option<Claim> {
+    let claim = |sentence: String| {
+        Claim::new(Stage::AcceptQueue, Confidence::Weak, &[Part::Window], sentence)
+            .because(counters(tcp, &LISTENING))
+            .because(queues(tcp))
+    };
+    if let Some(listener) = full(tcp) {
+        let next = format!("TCP: the accept queue of {} was full", named(listener));
+        let sentence = format!("{next} in a sample; nothing was dropped for it yet");
+        return Some(claim(sentence).cure(FASTER).cure(LONGER).next(next));
+    }
+    (sum(tcp, &LISTENING) > 0).then(|| {
+        let answered = sum(tcp, &COOKIES) > 0;
+        let how = if answered { "they were answered with SYN cookies, and none was dropped" } else { "no listener counted a drop" };
+        claim(format!("TCP: a queue of handshakes was full; {how}")).cure(
+            "a longer queue of handshakes: net.ipv4.tcp_max_syn_backlog and the backlog of listen(2)",
+        )
+    })
+}

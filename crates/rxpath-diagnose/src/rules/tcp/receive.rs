@@ -1,0 +1,65 @@
+//! Segments for which no receive buffer or socket backlog has room.
+
+use rxpath_record::evidence::TcpUse;
+use rxpath_record::verdict::{Confidence, Stage};
+
+use super::noteworthy;
+use super::reader::full;
+use crate::claim::{Claim, Part};
+use crate::lines::line;
+use crate::lines::tcp::{DROPPING, PRESSED, counters, moved, service, sum};
+use crate::thresholds::REQUESTS_LOST_COUNT;
+use crate::view::View;
+use crate::wording::count;
+
+const BACKLOG: &str = "TcpExt.TCPBacklogDrop";
+
+/// The service at whose connections at least half of the drops happened.
+fn dropping(tcp: &TcpUse, lost: u64) -> Option<String> {
+    let worst = tcp.services.iter().max_by_key(|one| one.drops_count)?;
+    (worst.drops_count > 0 && worst.drops_count >= lost.div_ceil(2)).then(|| service(worst))
+}
+
+pub fn judge(view: &View) -> Option<Claim> {
+    let tcp = view.raw.tcp.as_ref()?;
+    let lost = sum(tcp, &DROPPING);
+    // Buffers that nobody empties are that program's matter.
+    if (lost == 0 && sum(tcp, &PRESSED) == 0) || full(tcp).is_some() {
+        return None;
+    }
+    let at = dropping(tcp, lost).filter(|_| lost > 0);
+    let backlog = moved(tcp, BACKLOG);
+    let sentence = match lost {
+        0 => "TCP: receive buffers ran short: the kernel had to make room in them, and dropped nothing for it".to_owned(),
+        lost => format!(
+            "TCP: {} had no room: {} segments were dropped at {} and have to be sent again",
+            if backlog > lost / 2 { "socket backlogs" } else { "receive buffers" },
+            count(lost),
+            at.as_deref().unwrap_or("sockets"),
+        ),
+    };
+    let sure = match (lost >= REQUESTS_LOST_COUNT, &at) {
+        (true, Some(_)) => Confidence::Strong,
+        (true, None) => Confidence::Fair,
+        (false, _) => Confidence::Weak,
+    };
+    let which = at.map(|at| {
+        line(
+            format!("half of the drops or more at connections of {at}"),
+            "sock_diag: drops of the connections",
+        )
+    });
+    let mut claim = Claim::new(Stage::TcpReceive, sure, &[Part::Window], sentence)
+        .losing(noteworthy(lost))
+        .because(counters(tcp, &[&DROPPING[..], &PRESSED].concat()))
+        .because(which)
+        .next(format!("TCP: {} segments dropped for want of room in receive buffers", count(lost)));
+    if backlog > 0 {
+        claim = claim.cure("shorter system calls on the connection: its backlog takes what arrives while a thread of the program holds the socket; its limit grows with the receive and send buffers");
+    }
+    Some(
+        claim
+            .cure("read faster: a full receive buffer is one that its program does not empty (`ss -tm` shows which: Recv-Q, rb)")
+            .cure("larger buffers: the third value of net.ipv4.tcp_rmem where the kernel sizes them, SO_RCVBUF where the program does; net.ipv4.tcp_mem is the limit of all"),
+    )
+}

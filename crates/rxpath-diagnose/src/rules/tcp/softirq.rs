@@ -1,0 +1,46 @@
+//! TCP's senders slow down before anything is lost: a CPU that its softirqs fill is the limit all the same.
+
+use rxpath_record::verdict::{Confidence, Stage};
+
+use crate::claim::{Claim, Part};
+use crate::lines::tcp::summary;
+use crate::lines::{cpu_use, line, others_on};
+use crate::remedy::Remedy;
+use crate::rules::softirq::saturated;
+use crate::thresholds::MOST_OF_SOFTIRQ_RATIO;
+use crate::view::View;
+use crate::wording::{count, percent};
+
+pub fn judge(view: &View) -> Option<Claim> {
+    let tcp = view.raw.tcp.as_ref()?;
+    let spread = view.raw.spread.as_ref()?;
+    let all = spread.packets.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.packets));
+    let most = tcp.received_segments as f64 >= MOST_OF_SOFTIRQ_RATIO * all as f64;
+    if view.loses() || all == 0 || !most {
+        return None;
+    }
+    let cpu = saturated(view)?;
+    let here = spread.packets.iter().find(|one| one.cpu == cpu)?;
+    let text = format!(
+        "CPU {cpu} took {} of the {} packets of all CPUs, and {} rounds of its softirq ended with work left",
+        count(here.packets),
+        count(all),
+        count(here.squeezed_count),
+    );
+    let sentence = format!(
+        "TCP: receive softirq processing on CPU {cpu} is the limit: CPU {cpu} is {} busy, most of it in softirqs, and senders wait for it",
+        percent(view.busy_ratio(cpu)?)
+    );
+    Some(
+        Claim::new(Stage::Softirq, Confidence::Fair, &[Part::Window, Part::Cpus], sentence)
+            .on(Some(cpu))
+            .because([line(text, "/proc/net/softnet_stat processed and time_squeeze")])
+            .because(cpu_use(view, cpu))
+            .because(others_on(view, Some(cpu)))
+            .because(summary(view))
+            .cure(Remedy::SpreadFlows)
+            .cure(Remedy::LighterSoftirq(cpu))
+            .cure(Remedy::ShareCost)
+            .next(format!("TCP: CPU {cpu} is filled by softirqs")),
+    )
+}

@@ -1,0 +1,208 @@
+//! Which network namespace is watched, and whose sockets: `--netns`, `--pid`, `--cgroup`.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::fd::IntoRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rxpath_bpf::filter::{Cgroup, Filter};
+use rxpath_core::Warning;
+use rxpath_host::{HostError, Root, netns};
+use rxpath_lab::live::Only;
+use serde::Serialize;
+
+use crate::exit::{Exit, Failure};
+
+/// Which network namespace, and whose sockets.
+#[derive(Clone, Debug, Default, clap::Args, Serialize)]
+pub struct ScopeArgs {
+    /// Only this network namespace: a name of `ip netns`, a path, or a process id
+    #[arg(long, value_name = "NAME")]
+    pub netns: Option<String>,
+    /// Only sockets that this process has open; what is counted without a socket stays whole
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+    /// Only sockets of this control group (version 2) and those below it
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Option<PathBuf>,
+}
+
+impl ScopeArgs {
+    /// Whether any of them was given.
+    pub fn is_given(&self) -> bool {
+        self.netns.is_some() || self.pid.is_some() || self.cgroup.is_some()
+    }
+
+    /// Narrows a probe's filter to them.
+    pub fn narrow(&self, filter: &mut Filter) -> Result<(), Failure> {
+        if let Some(name) = &self.netns {
+            let path = namespace(name);
+            filter.netns = inode(name, &path)?;
+            filter.netns_path = Some(path);
+        }
+        if let Some(pid) = self.pid {
+            check_process(pid)?;
+            filter.process = Some(pid);
+        }
+        if let Some(cgroup) = &self.cgroup {
+            let found = Cgroup::find(&Root::host(), cgroup);
+            filter.cgroup = Some(found.map_err(|error| of_cgroup(cgroup, error))?);
+        }
+        Ok(())
+    }
+
+    /// Moves this process into the namespace: the one that is named, or that of the process or control group. To be called
+    /// before there are other threads. Whose sockets are wanted.
+    pub fn enter(&self) -> Result<Option<Only>, Failure> {
+        let only = self.only()?;
+        let path = match (&self.netns, self.pid, &self.cgroup) {
+            (Some(name), ..) => {
+                let path = namespace(name);
+                inode(name, &path)?;
+                path
+            }
+            (None, Some(pid), _) => namespace(&pid.to_string()),
+            (None, None, Some(cgroup)) => {
+                of_processes(cgroup, &only.iter().flat_map(Only::processes).collect())?
+            }
+            (None, None, None) => return Ok(None),
+        };
+        if !is_own(&path) {
+            netns::move_into(&path).map_err(|error| {
+                Failure::new(Exit::Cannot, error)
+                    .hint("another network namespace is root's to enter: run as root")
+            })?;
+        }
+        Ok(only)
+    }
+
+    fn only(&self) -> Result<Option<Only>, Failure> {
+        match (self.pid, &self.cgroup) {
+            (Some(_), Some(_)) => Err(Failure::usage("--pid and --cgroup: give one of them")),
+            (Some(pid), None) => {
+                check_process(pid)?;
+                Ok(Some(Only::Process(pid as i32)))
+            }
+            (None, Some(cgroup)) => {
+                let found = Cgroup::directory(&Root::host(), cgroup);
+                let directory = found.map_err(|error| of_cgroup(cgroup, error))?;
+                let open = File::open(&directory).map_err(|error| {
+                    of_cgroup(cgroup, HostError::from_io("open", &directory, error))
+                })?;
+                // why: open until the end, because its path may be hidden in the other namespace.
+                let kept = open.into_raw_fd();
+                Ok(Some(Only::Cgroup(format!("/proc/self/fd/{kept}").into())))
+            }
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// What stays whole although sockets were narrowed.
+    pub fn warning(&self) -> Option<Warning> {
+        let whose = match (self.pid, &self.cgroup) {
+            (Some(pid), _) => format!("process {pid}"),
+            (None, Some(cgroup)) => format!("control group {}", cgroup.display()),
+            (None, None) => return None,
+        };
+        let text = format!(
+            "losses and rates are those of the whole network namespace; of {whose} are only the sockets and their readers"
+        );
+        let warning = Warning::new("all-processes", text);
+        Some(warning.because("the kernel counts UDP and TCP by namespace, not by process"))
+    }
+}
+
+fn check_process(pid: u32) -> Result<(), Failure> {
+    if Path::new(&format!("/proc/{pid}/fd")).exists() {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("--pid {pid}: there is no such process")))
+}
+
+fn of_cgroup(cgroup: &Path, error: HostError) -> Failure {
+    let named = format!("--cgroup {}", cgroup.display());
+    Failure::usage_of(anyhow::Error::new(error).context(named))
+}
+
+/// The one namespace of these processes.
+fn of_processes(cgroup: &Path, pids: &BTreeSet<i32>) -> Result<PathBuf, Failure> {
+    let path = |pid: &i32| PathBuf::from(format!("/proc/{pid}/ns/net"));
+    let seen = pids.iter().filter_map(|pid| Some((number(&path(pid))?, path(pid))));
+    let mut found: Vec<((u64, u64), PathBuf)> = seen.collect();
+    found.sort();
+    found.dedup_by_key(|(number, _)| *number);
+    match found.as_slice() {
+        [(_, path)] => Ok(path.clone()),
+        [] => Err(Failure::usage(format!(
+            "--cgroup {}: no process in it whose network namespace can be seen",
+            cgroup.display()
+        ))),
+        many => Err(Failure::usage(format!(
+            "--cgroup {}: its processes are in {} network namespaces",
+            cgroup.display(),
+            many.len()
+        ))
+        .hint("name one of them with --netns")),
+    }
+}
+
+/// What makes a namespace another one.
+fn number(path: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(path).ok().map(|about| (about.dev(), about.ino()))
+}
+
+fn is_own(path: &Path) -> bool {
+    let own = number(Path::new("/proc/thread-self/ns/net"));
+    own.is_some() && own == number(path)
+}
+
+/// The file of a network namespace that has this name, path or process.
+fn namespace(name: &str) -> PathBuf {
+    match name.parse::<u32>() {
+        Ok(pid) => PathBuf::from(format!("/proc/{pid}/ns/net")),
+        Err(_) if name.contains('/') => PathBuf::from(name),
+        Err(_) => Path::new(netns::NETNS_DIR).join(name),
+    }
+}
+
+/// Its inode.
+fn inode(name: &str, path: &Path) -> Result<u32, Failure> {
+    let about = std::fs::metadata(path).map_err(|error| {
+        let named = format!("--netns {name}: {}", path.display());
+        Failure::usage_of(anyhow::Error::new(error).context(named))
+    })?;
+    let entered = path.to_owned();
+    // On a thread of its own: this one stays where it is.
+    let tried = std::thread::spawn(move || netns::enter(&entered)).join();
+    if let Ok(Err(HostError::Kernel { errno: nix::libc::EINVAL, .. })) = tried {
+        return Err(Failure::usage(format!(
+            "--netns {name}: {} is no network namespace",
+            path.display()
+        ))
+        .hint("the name of one below /run/netns, a file such as /proc/PID/ns/net, or a pid"));
+    }
+    Ok(about.ino() as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_has_a_name_a_path_or_a_process() {
+        assert_eq!(namespace("blue"), Path::new("/run/netns/blue"));
+        assert_eq!(namespace("/tmp/ns"), Path::new("/tmp/ns"));
+        assert_eq!(namespace("7"), Path::new("/proc/7/ns/net"));
+    }
+
+    /// Without root too: there is nothing to enter.
+    #[test]
+    fn the_own_process_is_watched_where_it_is() {
+        let own = std::process::id();
+        let scope = ScopeArgs { pid: Some(own), ..ScopeArgs::default() };
+        assert_eq!(scope.enter().unwrap(), Some(Only::Process(own as i32)));
+        let warning = scope.warning().unwrap();
+        assert!(warning.to_string().contains(&format!("of process {own} are only the sockets")));
+    }
+}
