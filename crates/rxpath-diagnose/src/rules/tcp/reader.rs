@@ -10,7 +10,7 @@ use crate::lines::{cpu_use, line, others_on};
 use crate::thresholds::{
     TCP_CLOSED_COUNT, TCP_CLOSED_RATIO, TCP_FULL_SHARE, TCP_SAMPLES, TCP_SAMPLES_SURE,
 };
-use crate::view::{Pace, View, lead, sound_ratio};
+use crate::view::{Lead, Pace, View, lead, sound_ratio};
 use crate::wording::{count, percent};
 
 const SOURCE: &str = "sock_diag: Recv-Q, tcpi_rcv_wnd and tcpi_bytes_received of the connections";
@@ -42,7 +42,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     );
     let thread = busiest(one).map(lead);
     let cpu = thread.as_ref().and_then(|thread| thread.cpu);
-    let pace = thread.as_ref().map(|thread| thread.pace());
+    let pace = thread.as_ref().map(Lead::pace);
     let mut claim = Claim::new(
         Stage::TcpReader,
         if sure { Confidence::Strong } else { Confidence::Fair },
