@@ -24,7 +24,7 @@ fn live_scenes() -> Vec<(String, Evidence)> {
     let mut add = |name: &str, e: Evidence| all.push((name.to_owned(), e));
     let with = |counter: &str, count| {
         let mut e = web();
-        e.tcp.as_mut().unwrap().counters = [(counter.to_owned(), count)].into();
+        e.tcp.as_mut().expect("TCP").counters = [(counter.to_owned(), count)].into();
         e
     };
     add("web", web());

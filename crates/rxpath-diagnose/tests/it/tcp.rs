@@ -17,7 +17,7 @@ pub fn web() -> Evidence {
     e.receiver_threads.clear();
     e.sockets.clear();
     e.cpus = vec![cpu(0, 0.1, 0.8), cpu(1, 0.2, 0.48)];
-    e.spread.as_mut().unwrap().packets = vec![packets(1, 10_000, 0)];
+    e.spread.as_mut().expect("packets").packets = vec![packets(1, 10_000, 0)];
     e.tcp = Some(TcpUse {
         received_segments: 9_990,
         sent_segments: 9_000,
@@ -46,14 +46,14 @@ fn worker(running: f64, waiting: f64) -> ThreadUse {
 fn with(counters: &[(&str, u64)]) -> Evidence {
     let mut e = web();
     let all = counters.iter().map(|(name, count)| ((*name).to_owned(), *count));
-    e.tcp.as_mut().unwrap().counters = all.collect();
+    e.tcp.as_mut().expect("TCP").counters = all.collect();
     e
 }
 
 /// One of ten connections whose queue takes this much of its window.
 pub fn unread(filled: f64, full_count: u64, connections_count: u64) -> Evidence {
     let mut e = web();
-    let one = &mut e.tcp.as_mut().unwrap().services[0];
+    let one = &mut e.tcp.as_mut().expect("TCP").services[0];
     (one.full_count, one.connections_count) = (full_count, connections_count);
     one.fullest = Some(TcpConnection {
         local: "10.0.0.1:8080".into(),
@@ -261,7 +261,7 @@ pub fn softirq_bound(busy: f64, segments: u64) -> Evidence {
     let mut e = web();
     e.cpus[1] = cpu(1, 0.8 * busy, 1.0 - busy);
     e.softirq = rxpath_record::evidence::SoftirqPlace::Napi { cpus: vec![1] };
-    e.tcp.as_mut().unwrap().received_segments = segments;
+    e.tcp.as_mut().expect("TCP").received_segments = segments;
     e
 }
 
