@@ -15,4 +15,5 @@ mod selftest;
 mod stolen;
 mod timeline;
 mod waits;
+mod waits_lists;
 mod watch;

@@ -86,25 +86,25 @@ static __always_inline int hard_exit(__u64 kind)
 }
 
 SEC("tp_btf/irq_handler_entry")
-int BPF_PROG(irq_handler_entry, int irq)
+int BPF_PROG(rxpath_irq_handler_entry, int irq)
 {
 	return hard_enter(DEVICE + (__u64)(__u32)irq);
 }
 
 SEC("tp_btf/irq_handler_exit")
-int BPF_PROG(irq_handler_exit, int irq)
+int BPF_PROG(rxpath_irq_handler_exit, int irq)
 {
 	return hard_exit(DEVICE + (__u64)(__u32)irq);
 }
 
 #define VECTOR(name, kind)                                                                                             \
 	SEC("tp_btf/" #name "_entry")                                                                                  \
-	int BPF_PROG(name##_entry)                                                                                     \
+	int BPF_PROG(rxpath_##name##_entry)                                                                            \
 	{                                                                                                              \
 		return hard_enter(kind);                                                                               \
 	}                                                                                                              \
 	SEC("tp_btf/" #name "_exit")                                                                                   \
-	int BPF_PROG(name##_exit)                                                                                      \
+	int BPF_PROG(rxpath_##name##_exit)                                                                             \
 	{                                                                                                              \
 		return hard_exit(kind);                                                                                \
 	}
@@ -150,7 +150,7 @@ static __always_inline __u32 raiser(struct scratch *s)
 }
 
 SEC("tp_btf/softirq_raise")
-int BPF_PROG(softirq_raise, unsigned int vector)
+int BPF_PROG(rxpath_softirq_raise, unsigned int vector)
 {
 	struct scratch *s = counting();
 
@@ -163,7 +163,7 @@ int BPF_PROG(softirq_raise, unsigned int vector)
 }
 
 SEC("tp_btf/softirq_entry")
-int BPF_PROG(softirq_entry, unsigned int vector)
+int BPF_PROG(rxpath_softirq_entry, unsigned int vector)
 {
 	struct scratch *s = counting();
 	__u64 hard, now;
@@ -207,7 +207,7 @@ static __always_inline void charge_softirq(struct scratch *s, __u64 now, __u64 h
 }
 
 SEC("tp_btf/softirq_exit")
-int BPF_PROG(softirq_exit, unsigned int vector)
+int BPF_PROG(rxpath_softirq_exit, unsigned int vector)
 {
 	struct scratch *s = counting();
 	__u64 hard, now;
@@ -227,7 +227,7 @@ int BPF_PROG(softirq_exit, unsigned int vector)
 
 /* Charges the time since the poll before to the device and NAPI that was polled, in softirqs that are not own. */
 SEC("tp_btf/napi_poll")
-int BPF_PROG(napi_poll, struct napi_struct *napi, int work, int budget)
+int BPF_PROG(rxpath_napi_poll, struct napi_struct *napi, int work, int budget)
 {
 	struct scratch *s = counting();
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -277,14 +277,14 @@ int BPF_PROG(napi_poll, struct napi_struct *napi, int work, int budget)
  * the reader attaches it by turns.
  */
 SEC("tp_btf/netif_receive_skb")
-int BPF_PROG(netif_receive_skb, struct sk_buff *skb)
+int BPF_PROG(rxpath_netif_receive_skb, struct sk_buff *skb)
 {
 	struct scratch *s = counting();
 
 	if (!s || !skb->dev)
 		return 0;
 	s->received++;
-	if (s->soft_start && s->soft_raisers != BY_TASK && !count_flow(skb))
+	if (s->soft_start && s->soft_raisers != BY_TASK && !count_flow(skb, &s->new_flows))
 		s->lost_flows++;
 	return 0;
 }
@@ -319,7 +319,7 @@ static __always_inline void end_slice(struct scratch *s, struct task_struct *tas
 	} else {
 		row->on_cpu_ns += ns;
 		/* A switch that was not seen (measured: about one in ten thousand) left another task's. */
-		if (s->base_pid == task->pid) {
+		if (s->base_pid == (__u32)task->pid) {
 			row->runtime_ns += since(task->se.sum_exec_runtime, s->runtime_base);
 			row->run_delay_ns += since(task->sched_info.run_delay, s->delay_base);
 		} else {
@@ -349,7 +349,7 @@ static __always_inline void begin_slice(struct scratch *s, struct task_struct *t
 }
 
 SEC("tp_btf/sched_switch")
-int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+int BPF_PROG(rxpath_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	struct scratch *s = counting();
 
@@ -367,10 +367,12 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 
 /*
  * Begins the window of the CPU that it runs on, or ends one and begins the next. The reader runs it on each CPU
- * (BPF_PROG_TEST_RUN with a CPU number): in an interrupt of that CPU, so that nothing else there moves meanwhile.
+ * (BPF_PROG_TEST_RUN with a CPU number): on other CPUs in an interrupt, so that nothing else there moves meanwhile. On its
+ * own it is a plain call (net/bpf/test_run.c, bpf_prog_test_run_raw_tp), which an interrupt may come into:
+ * then the microseconds of that are in the one window or in the other.
  */
 SEC("raw_tp/rxpath_read")
-int read_window(void *ctx)
+int rxpath_read_window(void *ctx)
 {
 	struct scratch *s = here();
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -389,6 +391,9 @@ int read_window(void *ctx)
 			charge_softirq(s, now, s->total[HARDIRQ_NS]);
 			s->soft_start = now;
 			s->soft_hard = s->total[HARDIRQ_NS];
+			/* So does a poll: what it took before is no later window's, and no device's. */
+			s->poll_start = now;
+			s->poll_hard = s->soft_hard;
 		}
 		s->changes++;
 		end_slice(s, task, now);

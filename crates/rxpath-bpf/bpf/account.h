@@ -6,9 +6,9 @@
 #ifndef RXPATH_ACCOUNT_H
 #define RXPATH_ACCOUNT_H
 
+#include "layout.h"
+
 #define MAX_VECTORS 10
-#define NET_TX_VECTOR 2
-#define NET_RX_VECTOR 3
 
 /* What a CPU's time is charged to, beside the task itself. The order is known to the reader (src/account/row.rs). */
 enum total {
@@ -112,8 +112,22 @@ struct scratch {
 	__u64 half;      /* that slices are charged to now */
 	__u64 received;  /* packets at which flows were looked at */
 	__u64 lost_flows; /* packets of flows for which there was no room, not even folded */
+	__u64 new_flows;  /* rows of flows that were made: the reader empties their map in time */
 	__u64 base[TOTALS];
 } __attribute__((aligned(64)));
+
+LAYOUT(struct task_key, 24);
+LAYOUT(struct task_row, 184);
+LAYOUT_AT(struct task_row, on_cpu_ns, 104);
+LAYOUT_AT(struct task_row, tgid, 152);
+LAYOUT_AT(struct task_row, comm, 168);
+LAYOUT(struct culprit_key, 32);
+LAYOUT(struct culprit_row, 40);
+LAYOUT(struct scratch, 448);
+LAYOUT_AT(struct scratch, window_start, 0);
+LAYOUT_AT(struct scratch, window_end, 256);
+LAYOUT_AT(struct scratch, received, 304);
+LAYOUT_AT(struct scratch, new_flows, 320);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -7,11 +7,6 @@
 
 #include <bpf/bpf_endian.h>
 
-#define ETH_IP 0x0800
-#define ETH_IPV6 0x86dd
-#define TCP 6
-#define UDP 17
-
 /* Transport protocol and destination port of a packet, from its IP header on; 0 for what is no IP. */
 static __always_inline __u32 addressed(unsigned char *ip, __u16 *port)
 {

@@ -10,13 +10,10 @@
 #include "addressed.h"
 #include "counting.h"
 #include "cpus.h"
+#include "layout.h"
 #include "owner.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-/* include/net/tcp_states.h: these are no full sockets. */
-#define TIME_WAIT 6
-#define NEW_SYN_RECV 12
 
 /* Set by the reader before loading. */
 const volatile struct {
@@ -48,6 +45,9 @@ struct drop_row {
 	char comm[16];
 	char dev[16];
 };
+
+LAYOUT(struct drop_key, 32);
+LAYOUT(struct drop_row, 72);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -157,7 +157,7 @@ static __always_inline int dropped(struct sk_buff *skb, void *location, __u32 re
 }
 
 SEC("tp_btf/kfree_skb")
-int kfree_skb(__u64 *ctx)
+int rxpath_kfree_skb(__u64 *ctx)
 {
 	struct sk_buff *skb = (struct sk_buff *)ctx[0];
 	struct sock *sk = 0;

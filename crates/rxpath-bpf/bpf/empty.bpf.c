@@ -8,19 +8,19 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 SEC("tp_btf/softirq_entry")
-int softirq_entry(void *ctx)
+int rxpath_softirq_entry(void *ctx)
 {
 	return 0;
 }
 
 SEC("tp_btf/softirq_exit")
-int softirq_exit(void *ctx)
+int rxpath_softirq_exit(void *ctx)
 {
 	return 0;
 }
 
 SEC("tp_btf/napi_poll")
-int napi_poll(void *ctx)
+int rxpath_napi_poll(void *ctx)
 {
 	return 0;
 }

@@ -6,6 +6,7 @@
 #define RXPATH_FLOWS_H
 
 #include "addressed.h"
+#include "layout.h"
 
 /* For whom packets of taken softirqs were, by what they interrupted. */
 struct flow_key {
@@ -25,6 +26,10 @@ struct flow_row {
 	char dev[16];
 };
 
+LAYOUT(struct flow_key, 48);
+LAYOUT_AT(struct flow_key, to, 32);
+LAYOUT(struct flow_row, 24);
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 8192);
@@ -40,7 +45,8 @@ struct {
 } folded_flows SEC(".maps");
 
 /* The row of this flow in one of the maps, made when it is not there and there is room. */
-static __always_inline struct flow_row *flow_row(void *map, const struct flow_key *key, struct net_device *dev)
+static __always_inline struct flow_row *flow_row(void *map, const struct flow_key *key, struct net_device *dev,
+						 __u64 *made)
 {
 	struct flow_row *row = bpf_map_lookup_elem(map, key);
 	struct flow_row fresh = {};
@@ -48,12 +54,13 @@ static __always_inline struct flow_row *flow_row(void *map, const struct flow_ke
 	if (row)
 		return row;
 	bpf_probe_read_kernel_str(fresh.dev, sizeof(fresh.dev), dev->name);
-	bpf_map_update_elem(map, key, &fresh, BPF_NOEXIST);
+	if (!bpf_map_update_elem(map, key, &fresh, BPF_NOEXIST))
+		++*made;
 	return bpf_map_lookup_elem(map, key);
 }
 
 /* Counts a packet for its flow and the running task; false when there is no room for it. */
-static __always_inline bool count_flow(struct sk_buff *skb)
+static __always_inline bool count_flow(struct sk_buff *skb, __u64 *made)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct net_device *dev = skb->dev;
@@ -72,12 +79,12 @@ static __always_inline bool count_flow(struct sk_buff *skb)
 		key.transport = addressed(skb->data, &key.port);
 		destination(skb->data, key.to);
 	}
-	row = flow_row(&flows, &key, dev);
+	row = flow_row(&flows, &key, dev, made);
 	if (!row) {
 		/* Whoever sends chooses port and address: further ones are counted together. */
 		key.port = 0;
 		__builtin_memset(key.to, 0, sizeof(key.to));
-		row = flow_row(&folded_flows, &key, dev);
+		row = flow_row(&folded_flows, &key, dev, made);
 	}
 	if (!row)
 		return false;

@@ -18,20 +18,9 @@
 #ifndef RXPATH_FOLLOWED_H
 #define RXPATH_FOLLOWED_H
 
-#define TCP 6
-#define UDP 17
-#define UDP_LITE 136
-#define SOCK_DGRAM 2
-#define SOCK_RAW 3
-#define TCP_LISTEN 10
-
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-/* include/linux/bpf.h, net/core/bpf_sk_storage.c; members of the latter are 8 bytes apart on every machine. */
-struct bpf_iter_meta {
-	struct seq_file *seq;
-};
-
+/* net/core/bpf_sk_storage.c */
 struct bpf_iter__bpf_sk_storage_map {
 	struct bpf_iter_meta *meta;
 	__u64 map;
@@ -77,10 +66,10 @@ struct {
 } waiting SEC(".maps");
 
 /* Datagrams that wait to be read; 0 when none does, or when the reader moves them from one queue to the other. */
-static __always_inline __s32 unread(struct sock *sk)
+static __always_inline __u32 unread(struct sock *sk)
 {
-	__s32 queued = BPF_CORE_READ(sk, sk_receive_queue.qlen);
-	__s32 moved;
+	__u32 queued = BPF_CORE_READ(sk, sk_receive_queue.qlen);
+	__u32 moved;
 
 	if (sk->sk_protocol != UDP && sk->sk_protocol != UDP_LITE)
 		return queued;
@@ -96,7 +85,6 @@ static __always_inline __s32 unread(struct sock *sk)
 static __always_inline __u32 reads_to_come(struct sock *sk, __u32 *end)
 {
 	struct tcp_sock *tcp;
-	__s32 reads;
 
 	if (sk->sk_protocol == TCP) {
 		tcp = bpf_skc_to_tcp_sock(sk);
@@ -108,12 +96,11 @@ static __always_inline __u32 reads_to_come(struct sock *sk, __u32 *end)
 	/* Reads of other streams say nothing of packets. */
 	if (sk->sk_type != SOCK_DGRAM && sk->sk_type != SOCK_RAW)
 		return 0;
-	reads = unread(sk);
-	return reads > 0 ? reads : 0;
+	return unread(sk);
 }
 
 /* Whether the packet that is followed went unseen long ago: no more is queued than what came after it. */
-static __always_inline bool went_unseen(struct sock *sk, struct followed *packet, __u64 now, __s32 after)
+static __always_inline bool went_unseen(struct sock *sk, struct followed *packet, __u64 now, __u32 after)
 {
 	struct tcp_sock *tcp;
 
@@ -212,7 +199,7 @@ static __always_inline bool ends_with(struct sock *sk, __u32 bytes, struct from 
 
 /* A byte for each socket that has a storage: 1 where a packet is followed, 0 otherwise. */
 SEC("iter/bpf_sk_storage_map")
-int still_followed(struct bpf_iter__bpf_sk_storage_map *ctx)
+int rxpath_still_followed(struct bpf_iter__bpf_sk_storage_map *ctx)
 {
 	struct followed *packet = ctx->value;
 	struct sock *sk = ctx->sk;

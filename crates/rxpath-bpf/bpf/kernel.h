@@ -35,7 +35,40 @@ enum bpf_map_type {
 #define BPF_ANY 0
 #define BPF_NOEXIST 1
 #define BPF_F_NO_PREALLOC 1
+#define BPF_RB_NO_WAKEUP 1
 #define BPF_SK_STORAGE_GET_F_CREATE 1
+
+/* include/linux/socket.h */
+#define AF_INET 2
+#define AF_INET6 10
+#define MSG_PEEK 2
+#define MSG_ERRQUEUE 0x2000
+
+/* include/linux/net.h */
+#define SOCK_DGRAM 2
+#define SOCK_RAW 3
+
+/* include/uapi/linux/if_ether.h */
+#define ETH_IP 0x0800
+#define ETH_IPV6 0x86dd
+
+/* include/uapi/linux/in.h */
+#define TCP 6
+#define UDP 17
+#define UDP_LITE 136
+
+/* include/net/tcp_states.h; those of the first and the last are no full sockets. */
+#define TIME_WAIT 6
+#define TCP_LISTEN 10
+#define NEW_SYN_RECV 12
+
+/* include/linux/interrupt.h */
+#define NET_TX_VECTOR 2
+#define NET_RX_VECTOR 3
+
+/* include/trace/events/lock.h */
+#define LCB_F_SPIN 1
+#define LCB_F_MUTEX 32
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -151,6 +184,7 @@ struct sock_cgroup_data {
 
 /* include/linux/skbuff.h */
 struct sk_buff_head {
+	struct sk_buff *prev; /* the last of the queue */
 	__u32 qlen;
 };
 
@@ -197,6 +231,11 @@ struct sk_buff {
 	unsigned char *data;
 	unsigned int len;
 	unsigned int data_len;
+};
+
+/* include/linux/bpf.h; the members of contexts of iterators are 8 bytes apart on every machine (__bpf_md_ptr). */
+struct bpf_iter_meta {
+	struct seq_file *seq;
 };
 
 #pragma clang attribute pop

@@ -7,12 +7,9 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
+#include "layout.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-#define UDP 17
-/* include/trace/events/lock.h */
-#define LCB_F_SPIN 1
 
 struct waiting_key {
 	__u64 lock;
@@ -41,6 +38,10 @@ struct socket_row {
 	__u32 netns;
 };
 
+LAYOUT(struct wait_key, 16);
+LAYOUT(struct wait_row, 16);
+LAYOUT(struct socket_row, 24);
+
 /* A CPU waits for one lock at a time, and for another in an interrupt meanwhile: never twice for the same. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -63,28 +64,13 @@ struct {
 	__type(value, struct socket_row);
 } sockets SEC(".maps");
 
-/* Waits that found no room. */
+/* Waits that found no room, and reads of sockets that found none. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u64);
 } lost SEC(".maps");
-
-SEC("tp_btf/contention_begin")
-int BPF_PROG(contention_begin, void *lock, unsigned int flags)
-{
-	struct waiting_key key = {};
-	__u64 now;
-
-	if (!(flags & LCB_F_SPIN))
-		return 0;
-	key.lock = (__u64)lock;
-	key.cpu = bpf_get_smp_processor_id();
-	now = bpf_ktime_get_ns();
-	bpf_map_update_elem(&begun, &key, &now, BPF_ANY);
-	return 0;
-}
 
 static __always_inline void count_lost(void)
 {
@@ -95,8 +81,25 @@ static __always_inline void count_lost(void)
 		__sync_fetch_and_add(count, 1);
 }
 
+SEC("tp_btf/contention_begin")
+int BPF_PROG(rxpath_contention_begin, void *lock, unsigned int flags)
+{
+	struct waiting_key key = {};
+	__u64 now;
+
+	/* Who waits for a mutex spins too, may then sleep, and ends the wait on another CPU. */
+	if ((flags & (LCB_F_SPIN | LCB_F_MUTEX)) != LCB_F_SPIN)
+		return 0;
+	key.lock = (__u64)lock;
+	key.cpu = bpf_get_smp_processor_id();
+	now = bpf_ktime_get_ns();
+	if (bpf_map_update_elem(&begun, &key, &now, BPF_ANY))
+		count_lost();
+	return 0;
+}
+
 SEC("tp_btf/contention_end")
-int BPF_PROG(contention_end, void *lock, int ret)
+int BPF_PROG(rxpath_contention_end, void *lock, int ret)
 {
 	struct waiting_key at = {};
 	struct wait_key key = {};
@@ -131,7 +134,7 @@ int BPF_PROG(contention_end, void *lock, int ret)
 
 /* Each read of a socket: the first of a UDP socket enters it. */
 SEC("tp_btf/sock_recv_length")
-int BPF_PROG(sock_recv_length, struct sock *sk, int ret, int flags)
+int BPF_PROG(rxpath_sock_recv_length, struct sock *sk, int ret, int flags)
 {
 	__u64 key = (__u64)sk;
 	struct socket_row row = {};
@@ -144,6 +147,8 @@ int BPF_PROG(sock_recv_length, struct sock *sk, int ret, int flags)
 	row.queue_size = bpf_core_type_size(struct sk_buff_head);
 	row.port = sk->__sk_common.skc_num;
 	row.netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
-	bpf_map_update_elem(&sockets, &key, &row, BPF_ANY);
+	/* Its waits could be told from no other lock's. */
+	if (bpf_map_update_elem(&sockets, &key, &row, BPF_ANY))
+		count_lost();
 	return 0;
 }

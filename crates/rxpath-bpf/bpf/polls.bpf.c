@@ -68,7 +68,7 @@ static __always_inline void submit(struct event *e)
 {
 	/* The reader looks a few times a second: waking it for each event would be seen in what it measures. */
 	if (e)
-		bpf_ringbuf_submit(e, 1 /* BPF_RB_NO_WAKEUP */);
+		bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 }
 
 /* Some interrupts begin inside another's (a vector that calls a handler): the outer one counts, and its own exit ends
@@ -101,7 +101,7 @@ static __always_inline struct cpu_row *hard_exit(__u64 now, __u64 kind)
 }
 
 SEC("tp_btf/irq_handler_entry")
-int BPF_PROG(irq_handler_entry, int irq, struct irqaction *action)
+int BPF_PROG(rxpath_irq_handler_entry, int irq, struct irqaction *action)
 {
 	__u64 now = bpf_ktime_get_ns();
 	struct cpu_row *row = hard_enter(now, DEVICE + (__u64)(__u32)irq);
@@ -139,7 +139,7 @@ int BPF_PROG(irq_handler_entry, int irq, struct irqaction *action)
 }
 
 SEC("tp_btf/irq_handler_exit")
-int BPF_PROG(irq_handler_exit, int irq)
+int BPF_PROG(rxpath_irq_handler_exit, int irq)
 {
 	__u64 now = bpf_ktime_get_ns();
 	struct cpu_row *row = hard_exit(now, DEVICE + (__u64)(__u32)irq);
@@ -151,7 +151,7 @@ int BPF_PROG(irq_handler_exit, int irq)
 
 #define VECTOR(name, number)                                                                                           \
 	SEC("tp_btf/" #name "_entry")                                                                                  \
-	int BPF_PROG(name##_entry)                                                                                     \
+	int BPF_PROG(rxpath_##name##_entry)                                                                            \
 	{                                                                                                              \
 		__u64 now = bpf_ktime_get_ns();                                                                        \
 		struct cpu_row *row = hard_enter(now, number);                                                         \
@@ -162,7 +162,7 @@ int BPF_PROG(irq_handler_exit, int irq)
 		return 0;                                                                                              \
 	}                                                                                                              \
 	SEC("tp_btf/" #name "_exit")                                                                                   \
-	int BPF_PROG(name##_exit)                                                                                      \
+	int BPF_PROG(rxpath_##name##_exit)                                                                             \
 	{                                                                                                              \
 		__u64 now = bpf_ktime_get_ns();                                                                        \
 		struct cpu_row *row = hard_exit(now, number);                                                          \
@@ -178,7 +178,7 @@ VECTOR(reschedule, RESCHEDULE)
 VECTOR(irq_work, IRQ_WORK)
 
 SEC("tp_btf/softirq_entry")
-int BPF_PROG(softirq_entry, unsigned int vector)
+int BPF_PROG(rxpath_softirq_entry, unsigned int vector)
 {
 	struct cpu_row *row = here();
 	__u64 now;
@@ -224,7 +224,7 @@ static __always_inline void add_pass(struct cpu_row *row, __u64 ns)
 }
 
 SEC("tp_btf/softirq_exit")
-int BPF_PROG(softirq_exit, unsigned int vector)
+int BPF_PROG(rxpath_softirq_exit, unsigned int vector)
 {
 	struct cpu_row *row = here();
 	__u64 now, ns;
@@ -313,7 +313,7 @@ static __always_inline struct napi_row *row_in_map(struct napi_struct *napi, con
 }
 
 SEC("tp_btf/napi_poll")
-int BPF_PROG(napi_poll, struct napi_struct *napi, int work, int budget)
+int BPF_PROG(rxpath_napi_poll, struct napi_struct *napi, int work, int budget)
 {
 	struct cpu_row *row = here();
 	struct net_device *dev = napi->dev;

@@ -6,9 +6,10 @@
 #ifndef RXPATH_POLLS_H
 #define RXPATH_POLLS_H
 
+#include "layout.h"
+
 /* Powers of two, of which a mask makes a bound that every verifier follows; the kernel has 10 softirqs. */
 #define MAX_VECTORS 16
-#define NET_RX_VECTOR 3
 #define POLL_BUCKETS 16
 #define TIME_BUCKETS 32
 
@@ -115,6 +116,20 @@ struct event {
 	char comm[16];
 	char name[16]; /* device or handler */
 };
+
+LAYOUT(struct cpu_row, 2176);
+LAYOUT_AT(struct cpu_row, hard_ns, 32);
+LAYOUT_AT(struct cpu_row, polls, 64);
+LAYOUT_AT(struct cpu_row, squares, 128);
+LAYOUT_AT(struct cpu_row, lost_rows, 192);
+LAYOUT_AT(struct cpu_row, soft, 256);
+LAYOUT_AT(struct cpu_row, slots, 1152);
+LAYOUT(struct napi_slot, 256);
+LAYOUT(struct napi_key, 16);
+LAYOUT(struct napi_row, 176);
+LAYOUT(struct irq_key, 8);
+LAYOUT(struct irq_row, 304);
+LAYOUT(struct event, 64);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

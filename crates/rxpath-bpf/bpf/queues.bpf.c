@@ -8,16 +8,10 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
+#include "layout.h"
 #include "owner.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-/* include/net/tcp_states.h: these are no full sockets. */
-#define TIME_WAIT 6
-#define NEW_SYN_RECV 12
-
-#define TCP 6
-#define UDP 17
 
 /* Set by the reader before loading. */
 const volatile struct {
@@ -37,6 +31,8 @@ struct queue_row {
 	__u16 protocol;
 	__u16 port;
 };
+
+LAYOUT(struct queue_row, 48);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -111,13 +107,13 @@ static __always_inline int look(struct sock *sk, __u16 protocol)
 }
 
 SEC("iter/udp")
-int udp(struct bpf_iter__udp *ctx)
+int rxpath_udp(struct bpf_iter__udp *ctx)
 {
 	return ctx->udp_sk ? look(ctx->udp_sk, UDP) : 0;
 }
 
 SEC("iter/tcp")
-int tcp(struct bpf_iter__tcp *ctx)
+int rxpath_tcp(struct bpf_iter__tcp *ctx)
 {
 	struct sock_common *common = ctx->sk_common;
 	__u8 state;

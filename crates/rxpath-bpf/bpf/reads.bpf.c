@@ -6,14 +6,10 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
+#include "layout.h"
 #include "socket.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-#define UDP 17
-#define UDP_LITE 136
-#define MSG_PEEK 2
-#define MSG_ERRQUEUE 0x2000
 
 /* Set by the reader before loading. */
 const volatile struct {
@@ -26,6 +22,8 @@ struct read_key {
 	__u32 tid;
 	__u32 tgid;
 };
+
+LAYOUT(struct read_key, 16);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -46,7 +44,7 @@ struct {
 
 /* Once for each datagram, also of a recvmmsg. */
 SEC("tp_btf/sock_recv_length")
-int BPF_PROG(sock_recv_length, struct sock *sk, int ret, int flags)
+int BPF_PROG(rxpath_sock_recv_length, struct sock *sk, int ret, int flags)
 {
 	struct read_key key = {};
 	__u64 task, one = 1, *count;

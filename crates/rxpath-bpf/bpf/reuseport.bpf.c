@@ -6,10 +6,10 @@
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
+#include "layout.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define TCP_LISTEN 10
 /* Longer groups and programs are told as longer and not read to their end. */
 #define MOST_SOCKETS 1024
 #define MOST_INSTRUCTIONS 1024
@@ -17,10 +17,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 /* include/linux/bpf.h, kernel/bpf/bpf_iter.c, net/ipv4/udp.c, net/ipv4/tcp_ipv4.c */
-struct bpf_iter_meta {
-	struct seq_file *seq;
-};
-
 struct bpf_iter__udp {
 	struct bpf_iter_meta *meta;
 	struct udp_sock *udp_sk;
@@ -84,6 +80,10 @@ struct row {
 	__u8 remote[16];
 	char name[16];
 };
+
+LAYOUT(struct row, 104);
+LAYOUT_AT(struct row, local, 56);
+LAYOUT_AT(struct row, name, 88);
 
 struct scratch {
 	struct row row;
@@ -190,7 +190,7 @@ static __always_inline int tell(struct seq_file *seq, struct sock *sk)
 }
 
 SEC("iter/udp")
-int udp_sockets(struct bpf_iter__udp *ctx)
+int rxpath_udp_sockets(struct bpf_iter__udp *ctx)
 {
 	struct sock *sk = (struct sock *)ctx->udp_sk;
 
@@ -198,7 +198,7 @@ int udp_sockets(struct bpf_iter__udp *ctx)
 }
 
 SEC("iter/tcp")
-int tcp_sockets(struct bpf_iter__tcp *ctx)
+int rxpath_tcp_sockets(struct bpf_iter__tcp *ctx)
 {
 	struct sock_common *common = ctx->sk_common;
 

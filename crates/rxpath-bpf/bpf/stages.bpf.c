@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
  * How long a packet takes from one stage to the next: from the entry of the receive path (netif_receive_skb) to the
- * moment at which its socket has it (sk_data_ready), in one softirq of one CPU; and from there to the end of the
+ * moment at which its socket has it (sk_data_ready), in one poll of one CPU; and from there to the end of the
  * application's read that took it (sock_recv_length).
+ *
+ * Drivers hand over lists: the kernel runs netif_receive_skb's tracepoint for each packet of a list before it delivers the
+ * first one (net/core/dev.c, __netif_receive_skb_list_core). So each CPU notes all packets that it has received and not yet
+ * delivered (received.h).
  *
  * Of each socket one packet at a time is followed to its read (followed.h).
  *
@@ -16,14 +20,12 @@
 #include "owner.h"
 #include "log2.h"
 #include "followed.h"
+#include "received.h"
+#include "layout.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define BUCKETS 40
-
-#define AF_PACKET 17
-#define MSG_PEEK 2
-#define MSG_ERRQUEUE 0x2000
 
 /* Set by the reader before loading. */
 const volatile struct {
@@ -41,16 +43,20 @@ enum stage {
 };
 
 struct cpu_row {
-	__u64 received_ns; /* of the packet that is on its way, 0 when there is none */
-	__u32 ifindex;
-	__u32 netns;
 	__u64 received; /* packets */
+	__u64 untimed;  /* packets that became ready, and of which is not known when they were received */
 	__u64 count[STAGES];
 	__u64 sum_ns[STAGES];
 	__u64 max_ns[STAGES];
 	__u64 bucket[STAGES][BUCKETS];
-	__u64 lost;
+	__u64 lost; /* samples that found no room */
+	struct received_list list;
 } __attribute__((aligned(64)));
+
+LAYOUT(struct cpu_row, 2304);
+LAYOUT_AT(struct cpu_row, count, 16);
+LAYOUT_AT(struct cpu_row, bucket, 64);
+LAYOUT_AT(struct cpu_row, lost, 704);
 
 /* The newest packet of each bucket: those of the highest buckets are the outliers. */
 struct sample_key {
@@ -69,6 +75,10 @@ struct sample {
 	__u32 netns;
 	char comm[16];
 };
+
+LAYOUT(struct sample_key, 16);
+LAYOUT(struct sample, 48);
+LAYOUT(struct followed, 32);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -129,58 +139,62 @@ static __always_inline void took(struct cpu_row *row, struct sock *sk, __u32 sta
 }
 
 SEC("tp_btf/netif_receive_skb")
-int BPF_PROG(netif_receive_skb, struct sk_buff *skb)
+int BPF_PROG(rxpath_netif_receive_skb, struct sk_buff *skb)
 {
 	struct cpu_row *row = here();
 	struct net_device *dev = skb->dev;
+	struct from from;
 
 	if (!row || !dev)
 		return 0;
 	row->received++;
-	row->ifindex = dev->ifindex;
-	row->netns = dev->nd_net.net->ns.inum;
-	if ((config.ifindex && config.ifindex != row->ifindex) || (config.netns && config.netns != row->netns)) {
-		row->received_ns = 0;
+	from.ifindex = dev->ifindex;
+	from.netns = dev->nd_net.net->ns.inum;
+	if ((config.ifindex && config.ifindex != from.ifindex) || (config.netns && config.netns != from.netns))
 		return 0;
-	}
-	row->received_ns = bpf_ktime_get_ns();
+	from.ns = bpf_ktime_get_ns();
+	note_received(&row->list, skb, &from);
 	return 0;
 }
 
-/* A packet that reached no socket by the end of its softirq never will: what a task's own call makes ready later (the
- * TCP backlog of a locked socket) must not be taken for it. */
-SEC("tp_btf/softirq_exit")
-int BPF_PROG(softirq_exit, unsigned int vector)
+/* After each poll, in softirqs and in threads: what reached no socket by then never will. What a task's own call makes ready
+ * later (the TCP backlog of a locked socket) must not be taken for it. */
+SEC("tp_btf/napi_poll")
+int BPF_PROG(rxpath_napi_poll, struct napi_struct *napi, int work, int budget)
 {
 	struct cpu_row *row = here();
 
 	if (row)
-		row->received_ns = 0;
+		forget_received(&row->list);
 	return 0;
 }
 
 SEC("tp_btf/sk_data_ready")
-int BPF_PROG(sk_data_ready, struct sock *sk)
+int BPF_PROG(rxpath_sk_data_ready, struct sock *sk)
 {
+	__u16 family = sk->__sk_common.skc_family;
 	struct cpu_row *row = here();
 	struct from from = {}, ready = {};
 	__u32 zero = 0;
 	__u64 *since;
 
-	/* A capture's socket gets its copy on the way; the packet goes on. */
-	if (!row || !row->received_ns || sk->__sk_common.skc_family == AF_PACKET)
+	/* Unix and netlink sockets have no packets, and a capture's socket gets its copy on the way. */
+	if (!row || (family != AF_INET && family != AF_INET6))
 		return 0;
-	from.ns = row->received_ns;
-	row->received_ns = 0;
+	if ((config.port && sk->__sk_common.skc_num != config.port) || !is_wanted(&config.owner, sk))
+		return 0;
 	since = bpf_map_lookup_elem(&turn, &zero);
-	if (!since || from.ns < *since)
+	/* Without a packet of this turn, and of this poll, nothing is missing. */
+	if (!since || newest_ns(&row->list) < *since)
 		return 0;
-	if (config.port && sk->__sk_common.skc_num != config.port)
+	if (!take_received(&row->list, sk, &from)) {
+		row->untimed++;
 		return 0;
-	if (!is_wanted(&config.owner, sk))
+	}
+	if (from.ns < *since)
 		return 0;
-	from.ifindex = ready.ifindex = row->ifindex;
-	from.netns = ready.netns = row->netns;
+	ready.ifindex = from.ifindex;
+	ready.netns = from.netns;
 	ready.ns = bpf_ktime_get_ns();
 	took(row, sk, RECEIVE_TO_READY, &from, ready.ns);
 	follow(sk, &ready);
@@ -188,7 +202,7 @@ int BPF_PROG(sk_data_ready, struct sock *sk)
 }
 
 SEC("tp_btf/sock_recv_length")
-int BPF_PROG(sock_recv_length, struct sock *sk, int ret, int flags)
+int BPF_PROG(rxpath_sock_recv_length, struct sock *sk, int ret, int flags)
 {
 	struct cpu_row *row;
 	struct from from;

@@ -15,15 +15,16 @@ pub mod spin;
 use std::cell::RefCell;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rxpath_core::{CpuList, Warning};
 use rxpath_host::root::Root;
 use rxpath_host::{HostError, procfs::stat};
 
-use crate::object::{Loaded, ObjectSpec, ProgramSpec, ProgramState, program};
+use crate::object::{Loaded, ObjectSpec, ProgramSpec, ProgramState, map, program};
+use crate::probe::Probe;
 use crate::turns::{Around, Pace, PacketHooks};
-use flow::{FlowKey, FlowRow};
+use flow::{FlowKey, FlowRow, Flows};
 use row::{Charge, CpuWindow, Culprit, CulpritKey, TaskKey, TaskRow};
 
 const REQUIRED: bool = true;
@@ -44,6 +45,13 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     #[cfg(not(feature = "bpf"))]
     bytes: &[],
     per_cpu_map: Some("cpus"),
+    maps: &[
+        map("cpus", 4, 448),
+        map("tasks", 24, 184),
+        map("culprits", 32, 40),
+        map("flows", 48, 24),
+        map("folded_flows", 48, 24),
+    ],
     programs: &[
         ProgramSpec { name: "read_window", hook: None, loses: "everything", required: REQUIRED },
         program(
@@ -77,6 +85,9 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     ],
 };
 
+/// The maps that it writes.
+const FLOW_MAPS: [&str; 2] = ["flows", "folded_flows"];
+
 /// The program that runs for each packet.
 const FLOWS: [&str; 1] = ["netif_receive_skb"];
 
@@ -94,7 +105,16 @@ pub struct Account {
     /// What was read and taken out of the kernel so far.
     taken: RefCell<Taken>,
     /// When it was asked to look for whom packets are.
-    flows: Option<PacketHooks>,
+    flows: Option<LookedAt>,
+}
+
+/// The hook of flows, and how full their map is.
+#[derive(Debug)]
+struct LookedAt {
+    hooks: PacketHooks,
+    /// When the number of rows was asked for, and those that had been made by the time that all were taken out.
+    asked: Instant,
+    taken: u64,
 }
 
 /// Rows of all readings, and each CPU's last window.
@@ -104,12 +124,19 @@ struct Taken {
     windows: HashMap<u32, CpuWindow>,
     /// Rows of tasks at which those that are gone are looked for.
     crowd: usize,
+    flows: Flows,
 }
 
 /// Rows of culprits at which the same is done: there is room for twice as many in the kernel.
 const CULPRITS: usize = 8192;
 
 const ONLINE: &str = "/sys/devices/system/cpu/online";
+
+/// Rows of flows at which they are taken out of the kernel: half of those for which it has room.
+const FLOW_ROWS: u64 = 4096;
+
+/// From one question for the number of these rows to the next.
+const FLOWS_AGAIN: Duration = Duration::from_millis(100);
 
 /// So many rows are kept whether their tasks still live or not.
 const CROWD: usize = 8192;
@@ -129,6 +156,19 @@ pub struct Reading {
     pub ticks: stat::Stat,
     /// What could not be read.
     pub warnings: Vec<Warning>,
+}
+
+impl Probe for Account {
+    fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    fn lost(&self) -> u64 {
+        let of = |cpu: &u32| {
+            self.loaded.value("cpus", *cpu).map_or(0, |row| row::window(*cpu, &row).1.lost())
+        };
+        self.cpus.iter().map(of).sum()
+    }
 }
 
 impl Account {
@@ -166,7 +206,7 @@ impl Account {
         let mut hooks = PacketHooks::new(&FLOWS, FLOWS_COST, Pace::ByTurns);
         let received = |loaded: &Loaded| received(loaded, &self.cpus);
         hooks.attach(&mut self.loaded, &Around { begin: &|_| Ok(()), received: &received })?;
-        self.flows = Some(hooks);
+        self.flows = Some(LookedAt { hooks, asked: Instant::now(), taken: 0 });
         Ok(())
     }
 
@@ -174,29 +214,47 @@ impl Account {
     ///
     /// **Errors** what ended the turns: what was counted before stays.
     pub fn note(&mut self) -> Result<(), HostError> {
-        let Some(hooks) = &mut self.flows else { return Ok(()) };
+        let Some(flows) = &mut self.flows else { return Ok(()) };
         let received = |loaded: &Loaded| received(loaded, &self.cpus);
-        hooks.note(&mut self.loaded, &Around { begin: &|_| Ok(()), received: &received })
+        flows.hooks.note(&mut self.loaded, &Around { begin: &|_| Ok(()), received: &received })?;
+        if flows.asked.elapsed() < FLOWS_AGAIN {
+            return Ok(());
+        }
+        flows.asked = Instant::now();
+        let made = of_cpus(&self.loaded, &self.cpus)?.iter().map(|(_, made)| made).sum();
+        if made >= flows.taken + FLOW_ROWS {
+            flows.taken = made;
+            self.take_flows()?;
+        }
+        Ok(())
+    }
+
+    /// Takes the rows of all flows out of the kernel, so that there is room for others.
+    fn take_flows(&self) -> Result<(), HostError> {
+        let kept = &mut self.taken.borrow_mut().flows;
+        for map in FLOW_MAPS {
+            for (key, _) in self.loaded.entries(map)? {
+                if let Some(value) = self.loaded.take(map, &key)? {
+                    kept.keep(flow::flow(&key, &value));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// For how long packets were looked at.
     pub fn flows_looked(&self) -> Duration {
-        self.flows.as_ref().map_or(Duration::ZERO, PacketHooks::looked)
+        self.flows.as_ref().map_or(Duration::ZERO, |flows| flows.hooks.looked())
     }
 
-    /// Whether this program runs only while packets are looked at. The kernel keeps the first 15 letters of a name.
+    /// Whether this program runs only while packets are looked at.
     pub fn is_by_turns(program: &str) -> bool {
-        FLOWS[0].starts_with(program)
+        FLOWS[0] == program
     }
 
     /// What became of each program.
     pub fn programs(&self) -> &[ProgramState] {
         self.loaded.programs()
-    }
-
-    /// The object, for its cost.
-    pub fn loaded(&self) -> &Loaded {
-        &self.loaded
     }
 
     /// Ends the window of each CPU where it stands, running slices and softirqs included, and reads everything.
@@ -229,9 +287,10 @@ impl Account {
         let ran = self.take_tasks(&now, &mut taken.tasks)?;
         let entries = self.loaded.entries("culprits")?;
         reading.culprits = entries.iter().map(|(key, value)| row::culprit(key, value)).collect();
-        let mut flows = self.loaded.entries("flows")?;
-        flows.extend(self.loaded.entries("folded_flows")?);
-        reading.flows = flows.iter().map(|(key, value)| flow::flow(key, value)).collect();
+        let mut flows = self.loaded.entries(FLOW_MAPS[0])?;
+        flows.extend(self.loaded.entries(FLOW_MAPS[1])?);
+        let flows = flows.iter().map(|(key, value)| flow::flow(key, value));
+        reading.flows = taken.flows.with(flows);
         reading.tasks = taken.tasks.values().cloned().collect();
         // What has just been read stays in this reading: it is the next one that does without.
         if taken.tasks.len() > taken.crowd.max(CROWD) || entries.len() > CULPRITS {
@@ -335,13 +394,23 @@ impl Reading {
         }
     }
 
-    /// Slices, polls that found no room in a map.
+    /// Slices, polls and packets of flows that found no room in a map.
     pub fn lost(&self) -> u64 {
-        self.cpus.iter().map(|cpu| cpu.lost_slices + cpu.lost_polls).sum()
+        self.cpus.iter().map(CpuWindow::lost).sum()
+    }
+
+    /// Exits without their entry, and slices of tasks that were not seen to be switched in.
+    pub fn unmatched(&self) -> u64 {
+        self.cpus.iter().map(|cpu| cpu.unmatched).sum()
     }
 }
 
 /// Packets of each CPU at which flows were looked at.
 fn received(loaded: &Loaded, cpus: &[u32]) -> Result<Vec<u64>, HostError> {
-    cpus.iter().map(|cpu| Ok(row::received(&loaded.value("cpus", *cpu)?))).collect()
+    Ok(of_cpus(loaded, cpus)?.into_iter().map(|(received, _)| received).collect())
+}
+
+/// Packets of each CPU at which flows were looked at, and rows of flows that were made for them.
+fn of_cpus(loaded: &Loaded, cpus: &[u32]) -> Result<Vec<(u64, u64)>, HostError> {
+    cpus.iter().map(|cpu| Ok(row::looked_at(&loaded.value("cpus", *cpu)?))).collect()
 }

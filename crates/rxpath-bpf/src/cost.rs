@@ -55,7 +55,8 @@ pub struct ProgramCost {
 /// Reads the run time of programs while it lives.
 #[derive(Debug)]
 pub struct CostMeter {
-    ids: Vec<u32>,
+    /// Each program's id and name.
+    programs: Vec<(u32, String)>,
     begun: Instant,
     before: Vec<ProgramCost>,
     // The kernel counts as long as this is open.
@@ -64,15 +65,16 @@ pub struct CostMeter {
 
 impl CostMeter {
     /// Asks the kernel to measure; where it refuses, the cost will say so.
-    pub fn start(ids: Vec<u32>) -> Result<Self, HostError> {
+    pub fn start(mut programs: Vec<(u32, String)>) -> Result<Self, HostError> {
+        programs.sort_unstable();
         let stats = rxpath_host::error::fact(enable_stats());
-        Ok(Self { before: read(&ids), ids, stats, begun: Instant::now() })
+        Ok(Self { before: read(&programs), programs, stats, begun: Instant::now() })
     }
 
     /// Stops measuring. The cost is of the measured part until [`ProbeCost::over`] scales it.
     pub fn stop(self) -> ProbeCost {
         let measured = self.begun.elapsed();
-        let after = read(&self.ids);
+        let after = read(&self.programs);
         let gap = self.stats.gap();
         drop(self.stats);
         let programs: Vec<ProgramCost> = after
@@ -225,15 +227,13 @@ fn enable_stats() -> Result<std::os::fd::OwnedFd, HostError> {
 
 /// Only these are asked: a host may run hundreds of others' programs. One that is gone is left out.
 #[cfg(feature = "bpf")]
-fn read(ids: &[u32]) -> Vec<ProgramCost> {
-    let mut ids = ids.to_vec();
-    ids.sort_unstable();
-    ids.into_iter().filter_map(read_one).collect()
+fn read(programs: &[(u32, String)]) -> Vec<ProgramCost> {
+    programs.iter().filter_map(|(id, name)| read_one(*id, name)).collect()
 }
 
 /// **Source** kernel/bpf/syscall.c `bpf_prog_get_info_by_fd`.
 #[cfg(feature = "bpf")]
-fn read_one(id: u32) -> Option<ProgramCost> {
+fn read_one(id: u32, name: &str) -> Option<ProgramCost> {
     use std::os::fd::AsRawFd;
 
     let program = libbpf_rs::Program::fd_from_id(id).ok()?;
@@ -245,9 +245,8 @@ fn read_one(id: u32) -> Option<ProgramCost> {
     if unsafe { libbpf_sys::bpf_obj_get_info_by_fd(program.as_raw_fd(), to, &raw mut size) } != 0 {
         return None;
     }
-    let name = info.name.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8);
     Some(ProgramCost {
-        program: String::from_utf8_lossy(&name.collect::<Vec<u8>>()).into_owned(),
+        program: name.into(),
         runs_count: info.run_cnt,
         run_time_ns: info.run_time_ns,
         missed_runs_count: info.recursion_misses,
@@ -255,6 +254,6 @@ fn read_one(id: u32) -> Option<ProgramCost> {
 }
 
 #[cfg(not(feature = "bpf"))]
-fn read(_ids: &[u32]) -> Vec<ProgramCost> {
+fn read(_programs: &[(u32, String)]) -> Vec<ProgramCost> {
     Vec::new()
 }

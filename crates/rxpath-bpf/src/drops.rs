@@ -2,16 +2,21 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
+use std::time::Duration;
 
 use rxpath_host::HostError;
 use rxpath_host::root::Root;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::account::clock::monotonic_ns;
 use crate::bytes::Fields;
 use crate::filter::Filter;
 use crate::names::{Reasons, Symbols, socket_owners, transport_name};
-use crate::object::{Loaded, ObjectSpec, ProgramState, parameters, program};
+use crate::object::{
+    self, LOST, Loaded, ObjectSpec, ProgramState, WANTED, map, parameters, program,
+};
+use crate::probe::Probe;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     name: "drops",
@@ -20,6 +25,7 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     #[cfg(not(feature = "bpf"))]
     bytes: &[],
     per_cpu_map: None,
+    maps: &[map("drops", 32, 72), map("folded", 32, 72), LOST, WANTED],
     programs: &[program("kfree_skb", "skb/kfree_skb", "drops", true)],
 };
 
@@ -79,6 +85,16 @@ pub struct Drop {
     pub last_ns: u64,
 }
 
+impl Probe for Drops {
+    fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    fn lost(&self) -> u64 {
+        object::lost(&self.loaded)
+    }
+}
+
 impl Drops {
     /// Loads, attaches, and begins to count.
     pub fn start(filter: &Filter) -> Result<Self, HostError> {
@@ -112,14 +128,34 @@ impl Drops {
         self.loaded.begin()
     }
 
-    /// What became of each program.
-    pub fn programs(&self) -> &[ProgramState] {
-        self.loaded.programs()
+    /// Takes the rows out of the kernel in which nothing was dropped for so long: whoever watches for days has room for those
+    /// of today. What is dropped there again is counted from 0.
+    pub fn forget(&self, quiet: Duration) -> Result<(), HostError> {
+        let since =
+            monotonic_ns().saturating_sub(u64::try_from(quiet.as_nanos()).unwrap_or(u64::MAX));
+        for map in ["drops", "folded"] {
+            for (key, value) in self.loaded.entries(map)? {
+                if last_ns(&value) < since {
+                    self.loaded.take(map, &key)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The object, for its cost.
     pub fn loaded(&self) -> &Loaded {
-        &self.loaded
+        Probe::loaded(self)
+    }
+
+    /// What found no room in its maps.
+    pub fn lost(&self) -> u64 {
+        Probe::lost(self)
+    }
+
+    /// What became of each program.
+    pub fn programs(&self) -> &[ProgramState] {
+        self.loaded.programs()
     }
 
     /// Everything since the start, the most packets first.
@@ -154,17 +190,17 @@ impl Drops {
         drops.sort_by(|a, b| b.packets.cmp(&a.packets).then_with(|| a.place.cmp(&b.place)));
         Ok(drops)
     }
-
-    /// Drops that found no room in the maps, not even folded.
-    pub fn lost(&self) -> u64 {
-        self.loaded.value("lost", 0).map_or(0, |value| Fields::of(&value).u64())
-    }
 }
 
 fn inode(key: &[u8]) -> u64 {
     let mut fields = Fields::of(key);
     fields.skip(8);
     fields.u64()
+}
+
+/// `struct drop_row`: when the last one was dropped.
+fn last_ns(value: &[u8]) -> u64 {
+    Fields::of(value).array::<4>()[3]
 }
 
 /// `struct drop_key` and `struct drop_row`.
@@ -223,6 +259,6 @@ mod tests {
         assert_eq!((drop.reason.as_str(), drop.port, drop.packets), ("SOCKET_RCVBUFF", 4321, 9));
         assert_eq!((drop.protocol.as_str(), drop.transport.as_deref()), ("ip", Some("udp")));
         assert_eq!((drop.dev.as_deref(), drop.dropped_in.as_str()), (Some("veth0"), "victim (42)"));
-        assert_eq!(inode(&key), 77);
+        assert_eq!((inode(&key), last_ns(&value)), (77, 200));
     }
 }

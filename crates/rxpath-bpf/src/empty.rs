@@ -15,6 +15,7 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     #[cfg(not(feature = "bpf"))]
     bytes: &[],
     per_cpu_map: None,
+    maps: &[],
     programs: &[
         program("softirq_entry", "irq/softirq_entry", "the price of a hook", true),
         program("softirq_exit", "irq/softirq_exit", "the price of a hook", true),

@@ -21,6 +21,7 @@ pub mod locks;
 pub mod names;
 pub mod object;
 pub mod polls;
+pub mod probe;
 pub mod queues;
 pub mod reads;
 pub mod reuseport;
@@ -33,3 +34,18 @@ mod turns;
 pub use can::can_run;
 pub use cost::ProbeCost;
 pub use object::{Loaded, ObjectSpec, ProgramSpec, ProgramState};
+pub use probe::Probe;
+
+/// Every object of this crate: tests compare each with its reader.
+#[cfg(test)]
+pub(crate) static PROBES: [&ObjectSpec; 9] = [
+    &account::SPEC,
+    &polls::SPEC,
+    &drops::SPEC,
+    &stages::SPEC,
+    &queues::SPEC,
+    &locks::SPEC,
+    &reads::SPEC,
+    &reuseport::SPEC,
+    &empty::SPEC,
+];

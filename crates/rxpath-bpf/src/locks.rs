@@ -9,7 +9,8 @@ use rxpath_host::HostError;
 use rxpath_host::root::Root;
 
 use crate::bytes::Fields;
-use crate::object::{Loaded, ObjectSpec, ProgramState, program};
+use crate::object::{self, LOST, Loaded, ObjectSpec, ProgramState, map, program};
+use crate::probe::Probe;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     name: "locks",
@@ -18,6 +19,7 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     #[cfg(not(feature = "bpf"))]
     bytes: &[],
     per_cpu_map: None,
+    maps: &[map("begun", 16, 8), map("waits", 16, 16), map("sockets", 8, 24), LOST],
     programs: &[
         program("contention_begin", "lock/contention_begin", "waits for locks", true),
         program("contention_end", "lock/contention_end", "waits for locks", true),
@@ -96,6 +98,16 @@ impl Layout {
     }
 }
 
+impl Probe for Locks {
+    fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    fn lost(&self) -> u64 {
+        object::lost(&self.loaded)
+    }
+}
+
 impl Locks {
     /// Loads and attaches.
     ///
@@ -112,11 +124,6 @@ impl Locks {
         self.loaded.programs()
     }
 
-    /// The object, for its cost.
-    pub fn loaded(&self) -> &Loaded {
-        &self.loaded
-    }
-
     /// Waits for locks of UDP sockets since the start. Sockets that were not read in that time are left out.
     pub fn read(&self) -> Result<Vec<Waits>, HostError> {
         let sockets: BTreeMap<u64, Layout> = (self.loaded.entries("sockets")?.iter())
@@ -127,11 +134,6 @@ impl Locks {
             entries.iter().filter_map(|(key, value)| waits(key, value, &sockets)).collect();
         all.sort();
         Ok(all)
-    }
-
-    /// Waits that found no room in the map.
-    pub fn lost(&self) -> u64 {
-        self.loaded.value("lost", 0).map_or(0, |value| Fields::of(&value).u64())
     }
 }
 

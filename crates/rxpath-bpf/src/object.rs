@@ -18,8 +18,11 @@ mod log;
 mod types;
 
 use rxpath_core::Fact;
+use rxpath_host::HostError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::bytes::Fields;
 
 #[cfg(not(feature = "bpf"))]
 pub use absent::{Loaded, enumerators, parameters, read_iterator};
@@ -31,7 +34,7 @@ pub use types::{enumerators, parameters};
 /// One program of an object.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramSpec {
-    /// Its name in the object.
+    /// Its name in the object, without [`PREFIX`].
     pub name: &'static str,
     /// The tracepoint that it attaches to, as tracefs names it, or its iterator (`iter/udp`); none for programs that only
     /// the reader runs.
@@ -63,6 +66,58 @@ pub struct ObjectSpec {
     pub programs: &'static [ProgramSpec],
     /// The map that has one entry for each possible CPU, when there is one.
     pub per_cpu_map: Option<&'static str>,
+    /// Its maps, as the reader decodes them.
+    pub maps: &'static [MapSpec],
+}
+
+/// One map of an object, and the sizes of what it keeps: the reader takes keys and values apart by place, so that both
+/// sides have to mean the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapSpec {
+    /// Its name in the object.
+    pub name: &'static str,
+    /// Bytes of a key.
+    pub key: u32,
+    /// Bytes of a value.
+    pub value: u32,
+}
+
+/// A map with keys and values of these sizes; both are 0 for a ring buffer.
+pub const fn map(name: &'static str, key: u32, value: u32) -> MapSpec {
+    MapSpec { name, key, value }
+}
+
+/// What the programs of all objects begin with, so that `bpftool prog` shows whose they are.
+pub const PREFIX: &str = "rxpath_";
+
+/// The inodes that a process has open (`bpf/owner.h`), in each object that asks for them.
+pub const WANTED: MapSpec = map("wanted", 8, 4);
+
+/// What found no room (`lost` of the objects that count it).
+pub const LOST: MapSpec = map("lost", 4, 8);
+
+/// What an object counted in its map `lost`.
+pub(crate) fn lost(loaded: &Loaded) -> u64 {
+    loaded.value(LOST.name, 0).map_or(0, |value| Fields::of(&value).u64())
+}
+
+/// Compares a map of an object with what its reader decodes.
+///
+/// **Errors** when their sizes differ: nothing that is read of it could be believed.
+#[cfg_attr(not(feature = "bpf"), allow(dead_code, reason = "there are no objects in this build"))]
+fn check_map(spec: &ObjectSpec, found: (&str, u32, u32)) -> Result<(), HostError> {
+    let (name, key, value) = found;
+    let wrong = |known: &str| HostError::Unsupported {
+        what: format!("read the map {name} of the probe {}", spec.name),
+        needs: format!(
+            "a build whose two halves agree: entries of {key} and {value} bytes, and {known} in the reader"
+        ),
+    };
+    match spec.maps.iter().find(|map| map.name == name) {
+        Some(map) if (map.key, map.value) == (key, value) => Ok(()),
+        Some(map) => Err(wrong(&format!("{} and {} bytes", map.key, map.value))),
+        None => Err(wrong("none of them")),
+    }
 }
 
 /// What became of one program.
@@ -88,3 +143,54 @@ pub type Sizes<'a> = &'a [(&'a str, u32)];
 
 /// Whether this build has BPF programs.
 pub const BUILT: bool = cfg!(feature = "bpf");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> ObjectSpec {
+        let maps = &[MapSpec { name: "rows", key: 8, value: 24 }];
+        ObjectSpec { name: "some", bytes: &[], programs: &[], per_cpu_map: None, maps }
+    }
+
+    #[test]
+    fn a_map_of_another_size_or_that_nobody_reads_is_refused() {
+        assert!(check_map(&spec(), ("rows", 8, 24)).is_ok());
+        for (found, words) in [
+            (("rows", 8, 32), "8 and 32 bytes, and 8 and 24 bytes in the reader"),
+            (("rows", 4, 24), "4 and 24 bytes, and 8 and 24 bytes in the reader"),
+            (("others", 8, 24), "none of them in the reader"),
+        ] {
+            let error = check_map(&spec(), found).unwrap_err().to_string();
+            assert!(error.contains(words) && error.contains(found.0), "{error}");
+        }
+    }
+
+    /// Needs neither root nor BPF in the kernel: the compiled objects are looked at, none is loaded.
+    #[cfg(feature = "bpf")]
+    #[test]
+    fn every_map_of_every_object_has_the_size_that_its_reader_knows() {
+        for spec in crate::PROBES {
+            let found = choose::maps(spec).unwrap();
+            for (name, key, value) in &found {
+                check_map(spec, (name, *key, *value)).unwrap();
+            }
+            for map in spec.maps {
+                assert!(found.iter().any(|(name, ..)| name == map.name), "{}: {map:?}", spec.name);
+            }
+        }
+    }
+
+    #[cfg(feature = "bpf")]
+    #[test]
+    fn every_program_of_every_object_shows_whose_it_is() {
+        for spec in crate::PROBES {
+            let names = choose::programs(spec).unwrap();
+            assert_eq!(names.len(), spec.programs.len(), "{names:?}");
+            for program in spec.programs {
+                let own = format!("{PREFIX}{}", program.name);
+                assert!(names.contains(&own), "{own} in {names:?}");
+            }
+        }
+    }
+}

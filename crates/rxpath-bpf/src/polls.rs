@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::bytes::Fields;
 use crate::filter::Filter;
-use crate::object::{Loaded, ObjectSpec, ProgramState, program};
+use crate::object::{Loaded, ObjectSpec, ProgramState, map, program};
+use crate::probe::Probe;
 use rxpath_core::Log2;
 
 const IRQS: &str = "device interrupts, and the time between them";
@@ -25,6 +26,7 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     #[cfg(not(feature = "bpf"))]
     bytes: &[],
     per_cpu_map: Some("cpus"),
+    maps: &[map("cpus", 4, 2176), map("napis", 16, 176), map("irqs", 8, 304), map("events", 0, 0)],
     programs: &[
         program("softirq_entry", "irq/softirq_entry", "softirq runs and their time", true),
         program("softirq_exit", "irq/softirq_exit", "softirq runs and their time", true),
@@ -218,6 +220,19 @@ pub struct PollsReading {
     pub irqs: Vec<IrqLine>,
 }
 
+impl Probe for Polls {
+    fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    fn lost(&self) -> u64 {
+        let of = |cpu: &u32| {
+            self.loaded.value("cpus", *cpu).map_or(0, |row| cpu_row(*cpu, &row).0.lost_count)
+        };
+        self.counted().iter().map(of).sum()
+    }
+}
+
 impl Polls {
     /// Loads, attaches, and begins to count. With `events`, each event can be read by [`Polls::drain`].
     pub fn start(filter: &Filter, events: bool) -> Result<Self, HostError> {
@@ -255,18 +270,11 @@ impl Polls {
         self.loaded.programs()
     }
 
-    /// The object, for its cost.
-    pub fn loaded(&self) -> &Loaded {
-        &self.loaded
-    }
-
     /// Reads everything since the start.
     pub fn read(&self) -> Result<PollsReading, HostError> {
-        let seen = |cpu: u32| self.wanted.is_empty() || self.wanted.contains(&cpu);
+        let seen = |cpu: u32| self.is_wanted(cpu);
         let (mut cpus, mut napis) = (Vec::new(), Vec::new());
-        let mut all = [self.online.clone(), self.plugged().came].concat();
-        all.sort_unstable();
-        for cpu in all.into_iter().filter(|cpu| seen(*cpu)) {
+        for cpu in self.counted() {
             let (row, placed) = cpu_row(cpu, &self.loaded.value("cpus", cpu)?);
             cpus.push(row);
             napis.extend(placed);
@@ -280,6 +288,18 @@ impl Polls {
         irqs.retain(|irq| seen(irq.cpu));
         irqs.sort_by_key(|irq| (std::cmp::Reverse(irq.interrupts_count), irq.cpu, irq.irq));
         Ok(PollsReading { cpus, napis, irqs })
+    }
+
+    fn is_wanted(&self, cpu: u32) -> bool {
+        self.wanted.is_empty() || self.wanted.contains(&cpu)
+    }
+
+    /// CPUs that were counted for a part of the time at least.
+    fn counted(&self) -> Vec<u32> {
+        let mut all = [self.online.clone(), self.plugged().came].concat();
+        all.sort_unstable();
+        all.retain(|cpu| self.is_wanted(*cpu));
+        all
     }
 
     /// Which CPUs went and came, as far as now can be told.

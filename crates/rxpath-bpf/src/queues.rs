@@ -22,7 +22,10 @@ use crate::bytes::Fields;
 use crate::cost::own_cpu;
 use crate::filter::Filter;
 use crate::names::socket_owners;
-use crate::object::{Loaded, ObjectSpec, ProgramState, program, read_iterator};
+use crate::object::{
+    self, LOST, Loaded, ObjectSpec, ProgramState, WANTED, map, program, read_iterator,
+};
+use crate::probe::Probe;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     name: "queues",
@@ -31,6 +34,7 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     #[cfg(not(feature = "bpf"))]
     bytes: &[],
     per_cpu_map: None,
+    maps: &[map("queues", 8, 48), LOST, WANTED],
     programs: &[
         // Since 5.9 (5788b3a07fe5, 52d87d5f6418).
         program("udp", "iter/udp", "what waits in UDP sockets", false),
@@ -116,8 +120,16 @@ pub struct Waited {
     pub tcp_looks_count: u64,
     /// CPU time of looking.
     pub cpu: Duration,
-    /// Sockets that found no room.
-    pub lost: u64,
+}
+
+impl Probe for Queues {
+    fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    fn lost(&self) -> u64 {
+        object::lost(&self.loaded)
+    }
 }
 
 impl Queues {
@@ -154,11 +166,6 @@ impl Queues {
         self.loaded.programs()
     }
 
-    /// The object, for its cost.
-    pub fn loaded(&self) -> &Loaded {
-        &self.loaded
-    }
-
     /// What waited since the start.
     ///
     /// **Errors** what ended the looking early. **Cost** the descriptors of all processes, when there are sockets.
@@ -191,7 +198,6 @@ impl Queues {
             looks_count: self.shared.udp.count(),
             tcp_looks_count: self.shared.tcp.count(),
             cpu: Duration::from_nanos(self.shared.cpu_ns.load(Ordering::Relaxed)),
-            lost: self.loaded.value("lost", 0).map_or(0, |value| Fields::of(&value).u64()),
         })
     }
 }

@@ -8,7 +8,8 @@ use rxpath_host::root::Root;
 use rxpath_host::{HostError, procfs};
 
 use crate::bytes::Fields;
-use crate::object::{Loaded, ObjectSpec, ProgramState, program};
+use crate::object::{self, LOST, Loaded, ObjectSpec, ProgramState, map, program};
+use crate::probe::Probe;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     name: "reads",
@@ -17,6 +18,7 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     #[cfg(not(feature = "bpf"))]
     bytes: &[],
     per_cpu_map: None,
+    maps: &[map("reads", 16, 8), LOST],
     programs: &[program(
         "sock_recv_length",
         "sock/sock_recv_length",
@@ -44,6 +46,16 @@ pub struct ReadBy {
     pub datagrams: u64,
 }
 
+impl Probe for Reads {
+    fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    fn lost(&self) -> u64 {
+        object::lost(&self.loaded)
+    }
+}
+
 impl Reads {
     /// Watches the UDP sockets of the network namespace with this inode.
     ///
@@ -65,14 +77,19 @@ impl Reads {
         Ok(Self { loaded })
     }
 
+    /// The object, for its cost.
+    pub fn loaded(&self) -> &Loaded {
+        Probe::loaded(self)
+    }
+
+    /// What found no room in its maps.
+    pub fn lost(&self) -> u64 {
+        Probe::lost(self)
+    }
+
     /// What became of each program.
     pub fn programs(&self) -> &[ProgramState] {
         self.loaded.programs()
-    }
-
-    /// The object, for its cost.
-    pub fn loaded(&self) -> &Loaded {
-        &self.loaded
     }
 
     /// Everything since the start.
@@ -81,11 +98,6 @@ impl Reads {
         let mut all: Vec<ReadBy> = entries.iter().map(|(key, value)| row(key, value)).collect();
         all.sort_unstable();
         Ok(all)
-    }
-
-    /// Datagrams of threads and sockets that found no room in the map.
-    pub fn lost(&self) -> u64 {
-        self.loaded.value("lost", 0).map_or(0, |value| Fields::of(&value).u64())
     }
 }
 

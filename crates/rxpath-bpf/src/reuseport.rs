@@ -13,7 +13,7 @@ use rxpath_host::steering::classic::{self, INSTRUCTION};
 use rxpath_host::steering::group::{Bound, Place, Selector};
 
 use crate::bytes::Fields;
-use crate::object::{Loaded, ObjectSpec, ProgramSpec};
+use crate::object::{Loaded, ObjectSpec, ProgramSpec, map};
 
 const fn iterator(name: &'static str, loses: &'static str) -> ProgramSpec {
     ProgramSpec { name, hook: None, loses, required: false }
@@ -26,6 +26,7 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     #[cfg(not(feature = "bpf"))]
     bytes: &[],
     per_cpu_map: None,
+    maps: &[map("scratch", 4, 8296)],
     programs: &[
         iterator("udp_sockets", "SO_REUSEPORT groups of UDP"),
         iterator("tcp_sockets", "SO_REUSEPORT groups of TCP"),

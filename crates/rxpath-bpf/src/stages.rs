@@ -13,7 +13,8 @@ use crate::account::clock::monotonic_ns;
 use crate::bytes::Fields;
 use crate::cost::{PartMeter, ProbeCost};
 use crate::filter::Filter;
-use crate::object::{Loaded, ObjectSpec, ProgramSpec, ProgramState, program};
+use crate::object::{Loaded, ObjectSpec, ProgramSpec, ProgramState, WANTED, map, program};
+use crate::probe::Probe;
 pub use crate::turns::Pace;
 use crate::turns::{Around, PacketHooks, Step};
 use read_hook::ReadHook;
@@ -26,11 +27,18 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     #[cfg(not(feature = "bpf"))]
     bytes: &[],
     per_cpu_map: Some("cpus"),
+    maps: &[
+        map("cpus", 4, 2304),
+        map("turn", 4, 8),
+        map("samples", 16, 48),
+        map("waiting", 4, 32),
+        WANTED,
+    ],
     programs: &[
         program("netif_receive_skb", "net/netif_receive_skb", "latency of stages", true),
         program(
-            "softirq_exit",
-            "irq/softirq_exit",
+            "napi_poll",
+            "napi/napi_poll",
             "latency of stages: packets could be mixed up",
             true,
         ),
@@ -55,9 +63,9 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
 const BUCKETS: usize = 40;
 
 /// The hooks that run for each packet. A packet's entry goes last, so that the others are there when it is noted.
-const FOR_EACH_PACKET: [&str; 3] = ["softirq_exit", "sk_data_ready", "netif_receive_skb"];
+const FOR_EACH_PACKET: [&str; 3] = ["napi_poll", "sk_data_ready", "netif_receive_skb"];
 
-/// What the three hooks of a packet take together; measured, 0.2 to 0.5 us on a small virtual machine.
+/// What the hooks of a packet take together; measured, 0.2 to 0.5 us on a small virtual machine.
 const COST: Duration = Duration::from_nanos(400);
 
 /// A socket's storage: `struct bpf_local_storage` and one element of it, as kmalloc rounds them up (include/linux/
@@ -70,7 +78,8 @@ const STORAGE_BYTES: u64 = 320;
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum StageName {
-    /// From netif_receive_skb to sk_data_ready: protocol processing, in one softirq of one CPU.
+    /// From netif_receive_skb to sk_data_ready, in one poll of one CPU: protocol processing, and where the driver delivers
+    /// a list, that of the packets before it in the list.
     ReceiveToSocket,
     /// From sk_data_ready to the end of the read that took the packet (a datagram's may be taken for the one before), of
     /// one packet at a time of each socket.
@@ -84,6 +93,10 @@ pub struct Stage {
     pub stage: StageName,
     /// Latencies measured.
     pub latencies_count: u64,
+    /// Packets that became ready while packets were looked at, and of which is not known when they were received. Of
+    /// `receive-to-socket` only.
+    #[serde(default)]
+    pub untimed_count: u64,
     /// Their mean.
     pub mean_ns: f64,
     /// The largest.
@@ -136,15 +149,11 @@ pub struct InPlace {
 }
 
 impl InPlace {
-    /// Of this program. The kernel keeps the first 15 letters of a name.
+    /// Of this program.
     pub fn of(&self, program: &str) -> Duration {
         // The walks run while reads are looked at.
         let of_reads = [read_hook::NAME, read_hook::STILL_FOLLOWED];
-        if of_reads.iter().any(|name| name.starts_with(program)) {
-            self.reads
-        } else {
-            self.packets
-        }
+        if of_reads.contains(&program) { self.reads } else { self.packets }
     }
 
     /// From then to now.
@@ -163,6 +172,23 @@ struct Meter {
     part: PartMeter,
     begun: InPlace,
     stopped: Option<InPlace>,
+}
+
+impl Probe for Stages {
+    fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    fn lost(&self) -> u64 {
+        let of = |cpu: &u32| self.loaded.value("cpus", *cpu).map_or(0, |row| lost(&row));
+        self.cpus.iter().map(of).sum()
+    }
+
+    /// That of the sockets' storages too. **Cost** a walk over these.
+    fn map_bytes(&self) -> u64 {
+        let storages = read_hook::storages(&self.loaded).map_or(0, |all| all.len() as u64);
+        self.loaded.map_bytes() + storages * STORAGE_BYTES
+    }
 }
 
 impl Stages {
@@ -280,20 +306,9 @@ impl Stages {
         ProbeCost { map_bytes: self.map_bytes(), ..cost.scaled(factor) }
     }
 
-    /// Kernel memory of the maps, and of the sockets' storages. **Cost** a walk over these.
-    pub fn map_bytes(&self) -> u64 {
-        let storages = read_hook::storages(&self.loaded).map_or(0, |all| all.len() as u64);
-        self.loaded.map_bytes() + storages * STORAGE_BYTES
-    }
-
     /// What became of each program.
     pub fn programs(&self) -> &[ProgramState] {
         self.loaded.programs()
-    }
-
-    /// The object, for what its programs want.
-    pub fn loaded(&self) -> &Loaded {
-        &self.loaded
     }
 
     /// Both stages since the start, all CPUs together.
@@ -302,6 +317,7 @@ impl Stages {
         let mut stages = names.map(|stage| Stage {
             stage,
             latencies_count: 0,
+            untimed_count: 0,
             mean_ns: 0.0,
             max_ns: 0,
             latency_ns: Log2::default(),
@@ -346,9 +362,7 @@ fn put_turn(loaded: &Loaded, begun_ns: u64) -> Result<(), HostError> {
 fn received(loaded: &Loaded, cpus: &[u32]) -> Result<Vec<u64>, HostError> {
     let of = |cpu: &u32| {
         let value = loaded.value("cpus", *cpu)?;
-        let mut f = Fields::of(&value);
-        f.skip(16);
-        Ok(f.u64())
+        Ok(Fields::of(&value).u64())
     };
     cpus.iter().map(of).collect()
 }
@@ -356,7 +370,8 @@ fn received(loaded: &Loaded, cpus: &[u32]) -> Result<Vec<u64>, HostError> {
 /// `struct cpu_row`.
 fn add_row(stages: &mut [Stage; 2], sums: &mut [u64; 2], value: &[u8]) {
     let mut f = Fields::of(value);
-    f.skip(24);
+    let [_received, untimed] = f.array::<2>();
+    stages[0].untimed_count += untimed;
     let (counts, totals, longest) = (f.array::<2>(), f.array::<2>(), f.array::<2>());
     for (at, stage) in stages.iter_mut().enumerate() {
         stage.latencies_count += counts[at];
@@ -364,6 +379,13 @@ fn add_row(stages: &mut [Stage; 2], sums: &mut [u64; 2], value: &[u8]) {
         stage.max_ns = stage.max_ns.max(longest[at]);
         stage.latency_ns.add(&Log2::of(&f.array::<BUCKETS>()));
     }
+}
+
+/// `struct cpu_row`: samples that found no room.
+fn lost(value: &[u8]) -> u64 {
+    let mut f = Fields::of(value);
+    f.skip(704);
+    f.u64()
 }
 
 /// `struct sample_key` and `struct sample`.
@@ -388,6 +410,7 @@ mod tests {
         Stage {
             stage,
             latencies_count: 0,
+            untimed_count: 0,
             mean_ns: 0.0,
             max_ns: 0,
             latency_ns: Log2::default(),
@@ -402,8 +425,9 @@ mod tests {
         let mut sums = [0; 2];
         add_row(&mut stages, &mut sums, &numbers);
         add_row(&mut stages, &mut sums, &numbers);
-        assert_eq!((stages[0].latencies_count, stages[1].latencies_count), (8, 10));
-        assert_eq!((sums, stages[1].max_ns), ([12, 14], 9));
-        assert_eq!(stages[0].latency_ns.count(), 2 * (10..50).sum::<u64>());
+        assert_eq!((stages[0].latencies_count, stages[1].latencies_count), (6, 8));
+        assert_eq!((sums, stages[1].max_ns), ([10, 12], 8));
+        assert_eq!(stages[0].latency_ns.count(), 2 * (9..49).sum::<u64>());
+        assert_eq!((stages[0].untimed_count, lost(&numbers)), (4, 89));
     }
 }

@@ -113,6 +113,10 @@ pub struct CpuTime {
     pub tick_irq_s: f64,
     /// Slices that found no room, in seconds: missing from the rows.
     pub lost_s: f64,
+    /// Exits of interrupts and softirqs without their entry, and slices of tasks that were not seen to be switched in: some
+    /// at the beginning, and about one of ten thousand switches.
+    #[serde(default)]
+    pub unmatched_count: u64,
 }
 
 /// Polls of one NAPI in a task's time.
@@ -226,7 +230,8 @@ pub fn answer(evidence: Evidence<'_>) -> (Steal, Vec<Warning>) {
     }
     let cost = ProbeCost { lost_count: evidence.cost.lost_count + window.lost(), ..evidence.cost };
     let mut warnings = window.warnings.clone();
-    warnings.extend(told(&window, &calibration, evidence.probes));
+    warnings.extend(told(&calibration, evidence.probes));
+    warnings.extend(missed(&window));
     let longest_ns = window.cpus.iter().map(CpuWindow::span_ns).max().unwrap_or(0);
     let window_s = longest_ns as f64 / 1e9;
     let probes = evidence.probes.to_vec();
@@ -272,7 +277,7 @@ pub(crate) struct TickTimes {
     steal_s: f64,
 }
 
-fn told(window: &Reading, calibration: &Calibration, probes: &[ProgramState]) -> Vec<Warning> {
+fn told(calibration: &Calibration, probes: &[ProgramState]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for probe in probes {
         if let (Some(gap), Some(loses)) = (probe.id.gap(), &probe.lost_knowledge) {
@@ -292,13 +297,97 @@ fn told(window: &Reading, calibration: &Calibration, probes: &[ProgramState]) ->
             .cure("give a value with --irq-entry, or let it calibrate"),
         );
     }
-    let lost: u64 = window.cpus.iter().map(|cpu| cpu.lost_slices).sum();
+    warnings
+}
+
+/// Unmatched exits and slices of each CPU that are as usual: those that were under way when counting began, and one of so
+/// many switches.
+const USUAL: u64 = 10;
+const SWITCHES: u64 = 1000;
+
+/// What found no room, and what was seen in part only.
+fn missed(window: &Reading) -> Vec<Warning> {
+    let sum = |of: fn(&CpuWindow) -> u64| window.cpus.iter().map(of).sum::<u64>();
+    let mut warnings = Vec::new();
+    let lost = sum(|cpu| cpu.lost_slices);
     if lost > 0 {
-        let lost_s: f64 = window.cpus.iter().map(|cpu| cpu.lost_ns as f64 / 1e9).sum();
+        let lost_s = sum(|cpu| cpu.lost_ns) as f64 / 1e9;
         warnings.push(
             Warning::new("tasks-lost", format!("{lost} slices of {lost_s:.3} s have no row"))
                 .because("more tasks ran than the map has room for (32,768 pairs of task and CPU)"),
         );
     }
+    let polls = sum(|cpu| cpu.lost_polls);
+    if polls > 0 {
+        warnings.push(
+            Warning::new("polls-lost", format!("{polls} polls have no row: `taken_by` lacks them"))
+                .because("more pairs of task and NAPI met than the map has room for (16,384)"),
+        );
+    }
+    let packets = sum(|cpu| cpu.lost_flows);
+    if packets > 0 {
+        let text = format!("{packets} packets have no row: `taken_for` lacks them");
+        warnings.push(
+            Warning::new("flows-lost", text)
+                .because("more flows came in a moment than the maps have room for (12,288)"),
+        );
+    }
+    let unmatched = sum(|cpu| cpu.unmatched);
+    let slices: u64 = window.tasks.iter().map(|task| task.charge.slices).sum();
+    if unmatched > USUAL * window.cpus.len() as u64 + slices / SWITCHES {
+        let text = format!("{unmatched} events without the one before them, in {slices} slices");
+        warnings.push(Warning::new("events-unmatched", text).because(
+            "entries of interrupts or switches were not seen: their time is charged to the task",
+        ));
+    }
     warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::row::{Charge, TaskKey, TaskRow};
+
+    fn window(cpu: CpuWindow, slices: u64) -> Reading {
+        let task = TaskRow {
+            key: TaskKey { start_ns: 1, pid: 7, cpu: 0 },
+            charge: Charge { slices, ..Charge::default() },
+            first_ns: 0,
+            last_ns: 0,
+            tgid: 7,
+            parent: 1,
+            flags: 0,
+            comm: "sh".into(),
+        };
+        Reading { cpus: vec![cpu], tasks: vec![task], ..Reading::default() }
+    }
+
+    #[test]
+    fn each_thing_that_was_lost_is_told_with_what_it_is_missing_from() {
+        let cpu = CpuWindow {
+            lost_slices: 2,
+            lost_ns: 1_000_000,
+            lost_polls: 3,
+            lost_flows: 4,
+            ..CpuWindow::default()
+        };
+        let window = window(cpu, 0);
+        let told: Vec<String> = missed(&window).iter().map(ToString::to_string).collect();
+        assert_eq!(told.len(), 3, "{told:?}");
+        for (said, part) in
+            told.iter().zip(["2 slices of 0.001 s", "3 polls have no row", "4 packets have no row"])
+        {
+            assert!(said.contains(part), "{said}");
+        }
+        assert_eq!(window.lost(), 9);
+    }
+
+    #[test]
+    fn what_is_unmatched_as_usual_is_no_warning() {
+        let cpu = |unmatched| CpuWindow { unmatched, ..CpuWindow::default() };
+        assert!(missed(&window(cpu(USUAL), 0)).is_empty());
+        assert!(missed(&window(cpu(USUAL + 50), 50 * SWITCHES)).is_empty());
+        let told = missed(&window(cpu(USUAL + 51), 50 * SWITCHES));
+        assert_eq!(told[0].code, "events-unmatched", "{told:?}");
+    }
 }

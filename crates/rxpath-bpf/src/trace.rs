@@ -14,6 +14,7 @@ use crate::drops::{Drop, Drops};
 use crate::filter::Filter;
 use crate::object::ProgramState;
 use crate::polls::{CpuPolls, IrqLine, NapiPolls, Plugged, Polls};
+use crate::probe::{self, Probe};
 use crate::queues::{Queues, SocketQueue, Waited};
 use crate::squeezed::Squeezed;
 use crate::stages::{Pace, Stage, Stages};
@@ -130,8 +131,8 @@ impl Trace {
             stages.measure_cost(window)
         });
         let mut objects = vec![polls.loaded()];
-        objects.extend(running(drops.as_ref()).map(Drops::loaded));
-        objects.extend(running(queues.as_ref()).map(Queues::loaded));
+        objects.extend(running(drops.as_ref()).map(Probe::loaded));
+        objects.extend(running(queues.as_ref()).map(Probe::loaded));
         let meter = PartMeter::start(&objects, window)?;
         polls.begin()?;
         let drops = and_then(drops, |drops| drops.begin());
@@ -170,9 +171,9 @@ impl Trace {
                 return;
             }
             let objects = [
-                running(self.drops.as_ref()).map(Drops::loaded),
-                running(self.stages.as_ref()).map(Stages::loaded),
-                running(self.queues.as_ref()).map(Queues::loaded),
+                running(self.drops.as_ref()).map(Probe::loaded),
+                running(self.stages.as_ref()).map(Probe::loaded),
+                running(self.queues.as_ref()).map(Probe::loaded),
             ];
             for loaded in objects.into_iter().flatten() {
                 // A process that ended opens no more sockets; those of before stay wanted.
@@ -213,7 +214,7 @@ impl Trace {
             let text = format!("the latency of stages was not seen to the end: {error}");
             Warning::new("probe-missing", text)
         }));
-        for program in self.programs() {
+        for program in probe::programs(&self.parts()) {
             if let (Some(gap), Some(loses)) = (program.id.gap(), &program.lost_knowledge) {
                 let warning = Warning::new("probe-missing", format!("{}: {gap}", program.program));
                 warnings.push(warning.because(format!("not known without it: {loses}")));
@@ -231,18 +232,13 @@ impl Trace {
         parts.into_iter().filter(|(_, is_out)| *is_out).map(|(part, _)| part).collect()
     }
 
-    fn programs(&self) -> Vec<ProgramState> {
-        let mut all = self.polls.programs().to_vec();
-        all.extend(
-            running(self.drops.as_ref()).into_iter().flat_map(|probe| probe.programs().to_vec()),
-        );
-        all.extend(
-            running(self.stages.as_ref()).into_iter().flat_map(|probe| probe.programs().to_vec()),
-        );
-        all.extend(
-            running(self.queues.as_ref()).into_iter().flat_map(|probe| probe.programs().to_vec()),
-        );
-        all
+    /// Those that run.
+    fn parts(&self) -> Vec<&dyn Probe> {
+        let mut parts: Vec<&dyn Probe> = vec![&self.polls];
+        parts.extend(running(self.drops.as_ref()).map(|probe| probe as &dyn Probe));
+        parts.extend(running(self.stages.as_ref()).map(|probe| probe as &dyn Probe));
+        parts.extend(running(self.queues.as_ref()).map(|probe| probe as &dyn Probe));
+        parts
     }
 
     /// Reads everything since the start. It may be called again and again; times and counts are cumulative.
@@ -277,13 +273,10 @@ impl Trace {
         if let Some(Ok(stages)) = &mut self.stages {
             cost = cost.plus(stages.cost());
         }
-        cost.map_bytes +=
-            running(self.drops.as_ref()).map_or(0, |probe| probe.loaded().map_bytes());
-        cost.map_bytes +=
-            running(self.queues.as_ref()).map_or(0, |probe| probe.loaded().map_bytes());
-        cost.lost_count = cpus.iter().map(|cpu| cpu.polls.lost_count).sum::<u64>()
-            + running(self.drops.as_ref()).map_or(0, Drops::lost)
-            + waited.lost;
+        let parts = self.parts();
+        cost.map_bytes = probe::map_bytes(&parts);
+        cost.lost_count = probe::lost(&parts);
+        let probes = probe::programs(&parts);
         Ok(Traced {
             duration_s: duration.as_secs_f64(),
             cpus,
@@ -298,7 +291,7 @@ impl Trace {
             socket_looks_count: waited.looks_count,
             tcp_socket_looks_count: waited.tcp_looks_count,
             left_out: self.left_out(),
-            probes: self.programs(),
+            probes,
             probe_cost: cost,
         })
     }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ use rxpath_host::thread;
 
 use crate::alone::probes::probe;
 use crate::arena::Arena;
-use crate::bed::{Bed, send, until};
+use crate::bed::{Bed, RX_IP, TX_IP, send, until};
 use crate::skip::skip;
 
 fn all_cpus() -> CpuList {
@@ -116,6 +117,44 @@ fn a_full_table_loses_rows_and_says_how_much_time_they_had() {
     let lost: f64 = steal.cpus.iter().map(|cpu| cpu.lost_s).sum();
     assert!(lost > 0.0 && steal.probe_cost.lost_count > 0, "{steal:?}");
     assert!(warnings.iter().any(|warning| warning.code == "tasks-lost"), "{warnings:?}");
+}
+
+/// Whoever sends chooses the port: what fills the kernel's table is taken out of it in time, and added up.
+#[test]
+fn more_flows_than_there_is_room_for_are_still_told_one_by_one() {
+    // The kernel's table has room for 8,192.
+    const MANY: usize = 9_000;
+    let Some(bed) = Bed::with_bpf() else { return };
+    let cpus = thread::allowed_cpus().unwrap().0;
+    let [from, .., to] = cpus[..] else {
+        skip("second_cpu", "one CPU: there is none to steer to");
+        return;
+    };
+    let (tx, rx) = bed.pair(1);
+    rx.set_queue_attr("veth", "rx-0/rps_cpus", &format!("{:x}", 1u64 << to)).unwrap();
+    let mut account = Account::start().unwrap();
+    account.look_at_flows().unwrap();
+    let (mut port, mut flows) = (0, Vec::new());
+    until("so many flows were seen", || {
+        // As many as come in a turn, to ports that had none.
+        tx.run(move |_| {
+            thread::pin(from).unwrap();
+            let out = UdpSocket::bind((TX_IP, 0)).unwrap();
+            for next in port..port + 2_000 {
+                out.send_to(&[7; 32], (RX_IP, 1 + next % 60_000)).unwrap();
+            }
+        })
+        .unwrap();
+        port = (port + 2_000) % 60_000;
+        account.note().unwrap();
+        flows = account.read().unwrap().flows;
+        flows.retain(|row| row.key.to == Some(RX_IP.into()));
+        flows.len() > MANY
+    });
+    assert_eq!(account.read().unwrap().lost(), 0);
+    let ports: BTreeSet<u16> = flows.iter().map(|row| row.key.port).collect();
+    assert!(ports.len() > 2_000 && !ports.contains(&0), "{}", ports.len());
+    assert!(flows.iter().all(|row| row.packets > 0 && row.dev == "veth"));
 }
 
 /// Since 5.11 maps are charged to the control group; the limit of locked memory, which many services have at 64 KiB,

@@ -7,9 +7,12 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rxpath_bpf::drops::Drops;
+use rxpath_bpf::filter::Filter;
 use rxpath_host::{Namespace, thread};
 use serde_json::Value;
 
@@ -304,6 +307,28 @@ fn drops_of_more_ports_than_there_is_room_for_keep_their_reason() {
 }
 
 /// What is left out has no program in the kernel, and says that it was not looked at; the polls are there.
+/// Who watches for long has room for what is dropped now.
+#[test]
+fn drops_of_long_ago_are_forgotten_and_later_ones_counted_anew() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4810)).unwrap()).unwrap();
+    let drops = Drops::start(&Filter::default()).unwrap();
+    let dropped = || {
+        let rows = drops.read().unwrap();
+        rows.iter().filter(|row| row.port == 4810).map(|row| row.packets).sum::<u64>()
+    };
+    send(&tx, 4810, 5_000);
+    until("what found no room was counted", || dropped() > 1_000);
+    let before = dropped();
+    drops.forget(Duration::from_secs(3600)).unwrap();
+    assert_eq!(dropped(), before, "it is not that long ago");
+    drops.forget(Duration::ZERO).unwrap();
+    assert_eq!(dropped(), 0);
+    send(&tx, 4810, 100);
+    until("the next ones were counted", || dropped() == 100);
+}
+
 #[test]
 fn what_is_left_out_is_not_looked_at_and_told() {
     let Some(bed) = Bed::with_bpf() else { return };

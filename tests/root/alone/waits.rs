@@ -20,7 +20,7 @@ const WAIT: Duration = Duration::from_millis(120);
 /// Longer than any wait to be scheduled.
 const LONG: Duration = Duration::from_secs(3);
 
-fn stage<'v>(result: &'v Value, name: &str) -> &'v Value {
+pub fn stage<'v>(result: &'v Value, name: &str) -> &'v Value {
     rows(result, "stages").iter().find(|stage| stage["stage"] == name).unwrap()
 }
 
@@ -30,12 +30,12 @@ fn waits(result: &Value) -> (f64, f64) {
     (number(stage, "latencies_count"), number(stage, "max_ns") / 1e9)
 }
 
-fn bound(rx: &Namespace, port: u16) -> UdpSocket {
+pub fn bound(rx: &Namespace, port: u16) -> UdpSocket {
     rx.run(move |_| UdpSocket::bind((RX_IP, port)).unwrap()).unwrap()
 }
 
 /// Both ends of a connection.
-fn stream(tx: &Namespace, rx: &Namespace, port: u16) -> (TcpStream, TcpStream) {
+pub fn stream(tx: &Namespace, rx: &Namespace, port: u16) -> (TcpStream, TcpStream) {
     let listener = rx.run(move |_| TcpListener::bind((RX_IP, port)).unwrap()).unwrap();
     let out = tx.run(move |_| TcpStream::connect((RX_IP, port)).unwrap()).unwrap();
     (out, listener.accept().unwrap().0)
@@ -277,7 +277,7 @@ fn between_turns_reads_are_looked_at_only_for_what_is_followed() {
         let found = rows(&result, "probes").iter().find(|probe| probe["program"] == name).unwrap();
         found["id"]["value"].as_u64().unwrap() as u32
     };
-    for hook in ["netif_receive_skb", "softirq_exit", "sk_data_ready", "sock_recv_length"] {
+    for hook in ["netif_receive_skb", "napi_poll", "sk_data_ready", "sock_recv_length"] {
         let of_stages = rows(&result, "probes").iter().filter(|probe| probe["program"] == hook);
         let ids: Vec<u64> = of_stages.map(|probe| probe["id"]["value"].as_u64().unwrap()).collect();
         let comes_and_goes =

@@ -1,5 +1,7 @@
 //! For which flows the packets of taken softirqs were, by the task whose time they took.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::IpAddr;
 
 use super::row::TaskKey;
@@ -42,6 +44,39 @@ impl FlowRow {
     }
 }
 
+/// Rows of flows that are kept after they were taken out of the kernel; others are counted together by then.
+const KEPT: usize = 65_536;
+
+/// What was taken out of the kernel so that there is room for others, added up.
+#[derive(Debug, Default)]
+pub(super) struct Flows {
+    rows: HashMap<FlowKey, FlowRow>,
+}
+
+impl Flows {
+    /// Keeps a row; where there are too many, without port and address.
+    pub(super) fn keep(&mut self, row: FlowRow) {
+        let mut key = row.key;
+        if self.rows.len() >= KEPT && !self.rows.contains_key(&key) {
+            (key.port, key.to) = (0, None);
+        }
+        let kept = self.rows.entry(key).or_insert(FlowRow { key, packets: 0, dev: row.dev });
+        kept.packets += row.packets;
+    }
+
+    /// These rows of the kernel and what was taken of the same flows before, and all others that were taken.
+    pub(super) fn with(&self, now: impl Iterator<Item = FlowRow>) -> Vec<FlowRow> {
+        let mut all = self.rows.clone();
+        for row in now {
+            match all.entry(row.key) {
+                Entry::Occupied(mut kept) => kept.get_mut().packets += row.packets,
+                Entry::Vacant(place) => drop(place.insert(row)),
+            }
+        }
+        all.into_values().collect()
+    }
+}
+
 /// `struct flow_key` and `struct flow_row`.
 pub(super) fn flow(key: &[u8], value: &[u8]) -> FlowRow {
     let mut k = Fields::of(key);
@@ -60,6 +95,33 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
+
+    #[test]
+    fn what_was_taken_out_is_added_and_never_more_than_is_kept() {
+        let row = |port: u32, packets| FlowRow {
+            key: FlowKey {
+                victim: TaskKey { start_ns: 1, pid: 7, cpu: port >> 16 },
+                ifindex: 1,
+                netns: 2,
+                transport: 17,
+                port: port as u16,
+                to: Some(Ipv4Addr::LOCALHOST.into()),
+            },
+            packets,
+            dev: "veth0".into(),
+        };
+        let mut flows = Flows::default();
+        flows.keep(row(5, 3));
+        flows.keep(row(5, 4));
+        let mut read = flows.with([row(5, 1), row(6, 2)].into_iter());
+        read.sort_by_key(|row| row.key.port);
+        assert_eq!(read, [row(5, 8), row(6, 2)]);
+        (0..2 * KEPT as u32).for_each(|port| flows.keep(row(port, 1)));
+        let read = flows.with(std::iter::empty());
+        // The others of CPU 1 are one row, and so is the last of CPU 0.
+        assert!((KEPT..=KEPT + 2).contains(&read.len()), "{}", read.len());
+        assert_eq!(read.iter().map(|row| row.packets).sum::<u64>(), 7 + 2 * KEPT as u64);
+    }
 
     #[test]
     fn a_flow_is_read_by_place() {

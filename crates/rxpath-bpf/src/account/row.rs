@@ -200,6 +200,8 @@ pub struct CpuWindow {
     pub lost_slices: u64,
     /// Polls that found the map of culprits full.
     pub lost_polls: u64,
+    /// Packets for whose flow there was no room.
+    pub lost_flows: u64,
     /// Exits without their entry (softirqs and interrupts under way when the probe attached), and slices of a task
     /// that was not seen to be switched in.
     pub unmatched: u64,
@@ -217,8 +219,14 @@ impl CpuWindow {
             lost_ns: self.lost_ns.saturating_sub(earlier.lost_ns),
             lost_slices: self.lost_slices.saturating_sub(earlier.lost_slices),
             lost_polls: self.lost_polls.saturating_sub(earlier.lost_polls),
+            lost_flows: self.lost_flows.saturating_sub(earlier.lost_flows),
             unmatched: self.unmatched.saturating_sub(earlier.unmatched),
         }
+    }
+
+    /// Slices, polls and packets that found no room.
+    pub fn lost(&self) -> u64 {
+        self.lost_slices + self.lost_polls + self.lost_flows
     }
 
     /// Its length.
@@ -271,10 +279,6 @@ impl Culprit {
         earlier.map_or_else(|| self.clone(), |e| self.minus(e.ns, e.polls, e.packets))
     }
 }
-
-/// Bytes of `struct task_key`, `task_row`, `culprit_key` and `culprit_row`.
-#[cfg(test)]
-const SIZES: [usize; 4] = [24, 13 * 8 + 6 * 8 + 4 * 4 + 16, 32, 40];
 
 fn task_key(fields: &mut Fields<'_>) -> TaskKey {
     TaskKey { start_ns: fields.u64(), pid: fields.u32(), cpu: fields.u32() }
@@ -335,14 +339,26 @@ pub(super) fn window(cpu: u32, value: &[u8]) -> (u32, CpuWindow) {
     let start_ns = fields.u64();
     fields.skip(TO_END);
     let [end_ns, lost_ns, lost_slices, lost_polls, unmatched, half] = fields.array::<6>();
-    (half as u32, CpuWindow { cpu, start_ns, end_ns, lost_ns, lost_slices, lost_polls, unmatched })
+    let [_received, lost_flows, _new_flows] = fields.array::<3>();
+    let window = CpuWindow {
+        cpu,
+        start_ns,
+        end_ns,
+        lost_ns,
+        lost_slices,
+        lost_polls,
+        lost_flows,
+        unmatched,
+    };
+    (half as u32, window)
 }
 
-/// `struct scratch`: packets at which flows were looked at.
-pub(super) fn received(value: &[u8]) -> u64 {
+/// `struct scratch`: packets at which flows were looked at, and rows of flows that were made for them.
+pub(super) fn looked_at(value: &[u8]) -> (u64, u64) {
     let mut fields = Fields::of(value);
     fields.skip(8 + TO_END + 6 * 8);
-    fields.u64()
+    let [received, _lost_flows, new_flows] = fields.array::<3>();
+    (received, new_flows)
 }
 
 #[cfg(test)]
@@ -362,7 +378,6 @@ mod tests {
         value.extend(b"victim\0\0\0\0\0\0\0\0\0\0");
         let mut key = 5u64.to_ne_bytes().to_vec();
         key.extend([7u32, 1, 1, 0].iter().flat_map(|word| word.to_ne_bytes()));
-        assert_eq!([key.len(), value.len()], SIZES[..2]);
         let (half, row) = task(&key, &value);
         assert_eq!(half, 1);
         assert_eq!(row.key, TaskKey { start_ns: 5, pid: 7, cpu: 1 });
@@ -377,7 +392,8 @@ mod tests {
         let (half, row) = window(3, &numbers(60));
         // Words: 8 of softirqs, 13 totals, one, five of ten halves, one; the slice and three bases; then the end.
         assert_eq!((row.start_ns, row.end_ns, row.lost_ns, row.unmatched), (1, 33, 34, 37));
-        assert_eq!((half, received(&numbers(60))), (38, 39));
+        assert_eq!((half, looked_at(&numbers(60))), (38, (39, 41)));
+        assert_eq!((row.lost_flows, row.lost()), (40, 35 + 36 + 40));
     }
 
     #[test]

@@ -87,6 +87,11 @@ impl Loaded {
     }
 
     /// Never called.
+    pub fn take(&self, _map: &str, _key: &[u8]) -> Result<Option<Vec<u8>>, HostError> {
+        match self.never {}
+    }
+
+    /// Never called.
     pub fn value(&self, _map: &str, _index: u32) -> Result<Vec<u8>, HostError> {
         match self.never {}
     }

@@ -4,7 +4,7 @@ use libbpf_rs::{ErrorKind, ObjectBuilder, OpenObject};
 use rxpath_core::Fact;
 use rxpath_host::HostError;
 
-use super::{ObjectSpec, ProgramSpec, log, types};
+use super::{ObjectSpec, PREFIX, ProgramSpec, log, types};
 
 /// Opens the object, and leaves only the wanted programs to load.
 pub fn open(spec: &ObjectSpec, wanted: &dyn Fn(&str) -> bool) -> Result<OpenObject, HostError> {
@@ -13,7 +13,8 @@ pub fn open(spec: &ObjectSpec, wanted: &dyn Fn(&str) -> bool) -> Result<OpenObje
         .and_then(|builder| builder.open_memory(spec.bytes))
         .map_err(|e| refused(&format!("open the BPF object {}", spec.name), &e))?;
     for mut program in object.progs_mut() {
-        let wanted = program.name().to_str().is_some_and(wanted);
+        let name = program.name().to_str().and_then(|name| name.strip_prefix(PREFIX));
+        let wanted = name.is_some_and(wanted);
         program.set_autoload(wanted);
     }
     Ok(object)
@@ -89,6 +90,25 @@ fn lacks(why: &str) -> Option<i32> {
     ];
     let said = |(_, name, words): &&(i32, &str, &str)| why.contains(name) || why.contains(words);
     lacking.iter().find(said).map(|(errno, ..)| *errno)
+}
+
+/// Name and sizes of the maps of an object that is not loaded; variables and constants are none.
+#[cfg(test)]
+pub fn maps(spec: &ObjectSpec) -> Result<Vec<(String, u32, u32)>, HostError> {
+    let object = open(spec, &|_| true)?;
+    let of = |map: &libbpf_rs::OpenMap<'_>| {
+        let name = map.name().to_string_lossy().into_owned();
+        (name, map.key_size(), map.value_size())
+    };
+    let all = object.maps().map(|map| of(&map));
+    Ok(all.filter(|(name, ..)| !name.contains('.')).collect())
+}
+
+/// Names of the programs of an object that is not loaded.
+#[cfg(test)]
+pub fn programs(spec: &ObjectSpec) -> Result<Vec<String>, HostError> {
+    let object = open(spec, &|_| true)?;
+    Ok(object.progs().map(|program| program.name().to_string_lossy().into_owned()).collect())
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use rxpath_core::Fact;
 use rxpath_host::HostError;
 
 use super::choose::{alone, open, refused, with_hooks};
-use super::{Entry, ObjectSpec, ProgramSpec, ProgramState, Sizes, batch, log};
+use super::{Entry, ObjectSpec, PREFIX, ProgramSpec, ProgramState, Sizes, batch, check_map, log};
 use crate::cost::CostMeter;
 
 /// `BPF_F_TEST_RUN_ON_CPU`, include/uapi/linux/bpf.h; for raw tracepoint programs since 5.10.
@@ -53,6 +53,13 @@ impl Loaded {
             load_chosen(spec, &chosen, constants, sizes)?
         };
         check_required(spec, &chosen)?;
+        for map in object.maps() {
+            let name = map.name().to_string_lossy();
+            // Variables and constants have no keys, and the constants' size is compared when they are set.
+            if !name.contains('.') {
+                check_map(spec, (&name, map.key_size(), map.value_size()))?;
+            }
+        }
         let states = chosen.into_iter().map(|(program, state)| state_of(&object, &program, state));
         Ok(Self { states: states.collect(), links: Vec::new(), spec: *spec, object })
     }
@@ -187,6 +194,12 @@ impl Loaded {
         self.map(map)?.delete(key).map_err(|e| refused(&format!("empty the map {map}"), &e))
     }
 
+    /// Takes an entry out of a hash map; none when it is not there.
+    pub fn take(&self, map: &str, key: &[u8]) -> Result<Option<Vec<u8>>, HostError> {
+        let taken = self.map(map)?.lookup_and_delete(key);
+        taken.map_err(|e| refused(&format!("empty the map {map}"), &e))
+    }
+
     /// The value of an array's entry.
     pub fn value(&self, map: &str, index: u32) -> Result<Vec<u8>, HostError> {
         let what = || format!("read entry {index} of the map {map}");
@@ -213,7 +226,8 @@ impl Loaded {
 
     /// Starts to measure what the programs cost.
     pub fn meter(&self) -> Result<CostMeter, HostError> {
-        CostMeter::start(self.states.iter().filter_map(|state| state.id.value().copied()).collect())
+        let named = |state: &ProgramState| Some((*state.id.value()?, state.program.clone()));
+        CostMeter::start(self.states.iter().filter_map(named).collect())
     }
 
     /// Kernel memory of the maps. **Source** `memlock` of `/proc/self/fdinfo/FD`, kernel/bpf/syscall.c
@@ -266,7 +280,10 @@ pub fn read_iterator(link: BorrowedFd<'_>) -> Result<Vec<u8>, HostError> {
 }
 
 fn named<'o>(object: &'o Object, name: &str) -> Option<ProgramMut<'o>> {
-    object.progs_mut().find(|program| program.name() == name)
+    let is_it = |program: &ProgramMut<'_>| {
+        program.name().to_str().and_then(|own| own.strip_prefix(PREFIX)) == Some(name)
+    };
+    object.progs_mut().find(is_it)
 }
 
 fn load_chosen(

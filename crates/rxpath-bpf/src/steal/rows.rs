@@ -25,6 +25,7 @@ struct CpuFacts {
     busy_ns: u64,
     window_s: f64,
     lost_s: f64,
+    unmatched: u64,
 }
 
 impl<'a> Rows<'a> {
@@ -42,6 +43,7 @@ impl<'a> Rows<'a> {
                 busy_ns: busy.sum(),
                 window_s,
                 lost_s: cpu.lost_ns as f64 / 1e9,
+                unmatched: cpu.unmatched,
             };
             cpus.insert(cpu.cpu, facts);
         }
@@ -127,6 +129,7 @@ impl<'a> Rows<'a> {
             tick_softirq_s: ticks.softirq_s,
             tick_irq_s: ticks.irq_s,
             lost_s: facts.lost_s,
+            unmatched_count: facts.unmatched,
         }
     }
 

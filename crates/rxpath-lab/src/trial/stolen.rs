@@ -8,7 +8,7 @@ use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::steal::probe::{self, Victim as Probed};
 use rxpath_bpf::steal::{self, Evidence, Kind, Steal, TaskTime};
-use rxpath_bpf::{ProbeCost, steal::TakenBy as Polls};
+use rxpath_bpf::{Probe, ProbeCost, steal::TakenBy as Polls};
 use rxpath_core::{Nanos, Warning};
 use rxpath_host::procfs::softnet;
 use rxpath_host::{HostError, Root};

@@ -7,6 +7,7 @@ use rxpath_bpf::devices::{DevicePolls, devices};
 use rxpath_bpf::filter::Filter;
 use rxpath_bpf::object::ProgramState;
 use rxpath_bpf::polls::{CpuPolls, IrqLine, NapiPolls, Polls};
+use rxpath_bpf::probe::{Probe, lost, lost_warning, programs};
 use rxpath_bpf::squeezed::Squeezed;
 use rxpath_bpf::stages::{Outlier, Pace, Stage, StageName, Stages};
 use rxpath_core::{Nanos, Side, Warning};
@@ -90,9 +91,16 @@ impl Tracing {
         }
     }
 
+    /// Those that run.
+    fn parts(&self) -> Vec<&dyn Probe> {
+        let mut parts: Vec<&dyn Probe> = vec![&self.polls];
+        parts.extend(self.stages.as_ref().ok().map(|stages| stages as &dyn Probe));
+        parts
+    }
+
     /// Reads them and takes them out of the kernel.
     pub fn close(mut self, bed: &dyn Bed) -> Result<(Traced, Vec<Warning>), HostError> {
-        let Some(mut open) = self.open else { return Ok((Traced::default(), Vec::new())) };
+        let Some(mut open) = self.open.take() else { return Ok((Traced::default(), Vec::new())) };
         let before = own_cpu();
         let window = open.begun.elapsed();
         let stages = self.stages.as_ref().ok().map(Stages::read).transpose()?.unwrap_or_default();
@@ -105,7 +113,7 @@ impl Tracing {
             cost = cost.plus(stages.cost());
             looked = stages.looked();
         }
-        cost.lost_count = polls.cpus.iter().map(|cpu| cpu.lost_count).sum();
+        cost.lost_count = lost(&self.parts());
         let traced = Traced {
             window_s: window.as_secs_f64(),
             cpus: polls.cpus.into_iter().map(|row| cpu(row, &squeezed, &open.squeezed)).collect(),
@@ -116,10 +124,10 @@ impl Tracing {
             stages_looked_s: looked.as_secs_f64(),
             probe: probe_use(&cost),
         };
-        let mut warnings = gaps(self.polls.programs());
+        let mut warnings = gaps(&programs(&self.parts()));
+        warnings.extend(lost_warning(cost.lost_count));
         match &self.stages {
             Ok(stages) => {
-                warnings.extend(gaps(stages.programs()));
                 warnings.extend(stages.stopped().map(|error| {
                     let text = format!("the latency of stages was not seen to the end: {error}");
                     Warning::new("probe-missing", text)

@@ -8,6 +8,7 @@ use rxpath_bpf::account::row::{Charge, TaskRow};
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::locks::{Locks, Waits};
 use rxpath_bpf::object::Loaded;
+use rxpath_bpf::probe::{Probe, lost};
 use rxpath_host::procfs::task;
 use rxpath_host::{HostError, Root};
 use rxpath_record::evidence::{ContendedLock, LockWaiter, Probed, ProbedCpu, ProbedTask};
@@ -51,15 +52,20 @@ impl Witness {
 
     /// The objects that run, for their cost.
     pub fn objects(&self) -> Vec<&Loaded> {
-        let account = self.account.as_ref().ok().map(Account::loaded);
-        account.into_iter().chain(self.locks.as_ref().ok().map(Locks::loaded)).collect()
+        self.parts().into_iter().map(Probe::loaded).collect()
     }
 
     /// Slices, polls and waits that found no room since the start.
     pub fn lost(&self) -> u64 {
-        let read = self.account.as_ref().ok().and_then(|account| account.read().ok());
-        let waits = self.locks.as_ref().map_or(0, Locks::lost);
-        waits + read.map_or(0, |read| read.lost())
+        lost(&self.parts())
+    }
+
+    fn parts(&self) -> Vec<&dyn Probe> {
+        let account = self.account.as_ref().ok().map(|account| account as &dyn Probe);
+        account
+            .into_iter()
+            .chain(self.locks.as_ref().ok().map(|locks| locks as &dyn Probe))
+            .collect()
     }
 
     /// The window begins.
@@ -83,6 +89,10 @@ impl Witness {
                 probed.locks = Some(contended(&waits, &readers, window_ns));
             }
             Err(why) => probed.gaps.push(format!("waits for locks: {why}")),
+        }
+        let lost = self.lost();
+        if lost > 0 {
+            probed.gaps.push(format!("{lost} slices, polls or waits found no room in their maps"));
         }
         probed
     }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rxpath_bpf::ProbeCost;
 use rxpath_bpf::cost::{PartMeter, ProgramCost};
 use rxpath_bpf::object::Loaded;
+use rxpath_bpf::probe::Probe;
 use rxpath_bpf::stages::{InPlace, Stages};
 use rxpath_record::watch::ProbeShare;
 
@@ -119,7 +120,7 @@ impl Meter {
         if let Some(part) = self.part.take() {
             let window = now.duration_since(begun);
             let always: u64 = running.always.iter().copied().map(Loaded::map_bytes).sum();
-            let map_bytes = always + running.stages.map_or(0, Stages::map_bytes);
+            let map_bytes = always + running.stages.map_or(0, Probe::map_bytes);
             let share = part.share(window, &in_place.since(&before));
             self.newest = Some(ProbeShare { map_bytes, ..share });
         }
@@ -183,7 +184,10 @@ mod tests {
         let ms = Duration::from_millis;
         let part = Part {
             always: cost(0.1, &[("sched_switch", 1000, 100_000)]),
-            stages: cost(0.1, &[("netif_receive_s", 4000, 800_000), ("sock_recv_lengt", 16, 3200)]),
+            stages: cost(
+                0.1,
+                &[("netif_receive_skb", 4000, 800_000), ("sock_recv_length", 16, 3200)],
+            ),
             // The turn was over in half of the time.
             in_place: InPlace { packets: ms(50), reads: ms(80) },
         };

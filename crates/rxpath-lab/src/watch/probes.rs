@@ -1,7 +1,7 @@
 //! What the BPF probes saw in a window: softirqs and polls, drops, latency, and whose CPU time it was.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rxpath_bpf::ProbeCost;
 use rxpath_bpf::account::calibrate::Calibration;
@@ -11,6 +11,7 @@ use rxpath_bpf::drops::{Drop, Drops};
 use rxpath_bpf::filter::Filter;
 use rxpath_bpf::object::Loaded;
 use rxpath_bpf::polls::{CpuPolls, NapiPolls, Polls, PollsReading};
+use rxpath_bpf::probe::{Probe, lost};
 use rxpath_bpf::stages::{Pace, Stage, StageName, Stages};
 use rxpath_bpf::steal::{Evidence, Steal, answer};
 use rxpath_core::Log2;
@@ -31,9 +32,14 @@ pub struct Probes {
     before: Reading,
     polled: PollsReading,
     dropped: HashMap<DropKey, u64>,
+    /// When rows of drops were last forgotten.
+    forgot: Instant,
     waited: Vec<Stage>,
     meter: Meter,
 }
+
+/// A row of drops goes after so long without one: there is one for each port that was ever tried.
+const QUIET: Duration = Duration::from_secs(60);
 
 /// What makes two drops the same: everything that the kernel's table is keyed by (`struct drop_key` of the probe).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -108,6 +114,7 @@ impl Probes {
             before,
             polled,
             dropped: HashMap::new(),
+            forgot: Instant::now(),
             waited: Vec::new(),
             meter: Meter::new(),
         };
@@ -130,13 +137,18 @@ impl Probes {
         self.meter.measure(&Running { always: &always, stages: self.stages.as_ref() });
     }
 
-    fn cost(&mut self, now: &Reading, polled: &PollsReading) -> Option<ProbeShare> {
+    /// Those that run.
+    fn parts(&self) -> Vec<&dyn Probe> {
+        let mut parts: Vec<&dyn Probe> = vec![&self.account, &self.polls];
+        parts.extend(self.drops.as_ref().map(|probe| probe as &dyn Probe));
+        parts.extend(self.stages.as_ref().map(|probe| probe as &dyn Probe));
+        parts
+    }
+
+    fn cost(&mut self) -> Option<ProbeShare> {
         let always = always(&self.account, &self.polls, self.drops.as_ref());
         let cost = self.meter.until_now(&Running { always: &always, stages: self.stages.as_ref() });
-        let lost = now.lost()
-            + polled.cpus.iter().map(|cpu| cpu.lost_count).sum::<u64>()
-            + self.drops.as_ref().map_or(0, Drops::lost);
-        cost.map(|cost| ProbeShare { lost_count: lost, ..cost })
+        cost.map(|cost| ProbeShare { lost_count: lost(&self.parts()), ..cost })
     }
 
     /// What happened since the reading before.
@@ -163,6 +175,11 @@ impl Probes {
                 format!("{} slices or polls found no room in the kernel's table", window.lost());
             gaps.insert("tasks".into(), why);
         }
+        let lost = lost(&self.parts());
+        if lost > 0 {
+            let why = format!("{lost} found no room in a map of the probes since watching began");
+            gaps.insert("records of the probes".into(), why);
+        }
         let seen = Seen {
             busiest: busiest(&window),
             napi_threads: napi_threads(&window),
@@ -170,7 +187,7 @@ impl Probes {
             napis: napis(&polled.napis, &self.polled.napis),
             drops,
             latency: self.latency()?,
-            cost: self.cost(&now, &polled),
+            cost: self.cost(),
             steal: Some(steal),
             gaps,
         };
@@ -180,7 +197,12 @@ impl Probes {
 
     fn drops(&mut self) -> Result<Vec<(Drop, u64)>, HostError> {
         let Some(probe) = &self.drops else { return Ok(Vec::new()) };
-        Ok(dropped(&mut self.dropped, probe.read()?))
+        let rows = dropped(&mut self.dropped, probe.read()?);
+        if self.forgot.elapsed() >= QUIET / 4 {
+            self.forgot = Instant::now();
+            probe.forget(QUIET)?;
+        }
+        Ok(rows)
     }
 
     fn latency(&mut self) -> Result<Vec<LatencyRow>, HostError> {
@@ -208,7 +230,7 @@ impl Probes {
 
 /// The objects whose programs run all the time.
 fn always<'a>(account: &'a Account, polls: &'a Polls, drops: Option<&'a Drops>) -> Vec<&'a Loaded> {
-    [account.loaded(), polls.loaded()].into_iter().chain(drops.map(Drops::loaded)).collect()
+    [account.loaded(), polls.loaded()].into_iter().chain(drops.map(Probe::loaded)).collect()
 }
 
 /// What each kind of drop grew by since the reading before, with its total.
@@ -225,10 +247,12 @@ fn dropped(before: &mut HashMap<DropKey, u64>, read: Vec<Drop>) -> Vec<(Drop, u6
         places.insert(key.clone(), found.len());
         found.push((key, drop));
     }
+    // A row that was forgotten begins anew.
+    before.retain(|key, _| places.contains_key(key));
     let rows = found.into_iter().map(|(key, drop)| {
         let total = drop.packets;
-        let old = before.insert(key, total).unwrap_or(0);
-        (Drop { packets: total.saturating_sub(old), ..drop }, total)
+        let old = before.insert(key, total).filter(|old| *old <= total).unwrap_or(0);
+        (Drop { packets: total - old, ..drop }, total)
     });
     rows.collect()
 }
@@ -326,6 +350,19 @@ mod tests {
         let third = dropped(&mut before, read(5));
         assert!(third.iter().all(|(drop, _)| drop.packets == 5), "{third:?}");
         assert_eq!(third[2].1, 305);
+    }
+
+    #[test]
+    fn a_row_that_was_forgotten_begins_anew() {
+        let drop = |packets| Drop { place: "f+0x1".into(), packets, ..Drop::default() };
+        let mut before = HashMap::new();
+        dropped(&mut before, vec![drop(100)]);
+        assert!(dropped(&mut before, Vec::new()).is_empty() && before.is_empty());
+        let again = dropped(&mut before, vec![drop(7)]);
+        assert_eq!((again[0].0.packets, again[0].1), (7, 7));
+        // Forgotten and there again from one reading to the next.
+        let less = dropped(&mut before, vec![drop(3)]);
+        assert_eq!((less[0].0.packets, less[0].1), (3, 3));
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod command;
 
 use std::time::{Duration, Instant};
 
+use rxpath_bpf::Probe;
 use rxpath_bpf::ProbeCost;
 use rxpath_bpf::account::Account;
 use rxpath_bpf::account::calibrate::{self, Calibration};

@@ -7,6 +7,7 @@ use anyhow::Context;
 use nix::net::if_::if_nametoindex;
 use rxpath_bpf::filter::Filter;
 use rxpath_bpf::polls::timeline::{Event, chrome_trace};
+use rxpath_bpf::probe::lost_warning;
 use rxpath_bpf::stages::Pace;
 use rxpath_bpf::trace::{Part, Trace, Traced};
 use rxpath_core::{Count, CpuList, Envelope, Nanos, Warning};
@@ -191,6 +192,9 @@ impl TraceCommand {
         filter: &Filter,
     ) -> anyhow::Result<()> {
         let in_kernel: u64 = traced.cpus.iter().map(|cpu| cpu.polls.lost_events_count).sum();
+        // Those of the timeline have a warning of their own.
+        let records = traced.probe_cost.lost_count.saturating_sub(in_kernel);
+        warnings.extend(lost_warning(records));
         let lost = events.lost + in_kernel;
         let wanted = self.timeline || self.perfetto.is_some();
         if wanted {

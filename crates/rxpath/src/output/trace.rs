@@ -258,6 +258,12 @@ fn stages(traced: &Traced) -> String {
     };
     let mut out = format!("\nstages{part}\n{}", table.shown());
     for stage in stages {
+        if stage.untimed_count > 0 {
+            let missing = grouped(stage.untimed_count);
+            out += &format!(
+                "  not timed: {missing} packets that their socket had, and no entry is known of\n"
+            );
+        }
         for outlier in stage.outliers.iter().take(3) {
             out += &format!(
                 "  outlier: {} on CPU {}, port {}, {}\n",

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use rxpath_bpf::Probe;
 use rxpath_bpf::cost::CostMeter;
 use rxpath_bpf::filter::Filter;
 use rxpath_bpf::polls::{Passes, Polls};

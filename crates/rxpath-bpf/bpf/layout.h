@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Sizes and places that the reader knows as numbers (the specifications of maps in src/). Whoever changes a structure finds
+ * out here, and the reader compares the sizes of each map when it loads an object.
+ */
+#ifndef RXPATH_LAYOUT_H
+#define RXPATH_LAYOUT_H
+
+#define LAYOUT(type, bytes) _Static_assert(sizeof(type) == (bytes), #type ": its reader in src/ knows another size")
+#define LAYOUT_AT(type, field, bytes)                                                                                  \
+	_Static_assert(__builtin_offsetof(type, field) == (bytes), #type ": its reader in src/ looks for " #field " elsewhere")
+
+#endif

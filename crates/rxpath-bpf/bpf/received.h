@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Packets that a CPU has received and not yet delivered, in the order of their delivery, and which of them has just become
+ * ready in a socket.
+ *
+ * The tracepoint there passes the socket and no packet. Mostly the packet is the last of the socket's queue. A reader of
+ * another CPU may have taken it already, and TCP may have merged it with the one before: then it is the last one that a
+ * transport protocol has taken over, which is told by what it leaves in the packet's `dev`. TCP and raw sockets clear it
+ * (net/ipv4/tcp_ipv4.c tcp_v4_rcv, net/core/sock.c sock_queue_rcv_skb), UDP writes sizes there (net/ipv4/udp.c
+ * udp_set_dev_scratch): no address of the kernel either way. Until then it is a device's address.
+ *
+ * What came before a packet that is delivered will not be delivered any more: it went, or others make it ready (another CPU
+ * for both, where several receive for one UDP socket since 6.18; a task whose call has the TCP socket locked).
+ */
+#ifndef RXPATH_RECEIVED_H
+#define RXPATH_RECEIVED_H
+
+/* A power of two. A poll ends after 64 packets, and lists are shorter: what is pushed out was not delivered. */
+#define RECEIVED 64
+
+struct received {
+	__u64 skb; /* its address */
+	struct from from;
+};
+
+struct received_list {
+	__u32 first; /* numbers of the first that is not delivered, and of the next to come */
+	__u32 next;
+	__u64 task; /* in whose time they were received: in that of another it is another softirq */
+	struct received all[RECEIVED];
+};
+
+static __always_inline void note_received(struct received_list *list, struct sk_buff *skb, const struct from *from)
+{
+	struct received *place = &list->all[list->next & (RECEIVED - 1)];
+	__u64 task = bpf_get_current_task();
+
+	if (list->task != task) {
+		list->task = task;
+		list->first = list->next;
+	}
+	place->skb = (__u64)skb;
+	place->from = *from;
+	list->next++;
+	if (list->next - list->first > RECEIVED)
+		list->first = list->next - RECEIVED;
+}
+
+static __always_inline void forget_received(struct received_list *list)
+{
+	list->first = list->next;
+}
+
+/* When the newest of them was received; 0 when there is none. */
+static __always_inline __u64 newest_ns(struct received_list *list)
+{
+	if (list->first == list->next || list->task != bpf_get_current_task())
+		return 0;
+	return list->all[(list->next - 1) & (RECEIVED - 1)].from.ns;
+}
+
+/* Whether a transport protocol has taken this packet over. It may be gone by now: then its memory says so still. */
+static __always_inline bool is_taken_over(__u64 address)
+{
+	struct sk_buff *skb = (struct sk_buff *)address;
+
+	return (__s64)BPF_CORE_READ(skb, dev) >= 0;
+}
+
+/*
+ * How many came after the packet that is `last` in a socket's queue, or after the last one that was taken over; RECEIVED for
+ * none. A function that the verifier looks at once: within its caller it would follow each way out of each turn of the loops.
+ */
+__noinline __u32 received_since(struct received_list *list, __u64 last)
+{
+	__u32 count;
+
+	if (!list)
+		return RECEIVED;
+	count = list->next - list->first;
+	/* The newest first: the address of a packet that was dropped is soon another's. */
+	for (__u32 back = 0; back < RECEIVED; back++) {
+		if (back >= count)
+			break;
+		if (list->all[(list->next - 1 - back) & (RECEIVED - 1)].skb == last)
+			return back;
+	}
+	for (__u32 back = 0; back < RECEIVED; back++) {
+		if (back >= count)
+			break;
+		if (is_taken_over(list->all[(list->next - 1 - back) & (RECEIVED - 1)].skb))
+			return back;
+	}
+	return RECEIVED;
+}
+
+/* The packet that has just become ready in this socket: from when it is, and it is no longer on the list. */
+static __always_inline bool take_received(struct received_list *list, struct sock *sk, struct from *from)
+{
+	__u32 since = received_since(list, (__u64)BPF_CORE_READ(sk, sk_receive_queue.prev));
+
+	/* Raw sockets get a copy, and a listener's last packet of a handshake keeps its device: they are told where it is
+	 * alone. Not of UDP: there the softirq may make ready what another CPU received. */
+	if (since >= RECEIVED && list->next - list->first == 1 && sk->sk_protocol != UDP && sk->sk_protocol != UDP_LITE)
+		since = 0;
+	if (since >= RECEIVED)
+		return false;
+	*from = list->all[(list->next - 1 - since) & (RECEIVED - 1)].from;
+	list->first = list->next - since;
+	return true;
+}
+
+#endif
