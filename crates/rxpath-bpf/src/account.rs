@@ -185,7 +185,7 @@ impl Account {
     /// **Errors** as [`Account::start`].
     pub fn of(cpus: &CpuList, rows: u32) -> Result<Self, HostError> {
         let root = Root::host();
-        crate::can_run(&root).require("account CPU time")?;
+        crate::can::can_time_softirqs(&root).require("account CPU time")?;
         let mut loaded = Loaded::load(&SPEC, &[], &[("tasks", rows)])?;
         let always = SPEC.programs.iter().map(|program| program.name);
         let always: Vec<&str> = always.filter(|name| !FLOWS.contains(name)).collect();

@@ -1,14 +1,39 @@
 //! What can be measured here, apart from measuring it.
 
 use caps::Capability;
-use rxpath_host::Root;
 use rxpath_host::caps::{CanRun, Missing, has};
+use rxpath_host::{Root, kernel_config};
 
 use crate::object::BUILT;
 
 /// What the probes of this crate are missing here.
 pub fn can_run(root: &Root) -> CanRun {
     judge(BUILT, has, root.exists("/sys/kernel/btf/vmlinux"), lockdown(root).as_deref())
+}
+
+/// The same for the probes that measure how long softirqs take.
+///
+/// On PREEMPT_RT a softirq can be preempted, by tasks and by other softirqs, and mostly runs in the context of whoever
+/// raised it (kernel/softirq.c, `CONFIG_PREEMPT_RT`): from its entry to its exit is not what it took.
+pub fn can_time_softirqs(root: &Root) -> CanRun {
+    let mut can = can_run(root);
+    if is_realtime(root) {
+        can.missing.push(Missing {
+            what: "a kernel without PREEMPT_RT".into(),
+            why: "know what a softirq took: on this one tasks run in the middle of softirqs".into(),
+        });
+    }
+    can
+}
+
+/// Whether the kernel was built with PREEMPT_RT.
+///
+/// **Source** `/proc/sys/kernel/version` (`uname -v`, init/version-timestamp.c `UTS_VERSION`), else the configuration.
+pub fn is_realtime(root: &Root) -> bool {
+    match root.value("/proc/sys/kernel/version") {
+        Ok(said) => said.split_whitespace().any(|word| word == "PREEMPT_RT"),
+        Err(_) => kernel_config::read(root).is_ok_and(|config| config.has("PREEMPT_RT")),
+    }
 }
 
 /// The lockdown mode in force, where the kernel has one: `none`, `integrity` or `confidentiality`.
@@ -57,6 +82,42 @@ fn judge(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A host with this file and nothing else.
+    fn host(path: &str, text: &str) -> (tempfile::TempDir, Root) {
+        let tree = tempfile::tempdir().unwrap();
+        let file = tree.path().join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::create_dir_all(tree.path().join("proc")).unwrap();
+        std::fs::write(file, text).unwrap();
+        let root = Root::tree(tree.path()).unwrap();
+        (tree, root)
+    }
+
+    #[test]
+    fn a_realtime_kernel_is_refused_by_name_for_what_times_softirqs() {
+        let version = "proc/sys/kernel/version";
+        let refused = |root: &Root| {
+            let text = can_time_softirqs(root).require("trace softirqs").unwrap_err().to_string();
+            text.contains("a kernel without PREEMPT_RT")
+        };
+        let debian = "#1 SMP PREEMPT_RT Debian 6.12.57-1 (2025-11-05)\n";
+        let (_tree, realtime) = host(version, debian);
+        assert!(is_realtime(&realtime) && refused(&realtime));
+        // What only counts may run there.
+        assert!(can_run(&realtime).missing.iter().all(|one| !one.what.contains("PREEMPT_RT")));
+        for usual in ["#1 SMP PREEMPT_DYNAMIC Debian 6.12.57-1\n", "#57-Ubuntu SMP PREEMPT_RTX\n"] {
+            let (_tree, root) = host(version, usual);
+            assert!(!is_realtime(&root) && !refused(&root), "{usual}");
+        }
+        // Where it can't be read the configuration says it.
+        let (tree, root) = host("proc/sys/kernel/osrelease", "6.12.57-rt\n");
+        assert!(!is_realtime(&root));
+        std::fs::create_dir_all(tree.path().join("boot")).unwrap();
+        let config = "CONFIG_HZ=250\nCONFIG_PREEMPT_RT=y\n";
+        std::fs::write(tree.path().join("boot/config-6.12.57-rt"), config).unwrap();
+        assert!(is_realtime(&root) && refused(&root));
+    }
 
     #[test]
     fn each_thing_that_is_missing_is_named() {

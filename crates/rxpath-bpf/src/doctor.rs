@@ -8,7 +8,7 @@ use rxpath_host::{kernel_config, thread};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::can::{can_run, lockdown};
+use crate::can::{can_run, is_realtime, lockdown};
 use crate::object::{BUILT, ProgramState};
 use crate::{account, drops, locks, polls, queues, reads, reuseport, stages};
 
@@ -99,6 +99,11 @@ fn kernel(root: &Root) -> Vec<Finding> {
         Some(mode) => Fact::ok(mode.to_owned()),
         None => Fact::ok("not in this kernel, or not shown".into()),
     };
+    let realtime = if is_realtime(root) {
+        Fact::denied("a kernel without PREEMPT_RT: on this one tasks run in the middle of softirqs")
+    } else {
+        Fact::ok("no".into())
+    };
     let config = match kernel_config::read(root) {
         Ok(config) => Fact::ok(format!("{} options", config.len())),
         Err(error) => error.into_gap(),
@@ -112,6 +117,7 @@ fn kernel(root: &Root) -> Vec<Finding> {
             "trace, steal",
         ),
         finding("kernel", "lockdown", locked, "trace, steal"),
+        finding("kernel", "PREEMPT_RT", realtime, "trace, steal"),
         finding("kernel", "configuration", config, "whether an absent file is an absent option"),
     ]
 }
@@ -187,6 +193,9 @@ fn probes(root: &Root) -> Vec<ProbeState> {
     .map(|(spec, used_by)| {
         let programs = match &allowed {
             Err(error) => Fact::denied(error.to_string()),
+            Ok(()) if times_softirqs(spec.name) && is_realtime(root) => {
+                Fact::denied("a kernel without PREEMPT_RT")
+            }
             Ok(()) => match crate::Loaded::load(spec, &[], &[]) {
                 Ok(loaded) => Fact::ok(loaded.programs().to_vec()),
                 Err(error) => error.into_gap(),
@@ -195,6 +204,11 @@ fn probes(root: &Root) -> Vec<ProbeState> {
         ProbeState { probe: spec.name.into(), used_by: used_by.into(), programs }
     })
     .collect()
+}
+
+/// Those that mean nothing where softirqs are preempted.
+fn times_softirqs(probe: &str) -> bool {
+    [account::SPEC.name, polls::SPEC.name].contains(&probe)
 }
 
 #[cfg(test)]

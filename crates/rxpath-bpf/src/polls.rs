@@ -245,7 +245,7 @@ impl Polls {
     /// Loads without attaching: that is done by [`Polls::attach`], which takes less than a millisecond.
     pub fn load(filter: &Filter, events: bool) -> Result<Self, HostError> {
         let root = Root::host();
-        crate::can_run(&root).require("trace softirqs")?;
+        crate::can::can_time_softirqs(&root).require("trace softirqs")?;
         let words = [u32::from(events), filter.ifindex, filter.netns, 0];
         let mut constants: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         constants.extend(filter.wanted_cpus());
