@@ -3,6 +3,8 @@
 //! A frame is whole: a view draws it without asking the host, today or on another machine. Rates are differences of
 //! cumulative counters over [`Frame::window_s`]; what could not be read is a gap with its reason.
 
+mod change;
+mod packed;
 mod recording;
 mod rows;
 
@@ -12,6 +14,7 @@ use rxpath_core::Fact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use packed::Packer;
 pub use recording::{Recorded, RecordingError, Settings, head_line, parse, tail_line};
 pub use rows::{CpuRow, DropRow, LatencyRow, ProbeShare, QueueRow, SocketRow, TaskRow};
 

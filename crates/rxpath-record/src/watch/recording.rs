@@ -1,13 +1,16 @@
-//! A recording: JSON Lines, the settings first, then one frame a line. It is what `rxpath watch --json` prints.
+//! A recording: JSON Lines, the settings first, then one frame a line. It is what `rxpath watch --json` prints, and what
+//! recorders of before wrote; now they write it packed (`packed.rs`).
 //!
 //! It is read up to where it was cut: a killed recorder or a full disk leaves half a line at the end.
 
 use rxpath_core::envelope::line_schema_id;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use thiserror::Error;
 
-use super::Frame;
+use super::packed::MAGIC;
+use super::{Frame, change, packed};
 
 /// What the recording is about.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -81,6 +84,12 @@ struct Kind {
     kind: String,
 }
 
+/// A frame by what changed.
+#[derive(Deserialize)]
+struct Changed {
+    change: Value,
+}
+
 /// The first line, without its end.
 ///
 /// # Errors
@@ -103,18 +112,34 @@ pub fn tail_line(frame: &Frame) -> serde_json::Result<String> {
 /// # Errors
 /// What keeps it from being one at all.
 pub fn parse(bytes: &[u8]) -> Result<Recorded, RecordingError> {
+    if !bytes.starts_with(&MAGIC) {
+        return parse_lines(bytes);
+    }
+    let (text, why) = packed::unpack(bytes);
+    if text.is_empty() {
+        return Err(RecordingError::Foreign(why.unwrap_or_else(|| "an empty archive".into())));
+    }
+    let mut recorded = parse_lines(&text)?;
+    if let (Some(why), None) = (why, &recorded.cut) {
+        recorded.cut = Some((recorded.frames.len() + 2, why));
+    }
+    Ok(recorded)
+}
+
+fn parse_lines(bytes: &[u8]) -> Result<Recorded, RecordingError> {
     let mut lines = bytes.split(|byte| *byte == b'\n').enumerate().map(|(at, line)| (at + 1, line));
     let settings = match lines.next() {
         Some((_, line)) if !line.is_empty() => head(line)?,
         _ => return Err(RecordingError::Empty),
     };
     let mut recorded = Recorded { settings, ..Recorded::default() };
+    let mut frames = Frames::default();
     for (at, line) in lines.filter(|(_, line)| !line.is_empty()) {
-        match frame(line) {
+        match frames.next(line) {
             Ok(Some(frame)) => recorded.frames.push(frame),
             Ok(None) => {}
             Err(error) => {
-                recorded.cut = Some((at, error.to_string()));
+                recorded.cut = Some((at, error));
                 break;
             }
         }
@@ -140,9 +165,38 @@ fn head(line: &[u8]) -> Result<Settings, RecordingError> {
     }
 }
 
-fn frame(line: &[u8]) -> serde_json::Result<Option<Frame>> {
-    let kind: Kind = serde_json::from_slice(line)?;
-    if kind.kind == "interval" { serde_json::from_slice(line).map(Some) } else { Ok(None) }
+/// Reads frames, each from its line and the frame before.
+#[derive(Default)]
+struct Frames<'a> {
+    /// The line of the last whole frame, until a change needs it.
+    whole: Option<&'a [u8]>,
+    before: Option<Value>,
+}
+
+impl<'a> Frames<'a> {
+    /// The frame of a line; none where the line is about something else.
+    fn next(&mut self, line: &'a [u8]) -> Result<Option<Frame>, String> {
+        let said = |error: serde_json::Error| error.to_string();
+        let kind: Kind = serde_json::from_slice(line).map_err(said)?;
+        match kind.kind.as_str() {
+            "interval" => {
+                (self.whole, self.before) = (Some(line), None);
+                serde_json::from_slice(line).map(Some).map_err(said)
+            }
+            "change" => {
+                if let Some(whole) = self.whole.take() {
+                    self.before = Some(serde_json::from_slice(whole).map_err(said)?);
+                }
+                let before = self.before.take().ok_or("a change, and no frame before it")?;
+                let changed: Changed = serde_json::from_slice(line).map_err(said)?;
+                let now = change::apply(before, changed.change)?;
+                let frame = Frame::deserialize(&now).map_err(said)?;
+                self.before = Some(now);
+                Ok(Some(frame))
+            }
+            _ => Ok(None),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -193,7 +247,86 @@ mod tests {
         assert!(matches!(parse(empty.as_bytes()), Err(RecordingError::NoFrame { line: 2, .. })));
     }
 
+    /// Frames of a host whose tables are sorted anew each time, from a seed.
+    fn moving(seed: u64, count: u64) -> Vec<Frame> {
+        let mut state = seed | 1;
+        let mut next = |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % below
+        };
+        let mut frame = |number: u64| {
+            let mut row = |cpu| CpuRow {
+                cpu,
+                // As many digits as are kept.
+                user_ratio: next(10_000) as f64 / 1e4,
+                net_softirq_ratio: if next(3) == 0 { Fact::absent("?") } else { Fact::ok(0.5) },
+                busiest_task: ["a (1)", "b (2)"][next(2) as usize].into(),
+                ..CpuRow::default()
+            };
+            let mut cpus: Vec<CpuRow> = (0..4).map(&mut row).collect();
+            cpus.rotate_left(next(4) as usize);
+            cpus.truncate(1 + next(4) as usize);
+            let gaps = (0..next(3)).map(|gap| (gap.to_string(), "why".to_owned())).collect();
+            let at_unix_s = 1.7e9 + number as f64;
+            Frame { number, at_unix_s, window_s: 1.0, cpus, gaps, ..Frame::default() }
+        };
+        (1..=count).map(&mut frame).collect()
+    }
+
+    fn packed(frames: &[Frame]) -> Vec<u8> {
+        let settings = Settings { host: "a".into(), ..Settings::default() };
+        let (mut packer, mut bytes) = packed::Packer::begin(&settings).unwrap();
+        for frame in frames {
+            bytes.extend(packer.pack(frame).unwrap());
+        }
+        bytes.extend(packer.end().unwrap());
+        bytes
+    }
+
+    #[test]
+    fn shares_keep_four_digits_and_counts_all_of_theirs() {
+        let cpu = CpuRow { user_ratio: 0.123_456_789, cpu: 123_456_789, ..CpuRow::default() };
+        let at_unix_s = 1_763_856_000.123_456;
+        let frame = Frame { at_unix_s, number: 1, cpus: vec![cpu], ..Frame::default() };
+        let read = parse(&packed(&[frame])).unwrap();
+        let cpu = &read.frames[0].cpus[0];
+        assert_eq!((cpu.user_ratio.to_string(), cpu.cpu), ("0.1235".into(), 123_456_789));
+        assert!((read.frames[0].at_unix_s - 1_763_856_000.123).abs() < 1e-6);
+    }
+
     proptest! {
+        #[test]
+        fn what_is_packed_is_read_back(seed in any::<u64>(), count in 1u64..12) {
+            let frames = moving(seed, count);
+            let read = parse(&packed(&frames)).unwrap();
+            prop_assert_eq!(&read.settings.host, "a");
+            prop_assert_eq!(read.frames, frames);
+            prop_assert_eq!(read.cut, None);
+        }
+
+        #[test]
+        fn a_packed_recording_is_read_up_to_where_it_was_cut(seed in any::<u64>(), cut in 0.0..1.0f64) {
+            let frames = moving(seed, 8);
+            let (mut packer, mut bytes) = packed::Packer::begin(&Settings::default()).unwrap();
+            let mut ends = Vec::new();
+            for frame in &frames {
+                bytes.extend(packer.pack(frame).unwrap());
+                ends.push(bytes.len());
+            }
+            // Nobody ended it.
+            bytes.truncate((bytes.len() as f64 * cut) as usize);
+            let whole = ends.iter().filter(|end| **end <= bytes.len()).count();
+            match parse(&bytes) {
+                Ok(read) => {
+                    prop_assert!(read.frames.len() >= whole && read.cut.is_some());
+                    prop_assert_eq!(&read.frames[..], &frames[..read.frames.len()]);
+                }
+                Err(_) => prop_assert_eq!(whole, 0),
+            }
+        }
+
         #[test]
         fn a_cut_recording_is_read_up_to_the_cut(cut in 0usize..2000) {
             let whole = whole();

@@ -1,16 +1,17 @@
-//! Writes frames into a recording, a line each, as they come.
+//! Writes frames into a recording as they come.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use rxpath_record::watch::{Frame, Settings, head_line, tail_line};
+use rxpath_record::watch::{Frame, Packer, Settings};
 
-/// An open recording. Each line is written whole: what is there can be replayed, however the process ends.
+/// An open recording. Each frame is written whole: what is there can be replayed, however the process ends.
 #[derive(Debug)]
 pub struct Recorder {
     file: File,
+    packer: Packer,
     path: PathBuf,
     frames: u64,
 }
@@ -26,18 +27,18 @@ impl Recorder {
             .create_new(true)
             .open(path)
             .with_context(|| format!("cannot record into {}", path.display()))?;
-        file.write_all(format!("{}\n", head_line(settings)?).as_bytes())
-            .with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Self { file, path: path.into(), frames: 0 })
+        let (packer, first) = Packer::begin(settings)?;
+        file.write_all(&first).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { file, packer, path: path.into(), frames: 0 })
     }
 
-    /// In the working directory, named by the time: `rxpath-watch-20260131T120000.jsonl`.
+    /// In the working directory, named by the time: `rxpath-watch-20260131T120000.jsonl.gz`.
     ///
     /// # Errors
     /// As [`Recorder::create`].
     pub fn named_by_time(settings: &Settings) -> anyhow::Result<Self> {
         let now = jiff::Zoned::now().strftime("%Y%m%dT%H%M%S").to_string();
-        Self::create(Path::new(&format!("rxpath-watch-{now}.jsonl")), settings)
+        Self::create(Path::new(&format!("rxpath-watch-{now}.jsonl.gz")), settings)
     }
 
     /// Adds a frame.
@@ -45,8 +46,7 @@ impl Recorder {
     /// # Errors
     /// When the disk is full or the file is gone.
     pub fn write(&mut self, frame: &Frame) -> io::Result<()> {
-        let line = tail_line(frame)? + "\n";
-        self.file.write_all(line.as_bytes())?;
+        self.file.write_all(&self.packer.pack(frame)?)?;
         self.frames += 1;
         Ok(())
     }
@@ -57,7 +57,10 @@ impl Recorder {
     }
 
     /// Ends it; what to tell.
-    pub fn finish(self) -> String {
-        format!("{} frames in {}", self.frames, self.path.display())
+    pub fn finish(mut self) -> String {
+        let last = self.packer.end().and_then(|last| self.file.write_all(&last));
+        // Only the mark of the end is missing then, and a replay says so.
+        let cut = last.map_or_else(|error| format!(", not ended: {error}"), |()| String::new());
+        format!("{} frames in {}{cut}", self.frames, self.path.display())
     }
 }

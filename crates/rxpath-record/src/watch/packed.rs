@@ -1,0 +1,116 @@
+//! A recording in little room: gzip, and of each frame only what changed since the one before.
+//!
+//! Its lines are those of a recording in JSON Lines, but for frames after the first: their type is `change`. What stands in
+//! it can be read up to any frame, however the recorder ended. Shares and rates have four digits, and no more than five behind the point: no view shows more.
+
+use std::io::{self, Read, Write};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde_json::{Number, Value, json};
+
+use super::recording::head_line;
+use super::{Frame, Settings, change};
+
+/// What a file of this kind begins with (RFC 1952).
+pub const MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// The text of a recording is no longer: ten days of the largest machine.
+const LARGEST: u64 = 4 << 30;
+
+/// Digits of a share or rate.
+const DIGITS: usize = 4;
+
+/// And nothing below a part of this: a thousandth of a percent of a CPU.
+const PARTS: f64 = 1e5;
+
+/// Makes the bytes of a recording, frame by frame.
+#[derive(Debug)]
+pub struct Packer {
+    into: GzEncoder<Vec<u8>>,
+    before: Option<Value>,
+}
+
+impl Packer {
+    /// Begins, and gives the first bytes of the file.
+    ///
+    /// # Errors
+    /// None with these types; a serializer's are passed on.
+    pub fn begin(settings: &Settings) -> io::Result<(Self, Vec<u8>)> {
+        let into = GzEncoder::new(Vec::new(), Compression::best());
+        let mut packer = Self { into, before: None };
+        let bytes = packer.add(&head_line(settings)?)?;
+        Ok((packer, bytes))
+    }
+
+    /// The bytes that a frame adds.
+    ///
+    /// # Errors
+    /// As [`Packer::begin`].
+    pub fn pack(&mut self, frame: &Frame) -> io::Result<Vec<u8>> {
+        let mut now = serde_json::to_value(frame)?;
+        shorten(&mut now);
+        let line = match &self.before {
+            None => {
+                let mut whole = now.clone();
+                whole["type"] = "interval".into();
+                whole.to_string()
+            }
+            Some(before) => {
+                let change = change::between(before, &now).unwrap_or_else(|| json!({ "o": {} }));
+                json!({ "type": "change", "change": change }).to_string()
+            }
+        };
+        self.before = Some(now);
+        self.add(&line)
+    }
+
+    /// A line, and all that belongs to it: whoever reads up to here has it.
+    fn add(&mut self, line: &str) -> io::Result<Vec<u8>> {
+        writeln!(self.into, "{line}")?;
+        self.into.flush()?;
+        Ok(std::mem::take(self.into.get_mut()))
+    }
+
+    /// The last bytes.
+    ///
+    /// # Errors
+    /// As [`Packer::begin`].
+    pub fn end(self) -> io::Result<Vec<u8>> {
+        self.into.finish()
+    }
+}
+
+/// Leaves digits of shares and rates that say something; counts and texts stay. The time of a frame keeps milliseconds.
+fn shorten(frame: &mut Value) {
+    let at = frame.get("at_unix_s").and_then(Value::as_f64);
+    shorten_all(frame);
+    if let Some(at) = at {
+        frame["at_unix_s"] = ((at * 1e3).round() / 1e3).into();
+    }
+}
+
+fn shorten_all(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let digits = |long: f64| format!("{long:.*e}", DIGITS - 1).parse::<f64>().ok();
+            let parts = |short: f64| (short * PARTS).round() / PARTS;
+            let short = number.as_f64().and_then(digits).map(parts);
+            if let Some(short) = short.and_then(Number::from_f64) {
+                *number = short;
+            }
+        }
+        Value::Array(all) => all.iter_mut().for_each(shorten_all),
+        Value::Object(all) => all.values_mut().for_each(shorten_all),
+        _ => {}
+    }
+}
+
+/// The text of a packed recording, as far as it can be unpacked; and why no further.
+pub fn unpack(bytes: &[u8]) -> (Vec<u8>, Option<String>) {
+    let mut text = Vec::new();
+    let mut from = GzDecoder::new(bytes).take(LARGEST);
+    let ended = from.read_to_end(&mut text);
+    (text, ended.err().map(|error| error.to_string()))
+}
