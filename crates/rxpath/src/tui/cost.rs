@@ -28,7 +28,15 @@ fn of_probes(cost: &ProbeShare) -> String {
     format!("{time}; maps {mib:.1} MiB; lost {}", grouped(cost.lost_count))
 }
 
-/// For the head line, where there is room: nothing while it is not known.
+/// From this share of a CPU on it is a warning.
+const MUCH: f64 = 0.05;
+
+/// Whether the probes take so much that it is part of what they show.
+pub fn is_much(frame: &Frame) -> bool {
+    frame.probe_cost.as_ref().is_some_and(|cost| cost.cpu_ratio >= MUCH)
+}
+
+/// For the head line: nothing while it is not known.
 pub fn in_short(frame: &Frame) -> Option<String> {
     let cost = frame.probe_cost.as_ref().filter(|cost| cost.gap.is_none())?;
     Some(format!("probes {:.1} %", 100.0 * cost.cpu_ratio))

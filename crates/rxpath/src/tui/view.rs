@@ -89,15 +89,20 @@ fn rows_of_tab(area: &mut Area<'_>, body: Rect, app: &App, palette: Palette) {
 fn head_line<'a>(app: &App, width: u16, palette: Palette) -> Line<'a> {
     let mut spans = vec![
         Span::styled("rxpath watch", palette.style(Mark::Head)),
-        Span::raw(format!("  {}  {}", app.settings.host, app.settings.kernel)),
+        Span::raw(format!("  {}", app.settings.host)),
     ];
+    // What watching costs has room everywhere; the kernel does not change.
+    if width >= ROOMY {
+        spans.push(Span::raw(format!("  {}", app.settings.kernel)));
+    }
     if let Some(frame) = &app.frame {
         let own = 100.0 * frame.own_cpu_ratio;
         spans.push(Span::raw(format!("  {}  {:.1} s", clock(frame.at_unix_s), frame.window_s)));
-        let probes = cost::in_short(frame).filter(|_| width >= ROOMY);
-        let probes = probes.map_or_else(String::new, |probes| format!(", {probes}"));
-        let words = format!("  own CPU {own:.1} %{probes}");
-        spans.push(Span::styled(words, palette.style(Mark::Dim)));
+        spans.push(Span::styled(format!("  own CPU {own:.1} %"), palette.style(Mark::Dim)));
+        if let Some(probes) = cost::in_short(frame) {
+            let mark = if cost::is_much(frame) { Mark::Warn } else { Mark::Dim };
+            spans.push(Span::styled(format!(", {probes}"), palette.style(mark)));
+        }
     }
     if let Some((at, all)) = app.replay {
         spans.push(Span::raw(format!("  replay {at}/{all}")));
