@@ -13,8 +13,8 @@ use rxpath_host::Namespace;
 use serde_json::Value;
 use std::os::fd::AsRawFd;
 
-use crate::bed::{Bed, RX_IP, send, until};
 use crate::alone::diagnose::{end, in_window, looks, watching};
+use crate::bed::{Bed, RX_IP, send, until};
 
 /// Watches counters in this namespace, and is in its window.
 fn counting(ns: &Namespace) -> Child {

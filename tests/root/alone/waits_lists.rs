@@ -7,9 +7,9 @@ use std::net::UdpSocket;
 use rxpath_host::Namespace;
 use serde_json::Value;
 
-use crate::bed::{Bed, RX_IP, TX_IP, until};
 use crate::alone::probes::{Probe, number, probe, rows};
 use crate::alone::waits::{bound, stage, stream};
+use crate::bed::{Bed, RX_IP, TX_IP, until};
 
 /// Datagrams to a port that are sent before they are read: with those to three there is room in the ring of a veth (256).
 const FLIGHT: usize = 50;
