@@ -19,7 +19,9 @@ fn with_values(run: &Path, to: &Path, name: &str, values: &[f64]) {
     let mut manifest: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     let metric = &mut manifest["variants"][0]["metrics"][name];
     metric["values"] = values.into();
-    metric["median"] = values[values.len() / 2].into();
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    metric["median"] = sorted[sorted.len() / 2].into();
     std::fs::write(path, manifest.to_string()).unwrap();
 }
 

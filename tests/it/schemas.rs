@@ -167,7 +167,9 @@ fn every_line_of_a_live_view_is_as_the_schema_that_it_names() {
     let parsed = |text: &str| {
         text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>()
     };
-    for text in [printed, std::fs::read_to_string(&file).unwrap()] {
+    let file = file.display().to_string();
+    // A recording keeps of each frame what changed; replayed, its lines are those of the live view.
+    for text in [printed, rxpath(&["watch", "--replay", &file, "--json"])] {
         let types = valid("watch", &parsed(&text));
         assert!(types.contains("settings") && types.contains("interval"), "{types:?}");
     }

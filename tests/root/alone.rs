@@ -1,9 +1,11 @@
-//! Tests that measure CPU time, or count what the whole machine does: one at a time, with nothing else running.
+//! Tests that measure CPU time, count what the whole machine does, or happen at a share of the time that a run takes: one at a
+//! time, with nothing else running.
 
 mod background;
 mod backlog;
 mod diagnose;
 mod kept_apart;
+mod kills;
 mod landing;
 mod live_limits;
 mod live_tcp;

@@ -16,7 +16,6 @@ mod faults;
 mod filter;
 mod flows;
 mod ioctl_groups;
-mod kills;
 mod load_http;
 mod losses;
 mod namespace;

@@ -227,10 +227,17 @@ struct sk_buff {
 	__be16 protocol;
 	__u16 transport_header;
 	__u16 network_header;
+	unsigned int end; /* offset from head on 64-bit kernels, where BPF runs */
 	unsigned char *head;
 	unsigned char *data;
 	unsigned int len;
 	unsigned int data_len;
+};
+
+/* include/linux/skbuff.h, at `end` */
+struct skb_shared_info {
+	unsigned short gso_size;
+	unsigned short gso_segs;
 };
 
 /* include/linux/bpf.h; the members of contexts of iterators are 8 bytes apart on every machine (__bpf_md_ptr). */

@@ -21,6 +21,8 @@
 struct received {
 	__u64 skb; /* its address */
 	struct from from;
+	__u32 segments; /* that a socket without GRO may still make of it, unless it is one datagram */
+	__u32 pad;
 };
 
 struct received_list {
@@ -29,6 +31,14 @@ struct received_list {
 	__u64 task; /* in whose time they were received: in that of another it is another softirq */
 	struct received all[RECEIVED];
 };
+
+/* Datagrams of an aggregate (GSO, GRO); 0 for a single one. */
+static __always_inline __u32 segments_of(struct sk_buff *skb)
+{
+	struct skb_shared_info *info = (struct skb_shared_info *)(BPF_CORE_READ(skb, head) + BPF_CORE_READ(skb, end));
+
+	return BPF_CORE_READ(info, gso_size) ? BPF_CORE_READ(info, gso_segs) : 0;
+}
 
 static __always_inline void note_received(struct received_list *list, struct sk_buff *skb, const struct from *from)
 {
@@ -41,6 +51,7 @@ static __always_inline void note_received(struct received_list *list, struct sk_
 	}
 	place->skb = (__u64)skb;
 	place->from = *from;
+	place->segments = segments_of(skb);
 	list->next++;
 	if (list->next - list->first > RECEIVED)
 		list->first = list->next - RECEIVED;
@@ -94,19 +105,52 @@ __noinline __u32 received_since(struct received_list *list, __u64 last)
 	return RECEIVED;
 }
 
+/*
+ * An aggregate that a UDP socket without GRO takes apart: its datagrams are packets of their own, and it is gone by the time
+ * the first of them is ready (net/ipv4/udp.c, udp_queue_rcv_skb). The oldest of which some are missing is the one: those
+ * before it were delivered. Gives how many came after it; RECEIVED for none.
+ */
+__noinline __u32 aggregate_since(struct received_list *list)
+{
+	__u32 count;
+
+	if (!list)
+		return RECEIVED;
+	count = list->next - list->first;
+	for (__u32 at = 0; at < RECEIVED; at++) {
+		struct received *one = &list->all[(list->first + at) & (RECEIVED - 1)];
+
+		if (at >= count)
+			break;
+		if (one->segments) {
+			one->segments--;
+			return count - 1 - at;
+		}
+	}
+	return RECEIVED;
+}
+
 /* The packet that has just become ready in this socket: from when it is, and it is no longer on the list. */
 static __always_inline bool take_received(struct received_list *list, struct sock *sk, struct from *from)
 {
+	bool is_udp = sk->sk_protocol == UDP || sk->sk_protocol == UDP_LITE;
 	__u32 since = received_since(list, (__u64)BPF_CORE_READ(sk, sk_receive_queue.prev));
+	bool is_aggregate = false;
+
+	if (since >= RECEIVED && is_udp) {
+		since = aggregate_since(list);
+		is_aggregate = since < RECEIVED;
+	}
 
 	/* Raw sockets get a copy, and a listener's last packet of a handshake keeps its device: they are told where it is
 	 * alone. Not of UDP: there the softirq may make ready what another CPU received. */
-	if (since >= RECEIVED && list->next - list->first == 1 && sk->sk_protocol != UDP && sk->sk_protocol != UDP_LITE)
+	if (since >= RECEIVED && list->next - list->first == 1 && !is_udp)
 		since = 0;
 	if (since >= RECEIVED)
 		return false;
 	*from = list->all[(list->next - 1 - since) & (RECEIVED - 1)].from;
-	list->first = list->next - since;
+	/* Of an aggregate more may come. */
+	list->first = list->next - since - is_aggregate;
 	return true;
 }
 

@@ -53,7 +53,7 @@ struct cpu_row {
 	struct received_list list;
 } __attribute__((aligned(64)));
 
-LAYOUT(struct cpu_row, 2304);
+LAYOUT(struct cpu_row, 2816);
 LAYOUT_AT(struct cpu_row, count, 16);
 LAYOUT_AT(struct cpu_row, bucket, 64);
 LAYOUT_AT(struct cpu_row, lost, 704);

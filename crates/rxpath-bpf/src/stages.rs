@@ -28,7 +28,7 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     bytes: &[],
     per_cpu_map: Some("cpus"),
     maps: &[
-        map("cpus", 4, 2304),
+        map("cpus", 4, 2816),
         map("turn", 4, 8),
         map("samples", 16, 48),
         map("waiting", 4, 32),

@@ -200,7 +200,7 @@ fn what_looking_costs_stands_beside_the_verdict() {
     assert!(number("runs_count") > 1.2 * runs as f64, "{cost}");
     assert!(number("map_bytes") > 0.0 && number("reader_cpu_s") > 0.0, "{cost}");
     // The account's, the locks', the drops' and the reads' programs.
-    for program in ["sched_switch", "contention_begi", "kfree_skb", "sock_recv_lengt"] {
+    for program in ["sched_switch", "contention_begin", "kfree_skb", "sock_recv_length"] {
         assert!(programs.iter().any(|one| one["program"] == program), "{program} in {cost}");
     }
     let text = run(&[]);

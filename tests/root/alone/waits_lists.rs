@@ -70,7 +70,7 @@ fn timed(result: &Value) -> (u64, u64) {
 fn came_in_lists(result: &Value) {
     let napi = rows(result, "napis").iter().find(|napi| napi["dev"] == "veth").unwrap();
     let (packets, polls) = (number(napi, "packets"), number(napi, "polls_count"));
-    assert!(packets > 2.0 * polls, "{napi}");
+    assert!(packets > 1.2 * polls, "{napi}");
 }
 
 #[test]

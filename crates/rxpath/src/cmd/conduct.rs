@@ -46,10 +46,10 @@ pub struct ConductArgs {
 /// Options of the receiving sides: when they end.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct EndArgs {
-    /// End after this long without a datagram, request or byte
+    /// End after this long without traffic
     #[arg(long, value_name = "TIME")]
     idle_exit: Option<Nanos>,
-    /// With --duration: wait for the first datagram, request or byte for as long as it takes
+    /// With --duration: wait for traffic to begin for as long as it takes
     #[arg(long, requires = "duration")]
     wait: bool,
 }

@@ -169,7 +169,7 @@ fn namespace(name: &str) -> PathBuf {
 /// Its inode.
 fn inode(name: &str, path: &Path) -> Result<u32, Failure> {
     let about = std::fs::metadata(path).map_err(|error| {
-        let named = format!("--netns {name}: {}", path.display());
+        let named = format!("--netns {name}: {} is no network namespace", path.display());
         Failure::usage_of(anyhow::Error::new(error).context(named))
     })?;
     let entered = path.to_owned();
