@@ -318,12 +318,11 @@ mod tests {
             // Nobody ended it.
             bytes.truncate((bytes.len() as f64 * cut) as usize);
             let whole = ends.iter().filter(|end| **end <= bytes.len()).count();
-            match parse(&bytes) {
-                Ok(read) => {
-                    prop_assert!(read.frames.len() >= whole && read.cut.is_some());
-                    prop_assert_eq!(&read.frames[..], &frames[..read.frames.len()]);
-                }
-                Err(_) => prop_assert_eq!(whole, 0),
+            if let Ok(read) = parse(&bytes) {
+                prop_assert!(read.frames.len() >= whole && read.cut.is_some());
+                prop_assert_eq!(&read.frames[..], &frames[..read.frames.len()]);
+            } else {
+                prop_assert_eq!(whole, 0);
             }
         }
 
