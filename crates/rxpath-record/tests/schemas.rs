@@ -1,33 +1,13 @@
-//! The schemas in `schemas/` are those of the types, and what is written follows them.
+//! What is written follows the schemas of the types.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // clippy excepts #[test] functions only
 
 #[path = "support/run.rs"]
 mod support;
 
-use std::path::{Path, PathBuf};
-
 use rxpath_record::run::RunWriter;
-use rxpath_record::schema::{schema, schemas};
+use rxpath_record::schema::schema;
 use serde_json::Value;
-
-fn directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas")
-}
-
-/// Set `RXPATH_BLESS=1` to write them anew after a type has changed.
-#[test]
-fn the_files_are_those_of_the_types() {
-    for (name, schema) in schemas() {
-        let path = directory().join(format!("{name}.schema.json"));
-        let expected = serde_json::to_string_pretty(&schema).unwrap() + "\n";
-        if std::env::var_os("RXPATH_BLESS").is_some() {
-            std::fs::write(&path, &expected).unwrap();
-        }
-        let found = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(found, expected, "{} is not what the types say: RXPATH_BLESS=1", path.display());
-    }
-}
 
 fn check(name: &str, value: &Value) {
     let schema = serde_json::to_value(schema(name).unwrap()).unwrap();

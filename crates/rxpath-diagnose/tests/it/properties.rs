@@ -418,6 +418,8 @@ proptest! {
         // Names and counters are the host's; only our own words are looked at.
         e.ledger.drops.iter_mut().for_each(|d| d.counter = "counter".into());
         e.any_protocol.iter_mut().for_each(|loss| loss.drop.counter = "counter".into());
+        let threads = e.receiver_threads.iter_mut().chain(&mut e.sender_threads);
+        threads.for_each(|thread| thread.name = "thread".into());
         sound(&diagnose(&e))?;
     }
 

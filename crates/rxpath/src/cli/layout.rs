@@ -187,7 +187,8 @@ fn of_protocol(path: &str, text: &str) -> String {
         _ => "first datagram",
     };
     if path.starts_with("load ") {
-        return text.replace(" (a receiver counts from the first datagram)", "");
+        let receiver = "; a receiver counts from the first datagram, and ends after this long without one, too";
+        return text.replace(receiver, "");
     }
     text.replace("a receiver counts from the first datagram", &format!("counted from the {first}"))
 }

@@ -28,7 +28,7 @@ use crate::output::format::FormatArgs;
 enum LeftOut {
     /// Why and where packets are dropped: one hook for each drop
     Drops,
-    /// The latency of stages: three hooks for each packet and one for each read, by turns where many
+    /// The latency of stages: two hooks for each packet, one for each poll and one for each read, by turns where many
     /// come
     Stages,
     /// What waits in sockets: a walk over all of them now and then
