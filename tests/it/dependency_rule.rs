@@ -12,7 +12,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rxpath-diagnose", &["record", "stats", "core"]),
     ("rxpath-model", &["record", "stats", "core"]),
     ("rxpath-load", &["host", "stats", "core"]),
-    ("rxpath-bpf", &["host", "stats", "core"]),
+    ("rxpath-bpf", &["host", "core"]),
     ("rxpath-report", &["record", "stats", "core"]),
     ("rxpath-tune", &["host", "stats", "core"]),
     ("rxpath-lab", &["load", "bpf", "diagnose", "record", "host", "stats", "core"]),

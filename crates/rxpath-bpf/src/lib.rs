@@ -37,7 +37,7 @@ pub use object::{Loaded, ObjectSpec, ProgramSpec, ProgramState};
 pub use probe::Probe;
 
 /// Every object of this crate: tests compare each with its reader.
-#[cfg(test)]
+#[cfg(all(test, feature = "bpf"))]
 pub(crate) static PROBES: [&ObjectSpec; 9] = [
     &account::SPEC,
     &polls::SPEC,

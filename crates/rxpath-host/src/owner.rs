@@ -1,7 +1,7 @@
 //! Who made what: a record under `/run/rxpath` that outlives the process that made it.
 //!
 //! Each thing that a run makes is recorded, and the record synced, **before** it is made; so a run that
-//! is killed at any moment leaves nothing that is not on record. [`cleanup`] removes what dead owners
+//! is killed at any moment leaves nothing that is not on record. [`cleanup()`] removes what dead owners
 //! left and touches nothing else. A record of something that never came to be costs nothing.
 
 use std::fs::{self, File, OpenOptions};

@@ -1,7 +1,7 @@
 //! Times of one worker that the reporter may read while the worker records: a histogram without a lock.
 //!
 //! The buckets are those of HdrHistogram with 3 digits, so that [`LiveTimes::histogram`] loses nothing. Each
-//! is a [`Counter`](crate::tally::Counter): one thread writes, any thread may read.
+//! is a [`Counter`]: one thread writes, any thread may read.
 
 use rxpath_stats::Histogram;
 
