@@ -13,6 +13,7 @@ mod model;
 mod observed;
 mod probe_faults;
 mod probes;
+mod queues;
 mod selftest;
 mod stolen;
 mod timeline;

@@ -124,6 +124,7 @@ struct Job<'a> {
 impl<'a> Job<'a> {
     /// Reads the counters a second time, into a tree of its own.
     fn again(&mut self, dir: &'a Path) -> Result<(), HostError> {
+        // why: two readings this far apart are what the second tree is for.
         thread::sleep(SHORT_WINDOW.saturating_sub(self.started.elapsed()));
         let first = std::mem::replace(&mut self.tree, Tree::new(dir));
         self.seen.clear();

@@ -26,8 +26,8 @@ fn counting(rx: &Namespace) -> Child {
     child
 }
 
-/// Waits for so many looks more.
-fn seen(child: &Child, more: u64) {
+/// Waits for so many more samples.
+pub fn seen(child: &Child, more: u64) {
     let before = looks(child);
     until("it looks", || looks(child) >= before + more);
 }

@@ -14,6 +14,7 @@ use serde_json::Value;
 use std::os::fd::AsRawFd;
 
 use crate::alone::diagnose::{end, in_window, looks, watching};
+use crate::alone::live_limits::seen;
 use crate::bed::{Bed, RX_IP, send, until};
 
 /// Watches counters in this namespace, and is in its window.
@@ -34,12 +35,6 @@ fn from_outside(words: &[&str]) -> Child {
         .unwrap();
     in_window(&mut child);
     child
-}
-
-/// Waits for so many looks more.
-fn seen(child: &Child, more: u64) {
-    let before = looks(child);
-    until("it looks", || looks(child) >= before + more);
 }
 
 /// Ends the watch: the whole answer.

@@ -5,7 +5,6 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
-use std::os::fd::AsFd;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
@@ -76,7 +75,7 @@ impl Probe {
     }
 
     /// Times that the thread which looks at sockets went to sleep: once after each look.
-    fn looks(&self) -> u64 {
+    pub fn looks(&self) -> u64 {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
         let of = |path: std::path::PathBuf| {
             let comm = std::fs::read_to_string(path.join("comm")).ok()?;
@@ -459,56 +458,4 @@ fn a_control_group_and_those_below_it_are_told_from_their_sibling() {
     until("the group is empty", || {
         std::fs::read_to_string(reader.join("cgroup.procs")).is_ok_and(|pids| pids.is_empty())
     });
-}
-
-#[test]
-fn what_waits_in_a_socket_that_nobody_reads_is_seen() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
-    let full = rx.run(|_| UdpSocket::bind((RX_IP, 4501)).unwrap()).unwrap();
-    let trace = probe(&["trace", "-d", "10m", "--netns", rx.name()]);
-    send(&tx, 4501, 3000);
-    let limit = rxpath_host::netlink::SkMemInfo::of(full.as_fd()).unwrap();
-    // Looked at again and again: the filled queue is seen after it was filled.
-    let before = trace.looks();
-    // One of TCP's may be among them.
-    until("two looks", || trace.looks() >= before + 4);
-    let result = trace.end();
-    let sockets = rows(&result, "sockets");
-    let [queue] = sockets.as_slice() else { panic!("{sockets:?}") };
-    assert_eq!((queue["port"].as_u64(), queue["protocol"].as_str()), (Some(4501), Some("udp")));
-    assert_eq!(queue["limit_bytes"].as_u64(), Some(u64::from(limit.rcvbuf)));
-    assert_eq!(queue["max_bytes"].as_u64(), Some(u64::from(limit.rmem)));
-    let own = format!("({})", std::process::id());
-    let processes = queue["processes"].as_array().unwrap();
-    assert!(processes.iter().any(|name| name.as_str().unwrap().ends_with(&own)), "{queue}");
-    assert!(number(&result, "socket_looks_count") >= number(queue, "waiting_count"));
-}
-
-/// Sockets that come and go have rows of their own, and nothing waits in those that are gone.
-#[test]
-fn a_queue_belongs_to_its_socket_and_goes_with_it() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
-    let trace = probe(&["trace", "-d", "10m", "--netns", rx.name()]);
-    let ports = [6100, 6101, 6102, 6103];
-    for port in ports {
-        let socket = rx.run(move |_| UdpSocket::bind((RX_IP, port)).unwrap()).unwrap();
-        send(&tx, port, 10);
-        let before = trace.looks();
-        // One of TCP's may be among them.
-        until("two looks", || trace.looks() >= before + 4);
-        drop(socket);
-    }
-    let before = trace.looks();
-    // One of TCP's may be among them.
-    until("two looks", || trace.looks() >= before + 4);
-    let result = trace.end();
-    let mut seen: Vec<u64> =
-        rows(&result, "sockets").iter().map(|socket| socket["port"].as_u64().unwrap()).collect();
-    seen.sort_unstable();
-    assert_eq!(seen, ports.map(u64::from));
-    for socket in rows(&result, "sockets") {
-        assert!(number(socket, "max_bytes") > 0.0 && number(socket, "now_bytes") < 0.5, "{socket}");
-    }
 }
