@@ -4,8 +4,8 @@
 #
 # Usage: tools/rig.sh setup [--kernel 6.12|6.1|built]
 #        tools/rig.sh run [--kernel 6.12|6.1|built] [--nics "igb e1000e"] [--modules "nf_tables"] [--memory 512]
-#                         [--add FILE[:PATH]]... -- COMMAND [ARGUMENT]...
-# The command runs as root inside, its output is ours, its exit status too. FILE is copied in, with the libraries that a
+#                         [--wire] [--add FILE[:PATH]]... -- COMMAND [ARGUMENT]...
+# With --wire the NICs reach each other, as on one switch, and nobody else. The command runs as root inside, its output is ours, its exit status too. FILE is copied in, with the libraries that a
 # program needs. The kernel "built" is made here, of Debian's source and tests/rig/kernel.config, for what Debian's own
 # kernels leave out; that takes minutes, once. Everything is kept in target/rig. Exit 3: it can't be had here, and why.
 set -eu
@@ -18,6 +18,7 @@ kernel=6.12
 nics=
 modules=
 memory=512
+wire=
 adds=
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -25,6 +26,7 @@ while [ $# -gt 0 ]; do
 	--nics) nics=$2; shift 2 ;;
 	--modules) modules=$2; shift 2 ;;
 	--memory) memory=$2; shift 2 ;;
+	--wire) wire=yes; shift ;;
 	--add) adds="$adds $2"; shift 2 ;;
 	--) shift; break ;;
 	*) echo "rig: unknown option $1; see the head of tools/rig.sh" >&2; exit 2 ;;
@@ -231,7 +233,14 @@ devices=
 number=0
 for nic in $nics; do
 	number=$((number + 1))
-	case $nic in
+	case $wire$nic in
+	yesvirtio_net)
+		load virtio_pci
+		devices="$devices -netdev hubport,id=n$number,hubid=0 -device virtio-net-pci,netdev=n$number"
+		;;
+	yesigb | yese1000e | yese1000 | yesvmxnet3)
+		devices="$devices -netdev hubport,id=n$number,hubid=0 -device $nic,netdev=n$number"
+		;;
 	virtio_net)
 		load virtio_pci
 		devices="$devices -netdev tap,id=n$number,queues=4,script=no,downscript=no,vhost=off"

@@ -12,6 +12,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+mod lists;
 mod observing;
 mod reading;
 
@@ -39,6 +40,8 @@ struct Machine<'a> {
     kernel: &'a str,
     nics: &'a str,
     modules: &'a str,
+    /// Whether its NICs reach each other, and nobody else.
+    wire: bool,
     /// Files beside the program.
     adds: &'a [&'a str],
 }
@@ -53,6 +56,7 @@ fn run(machine: Machine<'_>, command: &[&str]) -> Option<String> {
     }
     let mut words = vec!["run", "--kernel", machine.kernel, "--nics", machine.nics];
     words.extend(["--modules", machine.modules, "--add", env!("CARGO_BIN_EXE_rxpath")]);
+    words.extend(machine.wire.then_some("--wire"));
     words.extend(machine.adds.iter().flat_map(|file| ["--add", file]));
     words.push("--");
     words.extend(command);
