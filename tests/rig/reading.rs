@@ -169,6 +169,7 @@ fn connection_tracking_is_read_where_its_module_is_loaded() {
         nics: "e1000",
         modules: "crc32c_generic nf_tables nf_conntrack nf_conntrack_netlink nft_ct",
         adds: &[NFT],
+        ..Machine::default()
     };
     // One flow of the machine's own.
     let rules = "add table inet t; add chain inet t c { type filter hook input priority 0; }; \

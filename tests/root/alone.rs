@@ -7,6 +7,7 @@ mod diagnose;
 mod kept_apart;
 mod kills;
 mod landing;
+mod live_causes;
 mod live_limits;
 mod live_tcp;
 mod model;

@@ -164,17 +164,9 @@ fn check_plainly(args: &[&str]) -> Output {
     plain.args(args).output().unwrap()
 }
 
-/// A program for tcx that passes each packet on: mov32 r0, TCX_NEXT (-1); exit.
+/// A program for tcx that passes each packet on: TCX_NEXT (-1).
 fn passing(name: &str) -> std::io::Result<OwnedFd> {
-    const SCHED_CLS: u32 = 3;
-    raw_bpf::load(SCHED_CLS, &[0xb4 | 0xffff_ffff << 32, 0x95], name)
-}
-
-/// Attaches a program to a device by tcx, until the link is dropped. **Source** `link_create` of `union bpf_attr`.
-fn attach(program: &OwnedFd, ifindex: u32, attach_type: u32) -> std::io::Result<OwnedFd> {
-    const LINK_CREATE: libc::c_long = 28;
-    let words = [program.as_raw_fd() as u32, ifindex, attach_type, 0, 0, 0, 0, 0];
-    raw_bpf::call(LINK_CREATE, &words)
+    raw_bpf::answering(raw_bpf::SCHED_CLS, u32::MAX, name)
 }
 
 /// What the rule of tc says of a device.
@@ -201,7 +193,7 @@ fn tcx_programs_are_found_as_long_as_they_are_attached() {
         make_veth(&mut route, "tap0", 1);
         let ifindex = route.link("tap0").unwrap().index;
         let program = passing("rxp_first").unwrap();
-        let first = match attach(&program, ifindex, INGRESS) {
+        let first = match raw_bpf::attach(&program, ifindex, [INGRESS, 0]) {
             Ok(link) => link,
             Err(error) => {
                 assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "{error}");
@@ -210,8 +202,9 @@ fn tcx_programs_are_found_as_long_as_they_are_attached() {
                 return skip("bpf_programs", "this kernel has no tcx");
             }
         };
-        let second = attach(&passing("rxp_second").unwrap(), ifindex, INGRESS).unwrap();
-        let out = attach(&program, ifindex, EGRESS).unwrap();
+        let second =
+            raw_bpf::attach(&passing("rxp_second").unwrap(), ifindex, [INGRESS, 0]).unwrap();
+        let out = raw_bpf::attach(&program, ifindex, [EGRESS, 0]).unwrap();
         let told = tc_of(&check(&["--json"]), "tap0");
         let ingress = told.split_once("tcx ingress: rxp_first (program ").expect(&told).1;
         let (_, egress) = ingress.split_once("), rxp_second (program ").expect(&told);

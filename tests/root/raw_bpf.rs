@@ -1,7 +1,7 @@
 //! Programs of two instructions, loaded as a stranger's would be: without this project's own loader.
 
 use std::io::{Error, Result};
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use nix::libc;
 
@@ -47,4 +47,20 @@ pub fn load(kind: u32, code: &[u64], name: &str) -> Result<OwnedFd> {
     };
     load.name[..name.len()].copy_from_slice(name.as_bytes());
     call(PROG_LOAD, &load)
+}
+
+/// `BPF_PROG_TYPE_SCHED_CLS`, a classifier of tc.
+pub const SCHED_CLS: u32 = 3;
+
+/// A program of this kind that gives the same answer for each packet: mov32 r0, answer; exit.
+pub fn answering(kind: u32, answer: u32, name: &str) -> Result<OwnedFd> {
+    load(kind, &[0xb4 | u64::from(answer) << 32, 0x95], name)
+}
+
+/// Attaches a program to a device in this way (`BPF_*` of `enum bpf_attach_type`, flags), until the link is dropped.
+///
+/// **Source** `link_create` of `union bpf_attr`.
+pub fn attach(program: &OwnedFd, ifindex: u32, [how, flags]: [u32; 2]) -> Result<OwnedFd> {
+    const LINK_CREATE: libc::c_long = 28;
+    call(LINK_CREATE, &[program.as_raw_fd() as u32, ifindex, how, flags, 0, 0, 0, 0])
 }

@@ -18,6 +18,7 @@ pub fn rules(stage: Stage) -> &'static [&'static str] {
         Stage::Filter => {
             &["nf-hooks", "iptables-legacy-chains", "rp-filter", "tc-ingress", "xdp-attached"]
         }
+        Stage::Refused => &["mtu-jumbo", "nic-stats-drop-counters", "nic-promisc-rxall"],
         Stage::ConntrackFull => &["conntrack-sizing", "conntrack-active"],
         Stage::SocketQueue => &["socket-rcvbuf-actual", "rmem-max", "rmem-default", "udp-mem"],
         Stage::Application => &["udp-gro-socket", "reader-placement"],

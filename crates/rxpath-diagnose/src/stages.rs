@@ -44,7 +44,11 @@ pub const fn info(stage: Stage) -> StageInfo {
         | Stage::RpsPointless
         | Stage::Backlog
         | Stage::Ring => StageInfo { in_softirq: true, ..any },
-        Stage::Filter | Stage::ConntrackFull | Stage::Victim | Stage::TickArtefact => any,
+        Stage::Filter
+        | Stage::Refused
+        | Stage::ConntrackFull
+        | Stage::Victim
+        | Stage::TickArtefact => any,
         Stage::SocketQueue | Stage::Checksum | Stage::NoListener => udp,
         Stage::Application
         | Stage::SocketLock

@@ -11,6 +11,7 @@ mod places;
 mod probes;
 mod readers;
 mod reads;
+mod reasoned;
 mod reasons;
 mod scope;
 mod sockets;
@@ -251,12 +252,15 @@ pub(crate) struct Around {
     /// Connection tracking of this namespace; root's to read.
     tracked: Option<Conntrack>,
     listeners: Vec<TcpSocket>,
+    /// What drivers count of their XDP programs' drops, by device.
+    xdp_drops: BTreeMap<String, u64>,
 }
 
 impl Around {
     pub(crate) fn now() -> Self {
         let links = Netlink::route().and_then(|mut route| route.links());
         Self {
+            xdp_drops: links.as_deref().map(hooks::xdp_drops).unwrap_or_default(),
             links: links.map_err(|error| error.to_string()),
             at: Instant::now(),
             tracked: Netlink::netfilter().and_then(|mut it| it.conntrack()).ok(),
@@ -307,22 +311,23 @@ pub(crate) struct Read<'a> {
 pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
     let Read { between, moved, sockets, owners, .. } = *read;
     let delivered = sum(moved, &["Udp.InDatagrams", "Udp6.InDatagrams"]).unwrap_or(0);
-    let drops = of_udp(moved);
+    let drops = of_udp(moved, sockets.values().map(Socket::dropped).sum(), read.reasons);
     let offered = delivered + drops.iter().map(|drop| drop.packets).sum::<u64>();
     let seconds = between.seconds().max(1e-9);
     let [before, now] = read.around;
     let links = before.links.as_deref().ok().zip(now.links.as_deref().ok());
-    let carried = links.map(|(before, now)| devices::carried(before, now)).unwrap_or_default();
+    let mut carried = links.map(|(before, now)| devices::carried(before, now)).unwrap_or_default();
+    let by_ip = sum(moved, &places::RECEIVED).unwrap_or(0);
+    carried.xdp = hooks::dropped([&before.xdp_drops, &now.xdp_drops]);
     let spread = devices::spread(&Root::host(), &carried.names, moved);
     let processed = spread.packets.iter().map(|cpu| cpu.packets).fold(0, u64::saturating_add);
-    let by_ip = sum(moved, &places::RECEIVED).unwrap_or(0);
     let tracked = before.tracked.as_ref().zip(now.tracked.as_ref());
     let tracked = tracked.map(|(before, now)| conntrack(before, now));
     let beside = Beside {
         carried: &carried,
         by_cpu: &spread.packets,
         tracked: tracked.as_ref(),
-        reasoned: read.reasons.map(|rows| of_reason(rows, places::NETFILTER_DROP)),
+        reasons: read.reasons,
     };
     let ledger = Ledger {
         offered_packets: offered,
@@ -355,7 +360,7 @@ pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
         tcp: tcp::used(read),
         namespace: namespace::name(),
         elsewhere_pps: namespace::elsewhere([processed, by_ip], links, seconds),
-        unread: unread(read),
+        unread: unread(read, &carried),
         conntrack: tracked,
         spread: Some(spread),
         ledger,
@@ -363,12 +368,8 @@ pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
     }
 }
 
-fn of_reason(rows: &[DropReason], reason: &str) -> u64 {
-    rows.iter().filter(|row| row.reason == reason).map(|row| row.packets).sum()
-}
-
 /// Places of loss of which nothing can be told.
-fn unread(read: &Read<'_>) -> Vec<String> {
+fn unread(read: &Read<'_>, carried: &devices::Carried) -> Vec<String> {
     let root = Root::host();
     let sources = ["snmp", "snmp6", "netstat", "softnet"];
     let missing = sources.iter().filter_map(|source| {
@@ -377,7 +378,9 @@ fn unread(read: &Read<'_>) -> Vec<String> {
         let why = read.moved.gaps.get(*source).filter(|_| !none)?;
         Some(format!("what /proc/net/{source} counts: {why}"))
     });
-    missing.chain(read.unseen.iter().cloned()).collect()
+    let refused = carried.refused().filter(|_| read.reasons.is_none());
+    let all = missing.chain(read.unseen.iter().cloned());
+    all.chain(refused).chain(places::waiting_fragments(read.moved)).collect()
 }
 
 /// Places of loss that no counter here has, as far as the devices at both ends tell.

@@ -39,14 +39,24 @@ pub enum Place {
     Ring,
     /// The per-CPU backlog of RPS (`enqueue_to_backlog`).
     Backlog,
+    /// The device refused it: longer than its MTU, or of a protocol that nobody here takes (`rx_dropped`).
+    DeviceRefused,
     /// An ingress hook: netfilter ingress, tc or XDP.
     IngressHook,
     /// IP header, address, discard and reassembly errors.
     Ip,
     /// Reverse path filter.
     ReversePath,
+    /// Routing refused it: a martian source, a group that nobody joined, no route.
+    Routing,
+    /// Fragments that never became a whole packet.
+    Fragments,
     /// netfilter PREROUTING or INPUT.
     Netfilter,
+    /// No IPsec policy allowed it.
+    IpsecPolicy,
+    /// A filter at the socket, or a BPF program at its control group.
+    SocketFilter,
     /// No socket on the port.
     NoListener,
     /// Wrong checksum of UDP or TCP.
@@ -59,6 +69,8 @@ pub enum Place {
     UdpMemoryUncounted,
     /// Any other UDP error (`InErrors` less its named parts).
     UdpOther,
+    /// The kernel gave a reason, and no counter that is read has it.
+    ReasonOnly,
     /// The queue of connections that wait to be accepted, or of those that are being set up.
     ListenQueue,
     /// The backlog of a TCP socket that its owner held (`tcp_add_backlog`).

@@ -27,6 +27,8 @@ pub enum Stage {
     Ring,
     /// A filter that drops on purpose.
     Filter,
+    /// The device, IP or UDP refuses it: its length, header, route or fragments.
+    Refused,
     /// Connection tracking has no room for another entry.
     ConntrackFull,
     /// The socket's receive buffer: bursts or stalls overflow it while the reader has time left.
@@ -66,7 +68,7 @@ pub enum Stage {
 
 impl Stage {
     /// Every stage, in the order of the way.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Sender,
         Self::SenderOrSoftirq,
         Self::Softirq,
@@ -76,6 +78,7 @@ impl Stage {
         Self::Backlog,
         Self::Ring,
         Self::Filter,
+        Self::Refused,
         Self::ConntrackFull,
         Self::SocketQueue,
         Self::Application,

@@ -58,7 +58,9 @@ impl PathStage {
             | Stage::RpsPointless
             | Stage::Livelock => Some(Self::Irq),
             Stage::Backlog => Some(Self::Backlog),
-            Stage::Filter | Stage::ConntrackFull | Stage::Checksum => Some(Self::Ip),
+            Stage::Filter | Stage::Refused | Stage::ConntrackFull | Stage::Checksum => {
+                Some(Self::Ip)
+            }
             Stage::SocketQueue
             | Stage::SocketLock
             | Stage::NoListener

@@ -15,16 +15,22 @@ pub(crate) fn place(place: Place) -> &'static str {
         Place::Qdisc => "sender's qdisc",
         Place::Ring => "device ring (NAPI)",
         Place::Backlog => "RPS backlog",
+        Place::DeviceRefused => "refused by the device",
         Place::IngressHook => "ingress hook",
         Place::Ip => "IP input",
         Place::ReversePath => "reverse path filter",
+        Place::Routing => "routing",
+        Place::Fragments => "fragments",
         Place::Netfilter => "netfilter",
+        Place::IpsecPolicy => "IPsec policy",
+        Place::SocketFilter => "socket filter",
         Place::NoListener => "no listener",
         Place::Checksum => "checksum",
         Place::SocketBuffer => "socket receive buffer",
         Place::UdpMemory => "UDP memory limit",
         Place::UdpMemoryUncounted => "UDP memory, not counted by this kernel",
         Place::UdpOther => "other UDP errors",
+        Place::ReasonOnly => "no counter, only a reason",
         Place::ListenQueue => "listen queue",
         Place::SocketBacklog => "socket backlog",
         Place::TcpReceiveQueue => "TCP receive queue",
@@ -38,14 +44,22 @@ pub(crate) fn place(place: Place) -> &'static str {
 pub(crate) fn stretch(place: Place) -> &'static str {
     match place {
         Place::SendCall | Place::EgressHook | Place::Qdisc => "sender",
-        Place::Ring | Place::Backlog => "device",
-        Place::IngressHook | Place::Ip | Place::ReversePath | Place::Netfilter => "protocol",
+        Place::Ring | Place::Backlog | Place::DeviceRefused => "device",
+        Place::IngressHook
+        | Place::Ip
+        | Place::ReversePath
+        | Place::Routing
+        | Place::Fragments
+        | Place::Netfilter
+        | Place::IpsecPolicy
+        | Place::ReasonOnly => "protocol",
         Place::NoListener
         | Place::Checksum
         | Place::SocketBuffer
         | Place::UdpMemory
         | Place::UdpMemoryUncounted
         | Place::UdpOther
+        | Place::SocketFilter
         | Place::ListenQueue
         | Place::SocketBacklog
         | Place::TcpReceiveQueue
@@ -67,6 +81,7 @@ pub(crate) fn stage(stage: Stage, cpu: Option<u32>) -> String {
         Stage::Backlog => "RPS backlog",
         Stage::Ring => "device ring",
         Stage::Filter => "a filter",
+        Stage::Refused => "refused packets",
         Stage::ConntrackFull => "full conntrack table",
         Stage::SocketQueue => "socket queue",
         Stage::SocketLock => "a shared socket's lock",

@@ -33,7 +33,7 @@ pub fn seen(child: &Child, more: u64) {
 }
 
 /// Ends the watch: the result.
-fn stop(child: Child) -> Value {
+pub fn stop(child: Child) -> Value {
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
     let (code, mut value) = end(child);
     assert_eq!(code, Some(130), "{value}");

@@ -8,8 +8,14 @@ use crate::lines::{drops, line, next_loss, place, rates, whose};
 use crate::view::View;
 use crate::wording::{count, percent};
 
-const FILTERS: [Place; 4] =
-    [Place::EgressHook, Place::IngressHook, Place::ReversePath, Place::Netfilter];
+const FILTERS: [Place; 6] = [
+    Place::EgressHook,
+    Place::IngressHook,
+    Place::ReversePath,
+    Place::Netfilter,
+    Place::IpsecPolicy,
+    Place::SocketFilter,
+];
 
 pub fn judge(view: &View) -> Option<Claim> {
     let lost_at = FILTERS.map(|place| match place {
@@ -42,7 +48,13 @@ pub fn judge(view: &View) -> Option<Claim> {
             "look at what hangs at the sender's egress: `nft list hooks netdev device IF`, `tc filter show dev IF egress`"
         }
         Place::IngressHook => {
-            "look at what hangs at ingress: `nft list hooks netdev device IF`, `tc filter show dev IF ingress`, `ip link show IF` (xdp)"
+            "look at what hangs at ingress: `nft list hooks netdev device IF`, `tc filter show dev IF ingress`, `ip link show IF` (xdp), `nft list tables bridge`"
+        }
+        Place::IpsecPolicy => {
+            "look for the policy that wants IPsec for this traffic (`ip xfrm policy`) and the state it misses (`ip xfrm state`)"
+        }
+        Place::SocketFilter => {
+            "look for a filter of the service itself (`ss -ulnpe -b` shows SO_ATTACH_FILTER) and of its unit (IPAddressDeny= of systemd, `bpftool cgroup tree`)"
         }
         _ => {
             "find the rule by its counter (`nft list ruleset`, `iptables-save -c`) and accept this traffic before it"

@@ -1,4 +1,4 @@
-//! Protocol errors that no setting of the receive path explains: IP header, address and discard errors, other UDP errors.
+//! The device, IP or UDP refuses packets that no filter was meant to drop: length, header, route, fragments.
 
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
@@ -8,20 +8,54 @@ use crate::lines::{drops, next_loss, place, rates, whose};
 use crate::view::View;
 use crate::wording::percent;
 
+/// Each place, how sure it is that its counter means a loss, and where to look.
+const REFUSING: [(Place, Confidence, &str); 6] = [
+    (
+        Place::DeviceRefused,
+        Confidence::Fair,
+        "compare the MTU of both ends (`ip link show`): a frame longer than the receiving device's is refused; `ip -s -s link show IF` counts it as dropped",
+    ),
+    (
+        Place::Ip,
+        Confidence::Fair,
+        "see which counter moves (`nstat -a`): InHdrErrors are damaged headers and an expired TTL, InAddrErrors packets for addresses that this host neither has nor forwards to, InDiscards a lack of memory",
+    ),
+    (
+        Place::Routing,
+        Confidence::Strong,
+        "see what routing has against them: a source address that can't be (`sysctl -w net.ipv4.conf.all.log_martians=1` logs them), a multicast group that no program joined (`ip maddr show`), no route (`ip route get DESTINATION from SOURCE iif IF`)",
+    ),
+    (
+        Place::Fragments,
+        Confidence::Strong,
+        "fragments are lost before this host or do not fit net.ipv4.ipfrag_high_thresh (net.ipv6.ip6frag_high_thresh): send datagrams that fit the path's MTU, or raise it",
+    ),
+    (
+        Place::UdpOther,
+        Confidence::Fair,
+        "without the kernel's reasons these look alike: a filter of the socket (`ss -ulnpe -b`), of its control group (IPAddressDeny= of systemd), an IPsec policy (`ip xfrm policy`), a wrong length; run it with BPF",
+    ),
+    (
+        Place::ReasonOnly,
+        Confidence::Fair,
+        "`rxpath explain REASON` tells what a reason means, `rxpath trace` which ports it hits",
+    ),
+];
+
 pub fn judge(view: &View) -> Option<Claim> {
-    let places = [Place::Ip, Place::UdpOther];
-    let (lost, most) = places.map(|place| (view.lost_at(place), place)).into_iter().max()?;
+    let lost_at = |(at, sure, look)| (view.lost_at(at), at, sure, look);
+    let (lost, most, sure, look) = REFUSING.map(lost_at).into_iter().max_by_key(|it| it.0)?;
     if !view.is_loss_at(most, lost) {
         return None;
     }
+    let share = percent(view.share_at(most, lost));
     Some(
         Claim::new(
-            Stage::Unknown,
-            Confidence::Weak,
+            Stage::Refused,
+            sure,
             &[Part::Ledger],
             format!(
-                "the limit is not a stage of the receive path: {} of {} were refused at {}",
-                percent(view.share_at(most, lost)),
+                "the receive path refuses packets: {share} of {} were dropped at {}",
                 whose(view, most),
                 place(most)
             ),
@@ -29,7 +63,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         .losing(lost)
         .because(drops(view, most))
         .because([rates(view)])
-        .cure("compare the parts of the counter (`nstat -a`: InHdrErrors, InAddrErrors, InDiscards, ReasmFails, UdpInErrors) before and after; the drop reason of skb:kfree_skb names the line")
+        .cure(look)
         .next(next_loss(view, lost, most)),
     )
 }

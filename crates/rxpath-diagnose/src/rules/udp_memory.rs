@@ -15,16 +15,31 @@ pub fn judge(view: &View) -> Option<Claim> {
     if !view.is_loss(lost) {
         return None;
     }
-    Some(
-        Claim::new(
-            Stage::SocketQueue,
-            Confidence::Strong,
-            &[Part::Ledger],
+    // The limit of a control group moves no counter but the socket's own; that of the machine seldom does.
+    let of_group = view.lost_at(Place::UdpMemoryUncounted) > lost / 2;
+    let share = percent(view.of_offered(lost));
+    let (sure, sentence) = if of_group {
+        (
+            Confidence::Fair,
             format!(
-                "the machine's UDP memory limit is the limit: {} of the offered datagrams were dropped because all sockets together hold too much",
-                percent(view.of_offered(lost))
+                "a memory limit is the limit: {share} of the offered datagrams were dropped because the socket got no more memory, of its control group or of the machine's for UDP"
             ),
         )
+    } else {
+        (
+            Confidence::Strong,
+            format!(
+                "the machine's UDP memory limit is the limit: {share} of the offered datagrams were dropped because all sockets together hold too much"
+            ),
+        )
+    };
+    let group = of_group.then_some(
+        "see which limit it is: memory.events and memory.max of the service's control group (MemoryMax= of its unit), or /proc/net/sockstat (UDP: mem) near net.ipv4.udp_mem",
+    );
+    let claim = Claim::new(Stage::SocketQueue, sure, &[Part::Ledger], sentence);
+    let claim = group.into_iter().fold(claim, Claim::cure);
+    Some(
+        claim
         .losing(lost)
         .because(places.iter().flat_map(|place| drops(view, *place)))
         .because(queues(view))

@@ -125,6 +125,12 @@ fn place() -> impl Strategy<Value = Place> {
         Place::UdpMemory,
         Place::UdpMemoryUncounted,
         Place::UdpOther,
+        Place::DeviceRefused,
+        Place::Routing,
+        Place::Fragments,
+        Place::IpsecPolicy,
+        Place::SocketFilter,
+        Place::ReasonOnly,
     ])
 }
 

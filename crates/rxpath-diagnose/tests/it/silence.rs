@@ -35,6 +35,12 @@ fn a_trace_of_loss_is_no_limit_for_any_place() {
         Place::UdpMemory,
         Place::UdpMemoryUncounted,
         Place::UdpOther,
+        Place::DeviceRefused,
+        Place::Routing,
+        Place::Fragments,
+        Place::IpsecPolicy,
+        Place::SocketFilter,
+        Place::ReasonOnly,
     ];
     for place in places {
         let mut e = nothing();

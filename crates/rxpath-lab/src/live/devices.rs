@@ -21,6 +21,26 @@ pub(crate) struct Carried {
     pub(crate) names: Vec<String>,
     /// Lost in their rings.
     pub(crate) ring: Option<AnyProtocol>,
+    /// Dropped by XDP programs, by the driver's own count, of each device.
+    pub(crate) xdp: Vec<(String, u64)>,
+    /// What devices refused, and their names: too long for their MTU, or of a protocol that nobody takes.
+    pub(crate) refused: (Vec<String>, u64),
+}
+
+/// Fewer frames that devices refused than this are strays: announcements of switches, other hosts' broadcasts.
+const REFUSED_PACKETS: u64 = 100;
+
+impl Carried {
+    /// That devices refused frames, where nothing tells whether somebody wanted them.
+    pub(super) fn refused(&self) -> Option<String> {
+        let (names, packets) = &self.refused;
+        (*packets >= REFUSED_PACKETS).then(|| {
+            format!(
+                "whether anybody wanted the {packets} frames that {} refused (rx_dropped): longer than its MTU, or of a protocol that nobody here takes",
+                names.join(", ")
+            )
+        })
+    }
 }
 
 /// From the devices at both ends.
@@ -57,7 +77,12 @@ pub(crate) fn carried(before: &[Link], now: &[Link]) -> Carried {
         },
         of_packets: took + packets,
     });
-    Carried { names, ring }
+    let refused: Vec<&&Link> = lowest.iter().filter(|link| moved(link, "rx.dropped") > 0).collect();
+    let refused = (
+        refused.iter().map(|link| link.name.clone()).collect(),
+        refused.iter().map(|link| moved(link, "rx.dropped")).sum(),
+    );
+    Carried { names, ring, xdp: Vec::new(), refused }
 }
 
 /// Receive queues and RPS masks of the devices that carried the traffic, and what each CPU's softirq took.

@@ -2,9 +2,12 @@
 //!
 //! Where there is none nothing is missed; where that cannot be told, that is said.
 
+use std::collections::BTreeMap;
+
+use rxpath_host::netlink::ioctl::driver_stats;
 use rxpath_host::netlink::netfilter::Family;
 use rxpath_host::netlink::nft_tables::is_loaded;
-use rxpath_host::netlink::{Link, Netlink};
+use rxpath_host::netlink::{Link, Netlink, XdpMode};
 use rxpath_host::{HostError, Root, tcx};
 
 /// What may be lost in them unseen; `reasons` when the kernel's drop reasons are watched, which name tc's drops.
@@ -14,18 +17,51 @@ pub(crate) fn unseen(root: &Root, links: &[Link], reasons: bool) -> Vec<String> 
     if !reasons {
         all.extend(tc(&up));
     }
-    all.extend(netfilter(root, &up));
+    if !reasons {
+        all.extend(netfilter(root, &up));
+        all.extend(bridge(root, &up));
+    }
     all
 }
 
+/// What drivers count of their XDP programs' drops, of devices that have one (veth `rx_queue_N_xdp_drops`, igb and ice
+/// `xdp_drop`, mlx5 `rx_xdp_drop`): programs in generic mode are counted by none.
+pub(super) fn xdp_drops(links: &[Link]) -> BTreeMap<String, u64> {
+    let with = links.iter().filter(|link| link.is_up() && !link.xdp.is_empty());
+    with.filter_map(|link| {
+        let counted = driver_stats(&link.name).ok()?;
+        let mut own = counted.iter().filter(|(name, _)| name.contains("xdp_drop")).peekable();
+        own.peek()?;
+        // Some have a sum beside its parts: either is all of it.
+        let (parts, sums): (Vec<_>, Vec<_>) =
+            own.partition(|(name, _)| name.contains(|digit: char| digit.is_ascii_digit()));
+        let add = |list: Vec<&(String, u64)>| list.into_iter().map(|(_, count)| count).sum::<u64>();
+        Some((link.name.clone(), add(parts).max(add(sums))))
+    })
+    .collect()
+}
+
+/// What XDP programs dropped between two readings of that, by device.
+pub(super) fn dropped([before, now]: [&BTreeMap<String, u64>; 2]) -> Vec<(String, u64)> {
+    let moved = now
+        .iter()
+        .filter_map(|(dev, count)| Some((dev.clone(), count.saturating_sub(*before.get(dev)?))));
+    moved.filter(|(_, packets)| *packets > 0).collect()
+}
+
 fn xdp(links: &[&Link]) -> Option<String> {
-    let with: Vec<&str> =
-        links.iter().filter(|link| !link.xdp.is_empty()).map(|link| link.name.as_str()).collect();
+    let counted = |link: &Link| {
+        link.xdp.iter().all(|program| program.mode == XdpMode::Native)
+            && driver_stats(&link.name)
+                .is_ok_and(|all| all.iter().any(|(name, _)| name.contains("xdp_drop")))
+    };
+    let with: Vec<&str> = links
+        .iter()
+        .filter(|link| !link.xdp.is_empty() && !counted(link))
+        .map(|link| link.name.as_str())
+        .collect();
     (!with.is_empty()).then(|| {
-        format!(
-            "what the XDP program of {} drops: no counter of the kernel has it",
-            with.join(", ")
-        )
+        format!("what the XDP program of {} drops: no counter that is read has it", with.join(", "))
     })
 }
 
@@ -49,6 +85,23 @@ fn tc(links: &[&Link]) -> Option<String> {
     }
     with.dedup();
     (!with.is_empty()).then(|| format!("what filters at tc ingress of {} drop", with.join(", ")))
+}
+
+/// Rules of the bridge family act on what bridges pass up, and IP's counters have none of it.
+fn bridge(root: &Root, links: &[&Link]) -> Option<String> {
+    let bridges = links.iter().filter(|link| link.kind.as_deref() == Some("bridge"));
+    let names: Vec<&str> = bridges.map(|link| link.name.as_str()).collect();
+    if names.is_empty() || !is_loaded(root).unwrap_or(true) {
+        return None;
+    }
+    let what = format!("what rules of the bridge family drop on {}", names.join(", "));
+    match Netlink::netfilter().and_then(|mut netlink| netlink.nft_tables()) {
+        Ok(tables) => {
+            tables.iter().any(|t| t.family == "bridge" && t.objects_count > 0).then_some(what)
+        }
+        Err(HostError::Unsupported { .. }) => None,
+        Err(error) => Some(format!("{what}: {error}")),
+    }
 }
 
 fn netfilter(root: &Root, links: &[&Link]) -> Option<String> {

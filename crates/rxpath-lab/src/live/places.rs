@@ -3,13 +3,14 @@
 use rxpath_core::Side;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::{AnyProtocol, ConntrackUse};
-use rxpath_record::ledger::{CrossCheck, Drop, Place};
+use rxpath_record::ledger::{CrossCheck, Drop, DropReason, Place};
 
 use super::devices::Carried;
+use super::reasoned;
 
 /// Places of loss, each with the counter that owns it, of IPv4 and IPv6 together. Those of UDP count datagrams; IP's and
 /// the reverse path filter's count packets of every protocol.
-pub(crate) const PLACES: [(Place, &[&str]); 6] = [
+pub(crate) const PLACES: [(Place, &[&str]); 7] = [
     (
         Place::Ip,
         &[
@@ -22,13 +23,14 @@ pub(crate) const PLACES: [(Place, &[&str]); 6] = [
         ],
     ),
     (Place::ReversePath, &["TcpExt.IPReversePathFilter"]),
+    (Place::Fragments, &["Ip.ReasmFails", "Ip6.ReasmFails"]),
     (Place::NoListener, &["Udp.NoPorts", "Udp6.NoPorts"]),
     (Place::Checksum, &["Udp.InCsumErrors", "Udp6.InCsumErrors"]),
     (Place::SocketBuffer, &["Udp.RcvbufErrors", "Udp6.RcvbufErrors"]),
     (Place::UdpMemory, &["Udp.MemErrors", "Udp6.MemErrors"]),
 ];
 /// Of these the ones that do not tell UDP from other protocols.
-const ANY_PROTOCOL: [Place; 2] = [Place::Ip, Place::ReversePath];
+const ANY_PROTOCOL: [Place; 3] = [Place::Ip, Place::ReversePath, Place::Fragments];
 
 /// What IP took in.
 pub(super) const RECEIVED: [&str; 2] = ["Ip.InReceives", "Ip6.InReceives"];
@@ -82,11 +84,56 @@ fn plain(place: Place, counter: String, packets: u64) -> Drop {
     Drop { place, counter, packets, derived: false, exact: true, cross_checks: Vec::new() }
 }
 
-/// Datagrams of UDP that were lost: these counters count nothing else.
-pub(super) fn of_udp(moved: &Moved) -> Vec<Drop> {
+/// What UDP lost in all, however.
+const UDP_ERRORS: [&str; 2] = ["Udp.InErrors", "Udp6.InErrors"];
+/// Its parts that have a counter of their own.
+const UDP_NAMED: [Place; 3] = [Place::Checksum, Place::SocketBuffer, Place::UdpMemory];
+
+/// Datagrams of UDP that were lost: these counters count nothing else. `at_sockets`: what the sockets that were looked at
+/// dropped; `reasons` where the kernel's were watched.
+pub(super) fn of_udp(moved: &Moved, at_sockets: u64, reasons: Option<&[DropReason]>) -> Vec<Drop> {
     let own = PLACES.iter().filter(|(place, _)| !ANY_PROTOCOL.contains(place));
-    own.filter_map(|(place, names)| lost(moved, *place, names)).collect()
+    let mut drops: Vec<Drop> =
+        own.filter_map(|(place, names)| lost(moved, *place, names)).collect();
+    let named = drops.iter().filter(|drop| UDP_NAMED.contains(&drop.place));
+    let named: u64 = named.map(|drop| drop.packets).sum();
+    let errors = sum(moved, &UDP_ERRORS).unwrap_or(0);
+    // The memory limit may be a control group's: then no counter but the socket's own moves (net/ipv4/udp.c
+    // `__udp_enqueue_schedule_skb`).
+    let uncounted = at_sockets.saturating_sub(errors.max(named));
+    drops.extend(other(errors.saturating_sub(named), reasons));
+    if uncounted > 0 {
+        let formula = "SO_MEMINFO drops - Udp.InErrors - Udp6.InErrors".to_owned();
+        let drop = plain(Place::UdpMemoryUncounted, formula, uncounted);
+        drops.push(Drop { derived: true, exact: false, ..drop });
+    }
+    drops
 }
+
+/// `InErrors` less its named parts, divided by the kernel's reasons where there are some.
+fn other(mut errors: u64, reasons: Option<&[DropReason]>) -> Vec<Drop> {
+    let mut drops = Vec::new();
+    for (reason, place) in UDP_REASONS {
+        let rows = reasons.unwrap_or_default().iter().filter(|row| row.reason == reason);
+        // TCP's sockets have filters as well: UDP's share is at most what UDP counted.
+        let packets = rows.map(|row| row.packets).sum::<u64>().min(errors);
+        if packets > 0 {
+            errors -= packets;
+            let counter = format!("skb:kfree_skb {reason}, within Udp.InErrors + Udp6.InErrors");
+            drops.push(plain(place, counter, packets));
+        }
+    }
+    if errors > 0 {
+        let formula =
+            "Udp.InErrors - RcvbufErrors - MemErrors - InCsumErrors, and the same of Udp6";
+        drops.push(Drop { derived: true, ..plain(Place::UdpOther, formula.into(), errors) });
+    }
+    drops
+}
+
+/// Reasons for which UDP has no counter but the sum of all errors (net/ipv4/udp.c `udp_queue_rcv_one_skb`).
+const UDP_REASONS: [(&str, Place); 2] =
+    [("SOCKET_FILTER", Place::SocketFilter), ("XFRM_POLICY", Place::IpsecPolicy)];
 
 /// What else is told of the packets, beside IP's counters.
 pub(super) struct Beside<'a> {
@@ -96,17 +143,24 @@ pub(super) struct Beside<'a> {
     pub by_cpu: &'a [rxpath_record::evidence::CpuPackets],
     /// Connection tracking, where it could be read.
     pub tracked: Option<&'a ConntrackUse>,
-    /// Packets that the kernel said netfilter dropped, where it was watched.
-    pub reasoned: Option<u64>,
+    /// The kernel's reasons, where they were watched.
+    pub reasons: Option<&'a [DropReason]>,
 }
 
 /// Losses whose counters count packets of every protocol, in the order of the way.
 pub(super) fn of_any_protocol(moved: &Moved, beside: &Beside<'_>) -> Vec<AnyProtocol> {
     let received = sum(moved, &RECEIVED).unwrap_or(0);
     let mut all: Vec<AnyProtocol> = beside.carried.ring.iter().cloned().collect();
+    let by_xdp: u64 = beside.carried.xdp.iter().map(|(_, packets)| packets).sum();
+    all.extend(beside.carried.xdp.iter().map(|(dev, packets)| {
+        let counter = format!("ethtool -S {dev}, drops of XDP");
+        let drop = plain(Place::IngressHook, counter, *packets);
+        AnyProtocol { drop, of_packets: received + by_xdp }
+    }));
     let sums = beside.by_cpu.iter().fold((0, 0), |(processed, dropped), cpu| {
         (processed + cpu.packets, dropped + cpu.dropped_packets)
     });
+    all.extend(refused(beside, received, sums.1));
     if sums.1 > 0 {
         let counter = "softnet dropped, all CPUs and network namespaces".to_owned();
         let drop = plain(Place::Backlog, counter, sums.1);
@@ -114,11 +168,45 @@ pub(super) fn of_any_protocol(moved: &Moved, beside: &Beside<'_>) -> Vec<AnyProt
     }
     let own = PLACES.iter().filter(|(place, _)| ANY_PROTOCOL.contains(place));
     let at_ip = own.filter_map(|(place, names)| lost(moved, *place, names));
-    all.extend(at_ip.chain(filtered(moved, beside)).map(|drop| {
+    let filtered = filtered(moved, beside);
+    let by_filters = filtered.as_ref().map_or(0, |drop| drop.packets);
+    all.extend(at_ip.chain(filtered).map(|drop| {
         let of_packets = received.max(drop.packets);
         AnyProtocol { drop, of_packets }
     }));
+    // What a driver counts of XDP may have a reason as well.
+    let of_xdp =
+        |row: &DropReason| beside.carried.xdp.iter().any(|(dev, _)| reasoned::is_xdp(row, dev));
+    let rows: Vec<DropReason> =
+        beside.reasons.unwrap_or_default().iter().filter(|row| !of_xdp(row)).cloned().collect();
+    all.extend(reasoned::losses(&rows, received, by_filters));
     all
+}
+
+/// Fragments of one packet, about, at most: 64 KiB in pieces for the usual MTU.
+const FRAGMENTS: u64 = 46;
+/// Fewer fragments than this are strays.
+const WAITING_FRAGMENTS: u64 = 100;
+
+/// That fragments came whose rest did not, or not yet: they are lost only when the time for it is over
+/// (net.ipv4.ipfrag_time, 30 s).
+pub(super) fn waiting_fragments(moved: &Moved) -> Option<String> {
+    let came = sum(moved, &["Ip.ReasmReqds", "Ip6.ReasmReqds"]).unwrap_or(0);
+    let made = sum(moved, &MADE).unwrap_or(0);
+    (came >= WAITING_FRAGMENTS && came > made.saturating_mul(FRAGMENTS)).then(|| {
+        format!("what became of {came} fragments: {made} packets were made whole, the others wait for their rest")
+    })
+}
+
+/// What devices refused, where the kernel's reasons tell it from frames that nobody here wants.
+fn refused(beside: &Beside<'_>, received: u64, backlog: u64) -> Option<AnyProtocol> {
+    let (names, dropped) = &beside.carried.refused;
+    // A packet that the backlog has no room for counts at its device, too (net/core/dev.c `enqueue_to_backlog`).
+    let unwanted = reasoned::unhandled(beside.reasons?) + backlog;
+    let packets = dropped.saturating_sub(unwanted);
+    let counter = format!("rtnetlink stats64 rx_dropped of {}", names.join(", "));
+    let drop = plain(Place::DeviceRefused, counter, packets);
+    (packets > 0).then(|| AnyProtocol { drop, of_packets: received + packets })
 }
 
 /// What came to IP and went nowhere that a counter names: netfilter has none of its own. What connection tracking dropped
@@ -130,13 +218,17 @@ fn filtered(moved: &Moved, beside: &Beside<'_>) -> Option<Drop> {
     let tracked = beside.tracked.map_or(0, |tracked| tracked.drops_packets);
     // Where the kernel's reasons were watched, what vanished without one was no filter's: load balancers (IPVS) take
     // packets out of the path, and fragments of IPv6 are joined before they are counted.
-    let gone = beside.reasoned.map_or(gone, |reasoned| gone.min(reasoned.max(tracked)));
+    let by_netfilter = |rows: &[DropReason]| -> u64 {
+        rows.iter().filter(|row| row.reason == NETFILTER_DROP).map(|row| row.packets).sum()
+    };
+    let reasoned = beside.reasons.map(by_netfilter);
+    let gone = reasoned.map_or(gone, |reasoned| gone.min(reasoned.max(tracked)));
     let packets = gone.max(tracked);
     if packets == 0 {
         return None;
     }
     let mut cross_checks = Vec::new();
-    if let Some(reasoned) = beside.reasoned {
+    if let Some(reasoned) = reasoned {
         cross_checks.push(CrossCheck {
             counter: format!("skb:kfree_skb {NETFILTER_DROP}"),
             packets: reasoned,
@@ -164,10 +256,23 @@ mod tests {
         Moved { values: named.collect(), ..Moved::default() }
     }
 
+    fn by_netfilter(packets: u64) -> DropReason {
+        DropReason {
+            side: Side::Machine.to_string(),
+            reason: NETFILTER_DROP.into(),
+            place: "nf_hook_slow+0x1".into(),
+            device: String::new(),
+            port: 0,
+            packets,
+        }
+    }
+
     fn netfilter(values: &[(&str, i64)], tracked: u64, reasoned: Option<u64>) -> Option<Drop> {
         let tracked = ConntrackUse { drops_packets: tracked, ..ConntrackUse::default() };
         let (carried, tracked) = (Carried::default(), Some(&tracked));
-        let beside = Beside { carried: &carried, by_cpu: &[], tracked, reasoned };
+        let rows = reasoned.map(|packets| [by_netfilter(packets)]);
+        let reasons = rows.as_ref().map(<[DropReason; 1]>::as_slice);
+        let beside = Beside { carried: &carried, by_cpu: &[], tracked, reasons };
         let all = of_any_protocol(&moved(values), &beside);
         let found = all.into_iter().find(|loss| loss.drop.place == Place::Netfilter);
         found.map(|loss| {
@@ -230,12 +335,12 @@ mod tests {
             ("Udp.RcvbufErrors", 30),
             ("Udp6.RcvbufErrors", 3),
         ];
-        let udp = of_udp(&moved(&values));
+        let udp = of_udp(&moved(&values), 0, None);
         assert_eq!(udp.iter().map(|drop| drop.packets).collect::<Vec<_>>(), [33]);
         let by_cpu =
             [CpuPackets { cpu: 1, packets: 900, dropped_packets: 100, ..CpuPackets::default() }];
         let carried = Carried::default();
-        let beside = Beside { carried: &carried, by_cpu: &by_cpu, tracked: None, reasoned: None };
+        let beside = Beside { carried: &carried, by_cpu: &by_cpu, tracked: None, reasons: None };
         let all = of_any_protocol(&moved(&values), &beside);
         let told: Vec<_> =
             all.iter().map(|l| (l.drop.place, l.drop.packets, l.of_packets)).collect();

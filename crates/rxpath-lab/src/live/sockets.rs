@@ -28,6 +28,11 @@ impl Socket {
         self.max_bytes > 0 || self.drops[0] != self.drops[1]
     }
 
+    /// What it dropped between its first look and its last.
+    pub(super) fn dropped(&self) -> u64 {
+        self.drops[1].wrapping_sub(self.drops[0]).into()
+    }
+
     /// The same, or at any time before.
     pub(super) fn has_been_used(&self) -> bool {
         self.was_used() || self.drops[1] > 0
@@ -94,7 +99,7 @@ pub(super) fn uses(
         queue_mean_bytes: socket.sum_bytes as f64 / socket.samples.max(1) as f64,
         queue_max_bytes: socket.max_bytes,
         samples: socket.samples,
-        drops_packets: u64::from(socket.drops[1].wrapping_sub(socket.drops[0])),
+        drops_packets: socket.dropped(),
         delivered_packets: by(inode).map_or(0, |by| by.values().sum()),
         local: socket.local.clone(),
         readers: reads.map(|_| readers(inode)),

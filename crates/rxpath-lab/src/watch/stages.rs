@@ -14,7 +14,7 @@ use super::probes::NAPI_THREAD;
 use crate::live::PLACES;
 
 const IP_RECEIVED: [&str; 2] = ["Ip.InReceives", "Ip6.InReceives"];
-const IP_LOST: [Place; 2] = [Place::Ip, Place::ReversePath];
+const IP_LOST: [Place; 3] = [Place::Ip, Place::ReversePath, Place::Fragments];
 const IP_DELIVERED: [&str; 2] = ["Ip.InDelivers", "Ip6.InDelivers"];
 const UDP_LOST: [Place; 4] =
     [Place::SocketBuffer, Place::UdpMemory, Place::NoListener, Place::Checksum];

@@ -1,0 +1,209 @@
+//! Losses that the kernel gave a reason for and that no counter of IP's or UDP's has: tc, XDP and bridge filters, routing,
+//! and whatever a later kernel names.
+
+use std::collections::BTreeMap;
+
+use rxpath_record::evidence::AnyProtocol;
+use rxpath_record::ledger::{Drop, DropReason, Place};
+
+use super::places::NETFILTER_DROP;
+
+/// What a reason says of a packet of the receive path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    /// It was lost at this place, and no counter that is read has it.
+    At(Place),
+    /// It was lost at this place, whose counter has it as well.
+    Counted,
+    /// It was not received, or nobody wanted it.
+    NoLoss,
+}
+
+/// Reasons by name (`enum skb_drop_reason`, include/net/dropreason-core.h, Linux 6.18).
+///
+/// What is sent, what lay in a socket that was closed, and frames for others are no losses here; TCP's are judged by TCP's
+/// counters. A name that is not here is one of a later kernel, and is told as it stands.
+fn of_reason(reason: &str) -> Meaning {
+    match reason {
+        "TC_INGRESS"
+        | "TC_CHAIN_NOTFOUND"
+        | "TC_COOKIE_ERROR"
+        | "TC_RECLASSIFY_LOOP"
+        | "XDP"
+        | "BRIDGE_INGRESS_STP_STATE" => Meaning::At(Place::IngressHook),
+        "IP_LOCAL_SOURCE"
+        | "IP_INVALID_SOURCE"
+        | "IP_LOCALNET"
+        | "IP_INVALID_DEST"
+        | "IP_INNOROUTES"
+        | "UNICAST_IN_L2_MULTICAST" => Meaning::At(Place::Routing),
+        NETFILTER_DROP | "SOCKET_FILTER" | "XFRM_POLICY" | "SOCKET_RCVBUFF" | "PROTO_MEM"
+        | "NO_SOCKET" | "UDP_CSUM" | "SKB_CSUM" | "CPU_BACKLOG" | "IP_RPFILTER" | "IP_CSUM"
+        | "IP_INHDR" | "IP_INADDRERRORS" | "IP_NOPROTO" | "PKT_TOO_SMALL" | "DUP_FRAG"
+        | "FRAG_REASM_TIMEOUT" | "FRAG_TOO_FAR" | "SOCKET_BACKLOG" => Meaning::Counted,
+        "OTHERHOST" | "UNHANDLED_PROTO" | "PACKET_SOCK_ERROR" | "SOCKET_CLOSE" | "QUEUE_PURGE"
+        | "UNIX_DISCONNECT" | "UNIX_SKIP_OOB" | "IP_OUTNOROUTES" | "BPF_CGROUP_EGRESS"
+        | "TC_EGRESS" | "CAKE_FLOOD" | "SKB_GSO_SEG" | "SKB_UCOPY_FAULT" | "DEV_HDR"
+        | "DEV_READY" | "FULL_RING" | "NO_TX_TARGET" | "TUNNEL_TXINFO" | "DUALPI2_STEP_DROP"
+        | "PSP_OUTPUT" | "RECURSION_LIMIT" => Meaning::NoLoss,
+        _ if ["TCP_", "QDISC_", "FQ_", "NEIGH_", "IPV6_NDISC_", "TAP_", "CAN"]
+            .iter()
+            .any(|family| reason.starts_with(family)) =>
+        {
+            Meaning::NoLoss
+        }
+        _ => Meaning::At(Place::ReasonOnly),
+    }
+}
+
+/// Where the kernel gives no reason the function that dropped it tells, as far as it belongs to the receive path.
+fn of_function(function: &str) -> Meaning {
+    let has = |parts: &[&str]| parts.iter().any(|part| function.contains(part));
+    if has(&["xmit", "output", "send", "tx_", "unix_", "netlink_", "packet_", "tcp_"]) {
+        Meaning::NoLoss
+    } else if has(&["frag", "reasm"]) {
+        Meaning::Counted
+    } else if has(&["xdp"]) || function.starts_with("br_") || has(&["handle_ingress"]) {
+        Meaning::At(Place::IngressHook)
+    } else if has(&["ip_rcv_finish", "route_input", "ip6_rcv_finish", "ip6_mc_input", "ip_mc_"]) {
+        Meaning::At(Place::Routing)
+    } else if ["ip", "__ip", "udp", "__udp", "netif", "__netif", "inet", "nf_", "macvlan", "vlan"]
+        .iter()
+        .any(|own| function.starts_with(own))
+    {
+        Meaning::At(Place::ReasonOnly)
+    } else {
+        Meaning::NoLoss
+    }
+}
+
+/// A function without the offset in it.
+fn function(row: &DropReason) -> &str {
+    row.place.split('+').next().unwrap_or_default()
+}
+
+fn meaning(row: &DropReason) -> Meaning {
+    match row.reason.as_str() {
+        "NOT_SPECIFIED" => of_function(function(row)),
+        reason => of_reason(reason),
+    }
+}
+
+/// Losses that only a reason tells of. `received` by IP; `filtered` is what IP's counters say netfilter dropped: the rest of
+/// netfilter's drops happened in front of IP, on a device or a bridge.
+pub(super) fn losses(rows: &[DropReason], received: u64, filtered: u64) -> Vec<AnyProtocol> {
+    // By place, what is told of it, and the devices.
+    let mut told: BTreeMap<(Place, String), u64> = BTreeMap::new();
+    for row in rows {
+        if let Meaning::At(place) = meaning(row) {
+            *told.entry((place, named(row))).or_default() += row.packets;
+        }
+    }
+    // What this host sends has no device yet when a filter of the output drops it.
+    let netfilter =
+        rows.iter().filter(|row| row.reason == NETFILTER_DROP && !row.device.is_empty());
+    let in_front = netfilter.clone().map(|row| row.packets).sum::<u64>().saturating_sub(filtered);
+    if let Some(row) = netfilter.max_by_key(|row| row.packets).filter(|_| in_front > 0) {
+        told.insert((Place::IngressHook, named(row)), in_front);
+    }
+    let at = |place: Place| -> u64 {
+        told.iter().filter(|((at, _), _)| *at == place).map(|(_, packets)| packets).sum()
+    };
+    let mut all: Vec<AnyProtocol> = Vec::new();
+    for ((place, counter), packets) in &told {
+        let here = at(*place);
+        let of_packets =
+            if *place == Place::IngressHook { received + here } else { received.max(here) };
+        let drop = Drop {
+            place: *place,
+            counter: counter.clone(),
+            packets: *packets,
+            derived: false,
+            exact: true,
+            cross_checks: Vec::new(),
+        };
+        all.push(AnyProtocol { drop, of_packets });
+    }
+    all
+}
+
+/// Whether XDP dropped it on this device.
+pub(super) fn is_xdp(row: &DropReason, dev: &str) -> bool {
+    row.device == dev && (row.reason == "XDP" || function(row).contains("xdp"))
+}
+
+/// Packets that frames of a protocol nobody takes made up: `rx_dropped` has them too, and nobody misses them.
+pub(super) fn unhandled(rows: &[DropReason]) -> u64 {
+    rows.iter().filter(|row| row.reason == "UNHANDLED_PROTO").map(|row| row.packets).sum()
+}
+
+fn named(row: &DropReason) -> String {
+    let on = if row.device.is_empty() { String::new() } else { format!(" on {}", row.device) };
+    format!("skb:kfree_skb {} at {}{on}", row.reason, function(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(reason: &str, place: &str, device: &str, packets: u64) -> DropReason {
+        DropReason {
+            side: "machine".into(),
+            reason: reason.into(),
+            place: place.into(),
+            device: device.into(),
+            port: 0,
+            packets,
+        }
+    }
+
+    fn told(rows: &[DropReason], received: u64, filtered: u64) -> Vec<(Place, u64, u64, String)> {
+        let all = losses(rows, received, filtered).into_iter();
+        all.map(|l| (l.drop.place, l.drop.packets, l.of_packets, l.drop.counter)).collect()
+    }
+
+    #[test]
+    fn what_a_filter_in_front_of_ip_drops_is_a_share_of_what_came_to_it() {
+        let rows = [row("TC_INGRESS", "__netif_receive_skb_core+0x2f", "db0", 45_000)];
+        let counter = "skb:kfree_skb TC_INGRESS at __netif_receive_skb_core on db0".to_owned();
+        assert_eq!(told(&rows, 15_000, 0), [(Place::IngressHook, 45_000, 60_000, counter)]);
+        // Rules of a bridge: none of IP's counters has them. What IP's counters have is theirs.
+        let rows = [row("NETFILTER_DROP", "nf_hook_slow+0x1", "db0", 45_000)];
+        assert_eq!(told(&rows, 15_000, 0)[0].1, 45_000);
+        assert_eq!(told(&rows, 60_000, 44_000)[0].1, 1_000);
+        assert!(told(&rows, 60_000, 45_000).is_empty());
+        assert!(told(&[row("NETFILTER_DROP", "nf_hook_slow+0x1", "", 900)], 0, 0).is_empty());
+    }
+
+    #[test]
+    fn a_reason_of_a_later_kernel_is_told_as_it_stands() {
+        let rows = [row("IP_MOON_PHASE", "ip_rcv+0x1", "eth0", 70)];
+        let counter = "skb:kfree_skb IP_MOON_PHASE at ip_rcv on eth0".to_owned();
+        assert_eq!(told(&rows, 100, 0), [(Place::ReasonOnly, 70, 100, counter)]);
+    }
+
+    #[test]
+    fn what_is_sent_or_counted_or_unwanted_is_no_loss_here() {
+        for reason in
+            ["SOCKET_RCVBUFF", "QDISC_DROP", "TCP_OLD_DATA", "OTHERHOST", "UNHANDLED_PROTO"]
+        {
+            assert!(told(&[row(reason, "f+0x1", "eth0", 9)], 9, 0).is_empty(), "{reason}");
+        }
+        for function in ["dev_hard_start_xmit+0x1", "ip_defrag+0x2", "unix_release_sock+0x1"] {
+            let rows = [row("NOT_SPECIFIED", function, "eth0", 9)];
+            assert!(told(&rows, 9, 0).is_empty(), "{function}");
+        }
+    }
+
+    #[test]
+    fn without_a_reason_the_function_tells() {
+        for (function, place) in [
+            ("ip_rcv_finish_core+0x1", Place::Routing),
+            ("do_xdp_generic+0x1", Place::IngressHook),
+            ("udp_queue_rcv_one_skb+0x1", Place::ReasonOnly),
+        ] {
+            let rows = [row("NOT_SPECIFIED", function, "eth0", 9)];
+            assert_eq!(told(&rows, 9, 0)[0].0, place, "{function}");
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! `rxpath diagnose` on losses that no counter of UDP's names: never "nothing limits", and what can be told of them.
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::process::Command;
+
+use nix::sys::socket::{setsockopt, sockopt};
+use rxpath_host::Namespace;
+use serde_json::Value;
+
+use crate::alone::diagnose::{in_window, watching};
+use crate::alone::live_limits::{seen, stop};
+use crate::bed::{Bed, RX_IP, TX_IP, send, until};
+use crate::raw_bpf;
+use crate::skip::skip;
+
+/// Datagrams of a cause that are lost, or as good as all of them.
+const LOST: u32 = 20_000;
+
+/// Somebody reads this port all the while.
+const WELL: u16 = 4820;
+
+/// What is said of some traffic: with BPF and by counters alone. Beside it a service goes on without a loss.
+fn told(tx: &Namespace, rx: &Namespace, traffic: impl Fn()) -> [Value; 2] {
+    let well = rx.run(|_| UdpSocket::bind((RX_IP, WELL)).unwrap()).unwrap();
+    [&["-d", "600s"][..], &["-d", "600s", "--no-bpf"]].map(|words| {
+        let mut child = watching(rx, words);
+        in_window(&mut child);
+        for _ in 0..20 {
+            send(tx, WELL, 100);
+            for _ in 0..100 {
+                well.recv(&mut [0; 64]).unwrap();
+            }
+        }
+        traffic();
+        // A window of a moment decides nothing.
+        seen(&child, 30);
+        stop(child)
+    })
+}
+
+/// The stage, and that the sentence or its evidence says this of it.
+fn says(result: &Value, stage: &str, words: &str) {
+    assert_eq!(result["stage"], stage, "{result}");
+    let said = format!("{} {}", result["sentence"], result["evidence"]);
+    assert!(said.contains(words), "{words}: {said}");
+}
+
+/// It does not say that nothing limits, or not without a doubt and the place that it could not read.
+fn doubts(result: &Value, words: &str) {
+    assert_eq!(
+        (&result["stage"], &result["confidence"]),
+        (&"nothing".into(), &"fair".into()),
+        "{result}"
+    );
+    assert!(result["evidence"].to_string().contains(words), "{words}: {result}");
+}
+
+/// Attaches a program that drops each packet; the test is skipped by name where the kernel can't.
+fn dropping(rx: &Namespace, kind: u32, answer: u32, how: [u32; 2]) -> Option<std::os::fd::OwnedFd> {
+    let attached = rx
+        .run(move |ns| {
+            let ifindex = ns.route().unwrap().link("veth").unwrap().index;
+            let program = raw_bpf::answering(kind, answer, "rxp_drops")?;
+            raw_bpf::attach(&program, ifindex, how)
+        })
+        .unwrap();
+    attached
+        .map_err(|error| skip("bpf_programs", &format!("this program can't be attached: {error}")))
+        .ok()
+}
+
+#[test]
+fn a_filter_of_the_socket_is_named() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let filtered = rx.run(|_| UdpSocket::bind((RX_IP, 4821)).unwrap()).unwrap();
+    // ret #0: nothing passes.
+    let mut none = [nix::libc::sock_filter { code: 6, jt: 0, jf: 0, k: 0 }];
+    let program = nix::libc::sock_fprog { len: 1, filter: none.as_mut_ptr() };
+    // SAFETY: the kernel copies the filter, which outlives the call.
+    let set = unsafe {
+        nix::libc::setsockopt(
+            std::os::fd::AsRawFd::as_raw_fd(&filtered),
+            nix::libc::SOL_SOCKET,
+            nix::libc::SO_ATTACH_FILTER,
+            std::ptr::from_ref(&program).cast(),
+            size_of_val(&program) as u32,
+        )
+    };
+    assert_eq!(set, 0);
+    let [probed, counted] = told(&tx, &rx, || send(&tx, 4821, LOST));
+    says(&probed, "filter", "a filter at the socket or its control group");
+    says(&counted, "refused", "UDP, for another reason");
+}
+
+#[test]
+fn an_ipsec_policy_is_named() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let _reader = rx.run(|_| UdpSocket::bind((RX_IP, 4828)).unwrap()).unwrap();
+    let words = ["netns", "exec", rx.name(), "ip", "xfrm", "policy", "add", "proto", "udp"];
+    let mut policy = Command::new("ip");
+    policy.args(words).args(["dport", "4828", "dir", "in", "action", "block"]);
+    if !policy.status().unwrap().success() {
+        return skip("xfrm", "this kernel has no IPsec");
+    }
+    let [probed, counted] = told(&tx, &rx, || send(&tx, 4828, LOST));
+    says(&probed, "filter", "an IPsec policy");
+    says(&counted, "refused", "UDP, for another reason");
+}
+
+#[test]
+fn a_group_that_nobody_joined_is_named() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let [probed, counted] = told(&tx, &rx, || {
+        tx.run(|_| {
+            let socket = UdpSocket::bind((TX_IP, 0)).unwrap();
+            setsockopt(&socket, sockopt::SndBuf, &(1 << 20)).unwrap();
+            socket.set_multicast_ttl_v4(1).unwrap();
+            let by = nix::libc::in_addr { s_addr: u32::from_ne_bytes(TX_IP.octets()) };
+            // SAFETY: an address of four bytes, as the option takes it.
+            let set = unsafe {
+                nix::libc::setsockopt(
+                    std::os::fd::AsRawFd::as_raw_fd(&socket),
+                    nix::libc::IPPROTO_IP,
+                    nix::libc::IP_MULTICAST_IF,
+                    std::ptr::from_ref(&by).cast(),
+                    4,
+                )
+            };
+            assert_eq!(set, 0);
+            for _ in 0..LOST {
+                socket.send_to(&[7; 32], (Ipv4Addr::new(239, 9, 9, 9), 4822)).unwrap();
+            }
+        })
+        .unwrap();
+    });
+    says(&probed, "refused", "routing");
+    // By counters alone it can't be told from a rule of netfilter's, and that is said.
+    says(&counted, "filter", "multicast that nobody joined");
+    assert_eq!(counted["confidence"], "fair");
+}
+
+#[test]
+fn frames_longer_than_the_mtu_of_the_receiver_are_named() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    rx.set_mtu("veth", 1280).unwrap();
+    let _reader = rx.run(|_| UdpSocket::bind((RX_IP, 4823)).unwrap()).unwrap();
+    let [probed, counted] = told(&tx, &rx, || {
+        tx.run(|_| {
+            let socket = UdpSocket::bind((TX_IP, 0)).unwrap();
+            for _ in 0..LOST {
+                socket.send_to(&[7; 1400], (RX_IP, 4823)).unwrap();
+            }
+        })
+        .unwrap();
+    });
+    says(&probed, "refused", "the device's door");
+    doubts(&counted, "rx_dropped");
+}
+
+#[test]
+fn fragments_that_find_no_room_are_named() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    // The upper limit is never under the lower one.
+    rx.set_sysctl("net.ipv4.ipfrag_low_thresh", "0").unwrap();
+    rx.set_sysctl("net.ipv4.ipfrag_high_thresh", "0").unwrap();
+    let told = told(&tx, &rx, || {
+        tx.run(|_| {
+            let socket = UdpSocket::bind((TX_IP, 0)).unwrap();
+            for _ in 0..LOST / 4 {
+                socket.send_to(&[7; 4000], (RX_IP, 4824)).unwrap();
+            }
+        })
+        .unwrap();
+    });
+    for result in &told {
+        says(result, "refused", "reassembly");
+    }
+}
+
+#[test]
+fn a_program_at_tc_ingress_is_named() {
+    const INGRESS: u32 = 46;
+    const SHOT: u32 = 2;
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let [probed, counted] = told(&tx, &rx, || {
+        let Some(_link) = dropping(&rx, raw_bpf::SCHED_CLS, SHOT, [INGRESS, 0]) else { return };
+        send(&tx, 4825, LOST);
+    });
+    says(&probed, "filter", "TC_INGRESS");
+    // The program came and went within the window.
+    assert_ne!(counted["stage"], "filter");
+}
+
+#[test]
+fn an_xdp_program_is_named_by_the_drivers_counter_or_the_kernels_reason() {
+    const XDP: u32 = 6;
+    const AT_DEVICE: u32 = 37;
+    const DROP: u32 = 1;
+    let Some(bed) = Bed::with_bpf() else { return };
+    for (mode, named) in [(4, "ethtool -S veth"), (2, "xdp")] {
+        let (tx, rx) = bed.pair(1);
+        // It is there before the window begins and lets the ones of the other service pass: they were sent before it.
+        let well = rx.run(|_| UdpSocket::bind((RX_IP, WELL)).unwrap()).unwrap();
+        send(&tx, WELL, 100);
+        until("they are here", || well.recv(&mut [0; 64]).is_ok());
+        let Some(_link) = dropping(&rx, XDP, DROP, [AT_DEVICE, mode]) else { return };
+        let mut child = watching(&rx, &["-d", "600s"]);
+        in_window(&mut child);
+        send(&tx, 4826, LOST);
+        says(&stop(child), "filter", named);
+    }
+}
+
+#[test]
+fn rules_of_a_bridge_are_named() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let run = |words: &str| {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", rx.name(), "sh", "-c", words]);
+        command.status().is_ok_and(|status| status.success())
+    };
+    let bridge = format!(
+        "ip link add br0 type bridge && ip link set veth master br0 && ip addr flush dev veth && \
+         ip addr add {RX_IP}/24 dev br0 && ip link set br0 address $(cat /sys/class/net/veth/address) up"
+    );
+    assert!(run(&bridge));
+    let rules = "nft add table bridge b && nft 'add chain bridge b in { type filter hook prerouting priority 0; }' && \
+                 nft 'add rule bridge b in udp dport 4827 drop'";
+    if !run(rules) {
+        return skip("nft", "nft has no bridge family here");
+    }
+    let [probed, counted] = told(&tx, &rx, || send(&tx, 4827, LOST));
+    says(&probed, "filter", "NETFILTER_DROP");
+    doubts(&counted, "rules of the bridge family drop on br0");
+}
