@@ -2,19 +2,24 @@
 //!
 //! Each rule answers for one cause, so exactly one of them speaks when datagrams are lost at the socket.
 
-use rxpath_record::evidence::ContendedLock;
+use rxpath_record::evidence::{ContendedLock, Halt};
 use rxpath_record::ledger::Place;
 
 use crate::thresholds::{
-    LIVELOCK_DELIVERED_RATIO, LIVELOCK_SOFTIRQ_RATIO, LOCK_RATIO, SPARE_RATIO, UNEVEN_FACTOR,
+    ALWAYS_FULL_RATIO, FULL_RATIO, LIVELOCK_DELIVERED_RATIO, LIVELOCK_SOFTIRQ_RATIO, LOCK_RATIO,
+    MOST_OF_LOSS_RATIO, QUEUE_SAMPLES, SPARE_RATIO, UNEVEN_FACTOR, WAITING_RATIO,
 };
-use crate::view::{View, sound_ratio};
+use crate::view::{Lead, View, sound_ratio};
 
 /// The cause of socket drops, as far as the evidence tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Nobody knows what the reader did.
     NotMeasured,
+    /// The reader is stopped or frozen.
+    Halted(Halt),
+    /// The CPU quota of its control group stops the reader.
+    Throttled,
     /// Several threads may be the reader, and their times tell different stories.
     WhoReads,
     /// Softirqs own the reader's CPU.
@@ -30,6 +35,8 @@ pub enum Cause {
     SharedSocket,
     /// The reader is full.
     Full,
+    /// The reader had time left, and the queue was full all the while: it waits for something else.
+    WaitsElsewhere,
     /// The reader had time left: bursts or stalls.
     HasTime,
 }
@@ -41,20 +48,48 @@ pub fn cause(view: &View) -> Option<Cause> {
     }
     Some(if view.reader.count == 0 {
         Cause::NotMeasured
+    } else if let Some(halted) = view.reader.halted {
+        Cause::Halted(halted)
+    } else if view.reader.lead.quota().is_some() {
+        Cause::Throttled
     } else if let Some(cpu) = livelocked(view) {
         Cause::Livelock { cpu }
     } else if view.unsure.as_ref().is_some_and(|unsure| unsure.differ) {
         Cause::WhoReads
-    } else if view.reader.lead.is_kept_waiting() {
+    } else if is_kept_waiting(view) {
         Cause::Descheduled
-    } else if !view.reader.lead.is_full() {
-        Cause::HasTime
+    } else if view.reader.lead.demand() < FULL_RATIO {
+        if is_always_full(view) { Cause::WaitsElsewhere } else { Cause::HasTime }
     } else if uneven(view).is_some() {
         Cause::Uneven
     } else if view.sockets.len() == 1 && view.reader.active > 1 && share_it(view) {
         Cause::SharedSocket
     } else {
         Cause::Full
+    })
+}
+
+/// Whether the reader's waiting for a CPU explains most of the loss. With work all the time it would have read as much more as
+/// it waited longer than it ran; else it slept too, and the longer of the two counts.
+fn is_kept_waiting(view: &View) -> bool {
+    let Lead { running, waiting, .. } = view.reader.lead;
+    if waiting < WAITING_RATIO {
+        return false;
+    }
+    let demand = view.reader.lead.demand();
+    if demand < FULL_RATIO {
+        return waiting >= 1.0 - demand;
+    }
+    let more = view.raw.ledger.delivered_packets as f64 * waiting / running.max(f64::MIN_POSITIVE);
+    more >= MOST_OF_LOSS_RATIO * view.lost_at(Place::SocketBuffer) as f64
+}
+
+/// Whether the socket that drops most was full on average: no burst is that long, and no buffer helps.
+fn is_always_full(view: &View) -> bool {
+    let worst = view.sockets.iter().max_by_key(|socket| socket.drops_packets);
+    worst.is_some_and(|socket| {
+        socket.samples >= QUEUE_SAMPLES
+            && socket.queue_mean_bytes >= ALWAYS_FULL_RATIO * socket.rcvbuf_bytes as f64
     })
 }
 

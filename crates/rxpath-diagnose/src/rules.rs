@@ -9,6 +9,7 @@ mod descheduled;
 mod filter;
 mod livelock;
 mod no_listener;
+mod not_run;
 mod nothing;
 mod one_cpu;
 mod protocol;
@@ -26,6 +27,7 @@ mod udp_memory;
 mod uneven;
 mod unknown;
 mod victim;
+mod waits_elsewhere;
 mod who_reads;
 
 use crate::claim::Claim;
@@ -49,11 +51,14 @@ pub const ALL: &[Rule] = &[
     protocol::judge,
     no_listener::judge,
     checksum::judge,
+    not_run::halted,
+    not_run::throttled,
     livelock::judge,
     descheduled::judge,
     uneven::judge,
     shared_socket::judge,
     application::judge,
+    waits_elsewhere::judge,
     socket_queue::judge,
     who_reads::judge,
     udp_memory::judge,

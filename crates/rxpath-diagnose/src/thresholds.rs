@@ -147,3 +147,13 @@ pub const PAIRED_SAME_RATIO: f64 = 1.05;
 
 /// A rise at which one pair of trials is enough to be sure.
 pub const PAIRED_CLEAR_RATIO: f64 = 1.20;
+
+/// A queue that holds this share of its buffer on average is full all the time: a reader that stalls now and then empties it
+/// in between.
+pub const ALWAYS_FULL_RATIO: f64 = 0.90;
+
+/// Samples of a queue from which its mean is one.
+pub const QUEUE_SAMPLES: u64 = 10;
+
+/// A cause that explains less than this share of the loss is not the one to remedy first.
+pub const MOST_OF_LOSS_RATIO: f64 = 0.50;

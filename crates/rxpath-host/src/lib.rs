@@ -7,6 +7,7 @@
 pub mod awake;
 pub mod caps;
 pub mod capture;
+pub mod cgroup;
 pub mod change;
 pub mod counter;
 pub mod cputime;

@@ -5,6 +5,7 @@
 //! network namespace, of all its sockets together; those that count packets of every protocol stand apart.
 
 mod devices;
+mod groups;
 mod hooks;
 mod namespace;
 mod places;
@@ -37,6 +38,7 @@ use crate::clock::monotonic_ns;
 use crate::trial::evidence::conntrack;
 use crate::trial::observe::{Between, Mark, Ours};
 
+pub(crate) use groups::ReaderGroups;
 pub(crate) use places::PLACES;
 pub(crate) use readers::{OWNERS, Owners};
 pub use scope::Only;
@@ -104,6 +106,7 @@ pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen,
     let connected = of_pids(readers::of_connections(&looks.tcp.inodes(), &owners));
     let mut probes = Probes::start(ask.probes);
     let around = Around::now();
+    let groups_before = groups::read(&ours.pids);
     let (from, from_connected) = (Mark::take(&ours), Mark::of_ours(&connected));
     probes.begin(ask.length);
     let before = snapshot(&mut counters);
@@ -118,6 +121,7 @@ pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen,
     looks.end();
     let (reasons, reads) = (probes.reasons(), probes.reads());
     let between = Between::marks(&from, &Mark::take(&ours), &ours);
+    let groups = ReaderGroups { ends: [groups_before, groups::read(&ours.pids)] };
     let of_connections = Between::marks(&from_connected, &Mark::of_ours(&connected), &connected);
     let around = [&around, &Around::now()];
     let unseen = unseen(&mut Unseen::default(), around, reasons.is_some());
@@ -137,6 +141,7 @@ pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen,
         reads: reads.as_ref(),
         tcp: &looks.tcp,
         of_connections: &of_connections,
+        groups: &groups,
     };
     let mut evidence = evidence(&read);
     let probe_cost;
@@ -305,6 +310,8 @@ pub(crate) struct Read<'a> {
     pub(crate) tcp: &'a TcpLooks,
     /// CPU time of the threads of programs with connections.
     pub(crate) of_connections: &'a Between,
+    /// What their control groups kept the readers from, where it was read.
+    pub(crate) groups: &'a ReaderGroups,
 }
 
 /// From what was read at both ends, and of the sockets in between.
@@ -348,7 +355,7 @@ pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
         receiver_threads: if delivered == 0 && !sockets.values().any(Socket::was_used) {
             Vec::new()
         } else {
-            readers::readers(between, &sockets::busy(sockets), owners, read.reads)
+            readers::readers(between, &sockets::busy(sockets), owners, read.reads, read.groups)
         },
         cpus: between.cpus.clone(),
         sockets: sockets::uses(sockets, owners, read.reads),

@@ -218,6 +218,8 @@ impl Watcher {
             reads: None,
             tcp: &looks.tcp,
             of_connections: window.between,
+            // Walking the groups of all readers costs too much for each frame.
+            groups: &live::ReaderGroups::default(),
         });
         let mut gaps = moved.gaps.clone();
         gaps.extend(looks.gap.clone().map(|why| ("TCP sockets".to_owned(), why)));

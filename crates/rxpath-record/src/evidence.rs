@@ -333,6 +333,35 @@ pub struct ThreadUse {
     /// Its process, on a watched host: whether it is one of the process's readers is not told.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pid: Option<i32>,
+    /// What kept it from running at both ends of the window, whatever was free.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub halted: Option<Halt>,
+    /// The CPU quota that stopped it for a part of the window.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub throttled: Option<Throttled>,
+}
+
+/// Why a thread does not run at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Halt {
+    /// A signal stopped it (SIGSTOP, SIGTSTP). **Source** state `T` of `/proc/PID/stat`.
+    Signal,
+    /// A debugger or tracer holds it. **Source** state `t`.
+    Tracer,
+    /// Its control group is frozen (`docker pause`). **Source** `cgroup.events`, `freezer.state`.
+    Freezer,
+}
+
+/// A control group's CPU quota at work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Throttled {
+    /// The group with the quota.
+    pub group: String,
+    /// How long it stood still, as a share of the window; over several CPUs added up, and at most 1.
+    ///
+    /// **Source** `cpu.stat`, `throttled_usec` or `throttled_time`.
+    pub ratio: f64,
 }
 
 /// One CPU over the window; the shares are of wall time and add up to about 1.

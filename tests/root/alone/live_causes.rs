@@ -1,15 +1,19 @@
 //! `rxpath diagnose` on losses that no counter of UDP's names: never "nothing limits", and what can be told of them.
 
+use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::process::Command;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 
+use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{setsockopt, sockopt};
+use nix::unistd::Pid;
 use rxpath_host::Namespace;
 use serde_json::Value;
 
 use crate::alone::diagnose::{in_window, watching};
 use crate::alone::live_limits::{seen, stop};
-use crate::bed::{Bed, RX_IP, TX_IP, send, until};
+use crate::bed::{Bed, RX_IP, TX_IP, random_id, send, until};
 use crate::raw_bpf;
 use crate::skip::skip;
 
@@ -239,4 +243,107 @@ fn rules_of_a_bridge_are_named() {
     let [probed, counted] = told(&tx, &rx, || send(&tx, 4827, LOST));
     says(&probed, "filter", "NETFILTER_DROP");
     doubts(&counted, "rules of the bridge family drop on br0");
+}
+
+/// A reader of its own process on port 4829, ended at the end.
+struct Reader(Child);
+
+impl Reader {
+    fn start(rx: &Namespace) -> Self {
+        let mut serve = Command::new("ip");
+        serve.args(["netns", "exec", rx.name(), env!("CARGO_BIN_EXE_rxpath"), "serve", "udp"]);
+        serve.args([format!("{RX_IP}:4829").as_str(), "--work", "20us"]).stdout(Stdio::null());
+        let child = serve.stderr(Stdio::null()).spawn().unwrap();
+        until("it has its port", || rx.run(|_| UdpSocket::bind((RX_IP, 4829)).is_err()).unwrap());
+        Self(child)
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.0.id() as i32), signal).unwrap();
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.signal(Signal::SIGCONT);
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// A control group of version 1 of this controller, removed at the end.
+struct Group(PathBuf);
+
+impl Group {
+    fn make(controller: &str, set: (&str, &str)) -> Option<Self> {
+        let mount = PathBuf::from("/sys/fs/cgroup").join(controller);
+        let path = mount.join(format!("rxpath-{}", random_id()));
+        if !mount.join("tasks").exists() || fs::create_dir(&path).is_err() {
+            skip("cgroup", &format!("no control groups of version 1 for {controller} here"));
+            return None;
+        }
+        let group = Self(path);
+        group.write(set.0, set.1);
+        Some(group)
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        fs::write(self.0.join(file), text).unwrap();
+    }
+
+    fn take(&self, reader: &Reader) {
+        self.write("cgroup.procs", &reader.0.id().to_string());
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        until("the group is empty", || fs::remove_dir(&self.0).is_ok());
+    }
+}
+
+/// What is said while more comes to the reader than it takes.
+fn overloaded(tx: &Namespace, rx: &Namespace) -> Value {
+    let mut child = watching(rx, &["-d", "600s"]);
+    in_window(&mut child);
+    for _ in 0..20 {
+        send(tx, 4829, 5_000);
+        seen(&child, 2);
+    }
+    stop(child)
+}
+
+#[test]
+fn a_reader_that_a_signal_stopped_is_named() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let reader = Reader::start(&rx);
+    reader.signal(Signal::SIGSTOP);
+    says(&overloaded(&tx, &rx), "application-descheduled", "a signal stopped it");
+}
+
+#[test]
+fn a_frozen_reader_is_named() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let Some(group) = Group::make("freezer", ("freezer.state", "THAWED")) else { return };
+    let reader = Reader::start(&rx);
+    group.take(&reader);
+    group.write("freezer.state", "FROZEN");
+    let result = overloaded(&tx, &rx);
+    group.write("freezer.state", "THAWED");
+    drop(reader);
+    says(&result, "application-descheduled", "its control group is frozen");
+}
+
+#[test]
+fn a_reader_that_used_up_its_cpu_quota_is_named_with_its_group() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let Some(group) = Group::make("cpu", ("cpu.cfs_quota_us", "5000")) else { return };
+    let reader = Reader::start(&rx);
+    group.take(&reader);
+    let result = overloaded(&tx, &rx);
+    drop(reader);
+    says(&result, "application-descheduled", "CPU quota of its control group /rxpath-");
 }

@@ -10,7 +10,7 @@ use crate::lines::{
 };
 use crate::reader::{Cause, cause};
 use crate::remedy::Remedy;
-use crate::thresholds::FULL_RATIO;
+use crate::thresholds::{FULL_RATIO, WAITING_RATIO};
 use crate::view::View;
 use crate::wording::percent;
 
@@ -23,7 +23,7 @@ pub const NEEDS: &[Part] = &[Part::Ledger, Part::Window, Part::Cpus, Part::Reade
 pub fn confidence(view: &View) -> Confidence {
     let lead = &view.reader.lead;
     let cpu_full = lead.cpu.and_then(|cpu| view.busy_ratio(cpu)).is_none_or(|b| b >= FULL_RATIO);
-    let own_time = view.softirq_on_reader().is_none();
+    let own_time = view.softirq_on_reader().is_none() && lead.waiting < WAITING_RATIO;
     if lead.running >= FULL_RATIO && cpu_full && own_time {
         Confidence::Strong
     } else {
@@ -59,7 +59,17 @@ pub fn judge(view: &View) -> Option<Claim> {
     };
     let with =
         if view.softirq_on_reader().is_some() { " with it and the receive softirq" } else { "" };
-    let sentence = format!("the receiving application is the limit: {what}{with}");
+    let waits = &reader.lead.waiting;
+    let both = if *waits >= WAITING_RATIO {
+        format!(
+            "; both count: it ran {} of the window and waited for its CPU {}",
+            percent(reader.lead.running),
+            percent(*waits)
+        )
+    } else {
+        String::new()
+    };
+    let sentence = format!("the receiving application is the limit: {what}{with}{both}");
     let mut claim = Claim::new(Stage::Application, confidence(view), NEEDS, sentence)
         .on(cpu)
         .losing(lost)
@@ -70,6 +80,9 @@ pub fn judge(view: &View) -> Option<Claim> {
     }
     if view.raw.cpus.len() > reader.count {
         claim = claim.cure(Remedy::MoreReaders(reader.count + 1));
+    }
+    if reader.lead.waiting >= WAITING_RATIO {
+        claim = claim.cure(Remedy::ReaderOwnCpu);
     }
     Some(
         claim

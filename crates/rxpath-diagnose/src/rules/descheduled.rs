@@ -60,7 +60,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     }
     Some(
         claim
-            .cure("a better priority: `nice -n -15`, or `chrt -r 1` for a reader that sleeps")
+            .cure("a better priority: `chrt -r 1` for a reader that sleeps; `nice -n -15` counts against programs of its own session only, where kernel.sched_autogroup_enabled is 1 (then `echo -15 > /proc/PID/autogroup`)")
             .cure(Remedy::BufferForWaits),
     )
 }

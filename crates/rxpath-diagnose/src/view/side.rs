@@ -1,6 +1,6 @@
 //! The threads of one side taken together, with the one that has the least time left.
 
-use rxpath_record::evidence::ThreadUse;
+use rxpath_record::evidence::{Halt, ThreadUse, Throttled};
 
 use super::sound_ratio;
 use crate::thresholds::{FULL_RATIO, WAITING_RATIO};
@@ -22,6 +22,8 @@ pub struct Lead<'a> {
     pub waiting: f64,
     /// Datagrams in the window.
     pub packets: u64,
+    /// The CPU quota that stopped it, as a share of the window.
+    pub throttled: Option<&'a Throttled>,
 }
 
 impl Lead<'_> {
@@ -47,6 +49,13 @@ impl Lead<'_> {
     /// Whether others hold its CPU while it has work.
     pub fn is_kept_waiting(&self) -> bool {
         !self.is_full() && self.waiting >= WAITING_RATIO
+    }
+
+    /// The quota of its control group, where that explains most of its waiting. Kernels count the time in `schedstat` as
+    /// waiting, too.
+    pub fn quota(&self) -> Option<&Throttled> {
+        let most = self.waiting.max(2.0 * WAITING_RATIO) / 2.0;
+        self.throttled.filter(|throttled| sound_ratio(throttled.ratio) >= most)
     }
 }
 
@@ -80,6 +89,8 @@ pub struct Side<'a> {
     pub cpus: Vec<u32>,
     /// Whether every thread was seen on a CPU.
     pub seen: bool,
+    /// Why none of them runs, where that is so.
+    pub halted: Option<Halt>,
 }
 
 impl<'a> Side<'a> {
@@ -104,6 +115,11 @@ impl<'a> Side<'a> {
             lead: leads.into_iter().max_by(least_time_left).unwrap_or_default(),
             cpus,
             seen: threads.iter().all(|t| !t.seen_cpus.is_empty()),
+            halted: threads
+                .iter()
+                .map(|thread| thread.halted)
+                .reduce(|one, other| one.filter(|halted| other == Some(*halted)))
+                .flatten(),
         }
     }
 
@@ -135,6 +151,7 @@ pub fn lead(thread: &ThreadUse) -> Lead<'_> {
         running: sound_ratio(thread.running_ratio),
         waiting: sound_ratio(thread.waiting_ratio),
         packets: thread.packets,
+        throttled: thread.throttled.as_ref(),
     }
 }
 

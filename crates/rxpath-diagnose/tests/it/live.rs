@@ -42,6 +42,10 @@ fn live_scenes() -> Vec<(String, Evidence)> {
     let mut ring = host(100_000, vec![]);
     ring.any_protocol = vec![any(lost(Place::Ring, "eth0 rx_missed_errors", 5_000), 105_000)];
     add("ring of a device", ring.clone());
+    ring.any_protocol =
+        vec![any(lost(Place::Routing, "skb:kfree_skb IP_LOCALNET", 5_000), 105_000)];
+    add("routing", ring.clone());
+    ring.any_protocol = vec![any(lost(Place::Ring, "eth0 rx_missed_errors", 5_000), 105_000)];
     ring.cpus[0].idle_ratio = 0.0;
     ring.cpus[0].softirq_ratio = 0.1;
     ring.spread = Some(Spread { packets: vec![packets(0, 100_000, 0)], ..Spread::default() });

@@ -17,7 +17,7 @@ pub fn thread(name: &str, cpu: u32, running: f64, waiting: f64, packets: u64) ->
         running_ratio: running,
         waiting_ratio: waiting,
         packets,
-        pid: None,
+        ..ThreadUse::default()
     }
 }
 

@@ -5,9 +5,9 @@ use proptest::option;
 use proptest::prelude::*;
 use rxpath_diagnose::{combine, diagnose};
 use rxpath_record::evidence::{
-    AnyProtocol, ConntrackUse, ContendedLock, CpuPackets, CpuUse, Evidence, Listener, LockWaiter,
-    Owner, Probed, ProbedCpu, ProbedTask, SocketUse, SoftirqPlace, Spread, TcpConnection,
-    TcpService, TcpUse, ThreadUse,
+    AnyProtocol, ConntrackUse, ContendedLock, CpuPackets, CpuUse, Evidence, Halt, Listener,
+    LockWaiter, Owner, Probed, ProbedCpu, ProbedTask, SocketUse, SoftirqPlace, Spread,
+    TcpConnection, TcpService, TcpUse, ThreadUse, Throttled,
 };
 use rxpath_record::ledger::{CrossCheck, Drop, Ledger, Place};
 use rxpath_record::verdict::Verdict;
@@ -27,6 +27,13 @@ fn packets() -> impl Strategy<Value = u64> {
     prop_oneof![3 => 0u64..2_000_000, 1 => Just(0), 1 => any::<u64>()]
 }
 
+/// What keeps a thread from running, if anything.
+fn held() -> impl Strategy<Value = (Option<Halt>, Option<Throttled>)> {
+    let halts = vec![None, None, Some(Halt::Signal), Some(Halt::Tracer), Some(Halt::Freezer)];
+    let quota = number().prop_map(|ratio| Throttled { group: "/app".into(), ratio });
+    (prop::sample::select(halts), option::of(quota))
+}
+
 fn threads() -> impl Strategy<Value = Vec<ThreadUse>> {
     let one = (
         any::<i32>(),
@@ -37,9 +44,20 @@ fn threads() -> impl Strategy<Value = Vec<ThreadUse>> {
         number(),
         packets(),
         option::of(1i32..3),
+        held(),
     )
         .prop_map(
-            |(tid, name, asked_cpu, seen_cpus, running_ratio, waiting_ratio, packets, pid)| {
+            |(
+                tid,
+                name,
+                asked_cpu,
+                seen_cpus,
+                running_ratio,
+                waiting_ratio,
+                packets,
+                pid,
+                held,
+            )| {
                 ThreadUse {
                     tid,
                     name,
@@ -49,6 +67,8 @@ fn threads() -> impl Strategy<Value = Vec<ThreadUse>> {
                     waiting_ratio,
                     packets,
                     pid,
+                    halted: held.0,
+                    throttled: held.1,
                 }
             },
         );

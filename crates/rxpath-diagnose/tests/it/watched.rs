@@ -2,8 +2,8 @@
 
 use rxpath_diagnose::diagnose;
 use rxpath_record::evidence::{
-    AnyProtocol, CpuPackets, Evidence, Listener, Owner, Probed, ProbedTask, SocketUse,
-    SoftirqPlace, Spread, TcpUse, ThreadUse,
+    AnyProtocol, CpuPackets, Evidence, Halt, Listener, Owner, Probed, ProbedTask, SocketUse,
+    SoftirqPlace, Spread, TcpUse, ThreadUse, Throttled,
 };
 use rxpath_record::ledger::{Drop, Place};
 use rxpath_record::verdict::{Confidence, Stage, Verdict};
@@ -353,4 +353,79 @@ fn the_cpu_whose_backlog_dropped_is_judged_and_its_own_packets_fill_it() {
     assert_eq!((verdict.stage, verdict.cpu), (Stage::Backlog, Some(0)));
     // Not known which: the one that softirqs take most of, not the one that a compiler keeps busiest.
     assert_eq!(diagnose(&backlogged([0, 0])).cpu, Some(1));
+}
+
+/// A service that lost half of what came: 100,000 datagrams in a second.
+fn overloaded(running: f64, waiting: f64) -> Evidence {
+    let mut e = dropping(vec![reader(812, 1, 1, running)], 1);
+    e.receiver_threads[0].waiting_ratio = waiting;
+    e.ledger.offered_packets = 100_000;
+    e.ledger.delivered_packets = 50_000;
+    e.ledger.drops = vec![lost(Place::SocketBuffer, "Udp.RcvbufErrors", 50_000)];
+    e.sockets[0].drops_packets = 50_000;
+    e.sockets[0].samples = 100;
+    e.sockets[0].queue_mean_bytes = 0.5 * e.sockets[0].rcvbuf_bytes as f64;
+    e
+}
+
+#[test]
+fn a_stopped_or_frozen_reader_is_named_and_gets_no_larger_buffer() {
+    for (halted, words) in [
+        (Halt::Signal, "a signal stopped it"),
+        (Halt::Tracer, "a debugger or tracer holds it"),
+        (Halt::Freezer, "its control group is frozen"),
+    ] {
+        let mut e = overloaded(0.0, 0.0);
+        e.receiver_threads[0].halted = Some(halted);
+        let verdict = diagnose(&e);
+        assert_eq!(
+            (verdict.stage, verdict.confidence),
+            (Stage::ApplicationDescheduled, Confidence::Strong)
+        );
+        assert!(verdict.sentence.contains(words), "{}", verdict.sentence);
+        assert!(!verdict.remedies.join(" ").contains("buffer"), "{:?}", verdict.remedies);
+        // Another thread of the service runs: that one is judged.
+        e.receiver_threads.push(reader(812, 2, 1, 0.99));
+        assert_ne!(diagnose(&e).stage, Stage::ApplicationDescheduled);
+    }
+}
+
+#[test]
+fn a_cpu_quota_is_no_other_program_on_the_cpu() {
+    let mut e = overloaded(0.15, 0.83);
+    let quota = |ratio| Some(Throttled { group: "/app.slice".into(), ratio });
+    e.receiver_threads[0].throttled = quota(0.8);
+    let verdict = diagnose(&e);
+    assert_eq!(verdict.stage, Stage::ApplicationDescheduled);
+    assert!(verdict.sentence.contains("CPU quota of its control group /app.slice"), "{verdict:?}");
+    assert!(!text(&verdict).contains("nice"), "{}", text(&verdict));
+    // A quota that hardly acted explains nothing of the waiting.
+    e.receiver_threads[0].throttled = quota(0.02);
+    assert!(diagnose(&e).sentence.contains("kept off its CPU"));
+}
+
+#[test]
+fn waiting_beats_running_only_where_it_explains_most_of_the_loss() {
+    // As much again could have been read: all that was lost.
+    assert_eq!(diagnose(&overloaded(0.5, 0.49)).stage, Stage::ApplicationDescheduled);
+    // A fifth more: the reader is too slow, and the waiting is told beside it.
+    let verdict = diagnose(&overloaded(0.84, 0.15));
+    assert_eq!((verdict.stage, verdict.confidence), (Stage::Application, Confidence::Fair));
+    assert!(verdict.sentence.contains("waited for its CPU 15 %"), "{}", verdict.sentence);
+    // It slept longer than it waited.
+    assert_eq!(diagnose(&overloaded(0.13, 0.16)).stage, Stage::SocketQueue);
+}
+
+#[test]
+fn a_queue_that_is_always_full_is_helped_by_no_buffer() {
+    let mut e = overloaded(0.1, 0.0);
+    assert_eq!(diagnose(&e).stage, Stage::SocketQueue);
+    e.sockets[0].queue_mean_bytes = 0.98 * e.sockets[0].rcvbuf_bytes as f64;
+    let verdict = diagnose(&e);
+    assert_eq!(verdict.stage, Stage::Application);
+    assert!(verdict.sentence.contains("waits for something else"), "{}", verdict.sentence);
+    assert!(!verdict.remedies[0].contains("buffer"), "{:?}", verdict.remedies);
+    // Few samples are no mean.
+    e.sockets[0].samples = 3;
+    assert_eq!(diagnose(&e).stage, Stage::SocketQueue);
 }

@@ -6,6 +6,7 @@ use rxpath_host::Root;
 use rxpath_host::procfs::task;
 use rxpath_record::evidence::{Owner, ThreadUse};
 
+use super::groups::ReaderGroups;
 use super::reads::Readings;
 use super::sockets::Socket;
 use crate::trial::observe::{Between, ThreadTime};
@@ -60,6 +61,7 @@ pub(super) fn readers(
     inodes: &BTreeSet<u32>,
     owners: &Owners,
     reads: Option<&Readings>,
+    groups: &ReaderGroups,
 ) -> Vec<ThreadUse> {
     let by = |inode: &u32| reads.and_then(|reads| reads.get(inode));
     let read_by = |tid: i32| inodes.iter().filter_map(by).any(|by| by.contains_key(&tid));
@@ -83,6 +85,8 @@ pub(super) fn readers(
             running_ratio: time.run_ns as f64 / window_ns,
             waiting_ratio: time.wait_ns as f64 / window_ns,
             pid: Some(pid),
+            halted: time.halted.or_else(|| groups.frozen(pid)),
+            throttled: groups.throttled(pid, window_ns),
             ..ThreadUse::default()
         }));
     }
@@ -103,8 +107,14 @@ mod tests {
     fn between(threads: &[(i32, i32, u64)]) -> Between {
         let one = |(tid, leader, run_ns): &(i32, i32, u64)| {
             let name = format!("t{tid}");
-            let time =
-                ThreadTime { name, last_cpu: 0, run_ns: *run_ns, wait_ns: 0, leader: *leader };
+            let time = ThreadTime {
+                name,
+                last_cpu: 0,
+                run_ns: *run_ns,
+                wait_ns: 0,
+                leader: *leader,
+                halted: None,
+            };
             (*tid, time)
         };
         let window_ns = [0, 1_000_000_000];
@@ -117,13 +127,17 @@ mod tests {
         let owners: Owners = [(1, BTreeSet::from([10])), (2, BTreeSet::from([20]))].into();
         let inodes = BTreeSet::from([1, 2]);
         let all = [(10, 10, 900_000_000), (11, 10, 6_000_000), (12, 10, 100_000), (20, 20, 1_000)];
-        let found = readers(&between(&all), &inodes, &owners, None);
+        let found = readers(&between(&all), &inodes, &owners, None, &ReaderGroups::default());
         let told: Vec<_> = found.iter().map(|thread| (thread.tid, thread.pid)).collect();
         assert_eq!(told, [(10, Some(10)), (11, Some(10)), (20, Some(20))]);
-        assert!(readers(&between(&[(30, 30, 9)]), &inodes, &owners, None).is_empty());
+        assert!(
+            readers(&between(&[(30, 30, 9)]), &inodes, &owners, None, &ReaderGroups::default())
+                .is_empty()
+        );
         // One that hardly ran, and is known to read.
         let reads: Readings = [(1, [(12, 40)].into())].into();
-        let found = readers(&between(&all), &inodes, &owners, Some(&reads));
+        let found =
+            readers(&between(&all), &inodes, &owners, Some(&reads), &ReaderGroups::default());
         assert_eq!(found.iter().map(|it| it.tid).collect::<Vec<_>>(), [10, 11, 12, 20]);
     }
 

@@ -154,7 +154,8 @@ pub fn threads(between: &Between, side: &SideSeen<'_>) -> Vec<ThreadUse> {
             running_ratio: share(time.run_ns),
             waiting_ratio: share(time.wait_ns),
             packets,
-            pid: None,
+            halted: time.halted,
+            ..ThreadUse::default()
         })
     };
     if side.threads.is_empty() {

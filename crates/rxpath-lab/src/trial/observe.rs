@@ -10,7 +10,7 @@ use rxpath_host::cputime::CpuTimes;
 use rxpath_host::procfs::schedstat::{self, SchedStat};
 use rxpath_host::procfs::task;
 use rxpath_host::thread::usage::{Sample, Usage};
-use rxpath_record::evidence::CpuUse;
+use rxpath_record::evidence::{CpuUse, Halt};
 
 use crate::clock::monotonic_ns;
 
@@ -63,6 +63,8 @@ struct Seen {
     cpu: u32,
     time: SchedStat,
     leader: i32,
+    /// `R`, `S`, `T`, ...
+    state: char,
 }
 
 impl Mark {
@@ -83,8 +85,8 @@ impl Mark {
                     (task::read(&root, *pid, Some(tid)), schedstat::read(&root, *pid, tid))
                 {
                     let leader = ours.leader(*pid);
-                    threads
-                        .insert(tid, Seen { name: stat.comm, cpu: stat.processor, time, leader });
+                    let (cpu, state) = (stat.processor, stat.state);
+                    threads.insert(tid, Seen { name: stat.comm, cpu, time, leader, state });
                 }
             }
         }
@@ -105,6 +107,8 @@ pub struct ThreadTime {
     pub wait_ns: u64,
     /// Process id of the workload that it belongs to.
     pub leader: i32,
+    /// What kept it from running at both ends.
+    pub halted: Option<Halt>,
 }
 
 /// What happened between two marks.
@@ -169,6 +173,16 @@ fn since(from: &Seen, now: &Seen) -> ThreadTime {
         run_ns: now.time.run_ns.saturating_sub(from.time.run_ns),
         wait_ns: now.time.wait_ns.saturating_sub(from.time.wait_ns),
         leader: now.leader,
+        halted: halt(from.state).filter(|halted| halt(now.state) == Some(*halted)),
+    }
+}
+
+/// **Source** fs/proc/array.c `task_state_array`.
+fn halt(state: char) -> Option<Halt> {
+    match state {
+        'T' => Some(Halt::Signal),
+        't' => Some(Halt::Tracer),
+        _ => None,
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn of(read: &Read<'_>) -> Vec<TcpService> {
     all.truncate(SERVICES);
     let with_owners = all.into_iter().map(|(mut service, inodes)| {
         service.owners = owners_of_all(&inodes, read.owners);
-        service.threads = readers(read.of_connections, &inodes, read.owners, None);
+        service.threads = readers(read.of_connections, &inodes, read.owners, None, read.groups);
         service.threads.sort_by(|a, b| b.running_ratio.total_cmp(&a.running_ratio));
         service.threads.truncate(THREADS);
         service

@@ -1,0 +1,94 @@
+//! The reader is not let run, whatever is free: it is stopped, frozen, or has used up the CPU quota of its control group.
+
+use rxpath_record::evidence::Halt;
+use rxpath_record::ledger::Place;
+use rxpath_record::verdict::{Confidence, Stage};
+
+use super::application::NEEDS;
+use crate::claim::Claim;
+use crate::lines::{cpu_use, drops, lead, line, next_loss, queues, rates, services};
+use crate::reader::{Cause, cause};
+use crate::view::View;
+use crate::wording::percent;
+
+pub fn halted(view: &View) -> Option<Claim> {
+    let Cause::Halted(halted) = cause(view)? else { return None };
+    let (what, remedy, source) = match halted {
+        Halt::Signal => (
+            "a signal stopped it (state T)",
+            "let it go on: `kill -CONT PID`, or `fg` in the shell that stopped it; find who sent SIGSTOP",
+            "/proc/PID/stat, state",
+        ),
+        Halt::Tracer => (
+            "a debugger or tracer holds it (state t)",
+            "let the debugger go on with it, or detach it (TracerPid in /proc/PID/status names it)",
+            "/proc/PID/stat, state",
+        ),
+        Halt::Freezer => (
+            "its control group is frozen",
+            "thaw the group: `docker unpause`, or 0 into cgroup.freeze (version 1: THAWED into freezer.state)",
+            "cgroup.events, freezer.state",
+        ),
+    };
+    let at_ends = line(format!("at the start and at the end of the window {what}"), source);
+    let sentence = format!("the receiving application does not run: {what}");
+    Some(
+        claim(view, Confidence::Strong, sentence)
+            .because([at_ends])
+            .because(rest(view))
+            .cure(remedy),
+    )
+}
+
+pub fn throttled(view: &View) -> Option<Claim> {
+    if cause(view)? != Cause::Throttled {
+        return None;
+    }
+    let throttled = view.reader.lead.quota()?;
+    let share = percent(throttled.ratio.min(1.0));
+    let cpu = view.reader.lead.cpu;
+    let idle = cpu.and_then(|cpu| Some((cpu, 1.0 - view.busy_ratio(cpu)?)));
+    let idle = idle.map(|(cpu, idle)| {
+        let text = format!(
+            "CPU {cpu} was {} idle meanwhile: nothing else kept the reader off it",
+            percent(idle)
+        );
+        line(text, "/proc/stat")
+    });
+    let sentence = format!(
+        "the receiving application is stopped by the CPU quota of its control group {}: for {share} of the window it was not let run",
+        throttled.group
+    );
+    let counted = line(
+        format!("control group {} stood still for {share} of the window", throttled.group),
+        "cpu.stat, throttled time",
+    );
+    Some(
+        claim(view, Confidence::Strong, sentence)
+            .on(cpu)
+            .because([counted])
+            .because(idle)
+            .because(rest(view))
+            .cure("raise or lift the quota: CPUQuota= of its unit, the CPU limit of its container or pod, cpu.max of the group (version 1: cpu.cfs_quota_us)")
+            .cure("a shorter period (CPUQuotaPeriodSec=, the second number of cpu.max) makes the stops shorter at the same quota; a larger receive buffer survives one stop"),
+    )
+}
+
+fn claim(view: &View, sure: Confidence, sentence: String) -> Claim {
+    let lost = view.lost_at(Place::SocketBuffer);
+    Claim::new(Stage::ApplicationDescheduled, sure, NEEDS, sentence).losing(lost).next(next_loss(
+        view,
+        lost,
+        Place::SocketBuffer,
+    ))
+}
+
+fn rest(view: &View) -> Vec<rxpath_record::verdict::EvidenceLine> {
+    let mut lines = vec![lead("receiver", &view.reader)];
+    lines.extend(drops(view, Place::SocketBuffer));
+    lines.extend(services(view));
+    lines.extend(view.reader.lead.cpu.and_then(|cpu| cpu_use(view, cpu)));
+    lines.extend(queues(view));
+    lines.push(rates(view));
+    lines
+}

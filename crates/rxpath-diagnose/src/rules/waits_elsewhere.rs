@@ -1,0 +1,31 @@
+//! The reader has time left and its queue is full all the while: between reads it waits for something that is no CPU.
+
+use rxpath_record::ledger::Place;
+use rxpath_record::verdict::{Confidence, Stage};
+
+use super::application::{NEEDS, evidence};
+use crate::claim::Claim;
+use crate::lines::next_loss;
+use crate::reader::{Cause, cause};
+use crate::view::View;
+use crate::wording::percent;
+
+pub fn judge(view: &View) -> Option<Claim> {
+    if cause(view)? != Cause::WaitsElsewhere {
+        return None;
+    }
+    let lost = view.lost_at(Place::SocketBuffer);
+    let sentence = format!(
+        "the receiving application is the limit: its queue was full all the time, and it used only {} of it: between reads it waits for something else (disk, a lock, another call)",
+        percent(view.reader.lead.demand())
+    );
+    Some(
+        Claim::new(Stage::Application, Confidence::Fair, NEEDS, sentence)
+            .on(view.reader.lead.cpu)
+            .losing(lost)
+            .because(evidence(view))
+            .cure("find what it waits for: `cat /proc/PID/task/TID/wchan`, `strace -f -p PID`, `perf trace -p PID`; let a thread of its own empty the socket")
+            .cure("a larger receive buffer does not help: a queue that is full on average stays full")
+            .next(next_loss(view, lost, Place::SocketBuffer)),
+    )
+}
