@@ -15,6 +15,7 @@ mod observed;
 mod probe_faults;
 mod probes;
 mod queues;
+mod scope;
 mod selftest;
 mod stolen;
 mod timeline;

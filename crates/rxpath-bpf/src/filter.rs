@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rxpath_host::procfs::socket_owner;
 use rxpath_host::{HostError, Root};
 
 use crate::object::Loaded;
@@ -106,21 +107,11 @@ impl Filter {
     /// **Errors** `Missing` when the process is gone. **Cost** a link for each of its descriptors.
     pub(crate) fn admit(&self, loaded: &Loaded) -> Result<(), HostError> {
         let Some(pid) = self.process else { return Ok(()) };
-        for inode in sockets_of(&Root::host(), pid)? {
-            loaded.put("wanted", &inode.to_ne_bytes(), &1u32.to_ne_bytes())?;
+        for inode in socket_owner::held(&Root::host(), pid as i32)? {
+            loaded.put("wanted", &u64::from(inode).to_ne_bytes(), &1u32.to_ne_bytes())?;
         }
         Ok(())
     }
-}
-
-/// Inodes of the sockets that a process has open.
-fn sockets_of(root: &Root, pid: u32) -> Result<Vec<u64>, HostError> {
-    let dir = format!("/proc/{pid}/fd");
-    let inode = |fd: String| {
-        let link = root.link(&format!("{dir}/{fd}")).ok()?;
-        link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
-    };
-    Ok(root.list(&dir)?.into_iter().filter_map(inode).collect())
 }
 
 #[cfg(test)]
@@ -138,15 +129,6 @@ mod tests {
     fn a_group_that_is_not_there_is_told() {
         let found = Cgroup::find(&Root::host(), Path::new("no/such/group"));
         assert!(found.is_err(), "{found:?}");
-    }
-
-    #[test]
-    fn an_own_socket_is_found() {
-        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let fd = std::os::fd::AsRawFd::as_raw_fd(&socket);
-        let inode = std::fs::metadata(format!("/proc/self/fd/{fd}")).unwrap().ino();
-        assert!(sockets_of(&Root::host(), std::process::id()).unwrap().contains(&inode));
-        assert!(sockets_of(&Root::host(), u32::MAX).is_err());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! are a part of their own (`own_softirq_s`): they are its doing, not theft. What is measured and what is estimated
 //! stand in different fields.
 
+mod narrow;
 pub mod openssl;
 pub mod probe;
 mod rows;
@@ -24,6 +25,7 @@ use crate::cost::ProbeCost;
 use crate::devices::{self, Napi};
 use crate::object::ProgramState;
 
+pub use narrow::Narrow;
 pub use rows::family;
 
 /// What a row is.

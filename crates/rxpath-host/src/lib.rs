@@ -24,6 +24,7 @@ pub mod netlink;
 pub mod netns;
 pub mod nft;
 pub mod nic;
+pub mod only;
 pub mod owner;
 pub mod pairs;
 pub mod parse;

@@ -38,8 +38,7 @@ pub fn enter(path: &Path) -> Result<(), HostError> {
 /// Moves the calling thread into the network namespace of this file, with a `/sys` of its own that shows that namespace's
 /// devices. Threads that it starts from then on are there too.
 ///
-/// **Errors** `Denied` without `CAP_SYS_ADMIN`. **Caveat** what is mounted below `/sys` (control groups, bpffs) is hidden
-/// from this thread from then on.
+/// **Errors** `Denied` without `CAP_SYS_ADMIN`.
 pub fn move_into(path: &Path) -> Result<(), HostError> {
     enter(path)?;
     thread::own_mounts()

@@ -22,6 +22,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rxpath_bpf::cost::own_cpu;
 use rxpath_core::Fact;
 use rxpath_host::netlink::Netlink;
+use rxpath_host::only::Only;
 use rxpath_host::snapshot::Reader;
 use rxpath_host::{HostError, Root, topology};
 use rxpath_record::counters::Snapshot;
@@ -44,7 +45,7 @@ pub struct Options {
     /// Without BPF, although it might run.
     pub counters_only: bool,
     /// Only the sockets of these processes.
-    pub only: Option<live::Only>,
+    pub only: Option<Only>,
 }
 
 /// Verdicts of `diagnose` that rest on what a frame does not hold.

@@ -35,6 +35,7 @@ mod known;
 mod link_files;
 mod processes;
 mod readers;
+mod scope;
 mod sockets;
 mod watch;
 
@@ -49,6 +50,7 @@ pub use known::Known;
 pub use link_files::{Fits, LinkFile, parse_link_file};
 pub use processes::Processes;
 pub use readers::{Reader, Readers};
+pub use scope::Scope;
 pub use sockets::UdpPort;
 pub use watch::{SoftnetCount, throttle_path};
 
@@ -82,8 +84,8 @@ pub struct HostFacts {
     pub config: Fact<KernelConfig>,
     /// CPUs and what they share.
     pub topology: Fact<Topology>,
-    /// Devices that device rules are asked about; empty for all of them. Rules about the host see every device.
-    pub only: Vec<String>,
+    /// What of the host is judged.
+    pub scope: Scope,
     /// Network devices of this namespace, by name.
     pub devices: Vec<Device>,
     /// `/proc/interrupts`.
@@ -109,11 +111,11 @@ pub struct HostFacts {
 }
 
 impl HostFacts {
-    /// Reads the facts; `only` names the devices that device rules are asked about, none for all.
+    /// Reads the facts.
     ///
     /// Counters are read once; [`HostFacts::watch`] reads those of the running host again.
     /// **Cost** some milliseconds for each device; nothing is written and nothing waits.
-    pub fn collect(root: &Root, only: &[String]) -> Self {
+    pub fn collect(root: &Root, scope: &Scope) -> Self {
         let interrupts = fact(root.parsed(interrupts::PATH, interrupts::parse));
         let config = fact(kernel_config::read(root));
         let (devices, lost_devices) = device::all(root, &interrupts);
@@ -129,10 +131,10 @@ impl HostFacts {
             kernel: kernel::read(root, config.value()),
             config,
             topology: fact(topology::read(root)),
-            only: only.to_vec(),
+            scope: scope.clone(),
             answers: nic::host(root, &names),
             counters: snapshot::read(root),
-            udp_ports: sockets::udp_ports(root),
+            udp_ports: sockets::udp_ports(root, scope.processes.as_ref()),
             kept,
             kept_gap,
             qdiscs: qdiscs(root, &devices),
@@ -157,8 +159,8 @@ impl HostFacts {
 
     /// Devices that device rules are asked about.
     pub fn asked(&self) -> impl Iterator<Item = &Device> {
-        let all = self.only.is_empty();
-        self.devices.iter().filter(move |device| all || self.only.contains(&device.name))
+        let wanted = &self.scope.devices;
+        self.devices.iter().filter(|device| wanted.is_empty() || wanted.contains(&device.name))
     }
 
     /// A file's text without the white space around it, as the kernel names the path.

@@ -25,7 +25,7 @@ pub mod verify;
 pub mod watch;
 
 pub use check::{Ask, Report, check};
-pub use facts::{Device, HostFacts};
+pub use facts::{Device, HostFacts, Scope};
 pub use finding::Finding;
 pub use knob::{Knob, Set, Value};
 pub use rule::{Goal, Rule, Severity};

@@ -74,6 +74,21 @@ impl Probe {
         serde_json::from_str(&text).unwrap()
     }
 
+    /// Its result at its own end; `job` is done while its built-in victim spins.
+    pub fn while_it_spins(mut self, job: impl FnOnce()) -> Value {
+        until("the victim spins", || {
+            let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+            let comm = |path: std::path::PathBuf| std::fs::read_to_string(path.join("comm"));
+            let mut comms = tasks.flatten().filter_map(|task| comm(task.path()).ok());
+            comms.any(|comm| comm.starts_with("rxpath-victim"))
+        });
+        job();
+        let mut text = String::new();
+        self.stdout.read_to_string(&mut text).unwrap();
+        assert!(self.child.wait().unwrap().success(), "{text}");
+        serde_json::from_str::<Value>(&text).unwrap()["result"].take()
+    }
+
     /// Times that the thread which looks at sockets went to sleep: once after each look.
     pub fn looks(&self) -> u64 {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
@@ -148,7 +163,7 @@ fn assert_sums(result: &Value) {
 }
 
 /// Sends to a socket that is read, from a thread in the namespace; gives the thread's id.
-fn flood(tx: &Namespace, rx: &Namespace, cpu: u32, count: u32) -> i32 {
+pub fn flood(tx: &Namespace, rx: &Namespace, cpu: u32, count: u32) -> i32 {
     let socket = rx.run(|_| UdpSocket::bind((RX_IP, 4000)).unwrap()).unwrap();
     socket.set_nonblocking(true).unwrap();
     tx.run(move |_| {
@@ -196,19 +211,7 @@ fn what_rps_sends_to_another_cpu_is_taken_from_the_task_there() {
     rx.set_queue_attr("veth", "rx-0/rps_cpus", &format!("{:x}", 1u64 << to)).unwrap();
     let victim = to.to_string();
     let words = ["steal", "--probe", "--cpu", &victim, "-d", "4s", "--irq-entry", "1"];
-    let mut steal = probe(&words);
-    until("the victim spins", || {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", steal.child.id())).unwrap();
-        tasks.flatten().any(|task| {
-            std::fs::read_to_string(task.path().join("comm"))
-                .is_ok_and(|n| n.starts_with("rxpath-victim"))
-        })
-    });
-    flood(&tx, &rx, from, 20_000);
-    let mut text = String::new();
-    steal.stdout.read_to_string(&mut text).unwrap();
-    assert!(steal.child.wait().unwrap().success(), "{text}");
-    let result = serde_json::from_str::<Value>(&text).unwrap()["result"].take();
+    let result = probe(&words).while_it_spins(|| drop(flood(&tx, &rx, from, 20_000)));
     assert_sums(&result);
     let victim = &result["victim"];
     let time = &victim["time"];
@@ -390,72 +393,4 @@ fn filters_leave_out_what_is_anothers() {
     assert_eq!(dropped_on(&["--netns", rx.name()], &tx, 4501), 3000);
     assert_eq!(dropped_on(&["--netns", tx.name()], &tx, 4501), 0);
     assert_eq!(dropped_on(&["--netns", &me], &tx, 4501), 0, "this process is in another namespace");
-}
-
-/// Two control groups of this test, taken away at its end.
-struct Groups(std::path::PathBuf);
-
-impl Groups {
-    fn new() -> Option<Self> {
-        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
-        let mount = mounts.lines().find_map(|line| {
-            let mut words = line.split(' ');
-            (words.nth(2) == Some("cgroup2")).then(|| line.split(' ').nth(1).unwrap().to_owned())
-        });
-        let Some(mount) = mount else {
-            skip("cgroup2", "no control groups of version 2 are mounted");
-            return None;
-        };
-        let top = std::path::Path::new(&mount).join(format!("rxp-{}", crate::bed::random_id()));
-        std::fs::create_dir(&top).unwrap();
-        std::fs::create_dir(top.join("reader")).unwrap();
-        std::fs::create_dir(top.join("other")).unwrap();
-        Some(Self(top))
-    }
-}
-
-impl Drop for Groups {
-    fn drop(&mut self) {
-        for group in ["reader", "other", ""] {
-            let _ = std::fs::remove_dir(self.0.join(group));
-        }
-    }
-}
-
-#[test]
-fn a_control_group_and_those_below_it_are_told_from_their_sibling() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let Some(groups) = Groups::new() else { return };
-    let (tx, rx) = bed.pair(1);
-    let reader = groups.0.join("reader");
-    let mut command = Command::new("sh");
-    let bind = format!("{RX_IP}:4700");
-    // A socket belongs to the group in which it is made: the server starts once its process is in there. The namespace
-    // has a /sys of its own, without the groups.
-    let stopped = "kill -STOP $$; exec \"$@\"";
-    command.args(["-c", stopped, "sh", env!("CARGO_BIN_EXE_rxpath"), "serve", "udp", &bind]);
-    command.args(["-d", "10m"]).stdout(Stdio::null()).stderr(Stdio::null());
-    let server = rx.spawn(command).unwrap();
-    let pid = server.id.pid;
-    until("the shell stands still", || {
-        std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") T "))
-    });
-    std::fs::write(reader.join("cgroup.procs"), pid.to_string()).unwrap();
-    kill(Pid::from_raw(pid), Signal::SIGCONT).unwrap();
-    until("the server listens", || {
-        rx.udp_sockets(Some(4700)).unwrap().iter().any(|socket| socket.local.port() == 4700)
-    });
-    let seen = |group: &std::path::Path| {
-        let trace = probe(&["trace", "-d", "10m", "--cgroup", group.to_str().unwrap()]);
-        send(&tx, 4700, 500);
-        let result = trace.end();
-        rows(&result, "stages").iter().map(|stage| number(stage, "latencies_count")).sum::<f64>()
-    };
-    assert!(seen(&reader) > 0.0);
-    assert!(seen(&groups.0) > 0.0, "a group has those below it");
-    assert!(seen(&groups.0.join("other")).abs() < 0.5);
-    drop(server);
-    until("the group is empty", || {
-        std::fs::read_to_string(reader.join("cgroup.procs")).is_ok_and(|pids| pids.is_empty())
-    });
 }

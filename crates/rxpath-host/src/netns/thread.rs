@@ -1,6 +1,8 @@
 //! A thread that lives in a namespace and does what it is told.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::fs::{File, OpenOptions};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel, sync_channel};
@@ -120,7 +122,7 @@ fn make(path: &PathBuf) -> Result<(), HostError> {
         .map_err(|e| refused(format!("mount {}", path.display()), e))
 }
 
-/// An own mount namespace whose `/sys` shows the thread's network namespace.
+/// An own mount namespace whose `/sys` shows the thread's network namespace, with what is mounted below `/sys` in its place.
 ///
 /// A sysfs shows the namespace of the task that mounted it (fs/sysfs/mount.c `sysfs_init_fs_context`).
 /// Slave, not private: names deleted under `/run/netns` must go here too, or they stay pinned.
@@ -128,9 +130,34 @@ pub(super) fn own_mounts() -> Result<(), HostError> {
     unshare(CloneFlags::CLONE_NEWNS).map_err(|e| refused("create a mount namespace", e))?;
     mount(NOTHING, "/", NOTHING, MsFlags::MS_SLAVE | MsFlags::MS_REC, NOTHING)
         .map_err(|e| refused("make mounts slaves", e))?;
+    let below = below_sys();
     match mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), NOTHING) {
-        Ok(()) => Ok(()),
-        Err(Errno::EBUSY) => Err(HostError::kernel("mount a sysfs on /sys", libc::EBUSY)),
-        Err(errno) => Err(refused("mount a sysfs on /sys", errno)),
+        Ok(()) => {}
+        Err(Errno::EBUSY) => return Err(HostError::kernel("mount a sysfs on /sys", libc::EBUSY)),
+        Err(errno) => return Err(refused("mount a sysfs on /sys", errno)),
     }
+    for (place, file) in below {
+        // A device's own place is not in the other sysfs: what was mounted there stays hidden.
+        let hidden = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
+        let _ = mount(Some(hidden.as_str()), place.as_str(), NOTHING, flags, NOTHING);
+    }
+    Ok(())
+}
+
+/// What is mounted below `/sys`, held open: control groups, security, bpf, debug. Those below another one come with it.
+fn below_sys() -> Vec<(String, File)> {
+    let mounts = std::fs::read_to_string("/proc/thread-self/mounts").unwrap_or_default();
+    let places = mounts.lines().filter_map(|line| line.split(' ').nth(1));
+    let mut uppermost: Vec<&str> = Vec::new();
+    for place in places.filter(|place| place.starts_with("/sys/")) {
+        if !uppermost.iter().any(|above| Path::new(place).starts_with(above)) {
+            uppermost.push(place);
+        }
+    }
+    let open = |place: &str| {
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(place).ok()?;
+        Some((place.to_owned(), file))
+    };
+    uppermost.into_iter().filter_map(open).collect()
 }

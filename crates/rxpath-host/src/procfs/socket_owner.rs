@@ -41,33 +41,43 @@ pub fn of(root: &Root, inodes: &BTreeSet<u32>) -> BTreeMap<u32, BTreeSet<i32>> {
 
 /// As [`of`], with how many processes did not show what they hold.
 pub fn seen(root: &Root, inodes: &BTreeSet<u32>) -> Owners {
+    seen_in(root, inodes, task::processes(root).unwrap_or_default())
+}
+
+/// The same of these processes alone.
+pub fn seen_in(root: &Root, inodes: &BTreeSet<u32>, pids: impl IntoIterator<Item = i32>) -> Owners {
     let mut owners = Owners::default();
-    for pid in task::processes(root).unwrap_or_default() {
-        let dir = format!("/proc/{pid}/fd");
-        let open = match root.list(&dir) {
-            Ok(open) => open,
-            Err(HostError::Denied { .. }) => {
-                owners.hidden_processes += 1;
-                continue;
-            }
-            // Ended since.
-            Err(_) => continue,
-        };
-        for fd in open {
-            let target = match root.link(&format!("{dir}/{fd}")) {
-                Ok(target) => target,
-                Err(HostError::Denied { .. }) => {
-                    owners.hidden_processes += 1;
-                    break;
+    for pid in pids {
+        match held(root, pid) {
+            Ok(held) => {
+                for inode in held.into_iter().filter(|inode| inodes.contains(inode)) {
+                    owners.by_inode.entry(inode).or_default().insert(pid);
                 }
-                Err(_) => continue,
-            };
-            if let Some(inode) = inode(&target.to_string_lossy()).filter(|it| inodes.contains(it)) {
-                owners.by_inode.entry(inode).or_default().insert(pid);
             }
+            Err(HostError::Denied { .. }) => owners.hidden_processes += 1,
+            // Ended since.
+            Err(_) => {}
         }
     }
     owners
+}
+
+/// Inodes of the sockets that a process has open now.
+///
+/// **Errors** `Missing` when the process is gone, `Denied` when it does not show what it holds ([`NEEDED`]).
+/// **Cost** a link for each of its descriptors: some 2 us each.
+pub fn held(root: &Root, pid: i32) -> Result<Vec<u32>, HostError> {
+    let dir = format!("/proc/{pid}/fd");
+    let mut inodes = Vec::new();
+    for fd in root.list(&dir)? {
+        match root.link(&format!("{dir}/{fd}")) {
+            Ok(target) => inodes.extend(inode(&target.to_string_lossy())),
+            Err(error @ HostError::Denied { .. }) => return Err(error),
+            // Closed since.
+            Err(_) => {}
+        }
+    }
+    Ok(inodes)
 }
 
 fn inode(target: &str) -> Option<u32> {
@@ -87,6 +97,8 @@ mod tests {
         let inode = std::fs::metadata(path).unwrap().ino() as u32;
         let owners = of(&Root::host(), &[inode, u32::MAX].into());
         assert_eq!(owners, [(inode, [std::process::id() as i32].into())].into());
+        assert!(held(&Root::host(), std::process::id() as i32).unwrap().contains(&inode));
+        assert!(matches!(held(&Root::host(), -1), Err(HostError::Missing { .. })));
     }
 
     #[test]

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_host::HostError;
 use rxpath_host::netlink::{Netlink, SkMemInfo, TcpState};
+use rxpath_host::only::Only;
 use rxpath_record::watch::SocketRow;
 
 use super::owners::Owners;
-use crate::live::{Only, Socket, TcpLooks};
+use crate::live::{Socket, TcpLooks};
 
 /// Rows of a frame at most: a server may have a hundred thousand connections.
 const ROWS: usize = 200;

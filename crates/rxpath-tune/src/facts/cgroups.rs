@@ -1,4 +1,4 @@
-//! Control groups whose limits matter: of programs that receive, and of this process.
+//! Control groups whose limits matter: of programs that receive, and of this process; or of the processes that were named.
 
 use std::collections::BTreeSet;
 
@@ -8,25 +8,31 @@ use crate::rule::Gap;
 /// Where the one hierarchy of version 2 is mounted.
 pub const MOUNT: &str = "/sys/fs/cgroup";
 
-/// Groups to look at, and how many programs that receive are in them.
+/// Groups to look at, and how many programs are in them.
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
     /// Names below [`MOUNT`]: `/system.slice/app.service`.
     pub names: BTreeSet<String>,
-    /// Programs with a receiving socket whose group was shown.
-    pub receivers_count: usize,
+    /// Programs whose group was shown: those with a receiving socket, or those that were named. This one is not among them.
+    pub programs_count: usize,
 }
 
 impl HostFacts {
-    /// The groups of the programs that receive, as far as they are shown, and of this process.
+    /// The groups of the programs that receive, as far as they are shown, and of this process; where processes were named
+    /// theirs alone.
     pub fn cgroups(&self) -> Result<Groups, Gap> {
-        let names = self.cgroup_of("self")?.into_iter().collect();
-        let mut groups = Groups { names, receivers_count: 0 };
-        let Some(readers) = self.readers().into_value() else { return Ok(groups) };
-        for pid in readers.seen.iter().map(|reader| reader.pid).collect::<BTreeSet<_>>() {
+        let mut groups = Groups::default();
+        let pids = if let Some(named) = &self.scope.processes {
+            named.clone()
+        } else {
+            groups.names.extend(self.cgroup_of("self")?);
+            let readers = self.readers().into_value().unwrap_or_default();
+            readers.seen.iter().map(|reader| reader.pid).collect()
+        };
+        for pid in pids {
             // One that ended since has no group.
             if let Ok(Some(group)) = self.cgroup_of(&pid.to_string()) {
-                groups.receivers_count += 1;
+                groups.programs_count += 1;
                 groups.names.insert(group);
             }
         }

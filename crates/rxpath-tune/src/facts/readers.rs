@@ -50,7 +50,12 @@ impl HostFacts {
             Err(gap) => return gap,
         };
         let own = std::process::id().cast_signed();
-        let owners = socket_owner::seen(&self.root, &inodes);
+        let owners = match &self.scope.processes {
+            Some(processes) => {
+                socket_owner::seen_in(&self.root, &inodes, processes.iter().copied())
+            }
+            None => socket_owner::seen(&self.root, &inodes),
+        };
         // The kernel's own sockets have no process either: hidden are some only where processes are.
         let unowned = inodes.len().saturating_sub(owners.by_inode.len());
         let hidden_sockets = if owners.hidden_processes == 0 { 0 } else { unowned };

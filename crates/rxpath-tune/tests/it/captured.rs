@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rxpath_host::capture::sources;
 use rxpath_host::root::{Asked, Root};
-use rxpath_tune::{Ask, Goal, HostFacts, check};
+use rxpath_tune::{Ask, Goal, HostFacts, Scope, check};
 
 use crate::cases::cases;
 use crate::fixture::{Bench, dir};
@@ -42,7 +42,7 @@ fn is_left_out(path: &str) -> bool {
 
 /// Asks everything of a host, noting what is read.
 fn ask_all(root: &Root, asked: &Asked) {
-    let facts = HostFacts::collect(&root.clone().noting(asked), &[]);
+    let facts = HostFacts::collect(&root.clone().noting(asked), &Scope::default());
     for goal in [None].into_iter().chain(Goal::ALL.map(Some)) {
         check(&Ask { facts: &facts, goal });
     }

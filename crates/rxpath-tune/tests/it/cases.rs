@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use rxpath_tune::rule::Kind;
-use rxpath_tune::{Ask, Goal, Report, Severity, check, rules};
+use rxpath_tune::{Ask, Goal, Report, Scope, Severity, check, rules};
 
 use crate::fixture::{Bench, Overlay, dir};
 
@@ -168,7 +168,10 @@ fn every_judging_rule_has_a_host_that_triggers_it_and_one_that_does_not() {
 fn an_empty_host_is_silent_and_nothing_is_invented() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir_all(dir.path().join("proc")).unwrap();
-    let facts = rxpath_tune::HostFacts::collect(&rxpath_host::Root::tree(dir.path()).unwrap(), &[]);
+    let facts = rxpath_tune::HostFacts::collect(
+        &rxpath_host::Root::tree(dir.path()).unwrap(),
+        &Scope::default(),
+    );
     for goal in [None].into_iter().chain(Goal::ALL.map(Some)) {
         let report = check(&Ask { facts: &facts, goal });
         assert!(report.findings.is_empty(), "{:#?}", report.findings);

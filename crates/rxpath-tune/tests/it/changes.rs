@@ -6,7 +6,7 @@ use std::fs;
 use rxpath_host::Root;
 use rxpath_tune::plan::found;
 use rxpath_tune::plan::make::Wish;
-use rxpath_tune::{Ask, Finding, Goal, HostFacts, check};
+use rxpath_tune::{Ask, Finding, Goal, HostFacts, Scope, check};
 
 use crate::cases::cases;
 use crate::fixture::{Bench, dir};
@@ -52,7 +52,7 @@ fn every_change_on_the_captured_hosts_is_one_that_a_plan_takes() {
         if !path.is_dir() {
             continue;
         }
-        let facts = HostFacts::collect(&Root::tree(&path).unwrap(), &[]);
+        let facts = HostFacts::collect(&Root::tree(&path).unwrap(), &Scope::default());
         for goal in [None].into_iter().chain(Goal::ALL.map(Some)) {
             let findings = check(&Ask { facts: &facts, goal }).findings;
             let found = untakeable(&findings, &mut BTreeSet::new());

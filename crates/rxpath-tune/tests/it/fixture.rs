@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rxpath_host::Root;
-use rxpath_tune::HostFacts;
+use rxpath_tune::{HostFacts, Scope};
 use serde_json::Value;
 
 /// The directory of the fixtures.
@@ -42,7 +42,7 @@ impl Bench {
 
     /// Asks `question` about the host with `overlay`, and makes it healthy again.
     pub fn with<R>(&self, overlay: &Overlay, question: impl FnOnce(&HostFacts) -> R) -> R {
-        self.at(overlay, |root| question(&HostFacts::collect(root, &[])))
+        self.at(overlay, |root| question(&HostFacts::collect(root, &Scope::default())))
     }
 
     /// As [`Bench::with`], for a question about the tree.

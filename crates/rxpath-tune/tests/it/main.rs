@@ -12,3 +12,4 @@ mod fixture;
 mod following;
 mod missing;
 mod order;
+mod scope;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rxpath_host::Root;
-use rxpath_tune::{Ask, Goal, HostFacts, Report, check};
+use rxpath_tune::{Ask, Goal, HostFacts, Report, Scope, check};
 
 use crate::cases::{Expect, cases};
 use crate::fixture::{Bench, copy, dir};
@@ -18,7 +18,7 @@ fn goals() -> impl Iterator<Item = Option<Goal>> {
 }
 
 fn collect(tree: &Path) -> HostFacts {
-    HostFacts::collect(&Root::tree(tree).unwrap(), &[])
+    HostFacts::collect(&Root::tree(tree).unwrap(), &Scope::default())
 }
 
 fn answers(facts: &HostFacts) -> Answers {

@@ -2,13 +2,13 @@
 
 use rxpath_host::Root;
 use rxpath_tune::rule::Magnitude;
-use rxpath_tune::{Ask, Finding, Goal, HostFacts, check};
+use rxpath_tune::{Ask, Finding, Goal, HostFacts, Scope, check};
 
 use crate::fixture::dir;
 
 fn findings(host: &str, goal: Goal) -> Vec<Finding> {
     let root = Root::tree(dir().join("../hosts").join(host)).unwrap();
-    let facts = HostFacts::collect(&root, &[]);
+    let facts = HostFacts::collect(&root, &Scope::default());
     check(&Ask { facts: &facts, goal: Some(goal) }).findings
 }
 

@@ -180,6 +180,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             ("rxpath steal -d 5s", "which tasks lose CPU time to networking"),
             ("rxpath steal --probe --cpu 1", "what a busy loop on CPU 1 loses"),
+            ("rxpath steal --pid 1234", "what the threads of a process lose"),
             ("rxpath steal -- make -j2", "what a command loses; its status is passed on"),
         ],
     ),

@@ -97,7 +97,11 @@ const HEADINGS: &[(&str, &str, &[&str])] = &[
     ),
     ("serve", OUTPUT, &["split", "control", "interval"]),
     ("load", OUTPUT, &["split", "control", "interval"]),
-    ("check", "What is judged", &["goal", "dev", "sysroot", "config", "all", "fail-on"]),
+    (
+        "check",
+        "What is judged",
+        &["goal", "dev", "netns", "pid", "cgroup", "sysroot", "config", "all", "fail-on"],
+    ),
     (
         "check",
         "Queues and flows",

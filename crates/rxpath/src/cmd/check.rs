@@ -10,11 +10,13 @@ use anyhow::Context;
 use rxpath_core::{Envelope, Nanos, Warning};
 use rxpath_host::Root;
 use rxpath_host::counter::SHORT_WINDOW;
+use rxpath_host::only::Only;
 use rxpath_tune::check::warnings;
 use rxpath_tune::suppress::{self, Suppression};
-use rxpath_tune::{Ask, Goal, HostFacts, Report, Severity, check};
+use rxpath_tune::{Ask, Goal, HostFacts, Report, Scope, Severity, check};
 use serde::Serialize;
 
+use crate::cmd::scope::ScopeArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::check::{Form, junit, lines, markdown, sarif, table};
@@ -46,6 +48,8 @@ pub struct CheckCommand {
     /// Watch the counters for so long: only what counts in that time asks for a change (0s reads them once) [default: 250ms]
     #[arg(long, value_name = "TIME", conflicts_with_all = ["sysroot", "queues", "flow", "summarize"])]
     window: Option<Nanos>,
+    #[command(flatten)]
+    scope: ScopeArgs,
     #[command(flatten)]
     way: Way,
     /// Print the result as JSON (the same as `--format json`)
@@ -122,6 +126,8 @@ impl From<FailOn> for Severity {
 pub struct Settings {
     goal: Option<Goal>,
     devices: Vec<String>,
+    #[serde(flatten)]
+    scope: ScopeArgs,
     sysroot: Option<PathBuf>,
     kernel: Option<String>,
 }
@@ -129,6 +135,7 @@ pub struct Settings {
 impl CheckCommand {
     /// Runs it.
     pub fn run(self) -> Outcome {
+        self.is_scope_possible()?;
         if let Some(dir) = &self.way.summarize {
             if !matches!(self.form(), Form::Table | Form::Json) {
                 return Err(Failure::usage("--format: --summarize prints table or json"));
@@ -141,20 +148,30 @@ impl CheckCommand {
             })?,
             None => Root::host(),
         };
+        let entered = self.scope.enter()?;
         if let Some(outcome) = self.way(&root) {
             return outcome;
         }
-        let mut facts = HostFacts::collect(&root, &self.dev);
+        let scope = Scope {
+            devices: self.dev.clone(),
+            processes: entered.only.as_ref().map(Only::processes),
+            is_entered: entered.has_moved,
+        };
+        let mut facts = HostFacts::collect(&root, &scope);
         known_devices(&self.dev, &facts)?;
         watch(&mut facts, self.window);
         let goal = self.goal.map(Goal::from);
         let mut report = check(&Ask { facts: &facts, goal });
         let mut warnings = warnings(&facts);
         let today = jiff::Zoned::now().date();
+        let whole = "counters, settings and devices are those of the whole network namespace";
+        let narrowed = "the sockets, their readers and the control groups";
+        warnings.extend(self.scope.warning(whole, narrowed));
         warnings.extend(suppress::apply(&mut report, &self.suppressions()?, today));
         let settings = Settings {
             goal,
             devices: facts.asked().map(|device| device.name.clone()).collect(),
+            scope: self.scope.clone(),
             sysroot: self.sysroot.clone(),
             kernel: facts.kernel.release.value().cloned(),
         };
@@ -168,6 +185,19 @@ impl CheckCommand {
             );
         }
         Ok(exit)
+    }
+
+    /// Namespace and processes are those of this host, and of what its rules read.
+    fn is_scope_possible(&self) -> Result<(), Failure> {
+        if self.scope.is_given() && (self.sysroot.is_some() || self.way.summarize.is_some()) {
+            return Err(Failure::usage("--netns, --pid and --cgroup are about this host"));
+        }
+        let is_way = self.way.queues || self.way.flow.is_some();
+        if is_way && (self.scope.pid.is_some() || self.scope.cgroup.is_some()) {
+            let what = "--pid and --cgroup: --queues and --flow show the devices of everybody";
+            return Err(Failure::usage(what).hint("--netns PID is the namespace of a process"));
+        }
+        Ok(())
     }
 
     fn print(

@@ -1,15 +1,14 @@
 //! Which network namespace is watched, and whose sockets: `--netns`, `--pid`, `--cgroup`.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::os::fd::IntoRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rxpath_bpf::filter::{Cgroup, Filter};
 use rxpath_core::Warning;
+use rxpath_host::only::Only;
+use rxpath_host::owner::ProcessId;
 use rxpath_host::{HostError, Root, netns};
-use rxpath_lab::live::Only;
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
@@ -20,12 +19,21 @@ pub struct ScopeArgs {
     /// Only this network namespace: a name of `ip netns`, a path, or a process id
     #[arg(long, value_name = "NAME")]
     pub netns: Option<String>,
-    /// Only sockets that this process has open; what is counted without a socket stays whole
+    /// Only sockets that this process has open (steal: its tasks); what is counted without them stays whole
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
-    /// Only sockets of this control group (version 2) and those below it
+    /// Only sockets of this control group (version 2) and those below it (steal: its tasks)
     #[arg(long, value_name = "PATH")]
     pub cgroup: Option<PathBuf>,
+}
+
+/// Where this process is once it has entered.
+#[derive(Debug, Default)]
+pub struct Entered {
+    /// Whose sockets are wanted.
+    pub only: Option<Only>,
+    /// Whether that is another network namespace than before.
+    pub has_moved: bool,
 }
 
 impl ScopeArgs {
@@ -53,8 +61,8 @@ impl ScopeArgs {
     }
 
     /// Moves this process into the namespace: the one that is named, or that of the process or control group. To be called
-    /// before there are other threads. Whose sockets are wanted.
-    pub fn enter(&self) -> Result<Option<Only>, Failure> {
+    /// before there are other threads.
+    pub fn enter(&self) -> Result<Entered, Failure> {
         let only = self.only()?;
         let path = match (&self.netns, self.pid, &self.cgroup) {
             (Some(name), ..) => {
@@ -66,18 +74,20 @@ impl ScopeArgs {
             (None, None, Some(cgroup)) => {
                 of_processes(cgroup, &only.iter().flat_map(Only::processes).collect())?
             }
-            (None, None, None) => return Ok(None),
+            (None, None, None) => return Ok(Entered::default()),
         };
-        if !is_own(&path) {
+        let has_moved = !is_own(&path);
+        if has_moved {
             netns::move_into(&path).map_err(|error| {
                 Failure::new(Exit::Cannot, error)
                     .hint("another network namespace is root's to enter: run as root")
             })?;
         }
-        Ok(only)
+        Ok(Entered { only, has_moved })
     }
 
-    fn only(&self) -> Result<Option<Only>, Failure> {
+    /// Whose sockets are wanted.
+    pub fn only(&self) -> Result<Option<Only>, Failure> {
         match (self.pid, &self.cgroup) {
             (Some(_), Some(_)) => Err(Failure::usage("--pid and --cgroup: give one of them")),
             (Some(pid), None) => {
@@ -86,31 +96,39 @@ impl ScopeArgs {
             }
             (None, Some(cgroup)) => {
                 let found = Cgroup::directory(&Root::host(), cgroup);
-                let directory = found.map_err(|error| of_cgroup(cgroup, error))?;
-                let open = File::open(&directory).map_err(|error| {
-                    of_cgroup(cgroup, HostError::from_io("open", &directory, error))
-                })?;
-                // why: open until the end, because its path may be hidden in the other namespace.
-                let kept = open.into_raw_fd();
-                Ok(Some(Only::Cgroup(format!("/proc/self/fd/{kept}").into())))
+                Ok(Some(Only::Cgroup(found.map_err(|error| of_cgroup(cgroup, error))?)))
             }
             (None, None) => Ok(None),
         }
     }
 
-    /// What stays whole although sockets were narrowed.
-    pub fn warning(&self) -> Option<Warning> {
+    /// What stays whole although sockets were narrowed: `whole`, and what alone is of the processes: `narrowed`.
+    pub fn warning(&self, whole: &str, narrowed: &str) -> Option<Warning> {
         let whose = match (self.pid, &self.cgroup) {
             (Some(pid), _) => format!("process {pid}"),
             (None, Some(cgroup)) => format!("control group {}", cgroup.display()),
             (None, None) => return None,
         };
-        let text = format!(
-            "losses and rates are those of the whole network namespace; of {whose} are only the sockets and their readers"
-        );
-        let warning = Warning::new("all-processes", text);
-        Some(warning.because("the kernel counts UDP and TCP by namespace, not by process"))
+        Some(Warning::new("all-processes", format!("{whole}; of {whose} are only {narrowed}")))
     }
+}
+
+/// What was asked for and went away while it was looked at.
+pub fn gone(filter: &Filter, process: Option<ProcessId>) -> Vec<Warning> {
+    let mut gone = Vec::new();
+    if let Some(process) = process.filter(|process| !process.is_alive()) {
+        let pid = process.pid;
+        let text = format!("process {pid} ended in the window: counted is what it had open before");
+        gone.push(Warning::new("process-gone", text));
+    }
+    let inode = |path: &PathBuf| std::fs::metadata(path).ok().map(|about| about.ino() as u32);
+    if let Some(path) = &filter.netns_path
+        && inode(path) != Some(filter.netns)
+    {
+        let text = format!("{} is gone or another one since the window began", path.display());
+        gone.push(Warning::new("namespace-gone", text));
+    }
+    gone
 }
 
 fn check_process(pid: u32) -> Result<(), Failure> {
@@ -201,8 +219,11 @@ mod tests {
     fn the_own_process_is_watched_where_it_is() {
         let own = std::process::id();
         let scope = ScopeArgs { pid: Some(own), ..ScopeArgs::default() };
-        assert_eq!(scope.enter().unwrap(), Some(Only::Process(own as i32)));
-        let warning = scope.warning().unwrap();
-        assert!(warning.to_string().contains(&format!("of process {own} are only the sockets")));
+        let entered = scope.enter().unwrap();
+        assert_eq!(entered.only, Some(Only::Process(own as i32)));
+        assert!(!entered.has_moved);
+        let warning = scope.warning("rates are those of all", "the sockets").unwrap();
+        let text = format!("rates are those of all; of process {own} are only the sockets");
+        assert!(warning.to_string().contains(&text), "{warning}");
     }
 }

@@ -1,6 +1,7 @@
 //! `rxpath steal`: CPU time that networking takes from work, by task and by who caused it.
 
 mod command;
+mod wanted;
 
 use std::time::{Duration, Instant};
 
@@ -16,11 +17,14 @@ use rxpath_lab::installed;
 use serde::Serialize;
 
 use crate::cmd::micros::microseconds;
+use crate::cmd::scope::ScopeArgs;
 use crate::cmd::values::Wait;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::output::format::FormatArgs;
+
+use wanted::Wanted;
 
 /// `rxpath steal`
 #[derive(Debug, clap::Args)]
@@ -42,6 +46,8 @@ pub struct StealCommand {
     #[arg(long, value_name = "US", value_parser = irq_entry)]
     irq_entry: Option<f64>,
     #[command(flatten)]
+    scope: ScopeArgs,
+    #[command(flatten)]
     format: FormatArgs,
     /// The victim: a command of yours, run while everything is counted; its exit status is passed on
     #[arg(last = true, value_name = "COMMAND")]
@@ -55,6 +61,8 @@ struct Settings {
     victim: Option<String>,
     cpu: Option<u32>,
     irq_entry_us: Option<f64>,
+    #[serde(flatten)]
+    scope: ScopeArgs,
 }
 
 /// The account while its window lasts: what it costs, and for whom packets are.
@@ -64,14 +72,19 @@ struct Counting<'a> {
     meter: PartMeter,
     /// For how long flows had been looked at when the meter stopped.
     metered: Option<Duration>,
+    wanted: &'a mut Wanted,
 }
 
 impl<'a> Counting<'a> {
-    fn start(account: &'a mut Account, window: Duration) -> Result<Self, HostError> {
+    fn start(
+        account: &'a mut Account,
+        window: Duration,
+        wanted: &'a mut Wanted,
+    ) -> Result<Self, HostError> {
         let meter = PartMeter::start(&[account.loaded()], window)?;
         // Without it time has no flows; its program's state says why.
         let _ = account.look_at_flows();
-        Ok(Self { account, begun: Instant::now(), meter, metered: None })
+        Ok(Self { account, begun: Instant::now(), meter, metered: None, wanted })
     }
 
     /// To be called some fifty times a second.
@@ -81,6 +94,7 @@ impl<'a> Counting<'a> {
         }
         // Flows that are looked at no longer have fewer packets seen, and no wrong ones.
         let _ = self.account.note();
+        self.wanted.note();
     }
 
     /// What the programs cost over the window: that of flows by the time in its turns.
@@ -123,8 +137,15 @@ impl StealCommand {
                 "cannot start {program}: there is no program of this name that may be executed"
             )));
         }
+        let mut wanted = Wanted::of(&self.scope)?;
+        let is_victim_ours = self.probe || !self.command.is_empty();
+        if is_victim_ours && wanted.only.is_some() {
+            return Err(Failure::usage(
+                "--pid and --cgroup name the victims: leave out --probe and the command",
+            ));
+        }
         // The probes know tasks by the numbers of the host.
-        if (self.probe || !self.command.is_empty())
+        if (is_victim_ours || wanted.only.is_some())
             && !procfs::is_first_pid_namespace(&Root::host())
         {
             let why =
@@ -137,10 +158,11 @@ impl StealCommand {
         let mut account = Account::start().map_err(|error| {
             Failure::new(Exit::Cannot, error).hint("rxpath doctor says what can be measured here")
         })?;
-        let calibration = self.calibrate(&account)?;
-        let (steal, mut warnings, signal) =
-            self.watch(&mut account, calibration, window, &interrupt)?;
+        let (mut steal, mut warnings, signal) =
+            self.watch(&mut account, window, &interrupt, &mut wanted)?;
         drop(account);
+        wanted.narrow(&mut steal);
+        warnings.extend(wanted.warnings(&self.scope));
         if signal.is_some() {
             warnings.push(Warning::new("interrupted", "the window ended early, at a signal"));
         }
@@ -175,13 +197,14 @@ impl StealCommand {
     fn watch(
         &self,
         account: &mut Account,
-        calibration: Calibration,
         window: Duration,
         interrupt: &Interrupt,
+        wanted: &mut Wanted,
     ) -> Result<(Steal, Vec<Warning>, Option<i32>), Failure> {
+        let calibration = self.calibrate(account)?;
         let before = account.read()?;
         let cpu_before = own_cpu();
-        let mut counting = Counting::start(account, window)?;
+        let mut counting = Counting::start(account, window, wanted)?;
         crate::note!("counting on every CPU");
         let mut wait = Wait::new(interrupt);
         let victim = self.victim(window, &mut wait, &mut counting)?;
@@ -246,6 +269,7 @@ impl StealCommand {
                 victim: steal.victim.as_ref().map(|victim| victim.what.clone()),
                 cpu: self.cpu,
                 irq_entry_us: self.irq_entry,
+                scope: self.scope.clone(),
             };
             return output::json(&Envelope::new("steal", settings, steal, warnings));
         }

@@ -16,7 +16,7 @@ use rxpath_host::thread;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::cmd::scope::ScopeArgs;
+use crate::cmd::scope::{ScopeArgs, gone};
 use crate::cmd::values::Wait;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::Interrupt;
@@ -258,26 +258,6 @@ fn folded(traced: &Traced) -> Option<Warning> {
             .because("more ports and sockets had drops than the kernel's table has room for")
             .cure("--port, --dev, --netns or --pid")
     })
-}
-
-/// What was asked for and went away while it was looked at.
-fn gone(filter: &Filter, process: Option<ProcessId>) -> Vec<Warning> {
-    let mut gone = Vec::new();
-    if let Some(process) = process.filter(|process| !process.is_alive()) {
-        let pid = process.pid;
-        let text = format!("process {pid} ended in the window: counted is what it had open before");
-        gone.push(Warning::new("process-gone", text));
-    }
-    let inode = |path: &PathBuf| {
-        std::fs::metadata(path).ok().map(|about| std::os::unix::fs::MetadataExt::ino(&about) as u32)
-    };
-    if let Some(path) = &filter.netns_path
-        && inode(path) != Some(filter.netns)
-    {
-        let text = format!("{} is gone or another one since the window began", path.display());
-        gone.push(Warning::new("namespace-gone", text));
-    }
-    gone
 }
 
 /// Events that were read.

@@ -85,7 +85,7 @@ impl WatchCommand {
                 .hint("--once prints one look, --json all of them, --record FILE keeps them"));
         }
         // Before there is another thread.
-        let only = self.scope.enter()?;
+        let only = self.scope.enter()?.only;
         let interrupt = Interrupt::catch()?;
         let options = Options { counters_only: self.no_bpf, only };
         let watcher = Watcher::start(options).map_err(|error| Failure::new(Exit::Cannot, error))?;

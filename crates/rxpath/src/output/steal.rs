@@ -104,6 +104,9 @@ fn tasks(tasks: &[TaskTime], top: usize) -> String {
     head.extend(["top shows", "waited", "taken by"]);
     let last = head.len() - 1;
     let mut table = Grid::new(2, head).text(&[last]);
+    if tasks.is_empty() {
+        return "no task of those that were asked for\n".into();
+    }
     for task in tasks.iter().take(top) {
         let mut row =
             vec![task.pid.to_string(), named(task), s(task.time.on_cpu_s), s(task.time.own_s)];

@@ -100,7 +100,12 @@ fn limit_of(ask: &Ask<'_>, group: &str) -> Result<Option<Limit>, Gap> {
 
 fn throttle(ask: &Ask<'_>) -> Checked {
     let groups = ask.facts.cgroups()?;
-    let (groups, receivers) = (groups.names, groups.receivers_count);
+    let programs = groups.programs_count;
+    let of = match &ask.facts.scope.processes {
+        Some(_) => format!("the processes asked about ({programs})"),
+        None => format!("this process and {programs} programs that receive"),
+    };
+    let groups = groups.names;
     if groups.is_empty() {
         return Answer::silent("no cgroup of version 2");
     }
@@ -115,7 +120,6 @@ fn throttle(ask: &Ask<'_>) -> Checked {
             limited.push(limit.told(group));
         }
     }
-    let of = format!("this process and {receivers} programs that receive");
     if let (true, Some(group)) = (limited.is_empty(), outside.first()) {
         let why = format!("the group {group} lies outside this control group namespace");
         return Err(Gap::Absent(why));

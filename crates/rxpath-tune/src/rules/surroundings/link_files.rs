@@ -149,6 +149,9 @@ fn file(ask: &Ask<'_>, device: &Device) -> Checked {
     if let Some(silent) = quiet(device) {
         return silent;
     }
+    if ask.facts.scope.is_entered {
+        return Answer::silent("udev set up the devices of another network namespace");
+    }
     // A file that may be the device's hides those after it.
     let mut hides = None;
     for file in ask.facts.link_files() {

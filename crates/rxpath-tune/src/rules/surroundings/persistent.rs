@@ -102,13 +102,14 @@ pub(super) struct Claim {
 /// What files of sysctl.d, udev rules and rc.local keep, by the file that shows it, in the order in which they act.
 pub(super) fn claims(ask: &Ask<'_>) -> BTreeMap<String, Vec<Claim>> {
     let mut all: BTreeMap<String, Vec<Claim>> = BTreeMap::new();
-    for (path, line) in ask.facts.kept_in_force().into_iter().filter(|(path, _)| is_ours(path)) {
+    for (path, line) in ask.facts.kept_in_force().into_iter().filter(|(path, _)| is_ours(ask, path))
+    {
         let (place, value) = (line.file.clone(), Some(line.value.clone()));
         all.entry(path).or_default().push(Claim { place, value });
     }
     for step in ask.facts.startup() {
         let Sets::File { path, value } = &step.sets else { continue };
-        for path in ask.facts.files_like(path).into_iter().filter(|path| is_ours(path)) {
+        for path in ask.facts.files_like(path).into_iter().filter(|path| is_ours(ask, path)) {
             let claim = Claim { place: step.place.clone(), value: value.clone() };
             all.entry(path).or_default().push(claim);
         }
@@ -116,9 +117,13 @@ pub(super) fn claims(ask: &Ask<'_>) -> BTreeMap<String, Vec<Claim>> {
     all
 }
 
-fn is_ours(path: &str) -> bool {
+fn is_ours(ask: &Ask<'_>, path: &str) -> bool {
     if let Some(key) = path.strip_prefix("/proc/sys/") {
-        return key.starts_with("net/") || BESIDE_NET.contains(&key);
+        let is_net = key.starts_with("net/") && !ask.facts.scope.is_entered;
+        return is_net || BESIDE_NET.contains(&key);
+    }
+    if path.starts_with("/sys/class/net/") && ask.facts.scope.is_entered {
+        return false;
     }
     // What is written to this one is a command.
     OF_SYSFS.iter().any(|start| path.starts_with(start)) && !path.ends_with("/bonding_masters")
@@ -195,7 +200,7 @@ fn wanted(ask: &Ask<'_>) -> BTreeMap<String, Wanted> {
         let source = format!("the command line ({word})");
         (path, Wanted { source, value, shown: Shown::Plain })
     });
-    all.extend(sysctls.filter(|(path, _)| is_ours(path)));
+    all.extend(sysctls.filter(|(path, _)| is_ours(ask, path)));
     // Files are applied after the kernel has started, and the last that acts has the last word.
     for (path, claims) in claims(ask) {
         let Some(last) = claims.into_iter().next_back() else { continue };

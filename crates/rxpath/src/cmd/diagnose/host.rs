@@ -59,7 +59,7 @@ pub(super) fn run(ask: &Ask, format: &FormatArgs) -> Outcome {
         return Err(Failure::usage(format!("--duration {duration}: {SHORTEST} to {LONGEST}")));
     }
     // Before there is another thread.
-    let only = ask.scope.enter()?;
+    let only = ask.scope.enter()?.only;
     let interrupt = Interrupt::catch()?;
     let (length, port) = (Duration::from_nanos(duration.0), ask.port);
     let watched = live::Ask { length, port, probes, only };
@@ -68,7 +68,12 @@ pub(super) fn run(ask: &Ask, format: &FormatArgs) -> Outcome {
         .map_err(|error| Failure::new(Exit::Cannot, error))?;
     let verdict = diagnose(&seen.evidence);
     let mut warnings = warnings(&seen, port);
-    warnings.extend(ask.scope.warning());
+    let whole = "losses and rates are those of the whole network namespace";
+    warnings.extend(
+        ask.scope
+            .warning(whole, "the sockets and their readers")
+            .map(|one| one.because("the kernel counts UDP and TCP by namespace, not by process")),
+    );
     if format.is_json() {
         let settings =
             Settings { duration_s: seen.evidence.window_s, port, scope: &ask.scope, probes };

@@ -11,7 +11,7 @@ use rxpath_host::setter::HostSetter;
 use rxpath_tune::persist::{Home, drafts};
 use rxpath_tune::plan::make::{ALREADY, ASKED_FOR, Wish, make};
 use rxpath_tune::plan::{HostMark, LeftOut, Plan, found};
-use rxpath_tune::{Ask, Goal, HostFacts, check, rules};
+use rxpath_tune::{Ask, Goal, HostFacts, Scope, check, rules};
 use serde_json::json;
 
 use super::predicted::{Planned, expected};
@@ -133,7 +133,7 @@ impl PlanCommand {
         if !by_hand.is_empty() && self.ids.is_empty() && self.goal.is_none() {
             return Ok((by_hand, Vec::new()));
         }
-        let mut facts = HostFacts::collect(&Root::host(), &self.dev);
+        let mut facts = HostFacts::collect(&Root::host(), &Scope::devices(&self.dev));
         known_devices(&self.dev, &facts)?;
         watch(&mut facts, self.window);
         let report = check(&Ask { facts: &facts, goal: self.goal.map(Goal::from) });

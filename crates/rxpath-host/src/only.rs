@@ -1,9 +1,10 @@
-//! Which sockets are looked at: those of one process or control group, where one was named.
+//! Whose sockets are looked at: those of one process or control group, where one was named.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use rxpath_host::Root;
+use crate::Root;
+use crate::procfs::socket_owner;
 
 /// Whose sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,18 +28,12 @@ impl Only {
         }
     }
 
-    /// Inodes of the sockets that they have open now.
+    /// Inodes of the sockets that they have open now, as far as they are shown.
     ///
     /// **Cost** a link for each descriptor of these processes: some 2 us each.
-    pub(crate) fn inodes(&self) -> BTreeSet<u32> {
-        let root = Root::host();
-        let of = |pid: i32| {
-            let dir = format!("/proc/{pid}/fd");
-            let open = root.list(&dir).unwrap_or_default();
-            let links = open.into_iter().filter_map(|fd| root.link(&format!("{dir}/{fd}")).ok());
-            links.filter_map(|link| inode(&link.to_string_lossy())).collect::<Vec<u32>>()
-        };
-        self.processes().into_iter().flat_map(of).collect()
+    pub fn inodes(&self) -> BTreeSet<u32> {
+        let held = |pid| socket_owner::held(&Root::host(), pid).unwrap_or_default();
+        self.processes().into_iter().flat_map(held).collect()
     }
 }
 
@@ -51,20 +46,17 @@ fn members(path: &Path, all: &mut BTreeSet<i32>) {
     }
 }
 
-fn inode(link: &str) -> Option<u32> {
-    link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::fd::AsRawFd;
+    use std::os::unix::fs::MetadataExt;
 
     #[test]
     fn a_process_has_the_sockets_that_it_opened() {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let link = format!("/proc/self/fd/{}", socket.as_raw_fd());
-        let own = inode(&std::fs::read_link(link).unwrap().to_string_lossy()).unwrap();
+        let path = format!("/proc/self/fd/{}", socket.as_raw_fd());
+        let own = std::fs::metadata(path).unwrap().ino() as u32;
         assert!(Only::Process(std::process::id() as i32).inodes().contains(&own));
         assert!(!Only::Process(1).inodes().contains(&own));
     }
