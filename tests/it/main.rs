@@ -9,6 +9,7 @@ mod check_docs;
 mod check_faults;
 mod check_formats;
 mod check_summary;
+mod commands;
 mod compare;
 mod corpus;
 mod dependency_rule;

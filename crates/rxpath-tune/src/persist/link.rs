@@ -99,3 +99,20 @@ pub(super) fn drafts(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
     };
     (by_device.into_iter().map(draft).collect(), out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::KEYS;
+    use crate::rules;
+
+    /// A key that a rule tells people to write is one that a plan writes and a check reads.
+    #[test]
+    fn keys_that_rules_name_are_in_the_table() {
+        let texts = rules::all().filter_map(|rule| rule.text.persist.split_once("systemd .link: "));
+        let words = texts.flat_map(|(_, text)| text.split([' ', ';']));
+        let named: Vec<&str> = words.filter_map(|word| Some(word.split_once('=')?.0)).collect();
+        let unknown: Vec<&&str> =
+            named.iter().filter(|name| KEYS.iter().all(|(_, _, key)| key != *name)).collect();
+        assert!(named.len() > 12 && unknown.is_empty(), "{unknown:?} of {}", named.len());
+    }
+}

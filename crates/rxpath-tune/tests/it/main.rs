@@ -5,7 +5,6 @@
 mod captured;
 mod cases;
 mod changes;
-mod commands;
 mod coverage;
 mod fingerprint;
 mod fixture;

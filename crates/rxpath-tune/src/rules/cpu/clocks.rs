@@ -20,7 +20,7 @@ pub const RULES: &[Rule] = &[Rule {
                     scaling_max_freq; with the governor performance the floor does not matter.",
         not_when: "power or heat are the limit, or the cap is what makes two runs alike",
         side_effects: "power and heat; less room for boost of other cores",
-        set_now: "cat .../policyN/scaling_max_freq > .../policyN/scaling_min_freq, for each",
+        set_now: "cd /sys/devices/system/cpu/cpufreq/policyN; cat scaling_max_freq > scaling_min_freq, for each",
         persist: "cpupower.service or a tuned profile",
         undo: VALUE_BACK,
         verify: "grep . /sys/devices/system/cpu/cpufreq/policy*/scaling_{min,max}_freq",

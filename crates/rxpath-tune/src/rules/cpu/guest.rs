@@ -34,7 +34,7 @@ pub const RULES: &[Rule] = &[Rule {
         set_now: "echo 200000 > /sys/module/haltpoll/parameters/guest_halt_poll_ns",
         persist: "kernel parameter haltpoll.guest_halt_poll_ns=200000",
         undo: VALUE_BACK,
-        verify: "cat the same file; steal of an idle CPU that is woken often (mpstat -P ALL) goes down",
+        verify: "cat /sys/module/haltpoll/parameters/guest_halt_poll_ns; steal of an idle CPU that is woken often (mpstat -P ALL) goes down",
         since: "5.4",
         sources: &["kernel: Documentation/virt/guest-halt-polling.rst"],
     },

@@ -165,7 +165,7 @@ pub const RULES: &[Rule] = &[
             set_now: "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource",
             persist: "kernel parameter clocksource=tsc tsc=reliable",
             undo: VALUE_BACK,
-            verify: "cat .../current_clocksource; dmesg | grep -i clocksource",
+            verify: "cat /sys/devices/system/clocksource/clocksource0/current_clocksource; dmesg | grep -i clocksource",
             since: "2.6.18",
             sources: &["kernel: lib/vdso/gettimeofday.c", PARAMS],
         },

@@ -61,7 +61,7 @@ pub const RULES: &[Rule] = &[
                       off, for a benchmark: the other number",
             persist: "a unit at boot",
             undo: VALUE_BACK,
-            verify: "cat the same file; scaling_cur_freq under load",
+            verify: "cat /sys/devices/system/cpu/intel_pstate/no_turbo, or cat /sys/devices/system/cpu/cpufreq/boost; scaling_cur_freq under load",
             since: "3.9; cpufreq/boost 3.11",
             sources: &[PERF, "kernel: Documentation/admin-guide/pm/intel_pstate.rst"],
         },

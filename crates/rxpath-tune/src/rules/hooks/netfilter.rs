@@ -85,7 +85,7 @@ pub const RULES: &[Rule] = &[
             side_effects: "a matter of security: this program only reports",
             set_now: "iptables-legacy-save | iptables-nft-restore, checked by hand; then empty the old tables",
             persist: "the firewall's own configuration",
-            undo: "iptables-legacy-restore of what was saved",
+            undo: "iptables-legacy-restore FILE, with what was saved",
             verify: "cat /proc/net/ip_tables_names is empty, or nft list ruleset is",
             since: "2.4; nftables 3.13",
             sources: &["kernel: net/ipv4/netfilter/ip_tables.c ipt_do_table"],

@@ -28,7 +28,7 @@ pub const RULES: &[Rule] = &[
             not_when: "they are needed: a DHCP lease is not renewed without them",
             side_effects: "stopping a DHCP client loses the address when the lease ends",
             set_now: "stop the program for the measurement: ss -0 -p names it",
-            persist: "systemctl disable, or a static address",
+            persist: "systemctl disable UNIT, or a static address",
             undo: "start the program again",
             verify: "/proc/net/packet has no lines but its head",
             since: "2.2",

@@ -144,7 +144,7 @@ pub const RULES: &[Rule] = &[
             mechanism: "ETHTOOL_PERQUEUE with ETHTOOL_GCOALESCE (net/ethtool/ioctl.c ethtool_get_per_queue_coalesce).",
             not_when: "one queue serves an application of its own by design",
             side_effects: "none beside the delay that is asked for",
-            set_now: "ethtool -Q DEV queue_mask MASK --coalesce rx-usecs N (ethtool -C sets all of them)",
+            set_now: "ethtool -Q DEV queue_mask MASK --coalesce rx-usecs N (-C sets all of them)",
             persist: "a udev rule",
             undo: "write back the values of each queue that were read before",
             verify: "ethtool -Q DEV --show-coalesce",

@@ -87,7 +87,7 @@ pub const RULES: &[Rule] = &[
             set_now: "for pid in $(pgrep '^napi/DEV-'); do taskset -pc CPUS $pid; done; one CPU for each thread where each serves \
                       one queue",
             persist: "a unit that runs after the device is up",
-            undo: "taskset -pc with the list read before",
+            undo: "taskset -pc CPUS PID, with the list read before",
             verify: "for pid in $(pgrep '^napi/DEV-'); do grep Cpus_allowed_list /proc/$pid/status; done",
             since: "5.12; for each NAPI 6.17",
             sources: &[NAPI, "kernel: Documentation/ABI/testing/sysfs-class-net, threaded"],
@@ -159,7 +159,7 @@ pub const RULES: &[Rule] = &[
             side_effects: "priority of all softirqs that are put off, timers and RCU among them",
             set_now: "chrt -o -p 0 PID; renice 0 PID",
             persist: "remove the unit or script that changes it",
-            undo: "chrt and renice with what was read before",
+            undo: "chrt -f -p N PID (-r, -o: the policy that was read before); renice N PID",
             verify: "fields 18, 19, 41 of /proc/PID/stat",
             since: "2.4",
             sources: &["kernel: kernel/softirq.c wakeup_softirqd", "proc_pid_stat(5)"],

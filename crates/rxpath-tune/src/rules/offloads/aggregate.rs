@@ -149,7 +149,7 @@ pub const RULES: &[Rule] = &[
             set_now: "an option of the application; `rxpath serve udp --gro` has it",
             persist: "the application's configuration",
             undo: NOTHING_CHANGED,
-            verify: "strace -e setsockopt of the program",
+            verify: "strace -f -e setsockopt -p PID",
             since: "5.0",
             sources: &["kernel: net/ipv4/udp.c udp_lib_setsockopt UDP_GRO"],
         },

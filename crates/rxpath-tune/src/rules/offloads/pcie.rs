@@ -97,7 +97,7 @@ pub const RULES: &[Rule] = &[
             mechanism: "/sys/class/net/DEV/device/numa_node and local_cpulist, from the firmware's tables.",
             not_when: "nothing to change: move the application, not the NIC",
             side_effects: "none",
-            set_now: "taskset or numactl for the application",
+            set_now: "taskset -c CPUS COMMAND, or numactl --cpunodebind=N COMMAND",
             persist: "systemd unit: CPUAffinity=, NUMAPolicy=",
             undo: NOTHING_CHANGED,
             verify: "cat /sys/class/net/DEV/device/local_cpulist",

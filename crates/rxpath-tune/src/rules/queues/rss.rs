@@ -140,7 +140,7 @@ pub const RULES: &[Rule] = &[
             side_effects: "fragments of one datagram and whole datagrams of the same flow may take two queues",
             set_now: "ethtool -N DEV rx-flow-hash udp4 sdfn",
             persist: "a udev rule",
-            undo: "ethtool -N DEV rx-flow-hash udp4 with the fields that were read before",
+            undo: "ethtool -N DEV rx-flow-hash udp4 FIELDS, with the fields that were read before",
             verify: "ethtool -n DEV rx-flow-hash udp4 names the ports; ethtool's exit status is 0 on a refusal",
             since: "2.6.39; over netlink 6.17",
             sources: &[SCALING, "https://blog.cloudflare.com/how-to-receive-a-million-packets/"],

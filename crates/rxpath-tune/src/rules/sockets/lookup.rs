@@ -125,10 +125,10 @@ pub const RULES: &[Rule] = &[
                         near the NIC.",
             not_when: "the reader is pinned already",
             side_effects: "a pinned reader cannot leave a busy CPU",
-            set_now: "taskset -c CPUS COMMAND with CPUs of the NIC's node; `rxpath serve --cpu`",
+            set_now: "taskset -c CPUS COMMAND with CPUs of the NIC's node; `rxpath serve udp --cpu`",
             persist: "systemd unit: CPUAffinity=, NUMAPolicy=",
-            undo: "taskset -p with the mask that was read before",
-            verify: "ps -o psr of its threads, against local_cpulist of the NIC",
+            undo: "taskset -p MASK PID, with the mask that was read before",
+            verify: "ps -L -o psr -p PID, against local_cpulist of the NIC",
             since: "every kernel",
             sources: &[
                 "https://blog.cloudflare.com/how-to-receive-a-million-packets/",

@@ -38,7 +38,7 @@ pub const RULES: &[Rule] = &[Rule {
         side_effects: "a pinned reader cannot leave a busy CPU",
         set_now: "taskset -pc CPUS PID with another core of the interrupt's node; or move the interrupt",
         persist: "systemd unit: CPUAffinity=, NUMAPolicy=; the application's own setting",
-        undo: "taskset -pc with the list that was read before",
+        undo: "taskset -pc CPUS PID, with the list that was read before",
         verify: "rxpath check --queues for the interrupts' CPUs; grep Cpus_allowed_list /proc/PID/task/*/status",
         since: "every kernel",
         sources: &[

@@ -115,7 +115,7 @@ pub const RULES: &[Rule] = &[
             side_effects: "replacing it loses its configuration: dump it first",
             set_now: "tc qdisc replace dev DEV root fq",
             persist: "net.core.default_qdisc in /etc/sysctl.d/",
-            undo: "tc qdisc replace with what was dumped before",
+            undo: "tc qdisc replace dev DEV root KIND, as it was dumped before",
             verify: "tc qdisc show dev DEV",
             since: "2.2",
             sources: &["kernel: net/sched/sch_generic.c", "tc(8)"],

@@ -87,7 +87,7 @@ pub const RULES: &[Rule] = &[
             set_now: NO_SETTING,
             persist: NO_SETTING,
             undo: NOTHING_CHANGED,
-            verify: "the same number before and after a run; `rxpath compare` names what differs between two runs",
+            verify: "the same number before and after a run; `rxpath compare A B` names what differs between two runs",
             since: "any",
             sources: &[
                 "rxpath: crates/rxpath-tune/src/facts/fingerprint.rs lists what is left out",
