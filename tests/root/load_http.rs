@@ -75,3 +75,25 @@ fn a_host_without_a_route_is_told_at_once() {
     assert!(text.starts_with("rxpath: connect 192.0.2.1:80: Network is unreachable"), "{text}");
     assert!(text.contains("ip route get 192.0.2.1"), "{text}");
 }
+
+/// A link-local address with its zone, as RFC 6874 writes it in a URL and as curl takes it; `Host` has no zone.
+#[test]
+fn a_link_local_address_is_loaded_through_its_zone() {
+    if !may_run() {
+        return;
+    }
+    let dummy = "ip link add d0 type veth peer name d1; ip link set d0 up; ip link set d1 up; ip -6 address add fe80::a/64 dev d0 nodad";
+    for zone in ["%25d0", "%d0"] {
+        let script = served(dummy, "-n 10")
+            .replace("serve http 127.0.0.1:8080", "serve http '[::]:8080'")
+            .replace("http://127.0.0.1:8080/", &format!("'http://[fe80::a{zone}]:8080/'"));
+        let answer = json(&in_namespace(&script));
+        assert_eq!(answer["result"]["requests_total"], 10, "{zone}: {answer}");
+        assert_eq!(answer["settings"]["url"], "http://[fe80::a%25d0]:8080/");
+    }
+    let no_such = format!("{RXPATH} load http 'http://[fe80::a%25gone]:8080/' -n 1");
+    let output = in_namespace(&no_such);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert_eq!(told, "rxpath: no interface here is called `gone`; `ip link` lists them\n");
+}

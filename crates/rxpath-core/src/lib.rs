@@ -18,5 +18,5 @@ pub use envelope::Envelope;
 pub use fact::Fact;
 pub use log2::Log2;
 pub use side::Side;
-pub use units::{Bytes, Count, Nanos, ParseUnitError};
+pub use units::{BitRate, Bytes, Count, Nanos, ParseUnitError, Rate};
 pub use warning::Warning;

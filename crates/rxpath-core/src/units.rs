@@ -1,6 +1,6 @@
 //! Numbers with their units, as people type them and as results print them.
 //!
-//! `10k` and `1M` are decimal counts, `64KiB` is binary, `64kB` decimal, `10us` a duration.
+//! `10k` and `1M` are decimal counts, `64KiB` is binary, `64kB` decimal, `10us` a duration, `50kpps` and `2.5Gbit` rates.
 
 use std::fmt;
 use std::str::FromStr;
@@ -30,6 +30,20 @@ impl ParseUnitError {
 #[schemars(with = "u64")]
 pub struct Count(pub u64);
 
+/// A rate of packets, requests or transactions.
+///
+/// **Unit** 1/s.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[schemars(with = "u64")]
+pub struct Rate(pub u64);
+
+/// A rate of bits.
+///
+/// **Unit** bit/s. **Caveat** `bps` is refused: tc(8) reads it as bytes, others as bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[schemars(with = "u64")]
+pub struct BitRate(pub u64);
+
 /// A span or an instant in nanoseconds.
 ///
 /// **Unit** ns. **Caveat** an instant is `CLOCK_MONOTONIC` unless its name says otherwise.
@@ -48,6 +62,30 @@ type Suffixes = &'static [(&'static str, f64)];
 const ROUNDING_RATIO: f64 = 1e-3;
 
 const COUNT: Suffixes = &[("", 1.0), ("k", 1e3), ("K", 1e3), ("M", 1e6), ("G", 1e9)];
+const RATE: Suffixes = &[
+    ("", 1.0),
+    ("k", 1e3),
+    ("K", 1e3),
+    ("M", 1e6),
+    ("G", 1e9),
+    ("pps", 1.0),
+    ("kpps", 1e3),
+    ("Mpps", 1e6),
+    ("rps", 1.0),
+    ("krps", 1e3),
+    ("Mrps", 1e6),
+];
+const BITRATE: Suffixes = &[
+    ("", 1.0),
+    ("k", 1e3),
+    ("K", 1e3),
+    ("M", 1e6),
+    ("G", 1e9),
+    ("bit", 1.0),
+    ("kbit", 1e3),
+    ("Mbit", 1e6),
+    ("Gbit", 1e9),
+];
 const TIME: Suffixes = &[
     ("ns", 1.0),
     ("us", 1e3),
@@ -156,6 +194,8 @@ macro_rules! quantity {
 }
 
 quantity!(Count, "a count", "10k", COUNT);
+quantity!(Rate, "a rate", "50kpps", RATE);
+quantity!(BitRate, "a bit rate", "2.5Gbit", BITRATE);
 quantity!(Nanos, "a duration", "10us", TIME);
 quantity!(Bytes, "a size", "64KiB", SIZE);
 
@@ -263,6 +303,28 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_has_the_unit_of_what_it_counts() {
+        for (text, wanted) in
+            [("50k", 50_000), ("1.2M", 1_200_000), ("50kpps", 50_000), ("0.5krps", 500)]
+        {
+            assert_eq!(text.parse::<Rate>().unwrap(), Rate(wanted), "{text}");
+        }
+        for (text, wanted) in
+            [("10Gbit", 10_000_000_000), ("2.5Gbit", 2_500_000_000), ("64k", 64_000)]
+        {
+            assert_eq!(text.parse::<BitRate>().unwrap(), BitRate(wanted), "{text}");
+        }
+        let error = "10Gbit".parse::<Rate>().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "`10Gbit` is not a rate: unit `Gbit` is not one of k, K, M, G, pps, kpps, Mpps, rps, krps, Mrps; for example `50kpps`"
+        );
+        for text in ["50kpps", "1Gbps", "1gbit"] {
+            assert!(text.parse::<BitRate>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn a_duration_without_unit_is_refused_with_an_example() {
         let text = "10".parse::<Nanos>().unwrap_err().to_string();
         assert!(text.contains("unit is missing") && text.contains("10us"), "{text}");
@@ -305,6 +367,25 @@ mod tests {
             let _ = text.parse::<Count>();
             let _ = text.parse::<Nanos>();
             let _ = text.parse::<Bytes>();
+            let _ = text.parse::<Rate>();
+            let _ = text.parse::<BitRate>();
+        }
+
+        /// A rate is a count, whatever its unit counts; a refusal is one line with an example.
+        #[test]
+        fn rates_are_counts_with_a_unit(
+            whole in 0..10_000u64,
+            thousandths in 0..1000u64,
+            factor in prop::sample::select(vec!["k", "M"]),
+            unit in prop::sample::select(vec!["pps", "rps"]),
+        ) {
+            let number = format!("{whole}.{thousandths:03}{factor}");
+            let Count(count) = number.parse().unwrap();
+            prop_assert_eq!(format!("{number}{unit}").parse::<Rate>().unwrap(), Rate(count));
+            prop_assert_eq!(format!("{number}bit").parse::<BitRate>().unwrap(), BitRate(count));
+            prop_assert_eq!(number.parse::<Rate>().unwrap(), Rate(count));
+            let refused = format!("{number}{unit}").parse::<BitRate>().unwrap_err().to_string();
+            prop_assert!(refused.ends_with("for example `2.5Gbit`") && !refused.contains('\n'));
         }
 
         #[test]

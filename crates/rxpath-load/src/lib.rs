@@ -19,5 +19,6 @@ pub mod tally;
 pub mod tcp;
 pub mod udp;
 pub mod workload;
+pub mod zone;
 
 pub use error::LoadError;

@@ -34,6 +34,10 @@ pub(super) enum Kind {
     Signed(i64, i64),
     /// A number with k, M or G.
     Count(u64, u64),
+    /// A number of things per second.
+    Rate(u64, u64),
+    /// Bits per second.
+    BitRate(u64, u64),
     /// A size such as 64KiB; the bounds are bytes.
     Bytes(u64, u64),
     /// A duration such as 10us; the bounds are nanoseconds.
@@ -181,9 +185,9 @@ pub(super) const KEYS: &[Key] = &[
     key("load.cpu", Kind::Cpus, "one thread per CPU of the list"),
     key("load.threads", Kind::Int(1, 256), "threads"),
     of(UDP, "load.size", Kind::Bytes(0, 65_507), "payload bytes of a datagram"),
-    of(COUNTED, "load.rate", Kind::Count(1, 1_000_000_000), "datagrams, transactions or requests per second, all threads; default = as fast as possible"),
+    of(COUNTED, "load.rate", Kind::Rate(1, 1_000_000_000), "datagrams, transactions or requests per second, all threads; default = as fast as possible"),
     of(UDP, "load.capacity_ratio", Kind::Ratio(0.01, 100.0), "the same as a share of what the receiver takes without loss, measured before the first block (not an option)"),
-    of(STREAM, "load.bitrate", Kind::Count(1, 1_000_000_000_000), "bits per second, all connections; default = as fast as possible"),
+    of(STREAM, "load.bitrate", Kind::BitRate(1, 1_000_000_000_000), "bits per second, all connections; default = as fast as possible"),
     of(UDP_HTTP, "load.pacing", Kind::Choice(&["auto", "spin", "sleep"]), "how the schedule of load.rate is waited for"),
     key("load.start_multiple", Kind::Nanos(0, S), "the load starts at a whole multiple of this of CLOCK_MONOTONIC, where ticks are since Linux 6.4; 0 = anywhere (not an option)"),
     key("load.nice", Kind::Signed(-20, 19), "nice value of the threads"),
@@ -204,7 +208,7 @@ pub(super) const KEYS: &[Key] = &[
     of(STREAM, "load.direction", Kind::Choice(&["send", "receive", "both"]), "which way data goes"),
     of(STREAM, "load.send", Kind::Choice(&["copy", "zerocopy", "splice", "sendfile"]), "how data is given to the kernel"),
     of(STREAM, "load.receive", Kind::Choice(&["read", "trunc", "zerocopy"]), "how data is taken"),
-    of(STREAM, "load.pacing_rate", Kind::Count(1, 1_000_000_000_000), "bits per second of each connection (SO_MAX_PACING_RATE)"),
+    of(STREAM, "load.pacing_rate", Kind::BitRate(1, 1_000_000_000_000), "bits per second of each connection (SO_MAX_PACING_RATE)"),
     of(STREAM, "load.nodelay", Kind::Bool, "send small segments at once (TCP_NODELAY)"),
     of(STREAM, "load.notsent_lowat", Kind::Bytes(1, INT_MAX), "unsent bytes above which the socket takes no more"),
     of(REQUESTS, "load.request", Kind::Bytes(1, 1 << 30), "bytes of a request"),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::{Bytes, Count, Nanos};
+use rxpath_core::{BitRate, Bytes, Count, Nanos, Rate};
 
 use super::cpus::CpuExpr;
 use super::error::{At, Flaw, nearest, suggestion};
@@ -43,6 +43,10 @@ impl Kind {
             Self::Int(min, max) => format!("a whole number from {min} to {max}"),
             Self::Signed(min, max) => format!("a whole number from {min} to {max}"),
             Self::Count(min, _) => format!("a count of at least {min} such as \"10k\""),
+            Self::Rate(min, _) => format!("a rate of at least {min} such as \"50kpps\""),
+            Self::BitRate(min, _) => {
+                format!("bits per second, at least {min}, such as \"2.5Gbit\"")
+            }
             Self::Bytes(min, max) => {
                 format!("a size from {min} to {max} bytes such as 1400 or \"64KiB\"")
             }
@@ -58,7 +62,7 @@ impl Kind {
             Self::Command => "a command: one text, or a list of words".into(),
             Self::Names => "a table such as { \"net.ipv4.ip_forward\" = 1 }".into(),
             Self::Qdisc => {
-                "a table such as { kind = \"tbf\", rate = \"5M\", burst = 5000, limit = \
+                "a table such as { kind = \"tbf\", rate = \"5Mbit\", burst = 5000, limit = \
                             20000 }, { kind = \"pfifo\", limit = 100 } or { kind = \"fq\" }"
                     .into()
             }
@@ -124,6 +128,8 @@ fn of_kind(kind: Kind, node: &Node) -> Result<Value, Why> {
             _ => return Err(Why::Kind),
         },
         Kind::Count(min, max) => quantity::<Count>(node, min, max, |count| count.0)?,
+        Kind::Rate(min, max) => quantity::<Rate>(node, min, max, |rate| rate.0)?,
+        Kind::BitRate(min, max) => quantity::<BitRate>(node, min, max, |rate| rate.0)?,
         Kind::Bytes(min, max) => quantity::<Bytes>(node, min, max, |bytes| bytes.0)?,
         Kind::Nanos(min, max) => match node.raw {
             // Core units read a bare number as nanoseconds; in a file that is a forgotten unit.
@@ -312,12 +318,12 @@ fn qdisc(node: &Node) -> Result<Qdisc, Why> {
     let made = match kind {
         "tbf" => number("burst").and_then(|burst_bytes| {
             let limit_bytes = number("limit")?;
-            match get("rate").map(|node| quantity::<Count>(node, 1, u64::MAX, |count| count.0)) {
+            match get("rate").map(|node| quantity::<BitRate>(node, 1, u64::MAX, |rate| rate.0)) {
                 Some(Ok(Value::Number(rate_bps))) => {
                     Ok(Qdisc::Tbf { rate_bps, burst_bytes, limit_bytes })
                 }
                 _ => Err(Why::Told(
-                    "`rate` (bits per second) is missing or no count".into(),
+                    "`rate` (bits per second) is missing or no bit rate".into(),
                     String::new(),
                 )),
             }

@@ -1,6 +1,6 @@
 //! The parameters of the bounds, as a TOML file or flags give them, and what is derived from them.
 
-use rxpath_core::{Bytes, Count, Nanos};
+use rxpath_core::{Bytes, Count, Nanos, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -44,7 +44,7 @@ pub enum BadParameters {
 pub struct Parameters {
     /// Offered datagrams per second.
     #[serde(rename(serialize = "arrival_rate_pps"))]
-    pub arrival_rate: Option<Count>,
+    pub arrival_rate: Option<Rate>,
     /// Payload of a datagram.
     #[serde(rename(serialize = "size_bytes"))]
     pub size: Option<Bytes>,
@@ -152,7 +152,7 @@ impl Parameters {
             return bad("batch", "must be at least 1 packet per poll");
         }
         let counts = [
-            ("arrival_rate", self.arrival_rate, "datagrams a second"),
+            ("arrival_rate", self.arrival_rate.map(|Rate(n)| Count(n)), "datagrams a second"),
             ("weight", self.weight, "packets"),
             ("budget", self.budget, "packets"),
             ("napis", self.napis, "NAPIs"),
@@ -190,7 +190,7 @@ impl Parameters {
     }
 
     pub(super) fn arrivals(&self) -> Option<f64> {
-        self.arrival_rate.map(|Count(n)| n as f64)
+        self.arrival_rate.map(|Rate(n)| n as f64)
     }
 
     /// The coalescing timer in seconds.

@@ -1,10 +1,10 @@
 use super::*;
 use proptest::prelude::*;
-use rxpath_core::{Bytes, Count, Nanos};
+use rxpath_core::{Bytes, Count, Nanos, Rate};
 
 fn full() -> Parameters {
     Parameters {
-        arrival_rate: Some(Count(400_000)),
+        arrival_rate: Some(Rate(400_000)),
         size: Some(Bytes(32)),
         service_ns: Some(Nanos(2000)),
         stall: Some(Nanos::from_millis(10)),
@@ -68,7 +68,7 @@ fn every_bound_is_computed_by_hand_too() {
 #[test]
 fn overload_is_split_by_stage() {
     let p = Parameters {
-        arrival_rate: Some(Count(2_000_000)),
+        arrival_rate: Some(Rate(2_000_000)),
         duration: Some(Nanos::from_secs(1)),
         ..full()
     };
@@ -85,7 +85,7 @@ fn overload_is_split_by_stage() {
 #[test]
 fn near_the_knee_chance_is_told() {
     let p =
-        Parameters { arrival_rate: Some(Count(475_000)), rcvbuf: Some(Bytes(832 * 64)), ..full() };
+        Parameters { arrival_rate: Some(Rate(475_000)), rcvbuf: Some(Bytes(832 * 64)), ..full() };
     let block = crate::queue::fixed_service::limited(0.95, 64).block;
     near(value(&p, "socket.random_arrivals_drop_ratio"), block);
     let text = bounds(&p).unwrap().bounds["socket"]["sentence"].as_str().unwrap().to_owned();
@@ -94,7 +94,7 @@ fn near_the_knee_chance_is_told() {
 
 #[test]
 fn what_is_missing_is_named() {
-    let p = Parameters { arrival_rate: Some(Count(1)), ..Parameters::default() };
+    let p = Parameters { arrival_rate: Some(Rate(1)), ..Parameters::default() };
     let got = bounds(&p).unwrap();
     assert!(got.bounds.is_empty());
     let stall = got.not_computed.iter().find(|missing| missing.bound == "stall").unwrap();
@@ -109,7 +109,7 @@ fn a_file_gives_what_flags_give() {
         "arrival_rate = \"400k\"\nrx_usecs = 50\nstall = \"10ms\"\nservice_ns = 2000\nsize = 32";
     let p = Parameters::from_toml(text).unwrap();
     let wanted = Parameters {
-        arrival_rate: Some(Count(400_000)),
+        arrival_rate: Some(Rate(400_000)),
         rx_usecs: Some(50),
         stall: Some(Nanos::from_millis(10)),
         service_ns: Some(Nanos(2000)),
@@ -162,7 +162,7 @@ proptest! {
         packet in 1_u64..1_000_000, same in any::<bool>(),
     ) {
         let p = Parameters {
-            arrival_rate: Some(Count(rate)),
+            arrival_rate: Some(Rate(rate)),
             service_ns: Some(Nanos(service)),
             size: Some(Bytes(size)),
             rcvbuf: Some(Bytes(rcvbuf)),

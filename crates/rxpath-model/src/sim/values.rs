@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::{Bytes, Count, Nanos};
+use rxpath_core::{Bytes, Count, Nanos, Rate};
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use thiserror::Error;
@@ -196,7 +196,8 @@ fn check(key: &'static Key, value: &toml::Value) -> Result<Value, ParameterError
     };
     match key.sort {
         Sort::Time => number(quantity::<Nanos>(value).map_err(bad)?.0),
-        Sort::Rate | Sort::Count(_) => number(quantity::<Count>(value).map_err(bad)?.0),
+        Sort::Rate => number(quantity::<Rate>(value).map_err(bad)?.0),
+        Sort::Count(_) => number(quantity::<Count>(value).map_err(bad)?.0),
         Sort::Bytes => number(quantity::<Bytes>(value).map_err(bad)?.0),
         Sort::Ratio => {
             let ratio = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));

@@ -1,6 +1,8 @@
 //! Addresses as people type them: `IP:PORT`, `[v6]:PORT`, `[fe80::1%eth0]:PORT`, `HOST:PORT`.
 
-use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
+use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
+
+use rxpath_load::zone;
 
 /// The address that the text stands for; of a host name the first that the resolver gives.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
@@ -22,7 +24,7 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
         return Err(format!("the host is missing: 127.0.0.1:{port}"));
     }
     if let Some(inner) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
-        return in_brackets(inner, port);
+        return zone::address(inner, port);
     }
     if host.contains(':') {
         return Err(format!("an IPv6 address stands in brackets: [{host}]:{port}"));
@@ -34,18 +36,6 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
 
 fn split_last(text: &str) -> Option<(&str, &str)> {
     text.rsplit_once(':')
-}
-
-/// `fe80::1` or `fe80::1%eth0`.
-fn in_brackets(text: &str, port: u16) -> Result<SocketAddr, String> {
-    let (ip, zone) = text.split_once('%').map_or((text, None), |(ip, zone)| (ip, Some(zone)));
-    let ip: Ipv6Addr = ip.parse().map_err(|_| format!("`{ip}` is no IPv6 address"))?;
-    let scope = match zone {
-        None => 0,
-        Some(zone) => nix::net::if_::if_nametoindex(zone)
-            .map_err(|_| format!("no interface here is called `{zone}`; `ip link` lists them"))?,
-    };
-    Ok(SocketAddrV6::new(ip, port, 0, scope).into())
 }
 
 #[cfg(test)]

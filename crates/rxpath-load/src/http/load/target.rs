@@ -6,12 +6,18 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use crate::LoadError;
 use crate::engine::dial;
 use crate::http::load::url::Url;
+use crate::zone;
 
 /// How long the first connection may take.
 const REACH_MS: u16 = 5_000;
 
 /// All addresses of the host, in the resolver's order.
 pub(super) fn resolve(url: &Url) -> Result<Vec<SocketAddr>, LoadError> {
+    // An address has no resolver to ask, and one answer of ours to a zone that is not there.
+    if url.host.contains(':') {
+        let addr = zone::address(&url.host, url.port);
+        return addr.map(|addr| vec![addr]).map_err(|why| LoadError::usage(why, ""));
+    }
     let refused = |source: io::Error| LoadError::Address {
         op: "resolve",
         addr: url.host.clone(),
@@ -74,7 +80,7 @@ fn refusal(addr: SocketAddr, source: Option<IpAddr>, error: io::Error, addrs: us
         }
         Some(libc::EADDRNOTAVAIL) => crate::http::load::ports::hint(),
         Some(libc::EINVAL) if addr.is_ipv6() => {
-            "link-local addresses need their interface: http://[fe80::1%eth0]/".into()
+            "link-local addresses need their interface: http://[fe80::1%25eth0]/".into()
         }
         Some(libc::EACCES | libc::EPERM) => "a firewall of this host refuses it".into(),
         _ => String::new(),

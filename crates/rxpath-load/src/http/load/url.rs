@@ -1,6 +1,6 @@
-//! The URL of a load: `http://HOST[:PORT][/PATH][?QUERY]`.
+//! The URL of a load: `http://HOST[:PORT][/PATH][?QUERY]`, `http://[fe80::1%25eth0]/` with the zone of a link-local address.
 //!
-//! **Source** RFC 3986 and RFC 9110, section 4.2.1. Only what a request line and a connection need.
+//! **Source** RFC 3986, RFC 6874 (zones) and RFC 9110, section 4.2.1. Only what a request line and a connection need.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -11,7 +11,7 @@ use thiserror::Error;
 /// A parsed URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
-    /// Name or address, without brackets.
+    /// Name or address, without brackets; its zone behind one `%`.
     pub host: String,
     /// Port; 80 when none was given.
     pub port: u16,
@@ -68,9 +68,14 @@ impl FromStr for Url {
         let Some((host, port)) = split_port(authority) else {
             return bad("the host or its port is malformed", EXAMPLE);
         };
+        let host = match host.split_once("%25") {
+            // RFC 6874 writes the `%` as `%25`, people write it alone, as to curl.
+            Some((ip, zone)) if host.contains(':') && !zone.is_empty() => format!("{ip}%{zone}"),
+            _ => host.into(),
+        };
         let slash = if target.starts_with('/') { "" } else { "/" };
         Ok(Self {
-            host: host.into(),
+            host,
             port: port.unwrap_or(80),
             explicit_port: port.is_some(),
             target: format!("{slash}{target}"),
@@ -82,7 +87,7 @@ impl FromStr for Url {
 fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = if let Some(inner) = authority.strip_prefix('[') {
         let (host, port) = inner.split_once(']')?;
-        // A zone (%eth0) is left to the resolver.
+        // Whether there is such a zone (%eth0) shows when it is resolved.
         host.split('%').next()?.parse::<Ipv6Addr>().ok()?;
         (host, port)
     } else {
@@ -104,9 +109,13 @@ fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
 }
 
 impl Url {
-    /// The value of `Host`.
+    /// The value of `Host`: a zone means nothing to another host.
     pub fn authority(&self) -> String {
         let (host, _) = self.host.split_once('%').unwrap_or((&self.host, ""));
+        self.with_port(host)
+    }
+
+    fn with_port(&self, host: &str) -> String {
         let host = if host.contains(':') { format!("[{host}]") } else { host.into() };
         if self.explicit_port { format!("{host}:{}", self.port) } else { host }
     }
@@ -114,7 +123,11 @@ impl Url {
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}{}", self.authority(), self.target)
+        let host = match self.host.split_once('%') {
+            Some((ip, zone)) if ip.contains(':') => format!("{ip}%25{zone}"),
+            _ => self.host.clone(),
+        };
+        write!(f, "http://{}{}", self.with_port(&host), self.target)
     }
 }
 
@@ -147,8 +160,13 @@ mod tests {
             (six.host.as_str(), six.port, six.authority().as_str()),
             ("::1", 81, "[::1]:81")
         );
-        let zone = url("http://[fe80::1%eth0]/");
-        assert_eq!((zone.host.as_str(), zone.authority().as_str()), ("fe80::1%eth0", "[fe80::1]"));
+        for text in ["http://[fe80::1%25eth0]:81/", "http://[fe80::1%eth0]:81/"] {
+            let zone = url(text);
+            let (host, authority) = (zone.host.as_str(), zone.authority());
+            assert_eq!((host, authority.as_str()), ("fe80::1%eth0", "[fe80::1]:81"), "{text}");
+            assert_eq!(zone.to_string(), "http://[fe80::1%25eth0]:81/");
+        }
+        assert_eq!(url("http://[fe80::1%25]/").host, "fe80::1%25", "the interface of number 25");
     }
 
     #[test]

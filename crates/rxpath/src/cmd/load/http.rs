@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use rxpath_core::{Count, CpuList, Nanos};
+use rxpath_core::{Count, CpuList, Nanos, Rate};
 use rxpath_load::http::load::Load;
 use rxpath_load::http::load::options::{Engine, LoadOptions, Loop, Pacing};
 use rxpath_load::http::load::result::{Interval, LoadResult};
@@ -56,10 +56,10 @@ pub struct LoadHttp {
     /// Nice value of the threads
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
     nice: Option<i32>,
-    /// Requests per second over all threads, by an absolute schedule (open loop); without it each reply
+    /// Requests per second over all threads (50k, 1.2Mrps), by an absolute schedule (open loop); without it each reply
     /// brings the next request (closed loop)
-    #[arg(long, value_name = "N")]
-    rate: Option<Count>,
+    #[arg(long, value_name = "RATE")]
+    rate: Option<Rate>,
     /// How to wait for the schedule
     #[arg(long, value_enum, default_value = "auto", requires = "rate")]
     pacing: PacingArg,

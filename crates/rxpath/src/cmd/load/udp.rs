@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use rxpath_core::{Bytes, Count, CpuList, Nanos};
+use rxpath_core::{Bytes, Count, CpuList, Nanos, Rate};
 use rxpath_load::udp::load::options::{LoadOptions, Pacing};
 use rxpath_load::udp::load::{Load, dry_loop_ns};
 use rxpath_load::udp::result::{Interval, LoadResult};
@@ -52,9 +52,9 @@ pub struct LoadUdp {
     /// Payload of a datagram
     #[arg(long, value_name = "BYTES", default_value = "32")]
     size: Bytes,
-    /// Datagrams per second over all threads, by an absolute schedule
-    #[arg(long, value_name = "N")]
-    rate: Option<Count>,
+    /// Datagrams per second over all threads (50k, 1.2Mpps), by an absolute schedule
+    #[arg(long, value_name = "RATE")]
+    rate: Option<Rate>,
     /// Send as fast as possible instead of at a rate
     #[arg(long, conflicts_with = "rate")]
     flood: bool,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use rxpath_core::{Bytes, Count, Envelope, Nanos, Warning};
+use rxpath_core::{Bytes, Count, Envelope, Nanos, Rate, Warning};
 use rxpath_model::bounds::{Bounds, Parameters, bounds};
 
 use super::calibrate::{default_path, load};
@@ -46,7 +46,7 @@ pub struct BoundsCommand {
 struct LoadFlags {
     /// Offered datagrams per second
     #[arg(long, value_name = "PPS")]
-    arrival_rate: Option<Count>,
+    arrival_rate: Option<Rate>,
     /// Payload of a datagram
     #[arg(long, value_name = "BYTES")]
     size: Option<Bytes>,

@@ -1,7 +1,7 @@
 //! `rxpath load tcp stream`: the options, and the result for people.
 
 use rxpath_core::units::si;
-use rxpath_core::{Bytes, Count};
+use rxpath_core::{BitRate, Bytes};
 use rxpath_load::tcp::load::options::{StreamOptions, Way};
 use rxpath_load::tcp::load::stream::Stream;
 use rxpath_load::tcp::preamble::SendWay;
@@ -51,12 +51,12 @@ pub struct LoadStream {
     /// How this side takes bytes from the kernel (the server has its own --receive)
     #[arg(long, value_enum, default_value = "read")]
     receive: ReceiveArg,
-    /// Payload bits per second over all connections, by an absolute schedule of whole buffers
-    #[arg(long, value_name = "N")]
-    bitrate: Option<Count>,
-    /// Pace each connection in the kernel, on both sides (SO_MAX_PACING_RATE, bits per second)
-    #[arg(long, value_name = "N")]
-    pacing_rate: Option<Count>,
+    /// Payload bits per second over all connections (10Gbit, 500M), by an absolute schedule of whole buffers
+    #[arg(long, value_name = "RATE")]
+    bitrate: Option<BitRate>,
+    /// Pace each connection in the kernel, on both sides (SO_MAX_PACING_RATE, bits per second: 2.5Gbit)
+    #[arg(long, value_name = "RATE")]
+    pacing_rate: Option<BitRate>,
     /// Send small segments at once (TCP_NODELAY), on both sides
     #[arg(long)]
     nodelay: bool,

@@ -1,6 +1,6 @@
 //! `rxpath load tcp rr` and `rxpath load tcp crr`: the options, and the result for people.
 
-use rxpath_core::{Bytes, Count};
+use rxpath_core::{Bytes, Rate};
 use rxpath_load::quantiles::Quantiles;
 use rxpath_load::tcp::load::options::{Closer, TransactionOptions};
 use rxpath_load::tcp::load::transactions::{ConnectRequestResponse, RequestResponse, Transactions};
@@ -35,9 +35,9 @@ pub struct LoadTransactions {
     /// Bytes of a response
     #[arg(long, value_name = "BYTES", default_value = "1")]
     response: Bytes,
-    /// Transactions per second over all connections, by an absolute schedule; response times count from it
-    #[arg(long, value_name = "N")]
-    rate: Option<Count>,
+    /// Transactions per second over all connections (50k, 1.2M), by an absolute schedule; response times count from it
+    #[arg(long, value_name = "RATE")]
+    rate: Option<Rate>,
 }
 
 /// `rxpath load tcp crr …`

@@ -1,0 +1,22 @@
+//! An IPv6 address with the interface that a link-local one needs: `fe80::1%eth0`.
+
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
+
+/// The address of `fe80::1`, `fe80::1%eth0` or `fe80::1%2` with a port.
+///
+/// **Errors** in words: no IPv6 address, or no such interface in this network namespace.
+pub fn address(text: &str, port: u16) -> Result<SocketAddr, String> {
+    let (ip, zone) = text.split_once('%').map_or((text, None), |(ip, zone)| (ip, Some(zone)));
+    let ip: Ipv6Addr = ip.parse().map_err(|_| format!("`{ip}` is no IPv6 address"))?;
+    let scope = match zone {
+        None => 0,
+        Some(zone) => index(zone)
+            .ok_or_else(|| format!("no interface here is called `{zone}`; `ip link` lists them"))?,
+    };
+    Ok(SocketAddrV6::new(ip, port, 0, scope).into())
+}
+
+/// An interface by its name, or by its number.
+fn index(zone: &str) -> Option<u32> {
+    nix::net::if_::if_nametoindex(zone).ok().or_else(|| zone.parse().ok().filter(|index| *index > 0))
+}
