@@ -9,21 +9,20 @@ use rxpath_record::run::RunReader;
 use crate::goal;
 use crate::state::Part;
 
-/// Runs the scenarios in turn, the one with the fewest packets next, until they have PACKETS in all.
+/// Runs the scenarios in turn until they have PACKETS in all.
 pub fn go_on(part: &mut Part) {
     let all = goal("PACKETS", 1_000_000_000);
     let mut names: Vec<String> = bundled().unwrap().into_iter().map(|file| file.name).collect();
-    while !names.is_empty() {
-        names.sort_by_key(|name| part.done(name));
-        if names.iter().map(|name| part.done(name)).sum::<u64>() >= all {
-            return;
-        }
+    let mut done: u64 = names.iter().map(|name| part.done(name)).sum();
+    while done < all && !names.is_empty() {
+        names.sort_by_key(|name| part.rounds(name));
         let name = names[0].clone();
         let (packets, found) = run(&name);
         if packets == 0 {
             // Nothing of it can run here, or it found something at once: the others go on.
             names.remove(0);
         }
+        done += packets;
         part.step(&name, packets, None, found);
     }
 }

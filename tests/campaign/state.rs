@@ -51,6 +51,11 @@ impl Part {
         self.steps.iter().filter(|step| step.row == row).map(|step| step.count).sum()
     }
 
+    /// How often a row was stepped.
+    pub fn rounds(&self, row: &str) -> usize {
+        self.steps.iter().filter(|step| step.row == row).count()
+    }
+
     pub fn findings(&self) -> usize {
         self.steps.iter().filter(|step| step.found.is_some()).count()
     }

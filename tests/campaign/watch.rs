@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::goal;
 use crate::state::Part;
 
-/// Frames of one step.
-const STEP: u64 = 4_800;
+/// Frames of one step: a quarter of a day.
+const STEP: u64 = 21_600;
 
 /// Goes on until FRAMES frames were shown: as many as a day has seconds.
 pub fn go_on(part: &mut Part) {
@@ -47,7 +47,7 @@ fn churn(over: &AtomicBool) {
 /// Reads a step's frames; the memory must not grow after the first quarter. Gives the peak in kB.
 fn watch() -> u64 {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
-    command.args(["watch", "--json", "--interval", "20ms"]).stdout(Stdio::piped());
+    command.args(["watch", "--json", "--interval", "20ms", "-d", "1h"]).stdout(Stdio::piped());
     let mut child = command.stderr(Stdio::null()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut kib = Vec::new();

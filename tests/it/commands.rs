@@ -182,10 +182,13 @@ fn tried(command: &str) -> Came {
             Came::NotRun(name, program.to_owned())
         }
         // Verbs that would act on the machine's services.
-        "systemctl" | "tuned-adm" | "udevadm" => match help(program).contains(second) {
-            true => Came::Fine,
-            false => Came::Wrong(format!("{program} has no `{second}`")),
-        },
+        "systemctl" | "tuned-adm" | "udevadm" => {
+            if help(program).contains(second) {
+                Came::Fine
+            } else {
+                Came::Wrong(format!("{program} has no `{second}`"))
+            }
+        }
         "augenrules" => Came::Fine,
         "ethtool" => {
             let known = help("ethtool");
@@ -207,9 +210,10 @@ fn of_output(done: &Output) -> Came {
     if said.contains("qdisc kind is unknown") {
         return Came::NotRun("qdisc_fq", "the qdisc".into());
     }
-    match NOT_UNDERSTOOD.iter().any(|words| said.contains(words)) {
-        true => Came::Wrong(said),
-        false => Came::Fine,
+    if NOT_UNDERSTOOD.iter().any(|words| said.contains(words)) {
+        Came::Wrong(said)
+    } else {
+        Came::Fine
     }
 }
 
@@ -377,7 +381,7 @@ fn keys_of_units_are_known_to_systemd() {
     }
     let dir = tempfile::tempdir().unwrap();
     let unit = dir.path().join("rxpath-keys.service");
-    let lines: String = keys.iter().map(|key| format!("{key}=1\n")).collect();
+    let lines = format!("{}=1\n", keys.join("=1\n"));
     std::fs::write(&unit, format!("[Service]\nExecStart=/bin/true\n{lines}")).unwrap();
     let done = Command::new("systemd-analyze").arg("verify").arg(&unit).output().unwrap();
     assert!(!told(&done).contains("Unknown key"), "{}", told(&done));

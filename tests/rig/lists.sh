@@ -1,3 +1,4 @@
+#!/bin/sh
 # Sends bursts over a wire from an e1000e in a namespace of its own to the NIC of driver $1, and prints what its reader
 # received and what a trace saw of it.
 unshare -n sleep 1000 & peer=$!

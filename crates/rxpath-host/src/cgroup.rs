@@ -40,11 +40,12 @@ pub fn read(root: &Root, pid: i32) -> GroupState {
         let Some(mount) = found.next() else { continue };
         for group in with_parents(group) {
             let file = |name: &str| root.text(&format!("{mount}{group}/{name}")).ok();
-            if let Some(ns) = file("cpu.stat").and_then(|text| throttled_ns(&text)) {
-                if state.throttled.as_ref().is_none_or(|(_, most)| ns > *most) {
-                    let name = if group.is_empty() { "/" } else { group.as_str() };
-                    state.throttled = Some((name.to_owned(), ns));
-                }
+            let longer = file("cpu.stat")
+                .and_then(|text| throttled_ns(&text))
+                .filter(|ns| state.throttled.as_ref().is_none_or(|(_, most)| ns > most));
+            if let Some(ns) = longer {
+                let name = if group.is_empty() { "/" } else { group.as_str() };
+                state.throttled = Some((name.to_owned(), ns));
             }
             let frozen = file("cgroup.events").is_some_and(|text| has_line(&text, "frozen 1"))
                 || file("freezer.state").is_some_and(|text| text.trim() == "FROZEN");

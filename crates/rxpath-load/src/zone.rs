@@ -18,5 +18,7 @@ pub fn address(text: &str, port: u16) -> Result<SocketAddr, String> {
 
 /// An interface by its name, or by its number.
 fn index(zone: &str) -> Option<u32> {
-    nix::net::if_::if_nametoindex(zone).ok().or_else(|| zone.parse().ok().filter(|index| *index > 0))
+    nix::net::if_::if_nametoindex(zone)
+        .ok()
+        .or_else(|| zone.parse().ok().filter(|index| *index > 0))
 }

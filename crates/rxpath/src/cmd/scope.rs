@@ -104,12 +104,12 @@ impl ScopeArgs {
 
     /// What stays whole although sockets were narrowed: `whole`, and what alone is of the processes: `narrowed`.
     pub fn warning(&self, whole: &str, narrowed: &str) -> Option<Warning> {
-        let whose = match (self.pid, &self.cgroup) {
+        let of = match (self.pid, &self.cgroup) {
             (Some(pid), _) => format!("process {pid}"),
             (None, Some(cgroup)) => format!("control group {}", cgroup.display()),
             (None, None) => return None,
         };
-        Some(Warning::new("all-processes", format!("{whole}; of {whose} are only {narrowed}")))
+        Some(Warning::new("all-processes", format!("{whole}; of {of} are only {narrowed}")))
     }
 }
 

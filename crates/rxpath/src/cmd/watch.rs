@@ -21,7 +21,7 @@ use crate::tui::recorder::Recorder;
 use crate::tui::source::{Live, Replay, Source};
 use crate::tui::{show, text};
 
-const SHORTEST: Nanos = Nanos::from_millis(100);
+const SHORTEST: Nanos = Nanos::from_millis(20);
 const LONGEST: Nanos = Nanos::from_secs(3600);
 /// A recording that is larger was not made by this program.
 const LARGEST_BYTES: u64 = 4 << 30;
