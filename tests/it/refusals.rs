@@ -10,7 +10,11 @@ fn refused(words: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn bad_scenarios_and_options_say_what_would_be_right() {
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 7] = [
+        (
+            &["udp-pinning", "--trials", "0"],
+            "invalid value '0' for '--trials <N>': 0 is not in 1..=1000",
+        ),
         (&["udp-pinning", "--bogus"], "unexpected argument '--bogus'"),
         (&["nosuch"], "no scenario is called `nosuch`; bundled are million-pps"),
         (&["udp-pinning", "--set", "load.sise=3"], "did you mean `size`?"),

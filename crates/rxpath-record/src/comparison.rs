@@ -3,7 +3,7 @@
 use rxpath_core::units::si;
 use rxpath_stats::bootstrap::{FEWEST, Interval};
 use rxpath_stats::difference::{Difference, Undecided, Word};
-use rxpath_stats::metric::{self, Scale};
+use rxpath_stats::metric::{self, Good, Scale};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +72,19 @@ pub enum JudgedBy {
     Ratio,
     /// The difference: shares and counts of errors, of which 0 is an ordinary value.
     Difference,
+}
+
+impl Comparison {
+    /// Whether it came as the scenario expected; `None` where nothing was expected or nothing is decided.
+    pub fn is_as_expected(&self) -> Option<bool> {
+        let came = match (self.effect.outcome, metric::good(&self.metric)) {
+            (Word::Same, _) => "same",
+            (Word::Better, Good::Up) | (Word::Worse, Good::Down) => "up",
+            (Word::Better, Good::Down) | (Word::Worse, Good::Up) => "down",
+            (Word::Inconclusive | Word::NoRatio, _) => return None,
+        };
+        self.expected.as_deref().map(|expected| expected == came)
+    }
 }
 
 impl Effect {

@@ -84,6 +84,14 @@ fn nothing_temporary_stays_and_no_run_is_written_twice() {
 }
 
 #[test]
+fn a_run_is_not_kept_in_what_is_no_directory() {
+    for base in ["/dev/full", "/dev/full/below"] {
+        let refused = RunWriter::create(std::path::Path::new(base), RUN_ID).unwrap_err();
+        assert_eq!(refused.to_string(), format!("{base}: no directory; a run is kept in one"));
+    }
+}
+
+#[test]
 fn a_killed_run_reads_up_to_its_last_event() {
     let base = TempDir::new().unwrap();
     let mut writer = RunWriter::create(base.path(), RUN_ID).unwrap();

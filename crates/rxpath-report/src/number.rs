@@ -1,6 +1,7 @@
 //! Numbers as a reader of a report wants them: few digits, a unit, and a base for every percentage.
 
 use rxpath_core::units::grouped;
+use rxpath_stats::metric::unit;
 
 /// A point in time to the second: an RFC 3339 text without its fraction.
 pub(crate) fn instant(text: &str) -> String {
@@ -79,12 +80,11 @@ pub(crate) fn metric(name: &str, value: f64) -> String {
         return "–".into();
     }
     let ends = |suffix: &str| name.ends_with(suffix);
-    if ends("_pps") {
+    let is_rate = ends("_pps") || ends("_rps") || ends("_tps");
+    if is_rate && !unit(name).is_empty() {
+        format!("{} {}", short(value), unit(name))
+    } else if ends("_pps") {
         pps(value)
-    } else if ends("_rps") {
-        scaled(value, &[("Mreq/s", 1e6), ("kreq/s", 1e3), ("req/s", 1.0)])
-    } else if ends("_tps") {
-        scaled(value, &[("M/s", 1e6), ("k/s", 1e3), ("/s", 1.0)])
     } else if ends("_us_per_request") || ends("_us_per_transaction") {
         format!("{} µs", plain(value))
     } else if ends("_ns_per_kib") || ends("_ns_per_packet") {
@@ -175,7 +175,9 @@ mod tests {
 
     #[test]
     fn the_name_of_a_metric_gives_the_unit() {
-        assert_eq!(metric("delivered_pps", 1e6), "1 Mpps");
+        assert_eq!(metric("delivered_pps", 1e6), "1M datagrams/s");
+        assert_eq!(metric("achieved_rps", 8_920.0), "8.92k requests/s");
+        assert_eq!(metric("polls_pps", 1e6), "1 Mpps", "a rate that has no unit of its own");
         assert_eq!(metric("loss_ratio", 0.25), "25.0 %");
         assert_eq!(metric("receiver_cpu_ns_per_packet", 812.4), "812 ns");
         assert_eq!(metric("wait_us", 1500.0), "1.5 ms");

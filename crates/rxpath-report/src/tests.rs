@@ -141,6 +141,28 @@ fn a_ledger_that_does_not_close_is_said_so() {
 }
 
 #[test]
+fn what_was_expected_is_answered() {
+    let comparison = |outcome: &str, metric: &str, expected: Option<&str>| {
+        let value = serde_json::json!({
+            "metric": metric, "base": "a", "variant": "b", "ratio": 2.0, "interval": null, "range": null,
+            "outcome": outcome, "pairs_count": 6, "expected": expected,
+        });
+        crate::words::expected(&serde_json::from_value(value).unwrap())
+    };
+    let (rate, time) = ("delivered_pps", "service_time_p50_us");
+    for (outcome, metric, expected, told) in [
+        ("better", rate, Some("up"), "up: as expected"),
+        ("worse", rate, Some("up"), "up: not as expected"),
+        ("better", time, Some("down"), "down: as expected"),
+        ("same", rate, Some("same"), "same: as expected"),
+        ("inconclusive", rate, Some("up"), "up: undecided"),
+        ("better", rate, None, "–"),
+    ] {
+        assert_eq!(comparison(outcome, metric, expected), told);
+    }
+}
+
+#[test]
 fn comparisons_whose_base_is_zero_are_in_page_and_text() {
     let mut run = open(&fixture("million-pps"));
     let share = [(0.0, 0.25); 6];

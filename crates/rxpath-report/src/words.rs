@@ -124,6 +124,16 @@ pub(crate) fn amount(comparison: &Comparison) -> String {
     }
 }
 
+/// What the scenario expected, and whether it came so: `up: as expected`.
+pub(crate) fn expected(comparison: &Comparison) -> String {
+    let Some(expected) = &comparison.expected else { return "–".into() };
+    match comparison.is_as_expected() {
+        Some(true) => format!("{expected}: as expected"),
+        Some(false) => format!("{expected}: not as expected"),
+        None => format!("{expected}: undecided"),
+    }
+}
+
 /// The interval of that; nothing when there is none.
 pub(crate) fn interval(comparison: &Comparison) -> Option<String> {
     ends(comparison, |effect| effect.interval, |change| change.interval)

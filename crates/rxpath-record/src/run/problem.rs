@@ -33,6 +33,12 @@ pub enum RunError {
         /// The directory.
         path: PathBuf,
     },
+    /// A run needs a directory, and this is something else.
+    #[error("{}: no directory; a run is kept in one", path.display())]
+    NoDirectory {
+        /// What is there.
+        path: PathBuf,
+    },
     /// Nothing of a run is there.
     #[error("{}: {why}; expected a run directory with manifest.json or events.jsonl", path.display())]
     NotARun {
@@ -76,6 +82,10 @@ impl RunError {
             | io::ErrorKind::FileTooLarge => Self::Full { path, kept: kept(), source },
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 Self::ReadOnly { path, source }
+            }
+            io::ErrorKind::NotADirectory => Self::NoDirectory { path },
+            io::ErrorKind::AlreadyExists if op == "create" && !path.is_dir() => {
+                Self::NoDirectory { path }
             }
             io::ErrorKind::AlreadyExists => Self::Exists { path },
             _ => Self::Io { op, path, source },

@@ -302,7 +302,7 @@ fn gains_table(rows: &[Comparison]) -> Table {
             words::range(row).unwrap_or_else(|| "none".into()),
             row.pairs_count.to_string(),
             row.effect.verdict("blocks"),
-            row.expected.clone().unwrap_or_else(|| "–".into()),
+            words::expected(row),
         ]);
     }
     table

@@ -40,7 +40,7 @@ pub struct RunCommand {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     /// Blocks of trials: each variant runs once per block (the same as `--set trials.blocks=N`)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     trials: Option<u32>,
     /// Directory in which the run directory is made
     #[arg(long, value_name = "DIR", default_value = BASE)]
@@ -280,7 +280,9 @@ impl std::ops::Deref for Ended {
 fn status(error: &LabError) -> Exit {
     match error {
         LabError::CannotRun { .. } | LabError::Host(_) | LabError::Start { .. } => Exit::Cannot,
-        LabError::Record(RunError::ReadOnly { .. } | RunError::Exists { .. }) => Exit::Usage,
+        LabError::Record(
+            RunError::ReadOnly { .. } | RunError::Exists { .. } | RunError::NoDirectory { .. },
+        ) => Exit::Usage,
         // The run directory cannot be made there.
         LabError::Record(RunError::Io { op: "create", .. }) => Exit::Usage,
         // Our own workloads refuse what they can't set up with the statuses of the command line.

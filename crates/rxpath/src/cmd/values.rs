@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rxpath_core::{Bytes, Count, CpuList, Nanos};
-use rxpath_load::quantiles::Quantiles;
 
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
@@ -75,9 +74,9 @@ pub fn threads(threads: Option<usize>, cpu: Option<CpuList>) -> Result<(usize, V
 }
 
 /// `p50 30.8us, p99 456us, max 27.8ms`.
-pub fn quantiles(q: &Quantiles) -> String {
+pub fn quantiles(p50_us: f64, p99_us: f64, max_us: f64) -> String {
     let time = |us: f64| Nanos((us.max(0.0) * 1e3).round() as u64);
-    format!("p50 {}, p99 {}, max {}", time(q.p50), time(q.p99), time(q.max))
+    format!("p50 {}, p99 {}, max {}", time(p50_us), time(p99_us), time(max_us))
 }
 
 /// `2, on CPUs 0,1`.
@@ -135,5 +134,11 @@ mod tests {
         assert!(milliseconds("61s").is_err() && milliseconds("10us").is_err());
         assert_eq!((small_size("1460"), small_size("1KiB")), (Ok(1460), Ok(1024)));
         assert!(small_size("4GiB").is_err());
+    }
+
+    #[test]
+    fn times_have_the_unit_that_fits() {
+        let told = quantiles(30.8, 456.45, 27_754.5);
+        assert_eq!(told, "p50 30.8us, p99 456us, max 27.8ms");
     }
 }

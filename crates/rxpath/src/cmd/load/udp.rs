@@ -10,7 +10,7 @@ use rxpath_load::workload::Workload;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, Ends, Rows, Shown, block, conduct, refuse};
-use crate::cmd::values::{placed, threads};
+use crate::cmd::values::{placed, quantiles, threads};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::rates::{Rates, grouped};
@@ -183,9 +183,7 @@ impl Shown for Load {
             ("rate", format!("{} datagrams/s", grouped(r.sent_pps.round() as u64))),
         ];
         if let Some(late) = &r.lateness_us {
-            let text =
-                format!("p50 {:.2} us, p99 {:.2} us, max {:.1} us", late.p50, late.p99, late.max);
-            rows.push(("lateness", text));
+            rows.push(("lateness", quantiles(late.p50, late.p99, late.max)));
         }
         rows.push(("blocked", format!("{:.3} s", r.blocked_s)));
         rows.push((

@@ -235,7 +235,7 @@ impl Shown for Serve {
             ),
         ];
         if let Some(times) = &r.read_to_reply_us {
-            rows.push(("read to reply", quantiles(times)));
+            rows.push(("read to reply", quantiles(times.p50, times.p99, times.max)));
         }
         for thread in &r.threads {
             rows.push(("waits", waits(thread)));

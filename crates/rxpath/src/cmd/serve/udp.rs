@@ -206,10 +206,10 @@ impl Shown for Serve {
             ));
         }
         if let Some(delay) = &r.one_way_delay_us {
-            rows.push(("send to read", quantiles(delay)));
+            rows.push(("send to read", quantiles(delay.p50, delay.p99, delay.max)));
         }
         if let Some(wait) = &r.socket_wait_us {
-            rows.push(("stamp to read", quantiles(wait)));
+            rows.push(("stamp to read", quantiles(wait.p50, wait.p99, wait.max)));
         }
         rows.push((
             "CPU time",

@@ -6,6 +6,7 @@ use rxpath_load::http::load::result::{Interval, LoadResult, Spread};
 use rxpath_load::quantiles::Quantiles;
 
 use crate::cmd::conduct::block;
+use crate::cmd::values::quantiles;
 use crate::output::rates::grouped;
 
 /// Rows between two headings.
@@ -144,9 +145,7 @@ fn rest(r: &LoadResult) -> Vec<(&'static str, String)> {
         ));
     }
     if let Some(late) = &r.lateness_us {
-        let text =
-            format!("p50 {:.2} us, p99 {:.2} us, max {:.1} us", late.p50, late.p99, late.max);
-        rows.push(("lateness", text));
+        rows.push(("lateness", quantiles(late.p50, late.p99, late.max)));
     }
     rows.push(("opened", format!("{} connections", grouped(r.connections_opened_total))));
     rows.push((

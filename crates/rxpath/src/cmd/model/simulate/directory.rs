@@ -67,9 +67,10 @@ pub(super) fn write(
 /// The way out of a directory that cannot be written.
 pub(super) fn failure(error: RunError) -> Failure {
     let exit = match error {
-        RunError::ReadOnly { .. } | RunError::Exists { .. } | RunError::Io { op: "create", .. } => {
-            Exit::Usage
-        }
+        RunError::ReadOnly { .. }
+        | RunError::Exists { .. }
+        | RunError::NoDirectory { .. }
+        | RunError::Io { op: "create", .. } => Exit::Usage,
         _ => Exit::Partial,
     };
     Failure::new(exit, error)
