@@ -381,7 +381,8 @@ fn keys_of_units_are_known_to_systemd() {
     }
     let dir = tempfile::tempdir().unwrap();
     let unit = dir.path().join("rxpath-keys.service");
-    let lines = format!("{}=1\n", keys.join("=1\n"));
+    let all: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let lines = format!("{}=1\n", all.join("=1\n"));
     std::fs::write(&unit, format!("[Service]\nExecStart=/bin/true\n{lines}")).unwrap();
     let done = Command::new("systemd-analyze").arg("verify").arg(&unit).output().unwrap();
     assert!(!told(&done).contains("Unknown key"), "{}", told(&done));

@@ -211,7 +211,7 @@ fn steal_has_the_rows_of_the_named_processes() {
     for scope in [["--pid", &pid], ["--cgroup", &group]] {
         let rows = tasks(&scope);
         assert!(!rows.is_empty(), "the server ran");
-        let is_server = |row: &Value| row["tgid"].to_string() == pid;
+        let is_server = |row: &Value| row["tgid"].as_i64() == pid.parse().ok();
         assert!(rows.iter().all(is_server), "{scope:?}: {rows:?}");
     }
     assert!(tasks(&["--cgroup", &groups.path("other")]).is_empty());
@@ -232,7 +232,9 @@ fn steal_has_the_flows_of_the_named_namespace() {
         let cpu = to.to_string();
         let words = ["steal", "--probe", "--cpu", &cpu, "-d", "3s", "--irq-entry", "1", "--netns"];
         let steal = probe(&[&words[..], &[ns.name()]].concat());
-        steal.while_it_spins(|| drop(flood(&tx, &rx, from, 20_000)))
+        steal.while_it_spins(|| {
+            flood(&tx, &rx, from, 20_000);
+        })
     };
     let result = told(&rx);
     let inode = rx.run(|_| std::fs::metadata("/proc/thread-self/ns/net").unwrap().ino()).unwrap();
