@@ -291,7 +291,7 @@ fn all_there(paths: impl Iterator<Item = String>) -> Came {
         if ELSEWHERE.iter().any(|start| path.starts_with(start)) {
             continue;
         }
-        let pattern = ["DEV", "IF", "policyN", "stateM", "cpuN", "rx-N", "tx-N", "N", "PID"]
+        let pattern = ["DEV", "IF", "policyN", "stateM", "cpuN", "rx-N", "tx-N", "N", "PID", "TID"]
             .iter()
             .fold(path.clone(), |text, name| {
                 let any = name.trim_end_matches(|c: char| c.is_ascii_uppercase());

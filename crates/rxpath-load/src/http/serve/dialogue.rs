@@ -33,6 +33,8 @@ pub struct Desk {
     known: Vec<u8>,
     known_kind: Kind,
     spare: Vec<Vec<u8>>,
+    /// The start of a head and what was read behind it.
+    joined: Vec<u8>,
     /// Replies of the connection at hand.
     pub queue: Queue,
 }
@@ -45,6 +47,7 @@ impl Desk {
             known: Vec::with_capacity(MAX_KNOWN_BYTES),
             known_kind: Kind::Ok,
             spare: spare(),
+            joined: Vec::new(),
             queue: Queue::default(),
         }
     }
@@ -75,9 +78,8 @@ impl Desk {
     }
 
     fn keep(&mut self, mut buffer: Vec<u8>) {
-        if self.spare.len() < MAX_SPARE
-            && buffer.capacity() <= HELD_BYTES.max(2 * self.rules.max_head)
-        {
+        // One that grew is not handed to a connection that holds a few bytes.
+        if self.spare.len() < MAX_SPARE && buffer.capacity() <= HELD_BYTES {
             buffer.clear();
             self.spare.push(buffer);
         }
@@ -157,20 +159,27 @@ impl Dialogue {
     #[cold]
     fn feed_held(&mut self, desk: &mut Desk, input: &[u8]) -> Next {
         let Some(mut held) = self.held.take() else { return Next::Open };
-        held.extend_from_slice(input);
         // A head ends with a line feed: without one there is nothing new to find, so that a head which comes
         // byte by byte is not parsed anew for each byte.
-        if !input.contains(&b'\n') && held.len() <= desk.rules.max_head {
+        if !input.contains(&b'\n') && held.len() + input.len() <= desk.rules.max_head {
+            held.extend_from_slice(input);
             self.held = Some(held);
             return Next::Open;
         }
-        let (used, next) = self.walk(desk, &held);
-        if next == Next::Open && used < held.len() {
-            let mut rest = desk.buffer();
-            rest.extend_from_slice(&held[used..]);
-            self.held = Some(rest);
+        // Joined in the thread's buffer: a connection holds no room for what it read, only for what is left of it.
+        let mut joined = std::mem::take(&mut desk.joined);
+        joined.clear();
+        joined.extend_from_slice(&held);
+        joined.extend_from_slice(input);
+        let (used, next) = self.walk(desk, &joined);
+        if next == Next::Open && used < joined.len() {
+            held.clear();
+            held.extend_from_slice(&joined[used..]);
+            self.held = Some(held);
+        } else {
+            desk.keep(held);
         }
-        desk.keep(held);
+        desk.joined = joined;
         next
     }
 
@@ -336,6 +345,23 @@ mod tests {
         let pieces: Vec<String> = GET.repeat(2).chars().map(String::from).collect();
         let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
         assert_eq!(talk(&pieces), (vec![Kind::Ok; 2], Next::Open));
+    }
+
+    #[test]
+    fn a_connection_holds_room_for_the_start_of_a_head_only() {
+        let mut desk = Desk::new(Rules { max_head: 16 * 1024, ..RULES });
+        let rest = " HTTP/1.1\r\nHost: a\r\n\r\n";
+        let much = rest.to_owned() + &GET.repeat(300) + "GET /";
+        // Many connections in turn: what one gives back, the next one gets.
+        for _ in 0..3 {
+            let mut dialogue = Dialogue::default();
+            for text in ["GET /", &much, &much] {
+                dialogue.feed(&mut desk, text.as_bytes());
+                let held = dialogue.held.as_ref().unwrap();
+                assert!(held == b"GET /" && held.capacity() <= HELD_BYTES, "{}", held.capacity());
+            }
+            dialogue.feed(&mut desk, rest.as_bytes());
+        }
     }
 
     #[test]
