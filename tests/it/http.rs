@@ -447,4 +447,9 @@ fn a_parent_gets_the_histograms() {
         .map(|line| line["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["service_time", "response_time", "connect_time"]);
+    let result = lines.iter().find(|line| line["type"] == "result").unwrap();
+    assert!(
+        names.iter().all(|name| result["result"][format!("{name}_us")].is_object()),
+        "{result}"
+    );
 }

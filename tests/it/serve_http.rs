@@ -269,8 +269,9 @@ fn times_come_as_a_histogram_under_control() {
     assert!(server.next("interval")["open_count"].is_number());
     server.order("stop");
     let histogram = server.next("histogram");
-    assert_eq!(histogram["name"], "read-to-reply");
+    assert_eq!(histogram["name"], "read_to_reply");
     assert!(histogram["hdr_v2_base64"].as_str().unwrap().len() > 20);
+    assert!(server.next("result")["result"]["read_to_reply_us"].is_object());
 }
 
 #[test]

@@ -64,7 +64,7 @@ pub enum Line<S, I, R> {
     Warning(Warning),
     /// The times behind the quantiles of the result, for a parent process that merges trials.
     Histogram {
-        /// What was timed, with its two ends: `one-way-delay`, `service-time`.
+        /// What was timed: `one_way_delay`, `service_time`. Its quantiles are the result's `NAME_us`.
         name: String,
         /// HdrHistogram V2 encoding of the values in ns, in base64 (RFC 4648).
         hdr_v2_base64: String,

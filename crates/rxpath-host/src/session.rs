@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use crate::netlink::{Netlink, QueueAsk};
+use crate::procfs::task;
 use crate::{HostError, Root};
 
 /// More processes above than any login has.
@@ -124,11 +125,7 @@ fn above_of(root: &Root, mut pid: u32) -> Option<Ends> {
         if found.is_some() {
             return found;
         }
-        // A process may call itself by bytes that are no text.
-        let stat = root.bytes(&format!("/proc/{pid}/stat")).ok()?;
-        let behind = stat.iter().rposition(|byte| *byte == b')')?;
-        let fields = std::str::from_utf8(&stat[behind + 1..]).ok()?;
-        pid = fields.split_whitespace().nth(1)?.parse().ok()?;
+        pid = task::read(root, pid.cast_signed(), None).ok()?.ppid.cast_unsigned();
     }
     None
 }
@@ -170,7 +167,8 @@ mod tests {
             let place = dir.path().join(format!("proc/{pid}"));
             std::fs::create_dir_all(&place).unwrap();
             std::fs::write(place.join("environ"), environ).unwrap();
-            std::fs::write(place.join("stat"), b"50 (\xff)\xfe) S 40 50 50 0\n").unwrap();
+            let stat = [b"50 (\xff)\xfe) S 40", " 0".repeat(48).as_bytes()].concat();
+            std::fs::write(place.join("stat"), stat).unwrap();
         }
         let ends = above_of(&Root::tree(dir.path()).unwrap(), 50).unwrap();
         assert_eq!(ends.client.to_string(), "192.0.2.9:1");

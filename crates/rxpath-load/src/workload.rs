@@ -65,7 +65,8 @@ pub struct Finished<R> {
     pub result: R,
     /// What to know before trusting it.
     pub warnings: Vec<Warning>,
-    /// Times behind the quantiles of the result, by name, so that trials can be merged instead of averaged.
+    /// Times behind the quantiles of the result, so that trials can be merged instead of averaged; the quantiles of
+    /// `service_time` are the result's `service_time_us`.
     pub histograms: Vec<(&'static str, Histogram)>,
 }
 

@@ -11,7 +11,7 @@ use rxpath_load::udp::load::options::LoadOptions;
 use rxpath_load::udp::result::{LoadResult, ServeResult};
 use rxpath_load::udp::serve::Serve;
 use rxpath_load::udp::serve::options::{ServeOptions, Sockets, Stall};
-use rxpath_load::workload::Workload;
+use rxpath_load::workload::{Finished, Workload};
 
 const V4: &str = "127.0.0.1:0";
 const V6: &str = "[::1]:0";
@@ -37,10 +37,19 @@ fn run(serve: ServeOptions, load: impl FnOnce(&mut LoadOptions)) -> (LoadResult,
     let mut load = Load::open(options).unwrap();
     load.start(clock::now_ns());
     until("end of the sender", || load.is_done());
-    let sent = load.finish().unwrap().result;
+    let sent = named(load.finish().unwrap());
     // Loopback delivers inside of the send call: what was sent is queued, read or dropped by now.
-    let delivered = serve.finish().unwrap().result;
+    let delivered = named(serve.finish().unwrap());
     (sent, delivered)
+}
+
+/// The result, in which each histogram has its quantiles under the same name.
+fn named<R: serde::Serialize>(finished: Finished<R>) -> R {
+    let result = serde_json::to_value(&finished.result).unwrap();
+    for (name, _) in &finished.histograms {
+        assert!(result[format!("{name}_us")].is_object(), "{name} in {result}");
+    }
+    finished.result
 }
 
 fn conserved(sent: &LoadResult, got: &ServeResult) {

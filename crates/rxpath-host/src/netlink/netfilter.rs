@@ -37,7 +37,7 @@ const CTA_PROTO_DST_PORT: u16 = 3;
 const ASSURED: u32 = 2 | 4 | 8;
 /// Entries stay longer than any trial lasts.
 const TIMEOUT_S: u32 = 600;
-/// Entries made by one system call: some 60 kB, which the default send buffer takes.
+/// Entries made before it is asked whether the table is full.
 const AT_ONCE: u64 = 400;
 
 const HOOK_HOOKNUM: u16 = 1;

@@ -23,6 +23,11 @@ pub(crate) const REPLACE: u16 = 0x400 | 0x100;
 const ANSWER_TIMEOUT_S: libc::time_t = 5;
 /// A dump that changed while it was read is asked for again, so often.
 const ATTEMPTS: u32 = 8;
+/// Requests by one system call, each of which may be refused: a refusal takes some 800 bytes of the receive buffer
+/// (`netlink_ack`), and of 400 the last found no room in one of 208 KiB.
+const IN_FLIGHT: usize = 64;
+/// Room for answers once one was lost. The kernel gives what `net.core.rmem_max` allows.
+const MORE_ROOM: usize = 1 << 20;
 /// Dump messages are at most 32 KiB (`netlink_recvmsg`, `NLMSG_GOODSIZE`).
 const BUFFER: usize = 32 * 1024;
 
@@ -39,7 +44,6 @@ pub struct Reply {
 #[derive(Debug)]
 pub struct Netlink {
     socket: Socket,
-    protocol: isize,
     sequence: u32,
     buffer: Vec<u8>,
     /// Numbers of the generic families that were asked for: they hold until the module is unloaded.
@@ -86,7 +90,7 @@ impl Netlink {
             HostError::kernel("open a netlink socket", e.raw_os_error().unwrap_or(libc::EIO))
         })?;
         let buffer = Vec::with_capacity(BUFFER);
-        Ok(Self { socket, protocol, sequence: 0, buffer, families: BTreeMap::new() })
+        Ok(Self { socket, sequence: 0, buffer, families: BTreeMap::new() })
     }
 
     /// Asks for all objects of a kind.
@@ -145,11 +149,22 @@ impl Netlink {
         Ok(self.exchange(op, kind, flags | NLM_F_ACK, body)?)
     }
 
-    /// Makes many objects of a kind by one system call, in order, and gives the number of those that were refused with
-    /// `errno`.
+    /// Makes many objects of a kind, in order, and gives the number of those that were refused with `errno`.
     ///
     /// **Errors** any other refusal; what came before it is made.
     pub(super) fn create_many(
+        &mut self,
+        op: &str,
+        kind: u16,
+        bodies: &[Vec<u8>],
+        errno: i32,
+    ) -> Result<usize, HostError> {
+        let some = bodies.chunks(IN_FLIGHT).map(|some| self.create_some(op, kind, some, errno));
+        some.sum()
+    }
+
+    /// The same by one system call.
+    fn create_some(
         &mut self,
         op: &str,
         kind: u16,
@@ -163,9 +178,6 @@ impl Netlink {
             // The others answer only when they fail.
             let ack = if at + 1 == bodies.len() { NLM_F_ACK } else { 0 };
             request.extend(message(kind, CREATE | NLM_F_REQUEST | ack, self.sequence, body));
-        }
-        if bodies.is_empty() {
-            return Ok(0);
         }
         self.socket.send(&request, 0).map_err(|e| os(op, &e))?;
         let mut refused = 0;
@@ -207,12 +219,28 @@ impl Netlink {
                 Err(Failure::Final(error)) => return Err(error),
                 Err(Failure::Again(error)) => {
                     last = Some(error);
-                    // Parts of the lost answer may still be queued: begin with a fresh socket.
-                    *self = Self::open(self.protocol)?;
+                    self.forget_answers();
                 }
             }
         }
         Err(last.unwrap_or_else(|| HostError::kernel(op, libc::EINTR)))
+    }
+
+    /// Reads what is left of an answer that was lost in part, and makes room for the next.
+    ///
+    /// Not a fresh socket: that would be one of the namespace in which this thread is now.
+    fn forget_answers(&mut self) {
+        let _ = self.socket.set_rx_buf_sz(MORE_ROOM as libc::c_int);
+        loop {
+            self.buffer.clear();
+            let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+            match self.socket.recv_from(&mut self.buffer, flags) {
+                // A dump goes on as long as somebody reads.
+                Ok(_) => {}
+                Err(e) if matches!(e.raw_os_error(), Some(libc::EINTR | libc::ENOBUFS)) => {}
+                Err(_) => return,
+            }
+        }
     }
 
     fn exchange(
@@ -364,12 +392,43 @@ mod tests {
         let mut netlink = Netlink::route().unwrap();
         overrun(&mut netlink);
         let replies = netlink.get("read the first device", RTM_GETLINK, &lo()).unwrap();
-        assert_eq!(replies.len(), 1, "from a fresh socket");
+        assert_eq!(replies.len(), 1, "once the lost answers were read");
 
         // A change is never sent twice: what was lost may have been done.
         let mut netlink = Netlink::route().unwrap();
         overrun(&mut netlink);
         let error = netlink.change("read the first device", RTM_GETLINK, 0, &lo()).unwrap_err();
         assert!(matches!(error, HostError::Kernel { errno: libc::ENOBUFS, .. }), "{error}");
+    }
+
+    /// A thread that has moved on asks where the socket was opened. The loopback of a new namespace is down.
+    #[test]
+    fn a_question_is_asked_again_in_the_namespace_of_the_socket() {
+        let is_up = |netlink: &mut Netlink| {
+            let replies = netlink.get("read the first device", RTM_GETLINK, &lo()).unwrap();
+            replies[0].payload[8] & 1 == 1
+        };
+        let mut netlink = Netlink::route().unwrap();
+        let here = is_up(&mut netlink);
+        let asked = std::thread::spawn(move || {
+            nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET)?;
+            overrun(&mut netlink);
+            Ok::<bool, nix::Error>(is_up(&mut netlink))
+        });
+        match asked.join().unwrap() {
+            Ok(there) => assert!(here && there, "its loopback is up: {here}, {there}"),
+            Err(errno) => crate::skip::skip("thread_netns", &errno.to_string()),
+        }
+    }
+
+    /// So many refusals at once are more than a receive buffer holds.
+    #[test]
+    fn many_refusals_are_all_counted() {
+        const RTM_NEWLINK: u16 = 16;
+        let refused = if nix::unistd::geteuid().is_root() { libc::EEXIST } else { libc::EPERM };
+        let mut netlink = Netlink::route().unwrap();
+        let bodies = vec![lo(); 2000];
+        let counted = netlink.create_many("make what is there", RTM_NEWLINK, &bodies, refused);
+        assert_eq!(counted.unwrap(), 2000);
     }
 }

@@ -1,12 +1,11 @@
 //! A process that can be told from a later one with the same pid.
 
-use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::HostError;
+use crate::procfs::task;
+use crate::{HostError, Root};
 
 /// Pid and start time: together they name one process of one boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -27,19 +26,15 @@ impl ProcessId {
     ///
     /// **Errors** `Missing` when there is none.
     pub fn of(pid: i32) -> Result<Self, HostError> {
-        let path = PathBuf::from(format!("/proc/{pid}/stat"));
-        let text = fs::read(&path).map_err(|e| HostError::from_io("read", &path, e))?;
-        let (_, start_ticks) = state_and_start(&String::from_utf8_lossy(&text))
-            .ok_or_else(|| HostError::malformed(&path, 1, "22 fields expected"))?;
-        Ok(Self { pid, start_ticks })
+        Ok(Self { pid, start_ticks: task::read(&Root::host(), pid, None)?.start_time })
     }
 
     /// Whether it still runs (a zombie does not).
     pub fn is_alive(&self) -> bool {
-        fs::read(format!("/proc/{}/stat", self.pid))
-            .ok()
-            .and_then(|text| state_and_start(&String::from_utf8_lossy(&text)))
-            .is_some_and(|(state, start)| start == self.start_ticks && !matches!(state, 'Z' | 'X'))
+        let stat = task::read(&Root::host(), self.pid, None);
+        stat.is_ok_and(|stat| {
+            stat.start_time == self.start_ticks && !matches!(stat.state, 'Z' | 'X')
+        })
     }
 
     /// Kills it, when it is still the same process.
@@ -74,24 +69,9 @@ fn kill(id: ProcessId) -> Result<bool, HostError> {
     if sent == 0 { Ok(true) } else { Err(HostError::last_os(format!("kill process {}", id.pid))) }
 }
 
-/// State and start time of a `/proc/PID/stat` line. The name in parentheses may hold anything.
-fn state_and_start(text: &str) -> Option<(char, u64)> {
-    let (_, rest) = text.rsplit_once(')')?;
-    let mut fields = rest.split_ascii_whitespace();
-    let state = fields.next()?.chars().next()?;
-    Some((state, fields.nth(18)?.parse().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn a_name_with_spaces_and_parentheses_does_not_shift_fields() {
-        let line = "7 (a) (b c) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 12345 99 0";
-        assert_eq!(state_and_start(line), Some(('S', 12_345)));
-    }
 
     #[test]
     fn another_start_time_is_another_process() {
@@ -110,12 +90,5 @@ mod tests {
         assert!(!child.wait().unwrap().success());
         assert!(!id.is_alive());
         assert!(!id.kill().unwrap());
-    }
-
-    proptest! {
-        #[test]
-        fn garbage_never_panics(text in ".{0,200}") {
-            let _ = state_and_start(&text);
-        }
     }
 }

@@ -31,6 +31,8 @@ pub struct TaskStat {
     pub start_time: u64,
     /// CPU that it ran on last.
     pub processor: u32,
+    /// Real-time priority; 0 of other policies.
+    pub rt_priority: u32,
     /// Scheduling policy (`SCHED_OTHER` 0, `SCHED_FIFO` 1, ...).
     pub policy: u32,
 }
@@ -64,6 +66,7 @@ pub fn parse(bytes: &[u8]) -> Result<TaskStat, ParseError> {
         threads: number(1, "num_threads", field(20))?,
         start_time: number(1, "starttime", field(22))?,
         processor: number(1, "processor", field(39))?,
+        rt_priority: number(1, "rt_priority", field(40))?,
         policy: number(1, "policy", field(41))?,
     })
 }
@@ -150,7 +153,7 @@ mod tests {
                 (42, 'S', 1, 7, 8)
             );
             assert_eq!((task.nice, task.threads, task.start_time), (-5, 3, 161_101));
-            assert_eq!((task.processor, task.policy), (1, 0));
+            assert_eq!((task.processor, task.rt_priority, task.policy), (1, 0, 0));
         }
     }
 

@@ -58,7 +58,7 @@ pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadErr
     let mut warnings = serve.warnings.clone();
     warnings.extend(notice(serve, &result));
     serve.kept.extend(reports.into_iter().map(|report| report.table));
-    Ok(Finished { result, warnings, histograms: vec![("read-to-reply", latency)] }.with_samples())
+    Ok(Finished { result, warnings, histograms: vec![("read_to_reply", latency)] }.with_samples())
 }
 
 fn replies(reports: &[Report]) -> BTreeMap<String, u64> {

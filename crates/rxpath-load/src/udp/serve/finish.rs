@@ -55,7 +55,7 @@ pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadErr
     result.limit = limit(&result);
     let mut warnings = serve.warnings.clone();
     warnings.extend(notice(serve, &result));
-    let histograms = vec![("one-way-delay", delay), ("socket-wait", wait)];
+    let histograms = vec![("one_way_delay", delay), ("socket_wait", wait)];
     Ok(Finished { result, warnings, histograms }.with_samples())
 }
 

@@ -2,6 +2,7 @@
 
 use rxpath_host::counter::Width;
 use rxpath_host::netlink::netdev::PagePool;
+use rxpath_host::procfs::task::{self, TaskStat};
 
 use crate::prelude::*;
 
@@ -280,16 +281,6 @@ fn threads(ask: &Ask<'_>) -> Checked {
     Answer::recorded(if count == 0 { "in softirq".into() } else { format!("in {count} threads") })
 }
 
-/// Nice value, real-time priority and policy: fields 19, 40 and 41 of proc_pid_stat(5), behind the name.
-fn scheduling(stat: &str) -> Option<(i64, u64, u64)> {
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-    Some((
-        fields.get(16)?.parse().ok()?,
-        fields.get(37)?.parse().ok()?,
-        fields.get(38)?.parse().ok()?,
-    ))
-}
-
 fn ksoftirqd(ask: &Ask<'_>) -> Checked {
     let processes = (&ask.facts.processes).known()?;
     let own: Vec<&(i32, String)> =
@@ -299,11 +290,11 @@ fn ksoftirqd(ask: &Ask<'_>) -> Checked {
     }
     for (pid, name) in &own {
         let stat = ask.facts.text(&format!("/proc/{pid}/stat")).known()?;
-        let Some((nice, priority, policy)) = scheduling(&stat) else {
-            return Err(Gap::Absent(format!("/proc/{pid}/stat has no scheduling fields")));
-        };
+        let stat = task::parse(stat.as_bytes())
+            .map_err(|error| Gap::Absent(format!("/proc/{pid}/stat: {error}")))?;
+        let TaskStat { nice, rt_priority, policy, .. } = stat;
         if policy != 0 || nice != 0 {
-            let seen = format!("{name}: policy {policy}, priority {priority}, nice {nice}");
+            let seen = format!("{name}: policy {policy}, priority {rt_priority}, nice {nice}");
             return Found::new(
                 seen,
                 "SCHED_OTHER, nice 0",
