@@ -120,7 +120,9 @@ pub fn traffic(view: &View) -> Vec<EvidenceLine> {
 
 /// Whose counts the rates of the window are.
 pub fn counted_by(view: &View) -> &'static str {
-    if view.raw.watched {
+    if view.raw.narrowed && view.sockets.iter().any(|socket| socket.readers.is_some()) {
+        "tracepoint sock:sock_recv_length and SO_MEMINFO drops of the sockets asked for"
+    } else if view.raw.watched {
         "the kernel's counters of UDP in this network namespace, all ports together"
     } else {
         "sender's and receiver's own counts in the window"

@@ -14,6 +14,7 @@ pub mod stat;
 pub mod sysctl;
 pub mod task;
 pub mod udp;
+pub mod waits;
 
 use std::time::Duration;
 

@@ -40,12 +40,12 @@ use crate::trial::observe::{Between, Mark, Ours};
 
 pub(crate) use groups::ReaderGroups;
 pub(crate) use places::PLACES;
-pub(crate) use readers::{OWNERS, Owners};
+pub(crate) use readers::{OWNERS, Owners, Waiters};
 pub(crate) use sockets::Socket;
 pub(crate) use tcp::TcpLooks;
 pub(crate) use unseen::Unseen;
 
-use places::{Beside, of_any_protocol, of_udp, sum};
+use places::{Beside, of_any_protocol, of_asked, of_udp, sum};
 use probes::Probes;
 use reads::Readings;
 use sockets::look;
@@ -121,6 +121,7 @@ pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen,
     let (reasons, reads) = (probes.reasons(), probes.reads());
     let between = Between::marks(&from, &Mark::take(&ours), &ours);
     let groups = ReaderGroups { ends: [groups_before, groups::read(&ours.pids)] };
+    let waiters = readers::waiters(&between, &looks.sockets, &owners, reads.as_ref());
     let of_connections = Between::marks(&from_connected, &Mark::of_ours(&connected), &connected);
     let around = [&around, &Around::now()];
     let unseen = unseen(&mut Unseen::default(), around, reasons.is_some());
@@ -138,7 +139,9 @@ pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen,
         reasons: reasons.as_deref(),
         unseen: &unseen,
         reads: reads.as_ref(),
+        waiters: &waiters,
         tcp: &looks.tcp,
+        asked: Some(ask).filter(|ask| ask.port.is_some() || ask.only.is_some()),
         of_connections: &of_connections,
         groups: &groups,
     };
@@ -305,8 +308,12 @@ pub(crate) struct Read<'a> {
     pub(crate) unseen: &'a [String],
     /// Which threads read what, where that was watched.
     pub(crate) reads: Option<&'a Readings>,
+    /// Who waits for sockets that got nothing, where that was asked.
+    pub(crate) waiters: &'a Waiters,
     /// TCP's sockets, sampled.
     pub(crate) tcp: &'a TcpLooks,
+    /// Whose sockets alone were asked for.
+    pub(crate) asked: Option<&'a Ask>,
     /// CPU time of the threads of programs with connections.
     pub(crate) of_connections: &'a Between,
     /// What their control groups kept the readers from, where it was read.
@@ -316,8 +323,17 @@ pub(crate) struct Read<'a> {
 /// From what was read at both ends, and of the sockets in between.
 pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
     let Read { between, moved, sockets, owners, .. } = *read;
-    let delivered = sum(moved, &["Udp.InDatagrams", "Udp6.InDatagrams"]).unwrap_or(0);
-    let drops = of_udp(moved, sockets.values().map(Socket::dropped).sum(), read.reasons);
+    let mut delivered = sum(moved, &["Udp.InDatagrams", "Udp6.InDatagrams"]).unwrap_or(0);
+    let at_sockets = sockets.values().map(Socket::dropped).sum();
+    let mut drops = of_udp(moved, at_sockets, read.reasons);
+    if let Some(asked) = read.asked {
+        drops = of_asked(&drops, at_sockets, !sockets.is_empty(), asked.port, read.reasons);
+        let own = |reads: &Readings| {
+            let of = sockets.keys().filter_map(|inode| reads.get(inode));
+            of.flat_map(BTreeMap::values).sum()
+        };
+        delivered = read.reads.map_or(delivered, own);
+    }
     let offered = delivered + drops.iter().map(|drop| drop.packets).sum::<u64>();
     let seconds = between.seconds().max(1e-9);
     let [before, now] = read.around;
@@ -350,14 +366,16 @@ pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
         offered_pps: offered as f64 / seconds,
         delivered_pps: delivered as f64 / seconds,
         watched: true,
+        narrowed: read.asked.is_some(),
         // Where nothing was read and nothing waits nobody is a reader: a sender of this host would pass for one.
         receiver_threads: if delivered == 0 && !sockets.values().any(Socket::was_used) {
             Vec::new()
         } else {
-            readers::readers(between, &sockets::busy(sockets), owners, read.reads, read.groups)
+            let inodes = sockets::busy(sockets);
+            readers::readers(between, &inodes, owners, read.reads, read.waiters, read.groups)
         },
         cpus: between.cpus.clone(),
-        sockets: sockets::uses(sockets, owners, read.reads),
+        sockets: sockets::uses(sockets, owners, read.reads, read.waiters),
         softirq: SoftirqPlace::Napi {
             cpus: spread.packets.iter().filter(|c| c.packets > 0).map(|c| c.cpu).collect(),
         },
@@ -374,6 +392,9 @@ pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
     }
 }
 
+/// What is missing where only some sockets were asked for and nobody counted what was read from them.
+const OTHERS: &str = "how much of what was delivered went to the sockets asked for: shares are of all that UDP received";
+
 /// Places of loss of which nothing can be told.
 fn unread(read: &Read<'_>, carried: &devices::Carried) -> Vec<String> {
     let root = Root::host();
@@ -385,6 +406,8 @@ fn unread(read: &Read<'_>, carried: &devices::Carried) -> Vec<String> {
         Some(format!("what /proc/net/{source} counts: {why}"))
     });
     let refused = carried.refused().filter(|_| read.reasons.is_none());
+    let others = read.asked.filter(|_| read.reads.is_none()).map(|_| OTHERS.to_owned());
+    let missing = missing.chain(others);
     let all = missing.chain(read.unseen.iter().cloned());
     all.chain(refused).chain(places::waiting_fragments(read.moved)).collect()
 }

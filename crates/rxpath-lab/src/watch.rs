@@ -217,7 +217,9 @@ impl Watcher {
             reasons: None,
             unseen: window.unseen,
             reads: None,
+            waiters: &live::Waiters::new(),
             tcp: &looks.tcp,
+            asked: None,
             of_connections: window.between,
             // Walking the groups of all readers costs too much for each frame.
             groups: &live::ReaderGroups::default(),

@@ -18,6 +18,9 @@ pub struct Evidence {
     /// A host was watched: nobody could be asked what was sent, and what arrived at UDP stands for it.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub watched: bool,
+    /// Some sockets alone were asked for, and the ledger is theirs.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub narrowed: bool,
     /// Datagrams per second the sender was asked for; `None` = as fast as possible.
     pub asked_pps: Option<f64>,
     /// Datagrams per second the sender attempted in the window.
@@ -410,6 +413,9 @@ pub struct SocketUse {
     /// Threads that read from it in the window, on a watched host and where that was watched.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub readers: Option<Vec<i32>>,
+    /// Threads that waited for it when the window ended, of a socket of a group that nobody read.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub waiters: Vec<i32>,
     /// Local address and port, on a watched host.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub local: String,

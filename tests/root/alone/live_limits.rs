@@ -178,9 +178,10 @@ fn which_thread_reads_is_watched() {
         child
     };
     let Some((result, tid)) = beside_a_thread_that_computes(4829, start) else { return };
-    // On a machine with other work the reader is kept from its CPU, and that limits it then.
+    // On a machine with other work the reader is kept from its CPU, and that limits it then; or its queue never empties.
     let stage = result["stage"].as_str().unwrap();
-    assert!(["socket-queue", "application-descheduled"].contains(&stage), "{result}");
+    let sleeps = result["sentence"].as_str().unwrap().contains("it waits for something else");
+    assert!(sleeps || ["socket-queue", "application-descheduled"].contains(&stage), "{result}");
     assert_ne!(result["confidence"], "weak", "{result}");
     assert!(!texts(&result).contains("which threads read"), "{result}");
     let evidence = &result["evidence_read"];
@@ -226,12 +227,41 @@ fn what_other_ports_lose_is_not_put_on_the_port_that_is_looked_at() {
     in_window(&mut child);
     send(&tx, 4827, 500);
     send(&tx, 4828, 20_000);
+    send(&tx, 4829, 300);
     seen(&child, 2);
     let result = stop(child);
     let sentence = result["sentence"].as_str().unwrap();
-    assert!(sentence.starts_with("UDP: ") && !sentence.contains("4827"), "{result}");
-    assert_eq!(result["confidence"], "weak", "{result}");
-    assert!(texts(&result).contains("those that were looked at dropped 500 of the"), "{result}");
+    assert!(sentence.starts_with("UDP, 10.77.0.2:4827 of "), "{result}");
+    let drops = result["evidence_read"]["ledger"]["drops"].as_array().unwrap();
+    let told: Vec<_> =
+        drops.iter().map(|it| (it["place"].as_str(), it["packets"].as_u64())).collect();
+    assert_eq!(told, [(Some("socket-buffer"), Some(500))], "{result}");
+    let unread = result["evidence_read"]["unread"].to_string();
+    assert!(unread.contains("shares are of all that UDP received"), "{result}");
+}
+
+/// Beside a service that loses nearly all, the one that loses nothing is well.
+#[test]
+fn a_port_that_loses_nothing_is_well_whatever_its_neighbours_lose() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let (read, _full) = (bound(&rx, 4831), bound(&rx, 4832));
+    let mut child = watching(&rx, &["-d", "600s", "--port", "4831"]);
+    in_window(&mut child);
+    let before = looks(&child);
+    let mut sent = 0;
+    while looks(&child) < before + 20 {
+        send(&tx, 4831, 100);
+        sent += drain(&read);
+        send(&tx, 4832, 1_000);
+        send(&tx, 4833, 100);
+    }
+    let result = stop(child);
+    assert_eq!(result["stage"], "nothing", "{result}");
+    let ledger = &result["evidence_read"]["ledger"];
+    let delivered = ledger["delivered_packets"].as_u64().unwrap();
+    assert!(delivered > 0 && delivered <= sent as u64, "{delivered} of {sent}");
+    assert_eq!(ledger["offered_packets"], delivered, "{ledger}");
 }
 
 /// A socket of a `SO_REUSEPORT` group.
@@ -269,7 +299,8 @@ fn a_group_whose_reads_are_counted_is_called_uneven_when_it_is() {
     let done = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {
         for socket in &group {
-            socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+            // Longer than any window: the one that gets nothing is found in its call.
+            socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
                     // 200 us of work for each datagram.
@@ -305,6 +336,9 @@ fn a_group_whose_reads_are_counted_is_called_uneven_when_it_is() {
         sockets.iter().map(|socket| socket["delivered_packets"].as_u64().unwrap()).collect();
     read.sort_unstable();
     assert!(read.len() == 2 && read[0] == 0 && read[1] > 0, "{sockets:?}");
+    // The other one's thread waits, and its socket says so.
+    let idle = sockets.iter().find(|socket| socket["delivered_packets"] == 0).unwrap();
+    assert!(idle["waiters"][0].is_i64(), "{idle}");
     // On a machine with other work the reader may be kept from its CPU, and that limits it then.
     let threads = result["evidence_read"]["receiver_threads"].as_array().unwrap();
     let by = |it: &&Value| sockets.iter().any(|s| s["readers"][0] == it["tid"]);
@@ -313,7 +347,6 @@ fn a_group_whose_reads_are_counted_is_called_uneven_when_it_is() {
         ["running_ratio", "waiting_ratio"].map(|part| reader[part].as_f64().unwrap());
     let held_up = ran + waited < 0.96 || waited > 0.09;
     assert!(result["stage"] == "reuseport-imbalance" || held_up, "{result}");
-    assert!(texts(&result).contains("has 100 % of its drops") || !held_up, "{result}");
 }
 
 #[test]

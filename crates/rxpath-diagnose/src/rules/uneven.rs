@@ -23,7 +23,11 @@ pub fn judge(view: &View) -> Option<Claim> {
         .iter()
         .map(|s| {
             let (read, dropped) = (count(s.delivered_packets), count(s.drops_packets));
-            format!("{}: {read} read, {dropped} dropped", s.index)
+            let waits = s
+                .waiters
+                .first()
+                .map_or_else(String::new, |tid| format!(", thread {tid} waits for it"));
+            format!("{}: {read} read, {dropped} dropped{waits}", s.index)
         })
         .collect();
     let idle_reader = format!(

@@ -1,5 +1,6 @@
 //! What is missing from the evidence, and how much that costs.
 
+use rxpath_record::evidence::SocketUse;
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::Confidence;
 
@@ -166,6 +167,9 @@ fn sockets(view: &View) -> Option<Gap> {
         );
         return Some(essential(Part::Sockets, text, "SO_MEMINFO drops of the sockets"));
     }
+    if let Some((text, source)) = members(view) {
+        return Some(Gap { part: Part::Sockets, depth: Depth::Support, text, source });
+    }
     let text = if view.sockets.is_empty() {
         "memory and drops of the receiving sockets"
     } else if view.sockets.iter().all(|socket| socket.samples == 0) {
@@ -175,4 +179,25 @@ fn sockets(view: &View) -> Option<Gap> {
     };
     let source = "SO_MEMINFO of the receiving sockets";
     Some(Gap { part: Part::Sockets, depth: Depth::Support, text: text.into(), source })
+}
+
+/// Of a watched group in which some drop and others do not: whether those others got anything, and who would read it.
+fn members(view: &View) -> Option<(String, &'static str)> {
+    let sockets = &view.sockets;
+    let nothing = |it: &&&SocketUse| it.delivered_packets == 0 && it.drops_packets == 0;
+    let idle: Vec<_> = sockets.iter().filter(nothing).collect();
+    if !view.raw.watched || idle.is_empty() || idle.len() == sockets.len() {
+        return None;
+    }
+    let (of, all) = (count(idle.len() as u64), count(sockets.len() as u64));
+    if sockets.iter().any(|socket| socket.readers.is_none()) {
+        let text = format!("whether the {of} of {all} sockets that dropped nothing got anything");
+        return Some((text, "tracepoint sock:sock_recv_length"));
+    }
+    let unknown = idle.iter().filter(|socket| socket.waiters.is_empty()).count() as u64;
+    (unknown > 0).then(|| {
+        let text =
+            format!("who would read {} of the {all} sockets, which got nothing", count(unknown));
+        (text, "/proc/PID/task/TID/syscall")
+    })
 }

@@ -60,11 +60,12 @@ pub fn that_dropped(evidence: &Evidence) -> Vec<Service<'_>> {
     dropping
 }
 
-/// Threads that read from these sockets in the window; `None` when nobody watched.
+/// Threads that read from these sockets in the window, or would have; `None` when nobody watched.
 fn known<'a>(sockets: impl Iterator<Item = &'a SocketUse>) -> Option<BTreeSet<i32>> {
     let mut all = BTreeSet::new();
     for socket in sockets {
         all.extend(socket.readers.as_ref()?);
+        all.extend(&socket.waiters);
     }
     Some(all)
 }

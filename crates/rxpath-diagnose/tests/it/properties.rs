@@ -121,6 +121,7 @@ fn sockets() -> impl Strategy<Value = Vec<SocketUse>> {
                     owners: vec![Owner { pid: (samples % 3) as i32, name: "named".into() }],
                     readers: [None, Some(vec![]), Some(vec![1, 2])][drops_packets as usize % 3]
                         .clone(),
+                    waiters: [vec![], vec![2, 3]][delivered_packets as usize % 2].clone(),
                 },
             );
     vec(one, 0..4).prop_map(|mut sockets| {
@@ -337,6 +338,7 @@ prop_compose! {
         let (window_s, asked_pps, offered_pps, delivered_pps, sender_blocked_s) = rates;
         let (backlog_limit_packets, segments_per_send, reader_stall_s, watched) = extra;
         Evidence {
+            narrowed: false,
             watched, window_s, asked_pps, offered_pps, delivered_pps, sender_blocked_s, sender_threads, receiver_threads,
             cpus, sockets, softirq, backlog_limit_packets, segments_per_send, reader_stall_s, ledger,
             spread: probes.0, conntrack: probes.1, probed: probes.2,

@@ -230,7 +230,9 @@ fn a_thread_that_computes_does_not_make_its_neighbour_a_slow_reader() {
     assert_eq!((full.stage, full.confidence), (Stage::Application, Confidence::Weak));
     assert!(!full.sentence.contains("share"), "{}", full.sentence);
     // As many sockets as threads.
-    let each = diagnose(&dropping(vec![reader(812, 1, 1, 1.0), reader(812, 2, 2, 1.0)], 2));
+    let mut each = dropping(vec![reader(812, 1, 1, 1.0), reader(812, 2, 2, 1.0)], 2);
+    each.sockets.iter_mut().for_each(|socket| socket.drops_packets = 2_500);
+    let each = diagnose(&each);
     assert_eq!((each.stage, each.confidence), (Stage::Application, Confidence::Strong));
 }
 
@@ -267,6 +269,43 @@ fn a_group_of_a_watched_host_is_uneven_when_arrivals_are_counted() {
     assert_eq!((verdict.stage, verdict.cpu), (Stage::ReuseportImbalance, Some(1)));
     let told = text(&verdict);
     assert!(told.contains("sock:sock_recv_length") && !told.contains("not counted"), "{told}");
+}
+
+#[test]
+fn a_group_whose_other_readers_wait_for_their_first_datagram_is_uneven() {
+    // As the kernel gives it: who never read is no reader, and the thread that waits is found by its system call.
+    let mut e = dropping(vec![reader(812, 1, 1, 1.0), reader(812, 2, 2, 0.0)], 2);
+    (e.sockets[0].readers, e.sockets[0].delivered_packets) = (Some(vec![1]), 5_000);
+    (e.sockets[1].readers, e.sockets[1].waiters) = (Some(vec![]), vec![2]);
+    let verdict = diagnose(&e);
+    assert_eq!(
+        (verdict.stage, verdict.confidence),
+        (Stage::ReuseportImbalance, Confidence::Strong)
+    );
+    assert!(
+        text(&verdict).contains("1: 0 read, 0 dropped, thread 2 waits for it"),
+        "{}",
+        text(&verdict)
+    );
+    // Nobody is seen to wait for it: it may be the same thread's.
+    e.sockets[1].waiters.clear();
+    e.receiver_threads.truncate(1);
+    let verdict = diagnose(&e);
+    assert_eq!((verdict.stage, verdict.confidence), (Stage::Application, Confidence::Fair));
+    assert!(
+        text(&verdict).contains("who would read 1 of the 2 sockets, which got nothing"),
+        "{}",
+        text(&verdict)
+    );
+    // Without the probe it is not known that it got nothing.
+    e.sockets.iter_mut().for_each(|socket| (socket.readers, socket.delivered_packets) = (None, 0));
+    let verdict = diagnose(&e);
+    assert_ne!(verdict.confidence, Confidence::Strong);
+    assert!(
+        text(&verdict).contains("whether the 1 of 2 sockets that dropped nothing"),
+        "{}",
+        text(&verdict)
+    );
 }
 
 #[test]

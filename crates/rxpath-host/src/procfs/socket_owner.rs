@@ -80,7 +80,8 @@ pub fn held(root: &Root, pid: i32) -> Result<Vec<u32>, HostError> {
     Ok(inodes)
 }
 
-fn inode(target: &str) -> Option<u32> {
+/// Inode in the target of a descriptor's link, when it is a socket.
+pub(super) fn inode(target: &str) -> Option<u32> {
     target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 

@@ -110,6 +110,54 @@ pub(super) fn of_udp(moved: &Moved, at_sockets: u64, reasons: Option<&[DropReaso
     drops
 }
 
+/// What the sockets of a port or of programs that were asked for lost: nothing of what others did. `udp` is all that UDP
+/// lost, which has no counter by socket but one, of everything that ended at it; `port`: of whose drops the kernel's reasons
+/// tell.
+pub(super) fn of_asked(
+    udp: &[Drop],
+    at_sockets: u64,
+    has_sockets: bool,
+    port: Option<u16>,
+    reasons: Option<&[DropReason]>,
+) -> Vec<Drop> {
+    let mut left = at_sockets;
+    let mut own = Vec::new();
+    for drop in udp {
+        if drop.place == Place::NoListener {
+            own.extend(closed(drop, has_sockets, port, reasons));
+            continue;
+        }
+        let packets = drop.packets.min(left);
+        left -= packets;
+        let counter = format!("SO_MEMINFO drops of the sockets asked for, within {}", drop.counter);
+        let is_all = packets == drop.packets;
+        own.extend((packets > 0).then(|| Drop {
+            derived: drop.derived || !is_all,
+            exact: drop.exact && is_all,
+            ..plain(drop.place, counter, packets)
+        }));
+    }
+    own
+}
+
+/// What came to the port while nobody had it. Programs that have sockets are asked for by these.
+fn closed(
+    all: &Drop,
+    has_sockets: bool,
+    port: Option<u16>,
+    reasons: Option<&[DropReason]>,
+) -> Option<Drop> {
+    let port = port?;
+    let Some(rows) = reasons else {
+        return (!has_sockets).then(|| Drop { exact: false, ..all.clone() });
+    };
+    let rows = rows.iter().filter(|row| row.reason == "NO_SOCKET" && row.port == port);
+    // A segment of TCP may have the same reason and port.
+    let packets = rows.map(|row| row.packets).sum::<u64>().min(all.packets);
+    let counter = format!("skb:kfree_skb NO_SOCKET of port {port}, within {}", all.counter);
+    (packets > 0).then(|| plain(Place::NoListener, counter, packets))
+}
+
 /// `InErrors` less its named parts, divided by the kernel's reasons where there are some.
 fn other(mut errors: u64, reasons: Option<&[DropReason]>) -> Vec<Drop> {
     let mut drops = Vec::new();
@@ -279,6 +327,28 @@ mod tests {
             assert!(loss.of_packets >= loss.drop.packets);
             loss.drop
         })
+    }
+
+    #[test]
+    fn what_other_ports_lose_is_not_the_asked_ports() {
+        let told = |drops: &[Drop]| -> Vec<_> {
+            drops.iter().map(|drop| (drop.place, drop.packets, drop.exact)).collect()
+        };
+        let values = [("Udp.InErrors", 900), ("Udp.RcvbufErrors", 800), ("Udp.NoPorts", 50)];
+        let udp = of_udp(&moved(&values), 900, None);
+        // Its sockets lost all of it, a part of it, nothing.
+        let own = |at_sockets| told(&of_asked(&udp, at_sockets, true, Some(53), None));
+        assert_eq!(own(900), [(Place::SocketBuffer, 800, true), (Place::UdpOther, 100, true)]);
+        assert_eq!(own(300), [(Place::SocketBuffer, 300, false)]);
+        assert_eq!(own(0), []);
+        // Nobody has the port.
+        let row = |port| DropReason { reason: "NO_SOCKET".into(), port, ..by_netfilter(30) };
+        let rows = [row(53), row(514)];
+        let closed = |reasons| told(&of_asked(&udp, 0, false, Some(53), reasons));
+        assert_eq!(closed(Some(&rows)), [(Place::NoListener, 30, true)]);
+        assert_eq!(closed(Some(&rows[1..])), []);
+        assert_eq!(closed(None), [(Place::NoListener, 50, false)]);
+        assert_eq!(told(&of_asked(&udp, 0, false, None, Some(&rows))), [], "no port was asked for");
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_host::Root;
-use rxpath_host::procfs::task;
+use rxpath_host::procfs::{task, waits};
 use rxpath_record::evidence::{Owner, ThreadUse};
 
 use super::groups::ReaderGroups;
 use super::reads::Readings;
-use super::sockets::Socket;
+use super::sockets::{Socket, busy};
 use crate::trial::observe::{Between, ThreadTime};
 
 /// A thread that runs or waits for less than this share of the time reads no noteworthy traffic: programs have others. Not
@@ -17,8 +17,39 @@ const READS_RATIO: f64 = 0.005;
 /// Processes whose threads are measured, at most.
 pub(crate) const OWNERS: usize = 64;
 
+/// Threads that are asked what they wait for, at most.
+const ASKED: usize = 512;
+
 /// Processes by the inode of each socket that they have open.
 pub(crate) type Owners = BTreeMap<u32, BTreeSet<i32>>;
+
+/// Threads that wait for a socket, by its inode.
+pub(crate) type Waiters = BTreeMap<u32, BTreeSet<i32>>;
+
+/// Who waits now for the sockets that got nothing beside others of their address and port that drop: their readers have time.
+pub(super) fn waiters(
+    between: &Between,
+    sockets: &BTreeMap<u32, Socket>,
+    owners: &Owners,
+    reads: Option<&Readings>,
+) -> Waiters {
+    let root = Root::host();
+    // Unknown reads are none: an empty queue at each look may be that of a quick reader.
+    let Some(reads) = reads else { return Waiters::new() };
+    let idle = |inode: &u32| !sockets[inode].was_used() && !reads.contains_key(inode);
+    let idle: BTreeSet<u32> = busy(sockets).into_iter().filter(idle).collect();
+    let pids: BTreeSet<i32> =
+        idle.iter().filter_map(|inode| owners.get(inode)).flatten().copied().collect();
+    let threads = between.threads.iter().filter(|(_, time)| pids.contains(&time.leader));
+    let mut all = Waiters::new();
+    for (tid, time) in threads.take(ASKED) {
+        let waits_for = waits::sockets(&root, time.leader, *tid).unwrap_or_default();
+        for inode in waits_for.intersection(&idle) {
+            all.entry(*inode).or_default().insert(*tid);
+        }
+    }
+    all
+}
 
 /// Processes whose threads are measured: first those with sockets that something waits in or was dropped at, each once. And
 /// how many there are in all.
@@ -55,16 +86,19 @@ fn named(pids: impl Iterator<Item = i32>) -> Vec<Owner> {
 }
 
 /// Threads of the processes that have these sockets open and that ran, or wanted to: of each process the busiest at least.
-/// And all that are known to have read these sockets.
+/// And all that are known to have read these sockets, or to wait for one.
 pub(super) fn readers(
     between: &Between,
     inodes: &BTreeSet<u32>,
     owners: &Owners,
     reads: Option<&Readings>,
+    waiters: &Waiters,
     groups: &ReaderGroups,
 ) -> Vec<ThreadUse> {
     let by = |inode: &u32| reads.and_then(|reads| reads.get(inode));
-    let read_by = |tid: i32| inodes.iter().filter_map(by).any(|by| by.contains_key(&tid));
+    let waits = |tid: i32| waiters.values().any(|tids| tids.contains(&tid));
+    let read_by =
+        |tid: i32| waits(tid) || inodes.iter().filter_map(by).any(|by| by.contains_key(&tid));
     let pids: BTreeSet<i32> =
         inodes.iter().filter_map(|inode| owners.get(inode)).flatten().copied().collect();
     let window_ns = between.seconds().max(1e-9) * 1e9;
@@ -127,17 +161,37 @@ mod tests {
         let owners: Owners = [(1, BTreeSet::from([10])), (2, BTreeSet::from([20]))].into();
         let inodes = BTreeSet::from([1, 2]);
         let all = [(10, 10, 900_000_000), (11, 10, 6_000_000), (12, 10, 100_000), (20, 20, 1_000)];
-        let found = readers(&between(&all), &inodes, &owners, None, &ReaderGroups::default());
+        let found = readers(
+            &between(&all),
+            &inodes,
+            &owners,
+            None,
+            &Waiters::new(),
+            &ReaderGroups::default(),
+        );
         let told: Vec<_> = found.iter().map(|thread| (thread.tid, thread.pid)).collect();
         assert_eq!(told, [(10, Some(10)), (11, Some(10)), (20, Some(20))]);
         assert!(
-            readers(&between(&[(30, 30, 9)]), &inodes, &owners, None, &ReaderGroups::default())
-                .is_empty()
+            readers(
+                &between(&[(30, 30, 9)]),
+                &inodes,
+                &owners,
+                None,
+                &Waiters::new(),
+                &ReaderGroups::default()
+            )
+            .is_empty()
         );
         // One that hardly ran, and is known to read.
         let reads: Readings = [(1, [(12, 40)].into())].into();
-        let found =
-            readers(&between(&all), &inodes, &owners, Some(&reads), &ReaderGroups::default());
+        let found = readers(
+            &between(&all),
+            &inodes,
+            &owners,
+            Some(&reads),
+            &Waiters::new(),
+            &ReaderGroups::default(),
+        );
         assert_eq!(found.iter().map(|it| it.tid).collect::<Vec<_>>(), [10, 11, 12, 20]);
     }
 

@@ -6,7 +6,7 @@ use rxpath_host::HostError;
 use rxpath_host::netlink::{Netlink, SkMemInfo};
 use rxpath_record::evidence::SocketUse;
 
-use super::readers::{Owners, owners_of};
+use super::readers::{Owners, Waiters, owners_of};
 use super::reads::Readings;
 
 /// A UDP socket over the time.
@@ -89,6 +89,7 @@ pub(super) fn uses(
     sockets: &BTreeMap<u32, Socket>,
     owners: &Owners,
     reads: Option<&Readings>,
+    waiters: &Waiters,
 ) -> Vec<SocketUse> {
     let chosen = busy(sockets);
     let by = |inode: &u32| reads.and_then(|reads| reads.get(inode));
@@ -103,6 +104,7 @@ pub(super) fn uses(
         delivered_packets: by(inode).map_or(0, |by| by.values().sum()),
         local: socket.local.clone(),
         readers: reads.map(|_| readers(inode)),
+        waiters: waiters.get(inode).into_iter().flatten().copied().collect(),
         owners: owners_of(*inode, owners),
         ..SocketUse::default()
     };
@@ -129,9 +131,9 @@ mod tests {
         let sockets: BTreeMap<u32, Socket> = sockets.into();
         assert_eq!(busy(&sockets), BTreeSet::from([1, 2, 4]));
         let owners: Owners = [(1, BTreeSet::from([std::process::id() as i32]))].into();
-        assert_eq!(uses(&sockets, &owners, None)[0].readers, None);
+        assert_eq!(uses(&sockets, &owners, None, &Waiters::new())[0].readers, None);
         let reads: Readings = [(1, [(11, 40), (12, 2)].into())].into();
-        let uses = uses(&sockets, &owners, Some(&reads));
+        let uses = uses(&sockets, &owners, Some(&reads), &Waiters::new());
         assert_eq!((uses[0].delivered_packets, &uses[0].readers), (42, &Some(vec![11, 12])));
         assert_eq!((uses[1].delivered_packets, &uses[1].readers), (0, &Some(vec![])));
         assert_eq!(uses[0].local, "10.0.0.1:53");

@@ -22,7 +22,7 @@ pub struct DiagnoseCommand {
     /// Watch this host for so long, 100ms to 1h
     #[arg(short, long, value_name = "TIME", default_value = "3s")]
     duration: Nanos,
-    /// Look at the UDP sockets of this port alone; the counters, and TCP, stay those of all
+    /// Judge the UDP sockets of this port alone; losses before a socket, and TCP, stay those of all
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
     #[command(flatten)]
