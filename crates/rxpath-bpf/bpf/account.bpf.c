@@ -24,7 +24,7 @@ static __always_inline struct scratch *here(void)
 	return bpf_map_lookup_elem(&cpus, &cpu);
 }
 
-/* Before the first reading of a CPU its window has not begun. */
+/* Before the first reading of a CPU its window has not begun; between two turns there is none. */
 static __always_inline struct scratch *counting(void)
 {
 	struct scratch *s = here();
@@ -215,8 +215,14 @@ int BPF_PROG(rxpath_softirq_exit, unsigned int vector)
 	if (!s)
 		return 0;
 	if (!s->soft_start) {
-		s->unmatched++;
-		return 0;
+		if (s->soft_vector != NO_VECTOR || vector >= MAX_VECTORS) {
+			s->unmatched++;
+			return 0;
+		}
+		/* It was under way when the window began: what lies in the window counts, raised by nobody that was seen. */
+		s->soft_start = s->window_start;
+		s->soft_vector = vector;
+		s->soft_raisers = 0;
 	}
 	now = settled(s, &hard);
 	charge_softirq(s, now, hard);
@@ -294,7 +300,8 @@ static __always_inline void end_slice(struct scratch *s, struct task_struct *tas
 {
 	struct task_key key = {};
 	struct task_row *row;
-	__u64 ns = since(now, s->slice_start);
+	__u64 begun = s->slice_start;
+	__u64 ns = since(now, begun);
 
 	/* The idle tasks of all CPUs have pid 0 and no start: the CPU in the key keeps them apart. */
 	key.pid = task->pid;
@@ -321,7 +328,11 @@ static __always_inline void end_slice(struct scratch *s, struct task_struct *tas
 		/* A switch that was not seen (measured: about one in ten thousand) left another task's. */
 		if (s->base_pid == (__u32)task->pid) {
 			row->runtime_ns += since(task->se.sum_exec_runtime, s->runtime_base);
-			row->run_delay_ns += since(task->sched_info.run_delay, s->delay_base);
+			__u64 waited = since(task->sched_info.run_delay, s->delay_base);
+			__u64 counted = since(begun, s->window_start);
+
+			/* It may have begun to wait before the window did. */
+			row->run_delay_ns += waited < counted ? waited : counted;
 		} else {
 			s->unmatched++;
 		}
@@ -355,6 +366,7 @@ int BPF_PROG(rxpath_sched_switch, bool preempt, struct task_struct *prev, struct
 
 	if (!s)
 		return 0;
+	s->switches++;
 	end_slice(s, prev, bpf_ktime_get_ns());
 	begin_slice(s, next);
 	/* What the last task raised and left pending is not the next one's doing. */
@@ -365,16 +377,33 @@ int BPF_PROG(rxpath_sched_switch, bool preempt, struct task_struct *prev, struct
 	return 0;
 }
 
+/* The first window of a CPU begins, or the next turn. What an interrupt or a softirq did before is not counted. */
+static __always_inline void begin_window(struct scratch *s, __u64 now, __u64 hard)
+{
+	if (s->first_start)
+		s->skipped_ns += since(now, s->window_end);
+	else
+		s->first_start = now;
+	s->hard_start = 0;
+	s->soft_start = 0;
+	s->soft_vector = NO_VECTOR;
+	s->soft_hard = hard;
+	for (int i = 0; i < MAX_VECTORS; i++)
+		s->raised[i] = 0;
+	for (int i = 0; i < TOTALS; i++)
+		s->base[i] = s->total[i];
+	s->slice_start = now;
+	s->window_start = now;
+}
+
 /*
  * Begins the window of the CPU that it runs on, or ends one and begins the next. The reader runs it on each CPU
  * (BPF_PROG_TEST_RUN with a CPU number): on other CPUs in an interrupt, so that nothing else there moves meanwhile. On its
  * own it is a plain call (net/bpf/test_run.c, bpf_prog_test_run_raw_tp), which an interrupt may come into:
  * then the microseconds of that are in the one window or in the other.
  */
-SEC("raw_tp/rxpath_read")
-int rxpath_read_window(void *ctx)
+static __always_inline int read_window(struct scratch *s)
 {
-	struct scratch *s = here();
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 hard, now;
 
@@ -397,15 +426,36 @@ int rxpath_read_window(void *ctx)
 		}
 		s->changes++;
 		end_slice(s, task, now);
-		s->half ^= 1;
 	} else {
-		s->slice_start = now;
-		for (int i = 0; i < TOTALS; i++)
-			s->base[i] = s->total[i];
+		begin_window(s, now, hard);
 	}
 	s->window_end = now;
-	if (!s->window_start)
-		s->window_start = now;
 	begin_slice(s, task);
+	return 0;
+}
+
+SEC("raw_tp/rxpath_read")
+int rxpath_read_window(void *ctx)
+{
+	struct scratch *s = here();
+	bool was_counting = s && s->window_start;
+	int missing = read_window(s);
+
+	/* The rows up to here are read while the CPU goes on. Those of turns stay together until a reading. */
+	if (was_counting)
+		s->half ^= 1;
+	return missing;
+}
+
+/* A turn ends: the window does, and none begins. */
+SEC("raw_tp/rxpath_end")
+int rxpath_end_window(void *ctx)
+{
+	struct scratch *s = counting();
+
+	if (!s)
+		return 1;
+	read_window(s);
+	s->window_start = 0;
 	return 0;
 }

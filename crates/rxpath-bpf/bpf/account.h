@@ -10,6 +10,9 @@
 
 #define MAX_VECTORS 10
 
+/* No softirq yet since the window began: an exit then is of one that was under way. */
+#define NO_VECTOR 0xffffffff
+
 /* What a CPU's time is charged to, beside the task itself. The order is known to the reader (src/account/row.rs). */
 enum total {
 	HARDIRQ_NS,
@@ -85,7 +88,7 @@ struct culprit_row {
 
 /* One per CPU; only that CPU writes to it. What each softirq touches stands first, and together. */
 struct scratch {
-	__u64 window_start;
+	__u64 window_start; /* of this window or turn; 0 while nothing is counted */
 	__u64 hard_start;
 	__u64 soft_start;
 	__u64 soft_hard; /* total[HARDIRQ_NS] when the softirq began */
@@ -113,6 +116,9 @@ struct scratch {
 	__u64 received;  /* packets at which flows were looked at */
 	__u64 lost_flows; /* packets of flows for which there was no room, not even folded */
 	__u64 new_flows;  /* rows of flows that were made: the reader empties their map in time */
+	__u64 first_start; /* of the first window */
+	__u64 skipped_ns;  /* since then, from the end of a turn to the beginning of the next */
+	__u64 switches;
 	__u64 base[TOTALS];
 } __attribute__((aligned(64)));
 
@@ -123,11 +129,12 @@ LAYOUT_AT(struct task_row, tgid, 152);
 LAYOUT_AT(struct task_row, comm, 168);
 LAYOUT(struct culprit_key, 32);
 LAYOUT(struct culprit_row, 40);
-LAYOUT(struct scratch, 448);
+LAYOUT(struct scratch, 512);
 LAYOUT_AT(struct scratch, window_start, 0);
 LAYOUT_AT(struct scratch, window_end, 256);
 LAYOUT_AT(struct scratch, received, 304);
 LAYOUT_AT(struct scratch, new_flows, 320);
+LAYOUT_AT(struct scratch, switches, 344);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -65,6 +65,22 @@ struct {
 	__type(value, struct followed);
 } waiting SEC(".maps");
 
+/* Since when each read is seen. Of what became ready before, reads may have been missed: it is given up. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} reads_since SEC(".maps");
+
+static __always_inline bool is_missed(const struct followed *packet)
+{
+	__u32 zero = 0;
+	__u64 *since = bpf_map_lookup_elem(&reads_since, &zero);
+
+	return since && packet->ready.ns < *since;
+}
+
 /* Datagrams that wait to be read; 0 when none does, or when the reader moves them from one queue to the other. */
 static __always_inline __u32 unread(struct sock *sk)
 {
@@ -104,7 +120,11 @@ static __always_inline bool went_unseen(struct sock *sk, struct followed *packet
 {
 	struct tcp_sock *tcp;
 
-	if (now - packet->ready.ns < LONG_NS || READS(packet->state) == CLAIMED)
+	if (READS(packet->state) == CLAIMED)
+		return false;
+	if (is_missed(packet))
+		return true;
+	if (now - packet->ready.ns < LONG_NS)
 		return false;
 	if (sk->sk_protocol != TCP)
 		return unread(sk) <= after;
@@ -177,6 +197,10 @@ static __always_inline bool ends_with(struct sock *sk, __u32 bytes, struct from 
 	if (!READS(state) || READS(state) == CLAIMED)
 		return false;
 	*from = packet->ready;
+	if (is_missed(packet)) {
+		__sync_val_compare_and_swap(&packet->state, state, ENDED(state));
+		return false;
+	}
 	if (sk->sk_protocol == TCP) {
 		tcp = bpf_skc_to_tcp_sock(sk);
 		if (!tcp || (__s32)(tcp->copied_seq - packet->end) < 0)

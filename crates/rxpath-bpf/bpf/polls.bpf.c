@@ -24,12 +24,17 @@ const volatile struct {
 	struct cpus_wanted cpus; /* only their events; rows are chosen by the reader */
 } config;
 
-/* The row of this CPU; none before all programs are attached. */
-static __always_inline struct cpu_row *here(void)
+static __always_inline struct cpu_row *this_cpu(void)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 
-	return counting ? bpf_map_lookup_elem(&cpus, &cpu) : 0;
+	return bpf_map_lookup_elem(&cpus, &cpu);
+}
+
+/* The same; none before all programs are attached, and between two turns. */
+static __always_inline struct cpu_row *here(void)
+{
+	return counting ? this_cpu() : 0;
 }
 
 static __always_inline __u32 time_bucket(__u64 ns)
@@ -125,7 +130,8 @@ int BPF_PROG(rxpath_irq_handler_entry, int irq, struct irqaction *action)
 	}
 	if (line) {
 		line->count++;
-		if (line->last)
+		/* No time of a pause. */
+		if (line->last > row->turn_start)
 			line->gap_ns[time_bucket(since(now, line->last))]++;
 		line->last = now;
 	} else {
@@ -189,6 +195,7 @@ int BPF_PROG(rxpath_softirq_entry, unsigned int vector)
 	row->soft_hard = row->hard_ns;
 	row->poll_start = now;
 	row->soft_start = now;
+	row->soft_vector = vector;
 	row->pass_packets_before = row->packets;
 	submit(event(row, now, SOFTIRQ_ENTRY, vector));
 	return 0;
@@ -223,6 +230,18 @@ static __always_inline void add_pass(struct cpu_row *row, __u64 ns)
 	row->squares += (ns >> 4) * (ns >> 4);
 }
 
+/* Charges the time of the softirq up to now, the first part of it where a turn ends in it, and gives it. */
+static __always_inline __u64 end_softirq(struct cpu_row *row, __u64 now, unsigned int vector)
+{
+	__u64 ns = since(since(now, row->soft_start), since(row->hard_ns, row->soft_hard));
+
+	row->soft_start = 0;
+	row->soft[vector & (MAX_VECTORS - 1)].ns += ns;
+	if (vector == NET_RX_VECTOR && in_ksoftirqd())
+		row->ksoftirqd_ns += ns;
+	return ns;
+}
+
 SEC("tp_btf/softirq_exit")
 int BPF_PROG(rxpath_softirq_exit, unsigned int vector)
 {
@@ -233,23 +252,26 @@ int BPF_PROG(rxpath_softirq_exit, unsigned int vector)
 		return 0;
 	vector &= MAX_VECTORS - 1;
 	if (!row->soft_start) {
-		row->unmatched++;
-		return 0;
+		if (row->soft_vector != NO_VECTOR) {
+			row->unmatched++;
+			return 0;
+		}
+		/* It was under way when the turn began: what lies in the turn counts. */
+		row->soft_start = row->turn_start;
+		row->soft_hard = row->turn_hard;
+		row->soft_vector = vector;
+		row->pass_packets_before = row->packets;
 	}
 	now = bpf_ktime_get_ns();
-	ns = since(since(now, row->soft_start), since(row->hard_ns, row->soft_hard));
-	row->soft_start = 0;
+	ns = end_softirq(row, now, vector);
 	row->soft[vector].runs++;
-	row->soft[vector].ns += ns;
 	if (vector == NET_RX_VECTOR) {
 		row->rx_ns[time_bucket(ns)]++;
 		add_pass(row, ns);
 		if (ns > row->longest_rx_ns)
 			row->longest_rx_ns = ns;
-		if (in_ksoftirqd()) {
+		if (in_ksoftirqd())
 			row->ksoftirqd_runs++;
-			row->ksoftirqd_ns += ns;
-		}
 	}
 	submit(event(row, now, SOFTIRQ_EXIT, vector));
 	return 0;
@@ -366,5 +388,37 @@ int BPF_PROG(rxpath_napi_poll, struct napi_struct *napi, int work, int budget)
 			bpf_probe_read_kernel_str(e->name, sizeof(e->name), dev->name);
 	}
 	submit(e);
+	return 0;
+}
+
+/*
+ * A turn begins on the CPU that it runs on, and ends there. The reader runs them on each CPU, in an interrupt of it, while
+ * nothing is counted: just before counting begins and right after it ended.
+ */
+SEC("raw_tp/rxpath_begin")
+int rxpath_begin_turn(void *ctx)
+{
+	struct cpu_row *row = this_cpu();
+
+	if (!row)
+		return 1;
+	row->hard_start = 0;
+	row->soft_start = 0;
+	row->soft_vector = NO_VECTOR;
+	row->last_interrupt = 0;
+	row->turn_hard = row->hard_ns;
+	row->turn_start = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("raw_tp/rxpath_end")
+int rxpath_end_turn(void *ctx)
+{
+	struct cpu_row *row = this_cpu();
+
+	if (!row)
+		return 1;
+	if (row->soft_start)
+		end_softirq(row, bpf_ktime_get_ns(), row->soft_vector);
 	return 0;
 }

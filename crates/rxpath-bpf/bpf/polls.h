@@ -13,6 +13,9 @@
 #define POLL_BUCKETS 16
 #define TIME_BUCKETS 32
 
+/* No softirq yet in this turn: an exit then is of one that was under way. */
+#define NO_VECTOR 0xffffffff
+
 struct napi_row {
 	__u64 polls;
 	__u64 packets;
@@ -54,7 +57,8 @@ struct cpu_row {
 
 	__u64 polls;
 	__u64 exhausted;
-	__u64 last_slot;
+	__u32 last_slot;
+	__u32 soft_vector;
 	__u64 passes[5]; /* of NET_RX runs with packets: n, w, w*w, t, w*t; w packets, t ns */
 
 	__u64 squares; /* ... (t/16)*(t/16) */
@@ -68,7 +72,9 @@ struct cpu_row {
 
 	__u64 lost_rows;
 	__u64 unmatched;
-	__u64 unused[6];
+	__u64 turn_start; /* 0 where all is counted in one turn */
+	__u64 turn_hard;  /* hard_ns then */
+	__u64 unused[4];
 	struct softirq_row soft[MAX_VECTORS];
 	__u64 rx_ns[TIME_BUCKETS];  /* length of NET_RX runs */
 	__u64 gap_ns[TIME_BUCKETS]; /* from one device interrupt to the next */

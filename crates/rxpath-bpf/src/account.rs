@@ -29,6 +29,12 @@ use row::{Charge, CpuWindow, Culprit, CulpritKey, TaskKey, TaskRow};
 
 const REQUIRED: bool = true;
 
+/// Begins the window of a CPU, or ends one and begins the next.
+const READ: &str = "read_window";
+
+/// Ends it, and begins none.
+const END: &str = "end_window";
+
 /// Pairs of task and CPU.
 const ROOM: u32 = 32_768;
 
@@ -46,14 +52,15 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     bytes: &[],
     per_cpu_map: Some("cpus"),
     maps: &[
-        map("cpus", 4, 448),
+        map("cpus", 4, 512),
         map("tasks", 24, 184),
         map("culprits", 32, 40),
         map("flows", 48, 24),
         map("folded_flows", 48, 24),
     ],
     programs: &[
-        ProgramSpec { name: "read_window", hook: None, loses: "everything", required: REQUIRED },
+        ProgramSpec { name: READ, hook: None, loses: "everything", required: REQUIRED },
+        ProgramSpec { name: END, hook: None, loses: "counting by turns", required: REQUIRED },
         program(
             "sched_switch",
             "sched/sched_switch",
@@ -106,6 +113,8 @@ pub struct Account {
     taken: RefCell<Taken>,
     /// When it was asked to look for whom packets are.
     flows: Option<LookedAt>,
+    /// Whether a window lasts.
+    is_counting: bool,
 }
 
 /// The hook of flows, and how full their map is.
@@ -187,18 +196,50 @@ impl Account {
         let root = Root::host();
         crate::can::can_time_softirqs(&root).require("account CPU time")?;
         let mut loaded = Loaded::load(&SPEC, &[], &[("tasks", rows)])?;
-        let always = SPEC.programs.iter().map(|program| program.name);
-        let always: Vec<&str> = always.filter(|name| !FLOWS.contains(name)).collect();
-        loaded.attach_some(&always)?;
+        loaded.attach_some(&always())?;
         let cpus = cpus.0.clone();
         let online_at_start = root.cpus(ONLINE)?;
         let taken = RefCell::default();
-        let account = Self { loaded, root, cpus, online_at_start, taken, flows: None };
-        for cpu in &account.cpus {
-            // A CPU that goes offline now is told at the first reading.
-            let _ = account.loaded.run_on("read_window", *cpu);
-        }
+        let mut account =
+            Self { loaded, root, cpus, online_at_start, taken, flows: None, is_counting: true };
+        account.begin_turn();
         Ok(account)
+    }
+
+    /// Puts the programs into place again, for another turn. They count from [`Account::begin_turn`] on.
+    ///
+    /// **Errors** when the kernel refuses a required one: then none is in place.
+    pub fn attach(&mut self) -> Result<(), HostError> {
+        self.loaded.attach_some(&always()).inspect_err(|_| self.loaded.detach_some(&always()))
+    }
+
+    /// The window of each CPU begins here. What the time before it had begun counts from here on.
+    pub fn begin_turn(&mut self) {
+        self.is_counting = true;
+        for cpu in &self.cpus {
+            // A CPU that goes offline now is told at the next reading.
+            let _ = self.loaded.run_on(READ, *cpu);
+        }
+    }
+
+    /// The window of each CPU ends here, and none begins until [`Account::begin_turn`]: readings are up to now.
+    pub fn end_turn(&mut self) -> Result<(), HostError> {
+        self.is_counting = false;
+        // CPUs that are offline are told by readings while something is counted.
+        self.end_windows(END).map(drop)
+    }
+
+    /// Takes the programs from their hooks, after a turn: the last first, see [`crate::turns`].
+    pub fn detach(&mut self) {
+        let mut names = always();
+        names.reverse();
+        self.loaded.detach_some(&names);
+    }
+
+    /// Switches between tasks that were counted so far.
+    pub fn switches(&self) -> Result<u64, HostError> {
+        let of = |cpu: &u32| Ok(row::switches(&self.loaded.value("cpus", *cpu)?));
+        self.cpus.iter().map(of).sum()
     }
 
     /// Looks from here on for whom the packets of taken softirqs are, by turns where many come; see [`Account::note`].
@@ -262,29 +303,17 @@ impl Account {
     /// **Cost** an interrupt for each CPU, and about 1 µs for each task that ran.
     pub fn read(&self) -> Result<Reading, HostError> {
         let mut reading = Reading::default();
-        let taken = &mut *self.taken.borrow_mut();
-        // By CPU: the half that its slices are charged to from here on.
-        let mut now = HashMap::new();
-        for cpu in &self.cpus {
-            match self.loaded.run_on("read_window", *cpu) {
-                Ok(_) => {
-                    let (half, window) = row::window(*cpu, &self.loaded.value("cpus", *cpu)?);
-                    now.insert(*cpu, half);
-                    taken.windows.insert(*cpu, window);
-                }
-                Err(error) => reading.warnings.push(
-                    Warning::new(
-                        "cpu-not-read",
-                        format!("CPU {cpu} was not counted to the end: {error}"),
-                    )
-                    .because("it went offline while it was counted"),
-                ),
-            }
+        // By CPU: the half that its slices are charged to from here on; none in a pause.
+        let mut charged = None;
+        if self.is_counting {
+            let (halves, warnings) = self.end_windows(READ)?;
+            (charged, reading.warnings) = (Some(halves), warnings);
         }
+        let taken = &mut *self.taken.borrow_mut();
         reading.warnings.extend(self.came_online());
         reading.cpus = self.cpus.iter().filter_map(|cpu| taken.windows.get(cpu)).copied().collect();
         reading.ticks = self.root.parsed(stat::PATH, stat::parse)?;
-        let ran = self.take_tasks(&now, &mut taken.tasks)?;
+        let ran = self.take_tasks(charged.as_ref(), &mut taken.tasks)?;
         let entries = self.loaded.entries("culprits")?;
         reading.culprits = entries.iter().map(|(key, value)| row::culprit(key, value)).collect();
         let mut flows = self.loaded.entries(FLOW_MAPS[0])?;
@@ -298,6 +327,24 @@ impl Account {
             taken.crowd = 2 * taken.tasks.len();
         }
         Ok(reading)
+    }
+
+    /// Ends the window of each CPU. Gives the half that each charges its slices to then, and what kept one from ending.
+    fn end_windows(&self, program: &str) -> Result<(HashMap<u32, u32>, Vec<Warning>), HostError> {
+        let taken = &mut *self.taken.borrow_mut();
+        let (mut halves, mut warnings) = (HashMap::new(), Vec::new());
+        for cpu in &self.cpus {
+            if let Err(error) = self.loaded.run_on(program, *cpu) {
+                let text = format!("CPU {cpu} was not counted to the end: {error}");
+                let why = "it went offline while it was counted";
+                warnings.push(Warning::new("cpu-not-read", text).because(why));
+                continue;
+            }
+            let (half, window) = row::window(*cpu, &self.loaded.value("cpus", *cpu)?);
+            halves.insert(*cpu, half);
+            taken.windows.insert(*cpu, window);
+        }
+        Ok((halves, warnings))
     }
 
     /// CPUs that are online now and were not at the start: nothing of them is counted.
@@ -315,14 +362,17 @@ impl Account {
     /// for tasks is then needed only for those of one window. Gives which tasks had any.
     fn take_tasks(
         &self,
-        now: &HashMap<u32, u32>,
+        charged: Option<&HashMap<u32, u32>>,
         tasks: &mut HashMap<TaskKey, TaskRow>,
     ) -> Result<HashSet<TaskKey>, HostError> {
         let mut ran = HashSet::new();
         for (key, value) in self.loaded.entries("tasks")? {
             let (half, row) = row::task(&key, &value);
             // The rows of a CPU that is offline wait until it can be asked.
-            if now.get(&row.key.cpu).is_none_or(|charged| *charged == half) {
+            let is_open = |charged: &HashMap<u32, u32>| {
+                charged.get(&row.key.cpu).is_none_or(|charged| *charged == half)
+            };
+            if charged.is_some_and(is_open) {
                 continue;
             }
             self.loaded.remove("tasks", &key)?;
@@ -403,6 +453,12 @@ impl Reading {
     pub fn unmatched(&self) -> u64 {
         self.cpus.iter().map(|cpu| cpu.unmatched).sum()
     }
+}
+
+/// The programs that count whatever is looked at.
+fn always() -> Vec<&'static str> {
+    let hooked = SPEC.programs.iter().filter(|program| program.hook.is_some());
+    hooked.map(|program| program.name).filter(|name| !FLOWS.contains(name)).collect()
 }
 
 /// Packets of each CPU at which flows were looked at.

@@ -191,17 +191,11 @@ pub fn programs_in_kernel() -> Vec<u32> {
     }
 }
 
-/// CPU time of the calling thread so far. **Source** getrusage(2), `RUSAGE_THREAD`.
+/// CPU time of the calling thread so far, up to this moment: getrusage(2) knows that of the last tick.
+/// **Source** clock_gettime(2), `CLOCK_THREAD_CPUTIME_ID`.
 pub fn own_cpu() -> Duration {
-    let Ok(usage) = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_THREAD)
-    else {
-        return Duration::ZERO;
-    };
-    let of = |t: nix::sys::time::TimeVal| {
-        Duration::from_secs(t.tv_sec().max(0) as u64)
-            + Duration::from_micros(t.tv_usec().max(0) as u64)
-    };
-    of(usage.user_time()) + of(usage.system_time())
+    let clock = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID;
+    nix::time::clock_gettime(clock).map_or(Duration::ZERO, Duration::from)
 }
 
 #[cfg(feature = "bpf")]

@@ -26,8 +26,11 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     bytes: &[],
     per_cpu_map: None,
     maps: &[map("drops", 32, 72), map("folded", 32, 72), LOST, WANTED],
-    programs: &[program("kfree_skb", "skb/kfree_skb", "drops", true)],
+    programs: &[program(KFREE_SKB, "skb/kfree_skb", "drops", true)],
 };
+
+/// The program.
+const KFREE_SKB: &str = "kfree_skb";
 
 /// Parameters of the tracepoint, its own context included, when it passes the receiving socket: (context, skb,
 /// location, reason, rx_sk) since 6.11 (c53795d48ee8).
@@ -126,6 +129,25 @@ impl Drops {
     /// Begins to count.
     pub fn begin(&self) -> Result<(), HostError> {
         self.loaded.begin()
+    }
+
+    /// Counts nothing until [`Drops::begin`].
+    pub fn pause(&self) -> Result<(), HostError> {
+        self.loaded.pause()
+    }
+
+    /// Takes the program from its hook. It can be put into place again.
+    pub fn detach(&mut self) {
+        self.loaded.detach_some(&[KFREE_SKB]);
+    }
+
+    /// Packets that were counted so far, less those forgotten.
+    pub fn packets(&self) -> Result<u64, HostError> {
+        let of = |map: &str| -> Result<u64, HostError> {
+            let entries = self.loaded.entries(map)?;
+            Ok(entries.iter().map(|(_, value)| Fields::of(value).u64()).sum())
+        };
+        Ok(of("drops")? + of("folded")?)
     }
 
     /// Takes the rows out of the kernel in which nothing was dropped for so long: whoever watches for days has room for those

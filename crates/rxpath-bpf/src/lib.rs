@@ -29,7 +29,7 @@ pub mod squeezed;
 pub mod stages;
 pub mod steal;
 pub mod trace;
-mod turns;
+pub mod turns;
 
 pub use can::can_run;
 pub use cost::ProbeCost;

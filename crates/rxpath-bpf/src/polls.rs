@@ -12,11 +12,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::bytes::Fields;
 use crate::filter::Filter;
-use crate::object::{Loaded, ObjectSpec, ProgramState, map, program};
+use crate::object::{Loaded, ObjectSpec, ProgramSpec, ProgramState, map, program};
 use crate::probe::Probe;
 use rxpath_core::Log2;
 
 const IRQS: &str = "device interrupts, and the time between them";
+/// Run on each CPU when a turn begins and ends.
+const BEGIN: &str = "begin_turn";
+const END: &str = "end_turn";
+const BY_TURNS: &str = "counting by turns";
 const OTHERS: &str = "interrupts that are no device's (timer, RPS) and their time";
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
@@ -53,6 +57,8 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
         program("reschedule_exit", "irq_vectors/reschedule_exit", OTHERS, false),
         program("irq_work_entry", "irq_vectors/irq_work_entry", OTHERS, false),
         program("irq_work_exit", "irq_vectors/irq_work_exit", OTHERS, false),
+        ProgramSpec { name: BEGIN, hook: None, loses: BY_TURNS, required: false },
+        ProgramSpec { name: END, hook: None, loses: BY_TURNS, required: false },
     ],
 };
 
@@ -84,6 +90,17 @@ pub struct Polls {
     wanted: Vec<u32>,
     /// Those that were online at the start.
     online: Vec<u32>,
+}
+
+/// How often something happened for which programs run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Events {
+    /// Softirqs, of all kinds.
+    pub softirqs: u64,
+    /// Hard interrupts.
+    pub interrupts: u64,
+    /// NAPI polls.
+    pub polls: u64,
 }
 
 /// CPUs that went offline or came online since the probe was loaded.
@@ -263,6 +280,45 @@ impl Polls {
     /// Begins to count. What is under way at this moment is not counted.
     pub fn begin(&self) -> Result<(), HostError> {
         self.loaded.begin()
+    }
+
+    /// A turn begins: what a softirq under way does counts from here on.
+    pub fn begin_turn(&self) -> Result<(), HostError> {
+        self.on_each_cpu(BEGIN);
+        self.loaded.begin()
+    }
+
+    /// The turn ends, also for a softirq that is under way.
+    pub fn end_turn(&self) -> Result<(), HostError> {
+        self.loaded.pause()?;
+        self.on_each_cpu(END);
+        Ok(())
+    }
+
+    /// What made the programs run so far, on all CPUs.
+    pub fn events(&self) -> Result<Events, HostError> {
+        let mut events = Events::default();
+        for cpu in self.counted() {
+            let (row, _) = cpu_row(cpu, &self.loaded.value("cpus", cpu)?);
+            events.softirqs += row.softirqs.iter().map(|softirq| softirq.runs_count).sum::<u64>();
+            events.interrupts += row.device_interrupts_count + row.other_interrupts_count;
+            events.polls += row.polls_count;
+        }
+        Ok(events)
+    }
+
+    /// Takes the programs from their hooks, after a turn: the last first, see [`crate::turns`].
+    pub fn detach(&mut self) {
+        let names: Vec<&str> = SPEC.programs.iter().rev().map(|program| program.name).collect();
+        self.loaded.detach_some(&names);
+    }
+
+    fn on_each_cpu(&self, program: &str) {
+        // Those that came online as well.
+        for cpu in online().unwrap_or_else(|_| self.online.clone()) {
+            // On a CPU that goes offline nothing is under way.
+            let _ = self.loaded.run_on(program, cpu);
+        }
     }
 
     /// What became of each program.

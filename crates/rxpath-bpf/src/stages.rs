@@ -2,7 +2,7 @@
 
 mod read_hook;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rxpath_host::HostError;
 use rxpath_host::root::Root;
@@ -32,6 +32,7 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
         map("turn", 4, 8),
         map("samples", 16, 48),
         map("waiting", 4, 32),
+        map("reads_since", 4, 8),
         WANTED,
     ],
     programs: &[
@@ -251,14 +252,46 @@ impl Stages {
         {
             meter.stopped = Some(in_place);
         }
-        if let Err(error) = self.turn() {
+        self.take(self.hooks.due());
+    }
+
+    /// With [`Pace::OnCall`]: a turn begins.
+    pub fn begin_turn(&mut self) {
+        self.take(Step::Begin);
+    }
+
+    /// With [`Pace::OnCall`]: the turn ends. The hook of reads stays until all is read or [`Stages::give_up_reads`].
+    pub fn end_turn(&mut self) {
+        self.take(Step::End);
+    }
+
+    /// Takes the hook of reads away after a turn, although something may be unread.
+    pub fn give_up_reads(&mut self) {
+        if !self.is_looking() {
+            self.reads.detach(&mut self.loaded);
+        }
+    }
+
+    /// When [`Stages::note`] looks after a turn whether all is read.
+    pub fn reads_due(&self) -> Option<Instant> {
+        self.reads.due().filter(|_| !self.is_looking())
+    }
+
+    /// Packets that were looked at.
+    pub fn packets(&self) -> Result<u64, HostError> {
+        Ok(received(&self.loaded, &self.cpus)?.iter().sum())
+    }
+
+    fn take(&mut self, step: Step) {
+        if self.stopped.is_none()
+            && let Err(error) = self.turn(step)
+        {
             // What was counted stays.
             self.stopped = Some(error);
         }
     }
 
-    fn turn(&mut self) -> Result<(), HostError> {
-        let step = self.hooks.due();
+    fn turn(&mut self, step: Step) -> Result<(), HostError> {
         // What is received in a turn may be read at once.
         if step == Step::Begin {
             self.reads.attach(&mut self.loaded)?;

@@ -219,7 +219,7 @@ pub struct Evidence<'a> {
 /// Makes the answer, and what to know before trusting it.
 pub fn answer(evidence: Evidence<'_>) -> (Steal, Vec<Warning>) {
     let window = evidence.after.since(evidence.before);
-    let ticks = tick_seconds(evidence.before, evidence.after);
+    let ticks = counted(tick_seconds(evidence.before, evidence.after), &window);
     let mut calibration = evidence.calibration;
     let rows = rows::Rows::new(&window, &ticks, &calibration);
     let (cpus, tasks) = (rows.cpus(), rows.tasks());
@@ -268,6 +268,21 @@ fn tick_seconds(before: &Reading, after: &Reading) -> Vec<(u32, TickTimes)> {
     let earlier = |cpu: &u32| before.ticks.cpus.iter().find(|(other, _)| other == cpu);
     let cpus = after.ticks.cpus.iter();
     cpus.filter_map(|(cpu, now)| Some((*cpu, of(now, &earlier(cpu)?.1)))).collect()
+}
+
+/// Ticks go on in pauses: of each CPU the share that was counted.
+fn counted(mut ticks: Vec<(u32, TickTimes)>, window: &Reading) -> Vec<(u32, TickTimes)> {
+    for (cpu, times) in &mut ticks {
+        let own = window.cpus.iter().find(|own| own.cpu == *cpu && own.skipped_ns > 0);
+        let share = own.map_or(1.0, |own| own.span_ns() as f64 / own.whole_ns().max(1) as f64);
+        *times = TickTimes {
+            busy_s: times.busy_s * share,
+            irq_s: times.irq_s * share,
+            softirq_s: times.softirq_s * share,
+            steal_s: times.steal_s * share,
+        };
+    }
+    ticks
 }
 
 /// Tick accounting of one CPU.
@@ -382,6 +397,18 @@ mod tests {
             assert!(said.contains(part), "{said}");
         }
         assert_eq!(window.lost(), 9);
+    }
+
+    #[test]
+    fn ticks_of_a_pause_are_left_out() {
+        let cpu = CpuWindow { end_ns: 100, skipped_ns: 75, ..CpuWindow::default() };
+        let times = TickTimes { busy_s: 4.0, irq_s: 0.4, softirq_s: 0.8, steal_s: 2.0 };
+        let [(_, here), (_, other)] = counted(vec![(0, times), (1, times)], &window(cpu, 0))[..]
+        else {
+            panic!("two CPUs");
+        };
+        assert!((here.busy_s - 1.0).abs() < 1e-12 && (here.steal_s - 0.5).abs() < 1e-12);
+        assert!((other.softirq_s - 0.8).abs() < 1e-12);
     }
 
     #[test]

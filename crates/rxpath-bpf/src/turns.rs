@@ -1,8 +1,12 @@
 //! Hooks that run for each packet: attached all the time while that costs little, by turns where it would cost much.
 //!
 //! After a turn it is known how many packets the busiest CPU received in it, and the pause is made so long that the hooks
-//! take [`SHARE`] of that CPU's time, as far as [`LONGEST_PAUSE`] allows: of a CPU that receives a million packets a second
+//! take a share of that CPU's time, as far as the longest pause allows: of a CPU that receives a million packets a second
 //! they take 2 %.
+//!
+//! [`Turns`] are the arithmetic alone, for whoever knows what a turn of several probes cost. Programs are taken from their
+//! hooks in the reverse order of attaching: removing the first of several from a tracepoint makes the kernel wait for
+//! readers (8 to 16 ms each, kernel/tracepoint.c `tracepoint_remove_func`), removing the last takes 0.1 ms.
 
 use std::time::{Duration, Instant};
 
@@ -13,11 +17,14 @@ use crate::object::Loaded;
 /// A turn: long enough for thousands of packets where they come fast.
 const TURN: Duration = Duration::from_millis(50);
 
-/// What the hooks may take of the time of the CPU that receives most.
-const SHARE: f64 = 0.005;
-
-/// However much comes, it is looked at this often.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// For hooks that run for each packet: a share of the CPU that receives most.
+const PACKETS: Rhythm = Rhythm {
+    share: 0.005,
+    shortest_turn: TURN,
+    longest_turn: TURN,
+    cycle: Duration::from_secs(1),
+    longest_pause: Duration::from_secs(1),
+};
 
 /// Attaching and detaching cost too (code is patched on every CPU): not for less than this.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(25);
@@ -28,6 +35,8 @@ pub enum Pace {
     /// Every packet, as long as that takes little of the CPU that receives most; above that by turns.
     #[default]
     ByTurns,
+    /// In turns that the owner begins and ends.
+    OnCall,
     /// Every packet, whatever it takes.
     Every,
 }
@@ -42,6 +51,8 @@ pub struct PacketHooks {
     begun: Instant,
     /// None when every packet is looked at.
     turns: Option<Turns>,
+    /// Turns do not follow from what they cost.
+    on_call: bool,
     /// Packets of each CPU when this turn began.
     received: Vec<u64>,
 }
@@ -57,8 +68,9 @@ pub struct Around<'a> {
 impl PacketHooks {
     /// Not attached yet.
     pub fn new(names: &'static [&'static str], cost: Duration, pace: Pace) -> Self {
-        let turns = (pace == Pace::ByTurns).then(Turns::new);
-        Self { names, cost, begun: Instant::now(), turns, received: Vec::new() }
+        let turns = (pace != Pace::Every).then(|| Turns::new(PACKETS));
+        let on_call = pace == Pace::OnCall;
+        Self { names, cost, begun: Instant::now(), turns, on_call, received: Vec::new() }
     }
 
     /// The first turn begins.
@@ -72,7 +84,7 @@ impl PacketHooks {
     /// The first turn begins anew: what was attached for it stays.
     pub fn begin(&mut self, loaded: &Loaded, around: &Around<'_>) -> Result<(), HostError> {
         self.received = (around.received)(loaded)?;
-        self.turns = self.turns.take().map(|_| Turns::new());
+        self.turns = self.turns.take().map(|_| Turns::new(PACKETS));
         self.begun = Instant::now();
         (around.begin)(loaded)
     }
@@ -91,7 +103,8 @@ impl PacketHooks {
     ) -> Result<(), HostError> {
         let stepped = self.step(step, loaded, around);
         if stepped.is_err() {
-            self.turns = Some(Turns::ended(self.looked()));
+            let now = self.begun.elapsed();
+            self.turns.get_or_insert_with(|| Turns::new(PACKETS)).stop(now);
             loaded.detach_some(self.names);
         }
         stepped
@@ -111,7 +124,13 @@ impl PacketHooks {
                 let gains = received.iter().zip(&self.received);
                 let most = gains.map(|(now, old)| now.saturating_sub(*old)).max().unwrap_or(0);
                 self.received = received;
-                if turns.end(now, most, self.cost) {
+                let programs = Duration::from_secs_f64(most as f64 * self.cost.as_secs_f64());
+                if self.on_call {
+                    turns.stop(now);
+                } else {
+                    turns.end(now, Spent { programs, ..Spent::default() });
+                }
+                if !turns.is_looking() {
                     let last_first: Vec<&str> = self.names.iter().rev().copied().collect();
                     loaded.detach_some(&last_first);
                 }
@@ -128,12 +147,13 @@ impl PacketHooks {
 
     /// What is to be done now.
     pub fn due(&self) -> Step {
-        self.turns.as_ref().map_or(Step::Stay, |turns| turns.step(self.begun.elapsed()))
+        let turns = self.turns.as_ref().filter(|_| !self.on_call);
+        turns.map_or(Step::Stay, |turns| turns.step(self.begun.elapsed()))
     }
 
     /// Whether packets are looked at now.
     pub fn is_looking(&self) -> bool {
-        self.turns.as_ref().is_none_or(|turns| turns.looking)
+        self.turns.as_ref().is_none_or(Turns::is_looking)
     }
 
     /// For how long packets were looked at, since the start.
@@ -159,13 +179,42 @@ fn attach(loaded: &mut Loaded, names: &[&str]) -> Result<(), HostError> {
     })
 }
 
+/// How turns and pauses follow each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Rhythm {
+    /// What the programs and putting them into place take of the time of one CPU.
+    pub share: f64,
+    /// The first turn, and those in which much happens.
+    pub shortest_turn: Duration,
+    /// Those in which little does; without a pause it is decided this often whether one follows.
+    pub longest_turn: Duration,
+    /// A turn and its pause together, as long as the lengths of turns allow it.
+    pub cycle: Duration,
+    /// However much happens, it is looked at this often.
+    pub longest_pause: Duration,
+}
+
+/// What a turn took.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spent {
+    /// Time of the programs in the turn.
+    pub programs: Duration,
+    /// CPU time that it took to put them into place and away; not spent without a pause.
+    pub switching: Duration,
+}
+
 /// Turns and pauses so far. Times are since the first turn began.
 #[derive(Debug)]
-struct Turns {
+pub struct Turns {
+    rhythm: Rhythm,
     looking: bool,
     /// When this turn or pause began.
     begun: Duration,
+    /// How long this turn, or the next one, lasts.
+    turn: Duration,
     pause: Duration,
+    /// What the turns since the last pause took beyond their share.
+    debt_s: f64,
     /// In the turns that are over.
     looked: Duration,
 }
@@ -183,56 +232,92 @@ pub enum Step {
 
 impl Turns {
     /// The first turn begins.
-    fn new() -> Self {
+    pub fn new(rhythm: Rhythm) -> Self {
         let zero = Duration::ZERO;
-        Self { looking: true, begun: zero, pause: zero, looked: zero }
+        let turn = rhythm.shortest_turn;
+        Self { rhythm, looking: true, begun: zero, turn, pause: zero, debt_s: 0.0, looked: zero }
     }
 
     /// None follows any more.
-    fn ended(looked: Duration) -> Self {
-        Self { looking: false, begun: Duration::ZERO, pause: Duration::MAX, looked }
+    pub fn stop(&mut self, now: Duration) {
+        self.looked = self.looked(now);
+        (self.looking, self.begun, self.pause) = (false, Duration::ZERO, Duration::MAX);
+    }
+
+    /// Whether a turn lasts.
+    pub fn is_looking(&self) -> bool {
+        self.looking
+    }
+
+    /// Whether a turn lasts that is short because it costs much.
+    pub fn is_short(&self) -> bool {
+        self.looking && self.turn < self.rhythm.longest_turn
+    }
+
+    /// When the turn or pause is over.
+    pub fn due(&self) -> Duration {
+        self.begun.saturating_add(if self.looking { self.turn } else { self.pause })
     }
 
     /// What is to be done at this time.
-    fn step(&self, now: Duration) -> Step {
-        let passed = now.saturating_sub(self.begun);
+    pub fn step(&self, now: Duration) -> Step {
         match self.looking {
-            true if passed >= TURN => Step::End,
-            false if passed >= self.pause => Step::Begin,
-            _ => Step::Stay,
+            _ if now < self.due() => Step::Stay,
+            true => Step::End,
+            false => Step::Begin,
         }
     }
 
-    /// A turn's time has passed, in which the busiest CPU received this many packets, each of which costs so much. Gives
-    /// whether a pause follows; otherwise the next turn has begun.
-    fn end(&mut self, now: Duration, packets: u64, cost: Duration) -> bool {
+    /// A turn's time has passed, and this was spent on it. Gives whether a pause follows; otherwise the next turn has begun.
+    pub fn end(&mut self, now: Duration, spent: Spent) -> bool {
         let turn = now.saturating_sub(self.begun);
         self.looked += turn;
         self.begun = now;
-        self.pause = pause(turn, packets, cost);
+        let own_s = self.rhythm.share * turn.as_secs_f64();
+        self.debt_s = (self.debt_s + spent.programs.as_secs_f64() - own_s).max(0.0);
+        self.pause = self.rhythm.pause(self.debt_s, spent.switching);
+        if !self.pause.is_zero() {
+            self.debt_s = 0.0;
+        }
+        self.turn = self.rhythm.turn(turn, spent);
         self.looking = self.pause.is_zero();
         !self.looking
     }
 
     /// A turn begins.
-    fn begin(&mut self, now: Duration) {
+    pub fn begin(&mut self, now: Duration) {
         self.begun = now;
         self.looking = true;
     }
 
     /// For how long was looked, up to this time.
-    fn looked(&self, now: Duration) -> Duration {
+    pub fn looked(&self, now: Duration) -> Duration {
         let current = if self.looking { now.saturating_sub(self.begun) } else { Duration::ZERO };
         self.looked + current
     }
 }
 
-/// The pause after a turn: with it, what the hooks took in the turn is [`SHARE`] of the time.
-fn pause(turn: Duration, packets: u64, cost: Duration) -> Duration {
-    let whole = packets as f64 * cost.as_secs_f64() / SHARE;
-    let pause = (whole - turn.as_secs_f64()).clamp(0.0, LONGEST_PAUSE.as_secs_f64());
-    let pause = Duration::from_secs_f64(pause);
-    if pause < SHORTEST_PAUSE { Duration::ZERO } else { pause }
+impl Rhythm {
+    /// The pause that pays for what turns took beyond their share, and for itself: below what it costs there is none.
+    fn pause(&self, debt_s: f64, switching: Duration) -> Duration {
+        let switching_s = switching.as_secs_f64();
+        if debt_s <= switching_s {
+            return Duration::ZERO;
+        }
+        let pause_s = ((debt_s + switching_s) / self.share).min(self.longest_pause.as_secs_f64());
+        let pause = Duration::from_secs_f64(pause_s);
+        if pause < SHORTEST_PAUSE { Duration::ZERO } else { pause }
+    }
+
+    /// The next turn, when this one spent that. No less goes into looking than into switching.
+    fn turn(&self, turn: Duration, spent: Spent) -> Duration {
+        let switching = spent.switching.as_secs_f64();
+        let programs = (self.share * self.cycle.as_secs_f64() - switching).max(switching);
+        let each = spent.programs.as_secs_f64() / turn.as_secs_f64().max(1e-9);
+        let longest = self.longest_turn.as_secs_f64();
+        let next = (programs / each.max(1e-9)).clamp(self.shortest_turn.as_secs_f64(), longest);
+        Duration::from_secs_f64(next)
+    }
 }
 
 #[cfg(test)]
@@ -242,42 +327,103 @@ mod tests {
     use super::*;
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
-    const NS: fn(u64) -> Duration = Duration::from_nanos;
+    const US: fn(u64) -> Duration = Duration::from_micros;
+
+    const WATCH: Rhythm = Rhythm {
+        share: 0.005,
+        shortest_turn: Duration::from_millis(10),
+        longest_turn: Duration::from_millis(100),
+        cycle: Duration::from_secs(2),
+        longest_pause: Duration::from_secs(30),
+    };
+
+    fn spent(programs: Duration) -> Spent {
+        Spent { programs, ..Spent::default() }
+    }
 
     #[test]
     fn few_packets_are_all_looked_at() {
-        let mut turns = Turns::new();
+        let mut turns = Turns::new(PACKETS);
         assert_eq!(turns.step(MS(49)), Step::Stay);
         assert_eq!(turns.step(MS(60)), Step::End);
-        // 600 packets of 500 ns are half a percent of 60 ms.
-        assert!(!turns.end(MS(60), 600, NS(500)));
+        // 300 us are half a percent of 60 ms.
+        assert!(!turns.end(MS(60), spent(US(300))));
         assert_eq!(turns.step(MS(100)), Step::Stay);
         assert_eq!(turns.looked(MS(100)), MS(100));
     }
 
     #[test]
     fn many_are_looked_at_by_turns() {
-        let mut turns = Turns::new();
-        // 10,000 of 500 ns are 5 ms: half a percent of a second.
-        assert!(turns.end(MS(50), 10_000, NS(500)));
+        let mut turns = Turns::new(PACKETS);
+        // 5 ms are half a percent of a second.
+        assert!(turns.end(MS(50), spent(MS(5))));
         assert_eq!((turns.step(MS(999)), turns.step(MS(1000))), (Step::Stay, Step::Begin));
         assert_eq!(turns.looked(MS(999)), MS(50));
         turns.begin(MS(1001));
         assert_eq!(turns.looked(MS(1011)), MS(60));
-        assert!(!turns.end(MS(1051), 0, NS(500)), "nothing came: nothing to spare");
+        assert!(!turns.end(MS(1051), Spent::default()), "nothing came: nothing to spare");
+        turns.stop(MS(1060));
+        assert_eq!((turns.step(MS(1 << 40)), turns.looked(MS(2000))), (Step::Stay, MS(109)));
+    }
+
+    #[test]
+    fn a_turn_is_as_long_as_its_cost_allows_in_a_cycle() {
+        let mut turns = Turns::new(WATCH);
+        assert_eq!(turns.due(), MS(10));
+        let cost = |programs| Spent { programs, switching: MS(4) };
+        // A fifth of a CPU: a pause would cost more than was spent.
+        assert!(!turns.end(MS(10), cost(MS(2))));
+        // 10 ms in two seconds are 4 for switching and 6 for the programs, in a turn of 30 ms.
+        assert_eq!((turns.due(), turns.is_short()), (MS(40), true));
+        assert!(turns.end(MS(40), cost(MS(6))));
+        assert_eq!(turns.due(), MS(2400), "12 ms of 2400");
+        turns.begin(MS(2400));
+        assert_eq!(turns.due(), MS(2430));
+        assert!(turns.end(MS(2430), cost(MS(6))));
+        assert_eq!(turns.due(), MS(4400), "10 ms of 2000");
+        // Twenty times that: turns get short, the pause is longer.
+        turns.begin(MS(4400));
+        assert!(turns.end(MS(4430), cost(MS(120))));
+        assert_eq!(turns.due(), MS(4400 + 24_800));
+        turns.begin(MS(29_200));
+        assert_eq!(turns.due(), MS(29_210));
+        // Little happens: no pause, and nothing is spent on switching.
+        assert!(!turns.end(MS(29_210), cost(US(40))));
+        assert_eq!((turns.due(), turns.is_short()), (MS(29_310), false));
+    }
+
+    #[test]
+    fn a_little_too_much_is_paid_for_once_it_is_as_much_as_a_pause_costs() {
+        let mut turns = Turns::new(WATCH);
+        // 0.1 ms of each 100 ms beyond the share; a pause costs 4 ms.
+        let spent = Spent { programs: US(600), switching: MS(4) };
+        let pauses = (1..=41).filter(|turn| turns.end(MS(100 * turn), spent)).count();
+        assert_eq!((pauses, turns.is_looking()), (1, false));
+        let whole = turns.due();
+        let taken = 41.0 * 0.000_6 + 0.004;
+        assert!((taken / whole.as_secs_f64() - WATCH.share).abs() < 1e-6, "{taken} of {whole:?}");
     }
 
     proptest! {
         #[test]
         fn a_pause_keeps_the_share_or_is_the_longest(
-            turn in 1u64..500, packets in 0u64..10_000_000, cost in 10u64..5_000,
+            turn in 1u64..500, programs in 0u64..50_000_000, switching in 0u64..50_000,
         ) {
-            let pause = pause(MS(turn), packets, NS(cost));
-            let whole = (MS(turn) + pause).as_secs_f64();
-            let taken = packets as f64 * cost as f64 * 1e-9 / whole;
-            let least = SHORTEST_PAUSE.as_secs_f64();
-            prop_assert!(pause == LONGEST_PAUSE || taken <= SHARE * (whole + least) / whole + 1e-9);
-            prop_assert!(pause.is_zero() || pause >= SHORTEST_PAUSE);
+            let spent = Spent { programs: US(programs), switching: US(switching) };
+            for rhythm in [PACKETS, WATCH] {
+                let mut turns = Turns::new(rhythm);
+                let pauses = turns.end(MS(turn), spent);
+                let whole = if pauses { turns.due() } else { MS(turn) };
+                let switching = if pauses { spent.switching } else { Duration::ZERO };
+                let taken = (spent.programs + switching).as_secs_f64();
+                // Owed still: less than a pause costs, or than the shortest one pays.
+                let least = rhythm.share * SHORTEST_PAUSE.as_secs_f64();
+                let most = rhythm.share * whole.as_secs_f64() + spent.switching.as_secs_f64().max(least);
+                prop_assert!(turns.pause == rhythm.longest_pause || taken <= most + 1e-9);
+                prop_assert!(!pauses || turns.pause >= SHORTEST_PAUSE);
+                let next = rhythm.turn(MS(turn), spent);
+                prop_assert!((rhythm.shortest_turn..=rhythm.longest_turn).contains(&next));
+            }
         }
     }
 }

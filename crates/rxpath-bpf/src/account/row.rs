@@ -194,6 +194,8 @@ pub struct CpuWindow {
     pub start_ns: u64,
     /// When it was read.
     pub end_ns: u64,
+    /// Of the time in between: from the end of a turn to the beginning of the next.
+    pub skipped_ns: u64,
     /// Time of slices that found the map of tasks full.
     pub lost_ns: u64,
     /// Such slices.
@@ -216,6 +218,7 @@ impl CpuWindow {
             cpu: self.cpu,
             start_ns: earlier.end_ns,
             end_ns: self.end_ns,
+            skipped_ns: self.skipped_ns.saturating_sub(earlier.skipped_ns),
             lost_ns: self.lost_ns.saturating_sub(earlier.lost_ns),
             lost_slices: self.lost_slices.saturating_sub(earlier.lost_slices),
             lost_polls: self.lost_polls.saturating_sub(earlier.lost_polls),
@@ -229,8 +232,13 @@ impl CpuWindow {
         self.lost_slices + self.lost_polls + self.lost_flows
     }
 
-    /// Its length.
+    /// For how long was counted.
     pub fn span_ns(&self) -> u64 {
+        self.whole_ns().saturating_sub(self.skipped_ns)
+    }
+
+    /// Its length, pauses included.
+    pub fn whole_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns)
     }
 }
@@ -329,21 +337,22 @@ pub(super) fn culprit(key: &[u8], value: &[u8]) -> Culprit {
     Culprit { key, ns, polls, packets, dev: fields.text(16) }
 }
 
-/// Bytes of `struct scratch` from its first word, when the window began, to where its end stands: softirqs, totals, who
-/// raised, the slice and its bases.
-const TO_END: usize = 7 * 8 + 13 * 8 + 8 + 10 * 4 + 8 + 4 * 8;
+/// Bytes of `struct scratch` before the end of the window: its beginning, softirqs, totals, who raised, the slice and its
+/// bases.
+const TO_END: usize = 8 * 8 + 13 * 8 + 8 + 10 * 4 + 8 + 4 * 8;
 
 /// `struct scratch`, the part that is read; and the half that slices are charged to now.
 pub(super) fn window(cpu: u32, value: &[u8]) -> (u32, CpuWindow) {
     let mut fields = Fields::of(value);
-    let start_ns = fields.u64();
     fields.skip(TO_END);
     let [end_ns, lost_ns, lost_slices, lost_polls, unmatched, half] = fields.array::<6>();
     let [_received, lost_flows, _new_flows] = fields.array::<3>();
+    let [start_ns, skipped_ns] = fields.array::<2>();
     let window = CpuWindow {
         cpu,
         start_ns,
         end_ns,
+        skipped_ns,
         lost_ns,
         lost_slices,
         lost_polls,
@@ -356,9 +365,16 @@ pub(super) fn window(cpu: u32, value: &[u8]) -> (u32, CpuWindow) {
 /// `struct scratch`: packets at which flows were looked at, and rows of flows that were made for them.
 pub(super) fn looked_at(value: &[u8]) -> (u64, u64) {
     let mut fields = Fields::of(value);
-    fields.skip(8 + TO_END + 6 * 8);
+    fields.skip(TO_END + 6 * 8);
     let [received, _lost_flows, new_flows] = fields.array::<3>();
     (received, new_flows)
+}
+
+/// `struct scratch`: switches between tasks.
+pub(super) fn switches(value: &[u8]) -> u64 {
+    let mut fields = Fields::of(value);
+    fields.skip(TO_END + 11 * 8);
+    fields.u64()
 }
 
 #[cfg(test)]
@@ -391,9 +407,19 @@ mod tests {
     fn the_window_stands_around_the_scratch() {
         let (half, row) = window(3, &numbers(60));
         // Words: 8 of softirqs, 13 totals, one, five of ten halves, one; the slice and three bases; then the end.
-        assert_eq!((row.start_ns, row.end_ns, row.lost_ns, row.unmatched), (1, 33, 34, 37));
+        assert_eq!((row.start_ns, row.end_ns, row.lost_ns, row.unmatched), (42, 33, 34, 37));
+        assert_eq!((row.skipped_ns, switches(&numbers(60))), (43, 44));
         assert_eq!((half, looked_at(&numbers(60))), (38, (39, 41)));
         assert_eq!((row.lost_flows, row.lost()), (40, 35 + 36 + 40));
+    }
+
+    #[test]
+    fn a_window_is_as_long_as_was_counted() {
+        let earlier = CpuWindow { start_ns: 10, end_ns: 50, skipped_ns: 5, ..CpuWindow::default() };
+        let now = CpuWindow { end_ns: 90, skipped_ns: 30, ..earlier };
+        let window = now.since(Some(&earlier));
+        assert_eq!((window.whole_ns(), window.span_ns()), (40, 15));
+        assert_eq!(earlier.since(None).span_ns(), 35);
     }
 
     #[test]

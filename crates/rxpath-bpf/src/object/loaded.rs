@@ -121,12 +121,21 @@ impl Loaded {
 
     /// Lets the programs count, where they wait for it (`bpf/counting.h`): for once all are attached.
     pub fn begin(&self) -> Result<(), HostError> {
+        self.count(true)
+    }
+
+    /// Lets them count no longer, until they begin again.
+    pub fn pause(&self) -> Result<(), HostError> {
+        self.count(false)
+    }
+
+    fn count(&self, counts: bool) -> Result<(), HostError> {
         let is_variables =
             |map: &libbpf_rs::Map<'_>| map.name().to_string_lossy().ends_with(".bss");
         let found = self.object.maps().find(is_variables);
         let found = found.ok_or_else(|| self.no_such("variables"))?;
-        let (first, yes) = (0u32.to_ne_bytes(), 1u32.to_ne_bytes());
-        found.update(&first, &yes, MapFlags::ANY).map_err(|e| refused("begin to count", &e))
+        let (first, value) = (0u32.to_ne_bytes(), u32::from(counts).to_ne_bytes());
+        found.update(&first, &value, MapFlags::ANY).map_err(|e| refused("begin to count", &e))
     }
 
     /// What became of each program.

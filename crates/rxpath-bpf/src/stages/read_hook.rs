@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rxpath_host::HostError;
 
+use crate::account::clock::monotonic_ns;
 use crate::object::Loaded;
 
 /// Its program.
@@ -44,6 +45,8 @@ impl ReadHook {
     /// Puts it into place, before packets are followed.
     pub fn attach(&mut self, loaded: &mut Loaded) -> Result<(), HostError> {
         if self.since.is_none() {
+            let now = monotonic_ns().to_ne_bytes();
+            loaded.put("reads_since", &0u32.to_ne_bytes(), &now)?;
             loaded.attach_some(&[NAME])?;
             self.since = Some(Instant::now());
             // While it stays from turn to turn, because something is never read, it is looked seldom.
@@ -55,7 +58,9 @@ impl ReadHook {
     /// Takes it away when nothing that is followed is unread; to be called again and again while nothing new is followed.
     pub fn detach_when_read(&mut self, loaded: &mut Loaded) {
         let now = Instant::now();
-        let Some(since) = self.since else { return };
+        if self.since.is_none() {
+            return;
+        }
         let (due, after) = *self.look.get_or_insert((now + FIRST_LOOK, FIRST_LOOK));
         if now < due {
             return;
@@ -65,10 +70,19 @@ impl ReadHook {
         // Without the iterator the hook stays: that costs, and is right.
         let Ok(storages) = storages(loaded) else { return };
         if !storages.contains(&FOLLOWED) {
-            loaded.detach_some(&[NAME]);
-            self.before += since.elapsed();
-            self.since = None;
+            self.detach(loaded);
         }
+    }
+
+    /// Takes it away. What is followed still is given up.
+    pub fn detach(&mut self, loaded: &mut Loaded) {
+        loaded.detach_some(&[NAME]);
+        self.before += self.since.take().map_or(Duration::ZERO, |since| since.elapsed());
+    }
+
+    /// When it is looked whether all is read; none while it is not in place or nobody has asked.
+    pub fn due(&self) -> Option<Instant> {
+        self.since.and(self.look).map(|(due, _)| due)
     }
 
     /// For how long it was in place.
