@@ -19,6 +19,7 @@ mod scope;
 mod selftest;
 mod stolen;
 mod timeline;
+mod turns;
 mod waits;
 mod waits_lists;
 mod watch;

@@ -15,9 +15,10 @@ mod queues;
 mod sockets;
 mod stages;
 mod tasks;
+mod turning;
 
 use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rxpath_bpf::cost::own_cpu;
 use rxpath_core::Fact;
@@ -98,10 +99,10 @@ struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// Something of the probes, per second of the window; their gap without them.
+    /// Something of the probes, per second that was counted; their gap without them.
     fn probed(&self, value: impl Fn(&Seen) -> f64) -> Fact<f64> {
         match self.seen {
-            Ok(seen) => Fact::ok(value(seen) / self.window_s),
+            Ok(seen) => Fact::ok(value(seen) / seen.per_s()),
             Err(why) => Fact::absent(why),
         }
     }
@@ -150,14 +151,24 @@ impl Watcher {
         self.probes.as_ref().err().map(String::as_str)
     }
 
+    /// When [`Watcher::note`] is due; none without probes.
+    pub fn due(&self) -> Option<Instant> {
+        self.probes.as_ref().ok().and_then(Probes::due)
+    }
+
+    /// The turns of probes begin and end.
+    pub fn note(&mut self) {
+        if let Ok(probes) = &mut self.probes {
+            probes.note();
+        }
+    }
+
     /// Looks at UDP's sockets: their largest filling of a window is the largest of all looks.
     ///
     /// # Errors
     /// When the sockets can't be listed.
     pub fn look(&mut self) -> Result<(), HostError> {
-        if let Ok(probes) = &mut self.probes {
-            probes.note();
-        }
+        self.note();
         self.sockets.look(&mut self.diag)
     }
 
@@ -166,11 +177,15 @@ impl Watcher {
     /// # Errors
     /// When the sockets can't be listed; everything else leaves a gap in the frame.
     pub fn frame(&mut self) -> Result<Frame, HostError> {
+        // Before that: a short turn would last as long as all of it.
+        if let Ok(probes) = &mut self.probes {
+            probes.rest();
+        }
         // The walks take milliseconds. What counts one loss in three places (socket, tracepoint, table) is read after
         // them, one right behind the other.
         let used = self.everybody.until_now(&self.root);
         self.sockets.look_at_tcp(&mut self.diag);
-        self.look()?;
+        self.sockets.look(&mut self.diag)?;
         let looks = self.sockets.take();
         let seen = match &mut self.probes {
             Ok(probes) => probes.read().map_err(|error| error.to_string()),
@@ -199,6 +214,7 @@ impl Watcher {
         frame.own_cpu_ratio =
             ended.own_cpu.saturating_sub(self.begun.own_cpu).as_secs_f64() / window_s;
         frame.probe_cost = seen.as_ref().ok().and_then(|seen| seen.cost.clone());
+        frame.sampled = seen.as_ref().map_or_else(|_| Vec::new(), |seen| seen.sampled.clone());
         frame.queues = queues;
         frame.gaps.extend(gaps);
         self.begun = self.begin_with(ended);

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use packed::Packer;
 pub use recording::{Recorded, RecordingError, Settings, head_line, parse, tail_line};
-pub use rows::{CpuRow, DropRow, LatencyRow, ProbeShare, QueueRow, SocketRow, TaskRow};
+pub use rows::{CpuRow, DropRow, LatencyRow, ProbeShare, QueueRow, Sampled, SocketRow, TaskRow};
 
 use crate::verdict::{Stage, Verdict};
 
@@ -138,6 +138,9 @@ pub struct Frame {
     pub gaps: BTreeMap<String, String>,
     /// CPU time of rxpath itself over the window, in CPUs, its BPF programs not included.
     pub own_cpu_ratio: f64,
+    /// BPF probes that count for a part of the time only, because all of it would cost too much; empty when all count on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sampled: Vec<Sampled>,
     /// What its BPF programs cost, as it was measured last; none without them.
     pub probe_cost: Option<ProbeShare>,
 }

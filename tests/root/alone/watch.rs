@@ -40,17 +40,13 @@ fn losses_show_at_their_stage_with_reason_and_socket() {
     let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4800)).unwrap()).unwrap();
     let (mut child, mut lines) = watch(&rx);
     send(&tx, 4800, 20_000);
-    // Some window has the end of it; totals are those since watching began. A look takes its time: the socket and the
-    // tracepoint agree once nothing comes any more.
-    let mut before = None;
+    // Of so many drops at once the tracepoint samples some; the socket counts all.
     let frame = loop {
         let frame = next(&mut lines);
         let dropped = frame["drops"].as_array().unwrap().iter().find(|row| row["port"] == 4800);
-        let dropped = dropped.and_then(|row| row["packets_total"].as_u64());
-        if dropped > Some(19_000) && dropped == before {
+        if dropped.is_some_and(|row| row["packets_total"].as_u64() > Some(0)) {
             break frame;
         }
-        before = dropped;
         assert!(frame["number"].as_u64() < Some(200), "{frame}");
     };
     child.kill().unwrap();
@@ -64,10 +60,36 @@ fn losses_show_at_their_stage_with_reason_and_socket() {
         .iter()
         .find(|socket| socket["local"].as_str().unwrap().ends_with(":4800"));
     let socket = socket.unwrap_or_else(|| panic!("{frame}"));
-    assert_eq!(socket["drops_total"], row["packets_total"], "the socket and the tracepoint agree");
+    assert!(socket["drops_total"].as_u64() > Some(0), "{socket}");
     assert!(socket["queued_max"].as_u64() > Some(100_000), "{socket}");
     let me = format!("({})", std::process::id());
     assert!(socket["processes"].to_string().contains(&me), "{socket}");
+}
+
+/// Where drops are few they are all counted, whatever else comes.
+#[test]
+fn few_drops_are_all_counted_and_the_socket_and_the_tracepoint_agree() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4804)).unwrap()).unwrap();
+    // Fills the socket before anybody watches.
+    send(&tx, 4804, 5_000);
+    let (mut child, mut lines) = watch(&rx);
+    next(&mut lines);
+    for _ in 0..20 {
+        send(&tx, 4804, 10);
+        next(&mut lines);
+    }
+    let frame = next(&mut lines);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let row = frame["drops"].as_array().unwrap().iter().find(|row| row["port"] == 4804);
+    let sampled = frame["sampled"].to_string();
+    // Others on this machine may drop so much that drops are sampled: then it is said.
+    let row = row.unwrap_or_else(|| panic!("{sampled} {frame}"));
+    if !sampled.contains("drops") {
+        assert_eq!(row["packets_total"], 200, "{row}");
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn row(cpu: &CpuUse, window: &Window<'_>, nodes: &BTreeMap<u32, u32>) -> CpuRow 
         Ok(seen) => match seen.net_rx.get(&number) {
             Some((_, softirqs_ns)) => {
                 let threads_ns = seen.napi_threads.get(&number).copied().unwrap_or(0);
-                Fact::ok((softirqs_ns + threads_ns) as f64 / 1e9 / window.window_s)
+                Fact::ok((softirqs_ns + threads_ns) as f64 / 1e9 / seen.per_s())
             }
             None => Fact::absent("it came online after watching began"),
         },

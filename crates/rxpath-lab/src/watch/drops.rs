@@ -20,7 +20,7 @@ const LISTEN: &str = "TcpExt.ListenDrops";
 pub(super) fn rows(window: &Window<'_>, first: &Snapshot, now: &Snapshot) -> Vec<DropRow> {
     let mut rows = match window.seen {
         Ok(seen) if !seen.gaps.contains_key("drops by reason") => {
-            let mut rows = traced(window, seen);
+            let mut rows = traced(seen);
             rows.extend(counter(window, (first, now), LISTEN, &[LISTEN]).map(|row| DropRow {
                 reason: "listen queue full".into(),
                 source: format!("{LISTEN}; the tracepoint sees the last step of a handshake only"),
@@ -38,7 +38,7 @@ pub(super) fn rows(window: &Window<'_>, first: &Snapshot, now: &Snapshot) -> Vec
     rows
 }
 
-fn traced(window: &Window<'_>, seen: &super::Seen) -> Vec<DropRow> {
+fn traced(seen: &super::Seen) -> Vec<DropRow> {
     let row = |(drop, total): &(rxpath_bpf::drops::Drop, u64)| DropRow {
         place: drop.place.clone(),
         reason: drop.reason.clone(),
@@ -49,7 +49,7 @@ fn traced(window: &Window<'_>, seen: &super::Seen) -> Vec<DropRow> {
         port: drop.port,
         socket_inode: drop.socket_inode,
         processes: drop.processes.clone(),
-        packets_pps: drop.packets as f64 / window.window_s,
+        packets_pps: drop.packets as f64 / seen.drops_counted_s.max(1e-3),
         packets_total: *total,
         source: "tracepoint skb:kfree_skb".into(),
     };

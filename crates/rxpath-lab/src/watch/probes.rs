@@ -1,24 +1,27 @@
 //! What the BPF probes saw in a window: softirqs and polls, drops, latency, and whose CPU time it was.
 
 use std::collections::{BTreeMap, HashMap};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rxpath_bpf::ProbeCost;
 use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_bpf::account::row::PF_KTHREAD;
 use rxpath_bpf::account::{Account, Reading};
+use rxpath_bpf::cost::own_cpu;
 use rxpath_bpf::drops::{Drop, Drops};
 use rxpath_bpf::filter::Filter;
-use rxpath_bpf::object::Loaded;
 use rxpath_bpf::polls::{CpuPolls, NapiPolls, Polls, PollsReading};
 use rxpath_bpf::probe::{Probe, lost};
-use rxpath_bpf::stages::{Pace, Stage, StageName, Stages};
+use rxpath_bpf::stages::{InPlace, Pace, Stage, StageName, Stages};
 use rxpath_bpf::steal::{Evidence, Steal, answer};
+use rxpath_bpf::turns::{Rhythm, Step};
 use rxpath_core::Log2;
 use rxpath_host::HostError;
-use rxpath_record::watch::{LatencyRow, ProbeShare};
+use rxpath_record::watch::{LatencyRow, ProbeShare, Sampled};
 
-use super::cost::{Meter, Running};
+use super::cost::{Meter, Part};
+use super::turning::{Sample, Turning};
 
 /// The running probes and their last reading.
 #[derive(Debug)]
@@ -31,12 +34,63 @@ pub struct Probes {
     missing: BTreeMap<String, String>,
     before: Reading,
     polled: PollsReading,
-    dropped: HashMap<DropKey, u64>,
+    dropped: HashMap<DropKey, Dropped>,
     /// When rows of drops were last forgotten.
     forgot: Instant,
     waited: Vec<Stage>,
     meter: Meter,
+    /// Of account, polls and stages.
+    turns: Turning,
+    /// Drops that are few are all counted, however much is received.
+    drop_turns: Turning,
+    /// For how long was counted, and packets that were looked at, when the turn before ended.
+    counted: Duration,
+    received: u64,
+    /// When the hook of reads goes after a turn, whatever is unread.
+    reads_until: Option<Instant>,
+    /// The estimates when a measurement began.
+    estimated: [f64; 2],
+    /// What was seen last, for frames without a new sample.
+    seen: Seen,
 }
+
+/// What all but the drops take of one CPU, putting their programs into place included: 2 ms of CPU time on a small virtual
+/// machine, and 4 ms to take them away.
+const RHYTHM: Rhythm = Rhythm {
+    share: 0.005,
+    shortest_turn: Duration::from_millis(10),
+    longest_turn: Duration::from_millis(100),
+    cycle: Duration::from_secs(2),
+    longest_pause: Duration::from_secs(30),
+};
+
+/// CPU time that putting them into place takes, until it is measured.
+const SWITCHING: Duration = Duration::from_millis(2);
+
+/// What the probes see, in words.
+const COUNTED: &str = "tasks, softirqs, polls and latency";
+const DROPPED: &str = "drops";
+
+/// What drops take.
+const DROPS: Rhythm = Rhythm {
+    share: 0.0015,
+    cycle: Duration::from_secs(1),
+    longest_pause: Duration::from_secs(10),
+    ..RHYTHM
+};
+
+/// What the hook of reads takes after turns, as it waits for what is still unread.
+const READS_SHARE: f64 = 0.001;
+
+/// What the programs take together for each event, in ns: measured on a small virtual machine. Where they take more or less
+/// the kernel's measurement corrects it.
+const SWITCH_NS: f64 = 500.0;
+const SOFTIRQ_NS: f64 = 570.0;
+const POLL_NS: f64 = 270.0;
+const INTERRUPT_NS: f64 = 550.0;
+const PACKET_NS: f64 = 400.0;
+const READ_NS: f64 = 100.0;
+const DROP_NS: f64 = 500.0;
 
 /// A row of drops goes after so long without one: there is one for each port that was ever tried.
 const QUIET: Duration = Duration::from_secs(60);
@@ -67,9 +121,22 @@ impl DropKey {
     }
 }
 
-/// A window.
-#[derive(Debug, Default)]
+/// Drops of one key so far: those that were counted, and about as many as there were.
+#[derive(Clone, Copy, Debug, Default)]
+struct Dropped {
+    counted: u64,
+    total: f64,
+}
+
+/// A window, or the time of it that was counted.
+#[derive(Clone, Debug, Default)]
 pub struct Seen {
+    /// For how long all but drops was counted.
+    pub counted_s: f64,
+    /// For how long drops were.
+    pub drops_counted_s: f64,
+    /// What was counted for a part of the time only.
+    pub sampled: Vec<Sampled>,
     /// Whose time it was.
     pub steal: Option<Steal>,
     /// The task that used most of each CPU.
@@ -80,7 +147,7 @@ pub struct Seen {
     pub napi_threads: BTreeMap<u32, u64>,
     /// Polls of each NAPI on each CPU.
     pub napis: Vec<NapiPolls>,
-    /// Packets dropped in the window, and since watching began.
+    /// Packets dropped while they were counted, and since watching began.
     pub drops: Vec<(Drop, u64)>,
     /// Latency of stages.
     pub latency: Vec<LatencyRow>,
@@ -88,6 +155,13 @@ pub struct Seen {
     pub gaps: BTreeMap<String, String>,
     /// What they cost, as it was measured last.
     pub cost: Option<ProbeShare>,
+}
+
+impl Seen {
+    /// What counts of all but drops are divided by.
+    pub fn per_s(&self) -> f64 {
+        self.counted_s.max(1e-3)
+    }
 }
 
 impl Probes {
@@ -102,7 +176,7 @@ impl Probes {
         let mut keep =
             |what: &str, error: HostError| drop(missing.insert(what.to_owned(), error.to_string()));
         let drops = Drops::start(&all).map_err(|error| keep("drops by reason", error)).ok();
-        let stages = Stages::start(&all, Pace::ByTurns);
+        let stages = Stages::start(&all, Pace::OnCall);
         let stages = stages.map_err(|error| keep("latency of stages", error)).ok();
         let (before, polled) = (account.read()?, polls.read()?);
         let mut probes = Self {
@@ -116,45 +190,263 @@ impl Probes {
             dropped: HashMap::new(),
             forgot: Instant::now(),
             waited: Vec::new(),
-            meter: Meter::new(),
+            meter: Meter::default(),
+            turns: Turning::new(RHYTHM, SWITCHING, 0.0),
+            drop_turns: Turning::new(DROPS, Duration::ZERO, 0.0),
+            counted: Duration::ZERO,
+            received: 0,
+            reads_until: None,
+            estimated: [0.0; 2],
+            seen: Seen::default(),
         };
-        probes.measure_cost();
+        // Counted from here on: starting took longer than a turn lasts.
+        probes.turns = Turning::new(RHYTHM, SWITCHING, probes.estimate());
+        probes.drop_turns = Turning::new(DROPS, Duration::ZERO, probes.estimate_of_drops());
+        probes.measure();
+        // The first turn decides whether pauses follow: it must be no longer than it has to be.
+        sleep(RHYTHM.shortest_turn);
+        probes.note();
         Ok(probes)
     }
 
-    /// To be called some times a window: stages are looked at by turns, and what everything costs is measured at times.
+    /// When [`Probes::note`] is due.
+    pub fn due(&self) -> Option<Instant> {
+        let reads = self.stages.as_ref().and_then(Stages::reads_due);
+        [self.turns.due(), self.drop_turns.due(), self.reads_until, reads]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// To be called when it is due: turns begin and end, and what everything costs is measured at times.
     pub fn note(&mut self) {
-        let always = always(&self.account, &self.polls, self.drops.as_ref());
-        self.meter.note(&Running { always: &always, stages: self.stages.as_ref() });
-        if let Some(stages) = &mut self.stages {
-            stages.note();
+        if self.meter.is_over() {
+            self.measured();
         }
-        self.measure_cost();
+        if let Err(error) = self.turn() {
+            // What was counted stays.
+            self.turns.stop();
+            self.stop();
+            self.missing.insert(COUNTED.into(), error.to_string());
+        }
+        if let Err(error) = self.turn_of_drops() {
+            self.drop_turns.stop();
+            self.drops = None;
+            self.missing.insert("drops by reason".into(), error.to_string());
+        }
+        self.note_reads();
+        if self.meter.is_due() && self.turns.is_looking() {
+            self.measure();
+        }
     }
 
-    fn measure_cost(&mut self) {
-        let always = always(&self.account, &self.polls, self.drops.as_ref());
-        self.meter.measure(&Running { always: &always, stages: self.stages.as_ref() });
+    /// Ends a turn that must not last as long as what comes next.
+    pub fn rest(&mut self) {
+        if self.turns.is_short() {
+            self.end_turn();
+        }
+        if self.drop_turns.is_short() {
+            self.end_turn_of_drops();
+        }
     }
 
-    /// Those that run.
-    fn parts(&self) -> Vec<&dyn Probe> {
-        let mut parts: Vec<&dyn Probe> = vec![&self.account, &self.polls];
-        parts.extend(self.drops.as_ref().map(|probe| probe as &dyn Probe));
-        parts.extend(self.stages.as_ref().map(|probe| probe as &dyn Probe));
+    fn turn(&mut self) -> Result<(), HostError> {
+        match self.turns.step() {
+            Step::Stay => {}
+            Step::End => self.end_turn(),
+            Step::Begin => {
+                let (account, polls, stages) =
+                    (&mut self.account, &mut self.polls, &mut self.stages);
+                self.reads_until = None;
+                self.turns.begin(|| {
+                    account.attach()?;
+                    polls.attach()?;
+                    if let Some(stages) = stages {
+                        stages.begin_turn();
+                    }
+                    account.begin_turn();
+                    polls.begin_turn()
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end_turn(&mut self) {
+        let (cost_ns, packets) = (self.estimate(), self.packets());
+        let counted = self.turns.counted();
+        if !self.turns.end(cost_ns) {
+            return;
+        }
+        self.measured();
+        let before = own_cpu();
+        self.stop();
+        self.turns.ended(before);
+        // As many reads as packets at most: so long may each of them cost something.
+        let counted_s = (counted.saturating_sub(self.counted)).as_secs_f64().max(1e-3);
+        let reads_ns = packets.saturating_sub(self.received) as f64 * READ_NS / counted_s;
+        (self.counted, self.received) = (counted, packets);
+        self.reads_until = self.turns.due().map(|due| {
+            let now = Instant::now();
+            let cycle_s = due.saturating_duration_since(now).as_secs_f64() + counted_s;
+            let linger_s = (READS_SHARE * cycle_s * 1e9 / reads_ns.max(1.0)).min(cycle_s);
+            now + Duration::from_secs_f64(linger_s)
+        });
+    }
+
+    /// Counts nothing but drops any more, until the next turn. The programs go in the reverse order of attaching.
+    fn stop(&mut self) {
+        // The length of a turn was just taken: polls, whose times are divided by it, end first. CPU time has its own.
+        let ended = [self.polls.end_turn(), self.account.end_turn()];
+        if let Some(error) = ended.into_iter().find_map(Result::err) {
+            self.missing.insert(COUNTED.into(), error.to_string());
+        }
+        if let Some(stages) = &mut self.stages {
+            stages.end_turn();
+        }
+        self.polls.detach();
+        self.account.detach();
+    }
+
+    fn turn_of_drops(&mut self) -> Result<(), HostError> {
+        match self.drop_turns.step() {
+            Step::Stay => {}
+            Step::End => self.end_turn_of_drops(),
+            Step::Begin => self.begin_turn_of_drops()?,
+        }
+        Ok(())
+    }
+
+    fn begin_turn_of_drops(&mut self) -> Result<(), HostError> {
+        let Some(probe) = &mut self.drops else { return Ok(()) };
+        self.drop_turns.begin(|| {
+            probe.attach()?;
+            probe.begin()
+        })
+    }
+
+    fn end_turn_of_drops(&mut self) {
+        let cost_ns = self.estimate_of_drops();
+        if !self.drop_turns.end(cost_ns) {
+            return;
+        }
+        let before = own_cpu();
+        if let Some(probe) = &mut self.drops {
+            // A program that is not there counts nothing either.
+            let _ = probe.pause();
+            probe.detach();
+        }
+        self.drop_turns.ended(before);
+    }
+
+    /// After a turn the hook of reads waits for what is unread, as long as that costs little.
+    fn note_reads(&mut self) {
+        let Some(stages) = &mut self.stages else { return };
+        stages.note();
+        if self.reads_until.is_some_and(|until| Instant::now() >= until) {
+            self.reads_until = None;
+            stages.give_up_reads();
+        }
+    }
+
+    /// What all but the drops cost so far, about. Nothing more when it can't be read.
+    fn estimate(&self) -> f64 {
+        let events = self.polls.events().unwrap_or_default();
+        SOFTIRQ_NS * events.softirqs as f64
+            + POLL_NS * events.polls as f64
+            + INTERRUPT_NS * events.interrupts as f64
+            + SWITCH_NS * self.account.switches().unwrap_or_default() as f64
+            + PACKET_NS * self.packets() as f64
+    }
+
+    fn packets(&self) -> u64 {
+        let packets = self.stages.as_ref().and_then(|stages| stages.packets().ok());
+        packets.unwrap_or_default()
+    }
+
+    fn estimate_of_drops(&self) -> f64 {
+        let packets = self.drops.as_ref().and_then(|drops| drops.packets().ok());
+        DROP_NS * packets.unwrap_or_default() as f64
+    }
+
+    /// The objects that run, and for how long they were in place.
+    fn in_place(&self) -> Vec<Part<'_>> {
+        let all = |counted| InPlace { packets: counted, reads: counted };
+        let here = all(self.turns.counted());
+        let mut parts = vec![
+            Part { probe: &self.account, in_place: here, group: 0 },
+            Part { probe: &self.polls, in_place: here, group: 0 },
+        ];
+        let stages = self.stages.iter();
+        parts.extend(stages.map(|probe| Part { probe, in_place: probe.in_place(), group: 0 }));
+        let in_place = all(self.drop_turns.counted());
+        parts.extend(self.drops.iter().map(|probe| Part { probe, in_place, group: 1 }));
         parts
     }
 
-    fn cost(&mut self) -> Option<ProbeShare> {
-        let always = always(&self.account, &self.polls, self.drops.as_ref());
-        let cost = self.meter.until_now(&Running { always: &always, stages: self.stages.as_ref() });
-        cost.map(|cost| ProbeShare { lost_count: lost(&self.parts()), ..cost })
+    fn measure(&mut self) {
+        // Everything is measured at once.
+        if !self.drop_turns.is_looking() && self.begin_turn_of_drops().is_err() {
+            return;
+        }
+        self.estimated = [self.estimate(), self.estimate_of_drops()];
+        let mut meter = std::mem::take(&mut self.meter);
+        meter.start(&self.in_place());
+        self.meter = meter;
     }
 
-    /// What happened since the reading before.
+    /// A measurement ends, if one is under way.
+    fn measured(&mut self) {
+        let mut meter = std::mem::take(&mut self.meter);
+        let measured = meter.stop(&self.in_place());
+        self.meter = meter;
+        let Some([rest, drops]) = measured else { return };
+        let before = self.estimated;
+        self.turns.correct(rest, self.estimate() - before[0]);
+        self.drop_turns.correct(drops, self.estimate_of_drops() - before[1]);
+    }
+
+    fn cost(&mut self) -> Option<ProbeShare> {
+        let mut meter = std::mem::take(&mut self.meter);
+        let cost = meter.until_now(&self.in_place());
+        self.meter = meter;
+        let lost_count = lost(&self.all());
+        cost.map(|cost| ProbeShare { lost_count, ..cost })
+    }
+
+    fn all(&self) -> Vec<&dyn Probe> {
+        self.in_place().into_iter().map(|part| part.probe).collect()
+    }
+
+    /// What happened since the sample before; of that one again, where not enough was counted since.
     pub fn read(&mut self) -> Result<Seen, HostError> {
         // First: the caller has just read what the sockets say of the same packets.
-        let drops = self.drops()?;
+        let drops = self.drop_turns.take();
+        if let Some(sample) = drops {
+            self.seen.drops = self.drops(sample)?;
+            self.seen.drops_counted_s = sample.counted.as_secs_f64();
+        }
+        let rest = self.turns.take();
+        if let Some(sample) = rest {
+            self.look(sample)?;
+        }
+        let sampled = [
+            self.turns.sampled(COUNTED, rest.is_some()),
+            self.drop_turns.sampled(DROPPED, drops.is_some()),
+        ];
+        self.seen.sampled = sampled.into_iter().flatten().collect();
+        let lost = lost(&self.all());
+        if lost > 0 {
+            let why = format!("{lost} found no room in a map of the probes since watching began");
+            self.seen.gaps.insert("records of the probes".into(), why);
+        }
+        self.seen.gaps.extend(self.missing.clone());
+        self.seen.cost = self.cost();
+        Ok(self.seen.clone())
+    }
+
+    /// Everything but drops.
+    fn look(&mut self, sample: Sample) -> Result<(), HostError> {
         let (now, polled) = (self.account.read()?, self.polls.read()?);
         let (steal, _) = answer(Evidence {
             before: &self.before,
@@ -165,7 +457,7 @@ impl Probes {
             probes: self.account.programs(),
             flows_looked: Duration::ZERO,
         });
-        let mut gaps = self.missing.clone();
+        let mut gaps = BTreeMap::new();
         let why = "not estimated here: `rxpath steal` calibrates it";
         gaps.insert("entry and exit of interrupts".into(), why.into());
         gaps.extend(now.warnings.iter().map(|warning| (warning.code.clone(), warning.to_string())));
@@ -175,29 +467,24 @@ impl Probes {
                 format!("{} slices or polls found no room in the kernel's table", window.lost());
             gaps.insert("tasks".into(), why);
         }
-        let lost = lost(&self.parts());
-        if lost > 0 {
-            let why = format!("{lost} found no room in a map of the probes since watching began");
-            gaps.insert("records of the probes".into(), why);
-        }
-        let seen = Seen {
+        self.seen = Seen {
+            counted_s: sample.counted.as_secs_f64(),
             busiest: busiest(&window),
             napi_threads: napi_threads(&window),
             net_rx: net_rx(&polled.cpus, &self.polled.cpus),
             napis: napis(&polled.napis, &self.polled.napis),
-            drops,
             latency: self.latency()?,
-            cost: self.cost(),
             steal: Some(steal),
             gaps,
+            ..std::mem::take(&mut self.seen)
         };
         (self.before, self.polled) = (now, polled);
-        Ok(seen)
+        Ok(())
     }
 
-    fn drops(&mut self) -> Result<Vec<(Drop, u64)>, HostError> {
+    fn drops(&mut self, sample: Sample) -> Result<Vec<(Drop, u64)>, HostError> {
         let Some(probe) = &self.drops else { return Ok(Vec::new()) };
-        let rows = dropped(&mut self.dropped, probe.read()?);
+        let rows = dropped(&mut self.dropped, probe.read()?, sample.factor());
         if self.forgot.elapsed() >= QUIET / 4 {
             self.forgot = Instant::now();
             probe.forget(QUIET)?;
@@ -228,13 +515,12 @@ impl Probes {
     }
 }
 
-/// The objects whose programs run all the time.
-fn always<'a>(account: &'a Account, polls: &'a Polls, drops: Option<&'a Drops>) -> Vec<&'a Loaded> {
-    [account.loaded(), polls.loaded()].into_iter().chain(drops.map(Probe::loaded)).collect()
-}
-
-/// What each kind of drop grew by since the reading before, with its total.
-fn dropped(before: &mut HashMap<DropKey, u64>, read: Vec<Drop>) -> Vec<(Drop, u64)> {
+/// What each kind of drop grew by since the reading before, with its total. Each that was counted stands for so many.
+fn dropped(
+    before: &mut HashMap<DropKey, Dropped>,
+    read: Vec<Drop>,
+    factor: f64,
+) -> Vec<(Drop, u64)> {
     let mut found: Vec<(DropKey, Drop)> = Vec::new();
     let mut places: HashMap<DropKey, usize> = HashMap::new();
     for drop in read {
@@ -250,9 +536,13 @@ fn dropped(before: &mut HashMap<DropKey, u64>, read: Vec<Drop>) -> Vec<(Drop, u6
     // A row that was forgotten begins anew.
     before.retain(|key, _| places.contains_key(key));
     let rows = found.into_iter().map(|(key, drop)| {
-        let total = drop.packets;
-        let old = before.insert(key, total).filter(|old| *old <= total).unwrap_or(0);
-        (Drop { packets: total - old, ..drop }, total)
+        let counted = drop.packets;
+        let old = before.get(&key).copied().filter(|old| old.counted <= counted);
+        let old = old.unwrap_or_default();
+        let packets = counted - old.counted;
+        let total = old.total + packets as f64 * factor;
+        before.insert(key, Dropped { counted, total });
+        (Drop { packets, ..drop }, total.round() as u64)
     });
     rows.collect()
 }
@@ -343,11 +633,11 @@ mod tests {
             counted.map(|(drop, n)| Drop { packets: 100 * n + add, ..drop.clone() }).collect()
         };
         let mut before = HashMap::new();
-        dropped(&mut before, read(0));
+        dropped(&mut before, read(0), 1.0);
         let second: Vec<u64> =
-            dropped(&mut before, read(0)).iter().map(|(drop, _)| drop.packets).collect();
+            dropped(&mut before, read(0), 1.0).iter().map(|(drop, _)| drop.packets).collect();
         assert_eq!(second, [0; 7], "nothing was dropped in between");
-        let third = dropped(&mut before, read(5));
+        let third = dropped(&mut before, read(5), 1.0);
         assert!(third.iter().all(|(drop, _)| drop.packets == 5), "{third:?}");
         assert_eq!(third[2].1, 305);
     }
@@ -356,13 +646,24 @@ mod tests {
     fn a_row_that_was_forgotten_begins_anew() {
         let drop = |packets| Drop { place: "f+0x1".into(), packets, ..Drop::default() };
         let mut before = HashMap::new();
-        dropped(&mut before, vec![drop(100)]);
-        assert!(dropped(&mut before, Vec::new()).is_empty() && before.is_empty());
-        let again = dropped(&mut before, vec![drop(7)]);
+        dropped(&mut before, vec![drop(100)], 1.0);
+        assert!(dropped(&mut before, Vec::new(), 1.0).is_empty() && before.is_empty());
+        let again = dropped(&mut before, vec![drop(7)], 1.0);
         assert_eq!((again[0].0.packets, again[0].1), (7, 7));
         // Forgotten and there again from one reading to the next.
-        let less = dropped(&mut before, vec![drop(3)]);
+        let less = dropped(&mut before, vec![drop(3)], 1.0);
         assert_eq!((less[0].0.packets, less[0].1), (3, 3));
+    }
+
+    #[test]
+    fn drops_of_a_part_of_the_time_stand_for_all_of_it() {
+        let drop = |packets| Drop { place: "f+0x1".into(), packets, ..Drop::default() };
+        let mut before = HashMap::new();
+        dropped(&mut before, vec![drop(100)], 1.0);
+        let sampled = dropped(&mut before, vec![drop(107)], 50.0);
+        assert_eq!((sampled[0].0.packets, sampled[0].1), (7, 450));
+        let all = dropped(&mut before, vec![drop(110)], 1.0);
+        assert_eq!((all[0].0.packets, all[0].1), (3, 453));
     }
 
     #[test]
@@ -394,7 +695,7 @@ mod tests {
     fn two_places_of_one_name_are_added() {
         let drop = Drop { place: "f+0x1".into(), packets: 3, ..Drop::default() };
         let mut before = HashMap::new();
-        let first = dropped(&mut before, vec![drop.clone(), drop]);
+        let first = dropped(&mut before, vec![drop.clone(), drop], 1.0);
         assert_eq!((first.len(), first[0].0.packets, first[0].1), (1, 6, 6));
     }
 

@@ -119,8 +119,8 @@ fn irq(window: &Window<'_>) -> StageRow {
     };
     let mut notes = Vec::new();
     let threads = if let Ok(seen) = window.seen {
-        notes.extend(polled(window, seen, &mut row));
-        seen.napi_threads.values().sum::<u64>() as f64 / 1e9 / window.window_s
+        notes.extend(polled(seen, &mut row));
+        seen.napi_threads.values().sum::<u64>() as f64 / 1e9 / seen.per_s()
     } else {
         let ticks = window.between.cpus.iter().map(|cpu| cpu.softirq_ratio).sum();
         row.rate_per_s = window.rates.softnet_per_s("processed", cpus(window));
@@ -143,14 +143,14 @@ fn irq(window: &Window<'_>) -> StageRow {
 }
 
 /// What the tracepoints tell of the polls; the packets of a poll.
-fn polled(window: &Window<'_>, seen: &super::Seen, row: &mut StageRow) -> Option<String> {
+fn polled(seen: &super::Seen, row: &mut StageRow) -> Option<String> {
     let devices = || seen.napis.iter().filter(|napi| napi.ifindex != 0);
     let polls: u64 = devices().map(|napi| napi.polls_count).sum();
     let packets: u64 = devices().map(|napi| napi.packets).sum();
     let ns: u64 = seen.net_rx.values().map(|(_, ns)| ns).sum();
-    row.rate_per_s = Fact::ok(packets as f64 / window.window_s);
+    row.rate_per_s = Fact::ok(packets as f64 / seen.per_s());
     row.rate_source = "packets of the devices' NAPI polls (tracepoint napi:napi_poll)".into();
-    row.cpu_ratio = Fact::ok(ns.saturating_sub(backlog_ns(seen)) as f64 / 1e9 / window.window_s);
+    row.cpu_ratio = Fact::ok(ns.saturating_sub(backlog_ns(seen)) as f64 / 1e9 / seen.per_s());
     (polls > 0).then(|| format!("{:.1} packets a poll", packets as f64 / polls as f64))
 }
 
@@ -171,7 +171,7 @@ fn gro(window: &Window<'_>) -> StageRow {
     let polled = window.seen.ok().map(|seen| {
         seen.napis.iter().filter(|napi| napi.ifindex != 0).map(|napi| napi.packets).sum::<u64>()
             as f64
-            / window.window_s
+            / seen.per_s()
     });
     let merged = polled.filter(|polled| *polled > after && after > 0.0);
     StageRow {

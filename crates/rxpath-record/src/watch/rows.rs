@@ -174,6 +174,20 @@ pub struct LatencyRow {
     pub p99_ns: u64,
 }
 
+/// Probes that counted for a part of the time only: what they saw is scaled to all of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Sampled {
+    /// What they see: `tasks, softirqs and polls`.
+    pub what: String,
+    /// Share of the time that they counted, from the sample before to this one.
+    pub ratio: f64,
+    /// That time: rates and shares are of it.
+    pub counted_s: f64,
+    /// Time from the sample to the end of this window: 0 unless it is an earlier window's.
+    pub age_s: f64,
+}
+
 /// What the BPF programs of a live view cost. It is measured for a tenth of a second now and then, because measuring
 /// costs too; frames in between carry what was measured last.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

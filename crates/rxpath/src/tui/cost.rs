@@ -1,7 +1,7 @@
 //! What watching costs the host that is watched, in words.
 
 use rxpath_core::units::{grouped, si};
-use rxpath_record::watch::{Frame, ProbeShare};
+use rxpath_record::watch::{Frame, ProbeShare, Sampled};
 
 /// The viewer's own CPU time, and what its BPF programs take from everybody, where there are any and it was measured.
 pub fn words(frame: &Frame) -> String {
@@ -28,8 +28,28 @@ fn of_probes(cost: &ProbeShare) -> String {
     format!("{time}; maps {mib:.1} MiB; lost {}", grouped(cost.lost_count))
 }
 
+/// For which part of the time probes counted; nothing while all of them count on.
+pub fn sampled(frame: &Frame) -> Option<String> {
+    let of = |sampled: &Sampled| {
+        let when = if sampled.age_s > 0.0 {
+            format!(", {:.1} s before this window's end", sampled.age_s)
+        } else {
+            String::new()
+        };
+        format!(
+            "{} for {:.2} % of the time ({:.0} ms{when})",
+            sampled.what,
+            100.0 * sampled.ratio,
+            1000.0 * sampled.counted_s
+        )
+    };
+    let parts: Vec<String> = frame.sampled.iter().map(of).collect();
+    (!parts.is_empty())
+        .then(|| format!("sampled, so that probes cost little: {}", parts.join("; ")))
+}
+
 /// From this share of a CPU on it is a warning.
-const MUCH: f64 = 0.05;
+const MUCH: f64 = 0.01;
 
 /// Whether the probes take so much that it is part of what they show.
 pub fn is_much(frame: &Frame) -> bool {
@@ -39,7 +59,10 @@ pub fn is_much(frame: &Frame) -> bool {
 /// For the head line: nothing while it is not known.
 pub fn in_short(frame: &Frame) -> Option<String> {
     let cost = frame.probe_cost.as_ref().filter(|cost| cost.gap.is_none())?;
-    Some(format!("probes {:.1} %", 100.0 * cost.cpu_ratio))
+    let least = frame.sampled.iter().map(|sampled| sampled.ratio).reduce(f64::min);
+    let sampled =
+        least.map_or_else(String::new, |ratio| format!(", sampled {:.1} %", 100.0 * ratio));
+    Some(format!("probes {:.1} %{sampled}", 100.0 * cost.cpu_ratio))
 }
 
 #[cfg(test)]
@@ -59,5 +82,27 @@ mod tests {
         assert!(!said.contains("runs of"), "{said}");
         assert_eq!(in_short(&frame), None);
         assert_eq!(words(&Frame::default()), "own CPU 0.0 % of this window");
+    }
+
+    #[test]
+    fn the_sampled_part_of_the_time_is_said_where_it_is_not_all() {
+        let sampled = |what: &str, ratio, age_s| Sampled {
+            what: what.into(),
+            ratio,
+            counted_s: 0.012,
+            age_s,
+        };
+        let frame = Frame {
+            probe_cost: Some(ProbeShare { cpu_ratio: 0.002, ..ProbeShare::default() }),
+            sampled: vec![sampled("tasks", 0.0091, 1.5), sampled("drops", 0.02, 0.0)],
+            ..Frame::default()
+        };
+        assert_eq!(
+            super::sampled(&frame).unwrap(),
+            "sampled, so that probes cost little: tasks for 0.91 % of the time (12 ms, 1.5 s before this window's \
+             end); drops for 2.00 % of the time (12 ms)"
+        );
+        assert_eq!(in_short(&frame).unwrap(), "probes 0.2 %, sampled 0.9 %");
+        assert_eq!(super::sampled(&Frame::default()), None);
     }
 }

@@ -73,7 +73,8 @@ impl Source for Live {
     }
 
     fn due(&self) -> Instant {
-        self.look_at.min(self.frame_at)
+        let due = self.look_at.min(self.frame_at);
+        self.watcher.due().map_or(due, |turn| turn.min(due))
     }
 
     fn advance(&mut self) -> Result<Option<Frame>, HostError> {
@@ -87,6 +88,8 @@ impl Source for Live {
         if now >= self.look_at {
             self.look_at = now + self.interval / LOOKS;
             self.watcher.look()?;
+        } else {
+            self.watcher.note();
         }
         Ok(None)
     }

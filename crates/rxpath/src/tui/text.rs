@@ -10,12 +10,13 @@ use super::view::path::{QUIET, elsewhere};
 /// Everything: the whole path, and so many rows of each table.
 pub fn text(frame: &Frame, settings: &Settings, rows: usize) -> String {
     let mut out = format!(
-        "{}  {}  window {:.2} s  {}\n{}\n\n",
+        "{}  {}  window {:.2} s  {}\n{}\n{}\n",
         settings.host,
         settings.kernel,
         frame.window_s,
         settings.probes,
-        cost::words(frame)
+        cost::words(frame),
+        cost::sampled(frame).map_or_else(String::new, |said| said + "\n")
     );
     for tab in Tab::ALL {
         let sheet = tab.sheet(frame).arranged("", Order::default());

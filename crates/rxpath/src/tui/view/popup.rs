@@ -128,6 +128,7 @@ fn help(app: &App) -> Vec<Told> {
     if let Some(frame) = &app.frame {
         lines.push(Told::head("what watching costs this host"));
         lines.push(Told::text(cost::words(frame)));
+        lines.extend(cost::sampled(frame).map(Told::text));
     }
     lines
 }

@@ -1,0 +1,309 @@
+//! Probes that count by turns: no time of a pause in what they count, and `watch` under a flood costs little and says about
+//! the same as who counts all the time.
+
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rxpath_bpf::account::row::CpuWindow;
+use rxpath_bpf::account::{Account, Reading};
+use rxpath_bpf::cost::CostMeter;
+use rxpath_bpf::filter::Filter;
+use rxpath_bpf::polls::Polls;
+use rxpath_host::{Namespace, thread};
+use serde_json::Value;
+
+use super::probes::{number, probe, rows};
+use crate::bed::{Bed, RX_IP};
+
+/// A thread that never rests, until it is told.
+struct Spinner {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    tid: u32,
+}
+
+impl Spinner {
+    fn on(cpu: u32) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let (told, tid) = std::sync::mpsc::channel();
+        let stop = Arc::clone(&over);
+        let spin = move || {
+            thread::pin(cpu).unwrap();
+            told.send(thread::current_tid() as u32).unwrap();
+            while !stop.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        };
+        let thread = Some(spawn(spin));
+        Self { over, thread, tid: tid.recv().unwrap() }
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+const PAUSE: Duration = Duration::from_millis(300);
+const TURN: Duration = Duration::from_millis(50);
+
+/// The rows of each CPU make its window, and no more than what was counted.
+fn assert_whole(window: &Reading) {
+    for cpu in &window.cpus {
+        let here = window.tasks.iter().filter(|task| task.key.cpu == cpu.cpu);
+        let ns: u64 = here.map(|task| task.charge.on_cpu_ns).sum();
+        assert_eq!(ns + cpu.lost_ns, cpu.span_ns(), "{cpu:?}");
+    }
+    for task in &window.tasks {
+        let charge = &task.charge;
+        assert!(charge.interrupted_ns() <= charge.on_cpu_ns, "{task:?}");
+        assert!(
+            charge.run_delay_ns <= window.cpus.iter().map(CpuWindow::span_ns).sum(),
+            "{task:?}"
+        );
+    }
+}
+
+#[test]
+fn no_span_of_a_pause_is_counted() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    // Two that share a CPU wait for each other, through the pauses too.
+    let spinners = [Spinner::on(0), Spinner::on(0)];
+    let mut account = Account::start().unwrap();
+    let before = account.read().unwrap();
+    for _ in 0..3 {
+        account.end_turn().unwrap();
+        account.detach();
+        let ended = account.read().unwrap();
+        // why: the pause itself; what happens in it must not be seen.
+        sleep(PAUSE);
+        let paused = account.read().unwrap().since(&ended);
+        assert!(paused.tasks.is_empty() && paused.cpus.iter().all(|cpu| cpu.span_ns() == 0));
+        account.attach().unwrap();
+        account.begin_turn();
+        // why: the turn itself.
+        sleep(TURN);
+    }
+    let window = account.read().unwrap().since(&before);
+    assert_whole(&window);
+    for cpu in &window.cpus {
+        let skipped = Duration::from_nanos(cpu.skipped_ns);
+        assert!(skipped >= 3 * PAUSE, "{cpu:?}");
+        assert!(cpu.span_ns() > 0 && cpu.whole_ns() == cpu.span_ns() + cpu.skipped_ns, "{cpu:?}");
+    }
+    let of = |tid| window.tasks.iter().find(|task| task.key.pid == tid).map(|task| &task.charge);
+    let [one, other] = spinners.each_ref().map(|spinner| of(spinner.tid).unwrap());
+    let span = window.cpus.iter().find(|cpu| cpu.cpu == 0).unwrap().span_ns();
+    assert!(one.on_cpu_ns + other.on_cpu_ns <= span, "{one:?} {other:?} {span}");
+    assert!(one.run_delay_ns.max(other.run_delay_ns) <= span, "{one:?} {other:?} {span}");
+}
+
+#[test]
+fn turns_between_two_readings_are_all_in_the_second() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let mut account = Account::start().unwrap();
+    let mut before = account.read().unwrap();
+    // After an odd and an even number of turns, while it is counted and in a pause.
+    for (turns, in_pause) in [(1, false), (2, false), (3, true), (2, true), (1, true)] {
+        for _ in 0..turns {
+            account.end_turn().unwrap();
+            account.detach();
+            account.attach().unwrap();
+            account.begin_turn();
+            // why: the turn itself.
+            sleep(TURN);
+        }
+        if in_pause {
+            account.end_turn().unwrap();
+        }
+        let now = account.read().unwrap();
+        assert_whole(&now.since(&before));
+        before = now;
+        if in_pause {
+            account.begin_turn();
+        }
+    }
+}
+
+#[test]
+fn polls_of_a_pause_are_not_counted_and_softirqs_not_longer_than_their_turns() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4900)).unwrap()).unwrap();
+    let mut polls = Polls::start(&Filter::default(), false).unwrap();
+    polls.end_turn().unwrap();
+    polls.detach();
+    let before = polls.read().unwrap();
+    let flood = Flood::start(&tx, 4900);
+    // why: the pause itself.
+    sleep(PAUSE);
+    assert_eq!(polls.read().unwrap(), before, "nothing is counted in a pause");
+    for _ in 0..5 {
+        polls.attach().unwrap();
+        let turn = std::time::Instant::now();
+        let then = polls.read().unwrap();
+        polls.begin_turn().unwrap();
+        // why: the turn itself.
+        sleep(TURN);
+        polls.end_turn().unwrap();
+        let longest = turn.elapsed().as_nanos() as u64;
+        polls.detach();
+        let now = polls.read().unwrap();
+        for (cpu, then) in now.cpus.iter().zip(&then.cpus) {
+            let ns: Vec<u64> =
+                [cpu, then].map(|cpu| cpu.softirqs.iter().map(|softirq| softirq.ns).sum()).into();
+            assert!(ns[0] - ns[1] <= longest, "{} ns of {longest}", ns[0] - ns[1]);
+        }
+        // why: the pause itself, with a softirq under way when the next turn begins or not.
+        sleep(TURN);
+    }
+    let received = |reading: &rxpath_bpf::polls::PollsReading| -> u64 {
+        reading.cpus.iter().map(|cpu| cpu.packets).sum()
+    };
+    assert!(received(&polls.read().unwrap()) > received(&before));
+    drop(flood);
+}
+
+/// `rxpath load udp --flood` from CPU 1, whose softirqs run there.
+struct Flood(Child);
+
+impl Flood {
+    fn start(tx: &Namespace, port: u16) -> Self {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", tx.name(), env!("CARGO_BIN_EXE_rxpath"), "load", "udp"]);
+        command.arg(format!("{RX_IP}:{port}")).args(["--flood", "--cpu", "1", "-d", "60s"]);
+        Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    /// Its threads' rows, by the process that a frame or `steal` says.
+    fn rows<'v>(&self, result: &'v Value, process: &str) -> Vec<&'v Value> {
+        // `ip netns exec` becomes what it runs.
+        rows(result, "tasks").iter().filter(|task| task[process] == self.0.id()).collect()
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        let _ = kill(Pid::from_raw(self.0.id() as i32), Signal::SIGKILL);
+        self.0.wait().unwrap();
+    }
+}
+
+/// Programs that a process holds.
+fn programs(pid: u32) -> Vec<(u32, String)> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap();
+    let id = |text: String| {
+        let is_link = text.lines().any(|line| line.starts_with("link_type:"));
+        let line = text.lines().find_map(|line| line.strip_prefix("prog_id:"));
+        line.filter(|_| !is_link)?.trim().parse().ok()
+    };
+    let ids = entries.filter_map(|entry| id(std::fs::read_to_string(entry.ok()?.path()).ok()?));
+    ids.map(|id: u32| (id, id.to_string())).collect()
+}
+
+/// What a sampled frame says of a sender, summed over frames: seconds that were counted, of them on the CPU, and of
+/// these in softirqs.
+#[derive(Debug, Default)]
+struct Summed {
+    counted_s: f64,
+    on_cpu_s: f64,
+    softirq_s: f64,
+}
+
+#[test]
+fn a_flood_is_watched_for_a_hundredth_of_a_cpu_and_seen_as_it_is() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4901)).unwrap()).unwrap();
+    let flood = Flood::start(&tx, 4901);
+    let mut child = Command::new("ip")
+        .args(["netns", "exec", rx.name(), env!("CARGO_BIN_EXE_rxpath")])
+        .args(["watch", "--json", "--interval", "500ms"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    for _ in 0..5 {
+        next();
+    }
+    let meter = CostMeter::start(programs(child.id())).unwrap();
+    let mut summed = Summed::default();
+    let mut packets = 0.0;
+    let mut sampled = 0;
+    for _ in 0..30 {
+        let frame = next();
+        let ip = rows(&frame, "stages").iter().find(|stage| stage["stage"] == "ip").unwrap();
+        packets += ip["rate_per_s"]["value"].as_f64().unwrap() * number(&frame, "window_s");
+        assert_plausible(&frame);
+        let of = frame["sampled"].as_array();
+        let tasks = of.and_then(|all| {
+            all.iter().find(|one| one["what"].as_str().unwrap().starts_with("tasks"))
+        });
+        sampled += usize::from(tasks.is_some());
+        // A frame that repeats an earlier sample adds nothing.
+        if tasks.is_some_and(|tasks| number(tasks, "age_s") > 0.0) {
+            continue;
+        }
+        let counted_s =
+            number(tasks.unwrap_or(&frame), if tasks.is_some() { "counted_s" } else { "window_s" });
+        summed.counted_s += counted_s;
+        for task in flood.rows(&frame, "process") {
+            let of = |key: &str| task[key]["value"].as_f64().unwrap();
+            summed.on_cpu_s += counted_s * number(task, "on_cpu_ratio");
+            summed.softirq_s += counted_s * (of("taken_net_ratio") + of("own_softirq_ratio"));
+        }
+    }
+    let cost = meter.stop();
+    let cpu_ratio = cost.run_time_s / cost.measured_s;
+    assert!(packets / cost.measured_s > 20_000.0, "{packets} packets are no flood");
+    assert!(sampled > 20, "{sampled} frames are sampled");
+    assert!(cost.runs_count > 0 && cpu_ratio < 0.01, "{cpu_ratio} of a CPU: {cost:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let exact = exact_share(&flood);
+    let seen = summed.softirq_s / summed.on_cpu_s;
+    assert!(
+        (seen - exact).abs() < 0.1,
+        "softirqs take {seen} of the sender, exactly {exact}: {summed:?}"
+    );
+}
+
+/// The share of a sender's time that softirqs take, by who counts all the time.
+fn exact_share(flood: &Flood) -> f64 {
+    let steal = probe(&["steal", "-d", "1h", "--irq-entry", "0"]);
+    // why: the window of what is compared with.
+    sleep(Duration::from_secs(4));
+    let steal = steal.end();
+    let senders = flood.rows(&steal, "tgid");
+    let sum = |keys: &[&str]| -> f64 {
+        senders.iter().map(|task| keys.iter().map(|key| number(task, key)).sum::<f64>()).sum()
+    };
+    sum(&["net_rx_s", "net_tx_s", "mixed_softirq_s", "own_softirq_s"]) / sum(&["on_cpu_s"])
+}
+
+/// No share is negative or more than there is.
+fn assert_plausible(frame: &Value) {
+    let cpus = rows(frame, "cpus").len() as f64;
+    let is_in = |ratio: f64, most: f64| (-1e-6..=most * 1.05).contains(&ratio);
+    for cpu in rows(frame, "cpus") {
+        let net = cpu["net_softirq_ratio"]["value"].as_f64().unwrap();
+        assert!(is_in(net, 1.0), "{cpu}");
+    }
+    for task in rows(frame, "tasks") {
+        assert!(is_in(number(task, "on_cpu_ratio"), 1.0), "{task}");
+        for key in ["waiting_ratio", "own_ratio", "taken_ratio", "own_softirq_ratio"] {
+            assert!(is_in(task[key]["value"].as_f64().unwrap(), cpus), "{key} of {task}");
+        }
+    }
+}
