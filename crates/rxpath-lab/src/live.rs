@@ -32,7 +32,7 @@ use rxpath_host::snapshot::Reader;
 use rxpath_host::{HostError, Root};
 use rxpath_record::counters::{Moved, Snapshot};
 use rxpath_record::evidence::{Evidence, SoftirqPlace};
-use rxpath_record::ledger::{DropReason, Ledger};
+use rxpath_record::ledger::{Drop, DropReason, Ledger};
 
 use crate::clock::monotonic_ns;
 use crate::trial::evidence::conntrack;
@@ -124,11 +124,8 @@ pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen,
     let waiters = readers::waiters(&between, &looks.sockets, &owners, reads.as_ref());
     let of_connections = Between::marks(&from_connected, &Mark::of_ours(&connected), &connected);
     let around = [&around, &Around::now()];
+    owners.extend(looks.owners_since(&around[1].listening(), &inodes));
     let unseen = unseen(&mut Unseen::default(), around, reasons.is_some());
-    // Programs that came in the window.
-    let new = [&around[1].listening(), &looks.inodes()];
-    let new = new.into_iter().flatten().filter(|inode| !inodes.contains(*inode)).copied().collect();
-    owners.extend(socket_owner::of(&root, &new));
     let sockets = &looks.sockets;
     let read = Read {
         between: &between,
@@ -229,6 +226,13 @@ impl<'a> Looks<'a> {
         }
     }
 
+    /// Who has the sockets that came in the window.
+    fn owners_since(&self, listening: &BTreeSet<u32>, before: &BTreeSet<u32>) -> Owners {
+        let now = self.inodes();
+        let new = listening.union(&now).filter(|inode| !before.contains(*inode));
+        socket_owner::of(&Root::host(), &new.copied().collect())
+    }
+
     fn inodes(&self) -> BTreeSet<u32> {
         let all = self.sockets.keys().copied().chain(self.tcp.inodes());
         all.filter(|inode| *inode != 0).collect()
@@ -323,17 +327,7 @@ pub(crate) struct Read<'a> {
 /// From what was read at both ends, and of the sockets in between.
 pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
     let Read { between, moved, sockets, owners, .. } = *read;
-    let mut delivered = sum(moved, &["Udp.InDatagrams", "Udp6.InDatagrams"]).unwrap_or(0);
-    let at_sockets = sockets.values().map(Socket::dropped).sum();
-    let mut drops = of_udp(moved, at_sockets, read.reasons);
-    if let Some(asked) = read.asked {
-        drops = of_asked(&drops, at_sockets, !sockets.is_empty(), asked.port, read.reasons);
-        let own = |reads: &Readings| {
-            let of = sockets.keys().filter_map(|inode| reads.get(inode));
-            of.flat_map(BTreeMap::values).sum()
-        };
-        delivered = read.reads.map_or(delivered, own);
-    }
+    let (delivered, drops) = of_sockets(read);
     let offered = delivered + drops.iter().map(|drop| drop.packets).sum::<u64>();
     let seconds = between.seconds().max(1e-9);
     let [before, now] = read.around;
@@ -372,7 +366,8 @@ pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
             Vec::new()
         } else {
             let inodes = sockets::busy(sockets);
-            readers::readers(between, &inodes, owners, read.reads, read.waiters, read.groups)
+            let known = readers::known(&inodes, read.reads, read.waiters);
+            readers::readers(between, &inodes, owners, &known, read.groups)
         },
         cpus: between.cpus.clone(),
         sockets: sockets::uses(sockets, owners, read.reads, read.waiters),
@@ -390,6 +385,21 @@ pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
         ledger,
         ..Evidence::default()
     }
+}
+
+/// Datagrams that were read, and lost by UDP: all, or those of the sockets that were asked for.
+fn of_sockets(read: &Read<'_>) -> (u64, Vec<Drop>) {
+    let Read { moved, sockets, reads, reasons, .. } = *read;
+    let delivered = sum(moved, &["Udp.InDatagrams", "Udp6.InDatagrams"]).unwrap_or(0);
+    let at_sockets = sockets.values().map(Socket::dropped).sum();
+    let drops = of_udp(moved, at_sockets, reasons);
+    let Some(asked) = read.asked else { return (delivered, drops) };
+    let own = |reads: &Readings| {
+        let of = sockets.keys().filter_map(|inode| reads.get(inode));
+        of.flat_map(BTreeMap::values).sum()
+    };
+    let drops = of_asked(&drops, at_sockets, !sockets.is_empty(), asked.port, reasons);
+    (reads.map_or(delivered, own), drops)
 }
 
 /// What is missing where only some sockets were asked for and nobody counted what was read from them.

@@ -260,7 +260,7 @@ fn a_port_that_loses_nothing_is_well_whatever_its_neighbours_lose() {
     assert_eq!(result["stage"], "nothing", "{result}");
     let ledger = &result["evidence_read"]["ledger"];
     let delivered = ledger["delivered_packets"].as_u64().unwrap();
-    assert!(delivered > 0 && delivered <= sent as u64, "{delivered} of {sent}");
+    assert!(delivered > 0 && delivered <= sent, "{delivered} of {sent}");
     assert_eq!(ledger["offered_packets"], delivered, "{ledger}");
 }
 

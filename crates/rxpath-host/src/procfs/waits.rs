@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_blocked_reader_waits_for_its_socket() {
-        let (inode, found) = waited(|socket| drop(socket.recv(&mut [0; 8]).unwrap()));
+        let (inode, found) = waited(|socket| assert_eq!(socket.recv(&mut [0; 8]).unwrap(), 1));
         assert_eq!(found, Some([inode].into()));
     }
 

@@ -85,20 +85,26 @@ fn named(pids: impl Iterator<Item = i32>) -> Vec<Owner> {
     pids.map(|pid| Owner { pid, name: name(pid) }).collect()
 }
 
+/// Threads that are known to have read these sockets, or to wait for one of their groups.
+pub(super) fn known(
+    inodes: &BTreeSet<u32>,
+    reads: Option<&Readings>,
+    waiters: &Waiters,
+) -> BTreeSet<i32> {
+    let by = |inode: &u32| reads.and_then(|reads| reads.get(inode));
+    let read = inodes.iter().filter_map(by).flat_map(BTreeMap::keys);
+    read.chain(waiters.values().flatten()).copied().collect()
+}
+
 /// Threads of the processes that have these sockets open and that ran, or wanted to: of each process the busiest at least.
-/// And all that are known to have read these sockets, or to wait for one.
+/// And all that are known to read these sockets.
 pub(super) fn readers(
     between: &Between,
     inodes: &BTreeSet<u32>,
     owners: &Owners,
-    reads: Option<&Readings>,
-    waiters: &Waiters,
+    known: &BTreeSet<i32>,
     groups: &ReaderGroups,
 ) -> Vec<ThreadUse> {
-    let by = |inode: &u32| reads.and_then(|reads| reads.get(inode));
-    let waits = |tid: i32| waiters.values().any(|tids| tids.contains(&tid));
-    let read_by =
-        |tid: i32| waits(tid) || inodes.iter().filter_map(by).any(|by| by.contains_key(&tid));
     let pids: BTreeSet<i32> =
         inodes.iter().filter_map(|inode| owners.get(inode)).flatten().copied().collect();
     let window_ns = between.seconds().max(1e-9) * 1e9;
@@ -110,7 +116,7 @@ pub(super) fn readers(
         let least = most.min((READS_RATIO * window_ns) as u64);
         // Where none ran at all the process's first stands for them.
         let counts = |tid: i32, time: &ThreadTime| {
-            read_by(tid) || if most == 0 { tid == pid } else { wanted(time) >= least }
+            known.contains(&tid) || if most == 0 { tid == pid } else { wanted(time) >= least }
         };
         all.extend(own().filter(|(tid, time)| counts(**tid, time)).map(|(tid, time)| ThreadUse {
             tid: *tid,
@@ -161,14 +167,8 @@ mod tests {
         let owners: Owners = [(1, BTreeSet::from([10])), (2, BTreeSet::from([20]))].into();
         let inodes = BTreeSet::from([1, 2]);
         let all = [(10, 10, 900_000_000), (11, 10, 6_000_000), (12, 10, 100_000), (20, 20, 1_000)];
-        let found = readers(
-            &between(&all),
-            &inodes,
-            &owners,
-            None,
-            &Waiters::new(),
-            &ReaderGroups::default(),
-        );
+        let found =
+            readers(&between(&all), &inodes, &owners, &BTreeSet::new(), &ReaderGroups::default());
         let told: Vec<_> = found.iter().map(|thread| (thread.tid, thread.pid)).collect();
         assert_eq!(told, [(10, Some(10)), (11, Some(10)), (20, Some(20))]);
         assert!(
@@ -176,22 +176,15 @@ mod tests {
                 &between(&[(30, 30, 9)]),
                 &inodes,
                 &owners,
-                None,
-                &Waiters::new(),
+                &BTreeSet::new(),
                 &ReaderGroups::default()
             )
             .is_empty()
         );
         // One that hardly ran, and is known to read.
         let reads: Readings = [(1, [(12, 40)].into())].into();
-        let found = readers(
-            &between(&all),
-            &inodes,
-            &owners,
-            Some(&reads),
-            &Waiters::new(),
-            &ReaderGroups::default(),
-        );
+        let known = known(&inodes, Some(&reads), &Waiters::new());
+        let found = readers(&between(&all), &inodes, &owners, &known, &ReaderGroups::default());
         assert_eq!(found.iter().map(|it| it.tid).collect::<Vec<_>>(), [10, 11, 12, 20]);
     }
 

@@ -7,7 +7,7 @@ use rxpath_record::evidence::{TcpConnection, TcpService};
 
 use super::looks::Connection;
 use crate::live::Read;
-use crate::live::readers::{Waiters, owners_of_all, readers};
+use crate::live::readers::{owners_of_all, readers};
 
 /// Services that are named, at most.
 const SERVICES: usize = 8;
@@ -42,7 +42,7 @@ pub(super) fn of(read: &Read<'_>) -> Vec<TcpService> {
     let with_owners = all.into_iter().map(|(mut service, inodes)| {
         service.owners = owners_of_all(&inodes, read.owners);
         service.threads =
-            readers(read.of_connections, &inodes, read.owners, None, &Waiters::new(), read.groups);
+            readers(read.of_connections, &inodes, read.owners, &BTreeSet::new(), read.groups);
         service.threads.sort_by(|a, b| b.running_ratio.total_cmp(&a.running_ratio));
         service.threads.truncate(THREADS);
         service
