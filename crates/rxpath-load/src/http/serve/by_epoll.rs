@@ -20,8 +20,6 @@ use crate::http::serve::worker::{House, Overdue};
 
 /// The listener's token: no connection has this number.
 const LISTENER: Token = u64::MAX;
-/// Bytes of the read buffer, unless a request may be longer.
-const BUFFER_BYTES: usize = 64 * 1024;
 /// Most connections accepted after one event.
 const MAX_ACCEPTS: u32 = 64;
 
@@ -68,7 +66,7 @@ impl EpollLoop {
         let engine = Self {
             epoll,
             events: vec![Event::empty(); options.events.max(1)],
-            buffer: vec![0; BUFFER_BYTES.max(options.max_request_bytes)].into(),
+            buffer: vec![0; house.desk.rules().read_bytes()].into(),
             is_edge: options.trigger == Trigger::Edge,
             again: Vec::with_capacity(1024),
             todo: Vec::with_capacity(1024),

@@ -5,6 +5,8 @@ use crate::http::request::{self, Body, Head, Method, Reject};
 use crate::http::serve::chunks::Chunks;
 use crate::http::serve::reply::{Kind, Queue};
 
+/// Most that one read gives, unless a head may be longer.
+const READ_BYTES: usize = 64 * 1024;
 /// Longest head that is remembered.
 const MAX_KNOWN_BYTES: usize = 2048;
 /// First size of a buffer for the start of a head: most heads fit.
@@ -23,6 +25,13 @@ pub struct Rules {
     pub max_body: u64,
     /// Simulated work per request, in steps of the spinner.
     pub work_steps: u64,
+}
+
+impl Rules {
+    /// Size of the buffer for one read, in bytes.
+    pub fn read_bytes(&self) -> usize {
+        READ_BYTES.max(self.max_head)
+    }
 }
 
 /// What the connections of one thread share.
@@ -47,9 +56,15 @@ impl Desk {
             known: Vec::with_capacity(MAX_KNOWN_BYTES),
             known_kind: Kind::Ok,
             spare: spare(),
-            joined: Vec::new(),
+            // Whole from the start: the first head in pieces costs no allocation. Pages that nobody writes take no memory.
+            joined: Vec::with_capacity(rules.max_head + rules.read_bytes()),
             queue: Queue::default(),
         }
+    }
+
+    /// What requests may be.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
     }
 
     #[inline]
