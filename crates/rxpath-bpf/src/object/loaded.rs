@@ -2,7 +2,6 @@
 
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::time::Duration;
 
 use libbpf_rs::{
     Link, MapCore, MapFlags, Object, Program, ProgramInput, ProgramMut, RingBufferBuilder,
@@ -230,7 +229,7 @@ impl Loaded {
         let what = |e: &libbpf_rs::Error| refused(&format!("read the events of {map}"), e);
         builder.add(&found, take).map_err(|e| what(&e))?;
         let ring = builder.build().map_err(|e| what(&e))?;
-        ring.poll(Duration::ZERO).map_err(|e| what(&e))
+        ring.consume().map_err(|e| what(&e))
     }
 
     /// Starts to measure what the programs cost.

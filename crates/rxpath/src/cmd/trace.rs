@@ -11,6 +11,7 @@ use rxpath_bpf::probe::lost_warning;
 use rxpath_bpf::stages::Pace;
 use rxpath_bpf::trace::{Part, Trace, Traced};
 use rxpath_core::{Count, CpuList, Envelope, Nanos, Warning};
+use rxpath_host::HostError;
 use rxpath_host::owner::ProcessId;
 use rxpath_host::thread;
 use schemars::JsonSchema;
@@ -135,21 +136,21 @@ impl TraceCommand {
         let mut trace = Trace::start(&filter, wanted, &without, pace, window).map_err(|error| {
             Failure::new(Exit::Cannot, error).hint("rxpath doctor says what can be measured here")
         })?;
-        let mut events = Events { kept: Vec::new(), room: self.events.0 as usize, lost: 0 };
+        let mut events = Events { wanted, kept: Vec::new(), room: self.events.0 as usize, lost: 0 };
         crate::note!("tracing for {}", self.duration);
         let mut wait = Wait::new(&interrupt);
         let mut failed = None;
         wait.until(|passed| {
             trace.note();
-            if wanted && let Err(error) = trace.polls().drain(&mut |event| events.take(event)) {
-                failed = Some(error);
-            }
+            failed = events.drain(&trace).err();
             passed >= window || failed.is_some()
         })?;
         if let Some(error) = failed {
             return Err(error.into());
         }
         let traced = trace.read()?;
+        // A signal ends the wait at once: what came since the last look is still in the kernel.
+        events.drain(&trace)?;
         let mut warnings = trace.warnings();
         warnings.extend(gone(&filter, process));
         warnings.extend(folded(&traced));
@@ -262,12 +263,18 @@ fn folded(traced: &Traced) -> Option<Warning> {
 
 /// Events that were read.
 struct Events {
+    wanted: bool,
     kept: Vec<Event>,
     room: usize,
     lost: u64,
 }
 
 impl Events {
+    /// Takes what waits in the kernel.
+    fn drain(&mut self, trace: &Trace) -> Result<(), HostError> {
+        if self.wanted { trace.polls().drain(&mut |event| self.take(event)) } else { Ok(()) }
+    }
+
     fn take(&mut self, event: Event) {
         if self.kept.len() < self.room {
             self.kept.push(event);
