@@ -3,7 +3,7 @@
 //! A new parser is one line here and one corpus directory `fuzz/corpus/<name>/`; the replay test fails while one of the two is
 //! missing.
 
-use rxpath_bpf::names::Symbols;
+use rxpath_bpf::names::names_of;
 use rxpath_bpf::steal::openssl;
 use rxpath_core::{Bytes, Count, CpuList, Nanos};
 use rxpath_host::capture::scrub::Scrubber;
@@ -60,7 +60,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("http_request", |bytes| assert!(dialogue::fuzz(bytes), "pieces make no difference")),
     ("interrupts", |bytes| text(bytes, |t| drop(interrupts::parse(t)))),
     ("ioctl_answers", ioctl_answers),
-    ("kallsyms", |bytes| text(bytes, |t| drop(Symbols::parse(t).name(u64::MAX)))),
+    ("kallsyms", |bytes| drop(names_of(&[1, 1 << 20, u64::MAX].into(), bytes))),
     ("journal", |bytes| drop(journal::parse_any(bytes))),
     ("kernel_config", |bytes| text(bytes, |t| drop(kernel_config::parse(t)))),
     ("kernel_config_gz", |bytes| drop(kernel_config::parse_gz(bytes))),

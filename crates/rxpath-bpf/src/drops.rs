@@ -1,7 +1,7 @@
 //! Packets that the kernel dropped: where, why, from which device, for which socket and process.
 
-use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use rxpath_host::HostError;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::account::clock::monotonic_ns;
 use crate::bytes::Fields;
 use crate::filter::Filter;
-use crate::names::{Reasons, Symbols, socket_owners, transport_name};
+use crate::names::{Places, Reasons, socket_owners, transport_name};
 use crate::object::{
     self, LOST, Loaded, ObjectSpec, ProgramState, WANTED, map, parameters, program,
 };
@@ -42,7 +42,7 @@ pub struct Drops {
     loaded: Loaded,
     reasons: Reasons,
     /// Read once, at the first drop.
-    symbols: OnceCell<Symbols>,
+    places: RefCell<Places>,
     /// Who had a socket when it was first seen to drop.
     owners: RefCell<HashMap<u64, Vec<String>>>,
 }
@@ -117,8 +117,8 @@ impl Drops {
         constants.extend(filter.wanted_cpus());
         let loaded = Loaded::load(&SPEC, &constants, &[])?;
         filter.admit(&loaded)?;
-        let (symbols, owners) = (OnceCell::new(), RefCell::default());
-        Ok(Self { loaded, reasons: Reasons::of_this_kernel()?, symbols, owners })
+        let (places, owners) = (RefCell::default(), RefCell::default());
+        Ok(Self { loaded, reasons: Reasons::of_this_kernel()?, places, owners })
     }
 
     /// Puts the program into place. It counts from [`Drops::begin`] on.
@@ -182,29 +182,28 @@ impl Drops {
 
     /// Everything since the start, the most packets first.
     ///
-    /// **Cost** at the first drop reads `/proc/kallsyms` (some 10 ms), and for each socket that drops for the first time
-    /// the descriptors of all processes.
+    /// **Cost** reads `/proc/kallsyms` (some 10 ms) when a place drops for the first time, and the descriptors of all
+    /// processes when a socket does.
     pub fn read(&self) -> Result<Vec<Drop>, HostError> {
         let entries = self.loaded.entries("drops")?;
-        if entries.is_empty() {
-            return Ok(Vec::new());
-        }
-        if self.symbols.get().is_none() {
-            let _ = self.symbols.set(Symbols::read(&Root::host())?);
-        }
-        let symbols = self.symbols.get_or_init(Symbols::default);
+        let folded = self.loaded.entries("folded")?;
+        let mut places = self.places.borrow_mut();
+        places.learn(&Root::host(), entries.iter().chain(&folded).map(|(key, _)| location(key)))?;
         let mut owners = self.owners.borrow_mut();
-        let new = |inode: &u64| *inode != 0 && !owners.contains_key(inode);
-        let new: Vec<u64> = entries.iter().map(|(key, _)| inode(key)).filter(new).collect();
+        let inodes: BTreeSet<u64> =
+            entries.iter().map(|(key, _)| inode(key)).filter(|inode| *inode != 0).collect();
+        // Of rows that were forgotten.
+        owners.retain(|inode, _| inodes.contains(inode));
+        let new: Vec<u64> =
+            inodes.into_iter().filter(|inode| !owners.contains_key(inode)).collect();
         if !new.is_empty() {
             let found = socket_owners(&Root::host(), &new);
             owners.extend(new.into_iter().map(|inode| (inode, Vec::new())));
             owners.extend(found);
         }
         let mut drops: Vec<Drop> =
-            entries.iter().map(|(key, value)| row(key, value, symbols, &self.reasons)).collect();
-        let folded = self.loaded.entries("folded")?;
-        let folded = folded.iter().map(|(key, value)| row(key, value, symbols, &self.reasons));
+            entries.iter().map(|(key, value)| row(key, value, &places, &self.reasons)).collect();
+        let folded = folded.iter().map(|(key, value)| row(key, value, &places, &self.reasons));
         drops.extend(folded.map(|row| Drop { folded: true, ..row }));
         for drop in &mut drops {
             drop.processes = owners.get(&drop.socket_inode).cloned().unwrap_or_default();
@@ -212,6 +211,10 @@ impl Drops {
         drops.sort_by(|a, b| b.packets.cmp(&a.packets).then_with(|| a.place.cmp(&b.place)));
         Ok(drops)
     }
+}
+
+fn location(key: &[u8]) -> u64 {
+    Fields::of(key).u64()
 }
 
 fn inode(key: &[u8]) -> u64 {
@@ -226,7 +229,7 @@ fn last_ns(value: &[u8]) -> u64 {
 }
 
 /// `struct drop_key` and `struct drop_row`.
-fn row(key: &[u8], value: &[u8], symbols: &Symbols, reasons: &Reasons) -> Drop {
+fn row(key: &[u8], value: &[u8], places: &Places, reasons: &Reasons) -> Drop {
     let mut k = Fields::of(key);
     let (location, socket_inode) = (k.u64(), k.u64());
     let (reason, ifindex, netns, protocol, port) = (k.u32(), k.u32(), k.u32(), k.u16(), k.u16());
@@ -235,7 +238,7 @@ fn row(key: &[u8], value: &[u8], symbols: &Symbols, reasons: &Reasons) -> Drop {
     let (pid, transport) = (f.u32(), f.u32());
     let (comm, dev) = (f.text(16), f.text(16));
     Drop {
-        place: symbols.name(location),
+        place: places.name(location),
         reason: reasons.name(reason),
         dev: Some(dev).filter(|dev| !dev.is_empty()),
         ifindex,
@@ -274,10 +277,9 @@ mod tests {
             [9u64, 540, 100, 200].iter().flat_map(|n| n.to_ne_bytes()).collect();
         value.extend([42u32.to_ne_bytes(), 17u32.to_ne_bytes()].concat());
         value.extend(b"victim\0\0\0\0\0\0\0\0\0\0veth0\0\0\0\0\0\0\0\0\0\0\0");
-        let symbols = Symbols::parse("ffffffff81000000 T udp_queue_rcv_one_skb\n");
         let reasons = Reasons::from_pairs([(6, "SKB_DROP_REASON_SOCKET_RCVBUFF")]);
-        let drop = row(&key, &value, &symbols, &reasons);
-        assert_eq!(drop.place, "udp_queue_rcv_one_skb+0x10");
+        let drop = row(&key, &value, &Places::default(), &reasons);
+        assert_eq!(drop.place, "0xffffffff81000010");
         assert_eq!((drop.reason.as_str(), drop.port, drop.packets), ("SOCKET_RCVBUFF", 4321, 9));
         assert_eq!((drop.protocol.as_str(), drop.transport.as_deref()), ("ip", Some("udp")));
         assert_eq!((drop.dev.as_deref(), drop.dropped_in.as_str()), (Some("veth0"), "victim (42)"));

@@ -1,50 +1,79 @@
 //! Names for numbers: kernel addresses, drop reasons, sockets.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
+use std::io::{self, BufRead, BufReader};
 
 use rxpath_host::HostError;
 use rxpath_host::procfs::{socket_owner, task};
 use rxpath_host::root::Root;
 
-/// Kernel functions by address.
+/// Names of places in the kernel that were asked for. The whole table of functions would take 12 MB for a few dozen of them.
 #[derive(Clone, Debug, Default)]
-pub struct Symbols {
-    by_address: BTreeMap<u64, String>,
+pub struct Places {
+    names: HashMap<u64, String>,
 }
 
-impl Symbols {
-    /// Reads `/proc/kallsyms`. Without CAP_SYSLOG all addresses there are 0 and names stay numbers.
-    pub fn read(root: &Root) -> Result<Self, HostError> {
-        Ok(Self::parse(&root.text("/proc/kallsyms")?))
-    }
-
-    /// Reads the file's text: address, type, name, and the module in brackets. Lines of another form are left out.
-    pub fn parse(text: &str) -> Self {
-        let mut by_address = BTreeMap::new();
-        for line in text.lines() {
-            let mut words = line.split_ascii_whitespace();
-            let (Some(address), Some(kind), Some(name)) =
-                (words.next(), words.next(), words.next())
-            else {
-                continue;
-            };
-            if !kind.eq_ignore_ascii_case("t") && !kind.eq_ignore_ascii_case("w") {
-                continue;
-            }
-            if let Ok(address @ 1..) = u64::from_str_radix(address, 16) {
-                by_address.insert(address, name.to_owned());
-            }
+impl Places {
+    /// Finds the names of those that are new.
+    ///
+    /// **Source** `/proc/kallsyms`, read through once for all that are new. **Caveat** without CAP_SYSLOG all addresses
+    /// there are 0, and places stay numbers.
+    pub fn learn(
+        &mut self,
+        root: &Root,
+        addresses: impl IntoIterator<Item = u64>,
+    ) -> Result<(), HostError> {
+        let new: BTreeSet<u64> =
+            addresses.into_iter().filter(|address| !self.names.contains_key(address)).collect();
+        if !new.is_empty() {
+            let path = "/proc/kallsyms";
+            let table = BufReader::with_capacity(64 * 1024, root.open(path)?);
+            let found = names_of(&new, table);
+            self.names.extend(found.map_err(|e| HostError::from_io("read", &root.path(path), e))?);
         }
-        Self { by_address }
+        Ok(())
     }
 
     /// `function+0x12`, or the address where no function is known.
     pub fn name(&self, address: u64) -> String {
-        match self.by_address.range(..=address).next_back() {
-            Some((start, name)) => format!("{name}+{:#x}", address - start),
-            None => format!("{address:#x}"),
+        self.names.get(&address).cloned().unwrap_or_else(|| format!("{address:#x}"))
+    }
+}
+
+/// Names of addresses by the function that starts at or before each. A line of the table is address, type, name, and the
+/// module in brackets; the lines are in no order, and those of another form are left out.
+pub fn names_of(
+    addresses: &BTreeSet<u64>,
+    mut table: impl BufRead,
+) -> io::Result<HashMap<u64, String>> {
+    let mut best: HashMap<u64, (u64, String)> = HashMap::new();
+    let mut bytes = Vec::new();
+    loop {
+        bytes.clear();
+        if table.read_until(b'\n', &mut bytes)? == 0 {
+            break;
+        }
+        let Some((start, name)) = str::from_utf8(&bytes).ok().and_then(function) else { continue };
+        for address in addresses.range(start..) {
+            // Those further on have a function as near.
+            if best.get(address).is_some_and(|(nearest, _)| *nearest > start) {
+                break;
+            }
+            best.insert(*address, (start, name.to_owned()));
         }
     }
+    let named = |(address, (start, name)): (u64, (u64, String))| {
+        (address, format!("{name}+{:#x}", address - start))
+    };
+    Ok(best.into_iter().map(named).collect())
+}
+
+fn function(line: &str) -> Option<(u64, &str)> {
+    let mut words = line.split_ascii_whitespace();
+    let (address, kind, name) = (words.next()?, words.next()?, words.next()?);
+    let is_function = kind.eq_ignore_ascii_case("t") || kind.eq_ignore_ascii_case("w");
+    let start = u64::from_str_radix(address, 16).ok().filter(|start| *start > 0)?;
+    is_function.then_some((start, name))
 }
 
 /// Drop reasons of the running kernel: their numbers change between versions.
@@ -114,13 +143,21 @@ mod tests {
 
     #[test]
     fn an_address_belongs_to_the_function_before_it() {
-        let symbols = Symbols::parse(
-            "ffffffff81000000 T first\nffffffff81000100 t second\nffffffff81000180 d data\n0 T hidden\nffffffffc0000000 t in_module [veth]\n",
-        );
-        assert_eq!(symbols.name(0xffff_ffff_8100_00ff), "first+0xff");
-        assert_eq!(symbols.name(0xffff_ffff_8100_0190), "second+0x90", "data is no function");
-        assert_eq!(symbols.name(0xffff_ffff_c000_0001), "in_module+0x1");
-        assert_eq!(symbols.name(0x10), "0x10");
+        let table = "ffffffff81000100 t second\nffffffff81000000 T first\nffffffff81000180 d data\n0 T hidden\nffffffffc0000000 t in_module [veth]\n";
+        let [first, second, module, before] =
+            [0xffff_ffff_8100_00ff, 0xffff_ffff_8100_0190, 0xffff_ffff_c000_0001, 0x10];
+        let names = names_of(&[first, second, module, before].into(), table.as_bytes()).unwrap();
+        assert_eq!(names[&first], "first+0xff");
+        assert_eq!(names[&second], "second+0x90", "data is no function");
+        assert_eq!(names[&module], "in_module+0x1");
+        assert_eq!(names.get(&before), None);
+    }
+
+    #[test]
+    fn a_place_that_no_function_holds_stays_a_number() {
+        let mut places = Places::default();
+        places.learn(&Root::host(), [0x10]).unwrap();
+        assert_eq!(places.name(0x10), "0x10");
     }
 
     #[test]
@@ -147,7 +184,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_without_panic(text in "([0-9a-f]{0,20}| |\\n|[tTdW]|\\PC){0,60}", address in any::<u64>()) {
-            let _ = Symbols::parse(&text).name(address);
+            names_of(&[address].into(), text.as_bytes()).unwrap();
         }
     }
 }

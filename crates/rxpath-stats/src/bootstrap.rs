@@ -170,18 +170,19 @@ mod tests {
     }
 
     #[test]
-    fn coverage_is_near_its_name() {
-        // Normal samples of 15 around 0: the interval should hold 0 in about 95 of 100 cases.
+    fn intervals_hold_the_median_as_often_as_their_ends_say() {
+        // The interval of eleven is from the 3rd smallest to the 9th. It misses the median when at most two values lie on
+        // one side: 2 * P(Bin(11, 1/2) <= 2) = 6.54 %. Of 1000 that is 65, with a standard deviation of 7.8; one
+        // place less at each end would be 227, one more 12.
         let mut dice = ChaCha8Rng::seed_from_u64(3);
-        let mut gauss = || (0..12).map(|_| dice.random::<f64>()).sum::<f64>() - 6.0;
-        let held = (0..100)
-            .filter(|i| {
-                let values: Vec<f64> = (0..15).map(|_| gauss()).collect();
-                let got = median_interval(&values, *i).unwrap();
-                got.low <= 0.0 && 0.0 <= got.high
+        let missed = (0..1000)
+            .filter(|seed| {
+                let values: Vec<f64> = (0..11).map(|_| dice.random::<f64>()).collect();
+                let got = median_interval(&values, *seed).unwrap();
+                got.low > 0.5 || got.high < 0.5
             })
             .count();
-        assert!((86..=100).contains(&held), "{held}");
+        assert!((42..=89).contains(&missed), "{missed}");
     }
 
     proptest! {

@@ -190,14 +190,13 @@ fn what_looking_costs_stands_beside_the_verdict() {
     let cost = &value["result"]["probe_cost"];
     let number = |of: &str| cost[of].as_f64().unwrap_or_else(|| panic!("{of} in {cost}"));
     // A part was measured, and stands for the whole window.
-    let measured_s = number("measured_s");
-    assert!(measured_s > 0.0 && measured_s < 0.4, "{cost}");
+    assert!(number("measured_s") > 0.0, "{cost}");
     let programs = cost["programs"].as_array().unwrap();
     let ran = |of: &str| programs.iter().filter_map(|one| one[of].as_u64()).sum::<u64>();
     let (runs, ns) = (ran("runs_count"), ran("run_time_ns"));
     assert!(runs > 0 && ns > 0, "{cost}");
-    assert!(number("run_time_s") > 1.2 * ns as f64 / 1e9, "{cost}");
-    assert!(number("runs_count") > 1.2 * runs as f64, "{cost}");
+    assert!(number("run_time_s") > ns as f64 / 1e9, "{cost}");
+    assert!(number("runs_count") > runs as f64, "{cost}");
     assert!(number("map_bytes") > 0.0 && number("reader_cpu_s") > 0.0, "{cost}");
     // The account's, the locks', the drops' and the reads' programs.
     for program in ["sched_switch", "contention_begin", "kfree_skb", "sock_recv_length"] {

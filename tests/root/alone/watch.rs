@@ -246,7 +246,6 @@ fn what_the_probes_cost_is_in_every_look() {
     for of in ["cpu_ratio", "runs_per_s", "ns_per_run", "measured_s", "map_bytes"] {
         assert!(number(&first, of) > 0.0, "{of} in {first}");
     }
-    assert!(number(&first, "measured_s") < 0.5, "{first}");
     // It is measured seldom: looks in between carry it on.
     let second = next(&mut lines)["probe_cost"].clone();
     assert_eq!(second["runs_per_s"], first["runs_per_s"], "{second}");

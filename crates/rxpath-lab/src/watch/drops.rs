@@ -13,7 +13,7 @@ use super::stages::TCP_LOST;
 use crate::live::PLACES;
 
 /// Rows of a frame at most.
-const ROWS: usize = 200;
+pub(super) const MOST_ROWS: usize = 200;
 /// Connection requests that a listener refused.
 const LISTEN: &str = "TcpExt.ListenDrops";
 
@@ -34,7 +34,7 @@ pub(super) fn rows(window: &Window<'_>, first: &Snapshot, now: &Snapshot) -> Vec
     rows.sort_by(|a, b| {
         b.packets_pps.total_cmp(&a.packets_pps).then(b.packets_total.cmp(&a.packets_total))
     });
-    rows.truncate(ROWS);
+    rows.truncate(MOST_ROWS);
     rows
 }
 

@@ -8,6 +8,8 @@ use rxpath_bpf::drops::Drop;
 use rxpath_bpf::polls::{CpuPolls, NapiPolls};
 use rxpath_core::Log2;
 
+use crate::watch::drops::MOST_ROWS;
+
 /// What makes two drops the same: everything that the kernel's table is keyed by (`struct drop_key` of the probe).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct DropKey {
@@ -41,7 +43,8 @@ pub(super) struct Dropped {
     total: f64,
 }
 
-/// What each kind of drop grew by since the reading before, with its total. Each that was counted stands for so many.
+/// What each kind of drop grew by since the reading before, with its total. Each that was counted stands for so many. The
+/// [`MOST_ROWS`] that grew most.
 pub(super) fn dropped(
     before: &mut HashMap<DropKey, Dropped>,
     read: Vec<Drop>,
@@ -70,7 +73,11 @@ pub(super) fn dropped(
         before.insert(key, Dropped { counted, total });
         (Drop { packets, ..drop }, total.round() as u64)
     });
-    rows.collect()
+    let mut rows: Vec<(Drop, u64)> = rows.collect();
+    rows.sort_by(|(a, a_total), (b, b_total)| b.packets.cmp(&a.packets).then(b_total.cmp(a_total)));
+    rows.truncate(MOST_ROWS);
+    rows.shrink_to_fit();
+    rows
 }
 
 pub(super) fn since(now: &Log2, before: Option<&Log2>) -> Log2 {
@@ -165,7 +172,17 @@ mod tests {
         assert_eq!(second, [0; 7], "nothing was dropped in between");
         let third = dropped(&mut before, read(5), 1.0);
         assert!(third.iter().all(|(drop, _)| drop.packets == 5), "{third:?}");
-        assert_eq!(third[2].1, 305);
+        assert_eq!(third[2].1, 505, "the most first");
+    }
+
+    #[test]
+    fn of_many_ports_those_that_dropped_most_are_rows() {
+        let port = |port: u16| Drop { port, packets: u64::from(port), ..Drop::default() };
+        let mut before = HashMap::new();
+        let rows = dropped(&mut before, (1..1000).map(port).collect(), 1.0);
+        assert_eq!((rows.len(), rows[0].0.port), (MOST_ROWS, 999));
+        let rows = dropped(&mut before, (1..1000).map(port).collect(), 1.0);
+        assert_eq!(rows[0].0.packets, 0, "those left out are remembered");
     }
 
     #[test]
