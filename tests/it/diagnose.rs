@@ -118,6 +118,10 @@ fn a_port_says_that_the_counters_are_those_of_all_ports() {
     let value = answer(&["-d", "200ms", "--json", "--no-bpf", "--port", &port.to_string()]);
     let warnings = value["warnings"].to_string();
     assert!(warnings.contains("all-ports") && warnings.contains("no-socket"), "{warnings}");
+    let window = &value["result"]["window"];
+    assert!(window["duration_s"].as_f64() >= Some(0.2), "{window}");
+    assert!(window["began_after_s"].as_f64() > Some(0.0), "{window}");
+    assert!(window["began"].as_str().unwrap().ends_with('Z'), "{window}");
     assert_eq!(value["result"]["evidence_read"]["watched"], true);
 }
 

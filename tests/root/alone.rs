@@ -8,6 +8,7 @@ mod kept_apart;
 mod kills;
 mod landing;
 mod live_causes;
+mod live_counting;
 mod live_limits;
 mod live_tcp;
 mod model;

@@ -7,7 +7,7 @@ use rxpath_record::ledger::{Drop, Place};
 use rxpath_record::verdict::EvidenceLine;
 
 use crate::thresholds::{FOREIGN_RATIO, STEAL_RATIO};
-use crate::view::{Lead, Side, View, sound_ratio};
+use crate::view::{Lead, Side, View, sound_rate, sound_ratio};
 use crate::wording::{count, cpus, datagrams, percent, rate, span, threads};
 
 /// Services that are named in a line.
@@ -95,7 +95,7 @@ pub fn named(view: &View) -> String {
 
 /// That softirqs of this machine worked for other network namespaces.
 pub fn elsewhere(view: &View) -> Option<EvidenceLine> {
-    let pps = view.raw.elsewhere_pps.map(crate::view::sound_rate).filter(|pps| *pps > 0.0)?;
+    let pps = view.raw.elsewhere_pps.map(sound_rate).filter(|pps| *pps > 0.0)?;
     let text = format!(
         "{} packets/s went to other network namespaces: this verdict is about one of them{}",
         si(pps.round()),
@@ -113,8 +113,33 @@ pub fn traffic(view: &View) -> Vec<EvidenceLine> {
     if view.offered_packets() > 0 || !view.raw.watched {
         lines.push(rates(view));
     }
+    lines.extend(counted_as_one(view));
     lines.extend(tcp::summary(view));
     lines.extend(tcp::services(view));
+    lines
+}
+
+/// What of UDP's counters is no datagram that a program read.
+fn counted_as_one(view: &View) -> Vec<EvidenceLine> {
+    let Some(counting) = &view.raw.udp_counting else { return Vec::new() };
+    let mut lines = Vec::new();
+    let taken = counting.taken_by_kernel_packets as f64 / view.window_s.unwrap_or(f64::INFINITY);
+    if sound_rate(taken) >= 1.0 {
+        let text = format!(
+            "another {} were taken by the kernel itself, as the outer packets of tunnels: they count neither as arrived nor as read",
+            rate(taken)
+        );
+        lines.push(line(
+            text,
+            "Udp.InDatagrams + Udp6.InDatagrams, less the reads (sock:sock_recv_length)",
+        ));
+    }
+    if let Some(segments) = counting.segments_per_packet.filter(|per| per.is_finite()) {
+        let text = format!(
+            "a datagram here may be an aggregate: packets of IP had {segments:.1} segments on average, and UDP counts what a socket with UDP_GRO takes whole as one"
+        );
+        lines.push(line(text, "IpExt.In*ECTPkts, InCEPkts per Ip.InReceives, IPv6 included"));
+    }
     lines
 }
 

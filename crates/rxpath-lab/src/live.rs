@@ -4,6 +4,7 @@
 //! lost before this host, and each place of loss here by the counter that owns it. The counters are those of this
 //! network namespace, of all its sockets together; those that count packets of every protocol stand apart.
 
+mod counting;
 mod devices;
 mod groups;
 mod hooks;
@@ -22,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use rxpath_bpf::ProbeCost;
 use rxpath_core::Side;
 use rxpath_host::netlink::netfilter::Conntrack;
@@ -31,12 +33,12 @@ use rxpath_host::procfs::socket_owner;
 use rxpath_host::snapshot::Reader;
 use rxpath_host::{HostError, Root};
 use rxpath_record::counters::{Moved, Snapshot};
-use rxpath_record::evidence::{Evidence, SoftirqPlace};
+use rxpath_record::evidence::{Evidence, SoftirqPlace, UdpCounting};
 use rxpath_record::ledger::{Drop, DropReason, Ledger};
 
 use crate::clock::monotonic_ns;
 use crate::trial::evidence::conntrack;
-use crate::trial::observe::{Between, Mark, Ours};
+use crate::trial::observe::{Between, Mark};
 
 pub(crate) use groups::ReaderGroups;
 pub(crate) use places::PLACES;
@@ -45,6 +47,7 @@ pub(crate) use sockets::Socket;
 pub(crate) use tcp::TcpLooks;
 pub(crate) use unseen::Unseen;
 
+use counting::{counting, taken_by_kernel};
 use places::{Beside, of_any_protocol, of_asked, of_udp, sum};
 use probes::Probes;
 use reads::Readings;
@@ -73,6 +76,17 @@ pub struct Seen {
     pub gaps: BTreeMap<String, String>,
     /// What looking cost.
     pub probe_cost: ProbeCost,
+    /// When the window began.
+    pub began: Began,
+}
+
+/// When a window began.
+#[derive(Clone, Copy, Debug)]
+pub struct Began {
+    /// By the clock on the wall.
+    pub at: Timestamp,
+    /// Since it was asked for.
+    pub after: Duration,
 }
 
 /// What is to be watched.
@@ -93,16 +107,15 @@ pub struct Ask {
 /// # Errors
 /// What keeps the counters from being read at all.
 pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen, HostError> {
+    let called = Instant::now();
     let root = Root::host();
     let mut counters = Reader::all(&root);
     let mut looks = Looks::start(ask)?;
     // Who holds TCP's sockets is part of the path too: softirqs work for them as well.
     let inodes = looks.inodes();
     let mut owners = socket_owner::of(&root, &inodes);
-    let (pids, owners_count) = readers::measured(&looks.sockets, &owners);
-    let owners_count = [owners_count, pids.len()];
-    let ours = of_pids(pids);
-    let connected = of_pids(readers::of_connections(&looks.tcp.inodes(), &owners));
+    let (ours, owners_count) = readers::measured(&looks.sockets, &owners);
+    let connected = readers::of_connections(&looks.tcp.inodes(), &owners);
     let mut probes = Probes::start(ask.probes);
     let around = Around::now();
     let groups_before = groups::read(&ours.pids);
@@ -112,19 +125,20 @@ pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen,
     countable(&before)?;
     // Finding the owners took its time: sockets count from here on, inside the span of the counters.
     looks.begin()?;
+    let window = Began { at: Timestamp::now(), after: called.elapsed() };
     begun();
-    let end_ns = from.t_ns + ask.length.as_nanos() as u64;
-    looks.until(end_ns, stop, &mut probes)?;
+    looks.until(from.t_ns + ask.length.as_nanos() as u64, stop, &mut probes)?;
     probes.close();
     let moved = snapshot(&mut counters).since(&before);
     looks.end();
     let (reasons, reads) = (probes.reasons(), probes.reads());
     let between = Between::marks(&from, &Mark::take(&ours), &ours);
     let groups = ReaderGroups { ends: [groups_before, groups::read(&ours.pids)] };
-    let waiters = readers::waiters(&between, &looks.sockets, &owners, reads.as_ref());
     let of_connections = Between::marks(&from_connected, &Mark::of_ours(&connected), &connected);
     let around = [&around, &Around::now()];
     owners.extend(looks.owners_since(&around[1].listening(), &inodes));
+    owners.extend(readers::of_closed(&between, &looks.sockets, &owners, reads.as_ref()));
+    let waiters = readers::waiters(&between, &looks.sockets, &owners, reads.as_ref());
     let unseen = unseen(&mut Unseen::default(), around, reasons.is_some());
     let sockets = &looks.sockets;
     let read = Read {
@@ -145,20 +159,16 @@ pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen,
     let mut evidence = evidence(&read);
     let probe_cost;
     (evidence.probed, probe_cost) = probes.end(sockets, &owners);
-    let owned = sockets.keys().filter(|inode| owners.contains_key(inode));
     Ok(Seen {
         sockets_count: sockets.len(),
-        owned_count: owned.count(),
+        owned_count: sockets.keys().filter(|inode| owners.contains_key(inode)).count(),
         owners_count,
         beside: evidence.tcp.iter().flat_map(|tcp| tcp.counters.clone()).collect(),
         gaps: moved.gaps.clone(),
         probe_cost,
+        began: window,
         evidence,
     })
-}
-
-fn of_pids(pids: Vec<i32>) -> Ours {
-    Ours { pids, ..Ours::default() }
 }
 
 /// The sockets over the window, sampled.
@@ -169,6 +179,8 @@ struct Looks<'a> {
     tcp: TcpLooks,
     /// When TCP's sockets are sampled next: it takes a walk over all connections.
     due: Instant,
+    /// UDP's sockets that were there before the window, by two looks: one alone may miss some.
+    before: Option<BTreeSet<u32>>,
 }
 
 impl<'a> Looks<'a> {
@@ -176,7 +188,7 @@ impl<'a> Looks<'a> {
     fn start(ask: &'a Ask) -> Result<Self, HostError> {
         let diag = Netlink::sock_diag()?;
         let (sockets, tcp, due) = (BTreeMap::new(), TcpLooks::default(), Instant::now());
-        let mut looks = Self { ask, diag, sockets, tcp, due };
+        let mut looks = Self { ask, diag, sockets, tcp, due, before: None };
         looks.look()?;
         looks.end();
         Ok(looks)
@@ -184,13 +196,17 @@ impl<'a> Looks<'a> {
 
     /// The window begins: what was seen until now does not count.
     fn begin(&mut self) -> Result<(), HostError> {
+        let mut before: BTreeSet<u32> = self.sockets.keys().copied().collect();
         self.sockets.clear();
         (self.tcp, self.due) = (TcpLooks::default(), Instant::now());
-        self.look()
+        self.look()?;
+        before.extend(self.sockets.keys());
+        self.before = Some(before);
+        Ok(())
     }
 
     fn look(&mut self) -> Result<(), HostError> {
-        look(&mut self.diag, self.ask.port, &mut self.sockets)?;
+        look(&mut self.diag, self.ask.port, self.before.as_ref(), &mut self.sockets)?;
         let now = Instant::now();
         if now >= self.due {
             self.tcp.sample(&mut self.diag);
@@ -327,7 +343,7 @@ pub(crate) struct Read<'a> {
 /// From what was read at both ends, and of the sockets in between.
 pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
     let Read { between, moved, sockets, owners, .. } = *read;
-    let (delivered, drops) = of_sockets(read);
+    let (delivered, drops, taken_by_kernel) = of_sockets(read);
     let offered = delivered + drops.iter().map(|drop| drop.packets).sum::<u64>();
     let seconds = between.seconds().max(1e-9);
     let [before, now] = read.around;
@@ -380,6 +396,8 @@ pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
         namespace: namespace::name(),
         elsewhere_pps: namespace::elsewhere([processed, by_ip], links, seconds),
         unread: unread(read, &carried),
+        udp_counting: Some(counting(moved, offered + taken_by_kernel, taken_by_kernel))
+            .filter(|it| *it != UdpCounting::default()),
         conntrack: tracked,
         spread: Some(spread),
         ledger,
@@ -387,19 +405,20 @@ pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
     }
 }
 
-/// Datagrams that were read, and lost by UDP: all, or those of the sockets that were asked for.
-fn of_sockets(read: &Read<'_>) -> (u64, Vec<Drop>) {
+/// Datagrams that were read, and lost by UDP: all, or those of the sockets that were asked for. And those that the kernel took.
+fn of_sockets(read: &Read<'_>) -> (u64, Vec<Drop>, u64) {
     let Read { moved, sockets, reads, reasons, .. } = *read;
     let delivered = sum(moved, &["Udp.InDatagrams", "Udp6.InDatagrams"]).unwrap_or(0);
     let at_sockets = sockets.values().map(Socket::dropped).sum();
     let drops = of_udp(moved, at_sockets, reasons);
-    let Some(asked) = read.asked else { return (delivered, drops) };
+    let taken = taken_by_kernel(delivered, reads);
+    let Some(asked) = read.asked else { return (delivered - taken, drops, taken) };
     let own = |reads: &Readings| {
         let of = sockets.keys().filter_map(|inode| reads.get(inode));
         of.flat_map(BTreeMap::values).sum()
     };
     let drops = of_asked(&drops, at_sockets, !sockets.is_empty(), asked.port, reasons);
-    (reads.map_or(delivered, own), drops)
+    (reads.map_or(delivered, own), drops, taken)
 }
 
 /// What is missing where only some sockets were asked for and nobody counted what was read from them.

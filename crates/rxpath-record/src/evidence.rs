@@ -68,11 +68,27 @@ pub struct Evidence {
     /// Packets per second that the softirqs of a watched host handled for other network namespaces, at least.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub elsewhere_pps: Option<f64>,
+    /// What UDP's counters of a watched host count as one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub udp_counting: Option<UdpCounting>,
     /// Places of loss of a watched host that could not be read, each with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unread: Vec<String>,
     /// The trial's ledger (whole trial, not only the window).
     pub ledger: Ledger,
+}
+
+/// What UDP's counters of a watched host count as one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct UdpCounting {
+    /// Datagrams that UDP counted as delivered and that no program read: the kernel took them, as the outer packets of
+    /// tunnels. They are neither in what was offered nor in what was delivered. 0 where reads were not counted.
+    pub taken_by_kernel_packets: u64,
+    /// Segments in a packet of IP, on average, where UDP counts an aggregate as one datagram: a socket with `UDP_GRO` takes
+    /// it whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segments_per_packet: Option<f64>,
 }
 
 /// A loss whose counter counts packets of every protocol: how many of them were datagrams of UDP is not told.

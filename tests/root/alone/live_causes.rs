@@ -347,3 +347,37 @@ fn a_reader_that_used_up_its_cpu_quota_is_named_with_its_group() {
     drop(reader);
     says(&result, "application-descheduled", "CPU quota of its control group /rxpath-");
 }
+
+/// Only the first of its sockets is there when owners are looked up.
+#[test]
+fn a_socket_that_is_opened_again_and_again_belongs_to_its_program() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    for words in [&["-d", "600s"][..], &["-d", "600s", "--no-bpf"]] {
+        let open = || rx.run(|_| UdpSocket::bind((RX_IP, 4831)).unwrap()).unwrap();
+        let mut socket = Some(open());
+        let mut child = watching(&rx, words);
+        in_window(&mut child);
+        for _ in 0..4 {
+            socket.take();
+            let reader = socket.insert(open());
+            send(&tx, 4831, 5_000);
+            reader.recv(&mut [0; 64]).unwrap();
+            seen(&child, 3);
+        }
+        socket.take();
+        let result = stop(child);
+        let sockets = result["evidence_read"]["sockets"].as_array().unwrap();
+        // The first as well.
+        assert_eq!(sockets.len(), 5, "{result}");
+        // A socket's drops before it was first looked at are the window's: all but those after the last look.
+        let dropped =
+            sockets.iter().filter_map(|socket| socket["drops_packets"].as_u64()).sum::<u64>();
+        assert!(dropped > 16_000, "{result}");
+        for socket in sockets {
+            assert_eq!(socket["owners"][0]["pid"], std::process::id(), "{socket}");
+        }
+        let threads = &result["evidence_read"]["receiver_threads"];
+        assert!(!threads.as_array().unwrap().is_empty(), "{result}");
+    }
+}

@@ -7,7 +7,7 @@ use rxpath_diagnose::{combine, diagnose};
 use rxpath_record::evidence::{
     AnyProtocol, ConntrackUse, ContendedLock, CpuPackets, CpuUse, Evidence, Halt, Listener,
     LockWaiter, Owner, Probed, ProbedCpu, ProbedTask, SocketUse, SoftirqPlace, Spread,
-    TcpConnection, TcpService, TcpUse, ThreadUse, Throttled,
+    TcpConnection, TcpService, TcpUse, ThreadUse, Throttled, UdpCounting,
 };
 use rxpath_record::ledger::{CrossCheck, Drop, Ledger, Place};
 use rxpath_record::verdict::Verdict;
@@ -349,6 +349,10 @@ prop_compose! {
             unread: vec!["what a hook drops".into(); watch.2],
             namespace: ["", "blue"][watch.2 % 2].into(),
             elsewhere_pps: (watch.2 == 1).then_some(window_s),
+            udp_counting: (watch.2 == 2).then_some(UdpCounting {
+                taken_by_kernel_packets: u64::from(segments_per_send.unwrap_or(0)),
+                segments_per_packet: Some(window_s),
+            }),
         }
     }
 }

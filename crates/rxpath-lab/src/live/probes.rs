@@ -85,10 +85,29 @@ struct Parts {
     begun: Instant,
 }
 
+/// Longest time to put programs into place: a machine without CPU to spare takes seconds for each, and what is looked for
+/// may be over then.
+const STARTING: Duration = Duration::from_secs(2);
+
+/// Whether there is time for one more part.
+fn in_time(begun: Instant) -> Result<(), String> {
+    let took = begun.elapsed();
+    if took <= STARTING {
+        return Ok(());
+    }
+    Err(format!(
+        "left out: the programs before it took {took:.1?} to be put into place, this machine has no CPU to spare"
+    ))
+}
+
 impl Parts {
+    /// The most telling parts first.
     fn start() -> Self {
-        let (reasons, reads) = (Reasons::start(), Reading::start());
-        Self { witness: Witness::start(), reasons, reads, meter: None, begun: Instant::now() }
+        let begun = Instant::now();
+        let reasons = Reasons::start();
+        let reads = in_time(begun).and_then(|()| Reading::start());
+        let witness = Witness::start_while(&|| in_time(begun));
+        Self { witness, reasons, reads, meter: None, begun: Instant::now() }
     }
 
     fn begin(&mut self, length: Duration) {
@@ -144,4 +163,19 @@ impl Parts {
 
 fn unknown(why: String) -> ProbeCost {
     ProbeCost { gap: Some(why), ..ProbeCost::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_for_which_the_time_is_up_are_left_out_with_the_reason() {
+        assert_eq!(in_time(Instant::now()), Ok(()));
+        let long_ago = Instant::now().checked_sub(Duration::from_secs(5)).unwrap();
+        let late = Witness::start_while(&|| in_time(long_ago));
+        let seen = late.end(&Traffic { workloads: &[], readers: &[] });
+        assert!(!seen.gaps.is_empty(), "{seen:?}");
+        assert!(seen.gaps.iter().all(|gap| gap.contains("left out: the programs")), "{seen:?}");
+    }
 }

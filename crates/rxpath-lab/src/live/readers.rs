@@ -9,7 +9,7 @@ use rxpath_record::evidence::{Owner, ThreadUse};
 use super::groups::ReaderGroups;
 use super::reads::Readings;
 use super::sockets::{Socket, busy};
-use crate::trial::observe::{Between, ThreadTime};
+use crate::trial::observe::{Between, Ours, ThreadTime};
 
 /// A thread that runs or waits for less than this share of the time reads no noteworthy traffic: programs have others. Not
 /// more: a reader that stalls runs little too, and left out it would leave the blame to the thread beside it.
@@ -52,16 +52,21 @@ pub(super) fn waiters(
 }
 
 /// Processes whose threads are measured: first those with sockets that something waits in or was dropped at, each once. And
-/// how many there are in all.
-pub(super) fn measured(sockets: &BTreeMap<u32, Socket>, owners: &Owners) -> (Vec<i32>, usize) {
+/// how many there are in all, and of them.
+pub(super) fn measured(sockets: &BTreeMap<u32, Socket>, owners: &Owners) -> (Ours, [usize; 2]) {
     let of = |used: bool| {
         let sockets = sockets.iter().filter(move |(_, socket)| socket.has_been_used() == used);
         sockets.filter_map(|(inode, _)| owners.get(inode)).flatten().copied()
     };
     let mut seen = BTreeSet::new();
     let all: Vec<i32> = of(true).chain(of(false)).filter(|pid| seen.insert(*pid)).collect();
-    let count = all.len();
-    (all.into_iter().take(OWNERS).collect(), count)
+    let ours = of_pids(all.iter().copied().take(OWNERS));
+    let counts = [all.len(), ours.pids.len()];
+    (ours, counts)
+}
+
+fn of_pids(pids: impl Iterator<Item = i32>) -> Ours {
+    Ours { pids: pids.collect(), ..Ours::default() }
 }
 
 /// Processes that are named of many sockets, at most.
@@ -133,11 +138,35 @@ pub(super) fn readers(
     all
 }
 
+/// Who had the sockets that were closed before their owners were looked up, as a program's that opens its socket anew again and
+/// again: those whose threads read them, else those that have another socket of their address and port.
+pub(super) fn of_closed(
+    between: &Between,
+    sockets: &BTreeMap<u32, Socket>,
+    owners: &Owners,
+    reads: Option<&Readings>,
+) -> Owners {
+    let known = |inode: &u32| owners.get(inode).is_some_and(|pids| !pids.is_empty());
+    let mut by_address: BTreeMap<&str, BTreeSet<i32>> = BTreeMap::new();
+    for (inode, socket) in sockets.iter().filter(|(inode, _)| known(inode)) {
+        by_address.entry(&socket.local).or_default().extend(&owners[inode]);
+    }
+    let readers = |inode: &u32| -> BTreeSet<i32> {
+        let tids = reads.and_then(|reads| reads.get(inode)).into_iter().flat_map(BTreeMap::keys);
+        tids.filter_map(|tid| Some(between.threads.get(tid)?.leader)).collect()
+    };
+    let who = |(inode, socket): (&u32, &Socket)| {
+        let pids = Some(readers(inode)).filter(|pids| !pids.is_empty());
+        Some((*inode, pids.or_else(|| by_address.get(socket.local.as_str()).cloned())?))
+    };
+    sockets.iter().filter(|(inode, _)| !known(inode)).filter_map(who).collect()
+}
+
 /// Processes that have TCP's sockets open, those first in whose connections most waits; so many at most.
-pub(super) fn of_connections(inodes: &[u32], owners: &Owners) -> Vec<i32> {
+pub(super) fn of_connections(inodes: &[u32], owners: &Owners) -> Ours {
     let mut seen = BTreeSet::new();
     let pids = inodes.iter().filter_map(|inode| owners.get(inode)).flatten().copied();
-    pids.filter(|pid| seen.insert(*pid)).take(OWNERS).collect()
+    of_pids(pids.filter(|pid| seen.insert(*pid)).take(OWNERS))
 }
 
 #[cfg(test)]
@@ -189,6 +218,24 @@ mod tests {
     }
 
     #[test]
+    fn a_socket_that_was_closed_belongs_to_its_reader_or_to_who_has_its_address() {
+        let socket = |local: &str| Socket { local: local.into(), ..Socket::default() };
+        let sockets: BTreeMap<u32, Socket> = [
+            (1, socket("10.0.0.1:53")),
+            (2, socket("10.0.0.1:53")),
+            (3, socket("10.0.0.1:54")),
+            (4, socket("10.0.0.1:55")),
+        ]
+        .into();
+        let owners: Owners = [(1, [10].into()), (2, BTreeSet::new())].into();
+        let reads: Readings = [(3, [(21, 5)].into())].into();
+        let between = between(&[(10, 10, 1), (20, 20, 1), (21, 20, 1)]);
+        let found = of_closed(&between, &sockets, &owners, Some(&reads));
+        assert_eq!(found, [(2, [10].into()), (3, [20].into())].into());
+        assert_eq!(of_closed(&between, &sockets, &owners, None), [(2, [10].into())].into());
+    }
+
+    #[test]
     fn a_process_of_many_sockets_counts_once_and_those_that_drop_come_first() {
         let used = Socket { drops: [0, 9], ..Socket::default() };
         let mut sockets: BTreeMap<u32, Socket> =
@@ -198,10 +245,9 @@ mod tests {
         let mut owners: Owners = (1..=100).map(|inode| (inode, BTreeSet::from([7]))).collect();
         owners.extend((101..=500).map(|inode| (inode, BTreeSet::from([inode as i32]))));
         owners.insert(1_000, BTreeSet::from([9_999]));
-        let (pids, count) = measured(&sockets, &owners);
-        assert_eq!((pids[0], pids.len(), count), (9_999, OWNERS, 402));
-        assert_eq!(pids[1], 7);
+        let (ours, counts) = measured(&sockets, &owners);
+        assert_eq!((&ours.pids[..2], counts), (&[9_999, 7][..], [402, OWNERS]));
         let few: Owners = owners.into_iter().filter(|(inode, _)| *inode <= 100).collect();
-        assert_eq!(measured(&sockets, &few), (vec![7], 1));
+        assert_eq!(measured(&sockets, &few).0.pids, [7]);
     }
 }

@@ -50,19 +50,25 @@ impl Socket {
     }
 }
 
-/// Looks at all of them once, or at those of one port.
+/// Looks at all of them once, or at those of one port. What a socket dropped before its first look counts if it was opened in
+/// the window: it is none of those of `before`.
 pub(super) fn look(
     diag: &mut Netlink,
     port: Option<u16>,
+    before: Option<&BTreeSet<u32>>,
     sockets: &mut BTreeMap<u32, Socket>,
 ) -> Result<(), HostError> {
     for found in diag.udp_sockets(port)? {
         let Some(memory) = found.memory else { continue };
         let socket = sockets.entry(found.inode).or_default();
-        if socket.samples == 0 {
-            socket.local = found.local.to_string();
-        }
+        let is_first = socket.samples == 0;
         socket.look(&memory);
+        if is_first {
+            socket.local = found.local.to_string();
+            if before.is_some_and(|before| !before.contains(&found.inode)) {
+                socket.drops[0] = 0;
+            }
+        }
     }
     Ok(())
 }

@@ -41,9 +41,14 @@ pub struct Witness {
 impl Witness {
     /// Attaches what this host takes.
     pub fn start() -> Self {
+        Self::start_while(&|| Ok(()))
+    }
+
+    /// The same, each part only if it is allowed when its turn comes.
+    pub fn start_while(allowed: &dyn Fn() -> Result<(), String>) -> Self {
         Self {
-            account: Account::start().map_err(told),
-            locks: Locks::start().map_err(told),
+            account: allowed().and_then(|()| Account::start().map_err(told)),
+            locks: allowed().and_then(|()| Locks::start().map_err(told)),
             begun: None,
             begun_ns: monotonic_ns(),
             waited: Vec::new(),

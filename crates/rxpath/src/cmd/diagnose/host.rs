@@ -22,6 +22,9 @@ const SHORTEST: Nanos = Nanos::from_millis(100);
 /// Nobody waits longer for a look.
 const LONGEST: Nanos = Nanos::from_secs(3600);
 
+/// Whoever waits longer for the window to begin is told.
+const LATE_S: f64 = 1.0;
+
 /// What is to be watched.
 pub(super) struct Ask {
     pub duration: Nanos,
@@ -51,6 +54,39 @@ pub struct Judged {
     tcp_counters: BTreeMap<String, u64>,
     /// What looking cost this host.
     probe_cost: ProbeCost,
+    /// The time that is judged.
+    window: Window,
+}
+
+/// The time that is judged.
+#[derive(Serialize, schemars::JsonSchema)]
+struct Window {
+    /// Its begin, UTC (RFC 3339).
+    began: String,
+    /// How long after the command: looking up owners and putting BPF programs into place takes its time.
+    began_after_s: f64,
+    /// Its length.
+    duration_s: f64,
+}
+
+impl Window {
+    fn of(seen: &live::Seen) -> Self {
+        Self {
+            began: format!("{:.3}", seen.began.at),
+            began_after_s: seen.began.after.as_secs_f64(),
+            duration_s: seen.evidence.window_s,
+        }
+    }
+
+    /// What came before it is not in the answer.
+    fn late(&self) -> Option<Warning> {
+        (self.began_after_s > LATE_S).then(|| {
+            let text = format!("the window began {:.1} s after the command", self.began_after_s);
+            Warning::new("late-window", text)
+                .because("what happened before it is not judged; on a machine without CPU to spare BPF programs take seconds to be put into place")
+                .cure("--no-bpf begins at once; or give rxpath a share of CPU (`nice -n -5 rxpath diagnose`)")
+        })
+    }
 }
 
 pub(super) fn run(ask: &Ask, format: &FormatArgs) -> Outcome {
@@ -67,8 +103,10 @@ pub(super) fn run(ask: &Ask, format: &FormatArgs) -> Outcome {
     let seen = live::watch(&watched, interrupt.stop(), begun)
         .map_err(|error| Failure::new(Exit::Cannot, error))?;
     let verdict = diagnose(&seen.evidence);
+    let window = Window::of(&seen);
     let mut warnings = warnings(&seen, port);
-    let whole = "losses and rates are those of the whole network namespace";
+    warnings.extend(window.late());
+    let whole = "losses in front of the sockets are those of the whole network namespace";
     warnings.extend(
         ask.scope
             .warning(whole, "the sockets and their readers")
@@ -82,6 +120,7 @@ pub(super) fn run(ask: &Ask, format: &FormatArgs) -> Outcome {
             evidence_read: seen.evidence,
             tcp_counters: seen.beside,
             probe_cost: seen.probe_cost,
+            window,
         };
         json(&Envelope::new("diagnose", settings, result, warnings))?;
         return Ok(interrupt.caught().map_or(Exit::Done, Exit::Signal));
@@ -90,6 +129,10 @@ pub(super) fn run(ask: &Ask, format: &FormatArgs) -> Outcome {
         output::warning(warning);
     }
     output::text(&super::text(&verdict))?;
+    output::line(&format!(
+        "window: {:.2} s from {}, {:.1} s after the command",
+        window.duration_s, window.began, window.began_after_s
+    ))?;
     for (name, count) in &seen.beside {
         output::line(&format!("TCP: {name} moved by {count}"))?;
     }
@@ -129,12 +172,11 @@ fn warnings(seen: &live::Seen, port: Option<u16>) -> Vec<Warning> {
     let quiet = seen.evidence.ledger.offered_packets == 0;
     if let Some(port) = port {
         let text = format!(
-            "losses and rates are those of all ports; of port {port} are only the sockets and their readers"
+            "what is lost in front of the sockets is that of all ports; of UDP's sockets only those of port {port} are judged"
         );
-        warnings.push(
-            Warning::new("all-ports", text)
-                .because("the kernel counts UDP's losses by namespace, not by port"),
-        );
+        warnings.push(Warning::new("all-ports", text).because(
+            "the kernel's counters in front of the sockets are by namespace, not by port",
+        ));
     }
     let [owners, measured] = seen.owners_count;
     if measured < owners {
@@ -177,5 +219,17 @@ mod tests {
         let told = by_reason(gaps.map(str::to_owned).iter());
         let one = "tasks, locks: needs CAP_BPF; without it: counters";
         assert_eq!(told, [one, gaps[2], gaps[3]]);
+    }
+
+    #[test]
+    fn a_window_that_begins_late_says_so() {
+        let window = |began_after_s| Window {
+            began: "2026-01-01T00:00:00.000Z".into(),
+            began_after_s,
+            duration_s: 3.0,
+        };
+        assert_eq!(window(0.4).late(), None);
+        let late = window(4.5).late().unwrap();
+        assert!(late.text.contains("began 4.5 s after the command"), "{late:?}");
     }
 }
