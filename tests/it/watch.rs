@@ -371,3 +371,15 @@ fn the_path_is_whole_whatever_top_says() {
         assert!(text.lines().any(|line| line.trim_start_matches('▶').starts_with(stage)), "{text}");
     }
 }
+
+#[test]
+fn a_dumb_terminal_gets_no_full_screen() {
+    // The master of a new pseudoterminal is a terminal too.
+    let terminal = fs::File::options().read(true).write(true).open("/dev/ptmx").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    command.args(["watch", "--no-bpf"]).env("TERM", "dumb");
+    let output = command.stdout(terminal).stderr(Stdio::piped()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("TERM=dumb") && said.contains("--once prints one look"), "{said}");
+}

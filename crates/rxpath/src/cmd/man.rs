@@ -16,7 +16,7 @@ const DATE: &str = "2026-11-23";
 /// What every page says of the environment.
 const ENVIRONMENT: [(&str, &str); 3] = [
     ("NO_COLOR", "when set and not empty, nothing is coloured unless --color always"),
-    ("TERM", "dumb: nothing is coloured unless --color always"),
+    ("TERM", "dumb: nothing is coloured unless --color always, and watch shows no full screen"),
     ("COLUMNS", "the width of tables and texts, instead of the terminal's"),
 ];
 

@@ -75,13 +75,17 @@ impl WatchCommand {
     }
 
     fn interactive(&self) -> bool {
-        !self.once && !self.format.is_json() && std::io::stdout().is_terminal()
+        !self.once && !self.format.is_json() && no_screen().is_none()
     }
 
     fn live(&self) -> Outcome {
         let headless = !self.interactive();
-        if headless && !self.once && !self.format.is_json() && self.record.is_none() {
-            return Err(Failure::usage("standard output is no terminal")
+        if let Some(why) = no_screen()
+            && !self.once
+            && !self.format.is_json()
+            && self.record.is_none()
+        {
+            return Err(Failure::usage(why)
                 .hint("--once prints one look, --json all of them, --record FILE keeps them"));
         }
         // Before there is another thread.
@@ -197,12 +201,23 @@ impl WatchCommand {
             }
             return Ok(ended);
         }
-        if !std::io::stdout().is_terminal() {
-            return Err(Failure::usage("standard output is no terminal")
+        if let Some(why) = no_screen() {
+            return Err(Failure::usage(why)
                 .hint("--replay FILE --once prints the last look, --json all of them"));
         }
         let interrupt = Interrupt::catch()?;
         show(Box::new(Replay::new(recorded)), None, &interrupt, is_on(Stream::Out))
+    }
+}
+
+/// Why a full screen can't be shown here, if it can't.
+fn no_screen() -> Option<&'static str> {
+    if !std::io::stdout().is_terminal() {
+        Some("standard output is no terminal")
+    } else if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
+        Some("this terminal shows no full screen (TERM=dumb)")
+    } else {
+        None
     }
 }
 
