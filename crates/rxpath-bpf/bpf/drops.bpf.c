@@ -104,6 +104,23 @@ static __always_inline struct sock *full_socket(struct sock *sk)
 	return state == TIME_WAIT || state == NEW_SYN_RECV ? 0 : sk;
 }
 
+/*
+ * A datagram in a UDP socket's queue has its size in the place of the device (include/linux/skbuff.h `dev_scratch`), which is
+ * no address of the kernel's.
+ */
+static __always_inline bool was_queued(struct net_device *dev)
+{
+	return (__s64)dev > 0;
+}
+
+/* The namespace of the task that runs. */
+static __always_inline __u32 own_netns(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return BPF_CORE_READ(task, nsproxy, net_ns, ns.inum);
+}
+
 static __always_inline int dropped(struct sk_buff *skb, void *location, __u32 reason, struct sock *sk)
 {
 	struct net_device *dev = skb->dev;
@@ -118,6 +135,11 @@ static __always_inline int dropped(struct sk_buff *skb, void *location, __u32 re
 	transport = 0;
 	if ((key.protocol == ETH_IP || key.protocol == ETH_IPV6) && skb->network_header != 0xffff)
 		transport = addressed(skb->head + skb->network_header, &key.port);
+	if (was_queued(dev)) {
+		dev = 0;
+		/* The reader itself drops it, as one with a wrong checksum. */
+		key.netns = own_netns();
+	}
 	if (dev) {
 		/* A packet on its way through the IP layer may have lost its device: then this reads what is there. */
 		key.ifindex = BPF_CORE_READ(dev, ifindex);

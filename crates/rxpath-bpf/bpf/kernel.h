@@ -72,6 +72,8 @@ enum bpf_map_type {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct nsproxy;
+
 /* include/linux/sched.h */
 #define PF_KTHREAD 0x00200000
 
@@ -92,6 +94,7 @@ struct task_struct {
 	char comm[16];
 	struct sched_entity se;
 	struct sched_info sched_info;
+	struct nsproxy *nsproxy;
 };
 
 /* arch/x86/include/asm/ptrace.h */
@@ -106,6 +109,11 @@ struct ns_common {
 
 struct net {
 	struct ns_common ns;
+};
+
+/* include/linux/nsproxy.h */
+struct nsproxy {
+	struct net *net_ns;
 };
 
 typedef struct {
