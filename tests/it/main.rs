@@ -14,6 +14,7 @@ mod compare;
 mod corpus;
 mod dependency_rule;
 mod diagnose;
+mod docs_commands;
 mod forbidden;
 mod http;
 mod kept;
