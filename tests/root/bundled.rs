@@ -6,7 +6,7 @@ use rxpath_lab::scenario::bundled;
 use rxpath_record::manifest::Manifest;
 
 use crate::bed::may_run;
-use crate::experiment::run_bundled;
+use crate::experiment::{run_bundled, run_file};
 use crate::skip::skip;
 
 /// One block without A/A, some 0.6 s a trial.
@@ -88,4 +88,24 @@ fn every_http_scenario_runs_and_its_ledgers_close() {
 #[test]
 fn every_other_scenario_runs_and_its_ledgers_close() {
     run_all("other");
+}
+
+/// As it stands in the documents.
+#[test]
+fn the_example_of_other_programs_runs() {
+    if !may_run() {
+        return;
+    }
+    if !installed("iperf3") {
+        return skip("bundled_peers", "the example of docs/scenarios.md needs iperf3");
+    }
+    let text = include_str!("../../docs/scenarios.md");
+    let (_, section) = text.split_once("## Other programs\n\n").unwrap();
+    let lines = section.lines().map_while(|line| line.strip_prefix("    "));
+    let example = lines.fold(String::new(), |all, line| all + line + "\n");
+    assert!(example.contains("iperf3 -c"), "{example}");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("example.toml");
+    std::fs::write(&file, example).unwrap();
+    holds(&run_file(&file, &SMALLEST));
 }

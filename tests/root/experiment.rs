@@ -23,6 +23,11 @@ pub fn kept(name: &str, sets: &[&str]) -> RunReader {
     read(file.as_os_str(), sets, &[])
 }
 
+/// Any file.
+pub fn run_file(file: &Path, sets: &[&str]) -> Manifest {
+    read(file.as_os_str(), sets, &[]).manifest
+}
+
 /// The same with `--observe WHAT`.
 pub fn observed(name: &str, what: &str) -> RunReader {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))

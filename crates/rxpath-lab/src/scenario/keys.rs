@@ -50,7 +50,7 @@ pub(super) enum Kind {
     Text,
     /// A list of texts.
     Lines,
-    /// A command: a list of words or one text split at blanks.
+    /// A command: a list of words, or one text that is split as a shell splits it.
     Command,
     /// A table of names to values.
     Names,

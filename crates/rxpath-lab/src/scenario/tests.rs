@@ -144,6 +144,21 @@ fn another_program_takes_the_place_of_a_workload() {
     assert_eq!(resolved.compare[0].metric, "serve.jitter_us");
 }
 
+#[test]
+fn a_command_as_one_text_is_split_as_a_shell_splits_it() {
+    let words = |command: &str| {
+        let text = format!("[serve]\ncommand = {command:?}\nparser = \"none\"\n");
+        resolved(&text, &[], 2).map(|resolved| match &resolved.variants[0].serve {
+            Workload::External(serve) => serve.command.clone(),
+            other @ Workload::Own(_) => panic!("{other:?}"),
+        })
+    };
+    let split = words("sh -c 'echo \"a b\"; sleep 1' x\\ y").unwrap();
+    assert_eq!(split, ["sh", "-c", "echo \"a b\"; sleep 1", "x y"]);
+    let refused = words("sh -c 'echo a").unwrap_err();
+    assert!(format!("{refused:?}").contains("a quote is open at its end"), "{refused:?}");
+}
+
 /// Two nodes, each with two caches of four cores, two threads a core: 32 CPUs, siblings 16 apart.
 fn big() -> HostShape {
     let cpu = |cpu: u32| {

@@ -243,7 +243,13 @@ fn lines(node: &Node) -> Result<Vec<String>, Why> {
 
 fn command(node: &Node) -> Result<Vec<String>, Why> {
     let words = match &node.raw {
-        Raw::Text(_) => text(node)?.split_whitespace().map(str::to_owned).collect(),
+        // As a shell splits it: "sh -c 'echo a b'" is three words.
+        Raw::Text(_) => shlex::split(text(node)?).ok_or_else(|| {
+            Why::Told(
+                "a quote is open at its end".into(),
+                "close it, or write a list of words".into(),
+            )
+        })?,
         _ => lines(node)?,
     };
     if words.is_empty() { Err(Why::Range("empty".into())) } else { Ok(words) }

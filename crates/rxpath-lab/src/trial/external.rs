@@ -23,7 +23,7 @@ use super::unreaped::{Life, life, signal_group};
 use crate::bed::Started;
 use crate::error::LabError;
 use crate::output;
-use crate::scenario::spec::{Parser, Protocol};
+use crate::scenario::spec::Parser;
 
 /// Output beyond this is counted and not kept.
 const OUTPUT_LIMIT: u64 = 16 << 20;
@@ -40,13 +40,9 @@ pub enum Ready {
     AtOnce,
     /// Its output contains this text.
     Line(String),
-    /// A socket of its network namespace is bound to the port.
-    Bound {
-        /// Which kind of socket.
-        protocol: Protocol,
-        /// The port.
-        port: u16,
-    },
+    /// A TCP or UDP socket of its network namespace is bound to this port. Either will do: a server of datagrams
+    /// such as `iperf3 -s` binds its control socket first, and the other when its client comes.
+    Bound(u16),
 }
 
 /// A foreign program.
@@ -112,8 +108,8 @@ impl<'a> External<'a> {
         match &self.ready {
             Ready::AtOnce => true,
             Ready::Line(wanted) => self.text().contains(wanted),
-            Ready::Bound { protocol, port } => {
-                self.running.as_ref().is_some_and(|running| bound(running.pid, *protocol, *port))
+            Ready::Bound(port) => {
+                self.running.as_ref().is_some_and(|running| bound(running.pid, *port))
             }
         }
     }
@@ -141,11 +137,12 @@ impl<'a> External<'a> {
 }
 
 /// Whether a socket is bound to `port` in the network namespace of `pid`.
-fn bound(pid: u32, protocol: Protocol, port: u16) -> bool {
+fn bound(pid: u32, port: u16) -> bool {
     let root = Root::host();
-    let files = if protocol.over_tcp() { ["tcp", "tcp6"] } else { ["udp", "udp6"] };
-    let tables = files.iter().filter_map(|file| root.text(&format!("/proc/{pid}/net/{file}")).ok());
-    tables.into_iter().any(|table| listeners::has_port(&table, port))
+    ["tcp", "tcp6", "udp", "udp6"]
+        .iter()
+        .filter_map(|file| root.text(&format!("/proc/{pid}/net/{file}")).ok())
+        .any(|table| listeners::has_port(&table, port))
 }
 
 fn said(kept: &Mutex<Vec<u8>>) -> String {
@@ -183,7 +180,7 @@ impl Peer for External<'_> {
         Err(LabError::Silent {
             program: self.name,
             what: match self.ready {
-                Ready::Bound { .. } => {
+                Ready::Bound(_) => {
                     "a socket on its port (serve.ready names a line to wait for)"
                 }
                 _ => "its ready line",

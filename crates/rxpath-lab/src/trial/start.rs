@@ -56,7 +56,7 @@ pub fn serve<'a>(
             let starter = foreign(job, bed, external, Side::Rx);
             let ready = match &external.ready {
                 Some(line) => Ready::Line(line.clone()),
-                None => Ready::Bound { protocol: external.protocol, port: external.port },
+                None => Ready::Bound(external.port),
             };
             let parser = external.parser.clone();
             Ok(Some(Box::new(External::server("serve", ready, parser, starter))))
