@@ -35,6 +35,7 @@ const FILES: &[&[Rule]] = &[
     // Sockets and protocol.
     sockets::buffers::RULES,
     sockets::tcp::RULES,
+    sockets::floors::RULES,
     sockets::lookup::RULES,
     sockets::placement::RULES,
     // Netfilter and other hooks on the path.

@@ -209,12 +209,13 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "Forwarding turns LRO off on every device, and packets for others are routed instead of dropped.",
             mechanism: "devinet_sysctl_forward (net/ipv4/devinet.c) calls dev_disable_lro for each device.",
-            not_when: "a router, or a host with containers or virtual machines",
-            side_effects: "containers and virtual machines lose their network",
-            set_now: "sysctl -w net.ipv4.ip_forward=0",
-            persist: "/etc/sysctl.d/",
-            undo: "write 1 back; several other sysctls of each device change with it",
-            verify: "sysctl net.ipv4.ip_forward",
+            not_when: "a router, a VPN gateway, or a host with containers or virtual machines",
+            side_effects: "those behind a gateway, containers and virtual machines lose their network; accept_redirects \
+                           and other sysctls of each device change with it",
+            set_now: "sysctl -w net.ipv4.ip_forward=0, once nothing behind this host needs it",
+            persist: "the file below /etc/sysctl.d/ that sets it",
+            undo: "write 1 back; compare the other sysctls of each device",
+            verify: "nstat -az IpForwDatagrams, twice",
             since: "2.2",
             sources: &[
                 "kernel: Documentation/networking/ip-sysctl.rst ip_forward",
@@ -422,27 +423,25 @@ fn rp_filter(ask: &Ask<'_>) -> Checked {
     .answer()
 }
 
+/// It never carries a change: a host that routes for others cuts them off with it, and what it routes for may come later.
 fn forward(ask: &Ask<'_>) -> Checked {
     if ask.facts.sysctl_number("net.ipv4.ip_forward").known()? == 0 {
         return Answer::fine("this host does not forward");
     }
-    let virtual_ones = ask.facts.all_devices()?.iter().filter(|device| {
-        [
-            "veth", "docker", "br", "virbr", "cni", "tap", "vnet", "wg", "tun", "lxc", "cali",
-            "flannel", "ppp",
-        ]
-        .iter()
-        .any(|prefix| device.name.starts_with(prefix))
-    });
-    if virtual_ones.count() > 0 || ask.facts.nics().filter(|device| device.is_up()).count() > 1 {
+    let forwarded = ask.facts.counter("Ip.ForwDatagrams").known()?;
+    if forwarded > 0 {
+        return Answer::silent(format!("forwards: {forwarded} packets since boot"));
+    }
+    let others = ask.facts.all_devices()?.iter().filter(|device| !device.is_loopback());
+    if others.count() > 1 {
         return Answer::silent("forwards, and has devices to forward between");
     }
     Found::new(
-        "ip_forward is 1 on a host with one NIC and no virtual network",
-        "0",
+        "ip_forward is 1, no packet was forwarded since boot, and there is one device",
+        "0 on a host that is no gateway",
         "LRO is off on every device for nothing",
     )
-    .change(Set::new(Knob::sysctl("net.ipv4.ip_forward"), 0))
+    .advice("find out who set it: an IPsec gateway forwards with one device, and what runs containers sets it early")
     .answer()
 }
 

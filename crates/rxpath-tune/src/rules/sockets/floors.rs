@@ -1,0 +1,150 @@
+//! Settings so small that the receive path starves, whatever the load is.
+
+use crate::prelude::*;
+
+/// A setting, the least that works, and the kernel's own value where it is one for all hosts.
+struct Floor {
+    key: &'static str,
+    /// Which of its numbers.
+    part: usize,
+    least: i64,
+    default: Option<u64>,
+    below: &'static str,
+}
+
+const fn floor(
+    key: &'static str,
+    (part, least): (usize, i64),
+    default: Option<u64>,
+    below: &'static str,
+) -> Floor {
+    Floor { key, part, least, default, below }
+}
+
+/// **Source** of the defaults: net/core/hotdata.c, net/core/net_namespace.c, net/ipv4/tcp.c `tcp_init`, net/ipv4/udp.c
+/// `udp_init` (6.18).
+const FLOORS: [Floor; 11] = [
+    floor(
+        "net.core.netdev_budget",
+        (0, 64),
+        Some(300),
+        "a round ends before one poll of 64 packets",
+    ),
+    floor("net.core.netdev_budget_usecs", (0, 500), None, "a round ends after some packets"),
+    floor(
+        "net.core.dev_weight",
+        (0, 8),
+        Some(64),
+        "each poll of a backlog ends after some packets",
+    ),
+    floor(
+        "net.core.netdev_max_backlog",
+        (0, 100),
+        Some(1000),
+        "a burst of some packets overflows the backlog",
+    ),
+    floor(
+        "net.core.somaxconn",
+        (0, 64),
+        Some(4096),
+        "a burst of connections overflows each accept queue",
+    ),
+    floor(
+        "net.ipv4.tcp_max_syn_backlog",
+        (0, 64),
+        None,
+        "a burst of connections overflows each listener",
+    ),
+    floor(
+        "net.ipv4.tcp_window_scaling",
+        (0, 1),
+        Some(1),
+        "a connection brings 64 KiB in a round trip",
+    ),
+    floor(
+        "net.ipv4.tcp_syncookies",
+        (0, 1),
+        None,
+        "a flood of connection requests locks all clients out",
+    ),
+    floor(
+        "net.ipv4.tcp_rmem",
+        (1, 16_384),
+        None,
+        "connections begin with a window of some segments",
+    ),
+    floor("net.ipv4.tcp_mem", (2, 1024), None, "all connections together may hold 4 MiB or less"),
+    floor("net.ipv4.udp_mem", (2, 1024), None, "all UDP sockets together may hold 4 MiB or less"),
+];
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[Rule {
+    id: "starving-settings",
+    area: Area::Sockets,
+    kind: Kind::Judge,
+    what: "Is a budget, queue or memory limit so small that packets are lost at any load?",
+    applies: "every host",
+    weight: Weight::always(Warn),
+    effect: Effect::Follows {
+        size: Loss,
+        text: "what does not fit into a queue is dropped; a budget of some packets makes a softirq for each few",
+    },
+    check: Check::Host(floors),
+    text: Text {
+        why: "Somebody's test or typing error, or advice against another problem: no load needs values so small.",
+        mechanism: "net_rx_action and process_backlog (net/core/dev.c) end after the budget, enqueue_to_backlog drops \
+                    beyond netdev_max_backlog, sk_acceptq_is_full and tcp_conn_request refuse connections, \
+                    __sk_mem_raise_allocated refuses memory.",
+        not_when: "an experiment that shows what they do",
+        side_effects: "more memory and longer queues than now",
+        set_now: "sysctl -w net.core.netdev_budget=300, and so on with the kernel's own value of each that is named; where \
+                  that depends on the host's memory take out what sets it, and restart",
+        persist: "take the line that sets it out of /etc/sysctl.conf and /etc/sysctl.d/",
+        undo: VALUE_BACK,
+        verify: "rxpath check",
+        since: "2.4; netdev_budget_usecs 4.12; udp_mem 2.6.25",
+        sources: &[
+            "kernel: Documentation/admin-guide/sysctl/net.rst",
+            "kernel: Documentation/networking/ip-sysctl.rst",
+        ],
+    },
+}];
+
+fn floors(ask: &Ask<'_>) -> Checked {
+    let number = |floor: &Floor| {
+        let numbers = ask.facts.sysctl_numbers(floor.key).into_value()?;
+        numbers.get(floor.part).copied()
+    };
+    let read: Vec<(&Floor, i64)> =
+        FLOORS.iter().filter_map(|floor| Some((floor, number(floor)?))).collect();
+    if read.is_empty() {
+        return Err(Gap::Absent("none of these settings could be read".into()));
+    }
+    let low: Vec<_> = read.iter().filter(|(floor, now)| *now < floor.least).collect();
+    if low.is_empty() {
+        return Answer::fine(format!("{} settings are large enough to work", read.len()));
+    }
+    let told = low.iter().map(|(floor, now)| format!("{} is {now}", floor.key));
+    let least = low.iter().map(|(floor, _)| format!("{} at least {}", floor.key, floor.least));
+    let below = low.iter().map(|(floor, _)| floor.below);
+    let list = |texts: Vec<String>| texts.join(", ");
+    let found = Found::new(
+        list(told.collect()),
+        list(least.collect()),
+        below.collect::<Vec<_>>().join("; "),
+    );
+    let sets =
+        low.iter().filter_map(|(floor, _)| Some(Set::new(Knob::sysctl(floor.key), floor.default?)));
+    let by_hand: Vec<&str> = low
+        .iter()
+        .filter(|(floor, _)| floor.default.is_none())
+        .map(|(floor, _)| floor.key)
+        .collect();
+    let found = found.changes(sets);
+    match by_hand.is_empty() {
+        true => found.answer(),
+        false => found
+            .advice(format!("find out what sets {}, and take it out", by_hand.join(", ")))
+            .answer(),
+    }
+}
