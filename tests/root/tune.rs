@@ -1,5 +1,6 @@
 //! Changing real settings of a veth pair and of a namespace's sysctls: applied, read back, undone, after every crash.
 
+mod beside;
 mod crash;
 mod device;
 mod outcome;

@@ -178,6 +178,12 @@ impl HostSetter {
     }
 }
 
+/// A file of `/sys` that lists its words takes the one in force, and not what it shows.
+fn one_word<'v>(target: &Target, value: &'v str) -> &'v str {
+    let listed = matches!(target, Target::Sysfs { .. }).then(|| bounds::in_force(value));
+    listed.flatten().unwrap_or(value)
+}
+
 /// A refusal for want of the capability that all of these need, with its name. Who has it hears the driver's refusal.
 fn denied(target: &Target, error: HostError) -> HostError {
     let needed = caps::Capability::CAP_NET_ADMIN;
@@ -226,7 +232,7 @@ impl Setter for HostSetter {
     fn read(&mut self, target: &Target) -> Result<Option<String>, HostError> {
         if let Some(path) = target.path() {
             return match read_value(&path) {
-                Ok(value) => Ok(Some(value)),
+                Ok(value) => Ok(Some(one_word(target, &value).to_owned())),
                 // Write-only attributes exist.
                 Err(HostError::Denied { .. } | HostError::Unsupported { .. }) => Ok(None),
                 Err(error) => Err(error),
@@ -253,7 +259,7 @@ impl Setter for HostSetter {
 
     fn restore(&mut self, target: &Target, value: &str) -> Result<(), HostError> {
         if !target.has_parts() {
-            return self.write(target, value);
+            return self.write(target, one_word(target, value));
         }
         let (was, now) = (parsed(target, value)?, self.read(target)?.unwrap_or_default());
         let differing = was.unlike(&parsed(target, &now)?);
@@ -346,4 +352,22 @@ fn irq_users(irq: u32) -> String {
 /// Queues that RSS can spread to, for wishes like `equal:4`.
 pub fn receive_queues(dev: &str) -> Result<u32, HostError> {
     ioctl::steering::receive_queues(dev)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_lists_its_words_is_read_as_what_it_takes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("enabled");
+        fs::write(&path, "always [madvise] never\n").unwrap();
+        let target = Target::Sysfs { path: path.clone() };
+        let mut setter = HostSetter::default();
+        assert_eq!(setter.read(&target).unwrap().as_deref(), Some("madvise"));
+        // What an older journal holds is what the file showed.
+        setter.restore(&target, "[always] madvise never").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap().trim(), "always");
+    }
 }

@@ -148,7 +148,8 @@ impl Target {
             | Self::Group { dev, .. }
             | Self::QueueCoalesce { dev, .. }
             | Self::Napi { dev, .. } => Some(dev),
-            Self::Sysctl { .. } | Self::Sysfs { .. } | Self::Irq { .. } => None,
+            Self::Sysctl { key } => device_of_sysctl(key),
+            Self::Sysfs { .. } | Self::Irq { .. } => None,
         }
     }
 
@@ -160,6 +161,13 @@ impl Target {
             | Self::Group { dev, .. }
             | Self::QueueCoalesce { dev, .. }
             | Self::Napi { dev, .. } => name.clone_into(dev),
+            Self::Sysctl { key } if device_of_sysctl(key).is_some() => {
+                let parts = parts_of_sysctl(key);
+                let (head, tail) = (&parts[..DEVICE_PART], &parts[DEVICE_PART + 1..]);
+                let moved = [head, &[name], tail].concat();
+                // A dot in a device's name is none between parts.
+                *key = moved.join(if name.contains('.') { "/" } else { "." });
+            }
             Self::Sysctl { .. } | Self::Sysfs { .. } | Self::Irq { .. } => {}
         }
         self
@@ -179,6 +187,21 @@ impl Target {
     /// Whether its value is a list of pairs.
     pub fn has_parts(&self) -> bool {
         self.path().is_none()
+    }
+}
+
+/// In `net.ipv4.conf.DEV.NAME` and `net.ipv6.neigh.DEV.NAME`.
+const DEVICE_PART: usize = 3;
+
+fn parts_of_sysctl(key: &str) -> Vec<&str> {
+    key.split(if key.contains('/') { '/' } else { '.' }).collect()
+}
+
+/// The device whose sysctl it is; `all` and `default` are none.
+fn device_of_sysctl(key: &str) -> Option<&str> {
+    match parts_of_sysctl(key).as_slice() {
+        ["net", _, "conf" | "neigh", dev, _] if !matches!(*dev, "all" | "default") => Some(dev),
+        _ => None,
     }
 }
 
@@ -370,6 +393,27 @@ mod tests {
         "eth0/link-modes/1000baseT/Full",
         "irq/24",
     ];
+
+    #[test]
+    fn a_sysctl_of_a_device_moves_with_it() {
+        let moved = |name: &str, dev: &str| {
+            let target: Target = name.parse().unwrap();
+            (target.device().map(str::to_owned), target.on_device(dev).to_string())
+        };
+        let eth0 = Some("eth0".to_owned());
+        let rp_filter = "net.ipv4.conf.eth0.rp_filter";
+        assert_eq!(moved(rp_filter, "wan0"), (eth0.clone(), "net.ipv4.conf.wan0.rp_filter".into()));
+        let slashed = "/proc/sys/net/ipv4/conf/wan0.7/rp_filter";
+        assert_eq!(moved(rp_filter, "wan0.7"), (eth0, slashed.into()));
+        assert_eq!(moved(slashed, "eth0"), (Some("wan0.7".into()), rp_filter.into()));
+        for other in [
+            "net.ipv4.conf.all.rp_filter",
+            "net.ipv4.neigh.default.gc_thresh1",
+            "net.ipv4.ip_forward",
+        ] {
+            assert_eq!(moved(other, "wan0"), (None, other.to_owned()));
+        }
+    }
 
     #[test]
     fn names_are_read_as_they_are_written() {

@@ -3,6 +3,8 @@
 //! The question it answers: *what else happens when this is written?* So that a plan can say it before, and the
 //! journal can hold it.
 
+mod copied;
+
 use std::fmt;
 
 use rxpath_host::pairs::Pairs;
@@ -176,10 +178,19 @@ pub fn beside(target: &Target, root: &Root) -> Vec<Target> {
             all.extend(irqs_of(dev, root));
             all
         }
-        // A jumbo MTU switches off what the driver can't do with it.
+        // A jumbo MTU switches off what the driver can't do with it; a smaller one is that of the devices above, too
+        // (net/8021q/vlan.c `vlan_device_event`, drivers/net/macvlan.c `macvlan_device_event`).
         Target::Group { dev, group: Group::Link } => {
-            vec![Target::Group { dev: dev.clone(), group: Group::Features }]
+            let above = stacked(dev, "upper_", root).into_iter();
+            let above = above.map(|dev| Target::Group { dev, group: Group::Link });
+            let own = Target::Group { dev: dev.clone(), group: Group::Features };
+            std::iter::once(own).chain(above).collect()
         }
+        // What a bond has off is taken off its ports (net/core/dev.c `netdev_sync_lower_features`).
+        Target::Group { dev, group: Group::Features } => stacked(dev, "lower_", root)
+            .into_iter()
+            .map(|dev| Target::Group { dev, group: Group::Features })
+            .collect(),
         Target::Group { dev, group: Group::Coalesce } => receive_queues(dev, root)
             .map(|queue| Target::QueueCoalesce { dev: dev.clone(), queue })
             .collect(),
@@ -188,7 +199,7 @@ pub fn beside(target: &Target, root: &Root) -> Vec<Target> {
         Target::Attr { dev, attr } if !attr.contains('/') => receive_queues(dev, root)
             .map(|queue| Target::Napi { dev: dev.clone(), queue })
             .collect(),
-        Target::Sysctl { key } if is_forwarding(key) => forwarding(root),
+        Target::Sysctl { key } => copied::copied(key, root),
         // CPUs that go away lose their interrupts to others.
         Target::Sysfs { path } if path.ends_with("smt/control") => {
             numbers(root, "/proc/irq").map(|irq| Target::Irq { irq }).collect()
@@ -197,27 +208,20 @@ pub fn beside(target: &Target, root: &Root) -> Vec<Target> {
     }
 }
 
-fn is_forwarding(key: &str) -> bool {
-    key == "net.ipv4.ip_forward" || key.starts_with("net.ipv4.conf.all.forwarding")
-}
-
-/// Forwarding is copied to every device and takes LRO off them.
-///
-/// **Source** net/ipv4/devinet.c `inet_forward_change`.
-fn forwarding(root: &Root) -> Vec<Target> {
-    let devices = root.list("/proc/sys/net/ipv4/conf").unwrap_or_default();
-    let key = |dev: &String| format!("net/ipv4/conf/{dev}/forwarding");
-    let undotted = |key: String| if key.contains('.') { key } else { key.replace('/', ".") };
-    let mut all: Vec<Target> =
-        devices.iter().map(|dev| Target::Sysctl { key: undotted(key(dev)) }).collect();
-    let real = |dev: &&String| !matches!(dev.as_str(), "all" | "default" | "lo");
-    all.extend(
-        devices
-            .iter()
-            .filter(real)
-            .map(|dev| Target::Group { dev: dev.clone(), group: Group::Features }),
-    );
-    all
+/// Devices on top of this one (`upper_`) or below it (`lower_`), theirs too.
+fn stacked(dev: &str, prefix: &str, root: &Root) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut next = vec![dev.to_owned()];
+    while let Some(dev) = next.pop() {
+        let names = root.list(&format!("/sys/class/net/{dev}")).unwrap_or_default();
+        for other in names.iter().filter_map(|name| name.strip_prefix(prefix)) {
+            if other != dev && !found.iter().any(|known| known == other) {
+                found.push(other.to_owned());
+                next.push(other.to_owned());
+            }
+        }
+    }
+    found
 }
 
 fn numbers(root: &Root, dir: &str) -> impl Iterator<Item = u32> {
@@ -300,7 +304,12 @@ mod tests {
             "sys/class/net/e0/queues/rx-0/rps_cpus",
             "sys/class/net/e0/queues/tx-0/xps_cpus",
             "sys/class/net/e0/device/msi_irqs/41",
+            "sys/class/net/e0/upper_e0.1/ifindex",
+            "sys/class/net/e0.1/upper_br0/ifindex",
+            "sys/class/net/e0.1/lower_e0/ifindex",
+            "sys/class/net/br0/lower_e0.1/ifindex",
             "proc/sys/net/ipv4/conf/e0.1/forwarding",
+            "proc/sys/net/ipv6/conf/e0/forwarding",
         ] {
             let path = dir.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -318,7 +327,19 @@ mod tests {
         assert_eq!(names("e0/gro_flush_timeout"), ["e0/napi-0"]);
         assert_eq!(
             names("net.ipv4.ip_forward"),
-            ["/proc/sys/net/ipv4/conf/e0.1/forwarding", "e0.1/features"]
+            [
+                "/proc/sys/net/ipv4/conf/e0.1/forwarding",
+                "net.ipv4.conf.all.accept_redirects",
+                "e0.1/features"
+            ]
+        );
+        assert_eq!(names("e0/link"), ["e0/features", "e0.1/link", "br0/link"]);
+        assert_eq!(names("br0/features"), ["e0.1/features", "e0/features"]);
+        assert_eq!(names("net.ipv6.conf.all.forwarding"), ["net.ipv6.conf.e0.forwarding"]);
+        assert!(names("net.ipv6.conf.all.proxy_ndp").is_empty());
+        assert_eq!(
+            names("net.ipv4.conf.default.rp_filter"),
+            ["/proc/sys/net/ipv4/conf/e0.1/rp_filter"]
         );
         assert!(names("net.core.rmem_max").is_empty());
     }

@@ -19,8 +19,16 @@ const TEXT_MAX: usize = 1 << 16;
 /// Sysctls of the receive path; what is not below one of them is not ours.
 const SYSCTLS: &[&str] = &["net.core.", "net.ipv4.", "net.ipv6."];
 
-/// Sysctls that guard something: reported, never changed.
-const GUARDS: &[&str] = &["net.core.bpf_jit_harden", "net.ipv4.tcp_syncookies"];
+/// Sysctls that guard something: reported, never changed. A device's stand for all of their name.
+const GUARDS: &[&str] = &[
+    "net.core.bpf_jit_harden",
+    "net.ipv4.tcp_syncookies",
+    "net.ipv4.icmp_echo_ignore_broadcasts",
+    "accept_source_route",
+];
+
+/// Below it a device has no IPv6 (include/uapi/linux/in6.h `IPV6_MIN_MTU`, net/ipv6/addrconf.c `addrconf_notify`).
+const IPV6_MIN_MTU: u32 = 1280;
 
 /// Files that are ours to change: where they begin, how they end, and what they take.
 const FILES: &[(&str, &str, Takes)] = &[
@@ -106,8 +114,18 @@ pub fn may_change(target: &Target) -> Result<(), String> {
             if dotted.contains("netfilter") || dotted.contains("bridge-nf") {
                 return Err("firewall settings are reported and never changed".into());
             }
-            if GUARDS.contains(&dotted.as_str()) {
+            let of_device =
+                dotted.split_once(".conf.").and_then(|(_, rest)| rest.rsplit('.').next());
+            if GUARDS.contains(&dotted.as_str())
+                || of_device.is_some_and(|name| GUARDS.contains(&name))
+            {
                 return Err("it guards the host: reported and never changed".into());
+            }
+            if of_device == Some("disable_ipv6") {
+                return Err(
+                    "it takes addresses and routes along, and undo could not bring them back"
+                        .into(),
+                );
             }
             let ours = SYSCTLS.iter().any(|prefix| dotted.starts_with(prefix))
                 || sysctl::is_listed(&dotted);
@@ -200,12 +218,21 @@ fn pairs(value: &str) -> Result<Pairs, String> {
 
 fn of_group(group: Group, pairs: &Pairs) -> Result<(), String> {
     match group {
+        Group::Link if has_no_ipv6(pairs) => {
+            return Err(format!(
+                "below {IPV6_MIN_MTU} a device loses its IPv6 addresses and routes, and undo could not bring them back"
+            ));
+        }
         Group::Link => link_settings::check(pairs),
         Group::Rss | Group::FlowHash => spread::check(group, pairs),
         Group::Stamps => stamps::check(pairs),
         _ => ethtool::group::check(group, pairs),
     }
     .map_err(|error| error.reason())
+}
+
+fn has_no_ipv6(asked: &Pairs) -> bool {
+    asked.get("mtu").and_then(|mtu| mtu.parse().ok()).is_some_and(|mtu: u32| mtu < IPV6_MIN_MTU)
 }
 
 fn mask(value: &str) -> Result<(), String> {
@@ -296,6 +323,21 @@ mod tests {
 
     fn may(name: &str) -> bool {
         may_change(&name.parse().unwrap()).is_ok()
+    }
+
+    #[test]
+    fn what_undo_could_not_bring_back_is_refused() {
+        for key in ["net.ipv6.conf.all.disable_ipv6", "net/ipv6/conf/eth0.5/disable_ipv6"] {
+            assert!(may_change(&key.parse().unwrap()).unwrap_err().contains("undo"), "{key}");
+        }
+        for key in
+            ["net.ipv4.conf.all.accept_source_route", "net.ipv6.conf.eth0.accept_source_route"]
+        {
+            assert!(may_change(&key.parse().unwrap()).unwrap_err().contains("guards"), "{key}");
+        }
+        let link: Target = "eth0/link".parse().unwrap();
+        assert!(well_formed(&link, "mtu=1279").unwrap_err().contains("IPv6"));
+        assert!(well_formed(&link, "mtu=1280").is_ok());
     }
 
     fn is(name: &str, value: &str) -> bool {

@@ -27,6 +27,24 @@ fn a_renamed_device_is_restored_under_its_new_name() {
 }
 
 #[test]
+fn a_sysctl_of_a_device_is_restored_under_its_new_name_and_not_on_a_stranger() {
+    let Some(place) = Place::new() else { return };
+    let read = |dev: &'static str| {
+        let path = format!("/proc/sys/net/ipv4/conf/{dev}/rp_filter");
+        place.ns.run(move |_| std::fs::read_to_string(path).unwrap().trim().to_owned()).unwrap()
+    };
+    let before = read("veth");
+    let plan = place.plan(&["net.ipv4.conf.veth.rp_filter=1"]);
+    place.rxpath(&["tune", "apply", &plan]).ok();
+    place.ip(&["link", "set", "veth", "down"]);
+    place.ip(&["link", "set", "veth", "name", "lan0"]);
+    place.ip(&["link", "add", "veth", "type", "veth", "peer", "name", "other"]);
+    place.sysctl("net.ipv4.conf.veth.rp_filter", "1");
+    place.rxpath(&["tune", "undo"]).ok();
+    assert_eq!((read("lan0"), read("veth")), (before, "1".to_owned()));
+}
+
+#[test]
 fn a_plan_for_a_device_that_is_gone_names_its_step() {
     let Some(place) = Place::new() else { return };
     let plan = place.plan(&["veth/link/mtu=1400"]);

@@ -43,9 +43,6 @@ const OFFERED: [(&str, &str); 4] = [
     ("/current_tracer", "available_tracers"),
 ];
 
-/// Files that list their words with the one in force in brackets: `default [performance] powersave`.
-const BRACKETS: [&str; 2] = ["/pcie_aspm/parameters/policy", "/transparent_hugepage/enabled"];
-
 impl Bounds {
     /// Those of a setting that is no group: from files of `/sys`.
     pub(super) fn of_file(target: &Target) -> Self {
@@ -74,8 +71,8 @@ impl Bounds {
         if let Some((_, other)) = OFFERED.iter().find(|(end, _)| name.ends_with(end)) {
             return Self { words: beside(other).map(|text| words(&text)), ..Self::default() };
         }
-        if BRACKETS.iter().any(|end| name.ends_with(end)) {
-            return Self { words: text(path).map(|text| words(&text)), ..Self::default() };
+        if let Some(listed) = text(path).filter(|text| in_force(text).is_some()) {
+            return Self { words: Some(words(&listed)), ..Self::default() };
         }
         if name.ends_with("/scaling_min_freq") || name.ends_with("/scaling_max_freq") {
             let number = |name| beside(name)?.parse::<i64>().ok();
@@ -114,6 +111,15 @@ impl Bounds {
 
 fn text(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+/// Of a file that lists its words, `default [performance] powersave`, the one in force: it takes that word alone. `None` for
+/// any other text.
+pub(super) fn in_force(text: &str) -> Option<&str> {
+    let inside = |word: &'_ str| word.len() > 2 && word.starts_with('[') && word.ends_with(']');
+    let mut chosen = text.split_whitespace().filter(|word| inside(word));
+    let (one, None) = (chosen.next()?, chosen.next()) else { return None };
+    (!text.trim().contains('\n')).then(|| one.trim_matches(['[', ']']))
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -155,6 +161,17 @@ mod tests {
         assert_eq!(of("scaling_governor").words.unwrap(), ["performance", "schedutil"]);
         assert_eq!(of("scaling_min_freq").range, Some((400_000, 3_000_000)));
         assert_eq!(of("current_clocksource"), Bounds::default(), "what is not said is no bound");
+    }
+
+    #[test]
+    fn the_word_in_force_stands_in_brackets() {
+        assert_eq!(in_force("always [madvise] never\n"), Some("madvise"));
+        assert_eq!(in_force("[none]"), Some("none"));
+        for other in
+            ["", "madvise", "[]", "[a] [b]", "[a]\n[b]", "0-3 [a\nb]", "[a\nb c]", "x\n[y] z"]
+        {
+            assert_eq!(in_force(other), None, "{other:?}");
+        }
     }
 
     #[test]
