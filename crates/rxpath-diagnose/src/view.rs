@@ -219,12 +219,14 @@ impl<'a> View<'a> {
 
     /// Softirq share of one CPU: measured between tracepoints where they were watched, else by ticks.
     pub fn softirq_ratio(&self, cpu: u32) -> Option<f64> {
-        let measured = self.probed_cpu(cpu).map(|probed| {
-            sound_ratio(
-                sound_ratio(probed.net_softirq_ratio) + sound_ratio(probed.other_softirq_ratio),
-            )
-        });
-        measured.or_else(|| self.softirq_ticks_ratio(cpu))
+        self.softirq_measured_ratio(cpu).or_else(|| self.softirq_ticks_ratio(cpu))
+    }
+
+    /// Softirq share of one CPU, where it was measured between tracepoints.
+    pub fn softirq_measured_ratio(&self, cpu: u32) -> Option<f64> {
+        let probed = self.probed_cpu(cpu)?;
+        let (net, other) = (probed.net_softirq_ratio, probed.other_softirq_ratio);
+        Some(sound_ratio(sound_ratio(net) + sound_ratio(other)))
     }
 
     /// Softirq share of one CPU, by ticks.

@@ -2,8 +2,8 @@
 
 use rxpath_diagnose::diagnose;
 use rxpath_record::evidence::{
-    AnyProtocol, CpuPackets, Evidence, Halt, Listener, Owner, Probed, ProbedTask, SocketUse,
-    SoftirqPlace, Spread, TcpUse, ThreadUse, Throttled,
+    AnyProtocol, CpuPackets, Evidence, Halt, Listener, Owner, Probed, ProbedCpu, ProbedTask,
+    SocketUse, SoftirqPlace, Spread, TcpUse, ThreadUse, Throttled,
 };
 use rxpath_record::ledger::{Drop, Place};
 use rxpath_record::verdict::{Confidence, Stage, Verdict};
@@ -189,9 +189,14 @@ fn softirqs_that_work_for_others_are_not_charged_to_udp() {
     let mut e = host(300, vec![]);
     e.spread.as_mut().unwrap().packets = vec![packets(0, 300_000, 0)];
     e.receiver_threads.clear();
+    let measured = ProbedCpu { cpu: 0, net_softirq_ratio: 0.3, ..ProbedCpu::default() };
+    e.probed = Some(Probed { cpus: vec![measured], ..Probed::default() });
     assert!(!text(&diagnose(&e)).contains("receive softirq on CPU 0"), "{}", text(&diagnose(&e)));
     e.spread.as_mut().unwrap().packets = vec![packets(0, 500, 0)];
     assert!(text(&diagnose(&e)).contains("receive softirq on CPU 0"), "{}", text(&diagnose(&e)));
+    // Ticks are no measure of it.
+    e.probed = None;
+    assert!(!text(&diagnose(&e)).contains("receive softirq on CPU 0"), "{}", text(&diagnose(&e)));
 }
 
 #[test]
