@@ -327,7 +327,8 @@ mod tests {
 
     #[test]
     fn what_undo_could_not_bring_back_is_refused() {
-        for key in ["net.ipv6.conf.all.disable_ipv6", "net/ipv6/conf/eth0.5/disable_ipv6"] {
+        for key in ["net.ipv6.conf.all.disable_ipv6", "/proc/sys/net/ipv6/conf/eth0.5/disable_ipv6"]
+        {
             assert!(may_change(&key.parse().unwrap()).unwrap_err().contains("undo"), "{key}");
         }
         for key in
