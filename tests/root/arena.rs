@@ -88,9 +88,14 @@ impl Arena {
 
     /// `rxpath run` of two variants into the directory `out` of the arena.
     pub fn run(&self, out: &str, sets: &[&str]) -> Run {
+        self.run_with(out, &[], sets)
+    }
+
+    /// The same with further words on its command line.
+    pub fn run_with(&self, out: &str, words: &[&str], sets: &[&str]) -> Run {
         let mut command = self.inside(env!("CARGO_BIN_EXE_rxpath"));
         let out = self.dir.path().join(out);
-        command.args(["run", "udp-pinning", "--keep-noisy", "--out"]).arg(&out);
+        command.args(["run", "udp-pinning", "--keep-noisy"]).args(words).arg("--out").arg(&out);
         for set in QUICK.iter().chain(["trials.aa=false"].iter()).chain(sets) {
             command.args(["--set", set]);
         }
@@ -213,6 +218,13 @@ impl Run {
             let events = std::fs::read_to_string(directory.join("events.jsonl"));
             events.is_ok_and(|events| events.contains(text))
         });
+    }
+
+    /// The next line of what it says.
+    pub fn said_line(&mut self) -> String {
+        let stderr = self.child.stderr.as_mut().unwrap();
+        let bytes = stderr.bytes().map(Result::unwrap).take_while(|byte| *byte != b'\n').collect();
+        String::from_utf8(bytes).unwrap()
     }
 
     pub fn signal(&self, signal: Signal) {

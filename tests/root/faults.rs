@@ -109,7 +109,7 @@ fn a_directory_that_takes_no_writes_is_refused_before_anything_is_made() {
 }
 
 #[test]
-fn a_second_lab_is_refused_and_told_who_is_first() {
+fn a_second_lab_is_refused_and_told_who_is_first_or_waits() {
     if !may_run() {
         return;
     }
@@ -122,9 +122,14 @@ fn a_second_lab_is_refused_and_told_who_is_first() {
     let holder = format!("process {} (", first.child.id());
     assert!(line.contains("one lab at a time; ") && line.contains(&holder), "{line}");
     assert!(ended.stderr.contains("hint: "), "{}", ended.stderr);
+    let mut third = arena.run_with("third", &["--wait=10m"], &[]);
+    let line = third.said_line();
+    assert!(line.starts_with("waiting: ") && line.contains(&holder), "{line}");
     first.signal(Signal::SIGINT);
     assert_eq!(first.wait().status.code(), Some(130));
-    arena.assert_clean("after both");
+    let ended = third.wait();
+    assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
+    arena.assert_clean("after all three");
 }
 
 /// The program as somebody without any privilege.
