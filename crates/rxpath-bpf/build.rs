@@ -1,13 +1,9 @@
-//! Compiles each `bpf/NAME.bpf.c` with clang into OUT_DIR.
+//! Compiles each `bpf/NAME.bpf.c` with clang into OUT_DIR, as `NAME.bpf.o`.
 //!
 //! libbpf's own headers come from the crate that builds libbpf, so that the two agree.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
-
-/// The programs; each is a file `bpf/NAME.bpf.c` beside its reader `src/NAME.rs`.
-const PROBES: [&str; 9] =
-    ["account", "polls", "drops", "stages", "queues", "locks", "reads", "reuseport", "empty"];
 
 /// A tracepoint's parameters are counted by their place: those in front of one that is used have to be there.
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror"];
@@ -36,8 +32,11 @@ fn compile_all() -> Result<(), String> {
         }
     };
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
-    for probe in PROBES {
-        let source = Path::new("bpf").join(format!("{probe}.bpf.c"));
+    let files = std::fs::read_dir("bpf").map_err(|e| format!("bpf: {e}"))?;
+    let paths = files.map(|file| file.map(|file| file.path())).collect::<Result<Vec<_>, _>>();
+    for source in paths.map_err(|e| format!("bpf: {e}"))? {
+        let Some(name) = source.file_name().and_then(|name| name.to_str()) else { continue };
+        let Some(probe) = name.strip_suffix(".bpf.c") else { continue };
         let done = Command::new(&clang)
             .args(["-g", "-O2", "-target", "bpf", "-mcpu=v3"])
             .args(WARNINGS)

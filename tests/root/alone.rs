@@ -23,4 +23,5 @@ mod timeline;
 mod turns;
 mod waits;
 mod waits_lists;
+mod waits_truth;
 mod watch;

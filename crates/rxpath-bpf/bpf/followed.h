@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The packet of a socket that is followed from its arrival there to its read; of each socket one at a time.
+ * Packets of a socket that are followed from their arrival there to their read, in the order of their arrival.
  *
- * Its read is known by its sequence number (TCP), or by the number of datagrams that have to be read before it and with it.
- * A read that was under way when the packet came is one of those, so that a datagram's wait may end one read early; and one
- * that another CPU queued at the same moment may be counted as before it, so that it may end late by those. Where several
- * threads read one socket, a wait that ends while the socket's queue is empty may be missed.
+ * Each packet counts. The first ones that wait are followed one by one; the longer the queue gets, the more packets one
+ * stands for, from the middle of those (`stride`). A stall of the reader so has as many waits as packets arrived in it.
+ *
+ * The read of a packet is known by its sequence number (TCP), or by the number of datagrams that have to be read before it
+ * and with it. A read that was under way when the packet came is one of those, so that a datagram's wait may end one read
+ * early; and those that another CPU queued at the same moment may be counted as before it, so that it may end late by them.
  *
  * Not each packet is read where it can be seen: splice and readers within the kernel pass the hook by, and a damaged
  * datagram goes at the read. What is followed for long and no longer queued is given up, so that no later read is taken for
  * its own.
  *
- * It is kept in the socket's own storage, which is gone with the socket: a packet that is never read is waited for no
- * longer than its socket lives. Softirqs and readers of several CPUs meet here. The state belongs to whom its exchange
- * succeeds for, and what else is kept is written only by the one that claimed it.
+ * All is kept in the socket's own storage, which is gone with the socket: a packet that is never read is waited for no
+ * longer than its socket lives. Softirqs and readers of several CPUs meet here, under its lock.
  */
 #ifndef RXPATH_FOLLOWED_H
 #define RXPATH_FOLLOWED_H
@@ -30,32 +31,45 @@ struct bpf_iter__bpf_sk_storage_map {
 
 #pragma clang attribute pop
 
-/* The low half of a state: reads up to and with the packet's own. 0: none is followed. */
-#define READS(state) ((__u32)(state))
-/* It is being written. */
-#define CLAIMED 0xffffffffu
-/* The high half counts the packets that were followed, so that a read never counts for the next one. */
-#define NEXT(state) ((((state) >> 32) + 1) << 32)
-#define ENDED(state) (((state) >> 32) << 32)
-
-/* Reads of several threads that meet at one socket: more in a row than this are not expected. */
-#define ATTEMPTS 4
+/* Packets of a socket that are followed at a time, and how many of them stand for no other. */
+#ifndef FOLLOWED
+#define FOLLOWED 56
+#endif
+#define ALONE (FOLLOWED - 40)
 
 /* A reader that has taken a packet comes to the hook sooner than this. */
 #define LONG_NS 10000000
 
-/* A packet, and from when. */
+/* include/uapi/linux/bpf.h: the kernel knows it by its name. */
+struct bpf_spin_lock {
+	__u32 val;
+};
+
+/* Where a packet came from, and when. */
 struct from {
 	__u64 ns;
 	__u32 ifindex;
 	__u32 netns;
 };
 
+struct waiting {
+	__u64 ns;      /* since when */
+	__u32 until;   /* the read that takes it; TCP: the sequence number behind it */
+	__u32 packets; /* that it stands for */
+};
+
 struct followed {
-	__u64 state;
-	struct from ready;
-	__u32 end; /* TCP: the sequence number behind it */
-	__u32 pad;
+	struct bpf_spin_lock lock;
+	__u32 first; /* places of the oldest and of the next to come; as many as `count` are between */
+	__u32 next;
+	__u32 count;
+	__u32 reads;   /* datagrams read so far, while the hook was in place */
+	__s32 owed;    /* packets that arrived, less those that are stood for */
+	__u32 ifindex; /* of the newest */
+	__u32 netns;
+	__u64 turn;    /* in which packets were counted last */
+	__u64 packets; /* that those between stand for */
+	struct waiting all[FOLLOWED];
 };
 
 struct {
@@ -73,16 +87,23 @@ struct {
 	__type(value, __u64);
 } reads_since SEC(".maps");
 
-static __always_inline bool is_missed(const struct followed *packet)
+static __always_inline __u64 reads_seen_since(void)
 {
 	__u32 zero = 0;
 	__u64 *since = bpf_map_lookup_elem(&reads_since, &zero);
 
-	return since && packet->ready.ns < *since;
+	return since ? *since : 0;
 }
 
-/* Datagrams that wait to be read; 0 when none does, or when the reader moves them from one queue to the other. */
-static __always_inline __u32 unread(struct sock *sk)
+/* Packets for which the next one stands, when so many are followed: twice as many after each four. The last 40 places are
+ * enough for a queue of 8,000. */
+static __always_inline __s32 stride(__u32 count)
+{
+	return count < ALONE ? 1 : 2 << ((count - ALONE) >> 2);
+}
+
+/* Datagrams that wait to be read; negative when the reader moves them from one queue to the other. */
+static __always_inline __s32 queued_in(struct sock *sk)
 {
 	__u32 queued = BPF_CORE_READ(sk, sk_receive_queue.qlen);
 	__u32 moved;
@@ -91,154 +112,192 @@ static __always_inline __u32 unread(struct sock *sk)
 		return queued;
 	moved = BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen);
 	if (queued != BPF_CORE_READ(sk, sk_receive_queue.qlen))
-		return 0;
+		return -1;
 	if (moved != BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen))
-		return 0;
+		return -1;
 	return queued + moved;
 }
 
-/* Reads up to and with that of the packet that has just become ready; 0 when that can't be known. */
-static __always_inline __u32 reads_to_come(struct sock *sk, __u32 *end)
+/* What has been read of a socket: of TCP the bytes up to a sequence number, of others nothing that would be known. */
+static __always_inline bool is_read(struct sock *sk, __u32 until)
+{
+	struct tcp_sock *tcp = sk->sk_protocol == TCP ? bpf_skc_to_tcp_sock(sk) : 0;
+
+	return tcp && (__s32)(tcp->copied_seq - until) >= 0;
+}
+
+/* Whether what waits longest went unseen: no more is queued than the packets that came after it. */
+static __always_inline bool went_unseen(struct sock *sk, const struct waiting *oldest, __u64 now, __s32 after)
+{
+	if (oldest->ns < reads_seen_since())
+		return true;
+	if (now - oldest->ns < LONG_NS)
+		return false;
+	return sk->sk_protocol == TCP ? is_read(sk, oldest->until) : queued_in(sk) <= after;
+}
+
+/* A copy of what waits longest; not under the lock, so that it may be torn: good enough to ask whether it is old. */
+static __always_inline bool oldest_of(struct followed *all, struct waiting *oldest)
+{
+	__u32 first = all->first;
+
+	if (!all->count || first >= FOLLOWED)
+		return false;
+	*oldest = all->all[first];
+	return true;
+}
+
+/* Notes a packet that has just arrived; under the lock. */
+static __always_inline void note_arrival(struct followed *all, const struct from *ready, __u32 until)
+{
+	__s32 each = stride(all->count), ahead = each >> 1;
+	__u32 next = all->next;
+
+	all->ifindex = ready->ifindex;
+	all->netns = ready->netns;
+	if (all->count >= FOLLOWED || all->owed < each - ahead || next >= FOLLOWED)
+		return;
+	all->all[next].ns = ready->ns;
+	all->all[next].until = until;
+	all->all[next].packets = all->owed + ahead;
+	all->packets += all->owed + ahead;
+	all->owed = -ahead;
+	all->next = next + 1 < FOLLOWED ? next + 1 : 0;
+	all->count++;
+}
+
+enum arrival {
+	IS_FOLLOWED,
+	/* A reader of another CPU was faster than this hook. */
+	IS_READ,
+};
+
+/* Follows the packet that has just become ready to its read, or has it stood for. */
+static __always_inline enum arrival follow(struct sock *sk, const struct from *ready, __u64 turn)
 {
 	struct tcp_sock *tcp;
+	struct followed *all;
+	struct waiting oldest;
+	bool is_stale;
+	__u32 until;
+	__s32 queued = 0;
 
+	if (sk->__sk_common.skc_state == TCP_LISTEN)
+		return IS_FOLLOWED;
 	if (sk->sk_protocol == TCP) {
 		tcp = bpf_skc_to_tcp_sock(sk);
 		if (!tcp || tcp->rcv_nxt == tcp->copied_seq)
-			return 0;
-		*end = tcp->rcv_nxt;
-		return 1;
+			return IS_FOLLOWED;
+		until = tcp->rcv_nxt;
+	} else {
+		/* Reads of other streams say nothing of packets. */
+		if (sk->sk_type != SOCK_DGRAM && sk->sk_type != SOCK_RAW)
+			return IS_FOLLOWED;
+		queued = queued_in(sk);
+		if (!queued)
+			return IS_READ;
+		until = 0;
 	}
-	/* Reads of other streams say nothing of packets. */
-	if (sk->sk_type != SOCK_DGRAM && sk->sk_type != SOCK_RAW)
-		return 0;
-	return unread(sk);
-}
-
-/* Whether the packet that is followed went unseen long ago: no more is queued than what came after it. */
-static __always_inline bool went_unseen(struct sock *sk, struct followed *packet, __u64 now, __u32 after)
-{
-	struct tcp_sock *tcp;
-
-	if (READS(packet->state) == CLAIMED)
-		return false;
-	if (is_missed(packet))
-		return true;
-	if (now - packet->ready.ns < LONG_NS)
-		return false;
+	all = bpf_sk_storage_get(&waiting, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!all)
+		return IS_FOLLOWED;
+	is_stale = oldest_of(all, &oldest) && went_unseen(sk, &oldest, ready->ns, 1);
+	bpf_spin_lock(&all->lock);
+	if (is_stale) {
+		all->first = all->next;
+		all->count = 0;
+		all->packets = 0;
+	}
+	if (all->turn != turn) {
+		all->turn = turn;
+		all->owed = 0;
+	}
 	if (sk->sk_protocol != TCP)
-		return unread(sk) <= after;
-	tcp = bpf_skc_to_tcp_sock(sk);
-	return tcp && (__s32)(tcp->copied_seq - packet->end) >= 0;
+		until = all->reads + queued;
+	all->owed++;
+	if (queued >= 0)
+		note_arrival(all, ready, until);
+	bpf_spin_unlock(&all->lock);
+	return IS_FOLLOWED;
 }
 
-/* Follows the packet that has just become ready to its read, unless one before it is still followed. */
-static __always_inline void follow(struct sock *sk, const struct from *ready)
+/* A read, and what it tells of packets. */
+struct one_read {
+	__u32 before; /* TCP: what was read before it, and with it, as sequence numbers */
+	__u32 until;
+	bool is_tcp;
+	bool is_counted; /* among the reads of the socket */
+	bool has_all;    /* nothing is queued */
+};
+
+static __always_inline bool describe_read(struct sock *sk, __u32 bytes, struct one_read *read)
 {
-	struct followed *packet;
-	__u64 before, claimed;
-	__u32 end = 0, reads;
-
-	if (sk->__sk_common.skc_state == TCP_LISTEN)
-		return;
-	packet = bpf_sk_storage_get(&waiting, sk, 0, 0);
-	if (packet && READS(packet->state) && !went_unseen(sk, packet, ready->ns, 1))
-		return;
-	reads = reads_to_come(sk, &end);
-	if (!reads)
-		return;
-	if (!packet)
-		packet = bpf_sk_storage_get(&waiting, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!packet)
-		return;
-	before = *(volatile __u64 *)&packet->state;
-	claimed = NEXT(before) | CLAIMED;
-	if (READS(before) == CLAIMED || __sync_val_compare_and_swap(&packet->state, before, claimed) != before)
-		return;
-	packet->ready = *ready;
-	packet->end = end;
-	/* An exchange, and no store: what was written before it is seen before it. */
-	__sync_lock_test_and_set(&packet->state, NEXT(before) | reads);
-}
-
-/* Counts a read of datagrams; the state after it. */
-static __always_inline bool count_read(struct followed *packet, __u64 *state)
-{
-	for (int i = 0; i < ATTEMPTS; i++) {
-		__u64 before = *state, now;
-
-		if (!READS(before) || READS(before) == CLAIMED)
-			return false;
-		now = __sync_val_compare_and_swap(&packet->state, before, before - 1);
-		if (now == before) {
-			*state = before - 1;
-			return true;
-		}
-		/* Another packet is followed: this read came before it. */
-		if (now >> 32 != before >> 32)
-			return false;
-		*state = now;
-	}
-	return false;
-}
-
-/* Whether the read that has just ended, of so many bytes, is that of the packet that is followed: then from when it was
- * ready. */
-static __always_inline bool ends_with(struct sock *sk, __u32 bytes, struct from *from)
-{
-	struct followed *packet = bpf_sk_storage_get(&waiting, sk, 0, 0);
 	struct tcp_sock *tcp;
-	__u64 state;
 
-	if (!packet || !READS(packet->state))
-		return false;
-	/* An exchange that changes nothing: what is read after it is not older. */
-	state = __sync_fetch_and_or(&packet->state, 0);
-	if (!READS(state) || READS(state) == CLAIMED)
-		return false;
-	*from = packet->ready;
-	if (is_missed(packet)) {
-		__sync_val_compare_and_swap(&packet->state, state, ENDED(state));
-		return false;
-	}
-	if (sk->sk_protocol == TCP) {
+	read->is_tcp = sk->sk_protocol == TCP;
+	if (read->is_tcp) {
 		tcp = bpf_skc_to_tcp_sock(sk);
-		if (!tcp || (__s32)(tcp->copied_seq - packet->end) < 0)
+		if (!tcp)
 			return false;
-		/* Of several threads that read one socket, one ends it. */
-		if (__sync_val_compare_and_swap(&packet->state, state, ENDED(state)) != state)
-			return false;
-		/* What was behind it before this read was taken by another that nothing showed. */
-		return (__s32)(tcp->copied_seq - bytes - packet->end) < 0;
-	}
-	if (!count_read(packet, &state))
-		return false;
-	if (!READS(state))
+		read->until = tcp->copied_seq;
+		read->before = read->until - bytes;
 		return true;
-	/* A datagram that fails its checksum at the read is none that was read. */
-	if (!BPF_CORE_READ(sk, sk_receive_queue.qlen) && !unread(sk))
-		__sync_val_compare_and_swap(&packet->state, state, ENDED(state));
-	return false;
+	}
+	/* A datagram that fails its checksum at the read is none that was read: what waits is told by the queue, too. */
+	read->has_all = !BPF_CORE_READ(sk, sk_receive_queue.qlen) && !queued_in(sk);
+	return true;
 }
 
-/* A byte for each socket that has a storage: 1 where a packet is followed, 0 otherwise. */
+/* Takes the oldest packet out that this read, or one before it, has taken; whether there was one. */
+static __always_inline bool take_read(struct followed *all, struct one_read *read, struct waiting *taken)
+{
+	bool is_taken = false;
+	__u32 first, reached;
+
+	bpf_spin_lock(&all->lock);
+	if (!read->is_tcp && !read->is_counted)
+		all->reads++;
+	read->is_counted = true;
+	reached = read->is_tcp ? read->until : all->reads;
+	first = all->first;
+	if (all->count && first < FOLLOWED &&
+	    (read->has_all || (__s32)(reached - all->all[first].until) >= 0)) {
+		*taken = all->all[first];
+		all->first = first + 1 < FOLLOWED ? first + 1 : 0;
+		all->count--;
+		all->packets -= taken->packets;
+		is_taken = true;
+	}
+	bpf_spin_unlock(&all->lock);
+	return is_taken;
+}
+
+/* What of a socket is followed and not read. */
+struct unread {
+	__u64 packets;
+	__u64 oldest_ns; /* since when the oldest waits */
+};
+
+/* One for each socket that has a storage; all 0 where nothing is followed. */
 SEC("iter/bpf_sk_storage_map")
 int rxpath_still_followed(struct bpf_iter__bpf_sk_storage_map *ctx)
 {
-	struct followed *packet = ctx->value;
+	struct unread unread = {};
 	struct sock *sk = ctx->sk;
-	__u64 state;
-	__u8 told;
+	struct followed *all;
+	struct waiting oldest;
 
-	if (!packet || !sk)
+	if (!sk)
 		return 0;
-	state = *(volatile __u64 *)&packet->state;
-	if (READS(state) && went_unseen(sk, packet, bpf_ktime_get_ns(), 0)) {
-		__sync_val_compare_and_swap(&packet->state, state, ENDED(state));
-		state = 0;
+	/* The value that the iterator gives may be read at constant offsets only. */
+	all = bpf_sk_storage_get(&waiting, sk, 0, 0);
+	if (!all)
+		return 0;
+	if (oldest_of(all, &oldest) && !went_unseen(sk, &oldest, bpf_ktime_get_ns(), 0)) {
+		unread.packets = all->packets;
+		unread.oldest_ns = oldest.ns;
 	}
-	told = READS(state) != 0;
-	bpf_seq_write(ctx->meta->seq, &told, sizeof(told));
+	bpf_seq_write(ctx->meta->seq, &unread, sizeof(unread));
 	return 0;
 }
 

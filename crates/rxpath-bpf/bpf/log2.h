@@ -35,4 +35,19 @@ static __always_inline __u32 log2_bucket(__u64 value, __u32 buckets)
 	return bucket < buckets ? bucket : buckets - 1;
 }
 
+/*
+ * With 2^bits steps in each power of two. Values below 2^bits have a bucket each; with no bits it is log2_bucket.
+ */
+static __always_inline __u32 step_bucket(__u64 value, __u32 bits, __u32 buckets)
+{
+	__u32 power = log2_bucket(value, 65);
+	__u32 bucket;
+
+	if (power <= bits)
+		return value;
+	/* The highest bit is dropped, those behind it are the step. */
+	bucket = ((power - bits) << bits) | ((value >> (power - 1 - bits)) & ((1u << bits) - 1));
+	return bucket < buckets ? bucket : buckets - 1;
+}
+
 #endif

@@ -8,7 +8,7 @@
  * first one (net/core/dev.c, __netif_receive_skb_list_core). So each CPU notes all packets that it has received and not yet
  * delivered (received.h).
  *
- * Of each socket one packet at a time is followed to its read (followed.h).
+ * In each socket each packet is followed to its read, or one stands for several (followed.h).
  *
  * The reader attaches the first three hooks by turns. The last one, for each read, stays in place after a turn until none
  * that is followed is unread: what became ready in a turn may be read long after it.
@@ -25,7 +25,12 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define BUCKETS 40
+/* Sixteen steps in each power of two, up to 2^40 ns. */
+#define STEP_BITS 4
+#define BUCKETS 592
+
+/* Of a stream a read may take more than one packet; what is behind these goes with the next read. */
+#define AT_A_READ 128
 
 /* Set by the reader before loading. */
 const volatile struct {
@@ -53,10 +58,10 @@ struct cpu_row {
 	struct received_list list;
 } __attribute__((aligned(64)));
 
-LAYOUT(struct cpu_row, 2816);
+LAYOUT(struct cpu_row, 11648);
 LAYOUT_AT(struct cpu_row, count, 16);
 LAYOUT_AT(struct cpu_row, bucket, 64);
-LAYOUT_AT(struct cpu_row, lost, 704);
+LAYOUT_AT(struct cpu_row, lost, 9536);
 
 /* The newest packet of each bucket: those of the highest buckets are the outliers. */
 struct sample_key {
@@ -78,7 +83,8 @@ struct sample {
 
 LAYOUT(struct sample_key, 16);
 LAYOUT(struct sample, 48);
-LAYOUT(struct followed, 32);
+LAYOUT(struct followed, 48 + 16 * FOLLOWED);
+LAYOUT(struct unread, 16);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -110,32 +116,54 @@ static __always_inline struct cpu_row *here(void)
 	return bpf_map_lookup_elem(&cpus, &cpu);
 }
 
-static __always_inline void took(struct cpu_row *row, struct sock *sk, __u32 stage, const struct from *from, __u64 now)
-{
-	__u64 ns = now > from->ns ? now - from->ns : 0;
-	__u32 bucket = log2_bucket(ns, BUCKETS);
-	struct sample_key key = { .stage = stage, .bucket = bucket };
-	struct sample sample = { .at_ns = now, .ns = ns };
+/* Packets that took the same time from one stage to the next. */
+struct took {
+	struct from from;
+	__u64 now;
+	__u32 stage;
+	__u32 packets;
+	__u32 protocol;
+	__u32 port;
+};
 
+/* A function that the verifier looks at once, and not in each turn of a caller's loop. */
+__noinline int count_latency(struct took *took)
+{
+	struct cpu_row *row = here();
+	struct sample_key key = {};
+	struct sample sample = {};
+	__u32 bucket, stage;
+	__u64 ns;
+
+	if (!took || !row)
+		return 0;
+	stage = took->stage;
+	ns = took->now > took->from.ns ? took->now - took->from.ns : 0;
+	bucket = step_bucket(ns, STEP_BITS, BUCKETS);
 	if (stage >= STAGES || bucket >= BUCKETS)
-		return;
-	row->count[stage]++;
-	row->sum_ns[stage] += ns;
+		return 0;
+	row->count[stage] += took->packets;
+	row->sum_ns[stage] += ns * took->packets;
 	if (ns > row->max_ns[stage])
 		row->max_ns[stage] = ns;
-	row->bucket[stage][bucket]++;
+	row->bucket[stage][bucket] += took->packets;
 	/* Below a tenth of a millisecond nothing is an outlier. */
 	if (ns < 100000)
-		return;
-	key.protocol = sk->sk_protocol;
-	key.port = sk->__sk_common.skc_num;
+		return 0;
+	key.stage = stage;
+	key.bucket = log2_bucket(ns, 64);
+	key.protocol = took->protocol;
+	key.port = took->port;
+	sample.at_ns = took->now;
+	sample.ns = ns;
 	sample.cpu = bpf_get_smp_processor_id();
 	sample.pid = bpf_get_current_pid_tgid() >> 32;
-	sample.ifindex = from->ifindex;
-	sample.netns = from->netns;
+	sample.ifindex = took->from.ifindex;
+	sample.netns = took->from.netns;
 	bpf_get_current_comm(sample.comm, sizeof(sample.comm));
 	if (bpf_map_update_elem(&samples, &key, &sample, BPF_ANY))
 		row->lost++;
+	return 0;
 }
 
 SEC("tp_btf/netif_receive_skb")
@@ -174,7 +202,8 @@ int BPF_PROG(rxpath_sk_data_ready, struct sock *sk)
 {
 	__u16 family = sk->__sk_common.skc_family;
 	struct cpu_row *row = here();
-	struct from from = {}, ready = {};
+	struct took took = {};
+	struct from ready;
 	__u32 zero = 0;
 	__u64 *since;
 
@@ -187,30 +216,58 @@ int BPF_PROG(rxpath_sk_data_ready, struct sock *sk)
 	/* Without a packet of this turn, and of this poll, nothing is missing. */
 	if (!since || newest_ns(&row->list) < *since)
 		return 0;
-	if (!take_received(&row->list, sk, &from)) {
+	if (!take_received(&row->list, sk, &took.from)) {
 		row->untimed++;
 		return 0;
 	}
-	if (from.ns < *since)
+	if (took.from.ns < *since)
 		return 0;
-	ready.ifindex = from.ifindex;
-	ready.netns = from.netns;
-	ready.ns = bpf_ktime_get_ns();
-	took(row, sk, RECEIVE_TO_READY, &from, ready.ns);
-	follow(sk, &ready);
+	took.now = bpf_ktime_get_ns();
+	took.stage = RECEIVE_TO_READY;
+	took.packets = 1;
+	took.protocol = sk->sk_protocol;
+	took.port = sk->__sk_common.skc_num;
+	ready = took.from;
+	ready.ns = took.now;
+	count_latency(&took);
+	if (follow(sk, &ready, *since) != IS_READ)
+		return 0;
+	took.stage = READY_TO_READ;
+	took.from.ns = took.now;
+	count_latency(&took);
 	return 0;
 }
 
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(rxpath_sock_recv_length, struct sock *sk, int ret, int flags)
 {
-	struct cpu_row *row;
-	struct from from;
+	struct one_read read = {};
+	struct took took = {};
+	struct waiting taken;
+	struct followed *all;
+	__u64 seen;
 
-	if (ret < 0 || flags & (MSG_PEEK | MSG_ERRQUEUE) || !ends_with(sk, ret, &from))
+	if (ret < 0 || flags & (MSG_PEEK | MSG_ERRQUEUE))
 		return 0;
-	row = here();
-	if (row)
-		took(row, sk, READY_TO_READ, &from, bpf_ktime_get_ns());
+	all = bpf_sk_storage_get(&waiting, sk, 0, 0);
+	if (!all || !describe_read(sk, ret, &read))
+		return 0;
+	seen = reads_seen_since();
+	took.now = bpf_ktime_get_ns();
+	took.stage = READY_TO_READ;
+	took.protocol = sk->sk_protocol;
+	took.port = sk->__sk_common.skc_num;
+	took.from.ifindex = all->ifindex;
+	took.from.netns = all->netns;
+	for (int i = 0; i < AT_A_READ; i++) {
+		if (!take_read(all, &read, &taken))
+			break;
+		/* Reads of it may have been missed; what was behind it before this read was taken by another that nothing showed. */
+		if (taken.ns < seen || (read.is_tcp && (__s32)(read.before - taken.until) >= 0))
+			continue;
+		took.from.ns = taken.ns;
+		took.packets = taken.packets;
+		count_latency(&took);
+	}
 	return 0;
 }

@@ -38,11 +38,12 @@ pub use probe::Probe;
 
 /// Every object of this crate: tests compare each with its reader.
 #[cfg(all(test, feature = "bpf"))]
-pub(crate) static PROBES: [&ObjectSpec; 9] = [
+pub(crate) static PROBES: [&ObjectSpec; 10] = [
     &account::SPEC,
     &polls::SPEC,
     &drops::SPEC,
     &stages::SPEC,
+    &stages::SPEC_EVERY,
     &queues::SPEC,
     &locks::SPEC,
     &reads::SPEC,

@@ -13,11 +13,11 @@ use crate::account::clock::monotonic_ns;
 use crate::bytes::Fields;
 use crate::cost::{PartMeter, ProbeCost};
 use crate::filter::Filter;
-use crate::object::{Loaded, ObjectSpec, ProgramSpec, ProgramState, WANTED, map, program};
+use crate::object::{Loaded, MapSpec, ObjectSpec, ProgramSpec, ProgramState, WANTED, map, program};
 use crate::probe::Probe;
 pub use crate::turns::Pace;
 use crate::turns::{Around, PacketHooks, Step};
-use read_hook::ReadHook;
+use read_hook::{ReadHook, Unread};
 use rxpath_core::Log2;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
@@ -27,41 +27,57 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     #[cfg(not(feature = "bpf"))]
     bytes: &[],
     per_cpu_map: Some("cpus"),
-    maps: &[
-        map("cpus", 4, 2816),
-        map("turn", 4, 8),
-        map("samples", 16, 48),
-        map("waiting", 4, 32),
-        map("reads_since", 4, 8),
-        WANTED,
-    ],
-    programs: &[
-        program("netif_receive_skb", "net/netif_receive_skb", "latency of stages", true),
-        program(
-            "napi_poll",
-            "napi/napi_poll",
-            "latency of stages: packets could be mixed up",
-            true,
-        ),
-        // Since 6.3 (40e0b0908142).
-        program("sk_data_ready", "sock/sk_data_ready", "latency of stages", true),
-        program(
-            "sock_recv_length",
-            "sock/sock_recv_length",
-            "latency from socket to application",
-            false,
-        ),
-        // An iterator over sockets' storages, since 5.9 (5ce6e77c7edf).
-        ProgramSpec {
-            name: read_hook::STILL_FOLLOWED,
-            hook: None,
-            loses: "when no read has to be looked at any more",
-            required: false,
-        },
-    ],
+    maps: &maps(56),
+    programs: PROGRAMS,
 };
 
-const BUCKETS: usize = 40;
+/// The same for [`Pace::Every`]: more packets of a socket are followed one by one.
+pub(crate) static SPEC_EVERY: ObjectSpec = ObjectSpec {
+    name: "stages_every",
+    #[cfg(feature = "bpf")]
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/stages_every.bpf.o")),
+    #[cfg(not(feature = "bpf"))]
+    bytes: &[],
+    per_cpu_map: Some("cpus"),
+    maps: &maps(2000),
+    programs: PROGRAMS,
+};
+
+/// Those of an object that follows so many packets of a socket at a time, `FOLLOWED` of the program.
+const fn maps(followed: u32) -> [MapSpec; 6] {
+    [
+        map("cpus", 4, 11648),
+        map("turn", 4, 8),
+        map("samples", 16, 48),
+        map("waiting", 4, 48 + 16 * followed),
+        map("reads_since", 4, 8),
+        WANTED,
+    ]
+}
+
+const PROGRAMS: &[ProgramSpec] = &[
+    program("netif_receive_skb", "net/netif_receive_skb", "latency of stages", true),
+    program("napi_poll", "napi/napi_poll", "latency of stages: packets could be mixed up", true),
+    // Since 6.3 (40e0b0908142).
+    program("sk_data_ready", "sock/sk_data_ready", "latency of stages", true),
+    program(
+        "sock_recv_length",
+        "sock/sock_recv_length",
+        "latency from socket to application",
+        false,
+    ),
+    // An iterator over sockets' storages, since 5.9 (5ce6e77c7edf).
+    ProgramSpec {
+        name: read_hook::STILL_FOLLOWED,
+        hook: None,
+        loses: "when no read has to be looked at any more",
+        required: false,
+    },
+];
+
+/// Of each latency: sixteen in a power of two, `STEP_BITS` and `BUCKETS` of the program.
+const BUCKETS: usize = 592;
+const STEP_BITS: u32 = 4;
 
 /// The hooks that run for each packet. A packet's entry goes last, so that the others are there when it is noted.
 const FOR_EACH_PACKET: [&str; 3] = ["napi_poll", "sk_data_ready", "netif_receive_skb"];
@@ -71,7 +87,9 @@ const COST: Duration = Duration::from_nanos(400);
 
 /// A socket's storage: `struct bpf_local_storage` and one element of it, as kmalloc rounds them up (include/linux/
 /// bpf_local_storage.h, 6.18).
-const STORAGE_BYTES: u64 = 320;
+const fn storage_bytes(pace: Pace) -> u64 {
+    192 + if matches!(pace, Pace::Every) { 32 << 10 } else { 1 << 10 }
+}
 
 /// From where to where.
 #[derive(
@@ -82,8 +100,8 @@ pub enum StageName {
     /// From netif_receive_skb to sk_data_ready, in one poll of one CPU: protocol processing, and where the driver delivers
     /// a list, that of the packets before it in the list.
     ReceiveToSocket,
-    /// From sk_data_ready to the end of the read that took the packet (a datagram's may be taken for the one before), of
-    /// one packet at a time of each socket.
+    /// From sk_data_ready to the end of the read that took the packet (a datagram's may be taken for the one before). Where
+    /// more than 16 packets wait in a socket, one stands for several: at least for each fourth part of the queue there is one.
     SocketToRead,
 }
 
@@ -98,6 +116,12 @@ pub struct Stage {
     /// `receive-to-socket` only.
     #[serde(default)]
     pub untimed_count: u64,
+    /// Packets that were followed and not read when this was read: no latency has them. Of `socket-to-read` only.
+    #[serde(default)]
+    pub unread_count: u64,
+    /// For how long the oldest of these has waited.
+    #[serde(default)]
+    pub longest_unread_ns: u64,
     /// Their mean.
     pub mean_ns: f64,
     /// The largest.
@@ -133,6 +157,7 @@ pub struct Outlier {
 #[derive(Debug)]
 pub struct Stages {
     loaded: Loaded,
+    pace: Pace,
     cpus: Vec<u32>,
     hooks: PacketHooks,
     reads: ReadHook,
@@ -188,7 +213,7 @@ impl Probe for Stages {
     /// That of the sockets' storages too. **Cost** a walk over these.
     fn map_bytes(&self) -> u64 {
         let storages = read_hook::storages(&self.loaded).map_or(0, |all| all.len() as u64);
-        self.loaded.map_bytes() + storages * STORAGE_BYTES
+        self.loaded.map_bytes() + storages * storage_bytes(self.pace)
     }
 }
 
@@ -208,12 +233,21 @@ impl Stages {
         let words = [filter.ifindex, filter.netns, u32::from(filter.port), 0];
         let mut constants: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         constants.extend(filter.owner());
-        let loaded = Loaded::load(&SPEC, &constants, &[])?;
+        let spec = if pace == Pace::Every { &SPEC_EVERY } else { &SPEC };
+        let loaded = Loaded::load(spec, &constants, &[])?;
         filter.admit(&loaded)?;
         let mut cpus = root.cpus("/sys/devices/system/cpu/online")?.0;
         cpus.retain(|cpu| filter.cpus.is_empty() || filter.cpus.contains(cpu));
         let hooks = PacketHooks::new(&FOR_EACH_PACKET, COST, pace);
-        Ok(Self { loaded, cpus, hooks, reads: ReadHook::default(), meter: None, stopped: None })
+        Ok(Self {
+            loaded,
+            pace,
+            cpus,
+            hooks,
+            reads: ReadHook::default(),
+            meter: None,
+            stopped: None,
+        })
     }
 
     /// Puts the programs into place. They count from [`Stages::begin`] on.
@@ -351,6 +385,8 @@ impl Stages {
             stage,
             latencies_count: 0,
             untimed_count: 0,
+            unread_count: 0,
+            longest_unread_ns: 0,
             mean_ns: 0.0,
             max_ns: 0,
             latency_ns: Log2::default(),
@@ -375,6 +411,10 @@ impl Stages {
                 stage.outliers.push(outlier);
             }
         }
+        let unread = read_hook::storages(&self.loaded)?;
+        stages[1].unread_count = unread.iter().map(|socket| socket.packets).sum();
+        let oldest_ns = unread.iter().filter_map(Unread::oldest_ns).min();
+        stages[1].longest_unread_ns = oldest_ns.map_or(0, |ns| monotonic_ns().saturating_sub(ns));
         for stage in &mut stages {
             stage.outliers.sort_by_key(|outlier| std::cmp::Reverse(outlier.latency_ns));
         }
@@ -410,14 +450,14 @@ fn add_row(stages: &mut [Stage; 2], sums: &mut [u64; 2], value: &[u8]) {
         stage.latencies_count += counts[at];
         sums[at] += totals[at];
         stage.max_ns = stage.max_ns.max(longest[at]);
-        stage.latency_ns.add(&Log2::of(&f.array::<BUCKETS>()));
+        stage.latency_ns.add(&Log2::with_steps(&f.array::<BUCKETS>(), STEP_BITS));
     }
 }
 
 /// `struct cpu_row`: samples that found no room.
 fn lost(value: &[u8]) -> u64 {
     let mut f = Fields::of(value);
-    f.skip(704);
+    f.skip(9536);
     f.u64()
 }
 
@@ -444,6 +484,8 @@ mod tests {
             stage,
             latencies_count: 0,
             untimed_count: 0,
+            unread_count: 0,
+            longest_unread_ns: 0,
             mean_ns: 0.0,
             max_ns: 0,
             latency_ns: Log2::default(),
@@ -453,14 +495,14 @@ mod tests {
 
     #[test]
     fn rows_of_cpus_are_added() {
-        let numbers: Vec<u8> = (1..=100u64).flat_map(u64::to_ne_bytes).collect();
+        let numbers: Vec<u8> = (1..=1193u64).flat_map(u64::to_ne_bytes).collect();
         let mut stages = [blank(StageName::ReceiveToSocket), blank(StageName::SocketToRead)];
         let mut sums = [0; 2];
         add_row(&mut stages, &mut sums, &numbers);
         add_row(&mut stages, &mut sums, &numbers);
         assert_eq!((stages[0].latencies_count, stages[1].latencies_count), (6, 8));
         assert_eq!((sums, stages[1].max_ns), ([10, 12], 8));
-        assert_eq!(stages[0].latency_ns.count(), 2 * (9..49).sum::<u64>());
-        assert_eq!((stages[0].untimed_count, lost(&numbers)), (4, 89));
+        assert_eq!(stages[0].latency_ns.count(), 2 * (9..601).sum::<u64>());
+        assert_eq!((stages[0].untimed_count, lost(&numbers)), (4, 1193));
     }
 }

@@ -1,22 +1,37 @@
-//! Histograms with a bucket for each power of two, as the kernel side counts them.
+//! Histograms with a bucket for each power of two, or for equal steps of it, as the kernel side counts them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Counts by power of two: bucket 0 holds the value 0, bucket `n` holds `2^(n-1)` to `2^n - 1`.
 ///
+/// With `step_bits` of `b` each power of two has `2^b` buckets of the same width, and each value below `2^b` one of its own.
+///
 /// Quantiles are bounds: the kernel keeps no more than the bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Log2 {
     /// Counts, without the empty buckets at the end.
     pub buckets: Vec<u64>,
+    /// Binary logarithm of the number of buckets of a power of two.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub step_bits: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(bits: &u32) -> bool {
+    *bits == 0
 }
 
 impl Log2 {
-    /// From all the buckets that the kernel has.
+    /// From all the buckets that the kernel has, one for each power of two.
     pub fn of(buckets: &[u64]) -> Self {
+        Self::with_steps(buckets, 0)
+    }
+
+    /// From all the buckets that the kernel has, `2^step_bits` for each power of two.
+    pub fn with_steps(buckets: &[u64], step_bits: u32) -> Self {
         let used = buckets.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
-        Self { buckets: buckets[..used].to_vec() }
+        Self { buckets: buckets[..used].to_vec(), step_bits }
     }
 
     /// Values counted.
@@ -25,12 +40,17 @@ impl Log2 {
     }
 
     /// What a bucket holds, both ends included.
-    pub fn range(bucket: usize) -> (u64, u64) {
-        match bucket {
-            0 => (0, 0),
-            n if n < 64 => (1 << (n - 1), (1 << n) - 1),
-            _ => (1 << 63, u64::MAX),
+    pub fn range(&self, bucket: usize) -> (u64, u64) {
+        let bucket = bucket as u64;
+        // Its power of two, counted from the first that has steps, and the step in it.
+        let (power, step) = (bucket >> self.step_bits, bucket & ((1 << self.step_bits) - 1));
+        if power == 0 {
+            return (bucket, bucket);
         }
+        // The last power of two that 64 bits hold.
+        let Some(width) = 1u64.checked_shl(power as u32 - 1) else { return (u64::MAX, u64::MAX) };
+        let low = width.saturating_mul((1 << self.step_bits) + step);
+        (low, low.saturating_add(width - 1))
     }
 
     /// The range in which the `q` quantile lies; `None` when empty.
@@ -45,11 +65,15 @@ impl Log2 {
             seen += in_it;
             seen >= rank
         })?;
-        Some(Self::range(bucket))
+        Some(self.range(bucket))
     }
 
-    /// Adds another's counts.
+    /// Adds the counts of another that has the same steps, or of any other to an empty one.
     pub fn add(&mut self, other: &Self) {
+        if self.buckets.is_empty() {
+            self.step_bits = other.step_bits;
+        }
+        debug_assert_eq!(self.step_bits, other.step_bits);
         let length = self.buckets.len().max(other.buckets.len());
         self.buckets.resize(length, 0);
         for (into, from) in self.buckets.iter_mut().zip(&other.buckets) {
@@ -63,8 +87,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn bucket_of(value: u64) -> usize {
-        (64 - value.leading_zeros()) as usize
+    /// As `step_bucket` of the programs (bpf/log2.h).
+    fn bucket_of(value: u64, step_bits: u32) -> usize {
+        let power = 64 - value.leading_zeros();
+        if power <= step_bits {
+            return value as usize;
+        }
+        let step = (value >> (power - 1 - step_bits)) & ((1 << step_bits) - 1);
+        (((power - step_bits) << step_bits) as u64 | step) as usize
     }
 
     #[test]
@@ -75,15 +105,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_quantile_lies_in_its_range(mut values in proptest::collection::vec(any::<u64>(), 1..200), q in 0.0f64..1.0) {
-            let mut buckets = [0u64; 65];
+        fn a_quantile_lies_in_its_range(
+            mut values in proptest::collection::vec((any::<u64>(), 0u32..64).prop_map(|(value, bits)| value >> bits), 1..200),
+            q in 0.0f64..1.0,
+            step_bits in 0u32..5,
+        ) {
+            let mut buckets = [0u64; 65 << 4];
             for value in &values {
-                buckets[bucket_of(*value)] += 1;
+                buckets[bucket_of(*value, step_bits)] += 1;
             }
             values.sort_unstable();
             let rank = ((q * values.len() as f64).ceil() as usize).clamp(1, values.len());
-            let (low, high) = Log2::of(&buckets).quantile(q).unwrap();
+            let histogram = Log2::with_steps(&buckets, step_bits);
+            let (low, high) = histogram.quantile(q).unwrap();
             prop_assert!((low..=high).contains(&values[rank - 1]));
+            prop_assert!(high - low <= low >> step_bits, "{low} to {high}");
         }
 
         #[test]

@@ -136,10 +136,16 @@ pub struct NapiTraced {
 #[serde(default)]
 pub struct StageTraced {
     /// `receive-to-socket`: protocol processing. `socket-to-read`: the wait for the read that
-    /// took the packet, of one packet at a time of each socket.
+    /// took the packet.
     pub stage: String,
     /// Latencies measured.
     pub latencies_count: u64,
+    /// Packets that their socket had, and of which no entry is known. Of `receive-to-socket` only.
+    pub untimed_count: u64,
+    /// Packets that were not read at the end of the window: no latency has them. Of `socket-to-read` only.
+    pub unread_count: u64,
+    /// For how long the oldest of these had waited.
+    pub longest_unread_ns: u64,
     /// Their mean.
     pub mean_ns: f64,
     /// The largest.

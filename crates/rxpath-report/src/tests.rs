@@ -217,19 +217,20 @@ fn what_was_traced() -> Traced {
         }],
         irqs: vec![IrqTraced {
             name: "eth0-rx".into(),
-            interval_ns: Log2 { buckets: vec![0, 0, 0, 0, 5] },
+            interval_ns: Log2::of(&[0, 0, 0, 0, 5]),
             ..IrqTraced::default()
         }],
         napis: vec![NapiTraced {
             dev: "veth".into(),
             side: "rx".into(),
-            packets_per_poll: Log2 { buckets: vec![0, 3, 0, 7] },
+            packets_per_poll: Log2::of(&[0, 3, 0, 7]),
             ..NapiTraced::default()
         }],
         stages: vec![StageTraced {
             stage: "socket-to-read".into(),
             latencies_count: 3,
-            latency_ns: Log2 { buckets: vec![0, 0, 3] },
+            unread_count: 41_017,
+            latency_ns: Log2::of(&[0, 0, 3]),
             ..StageTraced::default()
         }],
         ..Traced::default()
@@ -261,6 +262,7 @@ fn who_paid_and_what_was_traced_are_sections_of_runs_that_observed_it() {
         "eth0-rx",
         "15ns",
         "socket to its read",
+        "41,017",
     ] {
         assert!(page.contains(part), "{part}");
     }

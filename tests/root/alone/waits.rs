@@ -203,6 +203,23 @@ fn what_is_never_read_is_no_wait() {
     );
 }
 
+/// A reader that does not read has no latency, and is told.
+#[test]
+fn what_is_not_read_at_the_end_is_counted() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let socket = bound(&rx, 4722);
+    let trace = every_packet(&rx, 4722);
+    send(&tx, 4722, 7);
+    socket.recv(&mut [0; 64]).unwrap();
+    pause();
+    let result = trace.end();
+    let stage = stage(&result, "socket-to-read");
+    let counts = ["latencies_count", "unread_count"].map(|name| number(stage, name) as u64);
+    assert_eq!(counts, [1, 6]);
+    assert!(number(stage, "longest_unread_ns") / 1e9 >= WAIT.as_secs_f64(), "{stage}");
+}
+
 #[test]
 fn with_every_packet_none_is_left_out() {
     const COUNT: u32 = 30_000;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rxpath_host::HostError;
 
 use crate::account::clock::monotonic_ns;
+use crate::bytes::Fields;
 use crate::object::Loaded;
 
 /// Its program.
@@ -22,12 +23,31 @@ const FIRST_LOOK: Duration = Duration::from_millis(10);
 /// The longest time from one look to the next: each walks over all sockets that ever had a packet followed.
 const LAST_LOOK: Duration = Duration::from_secs(1);
 
-/// What the iterator tells of a socket whose packet is followed.
-const FOLLOWED: u8 = 1;
+/// What of a socket is followed and not read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unread {
+    /// Packets.
+    pub packets: u64,
+    /// Since when the oldest waits, CLOCK_MONOTONIC; 0 when none does.
+    since_ns: u64,
+}
 
-/// A byte for each socket that has a storage.
-pub fn storages(loaded: &Loaded) -> Result<Vec<u8>, HostError> {
-    loaded.iterate_over(STILL_FOLLOWED, "waiting")
+impl Unread {
+    /// Since when the oldest waits, CLOCK_MONOTONIC.
+    pub fn oldest_ns(&self) -> Option<u64> {
+        (self.since_ns > 0).then_some(self.since_ns)
+    }
+}
+
+/// One for each socket that has a storage.
+pub fn storages(loaded: &Loaded) -> Result<Vec<Unread>, HostError> {
+    let bytes = loaded.iterate_over(STILL_FOLLOWED, "waiting")?;
+    // `struct unread`.
+    let one = |bytes: &[u8]| {
+        let mut f = Fields::of(bytes);
+        Unread { packets: f.u64(), since_ns: f.u64() }
+    };
+    Ok(bytes.chunks_exact(16).map(one).collect())
 }
 
 /// The hook.
@@ -69,7 +89,7 @@ impl ReadHook {
         self.look = Some((now + after, after));
         // Without the iterator the hook stays: that costs, and is right.
         let Ok(storages) = storages(loaded) else { return };
-        if !storages.contains(&FOLLOWED) {
+        if storages.iter().all(|socket| socket.oldest_ns().is_none()) {
             self.detach(loaded);
         }
     }

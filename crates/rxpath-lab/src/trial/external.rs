@@ -180,9 +180,7 @@ impl Peer for External<'_> {
         Err(LabError::Silent {
             program: self.name,
             what: match self.ready {
-                Ready::Bound(_) => {
-                    "a socket on its port (serve.ready names a line to wait for)"
-                }
+                Ready::Bound(_) => "a socket on its port (serve.ready names a line to wait for)",
                 _ => "its ready line",
             },
             after_s: limit.as_secs_f64(),

@@ -232,6 +232,9 @@ fn stage(of: Stage) -> StageTraced {
         }
         .into(),
         latencies_count: of.latencies_count,
+        untimed_count: of.untimed_count,
+        unread_count: of.unread_count,
+        longest_unread_ns: of.longest_unread_ns,
         mean_ns: of.mean_ns,
         max_ns: of.max_ns,
         latency_ns: of.latency_ns,

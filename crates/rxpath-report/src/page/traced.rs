@@ -146,7 +146,7 @@ fn at(histogram: &Log2, q: f64) -> String {
 fn polls(rows: &[Row<'_>]) -> Table {
     let all = || rows.iter().flat_map(|(_, traced)| traced.napis.iter().take(MOST_NAPIS));
     let most = all().map(|napi| napi.packets_per_poll.buckets.len()).max().unwrap_or(0);
-    let range = |bucket: usize| match Log2::range(bucket) {
+    let range = |bucket: usize| match Log2::default().range(bucket) {
         (low, high) if low == high => format!("#{low}"),
         (low, high) => format!("#{low} to {high}"),
     };
@@ -181,7 +181,15 @@ fn words(stage: &StageTraced) -> &str {
 
 fn stages(rows: &[Row<'_>]) -> Table {
     let mut table = Table::new(&[
-        "variant", "latency", "#packets", "#mean", "#p50", "#p99", "#p99.9", "#longest",
+        "variant",
+        "latency",
+        "#packets",
+        "#not timed",
+        "#mean",
+        "#p50",
+        "#p99",
+        "#p99.9",
+        "#longest",
     ]);
     for (variant, traced) in rows {
         for stage in &traced.stages {
@@ -189,6 +197,7 @@ fn stages(rows: &[Row<'_>]) -> Table {
                 variant.name.clone(),
                 words(stage).into(),
                 grouped(stage.latencies_count),
+                grouped(stage.untimed_count + stage.unread_count),
                 Nanos(stage.mean_ns as u64).to_string(),
                 at(&stage.latency_ns, 0.5),
                 at(&stage.latency_ns, 0.99),

@@ -15,8 +15,9 @@ use super::table::Grid;
 /// Everything but the timeline.
 pub fn text(traced: &Traced, top: usize) -> String {
     let seconds = traced.duration_s;
-    let mut out =
-        format!("window {seconds:.3} s; quantiles are upper ends of power-of-two buckets\n\n");
+    let mut out = format!(
+        "window {seconds:.3} s; quantiles are upper ends of buckets: powers of two, of latencies their sixteenths\n\n"
+    );
     out += &cpus(&traced.cpus, seconds);
     out += &section("devices", &devices(&traced.devices, top), traced.devices.len(), top);
     out += &section("NAPI polls", &napis(&traced.napis, top), traced.napis.len(), top);
@@ -264,6 +265,13 @@ fn stages(traced: &Traced) -> String {
                 "  not timed: {missing} packets that their socket had, and no entry is known of\n"
             );
         }
+        if stage.unread_count > 0 {
+            out += &format!(
+                "  not read at the end: {} packets, the oldest for {}\n",
+                grouped(stage.unread_count),
+                Nanos(stage.longest_unread_ns)
+            );
+        }
         for outlier in stage.outliers.iter().take(3) {
             out += &format!(
                 "  outlier: {} on CPU {}, port {}, {}\n",
@@ -332,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_quantile_is_not_longer_than_the_longest() {
-        let one = Log2 { buckets: vec![0, 0, 0, 1] };
+        let one = Log2::of(&[0, 0, 0, 1]);
         assert_eq!((time(&one, 0.99), time_up_to(&one, 0.99, 5)), ("7ns".into(), "5ns".into()));
     }
 

@@ -85,7 +85,7 @@ pub(super) fn since(now: &Log2, before: Option<&Log2>) -> Log2 {
     let old = before.buckets.iter().chain(std::iter::repeat(&0));
     let buckets: Vec<u64> =
         now.buckets.iter().zip(old).map(|(now, old)| now.saturating_sub(*old)).collect();
-    Log2::of(&buckets)
+    Log2::with_steps(&buckets, now.step_bits)
 }
 
 /// The task that used most of each CPU, the idle task left out.

@@ -1,0 +1,136 @@
+//! `rxpath trace` on how long datagrams wait for their reads, against the stamps of a reader that knows nothing of it.
+
+use std::io::IoSliceMut;
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use nix::sys::socket::sockopt::{RcvBufForce, ReceiveTimestampns};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, setsockopt};
+use rxpath_core::Log2;
+use serde_json::Value;
+
+use crate::alone::probes::{number, probe};
+use crate::alone::waits::{bound, stage};
+use crate::bed::{Bed, send};
+
+/// Of the mean and each quantile.
+const MOST: f64 = 0.15;
+
+/// How a reader passes its time.
+#[derive(Clone, Copy)]
+enum Reader {
+    /// It reads all the time but stalls so long in each period.
+    Stalls(Duration, Duration),
+    /// It works so long on each datagram.
+    Works(Duration),
+}
+
+/// Reads until told to end and nothing is left. Gives from the kernel's stamp to the end of the read, in ns, sorted.
+fn own_waits(socket: &UdpSocket, reader: Reader, end: &AtomicBool) -> Vec<u64> {
+    let (mut waits, mut buffer) = (Vec::new(), [0; 64]);
+    let mut control = nix::cmsg_space!(nix::sys::time::TimeSpec);
+    let mut stalled = Instant::now();
+    loop {
+        let mut parts = [IoSliceMut::new(&mut buffer)];
+        let read = recvmsg::<SockaddrIn>(
+            socket.as_raw_fd(),
+            &mut parts,
+            Some(&mut control),
+            MsgFlags::empty(),
+        );
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        match read {
+            Ok(message) => waits.extend(message.cmsgs().unwrap().filter_map(|one| match one {
+                ControlMessageOwned::ScmTimestampns(at) => {
+                    Some(now.saturating_sub(Duration::from(at)).as_nanos() as u64)
+                }
+                _ => None,
+            })),
+            Err(_) if end.load(Ordering::Relaxed) => break,
+            Err(_) => {}
+        }
+        match reader {
+            Reader::Stalls(stall, period) if stalled.elapsed() >= period => {
+                stalled = Instant::now();
+                std::thread::sleep(stall);
+            }
+            Reader::Works(work) if read.is_ok() => {
+                let begun = Instant::now();
+                while begun.elapsed() < work {}
+            }
+            _ => {}
+        }
+    }
+    waits.sort_unstable();
+    waits
+}
+
+/// The quantile of sorted values, and of a histogram the middle of its bucket.
+fn quantiles(waits: &[u64], histogram: &Log2, q: f64) -> (f64, f64) {
+    let rank = ((q * waits.len() as f64).ceil() as usize).clamp(1, waits.len());
+    let (low, high) = histogram.quantile(q).unwrap();
+    (waits[rank - 1] as f64, (low + high) as f64 / 2.0)
+}
+
+/// Bursts of datagrams to such a reader: the mean and the quantiles that trace gives are those of the reader's own stamps.
+fn agrees(port: u16, reader: Reader, (bursts, burst, pause): (u32, u32, Duration), words: &[&str]) {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let socket = bound(&rx, port);
+    setsockopt(&socket, ReceiveTimestampns, &true).unwrap();
+    setsockopt(&socket, RcvBufForce, &(64 << 20)).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    let port_text = port.to_string();
+    let command = ["trace", "-d", "10m", "--netns", rx.name(), "--port", &port_text];
+    let trace = probe(&[&command[..], words].concat());
+    let end = AtomicBool::new(false);
+    let waits = std::thread::scope(|scope| {
+        let own = scope.spawn(|| own_waits(&socket, reader, &end));
+        for _ in 0..bursts {
+            send(&tx, port, burst);
+            std::thread::sleep(pause);
+        }
+        end.store(true, Ordering::Relaxed);
+        own.join().unwrap()
+    });
+    let result = trace.end();
+    assert_eq!(waits.len() as u32, bursts * burst, "all are read");
+    compare(&waits, stage(&result, "socket-to-read"));
+}
+
+fn compare(waits: &[u64], stage: &Value) {
+    let counted = number(stage, "latencies_count") + number(stage, "unread_count");
+    let of_all = counted / waits.len() as f64;
+    assert!((0.98..=1.02).contains(&of_all), "{counted} of {}", waits.len());
+    let histogram: Log2 = serde_json::from_value(stage["latency_ns"].clone()).unwrap();
+    let mean = waits.iter().sum::<u64>() as f64 / waits.len() as f64;
+    let means = (mean, number(stage, "mean_ns"));
+    let of_q = |q: f64| quantiles(waits, &histogram, q);
+    for (name, (own, told)) in
+        [("mean", means), ("p90", of_q(0.9)), ("p99", of_q(0.99)), ("p99.9", of_q(0.999))]
+    {
+        assert!((told / own - 1.0).abs() <= MOST, "{name}: {told} ns, by its own stamps {own}");
+    }
+}
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+/// About 10,000 a second, a few at a time.
+const STEADY: (u32, u32, Duration) = (600, 20, Duration::from_millis(2));
+
+#[test]
+fn a_stalling_reader_has_a_wait_for_each_datagram() {
+    agrees(4801, Reader::Stalls(MS(50), MS(250)), STEADY, &[]);
+}
+
+#[test]
+fn a_reader_of_bursts_has_a_wait_for_each_datagram() {
+    agrees(4802, Reader::Works(Duration::from_micros(20)), (60, 200, MS(20)), &[]);
+}
+
+#[test]
+fn a_busy_reader_has_a_wait_for_each_datagram() {
+    agrees(4803, Reader::Works(Duration::from_micros(60)), STEADY, &["--every-packet"]);
+}
