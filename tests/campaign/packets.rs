@@ -47,7 +47,7 @@ fn run(name: &str) -> (u64, Option<String>) {
         (Some(0 | 4 | 5), Some(run)) => {
             let ledgers = run.manifest.trials.iter().map(|trial| (&trial.variant, &trial.ledger));
             let packets = ledgers.clone().map(|(_, ledger)| ledger.offered_packets).sum();
-            let missing = ledgers.filter(|(_, ledger)| ledger.unaccounted_packets != 0);
+            let missing = ledgers.filter(|(_, ledger)| ledger.unaccounted_packets != Some(0));
             let found = missing.map(|(variant, ledger)| format!("{variant}: {ledger:?}")).next();
             (packets, found)
         }

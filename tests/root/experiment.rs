@@ -28,6 +28,11 @@ pub fn run_file(file: &Path, sets: &[&str]) -> Manifest {
     read(file.as_os_str(), sets, &[]).manifest
 }
 
+/// Any file with `--observe WHAT`.
+pub fn observed_file(file: &Path, what: &str) -> Manifest {
+    read(file.as_os_str(), &[], &["--observe", what]).manifest
+}
+
 /// The same with `--observe WHAT`.
 pub fn observed(name: &str, what: &str) -> RunReader {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -15,6 +15,7 @@ mod experiment;
 mod faults;
 mod filter;
 mod flows;
+mod foreign;
 mod ioctl_groups;
 mod load_http;
 mod losses;

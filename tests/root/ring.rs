@@ -25,7 +25,7 @@ fn a_starved_ring_fills_and_its_loss_is_the_devices() {
     let samples = |variant: &str| run.samples.iter().find(|s| s.variant == variant).unwrap();
     let trial = |variant: &str| run.manifest.trials.iter().find(|t| t.variant == variant).unwrap();
     for variant in ["fed", "starved"] {
-        assert_eq!(trial(variant).ledger.unaccounted_packets, 0);
+        assert_eq!(trial(variant).ledger.unaccounted_packets, Some(0));
         let (packets, fits) = (
             column(samples(variant), "occupancy_packets"),
             column(samples(variant), "capacity_packets"),

@@ -59,6 +59,7 @@ pub fn place(place: Place) -> &'static str {
     match place {
         Place::SendCall => "the send call",
         Place::Qdisc => "the sender's queueing discipline",
+        Place::Output => "netfilter's output hook",
         Place::EgressHook => "an egress hook of the sender",
         Place::Ring => "the device ring",
         Place::Backlog => "the RPS backlog",

@@ -97,6 +97,11 @@ pub trait Bed {
     /// What the ledger must know about the way.
     fn path(&self) -> PathFacts;
 
+    /// What hangs in front of IP on the receiver's side now and may drop, in words.
+    fn ingress_hooks(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Inode of one side's network namespace.
     fn network_namespace(&self, side: Side) -> Option<u32>;
 

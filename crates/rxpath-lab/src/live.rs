@@ -7,13 +7,13 @@
 mod counting;
 mod devices;
 mod groups;
-mod hooks;
+pub(crate) mod hooks;
 mod namespace;
 mod places;
 mod probes;
 mod readers;
 mod reads;
-mod reasoned;
+pub(crate) mod reasoned;
 mod reasons;
 mod sockets;
 mod tcp;

@@ -3,9 +3,11 @@
 //! Which counter owns which loss, which others move with it, and how aggregates are counted is told in the
 //! modules of the places: sending, arriving and UDP. [`Ledger::from_counters`] puts it together.
 
+mod aggregates;
 mod arriving;
 mod close;
 mod flow;
+mod fragments;
 pub mod input;
 mod segments;
 mod sending;
@@ -15,7 +17,7 @@ mod units;
 mod view;
 
 pub use flow::waiting_packets;
-pub use input::{LedgerInput, Link, PathFacts, ReceiverSaid, SenderSaid};
+pub use input::{LedgerInput, Link, PathFacts, Reasoned, ReceiverSaid, SenderSaid};
 pub use segments::{SegmentInput, segments_between};
 
 use schemars::JsonSchema;
@@ -31,6 +33,8 @@ pub enum Place {
     ///
     /// Not `ENOBUFS`: that packet died in a queue further down, whose counter owns it.
     SendCall,
+    /// netfilter OUTPUT or POSTROUTING took a TCP segment. A datagram's send call fails instead.
+    Output,
     /// An egress hook of the sender's device (netfilter egress, tc).
     EgressHook,
     /// The sender's queueing discipline.
@@ -134,10 +138,58 @@ pub struct Drop {
     pub cross_checks: Vec<CrossCheck>,
 }
 
+/// One end of the sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Figure {
+    /// What the sender attempted.
+    Offered,
+    /// What the application read.
+    Delivered,
+}
+
+impl Figure {
+    /// For people.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Offered => "offered",
+            Self::Delivered => "delivered",
+        }
+    }
+}
+
+/// An end of the sum that is only known to lie between two figures; the ledger shows the least.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Inexact {
+    /// Which.
+    pub figure: Figure,
+    /// The least that it can be.
+    pub least_packets: u64,
+    /// The most, when that is known.
+    pub most_packets: Option<u64>,
+    /// Why no counter tells.
+    pub why: String,
+}
+
+impl std::fmt::Display for Inexact {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} is known within bounds only: at least {}",
+            self.figure.word(),
+            self.least_packets
+        )?;
+        if let Some(most) = self.most_packets {
+            write!(f, ", at most {most}")?;
+        }
+        write!(f, ": {}", self.why)
+    }
+}
+
 /// Where every datagram or segment of a trial went.
 ///
 /// **Unit** the ledger's own. **Source** counters named in each term.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ledger {
     /// What is counted.
     #[serde(default)]
@@ -154,14 +206,99 @@ pub struct Ledger {
     pub in_flight_packets: u64,
     /// Seen at either end and not the workload's: ICMP answers, neighbour discovery, other protocols.
     pub foreign_packets: u64,
-    /// `offered - delivered - drops - in flight`: zero when every datagram is accounted for.
-    pub unaccounted_packets: i64,
+    /// `offered - delivered - drops - in flight`: zero when every datagram is accounted for, below zero when more arrived
+    /// than were sent. `null` where a figure of the sum has only bounds.
+    #[serde(default)]
+    pub unaccounted_packets: Option<i64>,
+    /// Ends that the kernel's counters do not tell exactly.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub inexact: Vec<Inexact>,
     /// Counters that contradict the ledger or were missing, in words.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub notes: Vec<String>,
     /// What the kernel said when it freed packets, when it was watched: beside the counters, not instead of them.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub reasons: Vec<DropReason>,
+}
+
+impl Default for Ledger {
+    /// Of nothing: it closes.
+    fn default() -> Self {
+        Self {
+            unit: LedgerUnit::default(),
+            offered_packets: 0,
+            sent_packets: 0,
+            delivered_packets: 0,
+            drops: Vec::new(),
+            in_flight_packets: 0,
+            foreign_packets: 0,
+            unaccounted_packets: Some(0),
+            inexact: Vec::new(),
+            notes: Vec::new(),
+            reasons: Vec::new(),
+        }
+    }
+}
+
+/// What is left of a ledger's sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Balance {
+    /// Nothing: it closes.
+    Closed,
+    /// So many are accounted for by no counter.
+    Missing(u64),
+    /// So many more arrived than were sent.
+    Excess(u64),
+    /// A figure of the sum has only bounds.
+    Unknown,
+}
+
+impl Ledger {
+    /// What is left of the sum.
+    pub fn balance(&self) -> Balance {
+        match self.unaccounted_packets {
+            None => Balance::Unknown,
+            Some(0) => Balance::Closed,
+            Some(left @ 1..) => Balance::Missing(left.unsigned_abs()),
+            Some(more) => Balance::Excess(more.unsigned_abs()),
+        }
+    }
+}
+
+/// What is left of the sums of several ledgers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Balances {
+    /// Ledgers.
+    pub ledgers: usize,
+    /// Those that close.
+    pub closed: usize,
+    /// Those of which it is not known whether they close.
+    pub unknown: usize,
+    /// Accounted for by no counter.
+    pub missing_packets: u64,
+    /// Arrived beyond what was sent.
+    pub excess_packets: u64,
+}
+
+impl Balances {
+    /// Of all of these.
+    pub fn of<'a>(ledgers: impl IntoIterator<Item = &'a Ledger>) -> Self {
+        ledgers.into_iter().fold(Self::default(), |mut all, ledger| {
+            all.ledgers += 1;
+            match ledger.balance() {
+                Balance::Closed => all.closed += 1,
+                Balance::Missing(packets) => all.missing_packets += packets,
+                Balance::Excess(packets) => all.excess_packets += packets,
+                Balance::Unknown => all.unknown += 1,
+            }
+            all
+        })
+    }
+
+    /// Whether all close.
+    pub fn all_closed(&self) -> bool {
+        self.closed == self.ledgers
+    }
 }
 
 /// Packets that the kernel dropped for one reason at one place.

@@ -180,7 +180,9 @@ impl Trial {
                 input_rules: Some(vec!["rx/nft.inet.t.in.1.packets".into()]),
                 ingress_rules: Some(vec!["rx/nft.netdev.t.ing.1.packets".into()]),
                 egress_rules: Some(Vec::new()),
+                output_rules: Some(Vec::new()),
             },
+            reasoned: None,
         }
     }
 
@@ -213,7 +215,7 @@ proptest! {
         let found: BTreeMap<Place, u64> =
             ledger.drops.iter().map(|drop| (drop.place, drop.packets)).collect();
         prop_assert_eq!(found, trial.lost());
-        prop_assert_eq!(ledger.unaccounted_packets, 0, "{:#?}", ledger);
+        prop_assert_eq!(ledger.unaccounted_packets, Some(0), "{:#?}", ledger);
         prop_assert_eq!(ledger.foreign_packets as i64, trial.icmp);
         prop_assert_eq!(&ledger.notes, &Vec::<String>::new());
     }
@@ -232,10 +234,8 @@ proptest! {
         input.path.rx_device = Some("v".into());
         let ledger = Ledger::from_counters(&input, &Moved { values, gaps: BTreeMap::new() });
         let sum = ledger.lost_packets() as i64 + ledger.in_flight_packets as i64;
-        prop_assert_eq!(
-            ledger.unaccounted_packets,
-            offered as i64 - delivered as i64 - sum,
-            "what is shown adds up"
-        );
+        if let Some(left) = ledger.unaccounted_packets {
+            prop_assert_eq!(left, offered as i64 - delivered as i64 - sum, "what is shown adds up");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use rxpath_record::ledger::Balance;
 use rxpath_record::manifest::Manifest;
 
 use crate::source::Run;
@@ -126,7 +127,12 @@ fn ledger(run: &Run, out: &mut String) {
         }
         line("in flight", ledger.in_flight_packets as i64);
         line("delivered", ledger.delivered_packets as i64);
-        line("unaccounted", ledger.unaccounted_packets);
+        match ledger.balance() {
+            Balance::Closed => line("unaccounted", 0),
+            Balance::Missing(lost) => line("unaccounted", lost as i64),
+            Balance::Excess(more) => line("more than were sent", more as i64),
+            Balance::Unknown => row(out, &[&name, "unaccounted", "not known", "–"]),
+        }
     }
 }
 

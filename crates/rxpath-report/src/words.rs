@@ -11,6 +11,7 @@ use crate::number;
 pub(crate) fn place(place: Place) -> &'static str {
     match place {
         Place::SendCall => "refused by the send call",
+        Place::Output => "netfilter output",
         Place::EgressHook => "sender's egress hook",
         Place::Qdisc => "sender's qdisc",
         Place::Ring => "device ring (NAPI)",
@@ -43,7 +44,7 @@ pub(crate) fn place(place: Place) -> &'static str {
 /// The stretch of the path that a place lies on; it picks the colour, the text still names the place.
 pub(crate) fn stretch(place: Place) -> &'static str {
     match place {
-        Place::SendCall | Place::EgressHook | Place::Qdisc => "sender",
+        Place::SendCall | Place::Output | Place::EgressHook | Place::Qdisc => "sender",
         Place::Ring | Place::Backlog | Place::DeviceRefused => "device",
         Place::IngressHook
         | Place::Ip

@@ -1,6 +1,6 @@
 //! What no other rule knows: says what is missing. The one rule that always speaks, after all others.
 
-use rxpath_record::ledger::Place;
+use rxpath_record::ledger::{Balance, Place};
 use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::claim::{Claim, Part};
@@ -14,7 +14,6 @@ const EVERYTHING: &[Part] =
     &[Part::Ledger, Part::Window, Part::Cpus, Part::Senders, Part::Readers, Part::Sockets];
 
 pub fn rest(view: &View) -> Claim {
-    let unaccounted = view.raw.ledger.unaccounted_packets.unsigned_abs();
     if view.raw.watched && view.offered_packets() == 0 && !view.has_tcp() {
         return quiet(view);
     }
@@ -35,16 +34,8 @@ pub fn rest(view: &View) -> Claim {
                 .because([rates(view)])
                 .cure("measure the receiver's threads: /proc/PID/task/*/schedstat of its process, by the same user or root");
     }
-    // Datagrams that vanished without a counter weigh like a loss.
-    if view.is_loss(unaccounted) && unaccounted > view.lost_packets() {
-        let share = percent(view.of_offered(unaccounted));
-        let sentence = format!(
-            "the limit is not known: {share} of the offered datagrams are accounted for by no counter"
-        );
-        return unknown(sentence)
-                .losing(unaccounted)
-                .because([rates(view)])
-                .cure("repeat on a link without other traffic; if it stays, a counter of this kernel or device is missing from the ledger");
+    if let Some(claim) = unbalanced(view) {
+        return claim;
     }
     // Always speaks, behind every other claim. Losses that only add up to something have no rule of their own.
     let sentence = if view.loses() {
@@ -55,6 +46,33 @@ pub fn rest(view: &View) -> Claim {
     unknown(sentence.into())
         .because(traffic(view))
         .cure("measure what is missing above and repeat with a longer window")
+}
+
+/// Datagrams that vanished without a counter weigh like a loss; those that came and were never sent are none.
+fn unbalanced(view: &View) -> Option<Claim> {
+    let outweighs = |packets| view.is_loss(packets) && packets > view.lost_packets();
+    match view.raw.ledger.balance() {
+        Balance::Missing(packets) if outweighs(packets) => {
+            let share = percent(view.of_offered(packets));
+            let sentence = format!(
+                "the limit is not known: {share} of the offered datagrams are accounted for by no counter"
+            );
+            Some(unknown(sentence)
+                .losing(packets)
+                .because([rates(view)])
+                .cure("repeat on a link without other traffic; if it stays, a counter of this kernel or device is missing from the ledger"))
+        }
+        Balance::Excess(packets) if outweighs(packets) => {
+            let sentence = format!(
+                "the limit is not known: {} more datagrams arrived than were sent",
+                count(packets)
+            );
+            Some(unknown(sentence)
+                .because([rates(view)])
+                .cure("look for what duplicates packets (nft `dup`, a tap, a second sender), and repeat without it"))
+        }
+        _ => None,
+    }
 }
 
 /// Nothing came to a watched host: what was looked at, and where packets went instead.

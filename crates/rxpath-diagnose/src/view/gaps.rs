@@ -1,7 +1,7 @@
 //! What is missing from the evidence, and how much that costs.
 
 use rxpath_record::evidence::SocketUse;
-use rxpath_record::ledger::Place;
+use rxpath_record::ledger::{Balance, Place};
 use rxpath_record::verdict::Confidence;
 
 use super::View;
@@ -66,17 +66,34 @@ fn essential(part: Part, text: String, source: &'static str) -> Gap {
 
 fn ledger(view: &View) -> Option<Gap> {
     let ledger = &view.raw.ledger;
-    let unaccounted = ledger.unaccounted_packets;
-    if unaccounted != 0 {
-        let share = view.of_offered(unaccounted.unsigned_abs());
-        let depth = if share > UNACCOUNTED_RATIO { Depth::Essential } else { Depth::Support };
-        let text = format!(
-            "the ledger does not close: {}{} datagrams unaccounted for, {} of the offered ones",
-            if unaccounted < 0 { "-" } else { "" },
-            count(unaccounted.unsigned_abs()),
-            percent(share),
-        );
-        return Some(Gap { part: Part::Ledger, depth, text, source: "ledger" });
+    let gap = |packets: u64, text: String| {
+        let wide = view.of_offered(packets) > UNACCOUNTED_RATIO;
+        let depth = if wide { Depth::Essential } else { Depth::Support };
+        Some(Gap { part: Part::Ledger, depth, text, source: "ledger" })
+    };
+    match ledger.balance() {
+        Balance::Closed => {}
+        Balance::Missing(packets) => {
+            let share = percent(view.of_offered(packets));
+            let text = format!(
+                "the ledger does not close: {} datagrams unaccounted for, {share} of the offered ones",
+                count(packets)
+            );
+            return gap(packets, text);
+        }
+        Balance::Excess(packets) => {
+            let text = format!(
+                "the ledger does not close: {} more datagrams arrived than were sent",
+                count(packets)
+            );
+            return gap(packets, text);
+        }
+        Balance::Unknown => {
+            let bounds = ledger.inexact.iter().map(ToString::to_string).min();
+            let why = bounds.or_else(|| ledger.notes.iter().min().cloned()).unwrap_or_default();
+            let text = format!("whether the ledger closes is not known: {why}");
+            return Some(essential(Part::Ledger, text, "ledger"));
+        }
     }
     let note = ledger.notes.iter().min()?;
     let text = format!("the ledger carries a note: {note}");

@@ -379,7 +379,7 @@ fn several() -> Evidence {
 fn unaccounted() -> Evidence {
     let mut e = trial(100_000, vec![]);
     e.ledger.delivered_packets = 60_000;
-    e.ledger.unaccounted_packets = 40_000;
+    e.ledger.unaccounted_packets = Some(40_000);
     e
 }
 

@@ -173,7 +173,7 @@ fn ledger() -> impl Strategy<Value = Ledger> {
             sent_packets: offered_packets,
             delivered_packets,
             drops,
-            unaccounted_packets,
+            unaccounted_packets: Some(unaccounted_packets),
             ..Ledger::default()
         },
     )

@@ -25,6 +25,8 @@ pub struct Droppers {
     pub ingress: Option<Vec<String>>,
     /// PREROUTING and INPUT.
     pub input: Option<Vec<String>>,
+    /// OUTPUT and POSTROUTING.
+    pub output: Option<Vec<String>>,
     /// netfilter egress.
     pub egress: Option<Vec<String>>,
 }
@@ -32,13 +34,15 @@ pub struct Droppers {
 impl Droppers {
     /// Of no rules.
     pub fn none() -> Self {
-        Self { ingress: Some(Vec::new()), input: Some(Vec::new()), egress: Some(Vec::new()) }
+        let none = || Some(Vec::new());
+        Self { ingress: none(), input: none(), output: none(), egress: none() }
     }
 
     fn at(&mut self, hook: Hook) -> &mut Option<Vec<String>> {
         match hook {
             Hook::Ingress => &mut self.ingress,
             Hook::Input => &mut self.input,
+            Hook::Output => &mut self.output,
             Hook::Egress => &mut self.egress,
         }
     }
@@ -48,6 +52,7 @@ impl Droppers {
 enum Hook {
     Ingress,
     Input,
+    Output,
     Egress,
 }
 
@@ -61,6 +66,7 @@ pub fn parse_droppers(json: &[u8]) -> Result<Droppers, HostError> {
         let hook = match text("hook") {
             Some("ingress") => Hook::Ingress,
             Some("prerouting" | "input") => Hook::Input,
+            Some("output" | "postrouting") => Hook::Output,
             Some("egress") => Hook::Egress,
             _ => continue,
         };
@@ -252,9 +258,30 @@ mod tests {
         let rule = format!("{COUNTER},{DROP}");
         let jump = r#"{"vmap":{"key":1,"data":{"set":[[2,{"jump":{"target":"sub"}}]]}}}"#;
         let alone = droppers(&[("inet.t.sub", &rule)]);
-        assert_eq!(alone, Droppers::none(), "nobody goes there");
+        // The output chain of these has a policy of drop.
+        let none = Droppers { output: None, ..Droppers::none() };
+        assert_eq!(alone, none, "nobody goes there");
         let found = droppers(&[("inet.t.sub", &rule), ("inet.t.in", jump)]);
         assert_eq!(found.input, Some(vec!["nft.inet.t.sub.1.packets".to_owned()]));
+    }
+
+    #[test]
+    fn what_leaves_is_dropped_by_rules_of_two_hooks() {
+        let chain = |name: &str| {
+            format!(
+                r#"{{"chain":{{"family":"inet","table":"t","name":"{name}","hook":"{name}","policy":"accept"}}}}"#
+            )
+        };
+        let rule = |chain: &str| {
+            format!(
+                r#"{{"rule":{{"family":"inet","table":"t","chain":"{chain}","expr":[{COUNTER},{DROP}]}}}}"#
+            )
+        };
+        let all = ["output", "postrouting"].map(|hook| chain(hook) + "," + &rule(hook)).join(",");
+        let found = parse_droppers(format!(r#"{{"nftables":[{all}]}}"#).as_bytes()).unwrap();
+        let names = ["nft.inet.t.output.1.packets", "nft.inet.t.postrouting.1.packets"];
+        assert_eq!(found.output, Some(names.map(String::from).to_vec()));
+        assert_eq!((found.input, found.egress), (Some(Vec::new()), Some(Vec::new())));
     }
 
     #[test]

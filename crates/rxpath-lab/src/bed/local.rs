@@ -135,6 +135,7 @@ impl Bed for LocalBed {
             egress_rules: None,
             input_rules: None,
             ingress_rules: None,
+            output_rules: None,
         }
     }
 

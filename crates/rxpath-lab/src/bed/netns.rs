@@ -24,6 +24,7 @@ use super::ring::Ring;
 use super::{Bed, Change, Started, filters, flows, napi};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
+use crate::live::hooks;
 use crate::scenario::spec::{Lab, Qdisc, Upper};
 
 /// Both ends have this name.
@@ -403,6 +404,20 @@ impl Bed for NetnsBed {
                 rules
             }),
             ingress_rules: named(Side::Rx, &rx.ingress),
+            output_rules: named(Side::Tx, &tx.output)
+                .zip(named(Side::Rx, &rx.output))
+                .map(|(tx, rx): (Vec<String>, Vec<String>)| [tx, rx].concat()),
+        }
+    }
+
+    fn ingress_hooks(&self) -> Vec<String> {
+        let read = self.rx.run(|inside| {
+            let links = inside.route()?.links()?;
+            Ok::<_, HostError>(hooks::attached(&inside.root(), &links))
+        });
+        match read {
+            Ok(Ok(found)) => found,
+            Ok(Err(error)) | Err(error) => vec![format!("what hooks in front of IP drop: {error}")],
         }
     }
 

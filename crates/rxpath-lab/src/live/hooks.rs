@@ -24,6 +24,18 @@ pub(crate) fn unseen(root: &Root, links: &[Link], reasons: bool) -> Vec<String> 
     all
 }
 
+/// Everything that hangs in front of IP and may drop, in words; nothing where there is nothing.
+pub(crate) fn attached(root: &Root, links: &[Link]) -> Vec<String> {
+    let up: Vec<&Link> = links.iter().filter(|link| link.is_up() && link.name != "lo").collect();
+    let with = up.iter().filter(|link| !link.xdp.is_empty());
+    let mut all: Vec<String> =
+        with.map(|link| format!("what the XDP program of {} drops", link.name)).collect();
+    all.extend(tc(&up));
+    all.extend(netfilter(root, &up));
+    all.extend(bridge(root, &up));
+    all
+}
+
 /// What drivers count of their XDP programs' drops, of devices that have one (veth `rx_queue_N_xdp_drops`, igb and ice
 /// `xdp_drop`, mlx5 `rx_xdp_drop`): programs in generic mode are counted by none.
 pub(super) fn xdp_drops(links: &[Link]) -> BTreeMap<String, u64> {

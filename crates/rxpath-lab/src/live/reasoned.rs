@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_record::evidence::AnyProtocol;
-use rxpath_record::ledger::{Drop, DropReason, Place};
+use rxpath_record::ledger::{Drop, DropReason, Place, Reasoned};
 
 use super::places::NETFILTER_DROP;
 
@@ -125,6 +125,16 @@ pub(super) fn losses(rows: &[DropReason], received: u64, filtered: u64) -> Vec<A
         all.push(AnyProtocol { drop, of_packets });
     }
     all
+}
+
+/// What routing refused, which IP counts nowhere (net/ipv4/route.c `ip_route_input_slow`).
+pub(crate) fn of_routing<'a>(rows: impl Iterator<Item = &'a DropReason>) -> Vec<Reasoned> {
+    let mut told: BTreeMap<String, u64> = BTreeMap::new();
+    for row in rows.filter(|row| meaning(row) == Meaning::At(Place::Routing)) {
+        *told.entry(named(row)).or_default() += row.packets;
+    }
+    let one = |(counter, packets)| Reasoned { place: Place::Routing, counter, packets };
+    told.into_iter().map(one).collect()
 }
 
 /// Whether XDP dropped it on this device.

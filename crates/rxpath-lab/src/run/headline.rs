@@ -2,6 +2,7 @@
 
 use rxpath_core::units::si;
 use rxpath_record::comparison::{Comparison, Outcome};
+use rxpath_record::ledger::Balances;
 use rxpath_record::manifest::{Manifest, Status};
 use rxpath_stats::metric::{self, is_share};
 
@@ -26,17 +27,27 @@ pub fn of(manifest: &Manifest) -> String {
             Some(format!("{}: {} {unit} {verb}.", variant.name, si(rate.median)))
         })),
     }
-    let lost: i64 =
-        manifest.trials.iter().map(|trial| trial.ledger.unaccounted_packets.abs()).sum();
+    let left = Balances::of(manifest.trials.iter().map(|trial| &trial.ledger));
     let unit = manifest.trials.first().map_or("datagrams", |trial| trial.ledger.unit.word());
     let all_packets: u64 = manifest.trials.iter().map(|trial| trial.ledger.offered_packets).sum();
     if all_packets > 0 {
-        let all = if lost == 0 {
-            format!("All {all_packets} {unit} of all trials are accounted for.")
-        } else {
-            format!("{lost} of {all_packets} {unit} are not accounted for.")
-        };
-        said.push(all);
+        if left.all_closed() {
+            said.push(format!("All {all_packets} {unit} of all trials are accounted for."));
+        }
+        if left.missing_packets > 0 {
+            let lost = left.missing_packets;
+            said.push(format!("{lost} of {all_packets} {unit} are not accounted for."));
+        }
+        if left.excess_packets > 0 {
+            let more = left.excess_packets;
+            said.push(format!("{more} more {unit} arrived than were sent."));
+        }
+        if left.unknown > 0 {
+            let (of, all) = (left.unknown, left.ledgers);
+            said.push(format!(
+                "Whether the ledger closes is not known for {of} of {all} trials: a figure of it has only bounds."
+            ));
+        }
     }
     said.join(" ")
 }

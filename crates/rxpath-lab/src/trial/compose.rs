@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use rxpath_core::Warning;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::{Evidence, Spread, ThreadUse};
-use rxpath_record::ledger::Ledger;
+use rxpath_record::ledger::{Ledger, Link, PathFacts, Place};
 use rxpath_record::manifest::{LoopKind, Trial};
 use rxpath_record::verdict::Verdict;
 use serde_json::Value;
@@ -38,6 +38,32 @@ fn spread(bed: &dyn Bed, raw: &Raw) -> Spread {
     let (queues, rps_cpus) = bed.queues().unzip();
     let flows = raw.load.settings.get("flows_count").and_then(Value::as_u64);
     Spread { queues, rps_cpus, flows, packets: packets_by_cpu(&raw.window_moved) }
+}
+
+/// What the ledger must know about the way, with what the trial's programs put into it.
+pub(super) fn path(bed: &dyn Bed, hooks: &[String]) -> PathFacts {
+    let mut path = bed.path();
+    if !hooks.is_empty() {
+        // A counter of theirs would have been read from its beginning only: the difference stands alone.
+        path.ingress_rules = None;
+        // A native XDP program turns a veth's NAPI on.
+        if path.link == Link::VethPlain {
+            path.link = Link::Veth;
+        }
+    }
+    path
+}
+
+/// Hooks that the trial's programs attached, where something was lost in them.
+fn hooked(raw: &Raw, ledger: &Ledger) -> Option<Warning> {
+    let lost = ledger.lost_at(Place::IngressHook);
+    (lost > 0 && !raw.hooks.is_empty()).then(|| {
+        let text = format!(
+            "{lost} {} were lost in front of IP, where a program of the trial attached a hook",
+            ledger.unit.word()
+        );
+        Warning::new("hook-attached", text).because(raw.hooks.join("; "))
+    })
 }
 
 /// What both sides did in the window.
@@ -73,11 +99,13 @@ pub fn compose(
         _ => tcp::compose(variant, bed, &raw, &spans),
     };
     made.ledger.reasons.clone_from(&raw.observed.reasons);
+    let hooked = hooked(&raw, &made.ledger);
     let metrics = metrics(variant, &made.evidence, &raw, &spans);
     let (grade, noise) = noise::grade(&disturbance(variant, &raw.between));
     let mut warnings = raw.warnings;
     warnings.extend(made.warnings);
     warnings.extend(silent);
+    warnings.extend(hooked);
     warnings.extend(affinity(&made.evidence, variant));
     Ok(Trial {
         trial: number.trial,

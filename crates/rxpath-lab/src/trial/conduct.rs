@@ -1,5 +1,6 @@
 //! The phases of one trial in their order, and what each leaves for the next.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -76,6 +77,10 @@ pub struct Raw {
     pub flow_cpus: Vec<FlowCpu>,
     /// What was watched beside the counters.
     pub observed: Observed,
+    /// Hooks in front of IP that the trial's programs attached: the bed does not know of them.
+    pub hooks: Vec<String>,
+    /// What each socket of a foreign receiver of datagrams dropped, where they were open when the load had ended.
+    pub foreign_drops: Option<Vec<u64>>,
     /// Connection tracking at rest before and after, where the bed has rules.
     pub conntrack: Option<[Conntrack; 2]>,
     /// What tracepoints measured in the window, when they were watched.
@@ -131,6 +136,7 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     let watcher = Watcher::new(bed, needs_watcher(job.variant));
     // Before the receiver takes the port.
     let flow_cpus = flow_cpus(job.variant, bed)?;
+    let hooked = bed.ingress_hooks();
     // The server first: a load may connect while it sets up.
     let mut serve = start::serve(job, bed)?;
     if let Some(serve) = &mut serve {
@@ -152,6 +158,7 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
         observed: Observed::default(),
         warnings,
     };
+    let mut hooks = attached(bed, &hooked);
     let before = trial.rest("before the load", &|_| true)?;
     let tracked = bed.conntrack();
     let mut witness = job.witness.then(Witness::start);
@@ -175,8 +182,14 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     // What starves queues would keep them from running empty.
     trial.background = Background::default();
     trial.bed.calm()?;
-    let empty = |now: &Snapshot| waiting::nothing(job.variant, bed, &load, [&before, now]);
+    // While the receiver lives: with it goes what its descriptors hold, hooks as well as sockets.
+    hooks.extend(attached(bed, &hooked));
+    hooks.sort();
+    hooks.dedup();
+    let around = (bed, hooks.as_slice());
+    let empty = |now: &Snapshot| waiting::nothing(job.variant, around, &load, [&before, now]);
     trial.rest("after the load", &empty)?;
+    let foreign_drops = trial.foreign_drops()?;
     let serve = match &mut trial.serve {
         Some(serve) => serve.stop(RESULT_LIMIT, job.stop)?,
         None => Value::Null,
@@ -187,7 +200,13 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     let queued_bytes = bed.queued_bytes()?;
     std::mem::take(&mut trial.observers).end(bed, &mut trial.observed)?;
     let raw = trial.finish([before, after], between, load, serve)?;
-    Ok(Raw { window_moved, queued_bytes, flow_cpus, conntrack, probed, samples, ..raw })
+    let raw = Raw { hooks, foreign_drops, conntrack, ..raw };
+    Ok(Raw { window_moved, queued_bytes, flow_cpus, probed, samples, ..raw })
+}
+
+/// Hooks in front of IP that were not there before the programs were started.
+fn attached(bed: &dyn Bed, before: &[String]) -> Vec<String> {
+    bed.ingress_hooks().into_iter().filter(|hook| !before.contains(hook)).collect()
 }
 
 /// Held for the trial, where its variant wants it. A host whose CPUs cannot be kept awake says so in a warning: the
@@ -344,6 +363,25 @@ impl Trial<'_> {
         Ok(Some(Sampler::start(Target { interval_ns, sockets, threads: all, ring })))
     }
 
+    /// The drops of a foreign receiver's sockets: it does not tell them, and the memory limit of its control group counts
+    /// nowhere else.
+    fn foreign_drops(&self) -> Result<Option<Vec<u64>>, LabError> {
+        let variant = self.job.variant;
+        if !variant.serve.is_external() || variant.protocol().over_tcp() {
+            return Ok(None);
+        }
+        let mut diag = self.bed.sock_diag(Side::Rx)?;
+        let mut sockets = BTreeMap::new();
+        // A socket of IPv6 may take datagrams of IPv4 too.
+        for v6 in [false, true] {
+            let port = variant.serve.port();
+            let ask = QueueAsk { tcp: false, v6, local_port: port, remote_port: 0 };
+            let found = diag.queues(ask)?.into_iter();
+            sockets.extend(found.filter_map(|it| Some((it.inode, u64::from(it.memory?.drops)))));
+        }
+        Ok((!sockets.is_empty()).then(|| sockets.into_values().collect()))
+    }
+
     /// Whether the background ran to the end, and whether the reader's nice acts against it.
     fn say_background(&mut self) {
         let variant = self.job.variant;
@@ -402,6 +440,8 @@ impl Trial<'_> {
             queued_bytes,
             flow_cpus,
             samples: None,
+            hooks: Vec::new(),
+            foreign_drops: None,
             conntrack: None,
             probed: None,
             observed,

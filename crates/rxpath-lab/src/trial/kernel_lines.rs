@@ -1,7 +1,8 @@
 //! Interval lines made from the kernel's counters, for programs that print none of ours.
 //!
 //! A receiver's datagrams are `Udp.InDatagrams`, a sender's `Udp.OutDatagrams + Udp.SndbufErrors` (what the
-//! kernel accepted). **Caveat** both count aggregates for `UDP_GRO` receivers and GSO senders.
+//! kernel accepted). **Caveat** both count aggregates for `UDP_GRO` receivers and GSO senders: what IP saw at the receiver,
+//! in datagrams, stands beside them.
 
 use rxpath_record::counters::Snapshot;
 
@@ -66,5 +67,18 @@ fn received(snapshot: &Snapshot) -> Line {
 }
 
 fn line(snapshot: &Snapshot, done: u64, attempted: Option<u64>) -> Line {
-    Line { t_ns: snapshot.t_ns as u64, done, attempted, ..Line::default() }
+    let arrived = Some(arrived(snapshot));
+    Line { t_ns: snapshot.t_ns as u64, done, attempted, arrived, ..Line::default() }
+}
+
+/// Datagrams that IP saw: the ECN counters, which add `gso_segs` (net/ipv4/ip_input.c `ip_rcv_core`), less what was handed to
+/// other protocols.
+fn arrived(snapshot: &Snapshot) -> u64 {
+    let sum = |names: &[&str]| -> u64 {
+        names.iter().filter_map(|name| snapshot.values.get(&format!("rx/{name}"))).sum()
+    };
+    let ecn = ["InNoECTPkts", "InECT0Pkts", "InECT1Pkts", "InCEPkts"];
+    let all = ["IpExt", "Ip6"]
+        .map(|group| sum(&ecn.map(|it| format!("{group}.{it}")).each_ref().map(String::as_str)));
+    all.iter().sum::<u64>().saturating_sub(sum(&["Icmp.InMsgs", "Icmp6.InMsgs", "Tcp.InSegs"]))
 }

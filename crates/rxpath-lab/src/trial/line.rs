@@ -16,6 +16,8 @@ pub struct Line {
     pub attempted: Option<u64>,
     /// Done so far: what [`Protocol::counted`] names.
     pub done: u64,
+    /// Datagrams that the receiver's IP saw so far, where the line is made of the kernel's counters.
+    pub arrived: Option<u64>,
     /// Payload bytes so far.
     pub bytes: u64,
     /// Done per thread.
@@ -56,6 +58,7 @@ impl Line {
         };
         Some(Self {
             t_ns: number("t_ns")?,
+            arrived: None,
             attempted: number(&format!("offered_{counted}")),
             done,
             bytes: number("bytes").unwrap_or(0),
@@ -91,6 +94,7 @@ mod tests {
         };
         let read = Line::read(Protocol::Udp, &serde_json::to_value(&printed).unwrap()).unwrap();
         let wanted = Line {
+            arrived: None,
             t_ns: 5,
             attempted: Some(9),
             done: 8,

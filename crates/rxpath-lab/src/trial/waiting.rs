@@ -17,7 +17,13 @@ const UDP_BYTES: u64 = 8;
 /// Whether every datagram of the load has left the queues, by the counters at both of their ends.
 ///
 /// Only known for our own sender, who knows what it sent, and where nobody else's packets are counted with its.
-pub fn nothing(variant: &Variant, bed: &dyn Bed, load: &Value, around: [&Snapshot; 2]) -> bool {
+/// `hooks` are those that the trial's programs attached in front of IP: what they take waits nowhere.
+pub fn nothing(
+    variant: &Variant,
+    (bed, hooks): (&dyn Bed, &[String]),
+    load: &Value,
+    around: [&Snapshot; 2],
+) -> bool {
     if bed.shared_with_others() || variant.load.datagrams().is_none() {
         return true;
     }
@@ -25,7 +31,8 @@ pub fn nothing(variant: &Variant, bed: &dyn Bed, load: &Value, around: [&Snapsho
     let input = LedgerInput {
         sender: sender_said(variant, &load),
         receiver: ReceiverSaid::default(),
-        path: bed.path(),
+        path: super::compose::path(bed, hooks),
+        reasoned: None,
     };
     waiting_packets(&input, &around[1].since(around[0])) == 0
 }

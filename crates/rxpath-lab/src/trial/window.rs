@@ -16,6 +16,8 @@ pub struct Span {
     pub attempted: u64,
     /// Done: datagrams, bytes, transactions, requests.
     pub done: u64,
+    /// Datagrams that the receiver's IP saw, where the lines are made of the kernel's counters.
+    pub arrived: Option<u64>,
     /// Payload bytes.
     pub bytes: u64,
     /// Done per thread.
@@ -58,6 +60,7 @@ pub fn span(lines: &[Line], start_ns: u64, end_ns: u64) -> Option<Span> {
             (end, start) => since(end, start),
         },
         done: last.done.saturating_sub(first.done),
+        arrived: last.arrived.zip(first.arrived).map(|(end, start)| end.saturating_sub(start)),
         bytes: last.bytes.saturating_sub(first.bytes),
         thread_done: (0..threads)
             .map(|i| since(last.thread_done.get(i).copied(), first.thread_done.get(i).copied()))

@@ -8,6 +8,7 @@
 use rxpath_core::Side;
 
 use super::Place;
+use super::fragments::{self, Fragments};
 use super::input::Link;
 use super::term::Term;
 use super::units::{Unit, Units};
@@ -33,10 +34,13 @@ pub(super) fn terms(view: View<'_>, units: &Units) -> Vec<Term> {
         let packets = view.get(&name);
         Term::owned(Place::Ip, name, packets, units.ip)
     }));
-    terms.extend(reassembly(view));
     if !view.input.path.v6 {
         terms.push(reverse_path(view, units));
     }
+    terms.extend(
+        view.reasoned(Place::Routing)
+            .map(|it| Term::owned(it.place, it.counter.clone(), it.packets as i64, units.ip)),
+    );
     terms.extend(netfilter(view, units));
     terms
 }
@@ -118,13 +122,6 @@ fn refused(view: View<'_>) -> Vec<String> {
     plain.chain(REFUSED_V4_EXT.iter().map(|c| name::snmp(Side::Rx, "IpExt", c))).collect()
 }
 
-/// Datagrams of which fragments came and that were never whole: at least one per failure.
-fn reassembly(view: View<'_>) -> Option<Term> {
-    let name = view.ip_name(Side::Rx, "ReasmFails");
-    let failed = view.get(&name);
-    (failed > 0).then(|| Term::owned(Place::Ip, name, failed, Unit::Mixed { most: None }))
-}
-
 fn reverse_path(view: View<'_>, units: &Units) -> Term {
     let name = name::snmp(Side::Rx, "TcpExt", "IPReversePathFilter");
     let packets = view.get(&name);
@@ -133,7 +130,8 @@ fn reverse_path(view: View<'_>, units: &Units) -> Term {
     term
 }
 
-fn netfilter(view: View<'_>, units: &Units) -> Option<Term> {
+/// What came to IP and went nowhere, and how that is known.
+fn vanished(view: View<'_>) -> Option<(i64, String)> {
     let ends = ["InReceives", "InDelivers"].map(|c| view.ip_name(Side::Rx, c));
     if !ends.iter().all(|end| view.knows(end)) {
         return None;
@@ -156,21 +154,65 @@ fn netfilter(view: View<'_>, units: &Units) -> Option<Term> {
         }
     }
     packets -= view.unheard_multicast(Side::Rx);
-    let fragments = view.ip(Side::Rx, "ReasmReqds");
-    if fragments != 0 {
-        packets -= fragments - view.ip(Side::Rx, "ReasmOKs");
+    let refused: u64 = view.reasoned(Place::Routing).map(|it| it.packets).sum();
+    if refused != 0 {
+        packets -= refused as i64;
+        formula.push_str(" - what routing refused");
+    }
+    Some((packets, formula))
+}
+
+/// Netfilter's losses: one term, or two where fragments are put together between its hooks.
+fn netfilter(view: View<'_>, units: &Units) -> Vec<Term> {
+    let Some((mut packets, mut formula)) = vanished(view) else { return Vec::new() };
+    let fragments = Fragments::read(view);
+    if fragments.is_some_and(|fragments| fragments.joined_unseen(view)) {
+        return Vec::new();
+    }
+    if let Some(fragments) = fragments {
+        packets -= fragments.came - fragments.made;
         formula.push_str(" - (fragments that became part of a datagram)");
     }
+    let foreign = view.foreign_delivered(Side::Rx);
+    match fragments::behind_reassembly(view, packets, foreign) {
+        None => {
+            let mut term = filtered(view, formula, (packets, packets), units.ip);
+            term.of_pieces = fragments.is_some();
+            vec![term]
+        }
+        Some([before, 0]) => {
+            let mut term = filtered(view, formula, (before, before), Unit::Each(1));
+            term.of_pieces = true;
+            vec![term]
+        }
+        Some([before, behind]) => {
+            let datagrams =
+                ["ReasmOKs", "InDelivers"].map(|c| view.ip_name(Side::Rx, c)).join(" - ");
+            let mut terms = vec![filtered(view, datagrams, (behind, packets), Unit::Each(1))];
+            if before != 0 {
+                let mut term = filtered(view, formula, (before, packets), Unit::Each(1));
+                term.of_pieces = true;
+                terms.push(term);
+            }
+            terms
+        }
+    }
+}
+
+/// A loss of netfilter beside the counters of its rules, which have to say `all` together.
+fn filtered(view: View<'_>, formula: String, (packets, all): (i64, i64), unit: Unit) -> Term {
     let rules = view.input.path.input_rules.as_ref();
-    let counted = rules.map(|rules| rules.iter().map(|rule| view.get(rule)).sum());
-    let mut term = Term::derived(Place::Netfilter, formula, packets, units.ip, counted);
+    let counted: Option<i64> = rules.map(|rules| rules.iter().map(|rule| view.get(rule)).sum());
+    // Rules do not say which of two terms they counted in.
+    let witness = counted.map(|counted| if counted == all { packets } else { counted });
+    let mut term = Term::derived(Place::Netfilter, formula, packets, unit, witness);
     for rule in rules.into_iter().flatten() {
         let sum = counted.unwrap_or(0);
-        let expected = if sum == packets { view.get(rule) } else { packets };
+        let expected = if sum == all { view.get(rule) } else { all };
         term.check(rule, view.get(rule), expected);
     }
-    check_reason(view, &mut term, "NETFILTER_DROP", packets);
-    Some(term)
+    check_reason(view, &mut term, "NETFILTER_DROP", all);
+    term
 }
 
 /// Shows the count of a drop reason, when a probe made one.

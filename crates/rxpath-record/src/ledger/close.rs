@@ -6,7 +6,7 @@ use super::input::LedgerInput;
 use super::term::Term;
 use super::units::Units;
 use super::view::View;
-use super::{Ledger, arriving, flow, sending, udp};
+use super::{Ledger, Place, aggregates, arriving, flow, fragments, sending, udp};
 use crate::counters::Moved;
 
 impl Ledger {
@@ -18,25 +18,37 @@ impl Ledger {
     /// error of the counters it is made of; where an independent witness contradicts it, the ledger does not
     /// take the one of the two figures that closes the sum, and says so in a note.
     pub fn from_counters(input: &LedgerInput, moved: &Moved) -> Self {
+        let (input, mut inexact) = aggregates::in_datagrams(input, moved);
+        let input = &input;
         let view = View { input, moved };
         let units = Units::of(view);
         let mut terms = sending::terms(view, &units);
         terms.extend(arriving::terms(view, &units));
-        terms.extend(udp::terms(view, &units));
-
         let mut notes = gaps(view);
+        fragments::in_datagrams(view, &mut terms, &mut notes);
+        terms.extend(udp::terms(view, &units));
         let base = input.sender.offered_packets as i64
             - input.receiver.delivered_packets as i64
             - in_flight(input) as i64;
         by_sequence(input, &mut terms, &mut notes);
         contradictions(&mut terms, base, &mut notes);
+        notes.extend(routing_unwatched(view, &terms));
         let unaccounted = base - credited(&terms);
         for term in &terms {
             disagreements(term, &mut notes);
         }
-        if unaccounted != 0 {
+        inexact.extend(fragments::offered(view));
+        let within = inexact.is_empty() && within_bounds(&terms, unaccounted);
+        if unaccounted != 0 && inexact.is_empty() && !within {
             notes.extend(flow::gaps(view, &units));
         }
+        if within {
+            notes.push(format!(
+                "{unaccounted} datagrams lie within the bounds of what the places lost: whether all are accounted for is \
+                 not known"
+            ));
+        }
+        let known = inexact.is_empty() && !within;
         let mut drops: Vec<_> = terms.into_iter().filter_map(Term::into_drop).collect();
         drops.sort_by_key(|drop| drop.place);
         Self {
@@ -47,7 +59,8 @@ impl Ledger {
             drops,
             in_flight_packets: in_flight(input),
             foreign_packets: foreign(view),
-            unaccounted_packets: unaccounted,
+            unaccounted_packets: known.then_some(unaccounted),
+            inexact,
             notes,
             // The observer's, entered when there was one.
             reasons: Vec::new(),
@@ -67,6 +80,15 @@ impl Ledger {
 
 fn in_flight(input: &LedgerInput) -> u64 {
     input.receiver.in_flight_packets + input.sender.queued_packets
+}
+
+/// Whether a gap may be nothing but what terms with bounds leave open.
+fn within_bounds(terms: &[Term], gap: i64) -> bool {
+    let open = terms.iter().filter(|term| !term.exact);
+    let more = open.map(|term| term.most.map(|most| most - term.credited()));
+    // Without an upper bound it may be anything.
+    let more = more.fold(Some(0), |sum: Option<i64>, more| Some(sum?.saturating_add(more?.max(0))));
+    gap > 0 && more.is_none_or(|more| gap <= more)
 }
 
 fn credited(terms: &[Term]) -> i64 {
@@ -104,6 +126,11 @@ fn by_sequence(input: &LedgerInput, terms: &mut [Term], notes: &mut Vec<String>)
             let missing = lost as i64 - exact;
             term.datagrams = missing.clamp(least, most.unwrap_or(i64::MAX).max(least));
         }
+        if let Some(bound) = term.bound.take() {
+            let decided = if term.datagrams == least { "" } else { "; sequence numbers decide" };
+            notes.push(bound + decided);
+            continue;
+        }
         let most = most.map_or_else(|| "an unknown number of".into(), |most| most.to_string());
         notes.push(format!(
             "{}: counts aggregates of unknown size: at least {least} and at most {most} datagrams; {}",
@@ -129,6 +156,20 @@ fn contradictions(terms: &mut [Term], base: i64, notes: &mut Vec<String>) {
             term.datagrams = witness;
         }
     }
+}
+
+/// Routing refuses packets without a counter: where its reasons are not watched, that is a gap with a name.
+fn routing_unwatched(view: View<'_>, terms: &[Term]) -> Option<String> {
+    let unexplained = |term: &&Term| {
+        term.place == Place::Netfilter
+            && term.witness.is_some_and(|witness| witness < term.vanished)
+    };
+    let term = terms.iter().find(unexplained).filter(|_| view.input.reasoned.is_none())?;
+    Some(format!(
+        "{} packets came to IP and were dropped by no rule: routing refuses a martian source, or a group that nobody joined, \
+         without a counter; with --observe drops the kernel's reasons tell",
+        term.vanished - term.witness.unwrap_or(0)
+    ))
 }
 
 fn disagreements(term: &Term, notes: &mut Vec<String>) {

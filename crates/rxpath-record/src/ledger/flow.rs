@@ -4,6 +4,7 @@
 
 use rxpath_core::Side;
 
+use super::fragments::Fragments;
 use super::input::{LedgerInput, Link};
 use super::units::{Unit, Units};
 use super::view::View;
@@ -49,6 +50,10 @@ fn gap_to_ip(view: View<'_>, units: &Units) -> Option<i64> {
 fn gap_to_device(view: View<'_>, units: &Units) -> Option<i64> {
     let (Unit::Each(queue), Unit::Each(device)) = (units.qdisc, units.device) else { return None };
     view.input.path.tx_device.as_ref()?;
+    // Each datagram is several packets there.
+    if Fragments::read(view).is_some() {
+        return None;
+    }
     let sender = &view.input.sender;
     let entered = (sender.sent_packets + super::sending::full_queue(sender)) as i64;
     let packets =

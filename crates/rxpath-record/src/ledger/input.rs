@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rxpath_core::Side;
 
+use super::Place;
 use crate::counters::name;
 
 /// Everything that is known about a trial and is not a counter of the kernel.
@@ -15,6 +16,19 @@ pub struct LedgerInput {
     pub receiver: ReceiverSaid,
     /// What the way between them is.
     pub path: PathFacts,
+    /// Losses that only the kernel's reasons tell; `None` where they were not watched.
+    pub reasoned: Option<Vec<Reasoned>>,
+}
+
+/// A loss of the receiver's side that no counter has, by the reason that the kernel gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reasoned {
+    /// Where.
+    pub place: Place,
+    /// The tracepoint, the reason, the function and the device.
+    pub counter: String,
+    /// Packets.
+    pub packets: u64,
 }
 
 /// The sender's own figures.
@@ -34,6 +48,8 @@ pub struct SenderSaid {
     pub raw: bool,
     /// Datagrams still in the sender's queueing discipline at the end (`TCA_STATS_QUEUE` qlen).
     pub queued_packets: u64,
+    /// Offered and sent are the kernel's counters of a foreign sender: a send of GSO counts once.
+    pub by_kernel: bool,
 }
 
 impl Default for SenderSaid {
@@ -46,6 +62,7 @@ impl Default for SenderSaid {
             full_batches: true,
             raw: false,
             queued_packets: 0,
+            by_kernel: false,
         }
     }
 }
@@ -67,6 +84,8 @@ pub struct ReceiverSaid {
     pub payload_bytes: Option<u32>,
     /// Sequence numbers that never came, when datagrams carry them.
     pub sequence_lost_packets: Option<u64>,
+    /// Delivered is the kernel's counter of a foreign receiver: an aggregate that is read whole counts once.
+    pub by_kernel: bool,
 }
 
 /// Facts about the way.
@@ -92,6 +111,8 @@ pub struct PathFacts {
     pub ingress_rules: Option<Vec<String>>,
     /// The same for egress hooks of the sender's device. A loss there is only known with them.
     pub egress_rules: Option<Vec<String>>,
+    /// The same for OUTPUT and POSTROUTING of both sides: a datagram's send call fails there, a segment is lost.
+    pub output_rules: Option<Vec<String>>,
 }
 
 /// The kind of link: it decides what the device counters mean.

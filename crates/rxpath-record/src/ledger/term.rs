@@ -14,9 +14,15 @@ pub(super) struct Term {
     pub most: Option<i64>,
     pub derived: bool,
     pub exact: bool,
+    /// What its formula gave, before a witness contradicted it.
+    pub vanished: i64,
     /// What an independent source says a derived term must be.
     pub witness: Option<i64>,
     pub checks: Vec<CrossCheck>,
+    /// Its counter counts fragments, whatever its place counts elsewhere.
+    pub of_pieces: bool,
+    /// What is known of a loss that is not exact, in words of its own.
+    pub bound: Option<String>,
 }
 
 impl Term {
@@ -30,8 +36,11 @@ impl Term {
             most: unit.most(packets),
             derived: false,
             exact,
+            vanished: datagrams,
             witness: None,
             checks: Vec::new(),
+            of_pieces: false,
+            bound: None,
         }
     }
 

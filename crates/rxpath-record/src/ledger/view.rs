@@ -2,7 +2,8 @@
 
 use rxpath_core::Side;
 
-use super::input::{LedgerInput, Link};
+use super::Place;
+use super::input::{LedgerInput, Link, Reasoned};
 use crate::counters::{Moved, name};
 
 /// Counters and facts of one trial.
@@ -84,13 +85,23 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Losses at a place that only the kernel's reasons tell.
+    pub fn reasoned(self, place: Place) -> impl Iterator<Item = &'a Reasoned> {
+        let all = self.input.reasoned.iter().flatten();
+        all.filter(move |it| it.place == place)
+    }
+
     /// Packets of other protocols that entered IP of the family in use: not the workload's.
     pub fn foreign_at_ip(self, side: Side) -> i64 {
-        let icmp = if self.input.path.v6 { "Icmp6" } else { "Icmp" };
-        self.get(&name::snmp(side, icmp, "InMsgs"))
-            + self.get(&name::snmp(side, "Tcp", "InSegs"))
+        self.foreign_delivered(side)
             + self.ip(side, "InUnknownProtos")
             + self.unheard_multicast(side)
+    }
+
+    /// Of these, what IP delivered.
+    pub fn foreign_delivered(self, side: Side) -> i64 {
+        let icmp = if self.input.path.v6 { "Icmp6" } else { "Icmp" };
+        self.get(&name::snmp(side, icmp, "InMsgs")) + self.get(&name::snmp(side, "Tcp", "InSegs"))
     }
 
     /// IPv6 multicasts that entered IP and that nobody on this side listens to: listener reports of the other end,

@@ -42,6 +42,10 @@ pub struct Case {
     #[serde(default)]
     may_refuse: bool,
     #[serde(default)]
+    foreign_sender: bool,
+    #[serde(default)]
+    foreign_receiver: bool,
+    #[serde(default)]
     in_flight: u64,
     qdisc: Option<String>,
     #[serde(default)]
@@ -83,6 +87,7 @@ impl Case {
                 segments_per_send: self.segments,
                 full_batches: self.full_batches,
                 raw: self.raw,
+                by_kernel: self.foreign_sender,
                 ..SenderSaid::default()
             },
             receiver: ReceiverSaid {
@@ -93,6 +98,7 @@ impl Case {
                 may_refuse: self.may_refuse,
                 payload_bytes: Some(self.payload_bytes),
                 sequence_lost_packets: None,
+                by_kernel: self.foreign_receiver,
             },
             path: PathFacts {
                 tx_device: Some(self.device.clone()),
@@ -103,7 +109,9 @@ impl Case {
                 input_rules: rules(&self.input_rules),
                 ingress_rules: rules(&self.ingress_rules),
                 egress_rules: Some(self.egress_rules.clone()),
+                output_rules: Some(Vec::new()),
             },
+            reasoned: None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The ledger section: for each variant a river, the sum that closes, and the counters behind it.
 
 use maud::{Markup, html};
-use rxpath_record::ledger::{Ledger, LedgerUnit};
+use rxpath_record::ledger::{Balance, Balances, Figure, Ledger, LedgerUnit};
 use rxpath_record::manifest::Trial;
 use rxpath_stats::metric::verb;
 
@@ -61,20 +61,30 @@ fn balance(run: &Run) -> Markup {
     let trials = run.manifest.trials.iter().filter(|t| t.void.is_none());
     let ledgers: Vec<&Ledger> = trials.map(|trial| &trial.ledger).collect();
     let offered: u64 = ledgers.iter().map(|l| l.offered_packets).sum();
-    let open: Vec<&&Ledger> = ledgers.iter().filter(|l| l.unaccounted_packets != 0).collect();
-    let missing: u64 = open.iter().map(|l| l.unaccounted_packets.unsigned_abs()).sum();
+    let left = Balances::of(ledgers.iter().copied());
+    let open = left.ledgers - left.closed - left.unknown;
     html! {
-        p.balance.open[!open.is_empty()] {
-            @if open.is_empty() {
+        p.balance.open[!left.all_closed()] {
+            @if left.all_closed() {
                 b { "The ledger closes." }
                 " All " (number::count(offered)) " " (run.unit()) " offered in " (ledgers.len())
                 @if ledgers.len() == 1 { " valid trial" } @else { " valid trials" }
                 " are accounted for, each drop by one owning counter."
-            } @else {
+            } @else if open > 0 {
                 b { "The ledger does not close." }
-                " In " (open.len()) " of " (ledgers.len()) " valid trials " (number::count(missing))
-                " " (run.unit()) " are not accounted for, " (number::percent(missing as f64, offered as f64))
-                " of " (number::count(offered)) " offered."
+                @if left.missing_packets > 0 {
+                    " In " (open) " of " (ledgers.len()) " valid trials " (number::count(left.missing_packets))
+                    " " (run.unit()) " are not accounted for, "
+                    (number::percent(left.missing_packets as f64, offered as f64))
+                    " of " (number::count(offered)) " offered."
+                }
+                @if left.excess_packets > 0 {
+                    " " (number::count(left.excess_packets)) " more " (run.unit()) " arrived than were sent."
+                }
+            }
+            @if left.unknown > 0 {
+                " Whether it closes is not known for " (left.unknown) " of " (ledgers.len())
+                " valid trials: a figure of the sum has only bounds."
             }
         }
     }
@@ -84,15 +94,25 @@ fn closes(ledger: &Ledger) -> Markup {
     let dropped: u64 = ledger.drops.iter().map(|drop| drop.packets).sum();
     html! {
         p.sum {
-            span { (number::count(ledger.offered_packets)) " offered" }
-            span { "= " (number::count(ledger.delivered_packets)) " delivered" }
+            span { (least(ledger, Figure::Offered)) (number::count(ledger.offered_packets)) " offered" }
+            span { "= " (least(ledger, Figure::Delivered)) (number::count(ledger.delivered_packets)) " delivered" }
             span { "+ " (number::count(dropped)) " dropped" }
             span { "+ " (number::count(ledger.in_flight_packets)) " in flight" }
-            span.missing[ledger.unaccounted_packets != 0] {
-                "+ " (number::signed(ledger.unaccounted_packets)) " unaccounted"
+            span.missing[ledger.balance() != Balance::Closed] {
+                @match ledger.balance() {
+                    Balance::Closed => { "+ 0 unaccounted" }
+                    Balance::Missing(lost) => { "+ " (number::count(lost)) " unaccounted" }
+                    Balance::Excess(more) => { (number::count(more)) " more arrived than were sent" }
+                    Balance::Unknown => { "what is left is not known" }
+                }
             }
         }
     }
+}
+
+/// What stands before a figure that has only bounds.
+fn least(ledger: &Ledger, figure: Figure) -> &'static str {
+    if ledger.inexact.iter().any(|inexact| inexact.figure == figure) { "≥ " } else { "" }
 }
 
 fn counters(trial: &Trial) -> Markup {
@@ -133,6 +153,7 @@ fn counters(trial: &Trial) -> Markup {
     html! {
         @if drops.rows.is_empty() { p { "No place lost any." } } @else { (table(&drops, "Drops by place")) }
         p { "Foreign packets on the lab's links: " (number::count(ledger.foreign_packets)) "." }
+        @for bounds in &ledger.inexact { p { (bounds.to_string()) } }
         @for note in &ledger.notes { p { (note) } }
         @if !moved.rows.is_empty() { h4 { "Everything that moved" } (table(&moved, "Counters that moved")) }
     }

@@ -4,7 +4,7 @@
 //! everything that has to be read is text beside it.
 
 use maud::{Markup, html};
-use rxpath_record::ledger::{Drop, Ledger, Place};
+use rxpath_record::ledger::{Balance, Drop, Ledger, Place};
 
 use crate::{number, words};
 
@@ -22,7 +22,8 @@ enum Kind<'a> {
     Sent(u64),
     Lost(&'a Drop),
     InFlight(u64),
-    Unaccounted(i64),
+    Unaccounted(u64),
+    Excess(u64),
     Delivered(u64),
 }
 
@@ -49,13 +50,16 @@ fn rows(ledger: &Ledger) -> Vec<Row<'_>> {
         ledger.drops.iter().filter(of).map(|drop| (Kind::Lost(drop), drop.packets as f64))
     };
     let flight = ledger.in_flight_packets;
-    let open = ledger.unaccounted_packets;
     let steps = std::iter::once((Kind::Offered, 0.0))
         .chain(lost(true))
         .chain([(Kind::Sent(ledger.sent_packets), 0.0)])
         .chain(lost(false))
         .chain((flight > 0).then_some((Kind::InFlight(flight), flight as f64)))
-        .chain((open != 0).then_some((Kind::Unaccounted(open), open.max(0) as f64)))
+        .chain(match ledger.balance() {
+            Balance::Missing(lost) => Some((Kind::Unaccounted(lost), lost as f64)),
+            Balance::Excess(more) => Some((Kind::Excess(more), 0.0)),
+            Balance::Closed | Balance::Unknown => None,
+        })
         .chain([(Kind::Delivered(ledger.delivered_packets), 0.0)]);
     let mut left = ledger.offered_packets as f64;
     let mut rows = Vec::new();
@@ -73,7 +77,7 @@ fn class(kind: &Kind) -> String {
         Kind::Delivered(_) => "flow end".into(),
         Kind::Lost(drop) => format!("lost {}", words::stretch(drop.place)),
         Kind::InFlight(_) => "lost flight".into(),
-        Kind::Unaccounted(_) => "lost missing".into(),
+        Kind::Unaccounted(_) | Kind::Excess(_) => "lost missing".into(),
     }
 }
 
@@ -118,6 +122,9 @@ fn label(kind: &Kind) -> Markup {
         Kind::Unaccounted(_) => {
             html! { b { "Not accounted for" } span { "no counter explains them" } }
         }
+        Kind::Excess(_) => {
+            html! { b { "Beyond what was sent" } span { "more arrived than were sent" } }
+        }
         Kind::Lost(drop) => html! {
             b { (words::place(drop.place)) }
             span { code { (drop.counter) } @if drop.derived { " (derived)" } }
@@ -133,9 +140,7 @@ fn amount(kind: &Kind, ledger: &Ledger) -> Markup {
     match kind {
         Kind::Offered => html! { b { (number::count(ledger.offered_packets)) } span { "100 %" } },
         Kind::Sent(packets) | Kind::Delivered(packets) | Kind::InFlight(packets) => flow(*packets),
-        Kind::Unaccounted(packets) => html! {
-            b { (number::signed(*packets)) } span { (number::percent(packets.unsigned_abs() as f64, base)) }
-        },
+        Kind::Unaccounted(packets) | Kind::Excess(packets) => flow(*packets),
         Kind::Lost(drop) => html! {
             b { @if !drop.exact { "≥ " } "\u{2212}" (number::count(drop.packets)) }
             span { (number::percent(drop.packets as f64, base)) }

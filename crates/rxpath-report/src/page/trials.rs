@@ -76,7 +76,7 @@ fn from_manifest(run: &Run, trials: &[Trial]) -> Table {
             number::count(ledger.delivered_packets),
             number::count(dropped),
             number::count(ledger.in_flight_packets),
-            number::signed(ledger.unaccounted_packets),
+            ledger.unaccounted_packets.map_or("not known".into(), number::signed),
             words::loop_kind(trial.loop_kind).into(),
             format!("{:?}", trial.grade),
             trial.void.clone().unwrap_or_default(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rxpath_core::units::si;
 use rxpath_lab::run::COUNTED;
 use rxpath_lab::run::summary::median_trial;
-use rxpath_record::ledger::Place;
+use rxpath_record::ledger::{Balances, Place};
 use rxpath_record::manifest::{Comparison, Manifest, Trial, VariantSummary};
 use rxpath_stats::metric;
 
@@ -216,13 +216,24 @@ fn word(place: Place) -> String {
 /// The sum of all ledgers in one sentence.
 pub fn accounted(manifest: &Manifest) -> String {
     let offered: u64 = manifest.trials.iter().map(|trial| trial.ledger.offered_packets).sum();
-    let missing: i64 =
-        manifest.trials.iter().map(|trial| trial.ledger.unaccounted_packets.abs()).sum();
+    let all = Balances::of(manifest.trials.iter().map(|trial| &trial.ledger));
     let unit = manifest.trials.first().map_or("datagrams", |trial| trial.ledger.unit.word());
-    format!(
-        "ledger: {offered} {unit} offered in {} trials, {missing} unaccounted\n",
+    let least = manifest.trials.iter().any(|trial| !trial.ledger.inexact.is_empty());
+    let mut text = format!(
+        "ledger: {}{offered} {unit} offered in {} trials",
+        if least { "at least " } else { "" },
         manifest.trials.len()
-    )
+    );
+    if all.missing_packets > 0 || all.unknown < all.ledgers || all.ledgers == 0 {
+        text += &format!(", {} unaccounted", all.missing_packets);
+    }
+    if all.excess_packets > 0 {
+        text += &format!(", {} more arrived than were sent", all.excess_packets);
+    }
+    if all.unknown > 0 {
+        text += &format!("; of {} not known: a figure has only bounds", all.unknown);
+    }
+    text + "\n"
 }
 
 #[cfg(test)]

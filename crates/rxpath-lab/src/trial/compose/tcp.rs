@@ -21,7 +21,7 @@ const QUANTILES: [&str; 6] = ["mean", "p50", "p90", "p99", "p999", "max"];
 pub(super) fn compose(variant: &Variant, bed: &dyn Bed, raw: &Raw, spans: &Spans) -> Composed {
     let moved = raw.counters[1].since(&raw.counters[0]);
     let input = SegmentInput {
-        path: bed.path(),
+        path: super::path(bed, &raw.hooks),
         mtu_bytes: variant.lab.mtu_bytes,
         nobody_listens: variant.serve.own().is_some_and(|own| own.absent),
     };

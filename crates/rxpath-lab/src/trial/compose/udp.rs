@@ -1,10 +1,12 @@
 //! A trial of UDP: its ledger in datagrams and what its own programs say.
 
-use rxpath_core::Warning;
+use rxpath_core::{Side, Warning};
 use rxpath_load::udp::result::{LoadResult, ServeResult, SocketResult};
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::Evidence;
-use rxpath_record::ledger::{Ledger, LedgerInput, PathFacts, ReceiverSaid, SenderSaid};
+use rxpath_record::ledger::{
+    Balance, Figure, Ledger, LedgerInput, PathFacts, Reasoned, ReceiverSaid, SenderSaid,
+};
 
 use super::{Composed, Spans, sides, spread};
 use crate::bed::Bed;
@@ -12,6 +14,7 @@ use crate::error::LabError;
 use crate::scenario::spec::{Variant, Workload};
 use crate::trial::conduct::{Raw, SideRaw};
 use crate::trial::evidence::{self, Seen, gather};
+use crate::trial::window::Span;
 use crate::trial::{kernel_lines, waiting};
 
 /// The results of our own programs; `None` for foreign ones and for a missing server.
@@ -30,8 +33,12 @@ pub(super) fn compose(
     let said =
         Said { load: ours(&variant.load, &raw.load)?, serve: ours(&variant.serve, &raw.serve)? };
     let moved = raw.counters[1].since(&raw.counters[0]);
-    let mut input = ledger_input(variant, bed.path(), &said, &moved);
+    let mut input = ledger_input(variant, super::path(bed, &raw.hooks), &said, &moved);
     input.sender.queued_packets = waiting::datagrams(raw.queued_bytes, variant);
+    if input.receiver.by_kernel {
+        input.receiver.socket_drops = raw.foreign_drops.clone().or_else(|| sampled_drops(raw));
+    }
+    input.reasoned = reasoned(variant, raw);
     let ledger = Ledger::from_counters(&input, &moved);
     let workers = sides(raw);
     let (load, serve) = workers.seen(raw, spans);
@@ -42,10 +49,7 @@ pub(super) fn compose(
         served: said.serve.as_ref().map(|serve| (serve, raw.serve.lines.as_slice())),
         asked_pps: said.load.as_ref().and_then(|load| load.asked_pps),
         segments_per_send: said.load.as_ref().map(|load| load.segments_per_send),
-        pps: [
-            spans.load.per_second(spans.load.attempted),
-            spans.serve.per_second(spans.serve.done),
-        ],
+        pps: rates(&input, &ledger, spans),
         softirq: bed.softirq(),
         spread: spread(bed, raw),
         conntrack: raw.conntrack.map(|[before, after]| evidence::conntrack(&before, &after)),
@@ -56,7 +60,33 @@ pub(super) fn compose(
     let verdict = Some(rxpath_diagnose::diagnose(&evidence));
     let mut warnings = warnings(&said);
     warnings.extend(unread_at_close(variant, &ledger));
+    warnings.extend(ledger.inexact.iter().map(|bounds| {
+        let cure = "measure with programs that count datagrams themselves: `rxpath load udp`, `rxpath serve udp`";
+        Warning::new("ledger-bounds", bounds.to_string()).cure(cure)
+    }));
     Ok(Composed { ledger, evidence, moved, blocked, verdict, warnings })
+}
+
+/// Offered and delivered datagrams per second of the window. Where the counters of a foreign program's socket count
+/// aggregates, what IP saw stands for them.
+fn rates(input: &LedgerInput, ledger: &Ledger, spans: &Spans) -> [f64; 2] {
+    let arrived = |span: &Span, own: u64| span.per_second(span.arrived.unwrap_or(own));
+    let bounds = |figure| ledger.inexact.iter().any(|it| it.figure == figure);
+    let sent = input.sender.by_kernel && ledger.offered_packets != input.sender.offered_packets;
+    let read =
+        input.receiver.by_kernel && ledger.delivered_packets != input.receiver.delivered_packets;
+    [
+        if sent {
+            arrived(&spans.load, spans.load.attempted)
+        } else {
+            spans.load.per_second(spans.load.attempted)
+        },
+        if read && !bounds(Figure::Delivered) {
+            arrived(&spans.serve, spans.serve.done)
+        } else {
+            spans.serve.per_second(spans.serve.done)
+        },
+    ]
 }
 
 /// The metrics of the window that only datagrams have.
@@ -85,13 +115,26 @@ pub(super) fn metrics(evidence: &Evidence, all: &mut std::collections::BTreeMap<
     }
 }
 
+/// The drops of a foreign receiver's sockets as they were sampled last: it closed them before the load had ended.
+fn sampled_drops(raw: &Raw) -> Option<Vec<u64>> {
+    let series = raw.samples.iter().flat_map(|samples| &samples.series);
+    let drops = series.filter(|one| one.side == Side::Rx && one.metric == "drops_packets");
+    let last: Vec<u64> =
+        drops.filter_map(|one| one.values.iter().rev().find_map(|it| *it)).collect();
+    (!last.is_empty()).then_some(last)
+}
+
+/// What the kernel's reasons alone tell of the receiver's side, where they were watched.
+fn reasoned(variant: &Variant, raw: &Raw) -> Option<Vec<Reasoned>> {
+    let rows = raw.observed.reasons.iter().filter(|row| row.side == Side::Rx.to_string());
+    variant.observe.drops.then(|| crate::live::reasoned::of_routing(rows))
+}
+
 /// What a foreign receiver leaves unread when it closes its socket is in no counter of the kernel.
 fn unread_at_close(variant: &Variant, ledger: &Ledger) -> Option<Warning> {
-    (variant.serve.is_external() && ledger.unaccounted_packets > 0).then(|| {
-        let text = format!(
-            "{} datagrams of {} are not accounted for",
-            ledger.unaccounted_packets, variant.name
-        );
+    let Balance::Missing(left) = ledger.balance() else { return None };
+    variant.serve.is_external().then(|| {
+        let text = format!("{left} datagrams of {} are not accounted for", variant.name);
         Warning::new("unread-at-close", text)
             .because(
                 "the receiver is a foreign program that closed its socket with datagrams still in it, and \
@@ -142,15 +185,17 @@ fn ledger_input(variant: &Variant, path: PathFacts, said: &Said, moved: &Moved) 
             may_refuse: false,
             payload_bytes,
             sequence_lost_packets: serve.sequence.checked.then_some(serve.sequence.lost_packets),
+            by_kernel: false,
         },
         (None, Workload::External(_)) => ReceiverSaid {
             delivered_packets: kernel("rx", "InDatagrams"),
             may_refuse: true,
+            by_kernel: true,
             ..ReceiverSaid::default()
         },
         (None, Workload::Own(_)) => ReceiverSaid { payload_bytes, ..ReceiverSaid::default() },
     };
-    LedgerInput { sender, receiver, path }
+    LedgerInput { sender, receiver, path, reasoned: None }
 }
 
 /// What a foreign program sent: its UDP datagrams, or the device's frames when it goes around UDP.
@@ -161,7 +206,13 @@ fn foreign_sender(udp: u64, path: &PathFacts, moved: &Moved) -> SenderSaid {
     };
     let raw = udp == 0;
     let sent = if raw { device("tx.packets") + device("tx.dropped") } else { udp };
-    SenderSaid { offered_packets: sent, sent_packets: sent, raw, ..SenderSaid::default() }
+    SenderSaid {
+        offered_packets: sent,
+        sent_packets: sent,
+        raw,
+        by_kernel: true,
+        ..SenderSaid::default()
+    }
 }
 
 /// What our own sender says.
@@ -174,6 +225,7 @@ pub(in crate::trial) fn sender_said(variant: &Variant, load: &LoadResult) -> Sen
         full_batches: true,
         raw: is_raw(&variant.load),
         queued_packets: 0,
+        by_kernel: false,
     }
 }
 

@@ -45,6 +45,7 @@ impl World<'_> {
                 egress_rules: Some(Vec::new()),
                 ..PathFacts::default()
             },
+            reasoned: None,
         };
         let mut ledger = Ledger::from_counters(&input, &moved);
         if matches!(self.p.law, Law::Tcp { .. }) {

@@ -84,7 +84,7 @@ fn stages(result: &Simulated) -> String {
     text += &format!(
         "  in flight {}, unaccounted {}\n",
         grouped(ledger.in_flight_packets),
-        ledger.unaccounted_packets
+        ledger.unaccounted_packets.map_or_else(|| "not known".into(), |left| left.to_string())
     );
     text
 }

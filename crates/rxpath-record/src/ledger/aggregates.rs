@@ -1,0 +1,197 @@
+//! The ends of the sum where foreign programs send or read aggregates: the kernel's counters of their sockets count one for
+//! several datagrams, and a ledger made of them would close and be wrong.
+//!
+//! What was on the wire is told by the ECN counters of IP at the receiver, which add `gso_segs`. They are the count of
+//! datagrams that arrived; they are that of the offered ones where no packet was lost in front of them.
+
+use rxpath_core::Side;
+
+use super::input::{LedgerInput, Link};
+use super::units::Units;
+use super::view::View;
+use super::{Figure, Inexact};
+use crate::counters::{Moved, name};
+
+/// Datagrams of one aggregate at most (`UDP_MAX_SEGMENTS`, include/linux/udp.h, since 6.9; 64 before).
+const MOST: u64 = 128;
+
+/// The input with both ends in datagrams, and what of them is not exact.
+pub(super) fn in_datagrams(input: &LedgerInput, moved: &Moved) -> (LedgerInput, Vec<Inexact>) {
+    let mut input = input.clone();
+    let mut inexact = Vec::new();
+    let view = View { input: &input, moved };
+    if let Some(sent) = Sent::read(view) {
+        inexact.extend(sent.inexact());
+        input.sender.offered_packets = sent.arrived + sent.lost;
+        input.sender.sent_packets = sent.arrived + sent.lost;
+        input.sender.segments_per_send = MOST as u32;
+        input.sender.full_batches = false;
+    }
+    let view = View { input: &input, moved };
+    if reads_aggregates(view) {
+        let (delivered, bounds) = read_whole(view);
+        inexact.extend(bounds);
+        input.receiver.gro = true;
+        input.receiver.delivered_packets = delivered;
+    }
+    (input, inexact)
+}
+
+/// Datagrams of the workload that IP saw at the receiver.
+///
+/// Of TCP, which other programs' control connections use, IP counted segments: as many as were sent.
+fn arrived(view: View<'_>) -> i64 {
+    let of = |side, counter| view.get(&name::snmp(side, "Tcp", counter));
+    let packets = of(Side::Rx, "InSegs");
+    let segments = (of(Side::Tx, "OutSegs") + of(Side::Tx, "RetransSegs")).max(packets);
+    view.segments_at_ip() - view.foreign_at_ip(Side::Rx) + packets - segments
+}
+
+/// What a foreign sender's aggregates were on the wire.
+struct Sent {
+    /// Datagrams that arrived.
+    arrived: u64,
+    /// Packets lost before they could be counted as datagrams.
+    lost: u64,
+    /// Why nothing more is known.
+    why: Option<&'static str>,
+}
+
+impl Sent {
+    /// `None` where every send was one datagram, or where the sender itself tells.
+    fn read(view: View<'_>) -> Option<Self> {
+        let sender = &view.input.sender;
+        if !sender.by_kernel || sender.raw || super::fragments::Fragments::read(view).is_some() {
+            return None;
+        }
+        let arrived = arrived(view);
+        if !(is_whole(view, arrived) || is_cut(view, arrived)) {
+            return None;
+        }
+        let lost = lost_on_the_way(view);
+        Some(Self {
+            arrived: arrived.max(0).unsigned_abs(),
+            lost: lost.max(0).unsigned_abs(),
+            why: doubt(view, lost),
+        })
+    }
+
+    fn inexact(&self) -> Option<Inexact> {
+        let why = self.why?;
+        Some(Inexact {
+            figure: Figure::Offered,
+            least_packets: self.arrived + self.lost,
+            most_packets: Some(self.arrived + self.lost * MOST).filter(|_| self.lost > 0),
+            why: format!(
+                "the sender is a foreign program that sent aggregates: {} datagrams arrived, and {why}",
+                self.arrived
+            ),
+        })
+    }
+}
+
+/// Whether packets of several datagrams crossed the link.
+fn is_whole(view: View<'_>, arrived: i64) -> bool {
+    let at_ip = view.ip(Side::Rx, "InReceives") - view.foreign_at_ip(Side::Rx);
+    if view.link() == Link::Loopback || view.input.path.rx_device.is_none() {
+        return arrived > at_ip;
+    }
+    // What a rule of the receiver duplicated comes over its loopback device.
+    let again = view.get(&name::link(Side::Rx, "lo", "rx.packets"));
+    let foreign = view.foreign_at_ip(Side::Rx) + view.foreign_family(Side::Rx);
+    arrived > view.rx_link("rx.packets") + again - foreign
+}
+
+/// Whether the sender's stack cut aggregates in front of its device: more packets left than sends were made.
+fn is_cut(view: View<'_>, arrived: i64) -> bool {
+    if view.input.path.tx_device.is_none() || view.link() == Link::Loopback {
+        return false;
+    }
+    let of = |counter| view.udp(Side::Tx, counter);
+    let sends = of("OutDatagrams") + of("SndbufErrors");
+    let queue = view.qdisc().map_or(0, |(_, drops)| drops);
+    let again = view.get(&name::snmp(Side::Tx, "Tcp", "RetransSegs"));
+    let packets = queue + view.tx_link("tx.packets") + view.tx_link("tx.dropped")
+        - view.foreign_out(Side::Tx)
+        - again;
+    // Single frames of others, an ARP request for example, are no aggregates.
+    packets > sends && (arrived > sends || packets > sends + STRAYS + sends / 50)
+}
+
+/// Frames that nobody counts, at most.
+const STRAYS: i64 = 16;
+
+/// Packets that were lost where no counter knows how many datagrams they were.
+fn lost_on_the_way(view: View<'_>) -> i64 {
+    let queue = view.qdisc().map_or(0, |(_, drops)| drops);
+    let behind = super::arriving::backlog_behind_device(view);
+    let rules = view.input.path.ingress_rules.iter().flatten();
+    let hook: i64 = rules.map(|rule| view.get(rule)).sum();
+    queue
+        + view.tx_link("tx.dropped")
+        + super::sending::egress_packets(view)
+        + behind
+        + hook
+        + view.ip(Side::Rx, "InHdrErrors")
+}
+
+/// Why what arrived may not be all that was sent.
+fn doubt(view: View<'_>, lost: i64) -> Option<&'static str> {
+    if lost != 0 {
+        return Some("packets were lost in front of the counters that know datagrams");
+    }
+    if view.link() == Link::Loopback {
+        return Some("other programs' packets are among them");
+    }
+    if view.udp(Side::Tx, "SndbufErrors") != 0 {
+        return Some("sends were refused that no counter of a queue shows");
+    }
+    let [tx, rx] = [view.tx_link("tx.packets"), view.rx_link("rx.packets")];
+    if tx != rx {
+        return Some("the devices of both sides differ");
+    }
+    // A hook that nothing counts takes packets between the device and IP; GRO makes fewer of them there.
+    let merges = matches!(view.link(), Link::VethNapi | Link::Nic);
+    let at_ip = view.ip(Side::Rx, "InReceives") + view.foreign_family(Side::Rx);
+    let hooked = if merges { !super::sending::no_ingress_rules(view) } else { at_ip != rx };
+    hooked.then_some("a hook in front of IP may have taken packets")
+}
+
+/// Whether a foreign receiver's counters count aggregates: UDP was handed as many packets as its counters have, and these
+/// were fewer than the datagrams.
+fn reads_aggregates(view: View<'_>) -> bool {
+    let receiver = &view.input.receiver;
+    if !receiver.by_kernel || super::fragments::Fragments::read(view).is_some() {
+        return false;
+    }
+    let of = |counter| view.udp(Side::Rx, counter);
+    let handed = view.ip(Side::Rx, "InDelivers") - view.foreign_delivered(Side::Rx);
+    let counted = of("InDatagrams") + of("InErrors") + of("NoPorts");
+    let at_ip = view.ip(Side::Rx, "InReceives") - view.foreign_at_ip(Side::Rx);
+    of("InDatagrams") > 0 && arrived(view) > at_ip && counted <= handed
+}
+
+/// Datagrams that were read as aggregates.
+fn read_whole(view: View<'_>) -> (u64, Option<Inexact>) {
+    let read = view.udp(Side::Rx, "InDatagrams").max(0);
+    let (least, exact) = Units::of(view).ip.least(read);
+    if exact {
+        return (least.max(0).unsigned_abs(), None);
+    }
+    let at_ip = view.ip(Side::Rx, "InReceives") - view.foreign_at_ip(Side::Rx);
+    let arrived = arrived(view);
+    if read == at_ip {
+        return (arrived.max(0).unsigned_abs(), None);
+    }
+    let most = arrived - (at_ip - read);
+    let bounds = Inexact {
+        figure: Figure::Delivered,
+        least_packets: read.unsigned_abs(),
+        most_packets: Some(most.max(read).unsigned_abs()),
+        why: format!(
+            "the receiver is a foreign program that reads aggregates (UDP_GRO): {read} of {at_ip} were read, which were \
+             {arrived} datagrams together"
+        ),
+    };
+    (read.unsigned_abs(), Some(bounds))
+}

@@ -1,0 +1,229 @@
+//! Fragments: what a counter of the way counts when the sender's IP cut its datagrams into pieces.
+//!
+//! Between the sender's IP and the receiver's reassembly every counter counts pieces, and one lost piece loses the whole
+//! datagram, once. How many datagrams never became whole is told by both ends alone: `FragOKs` counts those whose pieces
+//! all entered the link, `ReasmOKs` those that became whole (net/ipv4/ip_output.c `ip_do_fragment`, ip_fragment.c
+//! `ip_frag_reasm`; IPv6 alike). `ReasmFails` is no count of datagrams: it counts one for a time-out and one for each piece
+//! that found no memory. A piece that the sender's queue refuses ends its datagram there (`FragFails`, and
+//! `SndbufErrors`), so that the sender's side of the link counts datagrams still.
+
+use rxpath_core::Side;
+
+use super::input::Link;
+use super::term::Term;
+use super::units::Unit;
+use super::view::View;
+use super::{Figure, Inexact, Place};
+
+/// The counters of fragments of one trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fragments {
+    /// Datagrams of the sender whose pieces all entered the link.
+    pub cut: i64,
+    /// Pieces that came to reassembly.
+    pub came: i64,
+    /// Datagrams that were put together.
+    pub made: i64,
+    /// Pieces that found no memory, and datagrams whose time was over.
+    pub failed: i64,
+    /// Whether every datagram that the sender's kernel took was cut.
+    pub all: bool,
+}
+
+impl Fragments {
+    /// `None` where nothing was cut and no piece came.
+    pub fn read(view: View<'_>) -> Option<Self> {
+        let ip = |side, counter: &str| view.ip(side, counter);
+        let cut = ip(Side::Tx, "FragOKs");
+        let came = ip(Side::Rx, "ReasmReqds");
+        let pieces = ip(Side::Tx, "FragCreates");
+        (pieces > 0 || came > 0).then(|| Self {
+            cut,
+            came,
+            made: ip(Side::Rx, "ReasmOKs"),
+            failed: ip(Side::Rx, "ReasmFails"),
+            all: cut > 0 && cut == view.udp(Side::Tx, "OutDatagrams"),
+        })
+    }
+
+    /// Whether they are put together where no counter of IP sees it: connection tracking does so for IPv6
+    /// (net/ipv6/netfilter/nf_conntrack_reasm.c).
+    pub fn joined_unseen(&self, view: View<'_>) -> bool {
+        view.input.path.v6 && self.came == 0
+    }
+
+    /// Whether both ends tell how many datagrams never became whole.
+    fn has_ends(&self, view: View<'_>) -> bool {
+        self.cut > 0 && !view.input.sender.raw && !self.joined_unseen(view)
+    }
+
+    /// Datagrams that were cut and never became whole.
+    fn never_whole(&self) -> i64 {
+        self.cut - self.made
+    }
+}
+
+/// How many datagrams were offered, where the sender made the fragments itself: its counters count those.
+pub(super) fn offered(view: View<'_>) -> Option<Inexact> {
+    let fragments = Fragments::read(view)?;
+    let sender = &view.input.sender;
+    (sender.raw && fragments.came > 0).then(|| {
+        let pieces = fragments.came.max(0).unsigned_abs();
+        let whole = sender.offered_packets.saturating_sub(pieces);
+        Inexact {
+            figure: Figure::Offered,
+            least_packets: whole + fragments.made.max(0).unsigned_abs(),
+            most_packets: Some(sender.offered_packets),
+            why: format!(
+                "the sender's frames are counted, and {pieces} of them at least were fragments that it made itself"
+            ),
+        }
+    })
+}
+
+/// Whether a loss at this place is one of pieces.
+fn counts_pieces(view: View<'_>, place: Place) -> bool {
+    match place {
+        // A NAPI device counts the packet before its backlog drops it, and the sender does not learn of it.
+        Place::Backlog => matches!(view.link(), Link::VethNapi | Link::Nic),
+        Place::IngressHook | Place::Ip | Place::ReversePath | Place::Routing => true,
+        _ => false,
+    }
+}
+
+/// What netfilter lost: pieces in front of reassembly, datagrams behind it.
+///
+/// `vanished` is what came to IP and went nowhere, pieces and datagrams together; `foreign` are the packets of other
+/// protocols that IP delivered. Only where every datagram was cut can it be divided.
+pub(super) fn behind_reassembly(view: View<'_>, vanished: i64, foreign: i64) -> Option<[i64; 2]> {
+    let fragments = Fragments::read(view)?;
+    if !fragments.all || !fragments.has_ends(view) {
+        return None;
+    }
+    let behind = fragments.made - (view.ip(Side::Rx, "InDelivers") - foreign);
+    Some([vanished - behind, behind])
+}
+
+/// Makes datagrams of the terms that count pieces, and adds what reassembly lost.
+pub(super) fn in_datagrams(view: View<'_>, terms: &mut Vec<Term>, notes: &mut Vec<String>) {
+    let Some(fragments) = Fragments::read(view) else { return };
+    let pieces = |term: &&mut Term| term.of_pieces || counts_pieces(view, term.place);
+    if !fragments.has_ends(view) {
+        for term in terms.iter_mut().filter(pieces).filter(|term| term.datagrams != 0) {
+            bounded(term, 0, term.credited());
+        }
+        notes.push(unknown_ends(view, &fragments));
+        return;
+    }
+    if fragments.never_whole() > 0 {
+        silently(view, terms);
+    }
+    let pieces = |term: &&mut Term| term.of_pieces || counts_pieces(view, term.place);
+    let whole = fragments.never_whole();
+    if whole < 0 {
+        notes.push(format!(
+            "{} of {} datagrams that the sender cut became whole: these counters contradict each other",
+            fragments.made, fragments.cut
+        ));
+    }
+    let mut left = whole.max(0);
+    let losing = terms.iter_mut().filter(pieces).filter(|term| term.datagrams != 0);
+    let mut losing: Vec<&mut Term> = losing.collect();
+    let alone = losing.len() == 1 && fragments.failed == 0 && fragments.all;
+    let any = !losing.is_empty();
+    for term in &mut losing {
+        let (lost, most) = (term.credited(), term.credited().min(whole.max(0)));
+        // What nothing can cause is not credited, and no other place's loss either.
+        let caused = term.witness.map_or(lost, |witness| witness.clamp(0, lost));
+        if caused != lost {
+            notes.push(format!(
+                "{} is {lost} fragments, and what can cause it says {caused}",
+                term.counter
+            ));
+        }
+        let share = lost.min(left);
+        left -= share;
+        bounded(term, share.min(caused), if fragments.all { most } else { lost });
+        if alone && caused == lost && share == whole {
+            let ends = ends(view);
+            let counter = std::mem::replace(&mut term.counter, format!("{ends} (in datagrams)"));
+            term.check(format!("{counter} (in fragments)"), lost, lost);
+            term.exact = true;
+        }
+    }
+    terms.extend(reassembly(view, &fragments, left, any));
+}
+
+/// A queue that drops another packet than the one that came (fq_codel, for example) does not tell the sender: what it
+/// dropped beyond the sender's errors was pieces of datagrams that went on.
+fn silently(view: View<'_>, terms: &mut Vec<Term>) {
+    let queues = [Place::EgressHook, Place::Qdisc, Place::Ring, Place::Backlog];
+    let at_queue =
+        |term: &&mut Term| queues.contains(&term.place) && !counts_pieces(view, term.place);
+    let dropped: i64 = terms.iter_mut().filter(at_queue).map(|term| term.credited()).sum();
+    let silent = dropped - view.udp(Side::Tx, "SndbufErrors");
+    let most = terms.iter_mut().filter(at_queue).max_by_key(|term| term.datagrams);
+    let Some(term) = most.filter(|term| silent > 0 && term.datagrams >= silent) else { return };
+    term.datagrams -= silent;
+    let mut pieces = Term::owned(term.place, term.counter.clone(), silent, Unit::Each(1));
+    pieces.of_pieces = true;
+    terms.push(pieces);
+}
+
+fn ends(view: View<'_>) -> String {
+    format!("{} - {}", view.ip_name(Side::Tx, "FragOKs"), view.ip_name(Side::Rx, "ReasmOKs"))
+}
+
+fn bounded(term: &mut Term, datagrams: i64, most: i64) {
+    let pieces = term.credited();
+    term.bound = Some(format!(
+        "{}: {pieces} fragments, of at most {most} datagrams: {datagrams} is shown",
+        term.counter
+    ));
+    term.datagrams = datagrams;
+    term.most = Some(most);
+    term.witness = None;
+    term.exact = false;
+}
+
+/// The datagrams that never became whole, less those that lost a piece at a place before.
+fn reassembly(view: View<'_>, fragments: &Fragments, left: i64, others: bool) -> Option<Term> {
+    if left == 0 {
+        return None;
+    }
+    let mut formula = ends(view);
+    if others {
+        formula.push_str(" - (datagrams that lost a fragment at another place)");
+    }
+    let mut term = Term::derived(Place::Fragments, formula, left, Unit::Each(1), None);
+    if others {
+        term.exact = false;
+        term.most = Some(fragments.never_whole());
+        term.bound = Some(format!(
+            "{} datagrams never became whole; {left} of them or more lost no fragment at another place",
+            fragments.never_whole()
+        ));
+    }
+    let failed = view.ip_name(Side::Rx, "ReasmFails");
+    if fragments.failed != 0 {
+        // In fragments or time-outs: nothing to agree with.
+        term.check(failed, fragments.failed, fragments.failed);
+    }
+    Some(term)
+}
+
+fn unknown_ends(view: View<'_>, fragments: &Fragments) -> String {
+    if fragments.joined_unseen(view) {
+        return "fragments were put together by connection tracking, which counts none of them: how many datagrams never \
+                became whole is not known"
+            .into();
+    }
+    format!(
+        "{} fragments came and {} datagrams were made of them; the sender's IP did not cut them, so that how many datagrams \
+         they were is not known ({} counts {}, fragments without room and time-outs together)",
+        fragments.came,
+        fragments.made,
+        view.ip_name(Side::Rx, "ReasmFails"),
+        fragments.failed
+    )
+}
