@@ -1,8 +1,8 @@
 //! Packets that the kernel dropped: where, why, from which device, for which socket and process.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rxpath_host::HostError;
 use rxpath_host::root::Root;
@@ -45,6 +45,8 @@ pub struct Drops {
     places: RefCell<Places>,
     /// Who had a socket when it was first seen to drop.
     owners: RefCell<HashMap<u64, Vec<String>>>,
+    /// For how long it counted, up to the last pause, and since when it counts again.
+    counted: Cell<(Duration, Option<Instant>)>,
 }
 
 /// Drops of one kind.
@@ -118,7 +120,13 @@ impl Drops {
         let loaded = Loaded::load(&SPEC, &constants, &[])?;
         filter.admit(&loaded)?;
         let (places, owners) = (RefCell::default(), RefCell::default());
-        Ok(Self { loaded, reasons: Reasons::of_this_kernel()?, places, owners })
+        Ok(Self {
+            loaded,
+            reasons: Reasons::of_this_kernel()?,
+            places,
+            owners,
+            counted: Cell::default(),
+        })
     }
 
     /// Puts the program into place. It counts from [`Drops::begin`] on.
@@ -128,12 +136,23 @@ impl Drops {
 
     /// Begins to count.
     pub fn begin(&self) -> Result<(), HostError> {
-        self.loaded.begin()
+        self.loaded.begin()?;
+        let (counted, since) = self.counted.get();
+        self.counted.set((counted, since.or_else(|| Some(Instant::now()))));
+        Ok(())
     }
 
     /// Counts nothing until [`Drops::begin`].
     pub fn pause(&self) -> Result<(), HostError> {
+        self.counted.set((self.counted(), None));
         self.loaded.pause()
+    }
+
+    /// For how long it counted so far: what its counts are to be divided by. Who decides about turns does other things
+    /// between them, for milliseconds on a busy machine.
+    pub fn counted(&self) -> Duration {
+        let (counted, since) = self.counted.get();
+        counted + since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     /// Takes the program from its hook. It can be put into place again.

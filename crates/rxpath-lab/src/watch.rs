@@ -12,6 +12,7 @@ mod links;
 mod owners;
 mod probes;
 mod queues;
+mod reasoned;
 mod sockets;
 mod stages;
 mod tasks;
@@ -194,7 +195,8 @@ impl Watcher {
         let ended = Begun::now(&mut self.counters, self.begun.ours.clone());
         let links = self.links.until(&ended.around);
         let around = [&self.begun.around, &ended.around];
-        let unseen = live::unseen(&mut self.unseen, around, false);
+        let reasons = seen.as_ref().is_ok_and(|seen| !seen.gaps.contains_key("drops by reason"));
+        let unseen = live::unseen(&mut self.unseen, around, reasons);
         let between = Between::marks(&self.begun.mark, &ended.mark, &self.begun.ours);
         let window_s = between.seconds().max(1e-3);
         self.owners.learn(&self.root, &looks);
@@ -224,7 +226,7 @@ impl Watcher {
     /// Everything that is made from what was read.
     fn compose(&self, window: &Window<'_>, looks: &Looks, now: &Snapshot) -> Frame {
         let moved = now.since(&self.begun.snapshot);
-        let evidence = live::evidence(&live::Read {
+        let mut evidence = live::evidence(&live::Read {
             between: window.between,
             moved: &moved,
             around: [&self.begun.around, window.around],
@@ -240,6 +242,8 @@ impl Watcher {
             // Walking the groups of all readers costs too much for each frame.
             groups: &live::ReaderGroups::default(),
         });
+        // Beside the counters: the tracepoint's sample is of other moments.
+        evidence.any_protocol.extend(reasoned::claims(window, &evidence));
         let mut gaps = moved.gaps.clone();
         gaps.extend(looks.gap.clone().map(|why| ("TCP sockets".to_owned(), why)));
         gaps.extend(window.used.gap.clone().map(|why| ("tasks".to_owned(), why)));

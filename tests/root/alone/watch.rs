@@ -3,14 +3,18 @@
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rxpath_bpf::drops::Drops;
+use rxpath_bpf::filter::Filter;
 use rxpath_host::Namespace;
 use rxpath_host::netlink::UpperKind;
 use serde_json::Value;
 
 use crate::arena::Arena;
 use crate::bed::{Bed, RX_IP, TX_IP, may_run, send, until, without_types};
+use crate::raw_bpf;
+use crate::skip::skip;
 
 /// Watches inside a namespace; the first line is read.
 fn watch(rx: &rxpath_host::Namespace) -> (Child, BufReader<ChildStdout>) {
@@ -268,4 +272,65 @@ fn what_the_probes_cost_is_in_every_look() {
     let line =
         text.lines().find(|line| line.contains("; probes ")).unwrap_or_else(|| panic!("{text}"));
     assert!(line.contains("/s runs of ") && !line.contains("maps 0.0 MiB"), "{line}");
+}
+
+/// What is divided by a span must have been counted in it: not while the other probes are loaded, not in a pause.
+#[test]
+fn drops_are_counted_in_the_span_that_their_rates_are_of() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let netns = rx.run(|_| rxpath_host::identity::network_namespace().unwrap()).unwrap();
+    let filter = Filter { netns: netns as u32, ..Filter::default() };
+    let mut drops = Drops::load(&filter).unwrap();
+    drops.attach().unwrap();
+    // Nobody has this port.
+    send(&tx, 4808, 500);
+    assert_eq!((drops.packets().unwrap(), drops.counted()), (0, Duration::ZERO));
+    let around = Instant::now();
+    drops.begin().unwrap();
+    send(&tx, 4808, 300);
+    drops.pause().unwrap();
+    let counted = drops.counted();
+    assert!(!counted.is_zero() && counted <= around.elapsed(), "{counted:?}");
+    send(&tx, 4808, 200);
+    let rows = drops.read().unwrap();
+    let of_port: u64 = rows.iter().filter(|row| row.port == 4808).map(|row| row.packets).sum();
+    assert_eq!((of_port, drops.counted()), (300, counted));
+}
+
+#[test]
+fn a_filter_in_front_of_ip_is_a_loss_of_a_stage_and_of_the_verdict() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    // TC_ACT_SHOT at BPF_TCX_INGRESS.
+    let hook = rx.run(|ns| {
+        let index = ns.route().unwrap().link("veth").unwrap().index;
+        let program = raw_bpf::answering(raw_bpf::SCHED_CLS, 2, "rxp_drops")?;
+        raw_bpf::attach(&program, index, [46, 0])
+    });
+    let _hook = match hook.unwrap() {
+        Ok(hook) => hook,
+        Err(error) => return skip("bpf_programs", &format!("tcx can't be attached: {error}")),
+    };
+    let (mut child, mut lines) = watch(&rx);
+    let of = |frame: &Value| {
+        let stages = frame["stages"].as_array().unwrap();
+        stages.iter().find(|stage| stage["stage"] == "ip").unwrap().clone()
+    };
+    let frame = loop {
+        send(&tx, 4809, 2_000);
+        let frame = next(&mut lines);
+        if frame["verdict"]["stage"] == "filter" && of(&frame)["note"] != "" {
+            break frame;
+        }
+        assert!(frame["number"].as_u64() < Some(100), "{frame}");
+    };
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let stage = of(&frame);
+    let row = frame["drops"].as_array().unwrap().iter().find(|row| row["reason"] == "TC_INGRESS");
+    let rate = row.unwrap_or_else(|| panic!("{frame}"))["packets_pps"].as_f64().unwrap();
+    let lost = stage["drops_pps"].as_f64().or_else(|| stage["drops_pps"]["value"].as_f64());
+    assert!(lost >= Some(rate * 0.999) && rate > 0.0, "{stage} beside {rate}");
+    assert!(stage["note"].as_str().unwrap().contains("TC_INGRESS"), "{stage}");
 }

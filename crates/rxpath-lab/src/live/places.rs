@@ -66,7 +66,7 @@ const MADE: [&str; 2] = ["Ip.ReasmOKs", "Ip6.ReasmOKs"];
 const SKEW_PACKETS: u64 = 10;
 const SKEW: u64 = 1_000;
 /// The kernel's reason for what a netfilter hook drops (include/net/dropreason-core.h).
-pub(super) const NETFILTER_DROP: &str = "NETFILTER_DROP";
+pub(crate) const NETFILTER_DROP: &str = "NETFILTER_DROP";
 
 /// How far these counters moved together; `None` when none of them moved.
 pub(crate) fn sum(moved: &Moved, names: &[&str]) -> Option<u64> {

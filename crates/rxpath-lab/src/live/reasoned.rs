@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use rxpath_record::evidence::AnyProtocol;
 use rxpath_record::ledger::{Drop, DropReason, Place, Reasoned};
 
-use super::places::NETFILTER_DROP;
+pub(crate) use super::places::NETFILTER_DROP;
 
 /// What a reason says of a packet of the receive path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,9 +89,14 @@ fn meaning(row: &DropReason) -> Meaning {
     }
 }
 
+/// Whether no counter that is read has this loss of the receive path.
+pub(crate) fn reason_only(row: &DropReason) -> bool {
+    matches!(meaning(row), Meaning::At(_))
+}
+
 /// Losses that only a reason tells of. `received` by IP; `filtered` is what IP's counters say netfilter dropped: the rest of
 /// netfilter's drops happened in front of IP, on a device or a bridge.
-pub(super) fn losses(rows: &[DropReason], received: u64, filtered: u64) -> Vec<AnyProtocol> {
+pub(crate) fn losses(rows: &[DropReason], received: u64, filtered: u64) -> Vec<AnyProtocol> {
     // By place, what is told of it, and the devices.
     let mut told: BTreeMap<(Place, String), u64> = BTreeMap::new();
     for row in rows {

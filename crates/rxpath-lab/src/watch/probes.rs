@@ -38,6 +38,8 @@ pub struct Probes {
     before: Reading,
     polled: PollsReading,
     dropped: HashMap<DropKey, Dropped>,
+    /// For how long drops had been counted then.
+    dropped_over: Duration,
     /// When rows of drops were last forgotten.
     forgot: Instant,
     waited: Vec<Stage>,
@@ -134,6 +136,13 @@ impl Seen {
     }
 }
 
+/// The probe of drops in its place; it does not count yet.
+fn attached(all: &Filter) -> Result<Drops, HostError> {
+    let mut drops = Drops::load(all)?;
+    drops.attach()?;
+    Ok(drops)
+}
+
 impl Probes {
     /// Starts every probe that this kernel takes.
     ///
@@ -145,7 +154,7 @@ impl Probes {
         let mut missing = BTreeMap::new();
         let mut keep =
             |what: &str, error: HostError| drop(missing.insert(what.to_owned(), error.to_string()));
-        let drops = Drops::start(&all).map_err(|error| keep("drops by reason", error)).ok();
+        let drops = attached(&all).map_err(|error| keep("drops by reason", error)).ok();
         let stages = Stages::start(&all, Pace::OnCall);
         let stages = stages.map_err(|error| keep("latency of stages", error)).ok();
         let (before, polled) = (account.read()?, polls.read()?);
@@ -158,6 +167,7 @@ impl Probes {
             before,
             polled,
             dropped: HashMap::new(),
+            dropped_over: Duration::ZERO,
             forgot: Instant::now(),
             waited: Vec::new(),
             meter: Meter::default(),
@@ -172,6 +182,10 @@ impl Probes {
         // Counted from here on: starting took longer than a turn lasts.
         probes.turns = Turning::new(RHYTHM, SWITCHING, probes.estimate());
         probes.drop_turns = Turning::new(DROPS, Duration::ZERO, probes.estimate_of_drops());
+        if let Some(Err(error)) = probes.drops.as_ref().map(Drops::begin) {
+            probes.missing.insert("drops by reason".into(), error.to_string());
+            probes.drops = None;
+        }
         probes.measure();
         // The first turn decides whether pauses follow: it must be no longer than it has to be.
         sleep(RHYTHM.shortest_turn);
@@ -394,7 +408,6 @@ impl Probes {
         let drops = self.drop_turns.take();
         if let Some(sample) = drops {
             self.seen.drops = self.drops(sample)?;
-            self.seen.drops_counted_s = sample.counted.as_secs_f64();
         }
         let rest = self.turns.take();
         if let Some(sample) = rest {
@@ -452,9 +465,14 @@ impl Probes {
         Ok(())
     }
 
+    /// What was dropped since the sample before, over the time in which the probe itself counted.
     fn drops(&mut self, sample: Sample) -> Result<Vec<(Drop, u64)>, HostError> {
         let Some(probe) = &self.drops else { return Ok(Vec::new()) };
+        let over = probe.counted();
+        let sample = sample.over(over.saturating_sub(self.dropped_over));
         let rows = dropped(&mut self.dropped, probe.read()?, sample.factor());
+        self.dropped_over = over;
+        self.seen.drops_counted_s = sample.counted.as_secs_f64();
         if self.forgot.elapsed() >= QUIET / 4 {
             self.forgot = Instant::now();
             probe.forget(QUIET)?;

@@ -9,11 +9,11 @@ use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::Place;
 use rxpath_record::watch::{PathStage, StageRow};
 
-use super::Window;
 use super::probes::NAPI_THREAD;
+use super::{Window, reasoned};
 use crate::live::PLACES;
 
-const IP_RECEIVED: [&str; 2] = ["Ip.InReceives", "Ip6.InReceives"];
+pub(super) const IP_RECEIVED: [&str; 2] = ["Ip.InReceives", "Ip6.InReceives"];
 const IP_LOST: [Place; 3] = [Place::Ip, Place::ReversePath, Place::Fragments];
 const IP_DELIVERED: [&str; 2] = ["Ip.InDelivers", "Ip6.InDelivers"];
 const UDP_LOST: [Place; 4] =
@@ -48,7 +48,7 @@ pub(super) fn rows(window: &Window<'_>, evidence: &Evidence) -> Vec<StageRow> {
         irq(window),
         gro(window),
         backlog(window),
-        ip(window),
+        ip(window, evidence),
         socket(window, evidence),
         application(window, evidence),
     ]
@@ -205,14 +205,22 @@ fn backlog(window: &Window<'_>) -> StageRow {
     }
 }
 
-fn ip(window: &Window<'_>) -> StageRow {
+fn ip(window: &Window<'_>, evidence: &Evidence) -> StageRow {
+    let counted = "header, address and discard counters of IP, reverse path filter, reassembly";
+    let reasoned = reasoned::at_ip(window, evidence);
+    let sum: f64 = reasoned.iter().map(|(_, pps)| pps).sum();
     StageRow {
         rate_per_s: window.rates.per_s(&IP_RECEIVED),
         rate_source: "Ip.InReceives + Ip6.InReceives".into(),
-        drops_pps: window.rates.per_s(&owning(&IP_LOST)),
-        drops_source: "header, address and discard counters of IP, reverse path filter; \
-                       what a packet filter drops has no counter here"
-            .into(),
+        drops_pps: window.rates.per_s(&owning(&IP_LOST)).map(|counted| counted + sum),
+        drops_source: if reasoned::watched(window) {
+            format!(
+                "{counted}; by the kernel's reasons: filters in front of IP, netfilter, routing"
+            )
+        } else {
+            format!("{counted}; what a packet filter drops has no counter here")
+        },
+        note: reasoned::note(&reasoned),
         ..blank(PathStage::Ip)
     }
 }
@@ -222,6 +230,8 @@ fn socket(window: &Window<'_>, evidence: &Evidence) -> StageRow {
     let filled = fullest.map(|socket| socket.queue_max_bytes as f64 / socket.rcvbuf_bytes as f64);
     let filled = filled.fold(0.0, f64::max);
     let mut notes = vec![format!("fullest UDP queue {:.0} %", 100.0 * filled)];
+    let refused = reasoned::at_sockets(window);
+    notes.extend(Some(reasoned::note(&refused)).filter(|note| !note.is_empty()));
     // What TCP lost is named by its counters, whatever the verdict is about.
     for (name, words) in TCP_WORDS {
         let rate = window.rates.per_s(&[name]).into_value().unwrap_or(0.0);
@@ -232,10 +242,13 @@ fn socket(window: &Window<'_>, evidence: &Evidence) -> StageRow {
     StageRow {
         rate_per_s: window.rates.per_s(&IP_DELIVERED),
         rate_source: "Ip.InDelivers + Ip6.InDelivers".into(),
-        drops_pps: window.rates.per_s(&[&owning(&UDP_LOST)[..], &TCP_LOST].concat()),
+        drops_pps: window
+            .rates
+            .per_s(&[&owning(&UDP_LOST)[..], &TCP_LOST].concat())
+            .map(|counted| counted + refused.iter().map(|(_, pps)| pps).sum::<f64>()),
         drops_source:
             "UDP: RcvbufErrors, MemErrors, NoPorts, InCsumErrors; TCP: ListenDrops, BacklogDrop, \
-                       RcvQDrop, OFODrop, ZeroWindowDrop, InErrs"
+                       RcvQDrop, OFODrop, ZeroWindowDrop, InErrs; by the kernel's reasons: filters of sockets, IPsec"
                 .into(),
         note: notes.join(", "),
         ..blank(PathStage::Socket)

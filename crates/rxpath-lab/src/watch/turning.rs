@@ -148,6 +148,11 @@ impl Turning {
 }
 
 impl Sample {
+    /// The same, of which so much was counted by the probe's own clock.
+    pub(super) fn over(self, counted: Duration) -> Self {
+        Self { counted, ..self }
+    }
+
     /// What was counted, for the whole time.
     pub(super) fn factor(&self) -> f64 {
         self.whole.as_secs_f64() / self.counted.as_secs_f64().max(1e-9)
