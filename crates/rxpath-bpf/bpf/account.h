@@ -35,6 +35,8 @@ enum total {
 	SOFTIRQ_RUNS,
 	/* Packets of receive polls in taken softirqs. */
 	TAKEN_POLL_PACKETS,
+	/* Of the taken other softirqs: functions of the network that ran in them. */
+	TAKEN_OTHER_NETWORK_NS,
 	TOTALS,
 };
 
@@ -97,6 +99,8 @@ struct scratch {
 	__u64 changes; /* of the totals: a reading that was interrupted sees it move */
 	__u64 poll_start;
 	__u64 poll_hard;
+	__u64 function_start; /* of a function of the network in a softirq of another kind */
+	__u64 function_hard;
 
 	__u64 total[TOTALS];
 	__u64 hard_kind; /* enum vector, of what began the hard interrupt */
@@ -123,18 +127,18 @@ struct scratch {
 } __attribute__((aligned(64)));
 
 LAYOUT(struct task_key, 24);
-LAYOUT(struct task_row, 184);
-LAYOUT_AT(struct task_row, on_cpu_ns, 104);
-LAYOUT_AT(struct task_row, tgid, 152);
-LAYOUT_AT(struct task_row, comm, 168);
+LAYOUT(struct task_row, 192);
+LAYOUT_AT(struct task_row, on_cpu_ns, 112);
+LAYOUT_AT(struct task_row, tgid, 160);
+LAYOUT_AT(struct task_row, comm, 176);
 LAYOUT(struct culprit_key, 32);
 LAYOUT(struct culprit_row, 40);
 LAYOUT(struct scratch, 512);
 LAYOUT_AT(struct scratch, window_start, 0);
-LAYOUT_AT(struct scratch, window_end, 256);
-LAYOUT_AT(struct scratch, received, 304);
-LAYOUT_AT(struct scratch, new_flows, 320);
-LAYOUT_AT(struct scratch, switches, 344);
+LAYOUT_AT(struct scratch, window_end, 280);
+LAYOUT_AT(struct scratch, received, 328);
+LAYOUT_AT(struct scratch, new_flows, 344);
+LAYOUT_AT(struct scratch, switches, 368);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

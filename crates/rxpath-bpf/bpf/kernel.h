@@ -65,12 +65,23 @@ enum bpf_map_type {
 /* include/linux/interrupt.h */
 #define NET_TX_VECTOR 2
 #define NET_RX_VECTOR 3
+#define TASKLET_VECTOR 6
+#define HRTIMER_VECTOR 8
 
 /* include/trace/events/lock.h */
 #define LCB_F_SPIN 1
 #define LCB_F_MUTEX 32
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+/* include/linux/hrtimer_types.h, workqueue_types.h */
+struct hrtimer {
+	void *function;
+};
+
+struct work_struct {
+	void *func;
+};
 
 struct nsproxy;
 

@@ -9,6 +9,7 @@
 pub mod calibrate;
 pub mod clock;
 pub mod flow;
+mod functions;
 pub mod row;
 pub mod spin;
 
@@ -25,6 +26,7 @@ use crate::object::{Loaded, ObjectSpec, ProgramSpec, ProgramState, map, program}
 use crate::probe::Probe;
 use crate::turns::{Around, Pace, PacketHooks};
 use flow::{FlowKey, FlowRow, Flows};
+use functions::Functions;
 use row::{Charge, CpuWindow, Culprit, CulpritKey, TaskKey, TaskRow};
 
 const REQUIRED: bool = true;
@@ -35,9 +37,14 @@ const READ: &str = "read_window";
 /// Ends it, and begins none.
 const END: &str = "end_window";
 
+/// `struct task_row`.
+const TASK_ROW_BYTES: usize = 192;
+
 /// Pairs of task and CPU.
 const ROOM: u32 = 32_768;
 
+const PACING: &str = "TCP's pacing timers are other softirqs: not separable";
+const SMALL_QUEUES: &str = "TCP's small queues are other softirqs: not separable";
 const TIMER: &str =
     "timer interrupts count as the interrupted task's own time (x86 names them by vector only)";
 const IPI: &str =
@@ -53,7 +60,7 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     per_cpu_map: Some("cpus"),
     maps: &[
         map("cpus", 4, 512),
-        map("tasks", 24, 184),
+        map("tasks", 24, TASK_ROW_BYTES as u32),
         map("culprits", 32, 40),
         map("flows", 48, 24),
         map("folded_flows", 48, 24),
@@ -79,6 +86,17 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
         program("irq_handler_exit", "irq/irq_handler_exit", "device interrupts", false),
         program("napi_poll", "napi/napi_poll", "which device took the time", false),
         program(FLOWS[0], "net/netif_receive_skb", "for which flows time was taken", false),
+        program("hrtimer_expire_entry", "timer/hrtimer_expire_entry", PACING, false),
+        program("hrtimer_expire_exit", "timer/hrtimer_expire_exit", PACING, false),
+        program("tasklet_entry", "irq/tasklet_entry", SMALL_QUEUES, false),
+        program("tasklet_exit", "irq/tasklet_exit", SMALL_QUEUES, false),
+        program(
+            "workqueue_execute_start",
+            "workqueue/workqueue_execute_start",
+            SMALL_QUEUES,
+            false,
+        ),
+        program("workqueue_execute_end", "workqueue/workqueue_execute_end", SMALL_QUEUES, false),
         program("local_timer_entry", "irq_vectors/local_timer_entry", TIMER, false),
         program("local_timer_exit", "irq_vectors/local_timer_exit", TIMER, false),
         program("call_function_single_entry", "irq_vectors/call_function_single_entry", IPI, false),
@@ -115,6 +133,8 @@ pub struct Account {
     flows: Option<LookedAt>,
     /// Whether a window lasts.
     is_counting: bool,
+    /// Those of the network that other softirqs run.
+    functions: Functions,
 }
 
 /// The hook of flows, and how full their map is.
@@ -195,13 +215,26 @@ impl Account {
     pub fn of(cpus: &CpuList, rows: u32) -> Result<Self, HostError> {
         let root = Root::host();
         crate::can::can_time_softirqs(&root).require("account CPU time")?;
-        let mut loaded = Loaded::load(&SPEC, &[], &[("tasks", rows)])?;
+        let functions = functions::of_network(&root);
+        let mut constants: Vec<u8> =
+            functions.addresses().iter().flat_map(|address| address.to_ne_bytes()).collect();
+        // And a row of nothing behind them.
+        constants.resize(constants.len() + TASK_ROW_BYTES, 0);
+        let mut loaded = Loaded::load(&SPEC, &constants, &[("tasks", rows)])?;
         loaded.attach_some(&always())?;
         let cpus = cpus.0.clone();
         let online_at_start = root.cpus(ONLINE)?;
         let taken = RefCell::default();
-        let mut account =
-            Self { loaded, root, cpus, online_at_start, taken, flows: None, is_counting: true };
+        let mut account = Self {
+            loaded,
+            root,
+            cpus,
+            online_at_start,
+            taken,
+            flows: None,
+            is_counting: true,
+            functions,
+        };
         account.begin_turn();
         Ok(account)
     }
@@ -311,6 +344,7 @@ impl Account {
         }
         let taken = &mut *self.taken.borrow_mut();
         reading.warnings.extend(self.came_online());
+        reading.warnings.extend(self.functions.not_separable());
         reading.cpus = self.cpus.iter().filter_map(|cpu| taken.windows.get(cpu)).copied().collect();
         reading.ticks = self.root.parsed(stat::PATH, stat::parse)?;
         let ran = self.take_tasks(charged.as_ref(), &mut taken.tasks)?;

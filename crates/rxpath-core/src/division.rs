@@ -22,6 +22,8 @@ pub struct Division {
     pub net_tx_s: f64,
     /// Timer, RCU, scheduler and block softirqs that something else raised.
     pub other_softirq_s: f64,
+    /// Of `other_softirq_s`: TCP's pacing timers, compressed acknowledgements and small queues, which are network time.
+    pub other_network_s: f64,
     /// Network softirqs for which both the task and something else had raised: not divisible.
     pub mixed_softirq_s: f64,
     /// Softirqs that the task raised by its own calls.
@@ -60,11 +62,13 @@ impl Division {
         self.own_s + self.own_softirq_s + self.taken_s()
     }
 
-    /// What interrupts and network softirqs used, whoever paid. Timers and the hypervisor are not in it.
+    /// What interrupts, network softirqs and TCP's own timers used, whoever paid. Other timers and the hypervisor are not in
+    /// it.
     pub fn network_s(&self) -> f64 {
         self.hardirq_s
             + self.net_rx_s
             + self.net_tx_s
+            + self.other_network_s
             + self.mixed_softirq_s
             + self.own_softirq_s
             + self.irq_entry_estimated_s
@@ -79,6 +83,7 @@ impl AddAssign for Division {
         self.net_rx_s += other.net_rx_s;
         self.net_tx_s += other.net_tx_s;
         self.other_softirq_s += other.other_softirq_s;
+        self.other_network_s += other.other_network_s;
         self.mixed_softirq_s += other.mixed_softirq_s;
         self.own_softirq_s += other.own_softirq_s;
         self.irq_entry_estimated_s += other.irq_entry_estimated_s;
@@ -114,6 +119,7 @@ mod tests {
             net_rx_s: 3.0,
             net_tx_s: 4.0,
             other_softirq_s: 5.0,
+            other_network_s: 0.5,
             mixed_softirq_s: 6.0,
             own_softirq_s: 7.0,
             irq_entry_estimated_s: 8.0,
@@ -127,7 +133,7 @@ mod tests {
         };
         assert!((one.sum_s() - one.on_cpu_s).abs() < 1e-12);
         assert!((one.taken_s() - (45.0 - 1.0 - 7.0)).abs() < 1e-12);
-        assert!((one.network_s() - (2.0 + 3.0 + 4.0 + 6.0 + 7.0 + 8.0)).abs() < 1e-12);
+        assert!((one.network_s() - (2.0 + 3.0 + 4.0 + 0.5 + 6.0 + 7.0 + 8.0)).abs() < 1e-12);
         let mut two = one;
         two += one;
         assert!((two.sum_s() - 90.0).abs() < 1e-12 && two.interrupts_count == 2000);

@@ -1,8 +1,8 @@
 //! Probes that count by turns: no time of a pause in what they count, and `watch` under a flood costs little and says about
 //! the same as who counts all the time.
 
-use std::io::{BufRead, BufReader};
-use std::net::UdpSocket;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -306,4 +306,47 @@ fn assert_plausible(frame: &Value) {
             assert!(is_in(task[key]["value"].as_f64().unwrap(), cpus), "{key} of {task}");
         }
     }
+}
+
+/// TCP paces a socket by timers of a softirq that is not the network's: their time is told apart, and by it no sum grows.
+#[test]
+fn the_time_of_tcps_pacing_timers_is_the_networks() {
+    let Some(bed) = Bed::with_bpf() else { return };
+    let (tx, rx) = bed.pair(1);
+    let listener = rx.run(|_| TcpListener::bind((RX_IP, 4811)).unwrap()).unwrap();
+    let reader = std::thread::spawn(move || {
+        let mut all = vec![0; 1 << 16];
+        let mut stream = listener.accept().unwrap().0;
+        while stream.read(&mut all).unwrap() > 0 {}
+    });
+    let mut account = Account::start().unwrap();
+    let before = account.read().unwrap();
+    tx.run(|_| {
+        let mut stream = TcpStream::connect((RX_IP, 4811)).unwrap();
+        // 20 MB/s: packets of a few kB, each after a timer.
+        let pace = 20_000_000u32;
+        // SAFETY: a number of four bytes, as the option takes it.
+        let set = unsafe {
+            nix::libc::setsockopt(
+                std::os::fd::AsRawFd::as_raw_fd(&stream),
+                nix::libc::SOL_SOCKET,
+                nix::libc::SO_MAX_PACING_RATE,
+                std::ptr::from_ref(&pace).cast(),
+                4,
+            )
+        };
+        assert_eq!(set, 0);
+        stream.write_all(&vec![7; 8 << 20]).unwrap();
+    })
+    .unwrap();
+    reader.join().unwrap();
+    let window = account.read().unwrap().since(&before);
+    assert_eq!(window.warnings, vec![]);
+    let charges = || window.tasks.iter().map(|task| task.charge);
+    // Some microseconds each, of hundreds: however busy the machine is.
+    let network: u64 = charges().map(|charge| charge.other_network_ns).sum();
+    assert!(network > 0, "{:?}", charges().collect::<Vec<_>>());
+    assert!(charges().all(|charge| charge.other_network_ns <= charge.other_softirq_ns));
+    assert_whole(&window);
+    account.end_turn().unwrap();
 }

@@ -46,6 +46,8 @@ pub struct Charge {
     pub softirq_runs: u64,
     /// Packets of polls in softirqs that something else raised.
     pub taken_packets: u64,
+    /// Of `other_softirq_ns`: functions of the network that ran in them (TCP's pacing timers and small queues).
+    pub other_network_ns: u64,
     /// What the scheduler charged (`se.sum_exec_runtime`): what top shows.
     pub runtime_ns: u64,
     /// Waited on the run queue (`sched_info.run_delay`).
@@ -56,7 +58,7 @@ pub struct Charge {
 
 impl Charge {
     /// All times as an array, to add and subtract them alike.
-    fn parts(&self) -> [u64; 17] {
+    fn parts(&self) -> [u64; 18] {
         [
             self.on_cpu_ns,
             self.hardirq_ns,
@@ -72,6 +74,7 @@ impl Charge {
             self.device_interrupts,
             self.softirq_runs,
             self.taken_packets,
+            self.other_network_ns,
             self.runtime_ns,
             self.run_delay_ns,
             self.slices,
@@ -79,7 +82,7 @@ impl Charge {
     }
 
     #[expect(clippy::similar_names, reason = "rx and tx are the field's own words")]
-    fn from_parts(parts: [u64; 17]) -> Self {
+    fn from_parts(parts: [u64; 18]) -> Self {
         let [
             on_cpu_ns,
             hardirq_ns,
@@ -95,6 +98,7 @@ impl Charge {
             device_interrupts,
             softirq_runs,
             taken_packets,
+            other_network_ns,
             runtime_ns,
             run_delay_ns,
             slices,
@@ -114,6 +118,7 @@ impl Charge {
             device_interrupts,
             softirq_runs,
             taken_packets,
+            other_network_ns,
             runtime_ns,
             run_delay_ns,
             slices,
@@ -313,11 +318,12 @@ pub(super) fn task(key: &[u8], value: &[u8]) -> (u32, TaskRow) {
         devices,
         runs,
         packets,
-    ] = fields.array::<13>();
+        network,
+    ] = fields.array::<14>();
     let [on_cpu, runtime, delay, slices] = fields.array::<4>();
     let charge = Charge::from_parts([
         on_cpu, hard, rx, tx, other, own_net, own_other, mixed, user, own_user, irqs, devices,
-        runs, packets, runtime, delay, slices,
+        runs, packets, network, runtime, delay, slices,
     ]);
     let [first_ns, last_ns] = fields.array::<2>();
     let (tgid, parent, flags) = (fields.u32(), fields.u32(), fields.u32());
@@ -339,7 +345,7 @@ pub(super) fn culprit(key: &[u8], value: &[u8]) -> Culprit {
 
 /// Bytes of `struct scratch` before the end of the window: its beginning, softirqs, totals, who raised, the slice and its
 /// bases.
-const TO_END: usize = 8 * 8 + 13 * 8 + 8 + 10 * 4 + 8 + 4 * 8;
+const TO_END: usize = 10 * 8 + 14 * 8 + 8 + 10 * 4 + 8 + 4 * 8;
 
 /// `struct scratch`, the part that is read; and the half that slices are charged to now.
 pub(super) fn window(cpu: u32, value: &[u8]) -> (u32, CpuWindow) {
@@ -387,7 +393,7 @@ mod tests {
 
     #[test]
     fn rows_are_read_by_place() {
-        let mut value = numbers(19);
+        let mut value = numbers(20);
         for number in [11u32, 12, 13, 0] {
             value.extend(number.to_ne_bytes());
         }
@@ -398,19 +404,20 @@ mod tests {
         assert_eq!(half, 1);
         assert_eq!(row.key, TaskKey { start_ns: 5, pid: 7, cpu: 1 });
         assert_eq!((row.charge.hardirq_ns, row.charge.taken_packets), (1, 13));
-        assert_eq!((row.charge.on_cpu_ns, row.charge.slices), (14, 17));
-        assert_eq!((row.first_ns, row.last_ns), (18, 19));
+        assert_eq!(row.charge.other_network_ns, 14);
+        assert_eq!((row.charge.on_cpu_ns, row.charge.slices), (15, 18));
+        assert_eq!((row.first_ns, row.last_ns), (19, 20));
         assert_eq!((row.tgid, row.parent, row.flags, row.comm.as_str()), (11, 12, 13, "victim"));
     }
 
     #[test]
     fn the_window_stands_around_the_scratch() {
         let (half, row) = window(3, &numbers(60));
-        // Words: 8 of softirqs, 13 totals, one, five of ten halves, one; the slice and three bases; then the end.
-        assert_eq!((row.start_ns, row.end_ns, row.lost_ns, row.unmatched), (42, 33, 34, 37));
-        assert_eq!((row.skipped_ns, switches(&numbers(60))), (43, 44));
-        assert_eq!((half, looked_at(&numbers(60))), (38, (39, 41)));
-        assert_eq!((row.lost_flows, row.lost()), (40, 35 + 36 + 40));
+        // Words: 10 of softirqs, 14 totals, one, five of ten halves, one; the slice and three bases; then the end.
+        assert_eq!((row.start_ns, row.end_ns, row.lost_ns, row.unmatched), (45, 36, 37, 40));
+        assert_eq!((row.skipped_ns, switches(&numbers(60))), (46, 47));
+        assert_eq!((half, looked_at(&numbers(60))), (41, (42, 44)));
+        assert_eq!((row.lost_flows, row.lost()), (43, 38 + 39 + 43));
     }
 
     #[test]

@@ -81,6 +81,7 @@ impl<'a> Rows<'a> {
             net_rx_s: taken(c.net_rx_ns),
             net_tx_s: taken(c.net_tx_ns),
             other_softirq_s: taken(c.other_softirq_ns),
+            other_network_s: taken(c.other_network_ns.min(c.other_softirq_ns)),
             mixed_softirq_s: taken(c.mixed_ns),
             own_softirq_s,
             irq_entry_estimated_s,

@@ -62,12 +62,13 @@ pub fn cost(cost: &ProbeCost) -> String {
     )
 }
 
-fn parts(time: &Division) -> [String; 8] {
+fn parts(time: &Division) -> [String; 9] {
     [
         s(time.hardirq_s),
         s(time.net_rx_s),
         s(time.net_tx_s),
-        s(time.other_softirq_s),
+        s(time.other_network_s),
+        s(time.other_softirq_s - time.other_network_s),
         s(time.mixed_softirq_s),
         s(time.own_softirq_s),
         s(time.irq_entry_estimated_s),
@@ -75,8 +76,17 @@ fn parts(time: &Division) -> [String; 8] {
     ]
 }
 
-const PARTS: [&str; 8] =
-    ["hardirq", "net rx", "net tx", "other sirq", "mixed", "own sirq", "~irq entry", "~hyp. steal"];
+const PARTS: [&str; 9] = [
+    "hardirq",
+    "net rx",
+    "net tx",
+    "tcp sirq",
+    "other sirq",
+    "mixed",
+    "own sirq",
+    "~irq entry",
+    "~hyp. steal",
+];
 
 fn cpus(cpus: &[CpuTime]) -> String {
     let mut head = vec!["CPU", "tasks' own"];
