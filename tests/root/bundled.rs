@@ -107,5 +107,15 @@ fn the_example_of_other_programs_runs() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("example.toml");
     std::fs::write(&file, example).unwrap();
-    holds(&run_file(&file, &SMALLEST));
+    let manifest = run_file(&file, &SMALLEST);
+    assert_eq!(manifest.trials.len(), 1);
+    let ledger = &manifest.trials[0].ledger;
+    assert!(ledger.offered_packets > 0 && ledger.delivered_packets > 0, "{ledger:#?}");
+    // iperf3 closes its socket with what is unread, which no counter has: at most a buffer full, and told.
+    let left = ledger.unaccounted_packets.unwrap();
+    assert!((0..=1000).contains(&left), "{ledger:#?}");
+    assert!(
+        left == 0 || ledger.notes.iter().any(|note| note.contains("and the reader")),
+        "{ledger:#?}"
+    );
 }

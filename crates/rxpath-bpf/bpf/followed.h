@@ -105,13 +105,13 @@ static __always_inline __s32 stride(__u32 count)
 /* Datagrams that wait to be read; negative when the reader moves them from one queue to the other. */
 static __always_inline __s32 queued_in(struct sock *sk)
 {
-	__u32 queued = BPF_CORE_READ(sk, sk_receive_queue.qlen);
+	__u32 queued = sk->sk_receive_queue.qlen;
 	__u32 moved;
 
 	if (sk->sk_protocol != UDP && sk->sk_protocol != UDP_LITE)
 		return queued;
 	moved = BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen);
-	if (queued != BPF_CORE_READ(sk, sk_receive_queue.qlen))
+	if (queued != *(volatile __u32 *)&sk->sk_receive_queue.qlen)
 		return -1;
 	if (moved != BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen))
 		return -1;
@@ -243,9 +243,13 @@ static __always_inline bool describe_read(struct sock *sk, __u32 bytes, struct o
 		read->before = read->until - bytes;
 		return true;
 	}
-	/* A datagram that fails its checksum at the read is none that was read: what waits is told by the queue, too. */
-	read->has_all = !BPF_CORE_READ(sk, sk_receive_queue.qlen) && !queued_in(sk);
 	return true;
+}
+
+/* A datagram that fails its checksum at the read is none that was read: that nothing waits is told by the queue, too. */
+static __always_inline bool is_drained(struct sock *sk, const struct one_read *read)
+{
+	return !read->is_tcp && !read->has_all && !sk->sk_receive_queue.qlen && !queued_in(sk);
 }
 
 /* Takes the oldest packet out that this read, or one before it, has taken; whether there was one. */

@@ -260,8 +260,14 @@ int BPF_PROG(rxpath_sock_recv_length, struct sock *sk, int ret, int flags)
 	took.from.ifindex = all->ifindex;
 	took.from.netns = all->netns;
 	for (int i = 0; i < AT_A_READ; i++) {
-		if (!take_read(all, &read, &taken))
+		if (i && !all->count)
 			break;
+		if (!take_read(all, &read, &taken)) {
+			if (!all->count || !is_drained(sk, &read))
+				break;
+			read.has_all = true;
+			continue;
+		}
 		/* Reads of it may have been missed; what was behind it before this read was taken by another that nothing showed. */
 		if (taken.ns < seen || (read.is_tcp && (__s32)(read.before - taken.until) >= 0))
 			continue;
