@@ -224,8 +224,9 @@ fn segments_that_an_output_rule_drops_are_its_own() {
     let manifest = run(&text, false);
     let trial = only(&manifest);
     assert_eq!(trial.ledger.balance(), Balance::Closed);
-    let [drop] = trial.ledger.drops.as_slice() else { panic!("{:?}", trial.ledger) };
-    assert_eq!(drop.place, Place::Output);
+    // A backlog is all namespaces': others may fill it.
+    let drop = trial.ledger.drops.iter().find(|drop| drop.place == Place::Output);
+    let drop = drop.unwrap_or_else(|| panic!("{:?}", trial.ledger));
     assert_eq!(drop.counter, "rx/nft.inet.t.out.1.packets");
     assert!(drop.packets > 0 && drop.exact);
 }
@@ -243,12 +244,16 @@ fn fragments_are_told_as_datagrams() {
         trial
     };
     assert_eq!(of("none").ledger.drops, []);
-    for (name, place) in
-        [("behind", Place::Netfilter), ("before", Place::Netfilter), ("queue", Place::Qdisc)]
-    {
+    for name in ["behind", "before"] {
         let [drop] = of(name).ledger.drops.as_slice() else { panic!("{name}") };
-        assert!(drop.place == place && drop.exact, "{name}: {drop:?}");
+        assert!(drop.place == Place::Netfilter && drop.exact, "{name}: {drop:?}");
     }
+    // What it let through of datagrams that it ended may use up the memory of reassembly.
+    let queue = of("queue");
+    assert_eq!(queue.ledger.drops[0].place, Place::Qdisc);
+    assert!(queue.ledger.drops.iter().all(|drop| drop.exact), "{:?}", queue.ledger.drops);
+    let refused = queue.moved.get("tx/Udp.SndbufErrors").unsigned_abs();
+    assert_eq!(queue.ledger.lost_at(Place::Qdisc), refused);
     let before = &of("before").ledger.drops[0];
     has_check(before, "rx/nft.inet.t.in.1.packets");
     // Fragments stand for datagrams nowhere: what never became whole is the sum of both places.

@@ -2,6 +2,7 @@
 //!
 //! The ledger spans the whole trial from rest to rest; rates use the measured window inside it.
 
+mod attached;
 pub mod background;
 pub mod compose;
 pub mod conduct;

@@ -17,6 +17,7 @@ use rxpath_record::manifest::FlowCpu;
 use rxpath_record::samples::TrialSamples;
 use serde_json::Value;
 
+use super::attached::Attached;
 use super::background::Background;
 use super::kernel_lines::Watcher;
 use super::line::Line;
@@ -136,7 +137,7 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     let watcher = Watcher::new(bed, needs_watcher(job.variant));
     // Before the receiver takes the port.
     let flow_cpus = flow_cpus(job.variant, bed)?;
-    let hooked = bed.ingress_hooks();
+    let mut attached = Attached::before(bed);
     // The server first: a load may connect while it sets up.
     let mut serve = start::serve(job, bed)?;
     if let Some(serve) = &mut serve {
@@ -158,7 +159,7 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
         observed: Observed::default(),
         warnings,
     };
-    let mut hooks = attached(bed, &hooked);
+    attached.look();
     let before = trial.rest("before the load", &|_| true)?;
     let tracked = bed.conntrack();
     let mut witness = job.witness.then(Witness::start);
@@ -182,18 +183,12 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     // What starves queues would keep them from running empty.
     trial.background = Background::default();
     trial.bed.calm()?;
-    // While the receiver lives: with it goes what its descriptors hold, hooks as well as sockets.
-    hooks.extend(attached(bed, &hooked));
-    hooks.sort();
-    hooks.dedup();
-    let around = (bed, hooks.as_slice());
-    let empty = |now: &Snapshot| waiting::nothing(job.variant, around, &load, [&before, now]);
+    let hooks = attached.look();
+    let empty =
+        |now: &Snapshot| waiting::nothing(job.variant, (bed, &hooks), &load, [&before, now]);
     trial.rest("after the load", &empty)?;
     let foreign_drops = trial.foreign_drops()?;
-    let serve = match &mut trial.serve {
-        Some(serve) => serve.stop(RESULT_LIMIT, job.stop)?,
-        None => Value::Null,
-    };
+    let serve = trial.stop_server()?;
     begin("read");
     let after = trial.rest("after draining", &|_| true)?;
     let conntrack = tracked.zip(bed.conntrack()).map(|(before, after)| [before, after]);
@@ -202,11 +197,6 @@ pub fn conduct(job: &Job<'_>, bed: &dyn Bed, begin: &mut dyn FnMut(&str)) -> Res
     let raw = trial.finish([before, after], between, load, serve)?;
     let raw = Raw { hooks, foreign_drops, conntrack, ..raw };
     Ok(Raw { window_moved, queued_bytes, flow_cpus, probed, samples, ..raw })
-}
-
-/// Hooks in front of IP that were not there before the programs were started.
-fn attached(bed: &dyn Bed, before: &[String]) -> Vec<String> {
-    bed.ingress_hooks().into_iter().filter(|hook| !before.contains(hook)).collect()
 }
 
 /// Held for the trial, where its variant wants it. A host whose CPUs cannot be kept awake says so in a warning: the
@@ -361,6 +351,14 @@ impl Trial<'_> {
         let mut all = vec![(Side::Tx, threads(self.load.as_ref()))];
         all.extend(self.serve.as_deref().map(|serve| (Side::Rx, threads(serve))));
         Ok(Some(Sampler::start(Target { interval_ns, sockets, threads: all, ring })))
+    }
+
+    /// Ends the receiver; its result, or nothing where there is none.
+    fn stop_server(&mut self) -> Result<Value, LabError> {
+        match &mut self.serve {
+            Some(serve) => serve.stop(RESULT_LIMIT, self.job.stop),
+            None => Ok(Value::Null),
+        }
     }
 
     /// The drops of a foreign receiver's sockets: it does not tell them, and the memory limit of its control group counts

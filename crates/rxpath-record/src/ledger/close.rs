@@ -84,10 +84,12 @@ fn in_flight(input: &LedgerInput) -> u64 {
 
 /// Whether a gap may be nothing but what terms with bounds leave open.
 fn within_bounds(terms: &[Term], gap: i64) -> bool {
-    let open = terms.iter().filter(|term| !term.exact);
-    let more = open.map(|term| term.most.map(|most| most - term.credited()));
+    let mut open = terms.iter().filter(|term| !term.exact);
     // Without an upper bound it may be anything.
-    let more = more.fold(Some(0), |sum: Option<i64>, more| Some(sum?.saturating_add(more?.max(0))));
+    let more = open.try_fold(0i64, |sum, term| {
+        let more = (term.most? - term.credited()).max(0);
+        Some(sum.saturating_add(more))
+    });
     gap > 0 && more.is_none_or(|more| gap <= more)
 }
 
