@@ -29,6 +29,8 @@ pub enum Cause {
     },
     /// The reader had work and no CPU.
     Descheduled,
+    /// No thread read from the socket that drops most.
+    NobodyReads,
     /// One of several sockets gets more than its share, and its reader is full while others have time.
     Uneven,
     /// Several threads are full on one socket.
@@ -58,6 +60,8 @@ pub fn cause(view: &View) -> Option<Cause> {
         Cause::WhoReads
     } else if is_kept_waiting(view) {
         Cause::Descheduled
+    } else if is_unread(view) {
+        Cause::NobodyReads
     } else if view.reader.lead.demand() < FULL_RATIO {
         if is_always_full(view) { Cause::WaitsElsewhere } else { Cause::HasTime }
     } else if uneven(view).is_some() {
@@ -80,8 +84,19 @@ fn is_kept_waiting(view: &View) -> bool {
     if demand < FULL_RATIO {
         return waiting >= 1.0 - demand;
     }
+    // It hardly ran: that is no measure of how fast it reads.
+    if running < WAITING_RATIO {
+        return true;
+    }
     let more = view.raw.ledger.delivered_packets as f64 * waiting / running.max(f64::MIN_POSITIVE);
     more >= MOST_OF_LOSS_RATIO * view.lost_at(Place::SocketBuffer) as f64
+}
+
+/// Whether no thread read from the socket that drops most: that was watched, or none of them ran at all on a live host.
+fn is_unread(view: &View) -> bool {
+    let watched = view.services.first().is_some_and(|service| service.unread().is_some());
+    let ran = view.reader.lead.demand() > 0.0;
+    watched || (view.raw.watched && !ran && is_always_full(view))
 }
 
 /// Whether the socket that drops most was full on average: no burst is that long, and no buffer helps.

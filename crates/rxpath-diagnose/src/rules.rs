@@ -9,6 +9,7 @@ mod descheduled;
 mod filter;
 mod livelock;
 mod no_listener;
+mod nobody_reads;
 mod not_run;
 mod nothing;
 mod one_cpu;
@@ -55,6 +56,7 @@ pub const ALL: &[Rule] = &[
     not_run::throttled,
     livelock::judge,
     descheduled::judge,
+    nobody_reads::judge,
     uneven::judge,
     shared_socket::judge,
     application::judge,

@@ -7,14 +7,27 @@ use crate::root::Root;
 /// What the groups of a process say at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupState {
-    /// The group whose quota stopped it longest since it was made, and for how long, in ns: of each CPU, added up.
-    ///
-    /// **Source** `cpu.stat`: `throttled_usec` of version 2, `throttled_time` of version 1 (kernel/sched/core.c).
-    pub throttled: Option<(String, u64)>,
+    /// The group whose quota stopped it longest since it was made.
+    pub throttled: Option<Throttling>,
     /// Whether it is frozen, by `docker pause` for example.
     ///
     /// **Source** `cgroup.events` of version 2, `freezer.state` of version 1.
     pub is_frozen: bool,
+}
+
+/// A quota at work since its group was made.
+///
+/// **Source** `cpu.stat` of both versions (kernel/sched/core.c).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Throttling {
+    /// The group with the quota.
+    pub group: String,
+    /// How long it stood still, in ns: of each CPU, added up. `throttled_usec` of version 2, `throttled_time` of version 1.
+    pub stopped_ns: u64,
+    /// Periods in which it wanted to run: `nr_periods`.
+    pub periods_count: u64,
+    /// Those of them in which it used up its quota: `nr_throttled`.
+    pub used_up_count: u64,
 }
 
 /// Whose files the hierarchies are looked for in: this process's, and where they are hidden there, those of who started it, of
@@ -40,13 +53,12 @@ pub fn read(root: &Root, pid: i32) -> GroupState {
         let Some(mount) = found.next() else { continue };
         for group in with_parents(group) {
             let file = |name: &str| root.text(&format!("{mount}{group}/{name}")).ok();
+            let name = if group.is_empty() { "/" } else { group.as_str() };
+            let most = state.throttled.as_ref().map(|it| it.stopped_ns);
             let longer = file("cpu.stat")
-                .and_then(|text| throttled_ns(&text))
-                .filter(|ns| state.throttled.as_ref().is_none_or(|(_, most)| ns > most));
-            if let Some(ns) = longer {
-                let name = if group.is_empty() { "/" } else { group.as_str() };
-                state.throttled = Some((name.to_owned(), ns));
-            }
+                .and_then(|text| throttling(&text, name))
+                .filter(|it| most.is_none_or(|most| it.stopped_ns > most));
+            state.throttled = longer.or(state.throttled.take());
             let frozen = file("cgroup.events").is_some_and(|text| has_line(&text, "frozen 1"))
                 || file("freezer.state").is_some_and(|text| text.trim() == "FROZEN");
             state.is_frozen |= frozen;
@@ -93,15 +105,21 @@ fn with_parents(group: &str) -> Vec<String> {
     above.collect()
 }
 
-fn throttled_ns(text: &str) -> Option<u64> {
-    text.lines().find_map(|line| {
-        let (name, value) = line.split_once(' ')?;
-        let value: u64 = value.trim().parse().ok()?;
-        match name {
-            "throttled_usec" => Some(value.saturating_mul(1_000)),
-            "throttled_time" => Some(value),
-            _ => None,
-        }
+fn throttling(text: &str, group: &str) -> Option<Throttling> {
+    let values: Vec<(&str, u64)> = text
+        .lines()
+        .filter_map(|line| {
+            let (name, value) = line.split_once(' ')?;
+            Some((name, value.trim().parse().ok()?))
+        })
+        .collect();
+    let value = |of: &str| values.iter().find(|(name, _)| *name == of).map(|(_, value)| *value);
+    let micros = || value("throttled_usec").map(|us| us.saturating_mul(1_000));
+    Some(Throttling {
+        group: group.to_owned(),
+        stopped_ns: micros().or_else(|| value("throttled_time"))?,
+        periods_count: value("nr_periods").unwrap_or(0),
+        used_up_count: value("nr_throttled").unwrap_or(0),
     })
 }
 
@@ -129,7 +147,12 @@ mod tests {
             ("/sys/fs/cgroup/app.slice/web.service/cpu.stat", "throttled_usec 5\n"),
             ("/sys/fs/cgroup/app.slice/web.service/cgroup.events", "populated 1\nfrozen 1\n"),
         ]);
-        let throttled = Some(("/app.slice".to_owned(), 2_000_000));
+        let stopped = |group: &str, stopped_ns| Throttling {
+            group: group.into(),
+            stopped_ns,
+            ..Throttling::default()
+        };
+        let throttled = Some(stopped("/app.slice", 2_000_000));
         assert_eq!(read(&root, 7), GroupState { throttled, is_frozen: true });
 
         let (_dir, root) = host(&[
@@ -141,7 +164,8 @@ mod tests {
             ("/cg/cpu,cpuacct/app/cpu.stat", "nr_periods 9\nnr_throttled 3\nthrottled_time 77\n"),
             ("/cg/freezer/f/freezer.state", "FROZEN\n"),
         ]);
-        let throttled = Some(("/app".to_owned(), 77));
+        let throttled =
+            Some(Throttling { periods_count: 9, used_up_count: 3, ..stopped("/app", 77) });
         assert_eq!(read(&root, 7), GroupState { throttled, is_frozen: true });
     }
 

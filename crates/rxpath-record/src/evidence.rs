@@ -381,6 +381,11 @@ pub struct Throttled {
     ///
     /// **Source** `cpu.stat`, `throttled_usec` or `throttled_time`.
     pub ratio: f64,
+    /// The share of its periods in which it used up its quota.
+    ///
+    /// **Source** `cpu.stat`, `nr_throttled` over `nr_periods`.
+    #[serde(default)]
+    pub used_up_ratio: f64,
 }
 
 /// One CPU over the window; the shares are of wall time and add up to about 1.

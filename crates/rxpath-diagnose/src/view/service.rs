@@ -1,10 +1,12 @@
 //! Of several services on a watched host the one that is judged: the sockets of one address and port, and who has them.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_record::evidence::{Evidence, Owner, SocketUse, ThreadUse};
 
 use super::side::{Pace, lead};
+use crate::thresholds::MOST_OF_LOSS_RATIO;
 use crate::wording::{count, percent};
 
 /// The sockets of one local address and port.
@@ -20,6 +22,17 @@ impl<'a> Service<'a> {
     /// Dropped at all its sockets.
     pub fn drops(&self) -> u64 {
         self.sockets.iter().fold(0, |sum, socket| sum.saturating_add(socket.drops_packets))
+    }
+
+    /// The socket that drops most, where half of the drops or more are its own and no thread read from it, as far as that was
+    /// watched.
+    pub fn unread(&self) -> Option<&'a SocketUse> {
+        let worst =
+            self.sockets.iter().copied().max_by_key(|s| (s.drops_packets, Reverse(s.index)))?;
+        let nobody = worst.readers.as_ref().is_some_and(Vec::is_empty);
+        let most = worst.drops_packets as f64 >= MOST_OF_LOSS_RATIO * self.drops() as f64;
+        (nobody && worst.delivered_packets == 0 && worst.waiters.is_empty() && most)
+            .then_some(worst)
     }
 
     /// Who has them, each once.
@@ -70,9 +83,24 @@ fn known<'a>(sockets: impl Iterator<Item = &'a SocketUse>) -> Option<BTreeSet<i3
     Some(all)
 }
 
-/// Threads that may read a service's sockets: those that are known to; else those of its owners, and those of which no
-/// process is known.
+/// The threads of those who have a socket that nobody read, but those that read another one of the service.
+fn of_unread<'a>(evidence: &'a Evidence, service: &Service<'_>) -> Vec<&'a ThreadUse> {
+    let Some(unread) = service.unread() else { return Vec::new() };
+    let busy = known(service.sockets.iter().copied()).unwrap_or_default();
+    let owns = |thread: &&ThreadUse| {
+        let owner = unread.owners.iter().any(|owner| Some(owner.pid) == thread.pid);
+        owner && !busy.contains(&thread.tid)
+    };
+    evidence.receiver_threads.iter().filter(owns).collect()
+}
+
+/// Threads that may read a service's sockets: where nobody read the one that matters, those that could; else those that are
+/// known to; else those of its owners, and those of which no process is known.
 pub fn readers<'a>(evidence: &'a Evidence, service: Option<&Service<'_>>) -> Vec<&'a ThreadUse> {
+    let could = service.map_or_else(Vec::new, |service| of_unread(evidence, service));
+    if !could.is_empty() {
+        return could;
+    }
     let read = match service {
         Some(service) => known(service.sockets.iter().copied()),
         None => known(evidence.sockets.iter()),
@@ -113,7 +141,9 @@ fn unmeasured(threads: &[&ThreadUse], read: &BTreeSet<i32>) -> Option<Unsure> {
 /// The process whose readers are least certain, when there is one.
 pub fn unsure(threads: &[&ThreadUse], sockets: &[&SocketUse]) -> Option<Unsure> {
     if let Some(read) = known(sockets.iter().copied()) {
-        return unmeasured(threads, &read);
+        // None of them reads: they have the socket that nobody reads.
+        let reads = threads.iter().any(|thread| read.contains(&thread.tid));
+        return if reads || threads.is_empty() { unmeasured(threads, &read) } else { None };
     }
     let mut by_pid: BTreeMap<i32, Vec<&ThreadUse>> = BTreeMap::new();
     for thread in threads {

@@ -3,7 +3,7 @@
 use rxpath_record::evidence::{Halt, ThreadUse, Throttled};
 
 use super::sound_ratio;
-use crate::thresholds::{FULL_RATIO, WAITING_RATIO};
+use crate::thresholds::{FULL_RATIO, MOST_OF_LOSS_RATIO, WAITING_RATIO};
 
 /// One thread's time.
 #[derive(Clone, Debug, Default)]
@@ -51,11 +51,15 @@ impl Lead<'_> {
         !self.is_full() && self.waiting >= WAITING_RATIO
     }
 
-    /// The quota of its control group, where that explains most of its waiting. Kernels count the time in `schedstat` as
-    /// waiting, too.
+    /// The quota of its control group, where that explains most of its waiting, or is used up in most periods: then it ran as
+    /// much as it may, whoever else was on its CPU. Kernels count the time in `schedstat` as waiting, too.
     pub fn quota(&self) -> Option<&Throttled> {
         let most = self.waiting.max(2.0 * WAITING_RATIO) / 2.0;
-        self.throttled.filter(|throttled| sound_ratio(throttled.ratio) >= most)
+        self.throttled.filter(|throttled| {
+            let stopped = sound_ratio(throttled.ratio);
+            let spent = sound_ratio(throttled.used_up_ratio) >= MOST_OF_LOSS_RATIO;
+            stopped >= most || (spent && stopped >= WAITING_RATIO)
+        })
     }
 }
 

@@ -30,7 +30,11 @@ fn packets() -> impl Strategy<Value = u64> {
 /// What keeps a thread from running, if anything.
 fn held() -> impl Strategy<Value = (Option<Halt>, Option<Throttled>)> {
     let halts = vec![None, None, Some(Halt::Signal), Some(Halt::Tracer), Some(Halt::Freezer)];
-    let quota = number().prop_map(|ratio| Throttled { group: "/app".into(), ratio });
+    let quota = number().prop_map(|ratio| Throttled {
+        group: "/app".into(),
+        ratio,
+        used_up_ratio: 1.0 - ratio,
+    });
     (prop::sample::select(halts), option::of(quota))
 }
 

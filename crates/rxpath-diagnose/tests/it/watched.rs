@@ -437,7 +437,9 @@ fn a_stopped_or_frozen_reader_is_named_and_gets_no_larger_buffer() {
 #[test]
 fn a_cpu_quota_is_no_other_program_on_the_cpu() {
     let mut e = overloaded(0.15, 0.83);
-    let quota = |ratio| Some(Throttled { group: "/app.slice".into(), ratio });
+    let used_up =
+        |ratio, used_up_ratio| Some(Throttled { group: "/app.slice".into(), ratio, used_up_ratio });
+    let quota = |ratio| used_up(ratio, 0.0);
     e.receiver_threads[0].throttled = quota(0.8);
     let verdict = diagnose(&e);
     assert_eq!(verdict.stage, Stage::ApplicationDescheduled);
@@ -446,6 +448,50 @@ fn a_cpu_quota_is_no_other_program_on_the_cpu() {
     // A quota that hardly acted explains nothing of the waiting.
     e.receiver_threads[0].throttled = quota(0.02);
     assert!(diagnose(&e).sentence.contains("kept off its CPU"));
+    // Others kept it off as long; but in most periods it had all that it may have.
+    e.receiver_threads[0].throttled = used_up(0.39, 0.9);
+    assert!(diagnose(&e).sentence.contains("CPU quota"));
+    e.receiver_threads[0].throttled = used_up(0.39, 0.4);
+    assert!(diagnose(&e).sentence.contains("kept off its CPU"));
+}
+
+/// Two processes have a socket of a group each; one of them reads nothing from its own, which overflows.
+fn half_a_group() -> Evidence {
+    let mut e = dropping(vec![reader(812, 1, 1, 0.2), reader(813, 2, 1, 0.0)], 1);
+    let other = of("0.0.0.0:53", 813, "named", socket(1, 0, 5_000));
+    (e.sockets[0].drops_packets, e.sockets[0].delivered_packets) = (0, 5_000);
+    e.sockets[0].readers = Some(vec![1]);
+    e.sockets.push(SocketUse { readers: Some(vec![]), ..other });
+    e
+}
+
+#[test]
+fn a_socket_of_a_group_that_nobody_reads_is_named_with_its_program() {
+    let mut e = half_a_group();
+    let verdict = diagnose(&e);
+    assert_eq!((verdict.stage, verdict.confidence), (Stage::Application, Confidence::Strong));
+    let words = "no thread read from it in the window: named (813) has its socket, one of 2";
+    assert!(verdict.sentence.contains(words), "{}", verdict.sentence);
+    assert!(verdict.remedies.join(" ").contains("replaced"), "{:?}", verdict.remedies);
+    // Its program can not read: that is why.
+    e.receiver_threads[1].halted = Some(Halt::Signal);
+    let verdict = diagnose(&e);
+    assert_eq!(verdict.stage, Stage::ApplicationDescheduled);
+    assert!(verdict.sentence.contains("a signal stopped it"), "{}", verdict.sentence);
+    // Somebody does read it: it is a matter of his time.
+    let mut e = half_a_group();
+    e.sockets[1].readers = Some(vec![2]);
+    assert!(!diagnose(&e).sentence.contains("no thread read"));
+}
+
+#[test]
+fn a_program_that_did_not_run_at_all_did_not_read_either() {
+    let mut e = dropping(vec![reader(812, 1, 1, 0.0)], 1);
+    (e.sockets[0].queue_mean_bytes, e.sockets[0].samples) = (212_000.0, 50);
+    let told = |e: &Evidence| diagnose(e).sentence;
+    assert!(told(&e).contains("no thread of it ran in the window"), "{}", told(&e));
+    e.receiver_threads[0].running_ratio = 0.01;
+    assert!(told(&e).contains("waits for something else"), "{}", told(&e));
 }
 
 #[test]
@@ -456,6 +502,12 @@ fn waiting_beats_running_only_where_it_explains_most_of_the_loss() {
     let verdict = diagnose(&overloaded(0.84, 0.15));
     assert_eq!((verdict.stage, verdict.confidence), (Stage::Application, Confidence::Fair));
     assert!(verdict.sentence.contains("waited for its CPU 15 %"), "{}", verdict.sentence);
+    // It never got a CPU, so that it read nothing, and how fast it would read is not known.
+    let mut starved = overloaded(0.0, 1.0);
+    starved.ledger.delivered_packets = 0;
+    starved.sockets[0].readers = Some(vec![]);
+    starved.sockets[0].delivered_packets = 0;
+    assert_eq!(diagnose(&starved).stage, Stage::ApplicationDescheduled);
     // It slept longer than it waited.
     assert_eq!(diagnose(&overloaded(0.13, 0.16)).stage, Stage::SocketQueue);
 }

@@ -35,11 +35,16 @@ impl ReaderGroups {
     /// The quota that stopped a process in the window.
     pub(super) fn throttled(&self, pid: i32, window_ns: f64) -> Option<Throttled> {
         let [before, now] = self.of(pid)?;
-        let (group, total_ns) = now.throttled.as_ref()?;
-        let was = before.throttled.as_ref().filter(|(name, _)| name == group);
-        let stopped_ns = total_ns.saturating_sub(was?.1);
-        let ratio = (stopped_ns as f64 / window_ns).min(1.0);
-        (stopped_ns > 0).then(|| Throttled { group: group.clone(), ratio })
+        let now = now.throttled.as_ref()?;
+        let was = before.throttled.as_ref().filter(|was| was.group == now.group)?;
+        let stopped_ns = now.stopped_ns.saturating_sub(was.stopped_ns);
+        let periods = now.periods_count.saturating_sub(was.periods_count);
+        let used_up = now.used_up_count.saturating_sub(was.used_up_count);
+        (stopped_ns > 0).then(|| Throttled {
+            group: now.group.clone(),
+            ratio: (stopped_ns as f64 / window_ns).min(1.0),
+            used_up_ratio: (used_up as f64 / periods.max(1) as f64).min(1.0),
+        })
     }
 }
 
@@ -47,8 +52,13 @@ impl ReaderGroups {
 mod tests {
     use super::*;
 
-    fn state(throttled_ns: u64, is_frozen: bool) -> States {
-        let throttled = Some(("/web".to_owned(), throttled_ns));
+    fn state(stopped_ns: u64, is_frozen: bool) -> States {
+        let throttled = Some(cgroup::Throttling {
+            group: "/web".into(),
+            stopped_ns,
+            periods_count: stopped_ns / 50,
+            used_up_count: stopped_ns / 100,
+        });
         [(7, GroupState { throttled, is_frozen })].into()
     }
 
@@ -57,6 +67,8 @@ mod tests {
         let groups = ReaderGroups { ends: [state(500, false), state(800, true)] };
         let throttled = groups.throttled(7, 1_000.0).unwrap();
         assert_eq!((throttled.group.as_str(), throttled.ratio), ("/web", 0.3));
+        // Three of six periods.
+        assert!((throttled.used_up_ratio - 0.5).abs() < 1e-9, "{throttled:?}");
         assert_eq!(groups.frozen(7), None);
         let frozen = ReaderGroups { ends: [state(500, true), state(500, true)] };
         assert_eq!((frozen.frozen(7), frozen.throttled(7, 1_000.0)), (Some(Halt::Freezer), None));

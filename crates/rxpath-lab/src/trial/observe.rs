@@ -148,10 +148,11 @@ impl Between {
                 .and_then(|by_cpu| by_cpu.get(&cpu.cpu))
                 .map(|(ratio, _)| *ratio),
         };
+        let window_ns = to.t_ns.saturating_sub(from.t_ns);
         let threads = to
             .threads
             .iter()
-            .filter_map(|(tid, now)| Some((*tid, since(from.threads.get(tid)?, now))));
+            .filter_map(|(tid, now)| Some((*tid, since(from.threads.get(tid)?, now, window_ns))));
         Self {
             window_ns: [from.t_ns, to.t_ns],
             cpus: cpus.into_iter().map(one).collect(),
@@ -166,12 +167,21 @@ impl Between {
     }
 }
 
-fn since(from: &Seen, now: &Seen) -> ThreadTime {
+/// A wait counts when it ends (kernel/sched/stats.h `sched_info_arrive`). A thread that was runnable at both ends and whose
+/// times hardly moved waited all the while: one that slept instead would have to wake up for both readings.
+fn waited(from: &Seen, now: &Seen, window_ns: u64) -> u64 {
+    let ran = now.time.run_ns.saturating_sub(from.time.run_ns);
+    let waited = now.time.wait_ns.saturating_sub(from.time.wait_ns);
+    let runnable = from.state == 'R' && now.state == 'R';
+    if runnable && ran + waited < window_ns / 10 { window_ns - ran } else { waited }
+}
+
+fn since(from: &Seen, now: &Seen, window_ns: u64) -> ThreadTime {
     ThreadTime {
         name: now.name.clone(),
         last_cpu: now.cpu,
         run_ns: now.time.run_ns.saturating_sub(from.time.run_ns),
-        wait_ns: now.time.wait_ns.saturating_sub(from.time.wait_ns),
+        wait_ns: waited(from, now, window_ns),
         leader: now.leader,
         halted: halt(from.state).filter(|halted| halt(now.state) == Some(*halted)),
     }

@@ -1,0 +1,60 @@
+//! A socket overflows from which no thread reads: its program forgot it, was replaced and still has it, or stands still.
+
+use rxpath_record::ledger::Place;
+use rxpath_record::verdict::{Confidence, Stage};
+
+use super::application::{NEEDS, evidence};
+use crate::claim::Claim;
+use crate::lines::{line, next_loss};
+use crate::reader::{Cause, cause};
+use crate::view::View;
+use crate::wording::{count, percent};
+
+pub fn judge(view: &View) -> Option<Claim> {
+    if cause(view)? != Cause::NobodyReads {
+        return None;
+    }
+    let service = view.services.first()?;
+    let unread = service.unread();
+    let worst =
+        unread.or_else(|| service.sockets.iter().copied().max_by_key(|it| it.drops_packets))?;
+    let lost = view.lost_at(Place::SocketBuffer);
+    let owners: Vec<String> =
+        worst.owners.iter().map(|owner| format!("{} ({})", owner.name, owner.pid)).collect();
+    let whose = if owners.is_empty() { "a program".into() } else { owners.join(", ") };
+    let of = match service.sockets.len() {
+        1 => "its socket".to_owned(),
+        many => format!("its socket, one of {} on {}", count(many as u64), service.local),
+    };
+    // Without the tracepoint: who does not run does not read.
+    let how = if unread.is_some() { "read from it" } else { "of it ran" };
+    let sentence = format!(
+        "the receiving application is the limit: no thread {how} in the window: {whose} has {of}, and lets it overflow"
+    );
+    let share = line(
+        format!(
+            "socket {} has {} of the service's drops, and nothing was read from it",
+            worst.index,
+            percent(worst.drops_packets as f64 / service.drops().max(1) as f64)
+        ),
+        if unread.is_some() {
+            "SO_MEMINFO drops, tracepoint sock:sock_recv_length"
+        } else {
+            "SO_MEMINFO drops, /proc/PID/task/TID/schedstat"
+        },
+    );
+    let mut claim = Claim::new(Stage::Application, Confidence::Strong, NEEDS, sentence)
+        .on(view.reader.lead.cpu)
+        .losing(lost)
+        .because([share])
+        .because(evidence(view))
+        .cure("find what the program does instead of reading: `cat /proc/PID/task/*/wchan`, `strace -f -p PID`; it may be stuck, or have left the socket open");
+    if service.sockets.len() > 1 {
+        claim = claim.cure("close a socket of the group that nobody serves (a process that was replaced, a descriptor that a child inherited): its share of the flows goes to the others then");
+    }
+    Some(claim.cure("a larger receive buffer does not help: nothing empties it").next(next_loss(
+        view,
+        lost,
+        Place::SocketBuffer,
+    )))
+}
