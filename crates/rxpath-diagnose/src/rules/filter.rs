@@ -48,7 +48,7 @@ pub fn judge(view: &View) -> Option<Claim> {
             "look at what hangs at the sender's egress: `nft list hooks netdev device IF`, `tc filter show dev IF egress`"
         }
         Place::IngressHook => {
-            "look at what hangs at ingress: `nft list hooks netdev device IF`, `tc filter show dev IF ingress`, `ip link show IF` (xdp), `nft list tables bridge`"
+            "look at what hangs at ingress: `nft list hooks netdev device IF`, `tc filter show dev IF ingress`, `ip link show IF` (xdp), `nft list tables bridge`; where an ifb device shapes what comes in, `tc -s qdisc show dev IFB` tells its rate and drops"
         }
         Place::IpsecPolicy => {
             "look for the policy that wants IPsec for this traffic (`ip xfrm policy`) and the state it misses (`ip xfrm state`)"
@@ -57,7 +57,7 @@ pub fn judge(view: &View) -> Option<Claim> {
             "look for a filter of the service itself (`ss -ulnpe -b` shows SO_ATTACH_FILTER) and of its unit (IPAddressDeny= of systemd, `bpftool cgroup tree`)"
         }
         _ => {
-            "find the rule by its counter (`nft list ruleset`, `iptables-save -c`) and accept this traffic before it"
+            "find the rule by its counter (`nft list ruleset`, `iptables-save -c`) and accept this traffic before it; a rule that hands packets to a program (`queue`, NFQUEUE) drops all of them while none reads (`cat /proc/net/netfilter/nfnetlink_queue`)"
         }
     };
     Some(

@@ -18,7 +18,7 @@ const REFUSING: [(Place, Confidence, &str); 6] = [
     (
         Place::Ip,
         Confidence::Fair,
-        "see which counter moves (`nstat -a`): InHdrErrors are damaged headers and an expired TTL, InAddrErrors packets for addresses that this host neither has nor forwards to, InDiscards a lack of memory",
+        "see which counter moves (`nstat -a`): InHdrErrors are damaged headers and an expired TTL, InAddrErrors packets for addresses that this host neither has nor forwards to, InTruncatedPkts packets whose header claims more than came, FragFails and InTooBigErrors packets that do not fit the link behind a router and must not be fragmented, InDiscards a lack of memory",
     ),
     (
         Place::Routing,

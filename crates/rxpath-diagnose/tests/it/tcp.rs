@@ -4,7 +4,7 @@ use rxpath_diagnose::diagnose;
 use rxpath_record::evidence::{
     Evidence, Listener, Owner, TcpConnection, TcpService, TcpUse, ThreadUse,
 };
-use rxpath_record::ledger::Place;
+use rxpath_record::ledger::{DropReason, Place};
 use rxpath_record::verdict::{Confidence, Stage, Verdict};
 
 use crate::made::{cpu, lost, text, thread};
@@ -338,4 +338,26 @@ fn no_traffic_at_all_says_what_was_seen_and_where() {
         "{}",
         said(&diagnose(&web))
     );
+}
+
+#[test]
+fn segments_without_memory_for_their_socket_are_told_by_the_kernels_reason_alone() {
+    let mut e = web();
+    assert_eq!(diagnose(&e).stage, Stage::Nothing);
+    let reason = |place: &str| DropReason {
+        side: "machine".into(),
+        reason: "PROTO_MEM".into(),
+        place: place.into(),
+        device: String::new(),
+        port: 8080,
+        packets: 120,
+    };
+    e.ledger.reasons = vec![reason("tcp_rcv_established+0x2fe")];
+    let verdict = diagnose(&e);
+    assert_eq!((verdict.stage, verdict.confidence), (Stage::TcpReceive, Confidence::Fair));
+    assert!(verdict.sentence.contains("120 segments were dropped"), "{}", verdict.sentence);
+    assert!(verdict.remedies.join(" ").contains("memory.max"), "{:?}", verdict.remedies);
+    // UDP's own are UDP's.
+    e.ledger.reasons = vec![reason("__udp_enqueue_schedule_skb+0x1")];
+    assert_eq!(diagnose(&e).stage, Stage::Nothing);
 }

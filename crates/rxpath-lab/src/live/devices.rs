@@ -25,6 +25,8 @@ pub(crate) struct Carried {
     pub(crate) xdp: Vec<(String, u64)>,
     /// What devices refused, and their names: too long for their MTU, or of a protocol that nobody takes.
     pub(crate) refused: (Vec<String>, u64),
+    /// Devices (ifb) through which what comes in is led to be shaped: their queueing disciplines are on the way in.
+    pub(crate) shaping: Vec<String>,
 }
 
 /// Fewer frames that devices refused than this are strays: announcements of switches, other hosts' broadcasts.
@@ -82,7 +84,9 @@ pub(crate) fn carried(before: &[Link], now: &[Link]) -> Carried {
         refused.iter().map(|link| link.name.clone()).collect(),
         refused.iter().map(|link| moved(link, "rx.dropped")).sum(),
     );
-    Carried { names, ring, xdp: Vec::new(), refused }
+    let shaping = now.iter().filter(|link| link.kind.as_deref() == Some("ifb"));
+    let shaping = shaping.map(|link| link.name.clone()).collect();
+    Carried { names, ring, xdp: Vec::new(), refused, shaping }
 }
 
 /// Receive queues and RPS masks of the devices that carried the traffic, and what each CPU's softirq took.
@@ -148,6 +152,13 @@ mod tests {
     fn what_carried_the_traffic_has_no_device_below_it() {
         assert_eq!(carried(&host(0), &host(1_000)).names, ["eth0", "veth1"]);
         assert!(carried(&host(1_000), &host(1_000)).names.is_empty());
+    }
+
+    #[test]
+    fn a_device_that_shapes_what_comes_in_is_known() {
+        let mut now = host(1_000);
+        now.push(link(8, "ifb0", Some("ifb"), 500));
+        assert_eq!(carried(&host(0), &now).shaping, ["ifb0"]);
     }
 
     #[test]

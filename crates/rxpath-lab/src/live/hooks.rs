@@ -20,6 +20,7 @@ pub(crate) fn unseen(root: &Root, links: &[Link], reasons: bool) -> Vec<String> 
     if !reasons {
         all.extend(netfilter(root, &up));
         all.extend(bridge(root, &up));
+        all.extend(tunnels(&up));
     }
     all
 }
@@ -34,6 +35,21 @@ pub(crate) fn attached(root: &Root, links: &[Link]) -> Vec<String> {
     all.extend(netfilter(root, &up));
     all.extend(bridge(root, &up));
     all
+}
+
+/// Tunnels whose outer packets end at a socket of the kernel's: UDP counts these as delivered, whatever becomes of them.
+const TUNNELS: [&str; 5] = ["vxlan", "geneve", "wireguard", "gtp", "bareudp"];
+
+/// What a tunnel refuses (another network id, an unknown key) has a reason, and no counter of UDP's.
+fn tunnels(links: &[&Link]) -> Option<String> {
+    let is_one = |link: &&&Link| link.kind.as_deref().is_some_and(|kind| TUNNELS.contains(&kind));
+    let names: Vec<&str> = links.iter().filter(is_one).map(|link| link.name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "what tunnels ({}) refuse: UDP counts their outer packets as delivered",
+            names.join(", ")
+        )
+    })
 }
 
 /// What drivers count of their XDP programs' drops, of devices that have one (veth `rx_queue_N_xdp_drops`, igb and ice
@@ -152,5 +168,23 @@ fn tables(root: &Root, netlink: &mut Netlink) -> Result<bool, HostError> {
         })),
         Err(HostError::Unsupported { .. }) => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tunnel_may_refuse_what_udp_counts_as_delivered() {
+        let link = |name: &str, kind: &str| Link {
+            name: name.into(),
+            kind: Some(kind.into()),
+            ..Link::default()
+        };
+        let (veth, vxlan) = (link("veth0", "veth"), link("vx0", "vxlan"));
+        assert_eq!(tunnels(&[&veth]), None);
+        let told = tunnels(&[&veth, &vxlan]).unwrap();
+        assert!(told.starts_with("what tunnels (vx0) refuse"), "{told}");
     }
 }

@@ -10,18 +10,23 @@ use super::reasoned;
 
 /// Places of loss, each with the counter that owns it, of IPv4 and IPv6 together. Those of UDP count datagrams; IP's and
 /// the reverse path filter's count packets of every protocol.
-pub(crate) const PLACES: [(Place, &[&str]); 7] = [
+pub(crate) const PLACES: [(Place, &[&str]); 8] = [
     (
         Place::Ip,
         &[
             "Ip.InHdrErrors",
             "Ip.InAddrErrors",
             "Ip.InDiscards",
+            "IpExt.InTruncatedPkts",
+            "Ip.FragFails",
             "Ip6.InHdrErrors",
             "Ip6.InAddrErrors",
             "Ip6.InDiscards",
+            "Ip6.InTruncatedPkts",
+            "Ip6.InTooBigErrors",
         ],
     ),
+    (Place::Routing, &["IpExt.InNoRoutes", "Ip6.InNoRoutes"]),
     (Place::ReversePath, &["TcpExt.IPReversePathFilter"]),
     (Place::Fragments, &["Ip.ReasmFails", "Ip6.ReasmFails"]),
     (Place::NoListener, &["Udp.NoPorts", "Udp6.NoPorts"]),
@@ -30,7 +35,7 @@ pub(crate) const PLACES: [(Place, &[&str]); 7] = [
     (Place::UdpMemory, &["Udp.MemErrors", "Udp6.MemErrors"]),
 ];
 /// Of these the ones that do not tell UDP from other protocols.
-const ANY_PROTOCOL: [Place; 3] = [Place::Ip, Place::ReversePath, Place::Fragments];
+const ANY_PROTOCOL: [Place; 4] = [Place::Ip, Place::Routing, Place::ReversePath, Place::Fragments];
 
 /// What IP took in.
 pub(super) const RECEIVED: [&str; 2] = ["Ip.InReceives", "Ip6.InReceives"];
@@ -65,6 +70,8 @@ const MADE: [&str; 2] = ["Ip.ReasmOKs", "Ip6.ReasmOKs"];
 /// none.
 const SKEW_PACKETS: u64 = 10;
 const SKEW: u64 = 1_000;
+/// What devices refused beyond its known reasons is a loss from this part of it on.
+const REFUSED_SKEW: u64 = 5;
 /// The kernel's reason for what a netfilter hook drops (include/net/dropreason-core.h).
 pub(crate) const NETFILTER_DROP: &str = "NETFILTER_DROP";
 
@@ -227,7 +234,7 @@ pub(super) fn of_any_protocol(moved: &Moved, beside: &Beside<'_>) -> Vec<AnyProt
         |row: &DropReason| beside.carried.xdp.iter().any(|(dev, _)| reasoned::is_xdp(row, dev));
     let rows: Vec<DropReason> =
         beside.reasons.unwrap_or_default().iter().filter(|row| !of_xdp(row)).cloned().collect();
-    all.extend(reasoned::losses(&rows, received, by_filters));
+    all.extend(reasoned::losses(&rows, received, by_filters, &beside.carried.shaping));
     all
 }
 
@@ -251,7 +258,9 @@ fn refused(beside: &Beside<'_>, received: u64, backlog: u64) -> Option<AnyProtoc
     let (names, dropped) = &beside.carried.refused;
     // A packet that the backlog has no room for counts at its device, too (net/core/dev.c `enqueue_to_backlog`).
     let unwanted = reasoned::unhandled(beside.reasons?) + backlog;
+    // The device's counter and the reasons are read at two moments: on a busy machine hundreds of milliseconds apart.
     let packets = dropped.saturating_sub(unwanted);
+    let packets = if packets < *dropped / REFUSED_SKEW { 0 } else { packets };
     let counter = format!("rtnetlink stats64 rx_dropped of {}", names.join(", "));
     let drop = plain(Place::DeviceRefused, counter, packets);
     (packets > 0).then(|| AnyProtocol { drop, of_packets: received + packets })
@@ -267,7 +276,7 @@ fn filtered(moved: &Moved, beside: &Beside<'_>) -> Option<Drop> {
     // Where the kernel's reasons were watched, what vanished without one was no filter's: load balancers (IPVS) take
     // packets out of the path, and fragments of IPv6 are joined before they are counted.
     let by_netfilter = |rows: &[DropReason]| -> u64 {
-        rows.iter().filter(|row| row.reason == NETFILTER_DROP).map(|row| row.packets).sum()
+        rows.iter().filter(|row| reasoned::by_netfilter(row)).map(|row| row.packets).sum()
     };
     let reasoned = beside.reasons.map(by_netfilter);
     let gone = reasoned.map_or(gone, |reasoned| gone.min(reasoned.max(tracked)));
@@ -385,6 +394,46 @@ mod tests {
             ("Ip6.InDelivers", 9),
         ];
         assert_eq!(netfilter(&fragments, 0, None), None);
+    }
+
+    #[test]
+    fn what_has_no_route_or_is_cut_short_is_a_loss_by_its_counter_alone() {
+        for (name, place) in [
+            ("IpExt.InNoRoutes", Place::Routing),
+            ("Ip6.InNoRoutes", Place::Routing),
+            ("IpExt.InTruncatedPkts", Place::Ip),
+            ("Ip6.InTruncatedPkts", Place::Ip),
+            // A router whose next link is too small for them.
+            ("Ip.FragFails", Place::Ip),
+            ("Ip6.InTooBigErrors", Place::Ip),
+        ] {
+            let reason = if place == Place::Routing { "IP_INNOROUTES" } else { "PKT_TOO_SMALL" };
+            let row = DropReason { reason: reason.into(), ..by_netfilter(400) };
+            for rows in [None, Some([row].as_slice())] {
+                let carried = Carried::default();
+                let beside =
+                    Beside { carried: &carried, by_cpu: &[], tracked: None, reasons: rows };
+                let all = of_any_protocol(&moved(&[("Ip.InReceives", 900), (name, 400)]), &beside);
+                let told: Vec<_> = all.iter().map(|l| (l.drop.place, l.drop.packets)).collect();
+                let others = told.iter().filter(|(at, _)| *at != Place::Netfilter);
+                assert_eq!(others.collect::<Vec<_>>(), [&(place, 400)], "{name} {rows:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn frames_that_nobody_wants_are_no_loss_though_they_are_counted_at_another_moment() {
+        let row = DropReason { reason: "UNHANDLED_PROTO".into(), ..by_netfilter(5_800) };
+        let refused = |dropped| {
+            let carried = Carried { refused: (vec!["w0".into()], dropped), ..Carried::default() };
+            let reasons = Some([row.clone()]);
+            let reasons = reasons.as_ref().map(<[DropReason; 1]>::as_slice);
+            let beside = Beside { carried: &carried, by_cpu: &[], tracked: None, reasons };
+            let all = of_any_protocol(&moved(&[("Ip.InReceives", 6_000)]), &beside);
+            all.iter().find(|it| it.drop.place == Place::DeviceRefused).map(|it| it.drop.packets)
+        };
+        assert_eq!(refused(6_080), None);
+        assert_eq!(refused(9_000), Some(3_200));
     }
 
     #[test]

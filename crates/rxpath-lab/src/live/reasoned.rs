@@ -35,12 +35,11 @@ fn of_reason(reason: &str) -> Meaning {
         | "IP_INVALID_SOURCE"
         | "IP_LOCALNET"
         | "IP_INVALID_DEST"
-        | "IP_INNOROUTES"
         | "UNICAST_IN_L2_MULTICAST" => Meaning::At(Place::Routing),
         NETFILTER_DROP | "SOCKET_FILTER" | "XFRM_POLICY" | "SOCKET_RCVBUFF" | "PROTO_MEM"
         | "NO_SOCKET" | "UDP_CSUM" | "SKB_CSUM" | "CPU_BACKLOG" | "IP_RPFILTER" | "IP_CSUM"
-        | "IP_INHDR" | "IP_INADDRERRORS" | "IP_NOPROTO" | "PKT_TOO_SMALL" | "DUP_FRAG"
-        | "FRAG_REASM_TIMEOUT" | "FRAG_TOO_FAR" | "SOCKET_BACKLOG" => Meaning::Counted,
+        | "IP_INHDR" | "IP_INADDRERRORS" | "IP_INNOROUTES" | "IP_NOPROTO" | "PKT_TOO_SMALL"
+        | "DUP_FRAG" | "FRAG_REASM_TIMEOUT" | "FRAG_TOO_FAR" | "SOCKET_BACKLOG" => Meaning::Counted,
         "OTHERHOST" | "UNHANDLED_PROTO" | "PACKET_SOCK_ERROR" | "SOCKET_CLOSE" | "QUEUE_PURGE"
         | "UNIX_DISCONNECT" | "UNIX_SKIP_OOB" | "IP_OUTNOROUTES" | "BPF_CGROUP_EGRESS"
         | "TC_EGRESS" | "CAKE_FLOOD" | "SKB_GSO_SEG" | "SKB_UCOPY_FAULT" | "DEV_HDR"
@@ -59,13 +58,22 @@ fn of_reason(reason: &str) -> Meaning {
 /// Where the kernel gives no reason the function that dropped it tells, as far as it belongs to the receive path.
 fn of_function(function: &str) -> Meaning {
     let has = |parts: &[&str]| parts.iter().any(|part| function.contains(part));
-    if has(&["xmit", "output", "send", "tx_", "unix_", "netlink_", "packet_", "tcp_"]) {
+    if is_netfilters(function) {
+        Meaning::Counted
+    } else if has(&["xmit", "output", "send", "tx_", "unix_", "netlink_", "packet_", "tcp_"]) {
         Meaning::NoLoss
     } else if has(&["frag", "reasm"]) {
         Meaning::Counted
     } else if has(&["xdp"]) || function.starts_with("br_") || has(&["handle_ingress"]) {
         Meaning::At(Place::IngressHook)
-    } else if has(&["ip_rcv_finish", "route_input", "ip6_rcv_finish", "ip6_mc_input", "ip_mc_"]) {
+    } else if has(&[
+        "ip_rcv_finish",
+        "route_input",
+        "ip_error",
+        "ip6_rcv_finish",
+        "ip6_mc_input",
+        "ip_mc_",
+    ]) {
         Meaning::At(Place::Routing)
     } else if ["ip", "__ip", "udp", "__udp", "netif", "__netif", "inet", "nf_", "macvlan", "vlan"]
         .iter()
@@ -77,6 +85,20 @@ fn of_function(function: &str) -> Meaning {
     }
 }
 
+/// Whether netfilter's own code dropped it without a reason: what is queued for a program that does not read (`nf_queue`).
+fn is_netfilters(function: &str) -> bool {
+    ["nf_", "nft_", "nfqnl_", "ipt_", "ip6t_"].iter().any(|own| function.starts_with(own))
+}
+
+/// Whether a hook of netfilter's dropped it.
+pub(super) fn by_netfilter(row: &DropReason) -> bool {
+    match row.reason.as_str() {
+        NETFILTER_DROP => true,
+        "NOT_SPECIFIED" => is_netfilters(function(row)),
+        _ => false,
+    }
+}
+
 /// A function without the offset in it.
 fn function(row: &DropReason) -> &str {
     row.place.split('+').next().unwrap_or_default()
@@ -85,6 +107,8 @@ fn function(row: &DropReason) -> &str {
 fn meaning(row: &DropReason) -> Meaning {
     match row.reason.as_str() {
         "NOT_SPECIFIED" => of_function(function(row)),
+        // A router's next link is too small: IP counts these (Ip.FragFails, Ip6.InTooBigErrors).
+        "PKT_TOO_BIG" if ["ip_forward", "ip6_forward"].contains(&function(row)) => Meaning::Counted,
         reason => of_reason(reason),
     }
 }
@@ -95,18 +119,25 @@ pub(crate) fn reason_only(row: &DropReason) -> bool {
 }
 
 /// Losses that only a reason tells of. `received` by IP; `filtered` is what IP's counters say netfilter dropped: the rest of
-/// netfilter's drops happened in front of IP, on a device or a bridge.
-pub(crate) fn losses(rows: &[DropReason], received: u64, filtered: u64) -> Vec<AnyProtocol> {
+/// netfilter's drops happened in front of IP, on a device or a bridge. `shaping`: devices whose queueing disciplines are on
+/// the way in.
+pub(crate) fn losses(
+    rows: &[DropReason],
+    received: u64,
+    filtered: u64,
+    shaping: &[String],
+) -> Vec<AnyProtocol> {
     // By place, what is told of it, and the devices.
     let mut told: BTreeMap<(Place, String), u64> = BTreeMap::new();
     for row in rows {
-        if let Meaning::At(place) = meaning(row) {
+        let meaning =
+            if is_shaped(row, shaping) { Meaning::At(Place::IngressHook) } else { meaning(row) };
+        if let Meaning::At(place) = meaning {
             *told.entry((place, named(row))).or_default() += row.packets;
         }
     }
     // What this host sends has no device yet when a filter of the output drops it.
-    let netfilter =
-        rows.iter().filter(|row| row.reason == NETFILTER_DROP && !row.device.is_empty());
+    let netfilter = rows.iter().filter(|row| by_netfilter(row) && !row.device.is_empty());
     let in_front = netfilter.clone().map(|row| row.packets).sum::<u64>().saturating_sub(filtered);
     if let Some(row) = netfilter.max_by_key(|row| row.packets).filter(|_| in_front > 0) {
         told.insert((Place::IngressHook, named(row)), in_front);
@@ -142,6 +173,12 @@ pub(crate) fn of_routing<'a>(rows: impl Iterator<Item = &'a DropReason>) -> Vec<
     told.into_iter().map(one).collect()
 }
 
+/// Whether a queueing discipline dropped it that shapes what comes in.
+fn is_shaped(row: &DropReason, shaping: &[String]) -> bool {
+    let disciplines = ["QDISC_", "FQ_", "CAKE_", "DUALPI2_"];
+    shaping.contains(&row.device) && disciplines.iter().any(|of| row.reason.starts_with(of))
+}
+
 /// Whether XDP dropped it on this device.
 pub(super) fn is_xdp(row: &DropReason, dev: &str) -> bool {
     row.device == dev && (row.reason == "XDP" || function(row).contains("xdp"))
@@ -173,7 +210,7 @@ mod tests {
     }
 
     fn told(rows: &[DropReason], received: u64, filtered: u64) -> Vec<(Place, u64, u64, String)> {
-        let all = losses(rows, received, filtered).into_iter();
+        let all = losses(rows, received, filtered, &["ifb0".into()]).into_iter();
         all.map(|l| (l.drop.place, l.drop.packets, l.of_packets, l.drop.counter)).collect()
     }
 
@@ -191,10 +228,28 @@ mod tests {
     }
 
     #[test]
+    fn what_a_shaper_of_incoming_traffic_drops_is_lost_on_the_way_in() {
+        let rows = [row("QDISC_DROP", "__dev_queue_xmit+0xd01", "ifb0", 8_000)];
+        let counter = "skb:kfree_skb QDISC_DROP at __dev_queue_xmit on ifb0".to_owned();
+        assert_eq!(told(&rows, 2_000, 0), [(Place::IngressHook, 8_000, 10_000, counter)]);
+        // On any other device it is this host's own traffic.
+        assert!(told(&[row("QDISC_DROP", "__dev_queue_xmit+0x1", "eth0", 9)], 9, 0).is_empty());
+    }
+
+    #[test]
     fn a_reason_of_a_later_kernel_is_told_as_it_stands() {
         let rows = [row("IP_MOON_PHASE", "ip_rcv+0x1", "eth0", 70)];
         let counter = "skb:kfree_skb IP_MOON_PHASE at ip_rcv on eth0".to_owned();
         assert_eq!(told(&rows, 100, 0), [(Place::ReasonOnly, 70, 100, counter)]);
+    }
+
+    #[test]
+    fn what_netfilter_drops_without_a_reason_is_netfilters() {
+        let rows = [row("NOT_SPECIFIED", "nf_queue+0x21f", "w0", 10_000)];
+        assert!(by_netfilter(&rows[0]) && !by_netfilter(&row("NOT_SPECIFIED", "ip_rcv", "w0", 1)));
+        // IP's counters have it, so it is no loss of its own.
+        assert!(told(&rows, 10_000, 10_000).is_empty());
+        assert_eq!(told(&rows, 0, 0)[0].0, Place::IngressHook);
     }
 
     #[test]
@@ -211,9 +266,17 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_that_is_too_long_is_counted_by_ip_only_where_it_is_forwarded() {
+        assert!(told(&[row("PKT_TOO_BIG", "ip_forward+0x2c0", "eth0", 9)], 9, 0).is_empty());
+        assert_eq!(told(&[row("PKT_TOO_BIG", "veth_xmit+0x1", "eth0", 9)], 9, 0).len(), 1);
+    }
+
+    #[test]
     fn without_a_reason_the_function_tells() {
         for (function, place) in [
             ("ip_rcv_finish_core+0x1", Place::Routing),
+            // A route that prohibits, or is unreachable.
+            ("ip_error+0x94", Place::Routing),
             ("do_xdp_generic+0x1", Place::IngressHook),
             ("udp_queue_rcv_one_skb+0x1", Place::ReasonOnly),
         ] {

@@ -93,5 +93,5 @@ pub(super) fn claims(window: &Window<'_>, evidence: &Evidence) -> Vec<AnyProtoco
     let all = filtered as f64 >= SAMPLED * reasoned as f64;
     let received = window.rates.per_s(&super::stages::IP_RECEIVED).into_value().unwrap_or(0.0);
     let received = (received * window.window_s).round() as u64;
-    losses(&rows, received, if all { u64::MAX } else { filtered })
+    losses(&rows, received, if all { u64::MAX } else { filtered }, &[])
 }

@@ -20,9 +20,18 @@ fn dropping(tcp: &TcpUse, lost: u64) -> Option<String> {
     (worst.drops_count > 0 && worst.drops_count >= lost.div_ceil(2)).then(|| service(worst))
 }
 
+/// Segments for which a socket got no memory, by the kernel's reasons: some of these drops move no counter
+/// (net/ipv4/tcp_input.c `tcp_rcv_established`).
+fn without_memory(view: &View) -> u64 {
+    let rows = view.raw.ledger.reasons.iter();
+    let tcps = rows.filter(|row| row.reason == "PROTO_MEM" && row.place.starts_with("tcp_"));
+    tcps.fold(0, |sum, row| sum.saturating_add(row.packets))
+}
+
 pub fn judge(view: &View) -> Option<Claim> {
     let tcp = view.raw.tcp.as_ref()?;
-    let lost = sum(tcp, &DROPPING);
+    let memory = without_memory(view);
+    let lost = sum(tcp, &DROPPING).max(memory);
     // Buffers that nobody empties are that program's matter.
     if (lost == 0 && sum(tcp, &PRESSED) == 0) || full(tcp).is_some() {
         return None;
@@ -49,11 +58,19 @@ pub fn judge(view: &View) -> Option<Claim> {
             "sock_diag: drops of the connections",
         )
     });
+    let reason = (memory > 0).then(|| {
+        let text = format!("{} segments found no memory for their socket", count(memory));
+        line(text, "skb:kfree_skb PROTO_MEM in TCP's functions")
+    });
     let mut claim = Claim::new(Stage::TcpReceive, sure, &[Part::Window], sentence)
         .losing(noteworthy(lost))
         .because(counters(tcp, &[&DROPPING[..], &PRESSED].concat()))
         .because(which)
+        .because(reason)
         .next(format!("TCP: {} segments dropped for want of room in receive buffers", count(lost)));
+    if memory > lost / 2 {
+        claim = claim.cure("more memory for sockets: see which limit it is, memory.events and memory.max of the service's control group (version 1: memory.kmem.tcp.failcnt and memory.kmem.tcp.limit_in_bytes), or /proc/net/sockstat (TCP: mem) near net.ipv4.tcp_mem");
+    }
     if backlog > 0 {
         claim = claim.cure("shorter system calls on the connection: its backlog takes what arrives while a thread of the program holds the socket; its limit grows with the receive and send buffers");
     }
