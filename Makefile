@@ -4,7 +4,7 @@ export CARGO
 PROFILE_CI = --profile ci
 RXPATH = target/release/rxpath
 
-.PHONY: help setup demo test lint bench fuzz campaign install build schema rig
+.PHONY: help setup demo test lint bench fuzz campaign causes install build schema rig
 
 help:
 	@echo 'make demo     build, run the tutorial in a lab of two network namespaces, write a report'
@@ -13,6 +13,7 @@ help:
 	@echo 'make lint     formatting, clippy, rustdoc, dependencies, shell scripts, oldest Rust, arm64'
 	@echo 'make fuzz     every parser of outside input, MINUTES=10 each (hours; needs a nightly Rust)'
 	@echo 'make campaign  kills, packets, a day of watch, hostile HTTP clients (hours; goes on where it was stopped; PARTS="kills http")'
+	@echo 'make causes   what diagnose says of a hundred causes that others make (half an hour; goes on where it was stopped; ONLY=name)'
 	@echo 'make bench    speed against iperf3 and trafgen, interleaved; needs root and a quiet machine'
 	@echo 'make install  rxpath, man pages and completions below PREFIX (default /usr/local; DESTDIR for packages)'
 	@echo 'make schema   write schemas/ anew from the types'
@@ -45,6 +46,11 @@ PARTS = all
 campaign:
 	@tools/setup.sh test
 	$(CARGO) test $(PROFILE_CI) $$(tools/features.sh) --workspace --test campaign -- $(PARTS)
+
+ONLY = all
+causes:
+	@tools/setup.sh test
+	$(CARGO) test $(PROFILE_CI) $$(tools/features.sh) --workspace --test causes -- $(ONLY)
 
 fuzz:
 	@tools/setup.sh build

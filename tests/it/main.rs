@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod capture;
+mod causes;
 mod check;
 mod check_docs;
 mod check_faults;
