@@ -40,13 +40,11 @@ pub fn keep_answer(name: &str, number: usize, json: &Value) {
     fs::write(place().join(format!("{name}-{number}.json")), format!("{json:#}")).unwrap();
 }
 
-/// The last answers about each cause that nobody disturbed, else the last, in the order of the list.
+/// The last answers about each cause, in the order of the list.
 pub fn rows(all: &[Cause]) -> Vec<Row> {
     let kept = kept();
     let of = |cause: &Cause| {
-        let mut own = kept.iter().rev().filter(|row| row.name == cause.name);
-        let last = own.clone().next()?;
-        let row = own.find(|row| !row.is_disturbed()).unwrap_or(last);
+        let row = kept.iter().rev().find(|row| row.name == cause.name)?;
         Some(Row { truth: cause.truth.into(), ..row.clone() })
     };
     all.iter().filter_map(of).collect()

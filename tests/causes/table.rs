@@ -35,21 +35,17 @@ fn shares(what: &str, grades: &[Grade]) -> String {
     format!("| {what} | {all} | {} |\n", cells.join(" | "))
 }
 
-/// How many of which grade, with intervals.
+/// How many of which grade, with intervals: all causes, and those that others left alone.
 pub fn summary(rows: &[Row]) -> String {
-    let all = rows.len();
-    let rows: Vec<&Row> = rows.iter().filter(|row| !row.is_disturbed()).collect();
-    let with: Vec<Grade> = rows.iter().filter_map(|row| row.grade()).collect();
-    let without: Vec<Grade> = rows.iter().filter_map(|row| row.without_bpf()).collect();
-    let windows = rows.iter().flat_map(|row| [row.counted(true), row.counted(false)].concat());
-    let windows: Vec<Grade> = windows.map(|window| window.grade).collect();
+    let grades = |of: fn(&Row) -> Option<Grade>| rows.iter().filter_map(of).collect::<Vec<_>>();
+    let alone = |row: &Row| row.grade().filter(|_| !row.is_disturbed());
+    let alone_without = |row: &Row| row.without_bpf().filter(|_| !row.is_disturbed());
     format!(
-        "{} of {all} causes were asked about without others on the machine's CPUs:\n\n\
-         | | of | right | honest | wrong | wrong strong |\n|---|---|---|---|---|---|\n{}{}{}",
-        rows.len(),
-        shares("causes, BPF", &with),
-        shares("causes, counters alone", &without),
-        shares("all windows", &windows)
+        "| | of | right | honest | wrong | wrong strong |\n|---|---|---|---|---|---|\n{}{}{}{}",
+        shares("all causes, BPF", &grades(Row::grade)),
+        shares("all causes, counters alone", &grades(Row::without_bpf)),
+        shares("not disturbed, BPF", &grades(alone)),
+        shares("not disturbed, counters alone", &grades(alone_without)),
     )
 }
 
@@ -104,7 +100,7 @@ pub fn page(rows: &[Row]) -> String {
         "# Causes that were not planted\n\n\
          What `rxpath diagnose` says of causes that `make causes` makes with programs of its own, none of them rxpath's: three\n\
          windows of 2 s with BPF and one without. Windows in which other programs of the machine had 0.3 CPUs or more are left\n\
-         out; where there are no others the row says *disturbed* and is not counted. {}.\n\n\
+         out where there are others; where there are none the row says *disturbed*. {}.\n\n\
          *right*: the verdict is one of those that are true. *honest*: unknown, weak, or it names what it could not see.\n\
          A cause has the grade of its middle window, but one wrong answer without doubt (*strong*) makes it wrong strong.\n\
          The remedy is tried afterwards; it helps where the loss that the programs count falls to half or less.\n\
