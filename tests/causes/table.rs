@@ -71,12 +71,13 @@ fn line(row: &Row) -> String {
     if let Some(why) = &row.missing {
         return format!("| {} | {} | not available: {why} | | | | |\n", row.name, row.truth);
     }
+    let disturbed = if row.is_disturbed() { ", disturbed" } else { "" };
     format!(
-        "| {} | {} | {} | {} | {} | {} | {} |\n",
+        "| {} | {} | {} | {}{disturbed} | {} | {} | {} |\n",
         row.name,
         row.truth,
         said(row, true),
-        format!("{}{}", word(row.grade()), if row.is_disturbed() { ", disturbed" } else { "" }),
+        word(row.grade()),
         said(row, false),
         word(row.without_bpf()),
         row.remedy.replace('|', "\\|"),

@@ -223,8 +223,13 @@ impl Run {
     /// The next line of what it says.
     pub fn said_line(&mut self) -> String {
         let stderr = self.child.stderr.as_mut().unwrap();
-        let bytes = stderr.bytes().map(Result::unwrap).take_while(|byte| *byte != b'\n').collect();
-        String::from_utf8(bytes).unwrap()
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        // One at a time: the rest is read by `wait`.
+        while byte != *b"\n" {
+            stderr.read_exact(&mut byte).unwrap();
+            line.push(byte[0]);
+        }
+        String::from_utf8(line).unwrap()
     }
 
     pub fn signal(&self, signal: Signal) {

@@ -94,7 +94,7 @@ mod tests {
             return value as usize;
         }
         let step = (value >> (power - 1 - step_bits)) & ((1 << step_bits) - 1);
-        (((power - step_bits) << step_bits) as u64 | step) as usize
+        (u64::from((power - step_bits) << step_bits) | step) as usize
     }
 
     #[test]

@@ -28,12 +28,12 @@ impl Counts {
         Self(unsafe { at.cast::<[AtomicU64; COUNTERS]>().as_ref() })
     }
 
-    pub fn add(&self, at: usize, count: u64) {
+    pub fn add(self, at: usize, count: u64) {
         self.0[at].fetch_add(count, Ordering::Relaxed);
     }
 
     /// It works from now on.
-    pub fn ready(&self) {
+    pub fn ready(self) {
         self.0[COUNTERS - 1].store(1, Ordering::Relaxed);
     }
 }

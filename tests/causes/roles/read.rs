@@ -23,7 +23,7 @@ pub fn work(time: Duration) {
     }
     let now = || Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap());
     let begun = now();
-    while now() - begun < time {
+    while now().saturating_sub(begun) < time {
         std::hint::spin_loop();
     }
 }

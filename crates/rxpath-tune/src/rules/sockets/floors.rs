@@ -141,10 +141,8 @@ fn floors(ask: &Ask<'_>) -> Checked {
         .map(|(floor, _)| floor.key)
         .collect();
     let found = found.changes(sets);
-    match by_hand.is_empty() {
-        true => found.answer(),
-        false => found
-            .advice(format!("find out what sets {}, and take it out", by_hand.join(", ")))
-            .answer(),
+    if by_hand.is_empty() {
+        return found.answer();
     }
+    found.advice(format!("find out what sets {}, and take it out", by_hand.join(", "))).answer()
 }
