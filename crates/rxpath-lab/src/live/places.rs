@@ -70,8 +70,9 @@ const MADE: [&str; 2] = ["Ip.ReasmOKs", "Ip6.ReasmOKs"];
 /// none.
 const SKEW_PACKETS: u64 = 10;
 const SKEW: u64 = 1_000;
-/// What devices refused beyond its known reasons is a loss from this part of it on.
-const REFUSED_SKEW: u64 = 5;
+/// What devices refused beyond its known reasons is a loss where it is this part of it or more: bursts into the backlog lose
+/// hundreds of packets between two readings.
+const REFUSED_SKEW: u64 = 2;
 /// The kernel's reason for what a netfilter hook drops (include/net/dropreason-core.h).
 pub(crate) const NETFILTER_DROP: &str = "NETFILTER_DROP";
 
@@ -257,7 +258,8 @@ pub(super) fn waiting_fragments(moved: &Moved) -> Option<String> {
 fn refused(beside: &Beside<'_>, received: u64, backlog: u64) -> Option<AnyProtocol> {
     let (names, dropped) = &beside.carried.refused;
     // A packet that the backlog has no room for counts at its device, too (net/core/dev.c `enqueue_to_backlog`).
-    let unwanted = reasoned::unhandled(beside.reasons?) + backlog;
+    let rows = beside.reasons?;
+    let unwanted = reasoned::unhandled(rows) + backlog.max(reasoned::of_backlog(rows));
     // The device's counter and the reasons are read at two moments: on a busy machine hundreds of milliseconds apart.
     let packets = dropped.saturating_sub(unwanted);
     let packets = if packets < *dropped / REFUSED_SKEW { 0 } else { packets };
@@ -433,7 +435,8 @@ mod tests {
             all.iter().find(|it| it.drop.place == Place::DeviceRefused).map(|it| it.drop.packets)
         };
         assert_eq!(refused(6_080), None);
-        assert_eq!(refused(9_000), Some(3_200));
+        assert_eq!(refused(9_000), None);
+        assert_eq!(refused(12_000), Some(6_200));
     }
 
     #[test]

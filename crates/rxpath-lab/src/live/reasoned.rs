@@ -186,7 +186,16 @@ pub(super) fn is_xdp(row: &DropReason, dev: &str) -> bool {
 
 /// Packets that frames of a protocol nobody takes made up: `rx_dropped` has them too, and nobody misses them.
 pub(super) fn unhandled(rows: &[DropReason]) -> u64 {
-    rows.iter().filter(|row| row.reason == "UNHANDLED_PROTO").map(|row| row.packets).sum()
+    of(rows, "UNHANDLED_PROTO")
+}
+
+/// Packets for which a backlog had no room: their device counts them as well.
+pub(super) fn of_backlog(rows: &[DropReason]) -> u64 {
+    of(rows, "CPU_BACKLOG")
+}
+
+fn of(rows: &[DropReason], reason: &str) -> u64 {
+    rows.iter().filter(|row| row.reason == reason).map(|row| row.packets).sum()
 }
 
 fn named(row: &DropReason) -> String {
