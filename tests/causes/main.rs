@@ -6,8 +6,6 @@
 
 // A panic is how a part of it says that it can't go on.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-// What is done in a host's namespaces and control groups is asked of the host, so that it lives as long.
-#![allow(clippy::unused_self)]
 
 mod actor;
 mod ask;

@@ -35,7 +35,7 @@ fn stream(words: &Words, to: SocketAddr, counts: Counts) {
 /// Connects again and again, `connects=N` a second in all; waits a second at most for each.
 fn connect(words: &Words, to: SocketAddr, counts: Counts) {
     words.pin(0);
-    let (each, clients) = (words.get("connects", 100.0), f64::from(words.get("conns", 1)));
+    let (each, clients) = (words.get("connects", 100.0), words.get("conns", 1.0));
     loop {
         match TcpStream::connect_timeout(&to, Duration::from_millis(words.get("patience", 1_000))) {
             Ok(mut stream) => {

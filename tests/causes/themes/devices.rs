@@ -60,7 +60,7 @@ fn napi_thread(host: &mut Host) -> Result<Made, String> {
     host.other("rx", "hog", "threads=2")?;
     let slow = "for p in $(ps -eo pid,comm | awk '$2 ~ /^napi\\/w0-/ {print $1}'); do chrt -i -p 0 $p; taskset -pc 1 $p >/dev/null; done";
     host.sh("rx", slow)?;
-    host.send("rate=10000")?;
+    host.send("rate=30000")?;
     Ok(Made::with("the hogs end", |host| {
         host.end_other(0);
         Ok(())
