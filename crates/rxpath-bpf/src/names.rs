@@ -44,16 +44,10 @@ impl Places {
 /// module in brackets; the lines are in no order, and those of another form are left out.
 pub fn names_of(
     addresses: &BTreeSet<u64>,
-    mut table: impl BufRead,
+    table: impl BufRead,
 ) -> io::Result<HashMap<u64, String>> {
     let mut best: HashMap<u64, (u64, String)> = HashMap::new();
-    let mut bytes = Vec::new();
-    loop {
-        bytes.clear();
-        if table.read_until(b'\n', &mut bytes)? == 0 {
-            break;
-        }
-        let Some((start, name)) = str::from_utf8(&bytes).ok().and_then(function) else { continue };
+    each_function(table, |start, name| {
         for address in addresses.range(start..) {
             // Those further on have a function as near.
             if best.get(address).is_some_and(|(nearest, _)| *nearest > start) {
@@ -61,11 +55,26 @@ pub fn names_of(
             }
             best.insert(*address, (start, name.to_owned()));
         }
-    }
+    })?;
     let named = |(address, (start, name)): (u64, (u64, String))| {
         (address, format!("{name}+{:#x}", address - start))
     };
     Ok(best.into_iter().map(named).collect())
+}
+
+/// Each function of a table of symbols with the address at which it starts; those whose address is hidden are left out.
+pub(crate) fn each_function(
+    mut table: impl BufRead,
+    mut see: impl FnMut(u64, &str),
+) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    while table.read_until(b'\n', &mut bytes)? > 0 {
+        if let Some((start, name)) = str::from_utf8(&bytes).ok().and_then(function) {
+            see(start, name);
+        }
+        bytes.clear();
+    }
+    Ok(())
 }
 
 fn function(line: &str) -> Option<(u64, &str)> {

@@ -1,13 +1,12 @@
 //! How long packets take from one stage to the next: receive path entry, socket, application.
 
 mod read_hook;
+mod row;
 
 use std::time::{Duration, Instant};
 
 use rxpath_host::HostError;
 use rxpath_host::root::Root;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::account::clock::monotonic_ns;
 use crate::bytes::Fields;
@@ -18,7 +17,8 @@ use crate::probe::Probe;
 pub use crate::turns::Pace;
 use crate::turns::{Around, PacketHooks, Step};
 use read_hook::{ReadHook, Unread};
-use rxpath_core::Log2;
+pub use row::{Outlier, Stage, StageName};
+use row::{add_row, lost, outlier};
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     name: "stages",
@@ -75,10 +75,6 @@ const PROGRAMS: &[ProgramSpec] = &[
     },
 ];
 
-/// Of each latency: sixteen in a power of two, `STEP_BITS` and `BUCKETS` of the program.
-const BUCKETS: usize = 592;
-const STEP_BITS: u32 = 4;
-
 /// The hooks that run for each packet. A packet's entry goes last, so that the others are there when it is noted.
 const FOR_EACH_PACKET: [&str; 3] = ["napi_poll", "sk_data_ready", "netif_receive_skb"];
 
@@ -89,68 +85,6 @@ const COST: Duration = Duration::from_nanos(500);
 /// bpf_local_storage.h, 6.18).
 const fn storage_bytes(pace: Pace) -> u64 {
     192 + if matches!(pace, Pace::Every) { 32 << 10 } else { 1 << 10 }
-}
-
-/// From where to where.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum StageName {
-    /// From netif_receive_skb to sk_data_ready, in one poll of one CPU: protocol processing, and where the driver delivers
-    /// a list, that of the packets before it in the list.
-    ReceiveToSocket,
-    /// From sk_data_ready to the end of the read that took the packet (a datagram's may be taken for the one before). Where
-    /// more than 16 packets wait in a socket, one stands for several: at least for each fourth part of the queue there is one.
-    SocketToRead,
-}
-
-/// One stage.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Stage {
-    /// Which.
-    pub stage: StageName,
-    /// Latencies measured.
-    pub latencies_count: u64,
-    /// Packets that became ready while packets were looked at, and of which is not known when they were received. Of
-    /// `receive-to-socket` only.
-    #[serde(default)]
-    pub untimed_count: u64,
-    /// Packets that were followed and not read when this was read: no latency has them. Of `socket-to-read` only.
-    #[serde(default)]
-    pub unread_count: u64,
-    /// For how long the oldest of these has waited.
-    #[serde(default)]
-    pub longest_unread_ns: u64,
-    /// Their mean.
-    pub mean_ns: f64,
-    /// The largest.
-    pub max_ns: u64,
-    /// Their histogram, in ns.
-    pub latency_ns: Log2,
-    /// Outliers kept: the newest of each power of two from 0.1 ms up, for each protocol and port, longest first.
-    pub outliers: Vec<Outlier>,
-}
-
-/// One latency.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Outlier {
-    /// When it ended, CLOCK_MONOTONIC.
-    pub t_ns: u64,
-    /// How long it was.
-    pub latency_ns: u64,
-    /// CPU on which it ended.
-    pub cpu: u32,
-    /// Protocol of the socket.
-    pub protocol: u32,
-    /// Local port.
-    pub port: u16,
-    /// Device through which the packet came.
-    pub ifindex: u32,
-    /// Inode of its network namespace.
-    pub netns: u32,
-    /// The task: the reader; before the socket the interrupted one.
-    pub task: String,
 }
 
 /// The running probe.
@@ -381,17 +315,7 @@ impl Stages {
     /// Both stages since the start, all CPUs together.
     pub fn read(&self) -> Result<Vec<Stage>, HostError> {
         let names = [StageName::ReceiveToSocket, StageName::SocketToRead];
-        let mut stages = names.map(|stage| Stage {
-            stage,
-            latencies_count: 0,
-            untimed_count: 0,
-            unread_count: 0,
-            longest_unread_ns: 0,
-            mean_ns: 0.0,
-            max_ns: 0,
-            latency_ns: Log2::default(),
-            outliers: Vec::new(),
-        });
+        let mut stages = names.map(Stage::new);
         let mut sums = [0u64; 2];
         for cpu in &self.cpus {
             add_row(&mut stages, &mut sums, &self.loaded.value("cpus", *cpu)?);
@@ -438,71 +362,4 @@ fn received(loaded: &Loaded, cpus: &[u32]) -> Result<Vec<u64>, HostError> {
         Ok(Fields::of(&value).u64())
     };
     cpus.iter().map(of).collect()
-}
-
-/// `struct cpu_row`.
-fn add_row(stages: &mut [Stage; 2], sums: &mut [u64; 2], value: &[u8]) {
-    let mut f = Fields::of(value);
-    let [_received, untimed] = f.array::<2>();
-    stages[0].untimed_count += untimed;
-    let (counts, totals, longest) = (f.array::<2>(), f.array::<2>(), f.array::<2>());
-    for (at, stage) in stages.iter_mut().enumerate() {
-        stage.latencies_count += counts[at];
-        sums[at] += totals[at];
-        stage.max_ns = stage.max_ns.max(longest[at]);
-        stage.latency_ns.add(&Log2::with_steps(&f.array::<BUCKETS>(), STEP_BITS));
-    }
-}
-
-/// `struct cpu_row`: samples that found no room.
-fn lost(value: &[u8]) -> u64 {
-    let mut f = Fields::of(value);
-    f.skip(9536);
-    f.u64()
-}
-
-/// `struct sample_key` and `struct sample`.
-fn outlier(key: &[u8], value: &[u8]) -> (usize, Outlier) {
-    let mut k = Fields::of(key);
-    let (stage, _bucket, protocol, port) = (k.u32(), k.u32(), k.u32(), k.u32());
-    let mut f = Fields::of(value);
-    let (t_ns, latency_ns, cpu, pid) = (f.u64(), f.u64(), f.u32(), f.u32());
-    let (ifindex, netns, comm) = (f.u32(), f.u32(), f.text(16));
-    let task = format!("{comm} ({pid})");
-    (
-        stage as usize,
-        Outlier { t_ns, latency_ns, cpu, protocol, port: port as u16, ifindex, netns, task },
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn blank(stage: StageName) -> Stage {
-        Stage {
-            stage,
-            latencies_count: 0,
-            untimed_count: 0,
-            unread_count: 0,
-            longest_unread_ns: 0,
-            mean_ns: 0.0,
-            max_ns: 0,
-            latency_ns: Log2::default(),
-            outliers: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn rows_of_cpus_are_added() {
-        let numbers: Vec<u8> = (1..=1193u64).flat_map(u64::to_ne_bytes).collect();
-        let mut stages = [blank(StageName::ReceiveToSocket), blank(StageName::SocketToRead)];
-        let mut sums = [0; 2];
-        add_row(&mut stages, &mut sums, &numbers);
-        add_row(&mut stages, &mut sums, &numbers);
-        assert_eq!((stages[0].latencies_count, stages[1].latencies_count), (6, 8));
-        assert_eq!((sums, stages[1].max_ns), ([10, 12], 8));
-        assert_eq!(stages[0].latency_ns.count(), 2 * (9..601).sum::<u64>());
-        assert_eq!((stages[0].untimed_count, lost(&numbers)), (4, 1193));
-    }
 }

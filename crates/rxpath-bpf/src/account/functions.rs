@@ -7,6 +7,8 @@ use std::io::BufRead;
 use rxpath_core::Warning;
 use rxpath_host::Root;
 
+use crate::names::each_function;
+
 /// As many as the program knows (`FUNCTIONS` of bpf/account.bpf.c).
 const MOST: usize = 8;
 
@@ -55,19 +57,12 @@ pub(super) fn of_network(root: &Root) -> Functions {
 
 fn found(table: impl BufRead) -> Functions {
     let mut known = BTreeMap::new();
-    for line in table.split(b'\n').map_while(Result::ok) {
-        let mut words = line.split(u8::is_ascii_whitespace);
-        let (Some(address), Some(_), Some(name)) = (words.next(), words.next(), words.next())
-        else {
-            continue;
-        };
-        let Some(name) = NAMES.iter().find(|known| known.as_bytes() == name) else { continue };
-        let address =
-            str::from_utf8(address).ok().and_then(|text| u64::from_str_radix(text, 16).ok());
-        if let Some(address) = address.filter(|address| *address != 0) {
-            known.insert(*name, address);
+    // What was read before an error stays.
+    let _ = each_function(table, |start, name| {
+        if let Some(name) = NAMES.iter().find(|known| **known == name) {
+            known.insert(*name, start);
         }
-    }
+    });
     Functions(known)
 }
 

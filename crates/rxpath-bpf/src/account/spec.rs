@@ -1,0 +1,83 @@
+//! The probe's object as its reader takes it apart: maps, programs, and what is missing without each.
+
+use crate::object::{ObjectSpec, ProgramSpec, map, program};
+
+use super::FLOWS;
+
+pub(super) const REQUIRED: bool = true;
+
+/// Begins the window of a CPU, or ends one and begins the next.
+pub(super) const READ: &str = "read_window";
+
+/// Ends it, and begins none.
+pub(super) const END: &str = "end_window";
+
+/// `struct task_row`.
+pub(super) const TASK_ROW_BYTES: usize = 192;
+
+const PACING: &str = "TCP's pacing timers are other softirqs: not separable";
+const SMALL_QUEUES: &str = "TCP's small queues are other softirqs: not separable";
+const TIMER: &str =
+    "timer interrupts count as the interrupted task's own time (x86 names them by vector only)";
+const IPI: &str =
+    "inter-processor interrupts, RPS's among them, count as the interrupted task's own time";
+
+/// The object, with the order in which its programs attach: exits before entries would be harmless too.
+pub(crate) static SPEC: ObjectSpec = ObjectSpec {
+    name: "account",
+    #[cfg(feature = "bpf")]
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/account.bpf.o")),
+    #[cfg(not(feature = "bpf"))]
+    bytes: &[],
+    per_cpu_map: Some("cpus"),
+    maps: &[
+        map("cpus", 4, 512),
+        map("tasks", 24, TASK_ROW_BYTES as u32),
+        map("culprits", 32, 40),
+        map("flows", 48, 24),
+        map("folded_flows", 48, 24),
+    ],
+    programs: &[
+        ProgramSpec { name: READ, hook: None, loses: "everything", required: REQUIRED },
+        ProgramSpec { name: END, hook: None, loses: "counting by turns", required: REQUIRED },
+        program(
+            "sched_switch",
+            "sched/sched_switch",
+            "everything: tasks can't be told apart",
+            REQUIRED,
+        ),
+        program("softirq_entry", "irq/softirq_entry", "everything: no softirq is seen", REQUIRED),
+        program("softirq_exit", "irq/softirq_exit", "everything: no softirq is seen", REQUIRED),
+        program(
+            "softirq_raise",
+            "irq/softirq_raise",
+            "everything: own work and theft can't be told apart",
+            REQUIRED,
+        ),
+        program("irq_handler_entry", "irq/irq_handler_entry", "device interrupts", false),
+        program("irq_handler_exit", "irq/irq_handler_exit", "device interrupts", false),
+        program("napi_poll", "napi/napi_poll", "which device took the time", false),
+        program(FLOWS[0], "net/netif_receive_skb", "for which flows time was taken", false),
+        program("hrtimer_expire_entry", "timer/hrtimer_expire_entry", PACING, false),
+        program("hrtimer_expire_exit", "timer/hrtimer_expire_exit", PACING, false),
+        program("tasklet_entry", "irq/tasklet_entry", SMALL_QUEUES, false),
+        program("tasklet_exit", "irq/tasklet_exit", SMALL_QUEUES, false),
+        program(
+            "workqueue_execute_start",
+            "workqueue/workqueue_execute_start",
+            SMALL_QUEUES,
+            false,
+        ),
+        program("workqueue_execute_end", "workqueue/workqueue_execute_end", SMALL_QUEUES, false),
+        program("local_timer_entry", "irq_vectors/local_timer_entry", TIMER, false),
+        program("local_timer_exit", "irq_vectors/local_timer_exit", TIMER, false),
+        program("call_function_single_entry", "irq_vectors/call_function_single_entry", IPI, false),
+        program("call_function_single_exit", "irq_vectors/call_function_single_exit", IPI, false),
+        program("call_function_entry", "irq_vectors/call_function_entry", IPI, false),
+        program("call_function_exit", "irq_vectors/call_function_exit", IPI, false),
+        program("reschedule_entry", "irq_vectors/reschedule_entry", IPI, false),
+        program("reschedule_exit", "irq_vectors/reschedule_exit", IPI, false),
+        program("irq_work_entry", "irq_vectors/irq_work_entry", IPI, false),
+        program("irq_work_exit", "irq_vectors/irq_work_exit", IPI, false),
+    ],
+};
