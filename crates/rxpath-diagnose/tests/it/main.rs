@@ -3,6 +3,7 @@
 // Helpers of tests are tests; the allowance in clippy.toml stops at functions marked `#[test]`.
 #![allow(clippy::expect_used, clippy::format_push_string)]
 
+mod arbitrary;
 mod live;
 mod made;
 mod paired;
@@ -11,3 +12,4 @@ mod silence;
 mod tcp;
 mod verdicts;
 mod watched;
+mod watched_readers;
