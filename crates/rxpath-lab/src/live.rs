@@ -8,6 +8,7 @@ mod counting;
 mod devices;
 mod groups;
 pub(crate) mod hooks;
+mod looks;
 mod namespace;
 mod places;
 mod probes;
@@ -20,7 +21,7 @@ mod tcp;
 mod unseen;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -48,16 +49,10 @@ pub(crate) use tcp::TcpLooks;
 pub(crate) use unseen::Unseen;
 
 use counting::{counting, taken_by_kernel};
+use looks::Looks;
 use places::{Beside, of_any_protocol, of_asked, of_udp, sum};
 use probes::Probes;
 use reads::Readings;
-use sockets::look;
-
-/// Time between two looks at the sockets.
-const LOOK: Duration = Duration::from_millis(20);
-/// And at TCP's; a pause of this many times what the last one took is longer where there are many.
-const TCP_LOOK: Duration = Duration::from_millis(50);
-const TCP_PAUSE: u32 = 20;
 
 /// What was seen.
 #[derive(Debug)]
@@ -169,90 +164,6 @@ pub fn watch(ask: &Ask, stop: &AtomicBool, begun: impl FnOnce()) -> Result<Seen,
         began: window,
         evidence,
     })
-}
-
-/// The sockets over the window, sampled.
-struct Looks<'a> {
-    ask: &'a Ask,
-    diag: Netlink,
-    sockets: BTreeMap<u32, Socket>,
-    tcp: TcpLooks,
-    /// When TCP's sockets are sampled next: it takes a walk over all connections.
-    due: Instant,
-    /// UDP's sockets that were there before the window, by two looks: one alone may miss some.
-    before: Option<BTreeSet<u32>>,
-}
-
-impl<'a> Looks<'a> {
-    /// The sockets that are there, to find their owners.
-    fn start(ask: &'a Ask) -> Result<Self, HostError> {
-        let diag = Netlink::sock_diag()?;
-        let (sockets, tcp, due) = (BTreeMap::new(), TcpLooks::default(), Instant::now());
-        let mut looks = Self { ask, diag, sockets, tcp, due, before: None };
-        looks.look()?;
-        looks.end();
-        Ok(looks)
-    }
-
-    /// The window begins: what was seen until now does not count.
-    fn begin(&mut self) -> Result<(), HostError> {
-        let mut before: BTreeSet<u32> = self.sockets.keys().copied().collect();
-        self.sockets.clear();
-        (self.tcp, self.due) = (TcpLooks::default(), Instant::now());
-        self.look()?;
-        before.extend(self.sockets.keys());
-        self.before = Some(before);
-        Ok(())
-    }
-
-    fn look(&mut self) -> Result<(), HostError> {
-        look(&mut self.diag, self.ask.port, self.before.as_ref(), &mut self.sockets)?;
-        let now = Instant::now();
-        if now >= self.due {
-            self.tcp.sample(&mut self.diag);
-            self.due = now + TCP_LOOK.max(now.elapsed() * TCP_PAUSE);
-        }
-        Ok(())
-    }
-
-    /// Samples them until the window's end, or until `stop`.
-    fn until(
-        &mut self,
-        end_ns: u64,
-        stop: &AtomicBool,
-        probes: &mut Probes,
-    ) -> Result<(), HostError> {
-        while monotonic_ns() < end_ns && !stop.load(Ordering::Relaxed) {
-            let left = Duration::from_nanos(end_ns.saturating_sub(monotonic_ns()));
-            // why: the pacing of the samples of the sockets.
-            std::thread::sleep(LOOK.min(left));
-            self.look()?;
-            probes.note();
-        }
-        Ok(())
-    }
-
-    /// The window ends: a last sample of TCP's, and of all only what was asked for.
-    fn end(&mut self) {
-        self.tcp.sample(&mut self.diag);
-        if let Some(only) = &self.ask.only {
-            let inodes = only.inodes();
-            self.sockets.retain(|inode, _| inodes.contains(inode));
-            self.tcp.only(&inodes);
-        }
-    }
-
-    /// Who has the sockets that came in the window.
-    fn owners_since(&self, listening: &BTreeSet<u32>, before: &BTreeSet<u32>) -> Owners {
-        let now = self.inodes();
-        let new = listening.union(&now).filter(|inode| !before.contains(*inode));
-        socket_owner::of(&Root::host(), &new.copied().collect())
-    }
-
-    fn inodes(&self) -> BTreeSet<u32> {
-        let all = self.sockets.keys().copied().chain(self.tcp.inodes());
-        all.filter(|inode| *inode != 0).collect()
-    }
 }
 
 /// Without the counters of UDP nothing can be said: that they did not move would be read out of their absence.
@@ -456,6 +367,7 @@ mod tests {
     use super::*;
     use rxpath_record::ledger::{Drop, Place};
     use std::net::UdpSocket;
+    use std::sync::atomic::Ordering;
 
     /// Counters are the namespace's: other tests may add to them, and never take away.
     #[test]

@@ -1,5 +1,6 @@
 //! What the BPF probes saw in a window: softirqs and polls, drops, latency, and whose CPU time it was.
 
+mod budget;
 mod rows;
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,12 +17,16 @@ use rxpath_bpf::polls::{NapiPolls, Polls, PollsReading};
 use rxpath_bpf::probe::{Probe, lost};
 use rxpath_bpf::stages::{InPlace, Pace, Stage, StageName, Stages};
 use rxpath_bpf::steal::{Evidence, Steal, answer};
-use rxpath_bpf::turns::{Rhythm, Step};
+use rxpath_bpf::turns::Step;
 use rxpath_host::HostError;
 use rxpath_record::watch::{LatencyRow, ProbeShare, Sampled};
 
 use super::cost::{Meter, Part};
 use super::turning::{Sample, Turning};
+use budget::{
+    DROP_NS, DROPS, INTERRUPT_NS, PACKET_NS, POLL_NS, READ_NS, READS_SHARE, RHYTHM, SOFTIRQ_NS,
+    SWITCH_NS, SWITCHING,
+};
 use rows::{DropKey, Dropped, busiest, dropped, napi_threads, napis, net_rx, since};
 
 pub(super) use rows::NAPI_THREAD;
@@ -59,43 +64,9 @@ pub struct Probes {
     seen: Seen,
 }
 
-/// What all but the drops take of one CPU, putting their programs into place included: 2 ms of CPU time on a small virtual
-/// machine, and 4 ms to take them away.
-const RHYTHM: Rhythm = Rhythm {
-    share: 0.005,
-    shortest_turn: Duration::from_millis(10),
-    longest_turn: Duration::from_millis(100),
-    cycle: Duration::from_secs(2),
-    longest_pause: Duration::from_secs(30),
-};
-
-/// CPU time that putting them into place takes, until it is measured.
-const SWITCHING: Duration = Duration::from_millis(2);
-
 /// What the probes see, in words.
 const COUNTED: &str = "tasks, softirqs, polls and latency";
 const DROPPED: &str = "drops";
-
-/// What drops take.
-const DROPS: Rhythm = Rhythm {
-    share: 0.0015,
-    cycle: Duration::from_secs(1),
-    longest_pause: Duration::from_secs(10),
-    ..RHYTHM
-};
-
-/// What the hook of reads takes after turns, as it waits for what is still unread.
-const READS_SHARE: f64 = 0.001;
-
-/// What the programs take together for each event, in ns: measured on a small virtual machine. Where they take more or less
-/// the kernel's measurement corrects it.
-const SWITCH_NS: f64 = 500.0;
-const SOFTIRQ_NS: f64 = 570.0;
-const POLL_NS: f64 = 270.0;
-const INTERRUPT_NS: f64 = 550.0;
-const PACKET_NS: f64 = 400.0;
-const READ_NS: f64 = 100.0;
-const DROP_NS: f64 = 500.0;
 
 /// A row of drops goes after so long without one: there is one for each port that was ever tried.
 const QUIET: Duration = Duration::from_secs(60);

@@ -1,0 +1,104 @@
+//! The sockets of a window, sampled from its beginning to its end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rxpath_host::netlink::Netlink;
+use rxpath_host::procfs::socket_owner;
+use rxpath_host::{HostError, Root};
+
+use super::probes::Probes;
+use super::sockets::look;
+use super::{Ask, Owners, Socket, TcpLooks};
+use crate::clock::monotonic_ns;
+
+/// Time between two looks at the sockets.
+const LOOK: Duration = Duration::from_millis(20);
+/// And at TCP's; a pause of this many times what the last one took is longer where there are many.
+const TCP_LOOK: Duration = Duration::from_millis(50);
+const TCP_PAUSE: u32 = 20;
+
+/// The sockets over the window, sampled.
+pub(super) struct Looks<'a> {
+    ask: &'a Ask,
+    diag: Netlink,
+    pub(super) sockets: BTreeMap<u32, Socket>,
+    pub(super) tcp: TcpLooks,
+    /// When TCP's sockets are sampled next: it takes a walk over all connections.
+    due: Instant,
+    /// UDP's sockets that were there before the window, by two samples: one alone may miss some.
+    before: Option<BTreeSet<u32>>,
+}
+
+impl<'a> Looks<'a> {
+    /// The sockets that are there, to find their owners.
+    pub(super) fn start(ask: &'a Ask) -> Result<Self, HostError> {
+        let diag = Netlink::sock_diag()?;
+        let (sockets, tcp, due) = (BTreeMap::new(), TcpLooks::default(), Instant::now());
+        let mut looks = Self { ask, diag, sockets, tcp, due, before: None };
+        looks.look()?;
+        looks.end();
+        Ok(looks)
+    }
+
+    /// The window begins: what was seen until now does not count.
+    pub(super) fn begin(&mut self) -> Result<(), HostError> {
+        let mut before: BTreeSet<u32> = self.sockets.keys().copied().collect();
+        self.sockets.clear();
+        (self.tcp, self.due) = (TcpLooks::default(), Instant::now());
+        self.look()?;
+        before.extend(self.sockets.keys());
+        self.before = Some(before);
+        Ok(())
+    }
+
+    fn look(&mut self) -> Result<(), HostError> {
+        look(&mut self.diag, self.ask.port, self.before.as_ref(), &mut self.sockets)?;
+        let now = Instant::now();
+        if now >= self.due {
+            self.tcp.sample(&mut self.diag);
+            self.due = now + TCP_LOOK.max(now.elapsed() * TCP_PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Samples them until the window's end, or until `stop`.
+    pub(super) fn until(
+        &mut self,
+        end_ns: u64,
+        stop: &AtomicBool,
+        probes: &mut Probes,
+    ) -> Result<(), HostError> {
+        while monotonic_ns() < end_ns && !stop.load(Ordering::Relaxed) {
+            let left = Duration::from_nanos(end_ns.saturating_sub(monotonic_ns()));
+            // why: the pacing of the samples of the sockets.
+            std::thread::sleep(LOOK.min(left));
+            self.look()?;
+            probes.note();
+        }
+        Ok(())
+    }
+
+    /// The window ends: a last sample of TCP's, and of all only what was asked for.
+    pub(super) fn end(&mut self) {
+        self.tcp.sample(&mut self.diag);
+        if let Some(only) = &self.ask.only {
+            let inodes = only.inodes();
+            self.sockets.retain(|inode, _| inodes.contains(inode));
+            self.tcp.only(&inodes);
+        }
+    }
+
+    /// Who has the sockets that came in the window.
+    pub(super) fn owners_since(&self, listening: &BTreeSet<u32>, before: &BTreeSet<u32>) -> Owners {
+        let now = self.inodes();
+        let new = listening.union(&now).filter(|inode| !before.contains(*inode));
+        socket_owner::of(&Root::host(), &new.copied().collect())
+    }
+
+    pub(super) fn inodes(&self) -> BTreeSet<u32> {
+        let all = self.sockets.keys().copied().chain(self.tcp.inodes());
+        all.filter(|inode| *inode != 0).collect()
+    }
+}
