@@ -28,7 +28,7 @@ const ATTACKS: [(&str, Attack); 5] = [
     ("connect and reset", resets),
 ];
 
-pub fn go_on(part: &mut Part) {
+pub fn go_on(part: &mut Part<'_>) {
     for engine in ["epoll", "uring"] {
         for (name, attack) in ATTACKS {
             let row = format!("{engine}: {name}; peak: memory in kB");

@@ -22,19 +22,23 @@ const OBSERVERS: [(&str, &[&str]); 4] = [
     ("diagnose", &["diagnose", "-d", "600ms"]),
 ];
 
-/// Goes on until each command was killed its share of KILLS times.
-pub fn go_on(part: &mut Part) {
+/// Goes on until each command was killed its share of KILLS times, and those that change settings CHANGE_KILLS times.
+pub fn go_on(part: &mut Part<'_>) {
     let each = goal("KILLS", 1_000).div_ceil(OBSERVERS.len() as u64 + 2);
+    let changing = goal("CHANGE_KILLS", 300);
+    let rows = [("run", each), ("tune apply", changing), ("tune undo", changing)];
+    let rows = rows.into_iter().chain(OBSERVERS.map(|(name, _)| (name, each)));
     let mut missing = true;
     while missing {
         missing = false;
-        for row in ["run", "tune apply"].into_iter().chain(OBSERVERS.map(|(name, _)| name)) {
-            if part.done(row) < each {
+        for (row, goal) in rows.clone() {
+            if part.done(row) < goal {
                 missing = true;
                 part.attempt(row, 1, || {
                     match row {
                         "run" => run(),
-                        "tune apply" => apply(),
+                        "tune apply" => killed_change(Killed::Apply),
+                        "tune undo" => killed_change(Killed::Undo),
                         name => observer(name),
                     }
                     None
@@ -91,11 +95,25 @@ fn observer(name: &str) {
     assert_eq!(files(), before, "files of a killed {name}");
 }
 
-fn apply() {
+#[derive(Clone, Copy)]
+enum Killed {
+    Apply,
+    Undo,
+}
+
+fn killed_change(killed: Killed) {
     let place = Place::new().unwrap();
     let before = place.snapshot();
     let plan = place.plan(&WISHES);
-    let words = place.words(&["tune", "apply", &plan]);
+    let apply = ["tune", "apply", &plan];
+    let words = match killed {
+        Killed::Apply => place.words(&apply),
+        Killed::Undo => {
+            place.rxpath(&apply).ok();
+            assert_ne!(place.snapshot(), before, "settings after apply");
+            place.words(&["tune", "undo", "--all"])
+        }
+    };
     let started = place.ns.run(move |_| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
         command.args(words).env_remove("SSH_CONNECTION");

@@ -1,5 +1,5 @@
-//! The long trials that `make test` has no time for: `make campaign`. Each part goes on where it was stopped, and the table in
-//! `docs/results/campaign.md` is written after each.
+//! The long trials that `make test` has no time for: `make campaign`. Each part goes on from the table in
+//! `docs/results/campaign.md`, which is written after each step.
 //!
 //! Usage: campaign all|kills|packets|watch|http ...; KILLS, PACKETS, FRAMES and CONNECTIONS set how long. Without a part it does
 //! nothing: `cargo test` starts it so.
@@ -26,10 +26,10 @@ mod watch;
 
 use std::process::ExitCode;
 
-use state::Part;
+use state::{Campaign, Part};
 
 /// Goes on with a part until its goal is reached.
-type GoOn = fn(&mut Part);
+type GoOn = fn(&mut Part<'_>);
 
 const PARTS: [(&str, GoOn); 4] = [
     ("kills", kills::go_on),
@@ -55,16 +55,13 @@ fn main() -> ExitCode {
     if !bed::may_run() {
         return ExitCode::from(3);
     }
-    let mut found = 0;
+    let mut campaign = Campaign::open();
     for (name, go_on) in PARTS {
-        let mut part = Part::open(name);
         if is_named(name) {
-            go_on(&mut part);
+            go_on(&mut campaign.part(name));
         }
-        found += part.findings();
     }
-    state::write_table(&PARTS.map(|(name, _)| name));
-    ExitCode::from(u8::from(found > 0))
+    ExitCode::from(u8::from(campaign.findings() > 0))
 }
 
 /// How much a part does in all: a variable of the environment, or what the campaign is about.

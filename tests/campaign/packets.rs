@@ -10,7 +10,7 @@ use crate::goal;
 use crate::state::Part;
 
 /// Runs the scenarios in turn until they have PACKETS in all.
-pub fn go_on(part: &mut Part) {
+pub fn go_on(part: &mut Part<'_>) {
     let all = goal("PACKETS", 1_000_000_000);
     let mut names: Vec<String> = bundled().unwrap().into_iter().map(|file| file.name).collect();
     let mut done: u64 = names.iter().map(|name| part.done(name)).sum();

@@ -1,120 +1,126 @@
-//! What a part has done so far: one JSON line per step in `target/campaign/PART.jsonl`, summed up by row.
+//! What the campaign did so far: the rows of `docs/results/campaign.md`, which is written after each step. A stopped
+//! campaign goes on from the page, on another machine too.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+const HEAD: &str = "# Campaign\n\nWhat `make campaign` did so far, and what it found.\n\n\
+    | part | what | count | peak | found |\n|---|---|---|---|---|\n";
 
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+/// The word for a row that watches no peak.
+const NO_PEAK: &str = "-";
+
+/// The word for a row that found nothing.
+const NOTHING: &str = "nothing";
+
+fn page() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/results/campaign.md")
 }
 
-/// One step: how much of what it did, and what it found wrong.
-#[derive(Serialize, Deserialize)]
-struct Step {
-    row: String,
-    count: u64,
-    /// The largest value seen of what the row watches, with its unit in the row's name.
-    peak: Option<u64>,
-    found: Option<String>,
-}
-
+/// What was done of one thing.
 #[derive(Default)]
 struct Row {
     count: u64,
+    /// The largest value seen of what the row watches, with its unit in the row's name.
     peak: Option<u64>,
-    found: Vec<String>,
+    /// The first that was found.
+    found: Option<String>,
+    /// Steps of this run of the campaign.
+    rounds: usize,
 }
 
-/// A part and its steps.
-pub struct Part {
-    name: &'static str,
-    steps: Vec<Step>,
+/// All that was done, by part and what.
+pub struct Campaign {
+    rows: BTreeMap<(String, String), Row>,
 }
 
-impl Part {
-    pub fn open(name: &'static str) -> Self {
-        let text = fs::read_to_string(Self::path(name)).unwrap_or_default();
-        // A campaign that was killed may have left half a line.
-        let steps = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        Self { name, steps }
+impl Campaign {
+    /// Reads the page.
+    pub fn open() -> Self {
+        let text = fs::read_to_string(page()).unwrap_or_default();
+        let rows = text.lines().filter_map(|line| {
+            let cells: Vec<&str> = line.strip_prefix("| ")?.split(" | ").collect();
+            let [part, what, count, peak, found] = cells[..] else { return None };
+            let found = found.trim_end_matches(" |");
+            let row = Row {
+                count: count.parse().ok()?,
+                peak: peak.parse().ok(),
+                found: (found != NOTHING).then(|| found.into()),
+                rounds: 0,
+            };
+            Some(((part.into(), what.into()), row))
+        });
+        Self { rows: rows.collect() }
     }
 
-    fn path(name: &str) -> PathBuf {
-        root().join("target/campaign").join(format!("{name}.jsonl"))
-    }
-
-    /// How much of a row is done.
-    pub fn done(&self, row: &str) -> u64 {
-        self.steps.iter().filter(|step| step.row == row).map(|step| step.count).sum()
-    }
-
-    /// How often a row was stepped.
-    pub fn rounds(&self, row: &str) -> usize {
-        self.steps.iter().filter(|step| step.row == row).count()
+    pub fn part(&mut self, name: &'static str) -> Part<'_> {
+        Part { name, campaign: self }
     }
 
     pub fn findings(&self) -> usize {
-        self.steps.iter().filter(|step| step.found.is_some()).count()
+        self.rows.values().filter(|row| row.found.is_some()).count()
     }
 
-    /// Keeps a step, and says what it found.
-    pub fn step(&mut self, row: &str, count: u64, peak: Option<u64>, found: Option<String>) {
-        if let Some(found) = &found {
-            eprintln!("campaign: {}: {row}: {found}", self.name);
+    /// Writes the page, whole or not at all.
+    pub fn write(&self) {
+        let mut text = String::from(HEAD);
+        for ((part, what), row) in &self.rows {
+            let peak = row.peak.map_or_else(|| NO_PEAK.into(), |peak| peak.to_string());
+            let found = row.found.as_deref().unwrap_or(NOTHING);
+            text.push_str(&format!("| {part} | {what} | {} | {peak} | {found} |\n", row.count));
         }
-        let step = Step { row: row.into(), count, peak, found };
-        let path = Self::path(self.name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let mut file = fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
-        writeln!(file, "{}", serde_json::to_string(&step).unwrap()).unwrap();
-        self.steps.push(step);
-    }
-
-    /// Runs a step that may panic; a panic is what it found.
-    pub fn attempt(&mut self, row: &str, count: u64, step: impl FnOnce() -> Option<u64>) {
-        match std::panic::catch_unwind(std::panic::AssertUnwindSafe(step)) {
-            Ok(peak) => self.step(row, count, peak, None),
-            Err(panic) => {
-                let text = panic.downcast_ref::<String>().cloned();
-                let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).into()));
-                self.step(row, count, None, Some(text.unwrap_or_else(|| "a panic".into())));
-            }
-        }
-    }
-
-    fn rows(&self) -> BTreeMap<&str, Row> {
-        let mut rows = BTreeMap::<&str, Row>::new();
-        for step in &self.steps {
-            let row = rows.entry(&step.row).or_default();
-            row.count += step.count;
-            row.peak = row.peak.max(step.peak);
-            row.found.extend(step.found.iter().cloned());
-        }
-        rows
+        let new = page().with_extension("new");
+        fs::write(&new, text).unwrap();
+        fs::rename(&new, page()).unwrap();
     }
 }
 
-/// The table of all parts, for people.
-pub fn write_table(parts: &[&'static str]) {
-    let mut text = String::from(
-        "# Campaign\n\nWhat `make campaign` did so far on the machine that wrote this page, and what it found.\n\n\
-         | part | what | count | peak | found |\n|---|---|---|---|---|\n",
-    );
-    for name in parts {
-        for (what, row) in Part::open(name).rows() {
-            let peak = row.peak.map_or_else(|| "-".into(), |peak| peak.to_string());
-            let found = match row.found.as_slice() {
-                [] => "nothing".into(),
-                some => format!("{}: {}", some.len(), some[0].lines().next().unwrap_or_default()),
-            };
-            text.push_str(&format!("| {name} | {what} | {} | {peak} | {found} |\n", row.count));
+/// A part of it.
+pub struct Part<'a> {
+    name: &'static str,
+    campaign: &'a mut Campaign,
+}
+
+impl Part<'_> {
+    fn row(&self, what: &str) -> Option<&Row> {
+        self.campaign.rows.get(&(self.name.into(), what.into()))
+    }
+
+    /// How much of a row is done.
+    pub fn done(&self, what: &str) -> u64 {
+        self.row(what).map_or(0, |row| row.count)
+    }
+
+    /// How often this run stepped a row.
+    pub fn rounds(&self, what: &str) -> usize {
+        self.row(what).map_or(0, |row| row.rounds)
+    }
+
+    /// Keeps a step, and says what it found.
+    pub fn step(&mut self, what: &str, count: u64, peak: Option<u64>, found: Option<String>) {
+        let row = self.campaign.rows.entry((self.name.into(), what.into())).or_default();
+        row.count += count;
+        row.peak = row.peak.max(peak);
+        row.rounds += 1;
+        if let Some(found) = found {
+            eprintln!("campaign: {}: {what}: {found}", self.name);
+            // One line of a table.
+            let line = found.lines().next().unwrap_or_default().replace('|', "/");
+            row.found.get_or_insert(line);
+        }
+        self.campaign.write();
+    }
+
+    /// Runs a step that may panic; a panic is what it found.
+    pub fn attempt(&mut self, what: &str, count: u64, step: impl FnOnce() -> Option<u64>) {
+        match std::panic::catch_unwind(std::panic::AssertUnwindSafe(step)) {
+            Ok(peak) => self.step(what, count, peak, None),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().cloned();
+                let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).into()));
+                self.step(what, count, None, Some(text.unwrap_or_else(|| "a panic".into())));
+            }
         }
     }
-    let path = root().join("docs/results/campaign.md");
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(&path, text).unwrap();
-    println!("{}", path.canonicalize().unwrap().display());
 }

@@ -12,7 +12,7 @@ use crate::state::Part;
 const STEP: u64 = 21_600;
 
 /// Goes on until FRAMES frames were shown: as many as a day has seconds.
-pub fn go_on(part: &mut Part) {
+pub fn go_on(part: &mut Part<'_>) {
     let row = "frames; peak: memory in kB";
     while part.done(row) < goal("FRAMES", 86_400) {
         let over = AtomicBool::new(false);
