@@ -24,7 +24,7 @@ pub fn causes() -> Vec<Cause> {
         .or(DROPPED),
         cause(
             "napi_thread_starved",
-            "a NAPI thread at SCHED_IDLE beside a hog: the ring overflows",
+            "a NAPI thread at SCHED_IDLE with a hog on its CPU: the ring overflows",
             RING,
             napi_thread,
         )

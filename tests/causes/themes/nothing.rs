@@ -44,7 +44,7 @@ pub fn causes() -> Vec<Cause> {
         ),
         cause(
             "well_full_capture",
-            "a packet socket that nobody reads, beside a service that is well",
+            "a packet socket that nobody reads, next to a service that is well",
             WELL,
             capture,
         ),

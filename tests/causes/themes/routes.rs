@@ -12,7 +12,7 @@ pub fn causes() -> Vec<Cause> {
         cause("martian_source", "sources in 127/8", REFUSED, martian).or(NAMED),
         cause(
             "group_not_joined",
-            "multicast that nobody joined, beside a service that is well",
+            "multicast that nobody joined, next to a service that is well",
             REFUSED,
             not_joined,
         )

@@ -47,7 +47,7 @@ pub fn causes() -> Vec<Cause> {
         ),
         cause(
             "reader_restarts",
-            "the reader is started anew each second and needs half of it",
+            "the reader is restarted each second and needs half of it",
             GONE,
             restarts,
         ),

@@ -32,7 +32,7 @@ pub fn causes() -> Vec<Cause> {
         ),
         cause(
             "other_port",
-            "a service listens one port beside the one that is asked",
+            "a service listens on the port after the one that is asked",
             NOBODY,
             other_port,
         ),

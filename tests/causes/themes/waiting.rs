@@ -19,10 +19,10 @@ pub fn causes() -> Vec<Cause> {
             OFF,
             hogs_beside,
         ),
-        cause("niced_reader", "the reader has nice 19, a hog beside it nice 0", OFF, niced_reader),
+        cause("niced_reader", "the reader has nice 19, a hog on its CPU nice 0", OFF, niced_reader),
         cause(
             "idle_class_reader",
-            "the reader is SCHED_IDLE, a hog beside it is not",
+            "the reader is SCHED_IDLE, a hog on its CPU is not",
             OFF,
             idle_class_reader,
         ),
