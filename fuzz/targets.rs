@@ -11,8 +11,8 @@ use rxpath_host::journal;
 use rxpath_host::kernel_config;
 use rxpath_host::netlink::addr::Address;
 use rxpath_host::netlink::{
-    Link, Qdisc, Queues, TcpSocket, UdpSocket, audit, ethtool, ioctl, link_settings, napi, netdev,
-    netfilter, nft_tables, wire,
+    Link, Qdisc, Queues, TcpSocket, UdpSocket, audit, ethtool, ioctl, link_settings, napi, neigh,
+    netdev, netfilter, nft_tables, wire,
 };
 use rxpath_host::nft;
 use rxpath_host::nic;
@@ -168,6 +168,8 @@ fn netlink_objects(bytes: &[u8]) {
     drop(napi::parse(bytes));
     drop(link_settings::parse(bytes));
     drop(audit::parse_audit_status(bytes));
+    drop(neigh::parse_neighbour_table(bytes));
+    drop(nft_tables::parse_nft_chain(bytes));
     drop(audit::parse_audit_rule(bytes));
 }
 

@@ -17,6 +17,7 @@ mod dependency_rule;
 mod diagnose;
 mod docs_commands;
 mod forbidden;
+mod hosts;
 mod http;
 mod kept;
 mod list;

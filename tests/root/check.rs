@@ -300,7 +300,7 @@ fn tables_of_both_firewalls_are_found() {
         assert!(run("nft", "add table inet rxp"));
         assert_eq!(ask(), "fine: the old iptables alone: filter", "an empty table does nothing");
         assert!(run("nft", "add chain inet rxp in"));
-        let wanted = "tables of the old iptables (filter) beside those of nftables (inet rxp)";
+        let wanted = "tables of the old iptables (filter) next to those of nftables (inet rxp)";
         assert_eq!(ask(), format!("findings: {wanted}"));
         let words = said(&check_plainly(&["--json"]), "iptables-legacy-chains");
         assert_eq!(words, "unseen: needs CAP_NET_ADMIN");

@@ -21,6 +21,7 @@ mod load_http;
 mod losses;
 mod namespace;
 mod over_tcp;
+mod planted;
 mod raw_bpf;
 #[path = "../support/readers.rs"]
 mod readers;

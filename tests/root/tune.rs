@@ -3,6 +3,7 @@
 mod beside;
 mod crash;
 mod device;
+mod every;
 mod outcome;
 mod place;
 mod watch;
@@ -47,7 +48,7 @@ fn what_drifted_is_told_and_undone_all_the_same() {
     assert_eq!(verified.code, Some(1), "{verified:?}");
     assert!(verified.out.contains("drifted: 16384, asked for 8192"), "{verified:?}");
     let undone = place.rxpath(&["tune", "undo"]).ok();
-    assert!(undone.contains("somebody had made it 16384"), "{undone}");
+    assert!(undone.contains("another program had set 16384"), "{undone}");
     assert_eq!(place.snapshot(), before);
 }
 

@@ -134,8 +134,11 @@ impl<'a> Job<'a> {
         }
         match nic::Reader::open() {
             Ok(mut reader) => {
-                for (name, nic) in std::mem::take(&mut self.nics) {
-                    let nic = Nic { link: Fact::default(), ..reader.counted(&name, &nic) };
+                let qdiscs = reader.qdiscs();
+                for (name, first) in std::mem::take(&mut self.nics) {
+                    let qdiscs = qdiscs.of(&first);
+                    let counted = reader.counted(&name, &first);
+                    let nic = Nic { link: Fact::default(), qdiscs, ..counted };
                     let name = self.scrubber.name(&name);
                     self.json(&nic::device_path(&name), &nic, &[])?;
                 }
@@ -304,9 +307,10 @@ impl<'a> Job<'a> {
         let names = device::names(&self.root)?;
         match nic::Reader::open() {
             Ok(mut reader) => {
+                let qdiscs = reader.qdiscs();
                 for name in &names {
                     let nic = reader.device(name);
-                    self.device(name, nic)?;
+                    self.device(name, Nic { qdiscs: qdiscs.of(&nic), ..nic })?;
                 }
                 let host = reader.host(&names);
                 self.host(&host)

@@ -2,7 +2,7 @@
 //!
 //! Idle time is exact, in steps of 10 ms, where the kernel stops its tick on idle CPUs (`CONFIG_NO_HZ_COMMON`:
 //! fs/proc/stat.c `get_idle_time` asks `get_cpu_idle_time_us`). The split of busy time into user, system and
-//! softirq is by ticks, unless the kernel has `CONFIG_IRQ_TIME_ACCOUNTING` or `CONFIG_VIRT_CPU_ACCOUNTING_GEN`:
+//! softirq is by ticks, unless the kernel has `CONFIG_IRQ_TIME_ACCOUNTING` or `CONFIG_VIRT_CPU_ACCOUNTING_NATIVE`:
 //! each tick charges the whole of it to what it happened to interrupt. Work that runs between ticks, and
 //! interrupts, which a tick can't interrupt, are charged to something else. Trust `busy_ratio`, not the split.
 

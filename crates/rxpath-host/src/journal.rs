@@ -19,10 +19,11 @@ use crate::owner::{ProcessId, boot_id};
 use crate::setter::Setter;
 
 mod form;
+mod rehearsal;
 mod undo;
 
 pub use form::parse_any;
-pub use undo::{Restored, Undo};
+pub use undo::{Manner, Restored, Undo};
 
 use form::{Line, VERSION, parse};
 
@@ -43,6 +44,8 @@ pub struct Entry {
     pub beside: Vec<(Target, String)>,
     /// The value read back and what that means; `None` when the writer died in between.
     pub end: Option<(Option<String>, Outcome)>,
+    /// Those of `beside` that the change took along, with their values afterwards; `None` where nobody looked.
+    pub taken: Option<Vec<(Target, Option<String>)>>,
     /// Nothing came of it: the setting, and what it may take along, read afterwards as before.
     pub unchanged: bool,
     /// It was undone.
@@ -256,28 +259,40 @@ impl Journal {
             }
         };
         change.link = away.map(|away| away.to_string());
+        let taken = self.taken_along(setter);
         let unchanged = matches!(change.outcome, Outcome::Refused { .. } | Outcome::Ignored)
-            && after.as_ref().is_some_and(|after| self.is_as_before(setter, after));
+            && taken.is_empty()
+            && after.as_ref().is_some_and(|after| self.is_as_before(after));
         fault::at(Point::BeforeEnd);
         let outcome = change.outcome.clone();
-        let end = Line::End { n, after: after.clone(), unchanged, outcome };
+        let end =
+            Line::End { n, after: after.clone(), unchanged, taken: Some(taken.clone()), outcome };
         self.append(&end)?;
         if let Some(entry) = self.contents.entries.last_mut() {
             entry.end = Some((after, change.outcome.clone()));
+            entry.taken = Some(taken);
             entry.unchanged = unchanged;
         }
         fault::at(Point::AfterEnd);
         Ok(change)
     }
 
-    /// Whether the last setting, and all that it may take along, read as before.
-    fn is_as_before<S: Setter>(&self, setter: &mut S, after: &str) -> bool {
-        let Some(entry) = self.entries().last() else { return false };
-        let mut still = |(target, was): &(Target, String)| {
+    /// Whether the last setting reads as before.
+    fn is_as_before(&self, after: &str) -> bool {
+        self.entries().last().is_some_and(|entry| same_of(&entry.target, &entry.before, after))
+    }
+
+    /// What the last change took along, with the values that it left.
+    fn taken_along<S: Setter>(&self, setter: &mut S) -> Vec<(Target, Option<String>)> {
+        let beside = self.entries().last().map_or(&[][..], |entry| &entry.beside);
+        let mut taken = Vec::new();
+        for (target, was) in beside {
             let now = setter.read(target).ok().flatten();
-            now.is_some_and(|now| same_of(target, was, &now))
-        };
-        same_of(&entry.target, &entry.before, after) && entry.beside.iter().all(&mut still)
+            if !now.as_ref().is_some_and(|now| same_of(target, was, now)) {
+                taken.push((target.clone(), now));
+            }
+        }
+        taken
     }
 
     /// Says before the first change what is to be changed, so that what was never reached can be told afterwards.
@@ -321,6 +336,7 @@ impl Journal {
             before: before.into(),
             asked: asked.into(),
             end: None,
+            taken: None,
             unchanged: false,
             undone: false,
         };

@@ -7,7 +7,7 @@
 mod read;
 mod recorded;
 
-pub use read::Reader;
+pub use read::{Qdiscs, Reader};
 pub use recorded::{device_path, host_path, load, load_host, parse_device, parse_host};
 
 use std::collections::BTreeMap;
@@ -23,9 +23,11 @@ use crate::netlink::ethtool::{
     Rss, StandardStats, Timestamping,
 };
 use crate::netlink::ioctl::{DriverInfo, FlowKind, FlowRules, HashFields, StampConfig};
+use crate::netlink::neigh::NeighbourTable;
 use crate::netlink::netdev::{Napi, PagePool, Queue, QueueStats, XdpAbilities};
 use crate::netlink::netfilter::{Conntrack, Hook};
-use crate::netlink::nft_tables::NftTable;
+use crate::netlink::nft_tables::{NftChain, NftTable};
+use crate::netlink::qdisc::QdiscLimit;
 use crate::sysfs::device;
 use crate::tcx::Tcx;
 use crate::{HostError, Root};
@@ -88,6 +90,45 @@ pub struct Nic {
     pub queue_stats: Fact<Vec<QueueStats>>,
     /// BPF programs that tcx runs.
     pub tcx: Fact<Tcx>,
+    /// Queueing disciplines, the ingress one too.
+    pub qdiscs: Fact<Vec<QdiscFacts>>,
+}
+
+/// A queueing discipline of a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct QdiscFacts {
+    /// `tbf`, `fq`, `mq`, `noqueue`, `ingress`, `clsact`.
+    pub kind: String,
+    /// Whether it is the root of what the device sends.
+    pub is_root: bool,
+    /// How much may wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<QdiscLimit>,
+    /// What a token bucket lets pass, in bits a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_bps: Option<u64>,
+    /// Packets that went through, or that filters of an ingress one saw.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packets_total: Option<u64>,
+    /// Packets dropped; wraps at 32 bits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drops_total: Option<u64>,
+    /// Times that a packet had to wait for its rate; wraps at 32 bits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overlimits_total: Option<u64>,
+}
+
+/// The other end of a veth, or the device below one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct OtherEnd {
+    /// Its index, in its own namespace.
+    pub ifindex: u32,
+    /// Whether that is another namespace.
+    pub is_elsewhere: bool,
+    /// MTU in bytes.
+    pub mtu_bytes: u32,
 }
 
 /// What rtnetlink says of a device.
@@ -130,6 +171,12 @@ pub struct LinkFacts {
     /// Largest packet that is handed to the driver for segmentation, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gso_max_bytes: Option<u32>,
+    /// Most that the driver takes for segmentation, in bytes (5.19).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tso_max_bytes: Option<u32>,
+    /// The other end of a veth, or the device below; `None` where there is none or it may not be seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_end: Option<OtherEnd>,
     /// Largest packet that GRO builds, in bytes (5.19).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gro_max_bytes: Option<u32>,
@@ -149,6 +196,10 @@ pub struct HostAnswers {
     pub netfilter_hooks: Fact<Vec<Hook>>,
     /// Tables of nftables.
     pub nft_tables: Fact<Vec<NftTable>>,
+    /// Chains of nftables on its hooks.
+    pub nft_chains: Fact<Vec<NftChain>>,
+    /// Tables of neighbours.
+    pub neighbour_tables: Fact<Vec<NeighbourTable>>,
     /// Counters of connection tracking.
     pub conntrack: Fact<Conntrack>,
     /// Pools of receive buffers.
@@ -166,9 +217,13 @@ pub struct HostAnswers {
 pub fn all(root: &Root) -> Result<BTreeMap<String, Nic>, HostError> {
     let names = device::names(root)?;
     let mut reader = if root.is_live() { Some(Reader::open()?) } else { None };
+    let qdiscs = reader.as_mut().map(Reader::qdiscs);
     let found = names.into_iter().map(|name| {
-        let nic = match reader.as_mut() {
-            Some(reader) => reader.device(&name),
+        let nic = match reader.as_mut().zip(qdiscs.as_ref()) {
+            Some((reader, qdiscs)) => {
+                let nic = reader.device(&name);
+                Nic { qdiscs: qdiscs.of(&nic), ..nic }
+            }
             None => load(root, &name).unwrap_or_else(|e| Nic::all_gaps(&e.to_string())),
         };
         (name, nic)
@@ -188,6 +243,8 @@ pub fn host(root: &Root, devices: &[String]) -> HostAnswers {
         HostAnswers {
             netfilter_hooks: Fact::absent(why.clone()),
             nft_tables: Fact::absent(why.clone()),
+            nft_chains: Fact::absent(why.clone()),
+            neighbour_tables: Fact::absent(why.clone()),
             conntrack: Fact::absent(why.clone()),
             page_pools: Fact::absent(why.clone()),
             audit: Fact::absent(why.clone()),

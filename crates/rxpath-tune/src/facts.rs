@@ -12,15 +12,15 @@ use rxpath_host::error::fact;
 use rxpath_host::kernel_config::{self, KernelConfig};
 use rxpath_host::netlink::Netlink;
 use rxpath_host::nic::{self, HostAnswers};
-use rxpath_host::procfs::interrupts::{self, Interrupts};
 use rxpath_host::procfs::snmp;
 use rxpath_host::procfs::snmp6;
 use rxpath_host::procfs::softnet::{self, CpuLine};
 use rxpath_host::procfs::sysctl;
+use rxpath_host::queue_map::Shared;
 use rxpath_host::root::Root;
 use rxpath_host::snapshot::{self, Counters};
 use rxpath_host::startup::{self, Step};
-use rxpath_host::topology::{self, Topology};
+use rxpath_host::topology::Topology;
 
 use crate::rule::Gap;
 
@@ -33,9 +33,11 @@ mod kept;
 mod kernel;
 mod known;
 mod link_files;
+mod planned;
 mod processes;
 mod readers;
 mod scope;
+mod serving;
 mod sockets;
 mod watch;
 
@@ -51,6 +53,7 @@ pub use link_files::{Fits, LinkFile, parse_link_file};
 pub use processes::Processes;
 pub use readers::{Reader, Readers};
 pub use scope::Scope;
+pub use serving::{Serving, host_wide};
 pub use sockets::UdpPort;
 pub use watch::{SoftnetCount, throttle_path};
 
@@ -69,7 +72,7 @@ const PAGE_OPTIONS: [(&str, u64); 10] = [
 ];
 
 /// A host's facts.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct HostFacts {
     root: Root,
     files: RefCell<BTreeMap<String, Fact<String>>>,
@@ -88,8 +91,6 @@ pub struct HostFacts {
     pub scope: Scope,
     /// Network devices of this namespace, by name.
     pub devices: Vec<Device>,
-    /// `/proc/interrupts`.
-    pub interrupts: Fact<Interrupts>,
     /// `/proc/net/softnet_stat` by CPU.
     pub softnet: Fact<Vec<(u32, CpuLine)>>,
     /// Protocol counters (`Udp.RcvbufErrors`, `TcpExt.ListenOverflows`).
@@ -116,9 +117,9 @@ impl HostFacts {
     /// Counters are read once; [`HostFacts::watch`] reads those of the running host again.
     /// **Cost** some milliseconds for each device; nothing is written and nothing waits.
     pub fn collect(root: &Root, scope: &Scope) -> Self {
-        let interrupts = fact(root.parsed(interrupts::PATH, interrupts::parse));
+        let shared = Shared::read(root);
         let config = fact(kernel_config::read(root));
-        let (devices, lost_devices) = device::all(root, &interrupts);
+        let (devices, lost_devices) = device::all(root, &shared);
         let (later, watched) = watch::of_tree(root, &devices);
         let (kept, kept_gap) = kept::read(root);
         let names: Vec<String> = devices.iter().map(|device| device.name.clone()).collect();
@@ -130,7 +131,7 @@ impl HostFacts {
             watched,
             kernel: kernel::read(root, config.value()),
             config,
-            topology: fact(topology::read(root)),
+            topology: shared.topology,
             scope: scope.clone(),
             answers: nic::host(root, &names),
             counters: snapshot::read(root),
@@ -139,7 +140,6 @@ impl HostFacts {
             kept_gap,
             qdiscs: qdiscs(root, &devices),
             devices,
-            interrupts,
             softnet: fact(softnet::read(root)),
             processes: processes::read(root),
             lost_devices,

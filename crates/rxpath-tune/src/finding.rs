@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::facts::{Count, Counted, Evidence, Watched};
 use crate::knob::Set;
+use crate::ranges::{self, Range};
 use crate::rule::{Answer, Area, Checked, Magnitude, Severity};
 
 /// What a rule found, before it is known for which goal it was asked.
@@ -143,4 +144,19 @@ pub struct Finding {
     pub counted: Option<Counted>,
     /// The command that tells more.
     pub more: String,
+}
+
+impl Finding {
+    /// What to change, with settings that differ in a number in one line.
+    pub fn changes_in_lines(&self) -> Vec<String> {
+        let names: Vec<(String, ())> =
+            self.changes.iter().map(|set| (set.knob.to_string(), ())).collect();
+        let values: Vec<String> = self.changes.iter().map(|set| set.value.to_string()).collect();
+        let one = |range: Range| {
+            let own: Vec<&str> =
+                values[range.first..][..range.count].iter().map(String::as_str).collect();
+            format!("{} = {}", range.name, ranges::values(&own))
+        };
+        ranges::ranges(&names).into_iter().map(one).collect()
+    }
 }

@@ -16,6 +16,7 @@ pub mod limits;
 pub mod persist;
 pub mod plan;
 mod prelude;
+pub mod ranges;
 pub mod rule;
 pub mod rules;
 pub mod store;

@@ -9,8 +9,10 @@ use rxpath_host::pairs::Pairs;
 use crate::plan::{LeftOut, Plan, Step};
 
 mod link;
+mod matching;
 
 pub(crate) use link::KEYS as LINK_KEYS;
+pub use matching::{MatchBy, Matching};
 
 /// A kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,13 +43,15 @@ pub struct Draft {
 const NOTE: &str = "# Drafted by rxpath from a plan: read it before you put it in place.\n";
 
 /// The drafts of a plan, and the steps that this kind of file can't hold.
-pub fn drafts(plan: &Plan, home: Home) -> (Vec<Draft>, Vec<LeftOut>) {
+///
+/// `matching` says by what `.link` files know their devices.
+pub fn drafts(plan: &Plan, home: Home, matching: &Matching) -> (Vec<Draft>, Vec<LeftOut>) {
     match home {
         Home::Sysctl => sysctl(plan),
-        Home::Link => link::drafts(plan),
+        Home::Link => link::drafts(plan, matching),
         Home::Udev => udev(plan),
         Home::Cmdline => cmdline(plan),
-        Home::Ansible => ansible(plan),
+        Home::Ansible => ansible(plan, matching),
     }
 }
 
@@ -59,7 +63,8 @@ pub fn homes(plan: &Plan) -> Vec<(&'static str, usize)> {
         ("udev", Home::Udev),
         ("cmdline", Home::Cmdline),
     ];
-    let held = |home| plan.steps.len().saturating_sub(drafts(plan, home).1.len());
+    let held =
+        |home| plan.steps.len().saturating_sub(drafts(plan, home, &Matching::default()).1.len());
     let all = kinds.into_iter().map(|(name, home)| (name, held(home)));
     all.filter(|(_, steps)| *steps > 0).collect()
 }
@@ -181,7 +186,7 @@ fn cmdline(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
     (one("cmdline.txt", "the boot loader's configuration", &text), out)
 }
 
-fn ansible(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
+fn ansible(plan: &Plan, matching: &Matching) -> (Vec<Draft>, Vec<LeftOut>) {
     let mut text = String::from("---\n");
     for step in &plan.steps {
         if let Target::Sysctl { key } = &step.set {
@@ -194,7 +199,7 @@ fn ansible(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
             );
         }
     }
-    let files = [link::drafts(plan).0, udev(plan).0].concat();
+    let files = [link::drafts(plan, matching).0, udev(plan).0].concat();
     for file in &files {
         text += &format!(
             "- name: {}\n  ansible.builtin.copy:\n    dest: {}\n    mode: '0644'\n    content: |\n",
@@ -207,7 +212,7 @@ fn ansible(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
     }
     let out = plan.steps.iter().filter_map(|step| {
         let alone = Plan { steps: vec![step.clone()], ..plan.clone() };
-        let (files, missing) = link::drafts(&alone);
+        let (files, missing) = link::drafts(&alone, matching);
         match missing.into_iter().next() {
             None => None,
             // A part of it.

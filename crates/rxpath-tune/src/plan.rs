@@ -15,6 +15,7 @@ use crate::effects::Effect;
 
 pub mod found;
 pub mod make;
+pub mod settle;
 
 /// Major version of the form that is read; a newer minor one may add fields.
 const SCHEMA: &str = "rxpath/plan/1.0";

@@ -18,6 +18,23 @@ pub const NOTHING_CHANGED: &str = "nothing to undo: this is read and never chang
 /// The set line of what is only recorded.
 pub const NO_SETTING: &str = "no setting: recorded so that two results can be compared";
 
+/// `57 %`, `0.021 %`.
+pub fn percent(ratio: f64) -> String {
+    let percent = ratio * 100.0;
+    if percent >= 10.0 { format!("{percent:.0} %") } else { format!("{percent:.2} %") }
+}
+
+/// Answers for the loopback device and for devices that carry nothing: rules that are for virtual devices too.
+pub fn idle(device: &Device) -> Option<Checked> {
+    if device.is_loopback() {
+        Some(Answer::silent("the loopback device"))
+    } else if !device.is_up() {
+        Some(Answer::silent("the device is down"))
+    } else {
+        None
+    }
+}
+
 /// Answers for devices that are no hardware or carry nothing: the usual reason to stay silent.
 pub fn quiet(device: &Device) -> Option<Checked> {
     if !device.is_nic() {

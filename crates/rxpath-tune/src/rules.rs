@@ -19,13 +19,18 @@ const FILES: &[&[Rule]] = &[
     interrupts::lines::RULES,
     // NIC: rings, queues, steering.
     queues::rings::RULES,
+    queues::drops::RULES,
     queues::channels::RULES,
     queues::rss::RULES,
+    queues::rps::RULES,
     queues::steering::RULES,
     queues::rfs::RULES,
     // NIC: offloads, link, PCIe.
     offloads::aggregate::RULES,
     offloads::link::RULES,
+    offloads::pause::RULES,
+    offloads::bonds::RULES,
+    offloads::fit::RULES,
     offloads::pcie::RULES,
     // NAPI, softirq, polling.
     napi::budget::RULES,
@@ -36,11 +41,16 @@ const FILES: &[&[Rule]] = &[
     sockets::buffers::RULES,
     sockets::tcp::RULES,
     sockets::floors::RULES,
+    sockets::limits::RULES,
+    sockets::losses::RULES,
+    sockets::neighbours::RULES,
     sockets::lookup::RULES,
     sockets::placement::RULES,
     // Netfilter and other hooks on the path.
     hooks::netfilter::RULES,
     hooks::taps::RULES,
+    hooks::dropping::RULES,
+    hooks::undelivered::RULES,
     // CPU, power, scheduling, kernel.
     cpu::guest::RULES,
     cpu::power::RULES,
@@ -51,6 +61,8 @@ const FILES: &[&[Rule]] = &[
     cpu::quota::RULES,
     // Queueing, virtualisation, managers, honesty of benchmarks.
     surroundings::virtual_machine::RULES,
+    surroundings::netvsc::RULES,
+    surroundings::queueing::RULES,
     surroundings::managers::RULES,
     surroundings::owners::RULES,
     surroundings::link_files::RULES,

@@ -13,6 +13,7 @@ pub mod table;
 pub mod tcp;
 pub mod trace;
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
@@ -39,13 +40,44 @@ pub fn width() -> Option<usize> {
 /// Writes text to stdout and flushes it.
 pub fn text(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    told(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    told(out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush()))
 }
 
 /// Writes one line to stdout and flushes it.
 pub fn line(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    told(writeln!(out, "{text}").and_then(|()| out.flush()))
+    told(writeln!(out, "{}", harmless(text)).and_then(|()| out.flush()))
+}
+
+/// The text without what would move a terminal's cursor or change its title: names of devices, programs and files come
+/// from the host or a capture. Line ends, tabs and the colours that [`color::paint`] makes stay.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let is_odd = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(is_odd) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(is_odd) {
+        out.push_str(&rest[..at]);
+        let odd = &rest[at..];
+        let colour = colour_length(odd);
+        if colour > 0 {
+            out.push_str(&odd[..colour]);
+        } else {
+            out.push(char::REPLACEMENT_CHARACTER);
+        }
+        let width = odd.chars().next().map_or(0, char::len_utf8);
+        rest = &odd[colour.max(width)..];
+    }
+    Cow::Owned(out + rest)
+}
+
+/// How long a colour's sequence at the beginning of the text is; 0 when there is none (ECMA-48, SGR).
+fn colour_length(text: &str) -> usize {
+    let Some(codes) = text.strip_prefix("\u{1b}[") else { return 0 };
+    let end = codes.find(|c: char| !c.is_ascii_digit() && c != ';');
+    end.filter(|end| codes[*end..].starts_with('m')).map_or(0, |end| end + 3)
 }
 
 /// Writes one JSON value on one line and flushes it.
@@ -81,5 +113,36 @@ fn told(done: io::Result<()>) -> anyhow::Result<()> {
     match done {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Closed.into()),
         other => Ok(other?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_moves_the_cursor_is_no_text() {
+        let odd = '\u{fffd}';
+        assert_eq!(harmless("eth0\u{1b}[2J\u{7}x"), format!("eth0{odd}[2J{odd}x"));
+        assert_eq!(harmless("a\tb\nc"), "a\tb\nc");
+        assert_eq!(
+            harmless("\u{1b}[1;31mred\u{1b}[0m\u{9b}1m"),
+            format!("\u{1b}[1;31mred\u{1b}[0m{odd}1m")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn only_colours_are_left_of_controls(text in "(\\PC|\u{1b}|\\[|[0-9;m]|\u{7f}|\r){0,40}") {
+            let out = harmless(&text).into_owned();
+            let mut rest = out.as_str();
+            while let Some(at) = rest.find(|c: char| c.is_control() && c != '\n' && c != '\t') {
+                let length = colour_length(&rest[at..]);
+                prop_assert!(length > 0, "{out:?}");
+                rest = &rest[at + length..];
+            }
+        }
     }
 }

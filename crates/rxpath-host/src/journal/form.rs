@@ -42,6 +42,8 @@ pub(super) enum Line {
         after: Option<String>,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unchanged: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        taken: Option<Vec<(Target, Option<String>)>>,
         #[serde(flatten)]
         outcome: Outcome,
     },
@@ -125,7 +127,7 @@ impl Contents {
             Line::Confirmed => self.confirmed = true,
             Line::Forgotten => self.forgotten = true,
             Line::Begin { n, target, identity, before, asked, beside } => {
-                let (end, unchanged, undone) = (None, false, false);
+                let (end, taken, unchanged, undone) = (None, None, false, false);
                 self.entries.push(Entry {
                     n,
                     target,
@@ -134,15 +136,17 @@ impl Contents {
                     asked,
                     beside,
                     end,
+                    taken,
                     unchanged,
                     undone,
                 });
             }
             Line::Planned { steps } => self.planned = steps,
             Line::Reached { count } => self.reached = Some(count),
-            Line::End { n, after, unchanged, outcome } => {
+            Line::End { n, after, unchanged, taken, outcome } => {
                 let entry = self.begun_entry(n)?;
                 entry.end = Some((after, outcome));
+                entry.taken = taken;
                 entry.unchanged = unchanged;
             }
             Line::Undone { n } => self.begun_entry(n)?.undone = true,

@@ -1,3 +1,5 @@
+mod foreign;
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
@@ -20,6 +22,8 @@ struct Fake {
     unreadable: Option<(Target, i32)>,
     /// A write to a device takes its link away, and the driver sets this back while it comes again.
     bounces: Option<(Target, String)>,
+    /// A write to the first makes the second this.
+    takes_along: Option<(Target, Target, String)>,
     /// Takes effect later: when.
     later: Option<&'static str>,
 }
@@ -39,6 +43,7 @@ impl Fake {
             broken: None,
             unreadable: None,
             bounces: None,
+            takes_along: None,
             later: None,
         }
     }
@@ -99,6 +104,9 @@ impl Setter for Fake {
             self.values.insert(target.clone(), now.to_string());
         } else {
             self.values.insert(target.clone(), value.into());
+        }
+        if let Some((_, other, value)) = self.takes_along.clone().filter(|(of, ..)| of == target) {
+            self.values.insert(other, value);
         }
         Ok(())
     }
@@ -174,9 +182,10 @@ fn a_group_and_what_it_took_along_are_restored() {
     fake.values.insert(group.clone(), "rx-gro=on sg=on".into());
     fake.values.insert(rps.clone(), "3".into());
     let before = fake.values.clone();
+    fake.takes_along = Some((group.clone(), rps.clone(), "0".into()));
     let change = journal.change(&mut fake, &group, "sg=off", std::slice::from_ref(&rps)).unwrap();
     assert_eq!(change.before.as_deref(), Some("sg=on"));
-    fake.values.insert(rps, "0".into());
+    assert_eq!(fake.values[&rps], "0");
     assert!(journal.undo(&mut fake).unwrap()[0].is_whole());
     assert_eq!(fake.values, before);
 }

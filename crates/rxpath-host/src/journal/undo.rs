@@ -1,13 +1,25 @@
 //! Undoing: the old values, last change first, each read back.
 
+use super::rehearsal::Rehearsal;
 use super::{Entry, Journal};
 use crate::HostError;
-use crate::change::{Target, stands};
+use crate::change::{Target, same_of, stands};
 use crate::fault::{self, Point};
 use crate::identity::network_namespace;
+use crate::pairs::Pairs;
 use crate::setter::Setter;
+use crate::target::Group;
 
 use super::form::Line;
+
+/// How to undo.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// What others changed since stays as they made it.
+    pub keeps_foreign: bool,
+    /// Nothing is written: what would be done is told.
+    pub is_rehearsal: bool,
+}
 
 /// How the restoring of one change went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +28,8 @@ pub enum Restored {
     Yes,
     /// It had the value from before already.
     Already,
+    /// Somebody else had changed all of it since, and it stays so.
+    Kept,
     /// What it belonged to is gone, and the setting with it.
     Gone {
         /// What was looked for.
@@ -35,14 +49,17 @@ pub struct Undo {
     pub n: u32,
     /// What was restored, under its present name.
     pub target: Target,
-    /// The old value.
+    /// The old value; of a group, the part of it that the change had altered.
     pub value: String,
     /// How it went.
     pub restored: Restored,
     /// What it was when it was restored; `None` when it had the old value already or could not be restored.
     pub found: Option<String>,
-    /// Somebody else had changed it since; this is what they had made it.
+    /// Somebody else had changed it since; this is what they had made it. Of a group, only values that the change had
+    /// altered.
     pub foreign: Option<String>,
+    /// Of `beside`, what somebody else had made them since.
+    pub foreign_beside: Vec<(Target, String)>,
     /// Settings that the change had taken along and that could not be restored, with the reason.
     pub beside: Vec<(Target, String)>,
 }
@@ -50,16 +67,29 @@ pub struct Undo {
 impl Undo {
     /// Whether all is as it was before the change.
     pub fn is_whole(&self) -> bool {
-        matches!(self.restored, Restored::Yes | Restored::Already) && self.beside.is_empty()
+        matches!(self.restored, Restored::Yes | Restored::Already | Restored::Kept)
+            && self.beside.is_empty()
     }
 }
 
 impl Journal {
-    /// Restores the old values, last change first. Goes on after a failure and tells it.
+    /// Restores the old values, last change first, whoever changed them since.
+    ///
+    /// **Errors** as [`Journal::undo_as`].
+    pub fn undo<S: Setter>(&mut self, setter: &mut S) -> Result<Vec<Undo>, HostError> {
+        self.undo_as(setter, Manner::default())
+    }
+
+    /// Restores the old values, last change first. Goes on after a failure and tells it. Values that the changes did not
+    /// alter stay as they are.
     ///
     /// **Errors** `Unsupported` for a journal of an earlier boot (what it changed is gone already) and from another
     /// network namespace than that of the changes.
-    pub fn undo<S: Setter>(&mut self, setter: &mut S) -> Result<Vec<Undo>, HostError> {
+    pub fn undo_as<S: Setter>(
+        &mut self,
+        setter: &mut S,
+        manner: Manner,
+    ) -> Result<Vec<Undo>, HostError> {
         let what = || format!("undo {}", self.path.display());
         if self.is_of_earlier_boot()? {
             let needs = "the boot that it was written in; the restart has undone it".into();
@@ -74,10 +104,15 @@ impl Journal {
         }
         let open = |at: &usize| self.contents.entries[*at].is_open();
         let order: Vec<usize> = (0..self.contents.entries.len()).rev().filter(open).collect();
+        if manner.is_rehearsal {
+            let setter = &mut Rehearsal::new(setter);
+            let entries = order.iter().map(|at| &self.contents.entries[*at]);
+            return Ok(entries.map(|entry| restore(setter, entry, manner)).collect());
+        }
         let mut done = Vec::new();
         for at in order {
             fault::at(Point::BeforeRestore);
-            let mut undo = restore(setter, &self.contents.entries[at]);
+            let mut undo = restore(setter, &self.contents.entries[at], manner);
             fault::at(Point::AfterRestore);
             if undo.is_whole()
                 && let Err(error) = self.mark(at)
@@ -106,51 +141,180 @@ impl Journal {
     }
 }
 
-fn restore<S: Setter>(setter: &mut S, entry: &Entry) -> Undo {
+impl Entry {
+    /// The value before, as far as the change altered it: of a group, the values that were asked for and those that it took
+    /// along. All of it where nobody read what came of the change.
+    fn own_value(&self) -> String {
+        let is_whole = matches!(self.target, Target::Group { group: Group::LinkModes, .. });
+        let Some((Some(after), _)) = &self.end else { return self.before.clone() };
+        let parse = |text: &str| text.parse::<Pairs>();
+        match (parse(&self.before), parse(after), parse(&self.asked)) {
+            (Ok(before), Ok(after), Ok(asked)) if self.target.has_parts() && !is_whole => {
+                let altered = before.unlike(&after);
+                let mut own = Pairs::default();
+                for (name, value) in before.iter() {
+                    if altered.get(name).is_some() || asked.get(name).is_some() {
+                        own.push(name, value);
+                    }
+                }
+                own.to_string()
+            }
+            _ => self.before.clone(),
+        }
+    }
+
+    /// What somebody else made of `own` since the change left it; `None` when it is as it was left.
+    fn foreign(&self, target: &Target, own: &str, now: &str) -> Option<String> {
+        let (Some(left), _) = self.end.as_ref()? else { return None };
+        if stands(target, &target.as_far_as(left, own), now) {
+            return None;
+        }
+        match (left.parse::<Pairs>(), target.as_far_as(now, own).parse::<Pairs>()) {
+            (Ok(left), Ok(now)) if target.has_parts() => Some(now.unlike(&left).to_string()),
+            _ => Some(now.to_owned()),
+        }
+    }
+}
+
+/// The setting under its present name, when what it belonged to is still there.
+fn located<S: Setter>(setter: &mut S, entry: &Entry) -> Result<Target, Restored> {
+    let Some(identity) = &entry.identity else { return Ok(entry.target.clone()) };
+    match setter.locate(&entry.target, identity) {
+        Ok(Some(target)) => Ok(target),
+        Ok(None) => {
+            let why = format!("{identity} is gone, and {} with it", entry.target);
+            Err(Restored::Gone { why })
+        }
+        Err(error) => Err(Restored::No { why: error.to_string() }),
+    }
+}
+
+fn restore<S: Setter>(setter: &mut S, entry: &Entry, manner: Manner) -> Undo {
     let mut undo = Undo {
         n: entry.n,
         target: entry.target.clone(),
-        value: entry.before.clone(),
+        value: entry.own_value(),
         restored: Restored::Already,
         found: None,
         foreign: None,
+        foreign_beside: Vec::new(),
         beside: Vec::new(),
     };
-    if let Some(identity) = &entry.identity {
-        match setter.locate(&entry.target, identity) {
-            Ok(Some(target)) => undo.target = target,
-            Ok(None) => {
-                let why = format!("{identity} is gone, and {} with it", entry.target);
-                undo.restored = Restored::Gone { why };
-                return undo;
-            }
-            Err(error) => {
-                undo.restored = Restored::No { why: error.to_string() };
-                return undo;
-            }
+    match located(setter, entry) {
+        Ok(target) => undo.target = target,
+        Err(restored) => {
+            undo.restored = restored;
+            return undo;
         }
     }
-    let left = entry.end.as_ref().and_then(|(after, _)| after.clone());
-    undo.restored = match put_back(setter, &undo.target, &entry.before) {
-        Ok(None) => Restored::Already,
-        Ok(Some(found)) => {
-            let foreign = left.is_some_and(|left| !stands(&undo.target, &left, &found));
-            undo.foreign = foreign.then(|| found.clone());
-            undo.found = Some(found);
-            Restored::Yes
+    let beside = Beside::read(setter, entry, &undo.target);
+    let now = setter.read(&undo.target).ok().flatten();
+    undo.foreign = now
+        .as_deref()
+        .filter(|now| !stands(&undo.target, &undo.value, now))
+        .and_then(|now| entry.foreign(&undo.target, &undo.value, now));
+    let mut is_kept = false;
+    if let Some(foreign) = undo.foreign.as_ref().filter(|_| manner.keeps_foreign) {
+        undo.value = without(&undo.target, &undo.value, foreign);
+        is_kept = undo.value.is_empty();
+    }
+    undo.restored = if is_kept {
+        Restored::Kept
+    } else {
+        match put_back(setter, &undo.target, &undo.value) {
+            Ok(None) => Restored::Already,
+            Ok(found) => {
+                undo.found = found;
+                Restored::Yes
+            }
+            Err(why) => Restored::No { why },
         }
-        Err(why) => Restored::No { why },
     };
-    for (target, value) in &entry.beside {
-        let target = match undo.target.device() {
-            Some(dev) if target.device() == entry.target.device() => target.clone().on_device(dev),
-            _ => target.clone(),
-        };
-        if let Err(why) = put_back(setter, &target, value) {
-            undo.beside.push((target, why));
-        }
+    for one in beside {
+        one.put_back(setter, manner, &mut undo);
     }
     undo
+}
+
+/// What of `value` others left alone: of a group, the values that `foreign` does not name.
+fn without(target: &Target, value: &str, foreign: &str) -> String {
+    let (Ok(value), Ok(foreign)) = (value.parse::<Pairs>(), foreign.parse::<Pairs>()) else {
+        return String::new();
+    };
+    let mut rest = Pairs::default();
+    if target.has_parts() {
+        value.iter().filter(|(name, _)| foreign.get(name).is_none()).for_each(|(name, value)| {
+            rest.push(name, value);
+        });
+    }
+    rest.to_string()
+}
+
+/// What the change made of a setting beside its own.
+enum Left {
+    /// Nothing: it was as before.
+    Alone,
+    /// This.
+    As(String),
+    /// Nobody knows: it could not be read, or nobody looked.
+    Unknown,
+}
+
+/// A setting that a change may take along, and its undoing with it, under its present name.
+struct Beside {
+    target: Target,
+    before: String,
+    left: Left,
+    now: Option<String>,
+}
+
+impl Beside {
+    fn read<S: Setter>(setter: &mut S, entry: &Entry, owner: &Target) -> Vec<Self> {
+        let mut all = Vec::new();
+        for (target, before) in &entry.beside {
+            let left = match &entry.taken {
+                None => Left::Unknown,
+                Some(taken) => match taken.iter().find(|(of, _)| of == target) {
+                    None => Left::Alone,
+                    Some((_, Some(left))) => Left::As(left.clone()),
+                    Some((_, None)) => Left::Unknown,
+                },
+            };
+            let target = match owner.device() {
+                Some(dev) if target.device() == entry.target.device() => {
+                    target.clone().on_device(dev)
+                }
+                _ => target.clone(),
+            };
+            let now = setter.read(&target).ok().flatten();
+            all.push(Self { target, before: before.clone(), left, now });
+        }
+        all
+    }
+
+    /// What somebody else made of it since the change took it along.
+    fn foreign(&self) -> Option<&String> {
+        let (Left::As(left), Some(now)) = (&self.left, &self.now) else { return None };
+        let is_as = |value: &str| same_of(&self.target, value, now);
+        (!is_as(left) && !is_as(&self.before)).then_some(now)
+    }
+
+    /// What the change took along becomes what it was before it, what the undoing takes along what it was until now.
+    fn put_back<S: Setter>(self, setter: &mut S, manner: Manner, undo: &mut Undo) {
+        let foreign = self.foreign().cloned();
+        if let Some(value) = &foreign {
+            undo.foreign_beside.push((self.target.clone(), value.clone()));
+        }
+        let value = match (self.left, self.now) {
+            (Left::Alone, None) => return,
+            (Left::Alone, Some(now)) => now,
+            (_, Some(now)) if foreign.is_some() && manner.keeps_foreign => now,
+            _ => self.before,
+        };
+        if let Err(why) = put_back(setter, &self.target, &value) {
+            undo.beside.push((self.target, why));
+        }
+    }
 }
 
 /// Restores one value; what was found instead of it, when it had to be written.

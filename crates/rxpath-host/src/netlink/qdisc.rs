@@ -1,5 +1,8 @@
 //! Queueing disciplines: statistics of each, and the few that a lab installs.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::socket::{Netlink, REPLACE};
 use super::wire::{Attrs, Body, word32, word64};
 use crate::HostError;
@@ -23,6 +26,12 @@ const TCA_TBF_BURST: u16 = 6;
 const TC_LINKLAYER_ETHERNET: u8 = 1;
 const TCA_FQ_PLIMIT: u16 = 1;
 const TCA_FQ_FLOW_PLIMIT: u16 = 2;
+/// `TCA_FQ_CODEL_LIMIT`, `TCA_CODEL_LIMIT`, `TCA_PIE_LIMIT`.
+const TCA_AQM_LIMIT: u16 = 2;
+const TCA_FQ_PIE_LIMIT: u16 = 1;
+/// Words of `struct tc_tbf_qopt`: the rate in bytes a second, and the limit in bytes.
+const TBF_RATE_WORD: usize = 2;
+const TBF_LIMIT_WORD: usize = 6;
 
 /// The handle of what this program installs: `1:`.
 const HANDLE: u32 = 0x0001_0000;
@@ -44,6 +53,50 @@ pub struct Qdisc {
     pub queued_packets: u32,
     /// **Unit** bytes waiting now.
     pub backlog_bytes: u32,
+    /// How much may wait; `None` where this kind has no such limit, or one that is not read here.
+    pub limit: Option<QdiscLimit>,
+    /// What a token bucket lets pass. **Unit** bits a second.
+    pub rate_bps: Option<u64>,
+}
+
+/// How much may wait in a queueing discipline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum QdiscLimit {
+    /// Packets.
+    Packets(u32),
+    /// Bytes.
+    Bytes(u32),
+}
+
+/// The limit and the rate among the options of this kind.
+///
+/// **Source** the `dump` function of each kind: net/sched/sch_fifo.c, sch_tbf.c, sch_fq.c, sch_fq_codel.c, sch_codel.c,
+/// sch_pie.c, sch_fq_pie.c, sch_sfq.c, sch_netem.c.
+fn settings(kind: &str, attrs: &Attrs<'_>) -> Result<(Option<QdiscLimit>, Option<u64>), HostError> {
+    let Some(options) = attrs.get(TCA_OPTIONS) else { return Ok((None, None)) };
+    let nested = |kind: u16| Ok::<_, HostError>(attrs.nest(TCA_OPTIONS)?.u32(kind));
+    let packets = |limit: Option<u32>| limit.map(QdiscLimit::Packets);
+    Ok(match kind {
+        "pfifo" | "pfifo_head_drop" => (packets(word32(options, 0)), None),
+        "bfifo" => (word32(options, 0).map(QdiscLimit::Bytes), None),
+        "fq" => (packets(nested(TCA_FQ_PLIMIT)?), None),
+        "fq_codel" | "codel" | "pie" => (packets(nested(TCA_AQM_LIMIT)?), None),
+        "fq_pie" => (packets(nested(TCA_FQ_PIE_LIMIT)?), None),
+        // struct tc_sfq_qopt: quantum, perturbation, limit. struct tc_netem_qopt: latency, limit.
+        "sfq" => (packets(word32(options, 2)), None),
+        "netem" => (packets(word32(options, 1)), None),
+        "tbf" => {
+            let nest = attrs.nest(TCA_OPTIONS)?;
+            let parms = nest.get(TCA_TBF_PARMS).unwrap_or_default();
+            let rate = nest
+                .u64(TCA_TBF_RATE64)
+                .or_else(|| word32(parms, TBF_RATE_WORD).map(u64::from))
+                .map(|bytes| bytes.saturating_mul(8));
+            (word32(parms, TBF_LIMIT_WORD).map(QdiscLimit::Bytes), rate)
+        }
+        _ => (None, None),
+    })
 }
 
 impl Qdisc {
@@ -58,6 +111,8 @@ impl Qdisc {
         let queue = all.get(TCA_STATS_QUEUE).unwrap_or_default();
         let wide = all.get(TCA_STATS_PKT64).and_then(|bytes| word64(bytes, 0));
         let of_queue = |n| word32(queue, n).map(u64::from);
+        let kind = attrs.text(TCA_KIND).unwrap_or_default();
+        let (limit, rate_bps) = settings(&kind, &attrs)?;
         let stats = [
             ("bytes", word64(basic, 0)),
             ("packets", wide.or_else(|| word32(basic, 2).map(u64::from))),
@@ -67,12 +122,14 @@ impl Qdisc {
         ];
         Ok(Self {
             index: word32(payload, 1).unwrap_or_default(),
-            kind: attrs.text(TCA_KIND).unwrap_or_default(),
+            kind,
             handle: word32(payload, 2).unwrap_or_default(),
             parent: word32(payload, 3).unwrap_or_default(),
             stats: stats.into_iter().filter_map(|(name, v)| Some((name, v?))).collect(),
             queued_packets: word32(queue, 0).unwrap_or_default(),
             backlog_bytes: word32(queue, 1).unwrap_or_default(),
+            limit,
+            rate_bps,
         })
     }
 
@@ -235,6 +292,30 @@ mod tests {
         assert_eq!(qdisc.stat("drops"), Some(17));
         assert_eq!(qdisc.stat("packets"), Some(100));
         assert_eq!((qdisc.queued_packets, qdisc.backlog_bytes), (3, 192));
+    }
+
+    fn with_options(kind: &str, options: &[u8]) -> Qdisc {
+        let body = Body::new(&header(4, 0)).text(TCA_KIND, kind).raw(TCA_OPTIONS, options);
+        Qdisc::parse(body.bytes()).unwrap()
+    }
+
+    #[test]
+    fn limits_are_in_packets_or_bytes() {
+        let words = |words: &[u32]| -> Vec<u8> {
+            words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+        };
+        assert_eq!(with_options("pfifo", &words(&[1])).limit, Some(QdiscLimit::Packets(1)));
+        assert_eq!(with_options("bfifo", &words(&[99])).limit, Some(QdiscLimit::Bytes(99)));
+        assert_eq!(with_options("netem", &words(&[7, 5])).limit, Some(QdiscLimit::Packets(5)));
+        assert_eq!(with_options("sfq", &words(&[7, 0, 6])).limit, Some(QdiscLimit::Packets(6)));
+        let fq = Body::default().u32(TCA_FQ_PLIMIT, 10_000);
+        assert_eq!(with_options("fq", fq.bytes()).limit, Some(QdiscLimit::Packets(10_000)));
+        let aqm = Body::default().u32(1, 5000).u32(TCA_AQM_LIMIT, 0);
+        assert_eq!(with_options("fq_codel", aqm.bytes()).limit, Some(QdiscLimit::Packets(0)));
+        let shaper = with_options("tbf", tbf(125_000, 1600, 3000).bytes());
+        assert_eq!(shaper.limit, Some(QdiscLimit::Bytes(3000)));
+        assert_eq!(shaper.rate_bps, Some(1_000_000));
+        assert_eq!(with_options("cake", &words(&[1])).limit, None);
     }
 
     #[test]

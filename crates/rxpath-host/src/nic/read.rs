@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use rxpath_core::Fact;
 
-use super::{HostAnswers, LinkFacts, Nic};
+use super::{HostAnswers, LinkFacts, Nic, OtherEnd, QdiscFacts};
 use crate::error::fact;
 use crate::netlink::ethtool::command::Command;
 use crate::netlink::ioctl::{self, FlowKind, HashFields};
 use crate::netlink::netfilter::Conntrack;
-use crate::netlink::nft_tables::{self, NftTable};
-use crate::netlink::{Link, Netlink, ethtool};
+use crate::netlink::nft_tables::{self, NftChain, NftTable};
+use crate::netlink::{Link, Netlink, Qdisc, ethtool};
 use crate::{HostError, Root, tcx};
 
 /// Sockets to the kernel, in the network namespace of the thread that opened them.
@@ -18,6 +18,24 @@ use crate::{HostError, Root, tcx};
 pub struct Reader {
     route: Netlink,
     generic: Netlink,
+}
+
+/// Queueing disciplines by the index of their device.
+#[derive(Clone, Debug)]
+pub struct Qdiscs(Fact<BTreeMap<u32, Vec<QdiscFacts>>>);
+
+impl Qdiscs {
+    /// Those of a device.
+    pub fn of(&self, nic: &Nic) -> Fact<Vec<QdiscFacts>> {
+        let Some(link) = nic.link.value() else {
+            return Fact::absent("the device was not found");
+        };
+        match &self.0 {
+            Fact::Ok { value } => Fact::ok(value.get(&link.ifindex).cloned().unwrap_or_default()),
+            Fact::Absent { why } => Fact::absent(why.clone()),
+            Fact::Denied { needs } => Fact::Denied { needs: needs.clone() },
+        }
+    }
 }
 
 impl Reader {
@@ -28,17 +46,49 @@ impl Reader {
         Ok(Self { route: Netlink::route()?, generic: Netlink::generic()? })
     }
 
-    /// Everything of one device. A device that is not there (any more) is all gaps that say so.
+    /// Everything of one device but its queueing disciplines ([`Reader::qdiscs`]). A device that is not there (any more) is
+    /// all gaps that say so.
     ///
     /// **Cost** some 40 system calls; drivers that ask the hardware for statistics take milliseconds.
     pub fn device(&mut self, dev: &str) -> Nic {
         let link = fact(self.route.link(dev));
         let ifindex = link.value().map(|link| link.index);
-        let mut nic = Nic { link: link.map(|link| facts_of(&link)), ..Nic::default() };
+        let other = link.value().and_then(|link| self.other_end(link));
+        let link = link.map(|link| LinkFacts { other_end: other, ..facts_of(&link) });
+        let mut nic = Nic { link, ..Nic::default() };
         self.ethtool(dev, &mut nic);
         ioctls(dev, &mut nic);
         self.netdev(ifindex, &mut nic);
         nic
+    }
+
+    /// The other end of a veth or the device below, where this process may see it.
+    fn other_end(&mut self, link: &Link) -> Option<OtherEnd> {
+        if link
+            .peer_index
+            .is_none_or(|index| index == 0 || index == link.index && !link.peer_elsewhere)
+        {
+            return None;
+        }
+        let other = self.route.other_end(link).ok()?;
+        Some(OtherEnd {
+            ifindex: other.index,
+            is_elsewhere: link.peer_elsewhere,
+            mtu_bytes: other.mtu,
+        })
+    }
+
+    /// The queueing disciplines of all devices: the kernel lists them for all alone, so that this is asked once and not
+    /// for each device.
+    pub fn qdiscs(&mut self) -> Qdiscs {
+        let mut found: BTreeMap<u32, Vec<QdiscFacts>> = BTreeMap::new();
+        let all = fact(self.route.qdiscs());
+        Qdiscs(all.map(|all| {
+            for qdisc in all {
+                found.entry(qdisc.index).or_default().push(qdisc_facts(&qdisc));
+            }
+            found
+        }))
     }
 
     fn ethtool(&mut self, dev: &str, nic: &mut Nic) {
@@ -130,6 +180,7 @@ impl Reader {
                 Netlink::netfilter().and_then(|mut netfilter| tracking(&mut netfilter)),
             ),
             page_pools: fact(self.generic.page_pools()),
+            neighbour_tables: fact(self.route.neighbour_tables()),
             ..HostAnswers::default()
         }
     }
@@ -141,6 +192,7 @@ impl Reader {
         let mut answers = HostAnswers {
             page_pools: fact(self.generic.page_pools()),
             page_bytes: page_bytes(),
+            neighbour_tables: fact(self.route.neighbour_tables()),
             audit: fact(Netlink::audit().and_then(|mut audit| audit.audit_state())),
             ..HostAnswers::default()
         };
@@ -148,6 +200,7 @@ impl Reader {
             Ok(mut netfilter) => {
                 answers.netfilter_hooks = fact(netfilter.hooks(devices));
                 answers.nft_tables = fact(nft(&mut netfilter));
+                answers.nft_chains = fact(chains(&mut netfilter));
                 answers.conntrack = fact(tracking(&mut netfilter));
             }
             Err(error) => {
@@ -159,6 +212,7 @@ impl Reader {
                 };
                 answers.netfilter_hooks = gap.clone().map(|()| Vec::new());
                 answers.nft_tables = gap.clone().map(|()| Vec::new());
+                answers.nft_chains = gap.clone().map(|()| Vec::new());
                 answers.conntrack = gap.map(|()| Conntrack::default());
             }
         }
@@ -175,6 +229,22 @@ fn page_bytes() -> Fact<u64> {
 fn nft(netfilter: &mut Netlink) -> Result<Vec<NftTable>, HostError> {
     // Without the code there are no tables.
     if nft_tables::is_loaded(&Root::host())? { netfilter.nft_tables() } else { Ok(Vec::new()) }
+}
+
+fn chains(netfilter: &mut Netlink) -> Result<Vec<NftChain>, HostError> {
+    if nft_tables::is_loaded(&Root::host())? { netfilter.nft_chains() } else { Ok(Vec::new()) }
+}
+
+fn qdisc_facts(qdisc: &Qdisc) -> QdiscFacts {
+    QdiscFacts {
+        kind: qdisc.kind.clone(),
+        is_root: qdisc.parent == u32::MAX,
+        limit: qdisc.limit,
+        rate_bps: qdisc.rate_bps,
+        packets_total: qdisc.stat("packets"),
+        drops_total: qdisc.stat("drops"),
+        overlimits_total: qdisc.stat("overlimits"),
+    }
 }
 
 fn tracking(netfilter: &mut Netlink) -> Result<Conntrack, HostError> {
@@ -228,6 +298,8 @@ fn facts_of(link: &Link) -> LinkFacts {
         promiscuity_count: link.promiscuity,
         allmulti_count: link.allmulti,
         gso_max_bytes: link.gso_max_size,
+        tso_max_bytes: link.tso_max_size,
+        other_end: None,
         gro_max_bytes: link.gro_max_size,
         gro_ipv4_max_bytes: link.gro_ipv4_max_size,
         xdp_programs: link.xdp.clone(),

@@ -7,6 +7,7 @@
 use rxpath_core::Fact;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
+use serde_json::{Map, Value, json};
 
 use super::{HostAnswers, Nic};
 use crate::netlink::ioctl::FlowKind;
@@ -59,15 +60,42 @@ pub fn parse_host(bytes: &[u8]) -> Result<HostAnswers, HostError> {
     parse(bytes)
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, HostError> {
-    serde_json::from_slice(bytes).map_err(|e| {
+fn parse<T: DeserializeOwned + Default>(bytes: &[u8]) -> Result<T, HostError> {
+    let bad = |e: serde_json::Error| {
         let why = match e.classify() {
             Category::Eof => "cut: the recorded answers end in the middle".to_owned(),
             Category::Syntax => format!("no JSON, recorded answers expected: {e}"),
             Category::Data | Category::Io => format!("not what a driver answers: {e}"),
         };
         HostError::malformed("captured answers", e.line(), why)
-    })
+    };
+    let mut answers: Value = serde_json::from_slice(bytes).map_err(bad)?;
+    if let Ok(whole) = T::deserialize(&answers) {
+        return Ok(whole);
+    }
+    if let Value::Object(fields) = &mut answers {
+        keep_readable::<T>(fields);
+    }
+    T::deserialize(&answers).map_err(bad)
+}
+
+/// Makes a gap of each field that cannot be read, with the reason: it costs itself and not its file.
+fn keep_readable<T: DeserializeOwned>(fields: &mut Map<String, Value>) {
+    let error = |name: &str, value: &Value| {
+        let alone = Value::Object(Map::from_iter([(name.to_owned(), value.clone())]));
+        T::deserialize(alone).err()
+    };
+    let mut unreadable = Vec::new();
+    for (name, value) in fields.iter_mut() {
+        let Some(why) = error(name, value) else { continue };
+        *value = json!({ "state": "absent", "why": format!("recorded, and not what a driver answers: {why}") });
+        if error(name, value).is_some() {
+            unreadable.push(name.clone());
+        }
+    }
+    for name in unreadable {
+        fields.remove(&name);
+    }
 }
 
 impl Nic {
@@ -101,6 +129,7 @@ impl Nic {
             napis: Fact::absent(why),
             queue_stats: Fact::absent(why),
             tcx: Fact::absent(why),
+            qdiscs: Fact::absent(why),
         }
     }
 }
@@ -110,6 +139,20 @@ mod tests {
     use super::*;
     use crate::nic::Reader;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_field_of_a_wrong_type_costs_itself() {
+        let text = r#"{
+            "rings": {"state": "ok", "value": {"rx": "many"}},
+            "flow_hash": 7,
+            "eee": {"state": "ok", "value": {"enabled": true}}
+        }"#;
+        let nic = parse_device(text.as_bytes()).unwrap();
+        assert_eq!(nic.eee.value().unwrap().enabled, Some(true));
+        assert!(nic.rings.gap().unwrap().contains("not what a driver answers"), "{:?}", nic.rings);
+        assert!(nic.flow_hash.is_empty());
+        assert!(parse_device(b"[1]").is_err() && parse_device(b"{\"rings\": ").is_err());
+    }
 
     #[test]
     fn what_is_written_reads_back_the_same() {
@@ -124,7 +167,7 @@ mod tests {
         let nic = nic.unwrap();
         assert_eq!(nic.rings.value().unwrap().rx.now, Some(256));
         assert_eq!(nic.coalesce.gap().unwrap(), "absent: not recorded");
-        let error = parse_device(b"{\n\"rings\": 7}").unwrap_err();
+        let error = parse_device(b"{\n\"rings\": 7,}").unwrap_err();
         assert!(matches!(error, HostError::Malformed { line: 2, .. }), "{error}");
     }
 

@@ -26,7 +26,7 @@ pub fn rates(before: &[DeviceQueues], now: &[DeviceQueues], span_s: f64) -> Vec<
     for device in now {
         let old = before.iter().find(|old| old.device == device.device);
         for row in &device.rows {
-            let old = old.and_then(|old| old.rows.iter().find(|old| old.queue == row.queue));
+            let old = old.and_then(|old| old.row(row.queue));
             let taken = |row: &Row| row.irq.clone().map(|irq| irq.taken_total);
             found.push(QueueRate {
                 device: device.device.clone(),

@@ -15,9 +15,17 @@
 //! | gve | `gve-ntfy-blk3@pci:0000:00:04.0`, before 6.4 `eth0-ntfy-block.3` | drivers/net/ethernet/google/gve/gve_main.c `gve_alloc_notify_blocks` |
 //! | bnxt | `eth0-TxRx-0`, `eth0-rx-0` | drivers/net/ethernet/broadcom/bnxt/bnxt.c `bnxt_setup_msix` |
 //! | vmxnet3 | `eth0-rxtx-0`, `eth0-rx-0` | drivers/net/vmxnet3/vmxnet3_drv.c `vmxnet3_request_irqs` |
+//! | bnx2x, qede | `eth0-fp-0` | .../broadcom/bnx2x/bnx2x_cmn.c, .../qlogic/qede/qede_main.c `qede_init_fp` |
+//! | be2net | `eth0-q0` | .../emulex/benet/be_main.c `be_msix_register` |
+//! | cxgb4 | `eth0-Rx0` | .../chelsio/cxgb4/cxgb4_main.c `name_msix_vecs` |
+//! | mana | `mana_q0@pci:7870:00:00.0` | .../microsoft/mana/gdma_main.c; one event queue for the queues of that number of all ports |
+//!
+//! Of mlx4 (`mlx4-1@0000:03:00.0`), sfc and atlantic (`eth0-0`) the name tells an event queue or a channel and not a queue
+//! that receives: those are known from the kernel's own links alone.
 
 /// What stands before the number of a queue that receives, in lower case.
-const RECEIVING: [&str; 6] = ["-txrx-", "-tx-rx-", "-rxtx-", "-rx-", "-input.", "mlx5_comp"];
+const RECEIVING: [&str; 10] =
+    ["-txrx-", "-tx-rx-", "-rxtx-", "-rx-", "-input.", "mlx5_comp", "-fp-", "-q", "-rx", "mana_q"];
 /// The same of gve, whose first half of blocks transmits.
 const GVE: [&str; 2] = ["gve-ntfy-blk", "-ntfy-block."];
 
@@ -77,6 +85,10 @@ mod tests {
             ("PCI-MSI 1-edge ens5-Tx-Rx-7", 7),
             ("PCI-MSIX 1-edge eth0-rxtx-1", 1),
             ("PCI-MSI 1-edge i40e-rx-0-TxRx-4", 4),
+            ("PCI-MSI 1-edge eth0-fp-3", 3),
+            ("PCI-MSI 1-edge eth0-q12", 12),
+            ("PCI-MSI 1-edge eth0-Rx7", 7),
+            ("PCI-MSIX 1-edge mana_q5@pci:7870:00:00.0", 5),
         ] {
             assert_eq!(receive_queue(about, 0), Some(queue), "{about}");
         }
@@ -89,6 +101,9 @@ mod tests {
             "PCI-MSI 1-edge i40e-0000:3b:00.0:misc",
             "PCI-MSIX 1-edge eth0-event-3",
             "PCI-MSI 1-edge ena-mgmnt@pci:0000:00:05.0",
+            "PCI-MSI 1-edge mlx4-1@0000:03:00.0",
+            "PCI-MSI 1-edge eth0-0",
+            "PCI-MSIX 1-edge mana_hwc@pci:7870:00:00.0",
         ] {
             assert_eq!(receive_queue(about, 0), None, "{about}");
         }

@@ -92,7 +92,17 @@ pub fn parse_mask(text: &str) -> Result<CpuList, ParseError> {
 /// Names of the devices.
 pub fn names(root: &Root) -> Result<Vec<String>, HostError> {
     // bonding_masters is a file among the directories.
-    Ok(root.list(NET)?.into_iter().filter(|name| root.is_dir(&format!("{NET}/{name}"))).collect())
+    let is_device = |name: &String| is_name(name) && root.is_dir(&format!("{NET}/{name}"));
+    Ok(root.list(NET)?.into_iter().filter(is_device).collect())
+}
+
+/// Whether a device can have this name (net/core/dev.c `dev_valid_name`): a captured tree may hold any.
+fn is_name(name: &str) -> bool {
+    const IFNAMSIZ: usize = 16;
+    !name.is_empty()
+        && name.len() < IFNAMSIZ
+        && !matches!(name, "." | "..")
+        && !name.contains(|c: char| c == '/' || c == ':' || c.is_ascii_whitespace() || c == '\u{b}')
 }
 
 /// Reads one device.
@@ -119,6 +129,18 @@ pub fn read(root: &Root, name: &str) -> Result<Device, HostError> {
         tx_queues: steering.tx_queues,
         statistics: statistics(root, &base),
     })
+}
+
+impl Device {
+    /// The part of it that tells how its packets are spread.
+    pub fn steering(&self) -> Steering {
+        Steering {
+            driver: self.driver.clone(),
+            numa_node: self.numa_node.clone(),
+            rx_queues: self.rx_queues.clone(),
+            tx_queues: self.tx_queues.clone(),
+        }
+    }
 }
 
 /// What a device's packets are spread by, and whose it is: the part of it that a reader of queues looks at again and again.

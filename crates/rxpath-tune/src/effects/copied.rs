@@ -19,11 +19,42 @@ pub(super) fn copied(key: &str, root: &Root) -> Vec<Target> {
             forwarding(root)
         }
         ["net", "ipv6", "conf", "all", name] if FROM_ALL_IPV6.contains(name) => {
-            of_each(root, "ipv6", name)
+            of_each(root, ("ipv6", "conf"), name)
+        }
+        // One value in two units (net/ipv6/route.c `ipv6_route_table_template`).
+        ["net", "ipv6", "route", "gc_min_interval"] => {
+            vec![sysctl("net/ipv6/route/gc_min_interval_ms".into())]
         }
         // Devices follow the default until somebody writes theirs (net/ipv4/devinet.c `devinet_copy_dflt_conf`).
-        ["net", "ipv4", "conf", "default", name] => of_each(root, "ipv4", name),
+        ["net", "ipv4", "conf", "default", name] => of_each(root, ("ipv4", "conf"), name),
+        // The same for neighbours (net/core/neighbour.c `neigh_copy_dflt_parms`).
+        ["net", family, "neigh", "default", name] => same_value(name)
+            .into_iter()
+            .flat_map(|name| of_each(root, (family, "neigh"), name))
+            .collect(),
+        ["net", family, "neigh", dev, name] => same_value(name)
+            .into_iter()
+            .filter(|other| *other != *name)
+            .map(|other| sysctl(format!("net/{family}/neigh/{dev}/{other}")))
+            .collect(),
         _ => Vec::new(),
+    }
+}
+
+/// Names of one value in two units, of which the coarser may read as before when the finer does not.
+///
+/// **Source** net/core/neighbour.c `neigh_sysctl_template` (6.18).
+const SAME_VALUE: [[&str; 2]; 3] = [
+    ["retrans_time", "retrans_time_ms"],
+    ["base_reachable_time", "base_reachable_time_ms"],
+    ["unres_qlen", "unres_qlen_bytes"],
+];
+
+/// All names of a neighbour's value.
+fn same_value(name: &str) -> Vec<&str> {
+    match SAME_VALUE.iter().find(|names| names.contains(&name)) {
+        Some(names) => names.to_vec(),
+        None => vec![name],
     }
 }
 
@@ -31,7 +62,7 @@ pub(super) fn copied(key: &str, root: &Root) -> Vec<Target> {
 ///
 /// **Source** net/ipv4/devinet.c `inet_forward_change`.
 fn forwarding(root: &Root) -> Vec<Target> {
-    let mut all = of_each(root, "ipv4", "forwarding");
+    let mut all = of_each(root, ("ipv4", "conf"), "forwarding");
     all.push(sysctl("net/ipv4/conf/all/accept_redirects".into()));
     let devices = root.list("/proc/sys/net/ipv4/conf").unwrap_or_default();
     let real = devices.into_iter().filter(|dev| !matches!(dev.as_str(), "all" | "default" | "lo"));
@@ -40,9 +71,9 @@ fn forwarding(root: &Root) -> Vec<Target> {
 }
 
 /// The sysctl of this name of every device, and of `all` and `default`.
-fn of_each(root: &Root, family: &str, name: &str) -> Vec<Target> {
-    let devices = root.list(&format!("/proc/sys/net/{family}/conf")).unwrap_or_default();
-    let keys = devices.into_iter().map(|dev| format!("net/{family}/conf/{dev}/{name}"));
+fn of_each(root: &Root, (family, table): (&str, &str), name: &str) -> Vec<Target> {
+    let devices = root.list(&format!("/proc/sys/net/{family}/{table}")).unwrap_or_default();
+    let keys = devices.into_iter().map(|dev| format!("net/{family}/{table}/{dev}/{name}"));
     keys.map(sysctl).collect()
 }
 

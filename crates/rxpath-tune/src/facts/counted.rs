@@ -17,6 +17,8 @@ use rxpath_host::snapshot::Counters;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::rule::Gap;
+
 /// Less than this share of all packets is an accident, whatever the setting is.
 pub const RARE_RATIO: f64 = 1e-6;
 
@@ -87,6 +89,17 @@ impl Count {
         }
     }
 
+    /// What was counted between the two readings; what never counted anything did not count then either.
+    pub fn in_window(self) -> Result<u64, Gap> {
+        match (self.total, self.recent) {
+            (_, Some(recent)) => Ok(recent),
+            (0, None) => Ok(0),
+            (_, None) => {
+                Err(Gap::Absent("the counters were read once: what counts now is unknown".into()))
+            }
+        }
+    }
+
     /// The part of `all` that it is, for the time that counts: between the readings when it rose there, else since the
     /// counters began. `None` when nothing was counted at all.
     pub fn ratio_of(self, all: Self) -> Option<f64> {
@@ -143,6 +156,14 @@ impl Watched {
         format!("{total} {what} since {since}{up}, {recent}")
     }
 
+    /// `in the last 250 ms`.
+    pub fn span(&self) -> String {
+        match self.window {
+            Some(window) => format!("in the last {}", short(window)),
+            None => "between two readings".into(),
+        }
+    }
+
     /// The count for a report.
     pub fn counted(&self, count: Count) -> Counted {
         Counted {
@@ -172,7 +193,7 @@ fn short(time: Duration) -> String {
 }
 
 /// The second reading.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Later {
     pub counters: Counters,
     pub softnet: Fact<Vec<(u32, CpuLine)>>,
@@ -207,6 +228,15 @@ mod tests {
         assert_eq!(count(5, None).evidence(), Evidence::Unknown);
         assert_eq!(count(5, Some(0)).evidence(), Evidence::Old);
         assert_eq!(count(5, Some(1)).evidence(), Evidence::Now);
+    }
+
+    #[test]
+    fn one_reading_says_nothing_about_now_unless_nothing_was_ever_counted() {
+        assert_eq!(count(5, Some(2)).in_window(), Ok(2));
+        assert_eq!(count(0, None).in_window(), Ok(0));
+        assert!(count(5, None).in_window().is_err());
+        let watched = Watched { window: Some(Duration::from_millis(250)), uptime: None };
+        assert_eq!(watched.span(), "in the last 250 ms");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rxpath_core::Fact;
 use rxpath_host::error::fact;
 use rxpath_host::nic::{self, Nic};
-use rxpath_host::procfs::interrupts::Interrupts;
+use rxpath_host::queue_map::{self, DeviceQueues, Lines, Shared};
 use rxpath_host::root::Root;
 use rxpath_host::sysfs;
 
@@ -41,6 +41,8 @@ pub struct Device {
     pub master: Fact<String>,
     /// Its interrupts.
     pub irqs: Fact<Vec<Irq>>,
+    /// Its receive queues in use, with the interrupt that serves each.
+    pub queues: DeviceQueues,
     /// What its driver tells over netlink and ioctl.
     pub nic: Nic,
 }
@@ -73,6 +75,12 @@ impl Device {
         self.sysfs.driver.value().map_or("", String::as_str)
     }
 
+    /// What kind of virtual device it is (`vlan`, `bond`, `veth`); `None` for hardware and where nothing tells.
+    pub fn link_kind(&self) -> Option<&str> {
+        let told = self.nic.link.value().and_then(|link| link.kind.as_deref());
+        told.or_else(|| self.kind.value().map(String::as_str))
+    }
+
     /// Whether RPS spreads the packets of one of its queues.
     pub fn has_rps(&self) -> bool {
         self.sysfs
@@ -94,17 +102,19 @@ impl Device {
         format!("/sys/class/net/{}/{attribute}", self.name)
     }
 
-    /// Its interrupts that receive.
+    /// The interrupts of its receive queues in use, each once; a gap when that of a queue is not known.
     pub fn receiving_irqs(&self) -> Fact<Vec<Irq>> {
+        for row in &self.queues.rows {
+            if row.irq.value().is_none() {
+                return row.irq.clone().map(|_| Vec::new());
+            }
+        }
         self.irqs.clone().map(|all| all.into_iter().filter(|irq| irq.queue.is_some()).collect())
     }
 }
 
 /// The devices, and those that could not be read.
-pub(super) fn all(
-    root: &Root,
-    interrupts: &Fact<Interrupts>,
-) -> (Vec<Device>, Vec<(String, String)>) {
+pub(super) fn all(root: &Root, shared: &Shared) -> (Vec<Device>, Vec<(String, String)>) {
     let names = match sysfs::device::names(root) {
         Ok(names) => names,
         Err(error) => return (Vec::new(), vec![(NO_DEVICES.into(), error.to_string())]),
@@ -121,7 +131,7 @@ pub(super) fn all(
         match sysfs::device::read(root, &name) {
             Ok(found) => {
                 let nic = told.remove(&name).unwrap_or_else(|| Nic::all_gaps("it went away"));
-                devices.push(one(root, found, nic, irq::of(root, &name, interrupts)));
+                devices.push(one(root, found, nic, shared));
             }
             Err(error) => lost.push((name, error.to_string())),
         }
@@ -129,8 +139,10 @@ pub(super) fn all(
     (devices, lost)
 }
 
-fn one(root: &Root, sysfs: sysfs::device::Device, nic: Nic, irqs: Fact<Vec<Irq>>) -> Device {
+fn one(root: &Root, sysfs: sysfs::device::Device, nic: Nic, shared: &Shared) -> Device {
     let name = sysfs.name.clone();
+    let lines = Lines::new(root, &name, &nic, shared);
+    let queues = queue_map::of(&sysfs.steering(), &nic, &lines, &name);
     let base = format!("/sys/class/net/{name}");
     let master = fact(root.link(&format!("{base}/master")));
     let kind = root.value(&format!("{base}/uevent")).map(|text| {
@@ -147,7 +159,8 @@ fn one(root: &Root, sysfs: sysfs::device::Device, nic: Nic, irqs: Fact<Vec<Irq>>
         has_hardware: root.exists(&format!("{base}/device")),
         kind: kind.unwrap_or_else(rxpath_host::HostError::into_gap),
         master: master.map(|to| to.file_name().unwrap_or_default().to_string_lossy().into_owned()),
-        irqs,
+        irqs: irq::of(root, &name, shared, &queues),
+        queues,
         nic,
         sysfs,
         name,

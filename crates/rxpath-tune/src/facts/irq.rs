@@ -1,8 +1,9 @@
 //! The interrupts of a device: numbers, where they may go and where they last went.
 
+use std::collections::BTreeMap;
+
 use rxpath_core::Fact;
-use rxpath_host::procfs::interrupts::{Interrupt, Interrupts};
-use rxpath_host::queue_map::vector;
+use rxpath_host::queue_map::{DeviceQueues, Shared};
 use rxpath_host::root::Root;
 use rxpath_host::sysfs::irq::{self, Masks};
 
@@ -17,38 +18,31 @@ pub struct Irq {
     pub taken_total: u64,
     /// CPUs that it may go to, goes to, and should go to by the driver's hint.
     pub masks: Masks,
-    /// The receive queue that it serves; `None` for others and where its name does not tell.
+    /// The first receive queue in use that it serves; `None` for others and where nothing tells.
     pub queue: Option<u32>,
 }
 
-/// The interrupts of device `name`: by sysfs, else by name in `/proc/interrupts`.
-pub(super) fn of(root: &Root, name: &str, table: &Fact<Interrupts>) -> Fact<Vec<Irq>> {
-    let table = match table {
-        Fact::Ok { value } => value,
-        Fact::Absent { why } => return Fact::absent(why),
-        Fact::Denied { needs } => return Fact::denied(needs),
-    };
-    let listed = irq::of_device(root, name);
-    let is_own = |number: u32, row: &Interrupt| match &listed {
-        Ok(listed) => listed.contains(&number),
-        Err(_) => vector::is_named(&row.about, name),
-    };
-    let rows: Vec<(u32, &Interrupt)> = table
+/// The interrupts of device `name`.
+pub(super) fn of(
+    root: &Root,
+    name: &str,
+    shared: &Shared,
+    queues: &DeviceQueues,
+) -> Fact<Vec<Irq>> {
+    let served: BTreeMap<u32, u32> = queues
         .rows
         .iter()
-        .filter_map(|row| Some((row.number()?, row)))
-        .filter(|(number, row)| is_own(*number, row))
+        .rev()
+        .filter_map(|row| Some((row.irq.value()?.irq, row.queue)))
         .collect();
-    if rows.is_empty() {
-        return Fact::absent(format!("no interrupt of {name} in /proc/interrupts"));
-    }
-    let blocks = rows.iter().filter(|(_, row)| vector::is_gve_block(&row.about)).count();
-    let one = |(number, row): (u32, &Interrupt)| Irq {
-        number,
-        about: row.about.clone(),
-        taken_total: row.counts.iter().sum(),
-        masks: irq::read(root, number),
-        queue: vector::receive_queue(&row.about, blocks),
-    };
-    Fact::ok(rows.into_iter().map(one).collect())
+    shared.of_device(root, name).map(|rows| {
+        let one = |(number, row): (u32, &rxpath_host::procfs::interrupts::Interrupt)| Irq {
+            number,
+            about: row.about.clone(),
+            taken_total: row.counts.iter().sum(),
+            masks: irq::read(root, number),
+            queue: served.get(&number).copied(),
+        };
+        rows.into_iter().map(one).collect()
+    })
 }

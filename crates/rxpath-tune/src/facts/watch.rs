@@ -70,15 +70,17 @@ impl HostFacts {
         files
     }
 
-    /// The counters of the NICs that are up, and those of the namespace.
+    /// The counters of the devices that are up, and those of the namespace.
     fn asked_again(&self) -> (BTreeMap<String, LaterDevice>, HostAnswers) {
         let Ok(mut reader) = nic::Reader::open() else {
             return (BTreeMap::new(), HostAnswers::default());
         };
-        let up = self.nics().filter(|device| device.is_up());
+        let qdiscs = reader.qdiscs();
+        let up = self.devices.iter().filter(|device| device.is_up() && !device.is_loopback());
         let devices = up.map(|device| {
             let statistics = sysfs::device::statistics_of(&self.root, &device.name);
             let nic = reader.counted(&device.name, &device.nic);
+            let nic = Nic { qdiscs: qdiscs.of(&device.nic), ..nic };
             (device.name.clone(), LaterDevice { statistics, nic })
         });
         (devices.collect(), reader.host_counted())
@@ -88,6 +90,15 @@ impl HostFacts {
     pub fn count(&self, name: &str) -> Fact<Count> {
         let later = self.later.as_ref().and_then(|later| later.counters.values.get(name).copied());
         self.counter(name).map(|first| Count::of(Width::U64, first, later))
+    }
+
+    /// A statistic of a device (`rx_dropped`), as sysfs names it.
+    pub fn device_count(&self, device: &Device, name: &str) -> Fact<Count> {
+        let later = self.later_device(device).and_then(|later| later.statistics.get(name).copied());
+        match device.sysfs.statistics.get(name) {
+            Some(first) => Fact::ok(Count::of(Width::U64, *first, later)),
+            None => Fact::absent(format!("the kernel does not tell {name} of {}", device.name)),
+        }
     }
 
     /// A counter that `find` finds in a file's text.
@@ -162,7 +173,7 @@ pub(super) fn of_tree(root: &Root, devices: &[Device]) -> (Option<Later>, Watche
         counters: snapshot::read(&tree),
         softnet: fact(softnet::read(&tree)),
         answers: nic::load_host(&tree).unwrap_or_default(),
-        devices: devices.iter().filter(|device| device.is_nic()).map(device).collect(),
+        devices: devices.iter().filter(|device| !device.is_loopback()).map(device).collect(),
         files: BTreeMap::new(),
         tree: Some(tree),
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rxpath_host::{Group, Target};
 
-use super::{Draft, NOTE, left, pairs};
+use super::{Draft, Matching, NOTE, left, pairs};
 use crate::plan::{LeftOut, Plan, Step};
 
 /// Keys of the `[Link]` section by group and value.
@@ -66,7 +66,7 @@ fn lines(step: &Step, group: Group) -> Vec<String> {
 }
 
 /// One file for each device, and the steps that have no key.
-pub(super) fn drafts(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
+pub(super) fn drafts(plan: &Plan, matching: &Matching) -> (Vec<Draft>, Vec<LeftOut>) {
     let (mut by_device, mut out) = (BTreeMap::<&str, Vec<String>>::new(), Vec::new());
     for step in &plan.steps {
         let Target::Group { dev, group } = &step.set else {
@@ -87,15 +87,18 @@ pub(super) fn drafts(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
             by_device.entry(dev).or_default().extend(found);
         }
     }
-    let draft = |(dev, lines): (&str, Vec<String>)| Draft {
-        name: format!("10-rxpath-{dev}.link"),
-        place: "/etc/systemd/network/",
-        text: format!(
-            "{NOTE}# Only the first .link file that matches is used: take over the names that the one in force gives\n\
-             # (networkctl status {dev}), and match by what does not change (Path= or PermanentMACAddress=).\n\
-             [Match]\nOriginalName={dev}\n\n[Link]\nNamePolicy=keep kernel database onboard slot path\n{}\n",
-            lines.join("\n")
-        ),
+    let draft = |(dev, lines): (&str, Vec<String>)| {
+        let (known_by, caution) = matching.line(dev);
+        Draft {
+            name: format!("10-rxpath-{dev}.link"),
+            place: "/etc/systemd/network/",
+            text: format!(
+                "{NOTE}# Only the first .link file that matches is used: take over the names that the one in force gives\n\
+                 # (networkctl status {dev}).\n\
+                 [Match]\n{caution}{known_by}\n\n[Link]\nNamePolicy=keep kernel database onboard slot path\n{}\n",
+                lines.join("\n")
+            ),
+        }
     };
     (by_device.into_iter().map(draft).collect(), out)
 }

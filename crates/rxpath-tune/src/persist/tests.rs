@@ -18,7 +18,7 @@ fn plan() -> Plan {
 }
 
 fn shown(home: Home) -> String {
-    let (drafts, out) = drafts(&plan(), home);
+    let (drafts, out) = drafts(&plan(), home, &Matching::default());
     let drafts =
         drafts.iter().map(|draft| format!("== {}{}\n{}", draft.place, draft.name, draft.text));
     let out = out.iter().map(|left| format!("-- {}: {}\n", left.what, left.why));
@@ -42,7 +42,7 @@ fn drafts_are_complete_or_say_what_is_missing() {
 fn an_empty_plan_makes_no_file() {
     let plan = Plan { steps: Vec::new(), ..plan() };
     for home in [Home::Sysctl, Home::Link, Home::Udev, Home::Cmdline, Home::Ansible] {
-        assert_eq!(drafts(&plan, home), (Vec::new(), Vec::new()));
+        assert_eq!(drafts(&plan, home, &Matching::default()), (Vec::new(), Vec::new()));
     }
 }
 
@@ -63,7 +63,7 @@ fn what_keeps_a_plan_over_a_restart_is_counted() {
 fn a_drafted_rule_is_read_back() {
     use rxpath_host::startup::{Form, Sets, parse_startup};
 
-    let (drafts, _) = drafts(&plan(), Home::Udev);
+    let (drafts, _) = drafts(&plan(), Home::Udev, &Matching::default());
     let read = parse_startup(Form::Udev, &drafts[0].text);
     let sets: Vec<Sets> = read.into_iter().map(|(_, sets)| sets).collect();
     for (path, value) in [("queues/rx-0/rps_cpus", "3"), ("napi_defer_hard_irqs", "2")] {
@@ -87,7 +87,7 @@ fn sysctls_of_one_device_are_not_for_the_command_line() {
     ];
     for (key, is_drafted) in keys {
         let plan = Plan { steps: vec![step(key, "0", "2")], ..plan() };
-        let (drafts, left) = drafts(&plan, Home::Cmdline);
+        let (drafts, left) = drafts(&plan, Home::Cmdline, &Matching::default());
         assert_eq!(
             (drafts.len(), left.len()),
             (usize::from(is_drafted), usize::from(!is_drafted)),

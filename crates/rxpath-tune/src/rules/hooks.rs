@@ -1,5 +1,7 @@
 //! Netfilter and other hooks on the path.
 
 mod audit;
+pub mod dropping;
 pub mod netfilter;
 pub mod taps;
+pub mod undelivered;

@@ -2,6 +2,9 @@
 
 pub mod buffers;
 pub mod floors;
+pub mod limits;
 pub mod lookup;
+pub mod losses;
+pub mod neighbours;
 pub mod placement;
 pub mod tcp;

@@ -125,7 +125,7 @@ fn put(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// RFC 7396; the text `"<absent>"` takes a fact away, as TOML has no null.
+/// RFC 7396; the text `"<absent>"` takes a fact away and `"<null>"` a field, as TOML has no null.
 pub fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(fields) = patch else {
         *target = patch.clone();
@@ -138,6 +138,8 @@ pub fn merge(target: &mut Value, patch: &Value) {
     for (name, value) in fields {
         if value == "<absent>" {
             object.insert(name.clone(), serde_json::json!({"state": "absent", "why": "not here"}));
+        } else if value == "<null>" {
+            object.remove(name);
         } else {
             merge(object.entry(name.clone()).or_insert(Value::Null), value);
         }

@@ -92,7 +92,7 @@ pub struct Coalesce {
     /// The same while an interrupt is being served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tx_max_frames_irq: Option<u32>,
-    /// Moderation follows the load: `rx_usecs` is then a momentary value and no setting.
+    /// Moderation follows the load: `rx_usecs` is then not the delay that is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adaptive_rx: Option<bool>,
     /// The same for transmission.

@@ -25,7 +25,7 @@ pub const RULES: &[Rule] = &[
             why: "Memory that is freed after a grace period is freed on the CPU that asked for it: a burst of \
                   callbacks in softirq on a CPU that was to be left alone.",
             mechanism: "rcu_nocbs= hands callbacks to rcuo kthreads (kernel/rcu/tree_nocb.h); nohz_full= implies it \
-                        for its CPUs (kernel/rcu/tree_plugin.h rcu_init_nohz).",
+                        for its CPUs (rcu_init_nohz in the same file).",
             not_when: "the CPUs are isolated from the scheduler only, and their tail does not matter",
             side_effects: "boot only; the kthreads need time on other CPUs",
             set_now: "not possible at runtime",
@@ -84,7 +84,7 @@ fn callbacks(ask: &Ask<'_>) -> Checked {
     }
     Found::new(
         format!("isolated CPUs {} run their RCU callbacks themselves", CpuList(left)),
-        format!("rcu_nocbs={isolated} beside isolcpus={isolated}"),
+        format!("rcu_nocbs={isolated} next to isolcpus={isolated}"),
         "callbacks come in bursts and run in softirq",
     )
     .advice("a kernel parameter, at the next boot")

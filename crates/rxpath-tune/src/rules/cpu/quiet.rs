@@ -25,7 +25,7 @@ pub const RULES: &[Rule] = &[
             set_now: "sysctl -w kernel.numa_balancing=0",
             persist: "/etc/sysctl.d/; tuned's network-latency sets it",
             undo: VALUE_BACK,
-            verify: "sysctl kernel.numa_balancing; numa_hint_faults in /proc/vmstat stands still",
+            verify: "sysctl kernel.numa_balancing; numa_hint_faults in /proc/vmstat does not rise",
             since: "3.8",
             sources: &[KERNEL, TUNED],
         },
@@ -47,7 +47,7 @@ pub const RULES: &[Rule] = &[
             set_now: "sysctl -w kernel.nmi_watchdog=0",
             persist: "/etc/sysctl.d/, or nmi_watchdog=0 on the kernel command line",
             undo: VALUE_BACK,
-            verify: "sysctl kernel.nmi_watchdog; the line NMI of /proc/interrupts stands still",
+            verify: "sysctl kernel.nmi_watchdog; the line NMI of /proc/interrupts does not rise",
             since: "2.6",
             sources: &[KERNEL, "kernel: Documentation/admin-guide/lockup-watchdogs.rst"],
         },
@@ -64,8 +64,8 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "With 1 a timer that an idle CPU arms expires on a busy CPU, so that the idle one sleeps on. The busy CPU then \
                   runs timers of others, and a timeout is handled away from the caches of the task that waits for it.",
-            mechanism: "get_nohz_timer_target (kernel/sched/core.c) chooses the CPU until 6.8; since 6.9 idle CPUs hand \
-                        their global timers up a hierarchy (kernel/time/timer_migration.c). Pinned timers never move.",
+            mechanism: "get_nohz_timer_target (kernel/sched/core.c) chooses the CPU, since 6.9 of hrtimers only: other timers stay, \
+                        and idle CPUs hand theirs up a hierarchy (kernel/time/timer_migration.c). Pinned timers never move.",
             not_when: "power matters: idle CPUs wake for their own timers with 0",
             side_effects: "idle CPUs wake more often with 0",
             set_now: "sysctl -w kernel.timer_migration=0",
@@ -117,7 +117,8 @@ pub const RULES: &[Rule] = &[
         check: Check::Host(memory),
         text: Text {
             why: "Compaction for huge pages and merging by KSM stop programs for moments that depend on history.",
-            mechanism: "khugepaged and ksmd (mm/) work in the background; with `always` faults compact directly.",
+            mechanism: "khugepaged and ksmd (mm/) work in the background. Where transparent_hugepage/defrag says so a fault \
+                        compacts memory itself: up to 4.5 every one, since 4.6 by default those of madvise(MADV_HUGEPAGE).",
             not_when: "large heaps profit from huge pages: then measure both",
             side_effects: "more TLB misses without huge pages",
             set_now: "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled; echo 0 > /sys/kernel/mm/ksm/run",
@@ -166,17 +167,24 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Host(rt),
         text: Text {
-            why: "A poller with FIFO priority stands still for 50 ms of each second by default.",
-            mechanism: "sched_rt_runtime_us of each sched_rt_period_us (kernel/sched/rt.c); the deadline server \
-                        replaced it in 6.12.",
+            why: "A poller with FIFO priority loses up to 50 ms of each second by default: before 6.12 always, since then while \
+                  tasks without such a priority wait for its CPU.",
+            mechanism: "Up to 6.11 real-time tasks get sched_rt_runtime_us of each sched_rt_period_us (kernel/sched/rt.c). Since 6.12 \
+                        a deadline server per CPU runs the others instead (kernel/sched/deadline.c), and the sysctl bounds \
+                        what deadline tasks may reserve, and groups with CONFIG_RT_GROUP_SCHED.",
             not_when: "the gap is what saves a host from a task that never sleeps",
             side_effects: "-1: a task that never sleeps locks its CPU up",
-            set_now: "sysctl -w kernel.sched_rt_runtime_us=-1",
-            persist: "/etc/sysctl.d/",
+            set_now: "sysctl -w kernel.sched_rt_runtime_us=-1; since 6.12 instead: \
+                      echo 0 > /sys/kernel/debug/sched/fair_server/cpuN/runtime, for each CPU of such a task",
+            persist: "/etc/sysctl.d/; a unit for the file of debugfs",
             undo: VALUE_BACK,
             verify: "sysctl kernel.sched_rt_runtime_us",
-            since: "2.6.25",
-            sources: &["kernel: Documentation/scheduler/sched-rt-group.rst", KERNEL],
+            since: "2.6.25; the deadline server 6.12",
+            sources: &[
+                "kernel: Documentation/scheduler/sched-rt-group.rst",
+                "kernel commit 5f6bd380c7bd (sched/rt: Remove default bandwidth control)",
+                KERNEL,
+            ],
         },
     },
 ];

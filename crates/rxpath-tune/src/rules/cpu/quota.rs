@@ -15,7 +15,7 @@ pub const RULES: &[Rule] = &[Rule {
     weight: Weight::always(Info).when(Latency, Fail).when(Benchmark, Fail),
     effect: Effect::Follows {
         size: Multiple,
-        text: "a group that used its quota stands still for the rest of 100 ms",
+        text: "a group that used its quota is stopped for the rest of 100 ms",
     },
     check: Check::Host(throttle),
     text: Text {
@@ -30,7 +30,7 @@ pub const RULES: &[Rule] = &[Rule {
         set_now: "echo max > /sys/fs/cgroup/GROUP/cpu.max",
         persist: "CPUQuota= of the unit, limits of the container",
         undo: "write the limit back; rxpath reports it and changes nothing: it belongs to the manager of the group",
-        verify: "nr_throttled in the group's cpu.stat stands still",
+        verify: "nr_throttled in the group's cpu.stat does not rise",
         since: "4.15",
         sources: &["kernel: Documentation/admin-guide/cgroup-v2.rst, cpu.max"],
     },
@@ -137,7 +137,7 @@ fn throttle(ask: &Ask<'_>) -> Checked {
     let found = Found::new(
         observed,
         "max, or a limit that is never reached",
-        "a group over its quota stands still",
+        "a group over its quota is stopped",
     )
     .advice("the limit is its manager's: CPUQuota= of the unit, the container's limit");
     // A limit that nobody has reached has cost nothing so far.

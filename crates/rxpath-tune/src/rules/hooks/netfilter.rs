@@ -35,7 +35,7 @@ pub const RULES: &[Rule] = &[
                       iptables -t raw -I OUTPUT -p udp --sport PORT -j CT --notrack",
             persist: "the firewall's own configuration",
             undo: "nft delete table inet rxpath_notrack; or the same iptables commands with -D in the place of -I",
-            verify: "/proc/sys/net/netfilter/nf_conntrack_count stands still under the test's traffic",
+            verify: "/proc/sys/net/netfilter/nf_conntrack_count does not rise under the test's traffic",
             since: "2.4",
             sources: &[CONNTRACK, "https://blog.cloudflare.com/how-to-drop-10-million-packets/"],
         },
@@ -70,7 +70,7 @@ pub const RULES: &[Rule] = &[
         id: "iptables-legacy-chains",
         area: Area::Hooks,
         kind: Kind::Judge,
-        what: "Do rules of the old iptables run beside those of nftables?",
+        what: "Do rules of the old iptables run next to those of nftables?",
         applies: "hosts whose tables of the old iptables can be listed",
         weight: Weight::always(Info),
         effect: Effect::Measure,
@@ -142,10 +142,23 @@ pub const RULES: &[Rule] = &[
 const COUNT: &str = "net.netfilter.nf_conntrack_count";
 const MAX: &str = "net.netfilter.nf_conntrack_max";
 
+/// Whether this host sends on what it receives.
+fn routes(ask: &Ask<'_>) -> bool {
+    ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"]
+        .into_iter()
+        .any(|key| ask.facts.sysctl_number(key).value().is_some_and(|value| *value != 0))
+}
+
 fn active(ask: &Ask<'_>) -> Checked {
     let count = ask.facts.sysctl_number(COUNT).known()?;
     if count == 0 {
         return Answer::fine("loaded, and tracks nothing");
+    }
+    // A measurement should know of it all the same.
+    if ask.goal != Some(Benchmark) && routes(ask) {
+        return Answer::silent(
+            "a host that forwards: address translation, firewall and flow tables need the state",
+        );
     }
     Found::new(
         format!("{count} flows are tracked"),
@@ -250,7 +263,7 @@ fn legacy(ask: &Ask<'_>) -> Checked {
     }
     Found::new(
         format!(
-            "tables of the old iptables ({}) beside those of nftables ({})",
+            "tables of the old iptables ({}) next to those of nftables ({})",
             tables.join(", "),
             new.join(", ")
         ),

@@ -21,16 +21,17 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Host(taps),
         text: Text {
-            why: "tcpdump, DHCP clients and lldpd hold sockets that are offered every packet: a filter run for \
-                  each, a clone for what matches.",
-            mechanism: "deliver_skb to ptype_all and ptype_base (net/core/dev.c __netif_receive_skb_core); \
-                        tpacket_rcv and packet_rcv (net/packet/af_packet.c).",
+            why: "tcpdump and some DHCP clients hold sockets that are offered every packet: a filter run for \
+                  each, a clone for what matches. Sockets bound to one protocol (LLDP, ARP) are offered that only.",
+            mechanism: "deliver_skb (net/core/dev.c __netif_receive_skb_core): to ptype_all each packet, to ptype_base those of \
+                        the socket's protocol; tpacket_rcv and packet_rcv (net/packet/af_packet.c). Proto in \
+                        /proc/net/packet is 0003 (ETH_P_ALL) for the first kind.",
             not_when: "they are needed: a DHCP lease is not renewed without them",
             side_effects: "stopping a DHCP client loses the address when the lease ends",
             set_now: "stop the program for the measurement: ss -0 -p names it",
             persist: "systemctl disable UNIT, or a static address",
             undo: "start the program again",
-            verify: "/proc/net/packet has no lines but its head",
+            verify: "/proc/net/packet has no line with Proto 0003",
             since: "2.2",
             sources: &[
                 "kernel: net/core/dev.c __netif_receive_skb_core",
@@ -49,7 +50,7 @@ pub const RULES: &[Rule] = &[
         check: Check::Device(xdp),
         text: Text {
             why: "Generic XDP runs after the packet was allocated, and copies packets that are not linear: the \
-                  cost without the gain. Native XDP turns LRO off and bounds the MTU.",
+                  cost without the gain. Native XDP excludes LRO and bounds the MTU.",
             mechanism: "do_xdp_generic (net/core/dev.c) against ndo_bpf of the driver; IFLA_XDP_ATTACHED tells.",
             not_when: "it is a firewall or load balancer",
             side_effects: SECURITY,
@@ -137,7 +138,7 @@ pub const RULES: &[Rule] = &[
             persist: "the kernel command line (lsm=)",
             undo: NOTHING_CHANGED,
             verify: "cat /sys/kernel/security/lsm; Seccomp in /proc/PID/status",
-            since: "2.6; the list 4.10",
+            since: "2.6; the list 4.11",
             sources: &["kernel: net/core/filter.c sk_filter_trim_cap"],
         },
     },
@@ -162,8 +163,8 @@ pub const RULES: &[Rule] = &[
             set_now: "auditctl -e 0 for a measurement, where that is allowed: the rules stay and are not \
                       applied; programs started before keep their mark",
             persist: "audit=0 on the kernel command line, or -a task,never as the first rule",
-            undo: "augenrules --load",
-            verify: "auditctl -s: enabled 0; auditctl -l: No rules",
+            undo: "auditctl -e 1",
+            verify: "auditctl -s: enabled 0",
             since: "2.6",
             sources: &[
                 "kernel: kernel/auditsc.c audit_alloc, __audit_syscall_entry",
@@ -193,7 +194,7 @@ pub const RULES: &[Rule] = &[
             persist: "/etc/sysctl.d/",
             undo: VALUE_BACK,
             verify: "nstat -az TcpExtIPReversePathFilter, twice",
-            since: "2.2; loose 2.6.31; the counter 2.6.35",
+            since: "2.2; loose 2.6.30; the counter 2.6.36",
             sources: &["kernel: Documentation/networking/ip-sysctl.rst rp_filter", "RFC 3704"],
         },
     },
@@ -250,11 +251,20 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
+/// The column of `/proc/net/packet` with the protocol of a socket, and `ETH_P_ALL` in it.
+const PROTOCOL: usize = 3;
+const ALL_PROTOCOLS: &str = "0003";
+
 fn taps(ask: &Ask<'_>) -> Checked {
     let text = ask.facts.text("/proc/net/packet").known()?;
-    let count = text.lines().skip(1).filter(|line| !line.trim().is_empty()).count();
+    let sockets: Vec<&str> =
+        text.lines().skip(1).filter_map(|line| line.split_whitespace().nth(PROTOCOL)).collect();
+    let count = sockets.iter().filter(|protocol| **protocol == ALL_PROTOCOLS).count();
     if count == 0 {
-        return Answer::fine("no packet socket");
+        return Answer::fine(match sockets.len() {
+            0 => "no packet socket".to_owned(),
+            others => format!("{others} packet sockets, none for all protocols"),
+        });
     }
     let known = [
         "dhclient",
@@ -278,7 +288,7 @@ fn taps(ask: &Ask<'_>) -> Checked {
         format!("; such programs here: {}", running.join(", "))
     };
     Found::new(
-        format!("{count} packet sockets{who}"),
+        format!("{count} packet sockets for all protocols{who}"),
         "none during a measurement",
         "each is offered every packet",
     )
@@ -387,6 +397,9 @@ fn lsm(ask: &Ask<'_>) -> Checked {
     ))
 }
 
+/// From this share of what IP receives on, reverse-path filtering drops what this host should get.
+const MUCH_RATIO: f64 = 0.1;
+
 fn rp_filter(ask: &Ask<'_>) -> Checked {
     let dropped = ask.facts.count("TcpExt.IPReversePathFilter").known()?;
     if dropped.total == 0 {
@@ -405,6 +418,10 @@ fn rp_filter(ask: &Ask<'_>) -> Checked {
         .map(str::to_owned)
         .collect();
     let watched = &ask.facts.watched;
+    let received = ask.facts.count("Ip.InReceives").known()?;
+    // A share of all that comes is no stray sender: this host loses what it should receive.
+    let is_much = dropped.evidence() == Evidence::Now
+        && dropped.ratio_of(received).is_some_and(|ratio| ratio >= MUCH_RATIO);
     Found::new(
         format!(
             "{}; {}",
@@ -415,10 +432,11 @@ fn rp_filter(ask: &Ask<'_>) -> Checked {
                 format!("strict on: {}", strict.join(", "))
             }
         ),
-        "none, or a count that stands still",
+        "none, or a count that no longer rises",
         "their answer would leave by another device, or they are forged",
     )
     .advice("loose mode (2) on the device where the other uplink's packets come in")
+    .severity(if is_much { Fail } else { Info })
     .rests_on(dropped, watched)
     .answer()
 }

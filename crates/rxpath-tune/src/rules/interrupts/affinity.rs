@@ -1,10 +1,10 @@
 //! Which CPU takes each queue's interrupt.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::Irq;
+use crate::facts::{Irq, Serving};
 use crate::prelude::*;
-use rxpath_core::Fact;
+use rxpath_core::{CpuList, Fact};
 
 const SET: &str = "echo CPU > /proc/irq/N/smp_affinity_list, one CPU for each receive interrupt";
 const PERSIST: &str =
@@ -20,7 +20,7 @@ pub const RULES: &[Rule] = &[
         area: Area::Interrupts,
         kind: Kind::Judge,
         what: "Do the interrupts of the receive queues go to CPUs of their own?",
-        applies: "NICs that are up with two or more receive interrupts, on hosts with two or more CPUs",
+        applies: "NICs that are up with two or more receive interrupts, where two or more CPUs may serve them",
         weight: Weight::always(Warn).when(Throughput, Fail).sized(Latency, Percents),
         effect: Effect::Figure {
             size: Multiple,
@@ -34,13 +34,13 @@ pub const RULES: &[Rule] = &[
             mechanism: "The handler calls napi_schedule on its CPU (net/core/dev.c), and net_rx_action polls \
                         there; smp_affinity says where the interrupt may go, effective_affinity where it goes.",
             not_when: "fewer housekeeping CPUs than queues on purpose: then lower the number of channels instead. A running \
-                       irqbalance moves them again (irqbalance-running), and managed interrupts refuse a mask (EIO)",
+                       irqbalance moves them again (irqbalance-running), and managed interrupts refuse a mask (EPERM, before 6.12 EIO)",
             side_effects: SIDE,
             set_now: SET,
             persist: PERSIST,
             undo: "write back each smp_affinity_list that was read before; irqbalance does not restore them",
             verify: VERIFY,
-            since: "2.4; effective_affinity 4.14",
+            since: "2.4; effective_affinity 4.13",
             sources: &[DOC, "https://blog.cloudflare.com/how-to-receive-a-million-packets/"],
         },
     },
@@ -77,6 +77,39 @@ pub const RULES: &[Rule] = &[
         },
     },
     Rule {
+        id: "irq-isolated-cpus",
+        area: Area::Interrupts,
+        kind: Kind::Judge,
+        what: "Do receive interrupts stay off the CPUs that were isolated?",
+        applies: "NICs that are up, on hosts with isolated CPUs (isolcpus=) or CPUs without a tick (nohz_full=)",
+        weight: Weight::always(Warn).when(Latency, Fail).when(Benchmark, Fail),
+        effect: Effect::Follows {
+            size: Multiple,
+            text: "each interrupt and the softirq behind it stop the task on that CPU for their whole length",
+        },
+        check: Check::Device(isolated),
+        text: Text {
+            why: "A CPU is isolated so that one task has it alone. An interrupt there takes it away, and the softirq \
+                  with all packets of the queue follows on the same CPU.",
+            mechanism: "isolcpus= keeps tasks away, not interrupts: their mask is irqaffinity= at boot and smp_affinity \
+                        since. Managed interrupts (genirq, kernel/irq/manage.c irq_do_set_affinity) avoid isolated CPUs \
+                        only with isolcpus=managed_irq, and only while another CPU of their mask is online.",
+            not_when: "the task on that CPU reads this very queue, and the pair was made on purpose",
+            side_effects: SIDE,
+            set_now: "echo CPU > /proc/irq/N/smp_affinity_list, with a housekeeping CPU of the NIC's node",
+            persist: "irqaffinity=CPUS on the kernel command line for those that are made at boot; irqbalance keeps off \
+                      isolated CPUs, or IRQBALANCE_BANNED_CPULIST= names them",
+            undo: "write back each smp_affinity_list that was read before",
+            verify: VERIFY,
+            since: "isolcpus 2.6; nohz_full 3.10; isolcpus=managed_irq 5.6",
+            sources: &[
+                DOC,
+                "kernel: Documentation/admin-guide/kernel-parameters.txt isolcpus, irqaffinity",
+                "kernel: kernel/irq/manage.c irq_do_set_affinity",
+            ],
+        },
+    },
+    Rule {
         id: "irq-affinity-hint",
         area: Area::Interrupts,
         kind: Kind::Judge,
@@ -103,7 +136,7 @@ pub const RULES: &[Rule] = &[
 ];
 
 /// The receive interrupts with the CPUs that they go to: the effective ones, or the allowed ones where an interrupt is
-/// not active or the kernel is from before 4.14 and has no other.
+/// not active or the kernel is from before 4.13 and has no other.
 fn placed(ask: &Ask<'_>, device: &Device) -> Result<Vec<(Irq, Vec<u32>)>, Gap> {
     let irqs = device.receiving_irqs().known()?;
     let mut all = Vec::new();
@@ -111,7 +144,7 @@ fn placed(ask: &Ask<'_>, device: &Device) -> Result<Vec<(Irq, Vec<u32>)>, Gap> {
         let list = match &irq.masks.effective_cpus {
             Fact::Ok { value } if !value.is_empty() => value,
             Fact::Ok { .. } => (&irq.masks.allowed_cpus).known()?,
-            _ if ask.facts.kernel.is_before(4, 14) => (&irq.masks.allowed_cpus).known()?,
+            _ if ask.facts.kernel.is_before(4, 13) => (&irq.masks.allowed_cpus).known()?,
             gap => gap.known()?,
         };
         let cpus = list.as_slice().to_vec();
@@ -120,20 +153,46 @@ fn placed(ask: &Ask<'_>, device: &Device) -> Result<Vec<(Irq, Vec<u32>)>, Gap> {
     Ok(all)
 }
 
+/// What moves these interrupts, leaving out those that go to their CPU already.
+fn moves(serving: &Serving, placed: &[(Irq, Vec<u32>)]) -> Vec<Set> {
+    let goes = serving.spread(placed);
+    let moved = placed.iter().zip(goes).filter(|((_, at), cpu)| at.as_slice() != [*cpu]);
+    moved
+        .map(|((irq, _), cpu)| {
+            let path = format!("/proc/irq/{}/smp_affinity_list", irq.number);
+            Set::new(Knob::attribute(path), cpu.to_string())
+        })
+        .collect()
+}
+
+/// The CPUs that serve, in words: how many, and which.
+fn in_words(serving: &Serving) -> String {
+    let mut cpus = serving.cpus.clone();
+    cpus.sort_unstable();
+    match (serving.node, serving.kept_free.is_empty()) {
+        (Some(node), true) => format!("CPUs {} of node {node}", CpuList(cpus)),
+        (Some(node), false) => {
+            format!("CPUs {} of node {node}, which are not isolated", CpuList(cpus))
+        }
+        (None, true) => format!("CPUs {}", CpuList(cpus)),
+        (None, false) => format!("CPUs {}, which are not isolated", CpuList(cpus)),
+    }
+}
+
 fn one_cpu(ask: &Ask<'_>, device: &Device) -> Checked {
     if let Some(silent) = quiet(device) {
         return silent;
     }
-    let online = (&ask.facts.topology).known()?.online.as_slice().to_vec();
+    let serving = ask.facts.serving(device)?;
     let placed = placed(ask, device)?;
-    if placed.len() < 2 || online.len() < 2 {
-        return Answer::silent("fewer than two receive interrupts or CPUs");
+    if placed.len() < 2 || serving.cpus.len() < 2 {
+        return Answer::silent("fewer than two receive interrupts or CPUs that may serve them");
     }
     let mut taken: BTreeMap<u32, usize> = BTreeMap::new();
     for cpus in placed.iter().map(|(_, cpus)| cpus).filter(|cpus| cpus.len() == 1) {
         *taken.entry(cpus[0]).or_default() += 1;
     }
-    let fair = placed.len().div_ceil(online.len());
+    let fair = serving.fair(placed.len());
     let Some((cpu, most)) = taken.into_iter().max_by_key(|(_, count)| *count) else {
         return Answer::fine("no interrupt is bound to one CPU");
     };
@@ -143,16 +202,53 @@ fn one_cpu(ask: &Ask<'_>, device: &Device) -> Checked {
             placed.len()
         ));
     }
-    let changes = placed.iter().zip(online.iter().cycle()).map(|((irq, _), cpu)| {
-        let path = format!("/proc/irq/{}/smp_affinity_list", irq.number);
-        Set::new(Knob::attribute(path), cpu.to_string())
-    });
     Found::new(
         format!("{most} of {} receive interrupts go to CPU {cpu}", placed.len()),
-        format!("at most {fair} on a CPU: {} CPUs are online", online.len()),
+        format!("at most {fair} on each of {}", in_words(&serving)),
         "queues that share a CPU add nothing to it",
     )
-    .changes(changes)
+    .changes(moves(&serving, &placed))
+    .answer()
+}
+
+fn isolated(ask: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let serving = ask.facts.serving(device)?;
+    if serving.kept_free.is_empty() {
+        return Answer::silent("no CPU is isolated or without a tick");
+    }
+    if serving.cpus.iter().any(|cpu| serving.kept_free.contains(cpu)) {
+        return Answer::silent("every online CPU is isolated or without a tick");
+    }
+    let placed = placed(ask, device)?;
+    let on: Vec<u32> = placed
+        .iter()
+        .filter(|(_, cpus)| {
+            !cpus.is_empty() && cpus.iter().all(|cpu| serving.kept_free.contains(cpu))
+        })
+        .flat_map(|(_, cpus)| cpus.iter().copied())
+        .collect::<BTreeSet<u32>>()
+        .into_iter()
+        .collect();
+    if on.is_empty() {
+        return Answer::fine(format!(
+            "{} receive interrupts, none on an isolated CPU",
+            placed.len()
+        ));
+    }
+    let count = placed.iter().filter(|(_, cpus)| cpus.iter().any(|cpu| on.contains(cpu))).count();
+    Found::new(
+        format!(
+            "{count} of {} receive interrupts go to isolated CPUs {}",
+            placed.len(),
+            CpuList(on)
+        ),
+        in_words(&serving),
+        "interrupts and softirqs take time from what the CPU was isolated for",
+    )
+    .changes(moves(&serving, &placed))
     .answer()
 }
 
@@ -160,39 +256,33 @@ fn numa(ask: &Ask<'_>, device: &Device) -> Checked {
     if let Some(silent) = quiet(device) {
         return silent;
     }
-    let node = *(&device.sysfs.numa_node).known()?;
-    let Ok(node) = u32::try_from(node) else {
+    let Ok(node) = u32::try_from(*(&device.sysfs.numa_node).known()?) else {
         return Answer::silent("the platform does not tell the NIC's node (-1)");
     };
     let topology = (&ask.facts.topology).known()?;
     let of = |cpu: u32| topology.cpu(cpu).and_then(|cpu| cpu.node.value().copied());
-    let local: Vec<u32> =
-        topology.online.as_slice().iter().copied().filter(|cpu| of(*cpu) == Some(node)).collect();
-    if local.is_empty() || local.len() == topology.online.as_slice().len() {
-        return Answer::silent("one NUMA node, or none of the NIC's CPUs is online");
+    let serving = ask.facts.serving(device)?;
+    let elsewhere = topology.online.as_slice().iter().any(|cpu| of(*cpu) != Some(node));
+    if serving.node.is_none() || !elsewhere {
+        return Answer::silent("one NUMA node, or none of the NIC's CPUs may serve it");
     }
     let placed = placed(ask, device)?;
-    let far: Vec<&(Irq, Vec<u32>)> = placed
+    let far = placed
         .iter()
         .filter(|(_, cpus)| !cpus.is_empty() && cpus.iter().all(|cpu| of(*cpu) != Some(node)))
-        .collect();
-    if far.is_empty() {
-        return Answer::fine(format!("all receive interrupts can reach node {node}"));
-    }
-    let changes = far.iter().zip(local.iter().cycle()).map(|((irq, _), cpu)| {
-        let path = format!("/proc/irq/{}/smp_affinity_list", irq.number);
-        Set::new(Knob::attribute(path), cpu.to_string())
-    });
-    Found::new(
-        format!(
-            "{} of {} receive interrupts go to CPUs outside node {node}",
-            far.len(),
+        .count();
+    if far == 0 {
+        return Answer::fine(format!(
+            "all {} receive interrupts can reach node {node}",
             placed.len()
-        ),
-        format!("CPUs of node {node}, which the NIC is attached to"),
+        ));
+    }
+    Found::new(
+        format!("{far} of {} receive interrupts go to CPUs outside node {node}", placed.len()),
+        format!("{}, which the NIC is attached to", in_words(&serving)),
         "packets are written to memory of the NIC's node and read over the link between sockets",
     )
-    .changes(changes)
+    .changes(moves(&serving, &placed))
     .answer()
 }
 
@@ -204,14 +294,18 @@ fn hints(ask: &Ask<'_>, device: &Device) -> Checked {
     for (irq, _) in &placed {
         (&irq.masks.hint_cpus).known()?;
     }
+    // A driver knows its node and nothing of isolated CPUs: a suggestion counts as far as its CPUs may serve.
+    let serving = ask.facts.serving(device)?;
+    let may = |list: &CpuList| {
+        let cpus = list.as_slice().iter().copied().filter(|cpu| serving.cpus.contains(cpu));
+        Some(CpuList(cpus.collect())).filter(|cpus| !cpus.is_empty())
+    };
     let hinted: Vec<_> = placed
         .iter()
-        .filter_map(|(irq, cpus)| {
-            Some((irq, cpus, irq.masks.hint_cpus.value().filter(|hint| !hint.is_empty())?))
-        })
+        .filter_map(|(irq, cpus)| Some((irq, cpus, may(irq.masks.hint_cpus.value()?)?)))
         .collect();
     if hinted.is_empty() {
-        return Answer::silent("the driver gives no hints");
+        return Answer::silent("the driver suggests no CPU that may serve it");
     }
     let astray = hinted
         .iter()

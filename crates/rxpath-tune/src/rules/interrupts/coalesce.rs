@@ -25,7 +25,7 @@ pub const RULES: &[Rule] = &[
         weight: Weight::by_goal().when(Latency, Warn).when(Throughput, Info).when(Fairness, Info),
         effect: Effect::Figure {
             size: Tens,
-            text: "29.16 to 24.56 us per HTTP request on one connection with rx-usecs 0 instead of 1 (on ixgbe and i40e \
+            text: "29.16 to 24.56 us per HTTP request on one connection with rx-usecs 0 instead of 1 (on ixgbe \
                    1 lets the driver choose the delay); no difference at 100 connections",
             source: "M. Honda, Is your network stack set up correctly?, 2018",
         },
@@ -68,7 +68,7 @@ pub const RULES: &[Rule] = &[
                   1 makes the delay useless.",
             mechanism: "The NIC counts packets since the last interrupt; the first of both limits raises it.",
             not_when: "latency is the goal: then 1 is right",
-            side_effects: "none beside the delay that is asked for",
+            side_effects: "none except the delay that is asked for",
             set_now: "ethtool -C DEV rx-frames 32",
             persist: "systemd .link: RxMaxCoalescedFrames=; or a udev rule",
             undo: VALUE_BACK,
@@ -90,9 +90,10 @@ pub const RULES: &[Rule] = &[
             why: "The driver changes the delay with the traffic of the last moments. The same load then gives \
                   different times in two runs, depending on what came before.",
             mechanism: "net_dim (lib/dim/net_dim.c) samples packets, bytes and events and steps through a \
-                        profile of delays; rx-usecs then reads as the momentary value.",
+                        profile of delays; Intel's older drivers have an algorithm of their own. What rx-usecs reads \
+                        as meanwhile depends on the driver: the stored value, or the delay of the moment.",
             not_when: "throughput or CPU time is the goal and the load changes much: adaptive is then good",
-            side_effects: "the fixed delay that takes its place is right for one load only",
+            side_effects: "the fixed delay that takes its place is right for one load only, and may be long: set it too",
             set_now: "ethtool -C DEV adaptive-rx off; then set rx-usecs",
             persist: LINK_FILE,
             undo: VALUE_BACK,
@@ -139,11 +140,11 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Device(per_queue),
         text: Text {
-            why: "A queue with a delay of its own gives its flows other times than the rest. Whole-device tools \
-                  show the first queue only.",
+            why: "A queue with a delay of its own gives its flows other times than the rest. `ethtool -c` \
+                  shows one value for all, with many drivers that of the first queue.",
             mechanism: "ETHTOOL_PERQUEUE with ETHTOOL_GCOALESCE (net/ethtool/ioctl.c ethtool_get_per_queue_coalesce).",
             not_when: "one queue serves an application of its own by design",
-            side_effects: "none beside the delay that is asked for",
+            side_effects: "none except the delay that is asked for",
             set_now: "ethtool -Q DEV queue_mask MASK --coalesce rx-usecs N (-C sets all of them)",
             persist: "a udev rule",
             undo: "write back the values of each queue that were read before",
@@ -184,7 +185,7 @@ fn rx_usecs(ask: &Ask<'_>, device: &Device) -> Checked {
     }
     let coalesce = (&device.nic.coalesce).known()?;
     if coalesce.adaptive_rx == Some(true) {
-        return Answer::silent("adaptive moderation is on: the value is momentary");
+        return Answer::silent("adaptive moderation is on: the driver chooses the delay");
     }
     let usecs = (coalesce.rx_usecs, "rx-usecs").known()?;
     let knob = Knob::Coalesce { dev: device.name.clone(), which: "rx-usecs".into() };
@@ -223,11 +224,11 @@ fn rx_frames(_: &Ask<'_>, device: &Device) -> Checked {
         return Answer::silent("no fixed delay that a frame limit could defeat");
     }
     if frames != 1 {
-        return Answer::fine(format!("rx-frames is {frames} beside rx-usecs {usecs}"));
+        return Answer::fine(format!("rx-frames is {frames} with rx-usecs {usecs}"));
     }
     let knob = Knob::Coalesce { dev: device.name.clone(), which: "rx-frames".into() };
     Found::new(
-        format!("rx-frames is 1 beside rx-usecs {usecs}"),
+        format!("rx-frames is 1 with rx-usecs {usecs}"),
         "32 or more, or 0 where the driver takes it as no limit",
         "the frame limit ends the delay with the first packet",
     )
@@ -235,21 +236,25 @@ fn rx_frames(_: &Ask<'_>, device: &Device) -> Checked {
     .answer()
 }
 
-fn adaptive(_: &Ask<'_>, device: &Device) -> Checked {
+fn adaptive(ask: &Ask<'_>, device: &Device) -> Checked {
     if let Some(silent) = quiet(device) {
         return silent;
     }
-    let on = ((&device.nic.coalesce).known()?.adaptive_rx, "adaptive-rx").known()?;
-    if !on {
+    let coalesce = (&device.nic.coalesce).known()?;
+    if !(coalesce.adaptive_rx, "adaptive-rx").known()? {
         return Answer::fine("off");
     }
-    let knob = Knob::Coalesce { dev: device.name.clone(), which: "adaptive-rx".into() };
+    let knob = |which: &str| Knob::Coalesce { dev: device.name.clone(), which: which.into() };
+    // The stored delay takes the place of the driver's choice, and may be longer than that ever was.
+    let is_long = coalesce.rx_usecs.is_some_and(|usecs| usecs > LATENCY_USECS);
+    let delay = (is_long && ask.goal == Some(Latency)).then(|| Set::new(knob("rx-usecs"), 0));
     Found::new(
         "adaptive-rx is on",
         "off, with a fixed rx-usecs",
         "the delay depends on the traffic before",
     )
-    .change(Set::new(knob, false))
+    .change(Set::new(knob("adaptive-rx"), false))
+    .changes(delay)
     .answer()
 }
 
@@ -263,7 +268,7 @@ fn tx_usecs(_: &Ask<'_>, device: &Device) -> Checked {
         return Answer::silent("no combined channels: transmit has interrupts of its own");
     }
     if coalesce.adaptive_tx == Some(true) {
-        return Answer::silent("adaptive moderation is on: the value is momentary");
+        return Answer::silent("adaptive moderation is on: the driver chooses the delay");
     }
     let usecs = (coalesce.tx_usecs, "tx-usecs").known()?;
     if usecs <= 64 {

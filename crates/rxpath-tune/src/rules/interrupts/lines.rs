@@ -1,5 +1,7 @@
 //! The interrupt lines themselves: vectors, threads, who moves them, and the link that sleeps.
 
+use std::collections::BTreeSet;
+
 use crate::prelude::*;
 
 /// Rules of this file.
@@ -19,10 +21,10 @@ pub const RULES: &[Rule] = &[
             mechanism: "A daemon that reads /proc/interrupts and /proc/stat and writes /proc/irq/N/smp_affinity.",
             not_when: "fairness on a host with many devices: spreading by load is what it is for",
             side_effects: "stopping it does not bring the old masks back; new devices stay on their first CPU",
-            set_now: "systemctl stop irqbalance; or IRQBALANCE_BANNED_CPULIST / --banirq for the NIC only",
-            persist: "systemctl disable irqbalance; or the ban in /etc/default/irqbalance",
+            set_now: "systemctl stop irqbalance; or its option --banirq=N for each interrupt of the NIC, or IRQBALANCE_BANNED_CPULIST for CPUs",
+            persist: "systemctl disable irqbalance; or the ban in /etc/default/irqbalance (Debian) or /etc/sysconfig/irqbalance (Fedora, RHEL)",
             undo: "systemctl enable --now irqbalance, after writing back each smp_affinity_list",
-            verify: "pgrep irqbalance; /proc/irq/N/smp_affinity_list stands still for a minute",
+            verify: "pgrep irqbalance; /proc/irq/N/smp_affinity_list stays the same for a minute",
             since: "every kernel",
             sources: &[
                 "https://github.com/haproxy/haproxy/issues/1194",
@@ -62,7 +64,7 @@ pub const RULES: &[Rule] = &[
         area: Area::Interrupts,
         kind: Kind::Judge,
         what: "Does the NIC have an interrupt vector for each of its queues?",
-        applies: "NICs that are up and whose interrupts can be told",
+        applies: "NICs that are up and whose interrupts are known",
         weight: Weight::always(Info).when(Throughput, Warn).when(Latency, Warn),
         effect: Effect::Follows {
             size: Multiple,
@@ -80,8 +82,8 @@ pub const RULES: &[Rule] = &[
                       pci=nomsi on the kernel command line, newer firmware",
             persist: "the hypervisor's or the boot loader's configuration",
             undo: "put the old configuration back",
-            verify: "PCI-MSIX in the device's lines of /proc/interrupts, one line for each queue",
-            since: "every kernel",
+            verify: "PCI-MSI (since 6.2 on x86 PCI-MSIX) in the device's lines of /proc/interrupts, one line for each queue",
+            since: "2.6; pci_alloc_irq_vectors 4.8",
             sources: &["kernel: Documentation/PCI/msi-howto.rst"],
         },
     },
@@ -169,20 +171,15 @@ fn vectors(_: &Ask<'_>, device: &Device) -> Checked {
         .advice("not changeable at runtime: see set now of `rxpath explain msix-vectors`")
         .answer();
     }
-    let receiving = irqs.iter().filter(|irq| irq.queue.is_some()).count();
-    // A driver makes more queues visible than it uses; channels say how many are in use.
-    let used = device
-        .nic
-        .channels
-        .value()
-        .map(|now| now.combined.now.unwrap_or(0) + now.rx.now.unwrap_or(0))
-        .filter(|used| *used > 0)
-        .map_or(queues, |used| used as usize);
+    let rows = &device.queues.rows;
+    let vectors: BTreeSet<u32> =
+        rows.iter().filter_map(|row| row.irq.value()).map(|irq| irq.irq).collect();
+    let (receiving, used) = (vectors.len(), rows.len());
     if receiving >= used {
         return Answer::fine(format!("{receiving} receive vectors for {used} queues"));
     }
-    if receiving == 0 {
-        return Answer::silent("the vectors' names do not tell which of them receive");
+    if let (0, Some(row)) = (receiving, rows.first()) {
+        (&row.irq).known()?;
     }
     Found::new(
         format!("{receiving} receive vectors for {used} queues in use"),
@@ -208,6 +205,6 @@ fn eee(_: &Ask<'_>, device: &Device) -> Checked {
         .change(Set::new(Knob::Eee { dev: device.name.clone() }, false))
         .answer(),
         (Some(false), _) => Answer::fine("off"),
-        (None, _) => Answer::silent("the driver does not tell whether it is on"),
+        (None, _) => Answer::silent("the driver does not say whether it is on"),
     }
 }

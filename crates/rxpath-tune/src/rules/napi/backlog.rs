@@ -34,7 +34,7 @@ pub const RULES: &[Rule] = &[
             set_now: "sysctl -w net.core.netdev_max_backlog=4000",
             persist: "/etc/sysctl.d/",
             undo: VALUE_BACK,
-            verify: "column 2 of /proc/net/softnet_stat stands still",
+            verify: "column 2 of /proc/net/softnet_stat does not rise",
             since: "2.2",
             sources: &[ADMIN, BACKLOG, "oracle/bpftune issue 178"],
         },
@@ -49,18 +49,24 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Host(weight),
         text: Text {
-            why: "dev_weight is the batch of the backlog (RPS, veth). Drivers fix the weight of their own NAPI in \
-                  code, so changing it for a NIC changes nothing.",
-            mechanism: "process_backlog takes dev_rx_weight = dev_weight * dev_weight_rx_bias packets; drivers \
-                        register NAPI with NAPI_POLL_WEIGHT (64).",
+            why: "dev_weight is the batch of the backlog (RPS, veth), and of each run of a qdisc that sends. Drivers fix \
+                  the weight of their own NAPI in code: what a NIC receives does not change with it.",
+            mechanism: "process_backlog takes dev_rx_weight = dev_weight * dev_weight_rx_bias packets, __qdisc_run \
+                        (net/sched/sch_generic.c) dev_tx_weight = dev_weight * dev_weight_tx_bias; drivers register NAPI \
+                        with NAPI_POLL_WEIGHT (64).",
             not_when: "RPS or veth carry the load, and a larger batch was measured to help",
-            side_effects: "other NAPI instances of the CPU wait longer",
+            side_effects: "larger: other NAPI instances of the CPU wait longer, and a sender keeps the qdisc for longer",
             set_now: "sysctl -w net.core.dev_weight=64",
             persist: "remove the line from /etc/sysctl.d/",
             undo: VALUE_BACK,
             verify: "sysctl net.core.dev_weight",
             since: "2.4; dev_weight_rx_bias 4.10",
-            sources: &[ADMIN, BACKLOG, "kernel: include/linux/netdevice.h NAPI_POLL_WEIGHT"],
+            sources: &[
+                ADMIN,
+                BACKLOG,
+                "kernel: net/sched/sch_generic.c __qdisc_run",
+                "kernel: include/linux/netdevice.h NAPI_POLL_WEIGHT",
+            ],
         },
     },
     Rule {
@@ -81,7 +87,7 @@ pub const RULES: &[Rule] = &[
             persist: "/etc/sysctl.d/",
             undo: VALUE_BACK,
             verify: "sysctl net.core.skb_defer_max",
-            since: "5.19",
+            since: "5.19; 64 by default, 128 since 6.19",
             sources: &["kernel: net/core/skbuff.c skb_attempt_defer_free", ADMIN],
         },
     },
@@ -104,7 +110,7 @@ pub const RULES: &[Rule] = &[
             persist: "/etc/sysctl.d/",
             undo: VALUE_BACK,
             verify: "sysctl net.core.netdev_tstamp_prequeue",
-            since: "3.0",
+            since: "2.6.35",
             sources: &[ADMIN, "kernel: net/core/dev.c net_timestamp_check"],
         },
     },
@@ -158,9 +164,13 @@ fn weight(ask: &Ask<'_>) -> Checked {
     if ask.facts.uses_backlog()? {
         return Answer::silent("the backlog is in use: its batch may have been measured");
     }
-    Found::new(now.to_string(), "64", "no NIC looks at it: it is the batch of RPS and veth alone")
-        .change(Set::new(Knob::sysctl("net.core.dev_weight"), 64))
-        .answer()
+    Found::new(
+        now.to_string(),
+        "64",
+        "no NIC's NAPI looks at it: it is the batch of RPS and veth, and of qdiscs that send",
+    )
+    .change(Set::new(Knob::sysctl("net.core.dev_weight"), 64))
+    .answer()
 }
 
 fn defer(ask: &Ask<'_>) -> Checked {

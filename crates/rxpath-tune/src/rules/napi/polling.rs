@@ -29,10 +29,12 @@ pub const RULES: &[Rule] = &[
         },
         check: Check::Host(busy),
         text: Text {
-            why: "A waiting thread polls the NIC itself: no interrupt, no wake-up. It costs that thread's CPU, of \
-                  every program on the host.",
+            why: "A waiting thread polls the NIC itself: no interrupt, no wake-up. It costs that thread's CPU. busy_read \
+                  reaches every socket of the host, busy_poll every program that waits in epoll.",
             mechanism: "sk_busy_loop and napi_busy_loop (net/core/dev.c) poll the NAPI instance whose id the socket \
-                        saw; busy_poll is for poll and select, busy_read for reads.",
+                        saw. busy_read is the default of SO_BUSY_POLL of each socket made later. busy_poll is for poll, select and \
+                        epoll: poll and select look at sockets with SO_BUSY_POLL only (net/socket.c sock_poll), epoll since \
+                        4.12 at every socket with a NAPI id (fs/eventpoll.c ep_set_busy_poll_napi_id).",
             not_when: "other work shares the CPUs; sockets over loopback, or veth without NAPI, never poll. A socket \
                        option (SO_BUSY_POLL, EPIOCSPARAMS) reaches the one program that needs it",
             side_effects: "CPU time of waiting threads up to the whole of it; power",
@@ -41,7 +43,13 @@ pub const RULES: &[Rule] = &[
             undo: VALUE_BACK,
             verify: "BusyPollRxPackets in /proc/net/netstat rises",
             since: "3.11",
-            sources: &[ADMIN, "kernel commit 91815639d880", "redis issue 3773"],
+            sources: &[
+                ADMIN,
+                "kernel: net/socket.c sock_poll",
+                "kernel: fs/eventpoll.c ep_set_busy_poll_napi_id",
+                "kernel commit 91815639d880",
+                "redis pull request 3773 (SO_BUSY_POLL)",
+            ],
         },
     },
     Rule {
@@ -83,8 +91,8 @@ pub const RULES: &[Rule] = &[
             mechanism: "napi_threaded_poll (net/core/dev.c) runs in kthreads napi/DEV-ID; they are ordinary \
                         SCHED_OTHER threads.",
             not_when: "the scheduler shall balance them, which is what threads are for",
-            side_effects: "bound threads cannot go away from a busy CPU; they are made anew when the device goes \
-                           down and up",
+            side_effects: "bound threads cannot go away from a busy CPU; many drivers make them again when the device goes \
+                           down and up or changes its channels",
             set_now: "for pid in $(pgrep '^napi/DEV-'); do taskset -pc CPUS $pid; done; one CPU for each thread where each serves \
                       one queue",
             persist: "a unit that runs after the device is up",
@@ -180,7 +188,7 @@ pub const RULES: &[Rule] = &[
         check: Check::Host(recycle),
         text: Text {
             why: "A pool that gets its buffers back hands out pages that are mapped and warm.",
-            mechanism: "page_pool_put_netmem (net/core/page_pool.c) takes back what nobody else holds; what is held \
+            mechanism: "page_pool_put_unrefed_netmem (net/core/page_pool.c) takes back what nobody else holds; what is held \
                         longer or comes when the ring is full goes to the page allocator.",
             not_when: "short bursts after boot: look again under steady load",
             side_effects: "larger rings keep more memory",
@@ -188,7 +196,7 @@ pub const RULES: &[Rule] = &[
                       the ring, is the cause",
             persist: NO_SETTING,
             undo: NOTHING_CHANGED,
-            verify: "page-pool-stats-get: alloc-slow stands still, recycle-ring rises",
+            verify: "page-pool-stats-get: alloc-slow does not rise, recycle-ring rises",
             since: "6.8",
             sources: &[
                 "kernel: Documentation/networking/page_pool.rst",
@@ -207,16 +215,26 @@ fn busy(ask: &Ask<'_>) -> Checked {
     if read == 0 && poll == 0 {
         return Answer::fine("off");
     }
-    if matches!(ask.goal, Some(Latency)) {
-        return Answer::fine(format!("busy_read {read} us, busy_poll {poll} us"));
+    // Without busy_read only epoll looks at sockets that did not ask, and older kernels' epoll at none.
+    if read == 0 {
+        (&ask.facts.kernel.version).known()?;
+        if ask.facts.kernel.is_before(4, 12) {
+            return Answer::fine(format!("busy_poll {poll} us, for sockets with SO_BUSY_POLL"));
+        }
     }
+    let reach = if read == 0 { "each epoll_wait" } else { "every socket" };
+    let observed = format!("busy_read {read} us, busy_poll {poll} us for {reach}");
+    if matches!(ask.goal, Some(Latency)) {
+        return Answer::fine(observed);
+    }
+    let set = [("net.core.busy_read", read), ("net.core.busy_poll", poll)];
+    let off = set.into_iter().filter(|(_, now)| *now != 0);
     Found::new(
-        format!("busy_read {read} us, busy_poll {poll} us for every socket"),
+        observed,
         "0, and the option on the sockets that need it",
         "every waiting thread of the host spends its CPU on polling",
     )
-    .change(Set::new(Knob::sysctl("net.core.busy_read"), 0))
-    .change(Set::new(Knob::sysctl("net.core.busy_poll"), 0))
+    .changes(off.map(|(key, _)| Set::new(Knob::sysctl(key), 0)))
     .answer()
 }
 
@@ -240,7 +258,7 @@ fn threaded(ask: &Ask<'_>, device: &Device) -> Checked {
     let online = (&ask.facts.topology).known()?.online.as_slice().len();
     let pids = napi_threads(ask, device)?;
     if pids.is_empty() {
-        return Answer::silent("its threads are not to be seen from here");
+        return Answer::silent("its threads are not visible from here");
     }
     let mut wandering = 0;
     for pid in &pids {
@@ -276,7 +294,7 @@ fn threads(ask: &Ask<'_>) -> Checked {
     let count = of("backlog_napi/");
     // Every kernel has ksoftirqd: where it does not show, no thread of the kernel's does.
     if count == 0 && of("ksoftirqd/") == 0 {
-        return Err(Gap::Absent("threads of the kernel are not to be seen from here".into()));
+        return Err(Gap::Absent("threads of the kernel are not visible from here".into()));
     }
     Answer::recorded(if count == 0 { "in softirq".into() } else { format!("in {count} threads") })
 }
@@ -286,7 +304,7 @@ fn ksoftirqd(ask: &Ask<'_>) -> Checked {
     let own: Vec<&(i32, String)> =
         processes.all.iter().filter(|(_, name)| name.starts_with("ksoftirqd/")).collect();
     if own.is_empty() {
-        return Answer::silent("ksoftirqd is not to be seen from here (a container?)");
+        return Answer::silent("ksoftirqd is not visible from here (a container?)");
     }
     for (pid, name) in &own {
         let stat = ask.facts.text(&format!("/proc/{pid}/stat")).known()?;

@@ -1,5 +1,7 @@
 //! Aggregation and checksums: fewer, larger packets for the stack.
 
+use super::above::{forwards, vlans};
+use super::without_hardware;
 use crate::prelude::*;
 
 const FEATURES: &str =
@@ -15,7 +17,7 @@ pub const RULES: &[Rule] = &[
         area: Area::Offloads,
         kind: Kind::Judge,
         what: "Is generic receive offload on?",
-        applies: "NICs that are up",
+        applies: "NICs and tunnels that are up",
         weight: Weight::by_goal().when(Throughput, Warn).when(Fairness, Warn),
         effect: Effect::Follows {
             size: Multiple,
@@ -26,7 +28,9 @@ pub const RULES: &[Rule] = &[
             why: "Most of the receive cost is per packet. GRO joins the segments of a flow that one poll brings \
                   before they go up the stack.",
             mechanism: "dev_gro_receive (net/core/gro.c) holds segments of a flow until the poll ends, \
-                        gro_flush_timeout passes or 64 KiB are full.",
+                        gro_flush_timeout passes or 64 KiB are full. A tunnel joins what it unpacked once more, with its own \
+                        switch (gro_cells_receive, net/core/gro_cells.c); bridges, bonds, VLANs and macvlans have what the \
+                        device below joined, and a veth joins when its GRO is turned on (off by default).",
             not_when: "a measurement of the path per packet; small UDP datagrams gain nothing unless the socket \
                        sets UDP_GRO",
             side_effects: "packets of a flow arrive in batches; features move in groups",
@@ -74,7 +78,7 @@ pub const RULES: &[Rule] = &[
         check: Check::Device(lro),
         text: Text {
             why: "LRO loses the headers of the packets that it joins. A router or bridge cannot restore them.",
-            mechanism: "dev_disable_lro (net/core/dev.c) turns it off for ip_forward, bridges and XDP; a driver or \
+            mechanism: "dev_disable_lro (net/core/dev.c) turns it off for ip_forward, bridges and generic XDP; a driver or \
                         an administrator can turn it on again afterwards.",
             not_when: "an end host that does not forward: LRO is then allowed, GRO is still the better choice",
             side_effects: GROUPS,
@@ -82,7 +86,7 @@ pub const RULES: &[Rule] = &[
             persist: "systemd .link: LargeReceiveOffload=no",
             undo: UNDO,
             verify: "ethtool -k DEV: large-receive-offload: off",
-            since: "2.6.25",
+            since: "2.6.24; turned off by the kernel 2.6.27",
             sources: &["kernel: net/core/dev.c dev_disable_lro", SEGMENT],
         },
     },
@@ -104,7 +108,7 @@ pub const RULES: &[Rule] = &[
             persist: "a udev rule",
             undo: UNDO,
             verify: "ethtool -k DEV: rx-gro-list: on",
-            since: "5.6",
+            since: "5.6 for UDP; TCP 6.10",
             sources: &["kernel: net/core/gro.c skb_gro_receive_list", FEATURES],
         },
     },
@@ -145,7 +149,7 @@ pub const RULES: &[Rule] = &[
             why: "A program that sets UDP_GRO reads several datagrams of a flow in one call. Only it knows.",
             mechanism: "setsockopt(SOL_UDP, UDP_GRO); udp_gro_receive joins datagrams of equal length.",
             not_when: "the program must handle joined reads, or it loses datagrams' bounds",
-            side_effects: "the program sees several datagrams in one read, with their length beside it",
+            side_effects: "the program sees several datagrams in one read, with their length next to it",
             set_now: "an option of the application; `rxpath serve udp --gro` has it",
             persist: "the application's configuration",
             undo: NOTHING_CHANGED,
@@ -167,9 +171,9 @@ pub const RULES: &[Rule] = &[
         },
         check: Check::Device(rx_csum),
         text: Text {
-            why: "Without it the kernel sums every packet, and GRO joins less.",
+            why: "Without it the kernel sums every packet, GRO's too, and turns rx-gro-hw off.",
             mechanism: "CHECKSUM_UNNECESSARY or CHECKSUM_COMPLETE (include/linux/skbuff.h) spare \
-                        __skb_checksum_complete.",
+                        __skb_checksum_complete; netdev_fix_features (net/core/dev.c) allows no GRO_HW without RXCSUM.",
             not_when: "a NIC whose checksums are known to be wrong",
             side_effects: GROUPS,
             set_now: "ethtool -K DEV rx on",
@@ -199,7 +203,7 @@ pub const RULES: &[Rule] = &[
             persist: "a udev rule",
             undo: UNDO,
             verify: "ethtool -k DEV: receive-hashing: on",
-            since: "2.6.37",
+            since: "2.6.35",
             sources: &["kernel: net/core/flow_dissector.c __skb_get_hash", FEATURES],
         },
     },
@@ -208,7 +212,7 @@ pub const RULES: &[Rule] = &[
         area: Area::Offloads,
         kind: Kind::Judge,
         what: "Does this host send large packets and let the NIC cut them?",
-        applies: "NICs that are up and let segmentation be switched",
+        applies: "devices that are up and let segmentation be switched, virtual ones too",
         weight: Weight::by_goal().when(Throughput, Warn).when(Benchmark, Warn),
         effect: Effect::Follows {
             size: Multiple,
@@ -217,7 +221,8 @@ pub const RULES: &[Rule] = &[
         check: Check::Device(tso),
         text: Text {
             why: "Off, the sending side is slow, and a test of a receiver then measures its sender.",
-            mechanism: "tcp_tso_should_defer and dev_hard_start_xmit with NETIF_F_TSO; in software skb_gso_segment.",
+            mechanism: "validate_xmit_skb (net/core/dev.c) hands a large packet to a driver with NETIF_F_TSO; for others \
+                        skb_gso_segment cuts it.",
             not_when: "a measurement of the path per packet",
             side_effects: GROUPS,
             set_now: "ethtool -K DEV tso on gso on",
@@ -238,8 +243,9 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Device(vlan),
         text: Text {
-            why: "In software each tagged packet is moved in memory to take the tag out.",
-            mechanism: "skb_vlan_untag (net/core/skbuff.c) when NETIF_F_HW_VLAN_CTAG_RX is off.",
+            why: "In software the 12 bytes of the addresses are moved over the tag of each packet, in a header that may first have to \
+                  be copied.",
+            mechanism: "skb_vlan_untag and skb_reorder_vlan_header (net/core/skbuff.c) when NETIF_F_HW_VLAN_CTAG_RX is off.",
             not_when: "no VLAN is used on it",
             side_effects: GROUPS,
             set_now: "ethtool -K DEV rxvlan on",
@@ -259,17 +265,6 @@ fn feature(device: &Device, name: &str) -> Result<(bool, bool), Gap> {
     Ok((found.active, found.changeable))
 }
 
-/// Whether this host sends on what it receives: a router, or a device in a bridge.
-fn forwards(ask: &Ask<'_>, device: &Device) -> bool {
-    let on = |key: &str| ask.facts.sysctl_number(key).value().is_some_and(|value| *value != 0);
-    on("net.ipv4.ip_forward")
-        || on("net.ipv6.conf.all.forwarding")
-        || device
-            .master
-            .value()
-            .is_some_and(|master| ask.facts.exists(&format!("/sys/class/net/{master}/bridge")))
-}
-
 /// The usual question: a feature that should be on.
 fn should_be_on(device: &Device, name: &str, why: &str) -> Checked {
     if let Some(silent) = quiet(device) {
@@ -287,6 +282,9 @@ fn should_be_on(device: &Device, name: &str, why: &str) -> Checked {
 }
 
 fn gro(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(answer) = without_hardware::gro(device) {
+        return answer;
+    }
     should_be_on(device, "rx-gro", "every segment walks up the stack alone")
 }
 
@@ -323,8 +321,11 @@ fn gro_list(ask: &Ask<'_>, device: &Device) -> Checked {
     if !forwards(ask, device) {
         return Answer::silent("this host does not forward");
     }
-    if feature(device, "rx-udp-gro-forwarding").is_ok_and(|(on, _)| on) {
-        return Answer::silent("rx-udp-gro-forwarding is on instead");
+    // Both in one plan would undo each other: a list is what udp_gro_receive then makes.
+    match feature(device, "rx-udp-gro-forwarding") {
+        Ok((true, _)) => return Answer::silent("rx-udp-gro-forwarding is on instead"),
+        Ok((false, true)) => return Answer::silent("rx-udp-gro-forwarding can be on instead"),
+        _ => {}
     }
     should_be_on(device, "rx-gro-list", "forwarded packets are merged and cut again")
 }
@@ -363,6 +364,9 @@ fn rx_hash(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn tso(_: &Ask<'_>, device: &Device) -> Checked {
+    if !device.is_nic() {
+        return without_hardware::segmentation(device);
+    }
     match feature(device, "tx-tcp-segmentation")? {
         (false, true) => {
             should_be_on(device, "tx-tcp-segmentation", "the sending side cuts segments on the CPU")
@@ -376,12 +380,8 @@ fn tso(_: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn vlan(ask: &Ask<'_>, device: &Device) -> Checked {
-    let own = device.sysfs.ifindex.value();
-    let carries = ask.facts.devices.iter().any(|other| {
-        other.kind.value().is_some_and(|kind| kind == "vlan") && other.sysfs.iflink.value() == own
-    });
-    if !carries {
+    if vlans(ask, device).next().is_none() {
         return Answer::silent("no VLAN on this device");
     }
-    should_be_on(device, "rx-vlan-hw-parse", "each tagged packet is moved in memory")
+    should_be_on(device, "rx-vlan-hw-parse", "the CPU takes the tag out of each packet")
 }

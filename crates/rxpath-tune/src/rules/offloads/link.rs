@@ -3,9 +3,10 @@
 use rxpath_host::counter::Width;
 use rxpath_host::netlink::ethtool::Duplex;
 
+use super::without_hardware;
 use crate::prelude::*;
 
-const LINK_DOWN: &str = "the link goes down for seconds and is negotiated anew";
+const LINK_DOWN: &str = "the link goes down for seconds and is negotiated again";
 
 /// 100 Gb/s, from where the CPU's work for each packet bounds a single flow.
 const VERY_FAST_MBPS: i64 = 100_000;
@@ -30,7 +31,8 @@ pub const RULES: &[Rule] = &[
                         jumbo header inside the host, IPv4 a length of 0.",
             not_when: "programs that capture or filter packets cannot take more than 64 KiB",
             side_effects: "packets above 64 KiB inside the host; some tools show or cut them wrongly",
-            set_now: "ip link set dev DEV gro_max_size 185000 gso_max_size 185000",
+            set_now: "ip link set dev DEV gro_max_size 185000 gso_max_size 185000; IPv4 has gro_ipv4_max_size and gso_ipv4_max_size \
+                      of its own (6.3)",
             persist: "a udev rule or a oneshot unit",
             undo: VALUE_BACK,
             verify: "ip -d link show DEV",
@@ -38,35 +40,6 @@ pub const RULES: &[Rule] = &[
             sources: &[
                 "kernel: include/linux/netdevice.h GRO_LEGACY_MAX_SIZE",
                 "https://docs.cilium.io/en/stable/operations/performance/tuning/",
-            ],
-        },
-    },
-    Rule {
-        id: "flow-control-pause",
-        area: Area::Offloads,
-        kind: Kind::Judge,
-        what: "Does flow control stop the other end instead of showing loss?",
-        applies: "NICs that are up and show their pause settings",
-        weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn),
-        effect: Effect::Follows {
-            size: Tens,
-            text: "a stopped sender waits for the slowest receiver, and a test of loss sees none",
-        },
-        check: Check::Device(pause),
-        text: Text {
-            why: "A receiver that sends pause frames stops its switch port, and with it other traffic. Loss moves \
-                  to where nobody counts it.",
-            mechanism: "IEEE 802.3 annex 31B: a full receive buffer sends PAUSE; the peer's MAC stops.",
-            not_when: "storage that needs a lossless network",
-            side_effects: LINK_DOWN,
-            set_now: "ethtool -A DEV autoneg off rx off tx off",
-            persist: "systemd .link: RxFlowControl=no, TxFlowControl=no",
-            undo: "write back all three values that were read before",
-            verify: "ethtool -a DEV: read it back, some drivers accept one half only; pause counters stand still",
-            since: "2.4; over netlink 5.7",
-            sources: &[
-                "kernel: Documentation/networking/ethtool-netlink.rst, PAUSE_GET",
-                "IEEE 802.3, annex 31B",
             ],
         },
     },
@@ -130,7 +103,7 @@ pub const RULES: &[Rule] = &[
         check: Check::Device(fec_mode),
         text: Text {
             why: "A stronger code repairs more and holds every frame back for longer: RS collects a block of 5280 \
-                  bits before it hands on, BASER one of 2112.",
+                  bits (5440 from 50 Gb/s a lane on) before it hands on, BASER one of 2112.",
             mechanism: "ethtool_ops.get_fecparam; negotiated by clause 73 unless it was forced.",
             not_when: "a link that needs the code to be free of errors",
             side_effects: "the link goes down, and stays down when the two ends differ",
@@ -140,7 +113,7 @@ pub const RULES: &[Rule] = &[
             undo: "ethtool --set-fec DEV encoding MODE, with the mode that was read before",
             verify: "ethtool --show-fec DEV; rxpath explain fec-errors",
             since: "4.14; over netlink 5.13",
-            sources: &["IEEE 802.3 clauses 74 and 91", "kernel: net/ethtool/fec.c"],
+            sources: &["IEEE 802.3 clauses 74, 91, 108 and 134", "kernel: net/ethtool/fec.c"],
         },
     },
     Rule {
@@ -159,7 +132,7 @@ pub const RULES: &[Rule] = &[
             why: "Blocks that cannot be corrected are packets lost on the wire: a dirty or damaged cable or \
                   transceiver.",
             mechanism: "Reed-Solomon or BASE-R FEC of IEEE 802.3; ETHTOOL_A_FEC_STATS counts its blocks.",
-            not_when: "the count stands still: it may be from when the cable was plugged in",
+            not_when: "the count does not rise: it may be from when the cable was plugged in",
             side_effects: "another FEC mode takes the link down, for good if the ends differ",
             set_now: "clean or replace cable and transceiver; ethtool --set-fec DEV encoding rs, on both ends",
             persist: "a udev rule",
@@ -220,7 +193,7 @@ pub const RULES: &[Rule] = &[
         area: Area::Offloads,
         kind: Kind::Judge,
         what: "Does the NIC hand up packets that are not for this host?",
-        applies: "NICs that are up and in no bridge or bond",
+        applies: "devices that are up and in no bridge or bond, virtual ones too",
         weight: Weight::always(Info).when(Benchmark, Warn).when(Fairness, Warn),
         effect: Effect::Measure,
         check: Check::Device(promiscuous),
@@ -260,39 +233,6 @@ fn gro_max(_: &Ask<'_>, device: &Device) -> Checked {
     .answer()
 }
 
-fn pause(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
-    let pause = (&device.nic.pause).known()?;
-    let on: Vec<&str> = [("rx", pause.rx), ("tx", pause.tx)]
-        .into_iter()
-        .filter(|(_, on)| *on == Some(true))
-        .map(|(name, _)| name)
-        .collect();
-    if on.is_empty() {
-        return Answer::fine("rx and tx off");
-    }
-    let counted: Vec<String> =
-        [("sent", pause.tx_pause_packets), ("received", pause.rx_pause_packets)]
-            .into_iter()
-            .filter_map(|(name, count)| {
-                count.filter(|n| *n > 0).map(|n| format!("{n} pause frames {name}"))
-            })
-            .collect();
-    let mut observed = format!("flow control {} on", on.join(" and "));
-    if !counted.is_empty() {
-        observed += &format!(", {} since the driver was loaded", counted.join(", "));
-    }
-    let set = |which: &str| {
-        Set::new(Knob::Pause { dev: device.name.clone(), which: which.into() }, false)
-    };
-    let found =
-        Found::new(observed, "off", "the sender is stopped where loss would show the limit");
-    let found = if pause.autoneg == Some(true) { found.change(set("autoneg")) } else { found };
-    found.changes(on.into_iter().map(set)).answer()
-}
-
 fn mtu(_: &Ask<'_>, device: &Device) -> Checked {
     if let Some(silent) = quiet(device) {
         return silent;
@@ -327,7 +267,7 @@ fn speed(_: &Ask<'_>, device: &Device) -> Checked {
     let better = format!("{best} Mb/s, which the NIC can");
     if forced {
         let observed = format!("{now} Mb/s, forced: negotiation is off");
-        let found = Found::new(observed, better, "the NIC is told not to try for more");
+        let found = Found::new(observed, better, "the NIC is set not to try for more");
         return found.changes(negotiate()).answer();
     }
     Found::new(format!("{now} Mb/s"), better, "cable, transceiver, switch port or a forced setting")
@@ -364,9 +304,9 @@ fn fec_mode(_: &Ask<'_>, device: &Device) -> Checked {
         return silent;
     }
     let fec = (&device.nic.fec).known()?;
-    let active = fec.active.as_deref().unwrap_or("not told");
+    let active = fec.active.as_deref().unwrap_or("not reported");
     let asked =
-        fec.configured.as_ref().map_or_else(|| "not told".into(), |modes| modes.join(" or "));
+        fec.configured.as_ref().map_or_else(|| "not reported".into(), |modes| modes.join(" or "));
     let auto = if fec.auto == Some(true) { ", the driver chooses" } else { "" };
     Answer::recorded(format!("in force: {active}; configured: {asked}{auto}"))
 }
@@ -397,8 +337,8 @@ fn driver(ask: &Ask<'_>, device: &Device) -> Checked {
 const PROMISCUOUS: u32 = 0x100;
 const ALL_MULTICAST: u32 = 0x200;
 
-fn promiscuous(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
+fn promiscuous(ask: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = idle(device) {
         return silent;
     }
     if let Some(master) = device.master.value() {
@@ -423,6 +363,12 @@ fn promiscuous(_: &Ask<'_>, device: &Device) -> Checked {
     }
     if on.is_empty() {
         return Answer::fine("only packets for this host");
+    }
+    if let Some(reader) = without_hardware::reader_of_all(ask, device)? {
+        return Answer::silent(format!("{}: {reader}", on.join(", ")));
+    }
+    if !device.is_nic() && flags & PROMISCUOUS == 0 {
+        return Answer::silent(format!("{}, of a virtual device", on.join(", ")));
     }
     let found = Found::new(
         on.join(", "),

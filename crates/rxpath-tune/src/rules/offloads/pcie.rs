@@ -93,7 +93,7 @@ pub const RULES: &[Rule] = &[
         },
         check: Check::Device(node),
         text: Text {
-            why: "Readers belong on these CPUs, beside the interrupts.",
+            why: "Readers belong on these CPUs, next to the interrupts.",
             mechanism: "/sys/class/net/DEV/device/numa_node and local_cpulist, from the firmware's tables.",
             not_when: "nothing to change: move the application, not the NIC",
             side_effects: "none",
@@ -220,7 +220,7 @@ fn node(ask: &Ask<'_>, device: &Device) -> Checked {
     if node < 0 {
         return Answer::silent("the platform does not tell the NIC's node (-1)");
     }
-    let cpus = bus(ask, device, "local_cpulist").unwrap_or_else(|_| "not told".into());
+    let cpus = bus(ask, device, "local_cpulist").unwrap_or_else(|_| "not reported".into());
     Answer::recorded(format!("node {node}, CPUs {cpus}"))
 }
 

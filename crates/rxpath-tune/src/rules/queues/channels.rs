@@ -1,12 +1,13 @@
 //! How many receive queues there are.
 
+use super::rings::{MUCH_RATIO, lost};
 use crate::prelude::*;
 
 const CHANNELS: &str =
     "kernel: Documentation/networking/ethtool-netlink.rst, CHANNELS_GET and CHANNELS_SET";
 const SCALING: &str = "kernel: Documentation/networking/scaling.rst, section RSS";
-const SIDE: &str = "all rings are built anew: the link may drop for a moment, interrupts get new numbers and \
-                    affinities, counters start anew, some drivers reset the RSS table";
+const SIDE: &str = "all rings are rebuilt: the link may drop for a moment, interrupts get new numbers and \
+                    affinities, counters start again at 0, some drivers reset the RSS table";
 const UNDO: &str = "first write back the RSS table, then the number of channels, then the affinities: the kernel \
                     refuses channels that a table entry names";
 
@@ -17,8 +18,8 @@ pub const RULES: &[Rule] = &[
         area: Area::Queues,
         kind: Kind::Judge,
         what: "Are there receive queues for the CPUs that could serve them?",
-        applies: "NICs that are up and show their channels, on hosts with two or more CPUs",
-        weight: Weight::by_goal().when(Throughput, Warn),
+        applies: "NICs that are up and show their channels, for throughput and where the NIC loses packets",
+        weight: Weight::always(Warn),
         effect: Effect::Figure {
             size: Multiple,
             text: "8 queues and 8 threads served 3.8 times the requests/s of one at 100 connections, and nothing \
@@ -58,7 +59,8 @@ pub const RULES: &[Rule] = &[
             why: "Queues beyond the CPUs share them: each poll finds fewer packets, and interrupts and rings are \
                   spent for nothing.",
             mechanism: "netif_get_num_default_rss_queues (net/core/dev.c) takes half of the physical cores where \
-                        there are more than two; drivers that do not ask it take one for each CPU.",
+                        there are more than two (before 5.18 all CPUs, at most 8); drivers that do not ask it take one for \
+                        each CPU.",
             not_when: "queues that flow rules or RSS contexts reserve for one application",
             side_effects: SIDE,
             set_now: "ethtool -L DEV combined N",
@@ -82,16 +84,11 @@ pub fn receiving(device: &Device) -> Result<(u32, u32), Gap> {
     Ok((now, sum(channels.combined.max, channels.rx.max).max(now)))
 }
 
-/// CPUs of the NIC's own node, or all that are online where that is not known.
-fn near_cpus(ask: &Ask<'_>, device: &Device) -> Result<u32, Gap> {
-    let topology = (&ask.facts.topology).known()?;
-    let node = device.sysfs.numa_node.value().and_then(|node| u32::try_from(*node).ok());
-    let near =
-        topology.cpus.iter().filter(|cpu| node.is_some() && cpu.node.value() == node.as_ref());
-    Ok(match near.count() {
-        0 => topology.online.as_slice().len() as u32,
-        near => near as u32,
-    })
+/// Sets the number of receive queues, under the name that the driver has for them.
+fn set(device: &Device, queues: u32) -> Set {
+    let combined = device.nic.channels.value().is_some_and(|all| all.combined.now.is_some());
+    let which = if combined { "combined" } else { "rx" };
+    Set::new(Knob::Channels { dev: device.name.clone(), which: which.into() }, u64::from(queues))
 }
 
 fn combined(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -99,23 +96,34 @@ fn combined(ask: &Ask<'_>, device: &Device) -> Checked {
         return silent;
     }
     let (now, max) = receiving(device)?;
-    let cpus = near_cpus(ask, device)?;
+    let cpus = ask.facts.serving(device)?.cpus.len() as u32;
     let wanted = max.min(cpus);
     // Half of the CPUs is the kernel's own choice: threads of a core share it.
     if now >= wanted.div_ceil(2) {
-        return Answer::fine(format!("{now} receive queues for {cpus} CPUs near the NIC"));
+        return Answer::fine(format!("{now} receive queues for {cpus} CPUs that may serve them"));
     }
-    let combined = device.nic.channels.value().is_some_and(|all| all.combined.now.is_some());
-    let which = if combined { "combined" } else { "rx" };
+    let many = "when many flows come";
+    let observed = format!("{now} receive queues of at most {max}, {cpus} CPUs may serve them");
+    let why = "each queue is served by one CPU";
+    if ask.goal == Some(Throughput) {
+        let found = Found::new(observed, format!("{wanted}, {many}"), why);
+        return found.change(set(device, wanted)).answer();
+    }
+    let it = lost(ask, device)?;
+    if it.ratio() < MUCH_RATIO || it.lost.evidence() == Evidence::Old {
+        return Answer::silent(
+            "the NIC loses nothing: judged for throughput, and where packets are lost",
+        );
+    }
     Found::new(
-        format!("{now} receive queues of at most {max}, {cpus} CPUs near the NIC"),
-        format!("{wanted}, when many flows come"),
-        "each queue is served by one CPU",
+        format!("{observed}; the NIC lost packets ({})", it.words),
+        format!("{wanted}, {many}"),
+        "one CPU empties each ring, and what comes while it is busy is lost",
     )
-    .change(Set::new(
-        Knob::Channels { dev: device.name.clone(), which: which.into() },
-        u64::from(wanted),
-    ))
+    .change(set(device, wanted))
+    .severity(Fail)
+    .size(Loss)
+    .rests_on(it.lost, &ask.facts.watched)
     .answer()
 }
 
@@ -124,18 +132,15 @@ fn too_many(ask: &Ask<'_>, device: &Device) -> Checked {
         return silent;
     }
     let (now, _) = receiving(device)?;
-    let online = (&ask.facts.topology).known()?.online.as_slice().len() as u32;
-    if now <= online {
-        return Answer::fine(format!("{now} receive queues, {online} CPUs online"));
+    let cpus = (&ask.facts.topology).known()?.online.as_slice().len() as u32;
+    if now <= cpus {
+        return Answer::fine(format!("{now} receive queues, {cpus} CPUs online"));
     }
     Found::new(
-        format!("{now} receive queues, {online} CPUs online"),
-        format!("{online} or fewer"),
+        format!("{now} receive queues, {cpus} CPUs online"),
+        format!("{cpus} or fewer"),
         "queues that share a CPU make each poll smaller",
     )
-    .change(Set::new(
-        Knob::Channels { dev: device.name.clone(), which: "combined".into() },
-        u64::from(online),
-    ))
+    .change(set(device, cpus))
     .answer()
 }

@@ -9,11 +9,11 @@ use rxpath_host::queue_map::counters;
 use crate::prelude::*;
 
 const RINGS: &str = "kernel: Documentation/networking/ethtool-netlink.rst, RINGS_GET and RINGS_SET";
-const BOUNCE: &str = "many drivers take the link down for 0.4 to 1 s (igb, even emulated); counters start anew; \
+const BOUNCE: &str = "many drivers take the link down for 0.4 to 1 s (igb, even emulated); counters start again at 0; \
                       the size is rounded";
 
 /// Lost to the ring, over what came: nobody should live with it.
-const MUCH_RATIO: f64 = 1e-4;
+pub(super) const MUCH_RATIO: f64 = 1e-4;
 
 /// Counters of packets that found no descriptor or no room in the NIC (linux/if_link.h).
 const LOSSES: [&str; 3] = ["rx_missed_errors", "rx_fifo_errors", "rx_over_errors"];
@@ -49,13 +49,13 @@ pub const RULES: &[Rule] = &[
             mechanism: "The NIC counts it and the driver reports rx_missed_errors, rx_fifo_errors or \
                         rx_over_errors (struct rtnl_link_stats64); causes are a ring too small for the burst, a \
                         softirq that comes too late, or one CPU for all queues.",
-            not_when: "counters that stand still: they count since the driver was loaded, so look twice",
+            not_when: "counters that do not rise: they count since the driver was loaded, so look twice",
             side_effects: "none: this only counts",
             set_now: "spread the queues over CPUs (irq-affinity), then ethtool -G DEV rx MAX",
             persist: "systemd .link: RxBufferSize=max",
             undo: NOTHING_CHANGED,
-            verify: "ip -s -s link show DEV and ethtool -S DEV, twice: `missed`, `fifo` and the driver's own stand still under load",
-            since: "2.6; one meaning for all drivers since 5.9",
+            verify: "ip -s -s link show DEV and ethtool -S DEV, twice: `missed`, `fifo` and the driver's own do not rise under load",
+            since: "2.6; one meaning for all drivers since 5.10",
             sources: &[
                 "kernel: include/uapi/linux/if_link.h struct rtnl_link_stats64",
                 "kernel: Documentation/networking/statistics.rst",
@@ -81,7 +81,7 @@ pub const RULES: &[Rule] = &[
             set_now: "ethtool -G DEV rx MAX",
             persist: "systemd .link: RxBufferSize=max",
             undo: "ethtool -G DEV rx N, with the size that was read before; the link goes down again",
-            verify: "ethtool -g DEV reads back the size; rx_missed_errors stands still",
+            verify: "ethtool -g DEV reads back the size; rx_missed_errors does not rise",
             since: "2.4; over netlink 5.7",
             sources: &[RINGS, "https://github.com/redhat-performance/tuned/issues/660"],
         },
@@ -126,7 +126,7 @@ pub const RULES: &[Rule] = &[
             persist: "a udev rule",
             undo: VALUE_BACK,
             verify: "ethtool -g DEV",
-            since: "5.16",
+            since: "5.17",
             sources: &[RINGS],
         },
     },
@@ -144,27 +144,28 @@ pub const RULES: &[Rule] = &[
                   own.",
             mechanism: "ETHTOOL_A_RINGS_TCP_DATA_SPLIT, and hds-thresh since 6.14.",
             not_when: "no program receives without copying",
-            side_effects: "drivers refuse it while an XDP program is attached",
+            side_effects: "no XDP program for single buffers can be attached meanwhile, nor the reverse (6.14)",
             set_now: "rxpath tune plan --set DEV/rings/tcp-data-split=on, or ethtool -G DEV tcp-data-split on (version 6.1 lacks the word)",
             persist: "a udev rule",
             undo: VALUE_BACK,
             verify: "ethtool -g DEV",
-            since: "6.0; settable 6.2",
+            since: "5.18; settable 6.8",
             sources: &[RINGS, "kernel: Documentation/networking/devmem.rst"],
         },
     },
 ];
 
 /// Packets lost in the NIC since its driver was loaded, with what came, and the counters in words.
-struct Lost {
-    lost: Count,
+pub(super) struct Lost {
+    /// Packets that the NIC lost.
+    pub(super) lost: Count,
     received: Count,
-    words: String,
+    pub(super) words: String,
 }
 
 impl Lost {
     /// The part of what came, for the time that counts.
-    fn ratio(&self) -> f64 {
+    pub(super) fn ratio(&self) -> f64 {
         self.lost.ratio_of(self.lost.plus(self.received)).unwrap_or(0.0)
     }
 }
@@ -177,7 +178,8 @@ fn counters_of(statistics: &BTreeMap<String, u64>, nic: &Nic) -> Vec<(String, u6
     kernels.chain(told_by_driver(nic)).collect()
 }
 
-fn lost(ask: &Ask<'_>, device: &Device) -> Result<Lost, Gap> {
+/// What a NIC lost and received.
+pub(super) fn lost(ask: &Ask<'_>, device: &Device) -> Result<Lost, Gap> {
     let of = |name: &str| device.sysfs.statistics.get(name).copied();
     let received = (of("rx_packets"), "rx_packets").known()?;
     // The kernel shows it for every device (net/core/net-sysfs.c): without it nothing is known of losses.
@@ -238,7 +240,7 @@ fn losses(ask: &Ask<'_>, device: &Device) -> Checked {
     let told = watched.tell(it.lost, "packets lost", "the driver was loaded");
     Found::new(
         format!(
-            "{} beside {} received: {:.4} % of what came; {told}",
+            "{} next to {} received: {:.4} % of what came; {told}",
             it.words,
             it.received.total,
             ratio * 100.0

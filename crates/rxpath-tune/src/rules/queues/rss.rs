@@ -42,7 +42,7 @@ pub const RULES: &[Rule] = &[
             persist: "a udev rule; the driver's default comes back with new channels",
             undo: "write back every entry that was read before: `default` need not be the same table",
             verify: "ethtool -x DEV, and per-queue packet counters under many flows",
-            since: "3.3; over netlink 6.3, set over netlink 6.17",
+            since: "2.6.36; over netlink 6.2, set over netlink 6.17",
             sources: &[SCALING, RSS],
         },
     },
@@ -55,7 +55,7 @@ pub const RULES: &[Rule] = &[
         weight: Weight::by_goal().when(Benchmark, Info),
         effect: Effect::Follows {
             size: Tens,
-            text: "with few flows the queues they fall on decide the result, and a new key draws anew",
+            text: "with few flows the queues they fall on decide the result, and a new key spreads them differently",
         },
         check: Check::Device(key),
         text: Text {
@@ -107,14 +107,14 @@ pub const RULES: &[Rule] = &[
         check: Check::Device(transformation),
         text: Text {
             why: "Tools that watch both directions of a flow want them on one queue. It takes bits from the hash.",
-            mechanism: "ETHTOOL_A_RSS_INPUT_XFRM: source and destination are combined by XOR before hashing.",
+            mechanism: "ETHTOOL_A_RSS_INPUT_XFRM: source and destination are combined by XOR (or by OR and XOR) before hashing.",
             not_when: "no program needs both directions on one CPU",
             side_effects: "fewer different hash values: flows collide more often",
             set_now: "rxpath tune plan --set DEV/rss/input-xfrm=symmetric-xor, or ethtool -X DEV xfrm symmetric-xor",
             persist: "a udev rule",
             undo: VALUE_BACK,
             verify: "ethtool -x DEV",
-            since: "6.8",
+            since: "6.8; symmetric-or-xor 6.15",
             sources: &[RSS],
         },
     },
@@ -142,7 +142,7 @@ pub const RULES: &[Rule] = &[
             persist: "a udev rule",
             undo: "ethtool -N DEV rx-flow-hash udp4 FIELDS, with the fields that were read before",
             verify: "ethtool -n DEV rx-flow-hash udp4 names the ports; ethtool's exit status is 0 on a refusal",
-            since: "2.6.39; over netlink 6.17",
+            since: "2.6.27; over netlink 6.17",
             sources: &[SCALING, "https://blog.cloudflare.com/how-to-receive-a-million-packets/"],
         },
     },
@@ -157,14 +157,14 @@ pub const RULES: &[Rule] = &[
         check: Check::Device(contexts),
         text: Text {
             why: "A context gives some flows queues of their own. One that outlived its program keeps them.",
-            mechanism: "ETHTOOL_MSG_RSS_GET dumps them since 6.9; flow rules send packets to them.",
+            mechanism: "ETHTOOL_MSG_RSS_GET dumps them since 6.12; flow rules send packets to them.",
             not_when: "an application uses it",
             side_effects: "flows of a removed context fall back to the main table",
             set_now: "ethtool -X DEV context N delete",
             persist: "none: contexts do not survive a boot",
             undo: "create it again with the same table, key and rules",
             verify: "ethtool -x DEV context N",
-            since: "4.18",
+            since: "4.17",
             sources: &[RSS],
         },
     },
@@ -274,5 +274,5 @@ fn udp4(_: &Ask<'_>, device: &Device) -> Checked {
 
 fn contexts(_: &Ask<'_>, device: &Device) -> Checked {
     let contexts = (&device.nic.rss_contexts).known()?;
-    Answer::recorded(format!("{} RSS contexts beside the main table", contexts.len()))
+    Answer::recorded(format!("{} RSS contexts next to the main table", contexts.len()))
 }

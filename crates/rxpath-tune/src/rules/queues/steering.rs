@@ -1,7 +1,8 @@
-//! Packets that are sent to a queue or CPU by rule instead of by hash: flow rules, RPS, XPS.
+//! Packets that are sent to a queue or CPU by rule instead of by hash: flow rules, accelerated RFS, XPS.
 
-use super::channels::receiving;
+use crate::facts::host_wide;
 use crate::prelude::*;
+use rxpath_core::CpuList;
 
 const SCALING: &str = "kernel: Documentation/networking/scaling.rst";
 
@@ -78,37 +79,6 @@ pub const RULES: &[Rule] = &[
         },
     },
     Rule {
-        id: "rps-cpus",
-        area: Area::Queues,
-        kind: Kind::Judge,
-        what: "Does software steering (RPS) fit the hardware's queues?",
-        applies: "NICs that are up, on hosts with two or more CPUs",
-        weight: Weight::by_goal()
-            .when(Latency, Warn)
-            .when(Throughput, Info)
-            .when(Fairness, Info)
-            .when(Benchmark, Info),
-        effect: Effect::Follows {
-            size: Tens,
-            text: "with one queue a second CPU shares the work; with a queue for each CPU every packet is moved \
-                   for nothing",
-        },
-        check: Check::Device(rps),
-        text: Text {
-            why: "RPS hashes in software and hands packets to other CPUs by an inter-processor interrupt. One \
-                  hardware queue gains CPUs by it; a NIC with a queue for each CPU only pays.",
-            mechanism: "get_rps_cpu and enqueue_to_backlog (net/core/dev.c); the other CPU's backlog NAPI goes on.",
-            not_when: "hardware queues without the right hash (tunnels, PPPoE): RPS hashes the inner headers",
-            side_effects: "the CPUs of the mask take softirq time; netdev_max_backlog bounds their queues",
-            set_now: "echo MASK > /sys/class/net/DEV/queues/rx-N/rps_cpus; 0 is off",
-            persist: "a udev rule; net.core.rps_default_mask for devices made later (6.3)",
-            undo: "write back each mask that was read before",
-            verify: "column 10 of /proc/net/softnet_stat rises on the CPUs of the mask",
-            since: "2.6.35",
-            sources: &[SCALING, "https://github.com/redpanda-data/redpanda/pull/27680"],
-        },
-    },
-    Rule {
         id: "flow-limit",
         area: Area::Queues,
         kind: Kind::Judge,
@@ -173,7 +143,7 @@ pub const RULES: &[Rule] = &[
             persist: "a udev rule",
             undo: VALUE_BACK,
             verify: "ethtool --show-priv-flags DEV",
-            since: "3.0; over netlink 5.7",
+            since: "2.6.24; over netlink 5.7",
             sources: &["kernel: Documentation/networking/ethtool-netlink.rst, PRIVFLAGS_GET"],
         },
     },
@@ -247,56 +217,6 @@ fn arfs(ask: &Ask<'_>, device: &Device) -> Checked {
     .answer()
 }
 
-fn rps(ask: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
-    let online = (&ask.facts.topology).known()?.online.clone();
-    let cpus = online.as_slice().len();
-    if cpus < 2 {
-        return Answer::silent("one CPU");
-    }
-    // Without channels the queues that sysfs shows are all that is known; virtual NICs show more than they use.
-    let queues = receiving(device).map_or(device.sysfs.rx_queues.len(), |(now, _)| now as usize);
-    let all = |value: &str| {
-        device
-            .sysfs
-            .rx_queues
-            .iter()
-            .map(move |queue| {
-                let path = device.path(&format!("queues/rx-{}/rps_cpus", queue.index));
-                Set::new(Knob::attribute(path), value)
-            })
-            .collect::<Vec<_>>()
-    };
-    if device.has_rps() && queues >= cpus {
-        return Found::new(
-            format!("RPS is on, beside {queues} hardware queues for {cpus} CPUs"),
-            "off (masks of 0)",
-            "every packet is moved once more, to a CPU that had a queue of its own",
-        )
-        .changes(all("0"))
-        .severity(Warn)
-        .answer();
-    }
-    if !device.has_rps() && queues == 1 && ask.goal == Some(Throughput) {
-        return Found::new(
-            format!("one receive queue, {cpus} CPUs, RPS off"),
-            "a mask of the CPUs that may help",
-            "one CPU does the whole receive work below the sockets",
-        )
-        .changes(all(&online.to_mask()))
-        .answer();
-    }
-    for queue in &device.sysfs.rx_queues {
-        (&queue.rps_cpus).known()?;
-    }
-    if device.sysfs.rx_queues.is_empty() {
-        return Err(Gap::Absent("no receive queue in sysfs".into()));
-    }
-    Answer::fine(format!("RPS {}, {queues} queues", if device.has_rps() { "on" } else { "off" }))
-}
-
 fn flow_limit(ask: &Ask<'_>) -> Checked {
     let (dropped, _) = ask.facts.backlog_drops().known()?;
     if dropped.total == 0 {
@@ -311,13 +231,13 @@ fn flow_limit(ask: &Ask<'_>) -> Checked {
     if mask.chars().any(|c| c.is_ascii_digit() && c != '0' || c.is_ascii_alphabetic()) {
         return Answer::fine(format!("on for CPUs {mask}"));
     }
-    let online = (&ask.facts.topology).known()?.online.to_mask();
+    let all = CpuList(host_wide((&ask.facts.topology).known()?)?).to_mask();
     Found::new(
         format!("{told}; the flow limit is off"),
         "on for the CPUs that RPS or virtual devices use",
         "the largest flow takes the whole backlog from all others",
     )
-    .change(Set::new(Knob::sysctl("net.core.flow_limit_cpu_bitmap"), online))
+    .change(Set::new(Knob::sysctl("net.core.flow_limit_cpu_bitmap"), all))
     .rests_on(dropped, watched)
     .answer()
 }

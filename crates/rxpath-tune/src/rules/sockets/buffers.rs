@@ -7,7 +7,7 @@ const IP_SYSCTL: &str = "kernel: Documentation/networking/ip-sysctl.rst";
 const FILE: &str = "/etc/sysctl.d/";
 
 /// `SK_RMEM_MAX` (include/net/sock.h): 256 packets of 256 bytes with their truesize, on 64-bit. The default of
-/// rmem_default, and of rmem_max up to kernels that have 4 MiB (read on 6.18).
+/// rmem_default, and up to 6.17 of rmem_max.
 const OLD_DEFAULT_BYTES: i64 = 212_992;
 
 /// What QUIC implementations ask for: quic-go's wiki, UDP Buffer Sizes.
@@ -72,7 +72,7 @@ pub const RULES: &[Rule] = &[
             persist: FILE,
             undo: VALUE_BACK,
             verify: "ss -uamn: rb of the socket is twice what the program asked for",
-            since: "2.2; 4 MiB by default on 6.18",
+            since: "2.2; 4 MiB by default since 6.18",
             sources: &[
                 "kernel: net/core/sock.c sk_setsockopt",
                 SYSCTL,
@@ -125,11 +125,7 @@ pub const RULES: &[Rule] = &[
             undo: VALUE_BACK,
             verify: "the mem column of TCP in /proc/net/sockstat against the three numbers",
             since: "2.4",
-            sources: &[
-                IP_SYSCTL,
-                "kernel: net/ipv4/tcp.c tcp_init_mem",
-                "tuned pull request 354 (12G 16G 64G)",
-            ],
+            sources: &[IP_SYSCTL, "kernel: net/ipv4/tcp.c tcp_init_mem"],
         },
     },
     Rule {
@@ -154,7 +150,11 @@ pub const RULES: &[Rule] = &[
             undo: VALUE_BACK,
             verify: "nstat -az UdpMemErrors; the mem column of UDP in /proc/net/sockstat",
             since: "2.6.25",
-            sources: &[IP_SYSCTL, "kernel: net/ipv4/udp.c udp_init"],
+            sources: &[
+                IP_SYSCTL,
+                "kernel: net/ipv4/udp.c udp_init",
+                "redhat-performance/tuned pull request 354 (a udp_mem of 12G 16G 64G taken out of a profile)",
+            ],
         },
     },
     Rule {
@@ -203,19 +203,13 @@ fn lost(ask: &Ask<'_>) -> Checked {
     });
     Found::new(
         format!("{told} ({} of {of}){place}", percent(ratio)),
-        "none, or a count that stands still",
+        "none, or a count that no longer rises",
         "the reader was away or too slow for longer than its buffer lasts",
     )
-    .advice("`rxpath diagnose` and `rxpath model bounds` tell which of the two; sockets that are closed take their count with them")
+    .advice("`rxpath diagnose` and `rxpath model bounds` show which of the two; sockets that are closed take their count with them")
     .severity(if ratio > 0.01 { Fail } else { Warn })
     .rests_on(lost, watched)
     .answer()
-}
-
-/// `57 %`, `0.021 %`.
-fn percent(ratio: f64) -> String {
-    let percent = ratio * 100.0;
-    if percent >= 10.0 { format!("{percent:.0} %") } else { format!("{percent:.2} %") }
 }
 
 fn max(ask: &Ask<'_>) -> Checked {
@@ -251,6 +245,9 @@ fn memory_pages(ask: &Ask<'_>) -> Result<i64, Gap> {
     Ok((ask.facts.memory_bytes().known()? / ask.facts.page_bytes().known()?.max(1)) as i64)
 }
 
+/// With fewer pages for all connections of a host none of them works for long.
+const DEAD_PAGES: i64 = 1024;
+
 fn tcp_mem(ask: &Ask<'_>) -> Checked {
     let limits = ask.facts.sysctl_numbers("net.ipv4.tcp_mem").known()?;
     let max = (limits.get(2).copied(), "the third limit").known()?;
@@ -266,13 +263,14 @@ fn tcp_mem(ask: &Ask<'_>) -> Checked {
     }
     // tcp_init_mem (net/ipv4/tcp.c): a sixteenth of the free pages, and half of that more: 9.4 % at boot.
     if max * 64 < pages {
-        return Found::new(
+        let found = Found::new(
             format!("net.ipv4.tcp_mem ends at {max} pages, the host has {pages}"),
             "about a tenth of the memory, the kernel's own limit",
             "all windows shrink when TCP holds this little",
         )
-        .advice("remove the line that sets it")
-        .answer();
+        .advice("remove the line that sets it");
+        let is_dead = max < DEAD_PAGES;
+        return if is_dead { found.severity(Fail).size(Loss).answer() } else { found.answer() };
     }
     Answer::fine(format!("{max} of {pages} pages"))
 }
@@ -287,7 +285,7 @@ fn udp_mem(ask: &Ask<'_>) -> Checked {
         let told = watched.tell(refused, "datagrams found UDP's memory used up", "boot");
         return Found::new(
             format!("{told}; udp_mem ends at {max} pages"),
-            "none, or a count that stands still",
+            "none, or a count that no longer rises",
             "all UDP sockets share this limit",
         )
         .advice("fewer or smaller buffers, or a higher third number of net.ipv4.udp_mem")
@@ -304,7 +302,7 @@ fn udp_mem(ask: &Ask<'_>) -> Checked {
         .size(Unmeasured)
         .answer();
     }
-    // Kernels before 5.10 count the other errors of UDP and not these.
+    // Kernels before 5.11 count the other errors of UDP and not these.
     if refused.is_err() {
         ask.facts.counter("Udp.InErrors").known()?;
         return Answer::fine(format!(

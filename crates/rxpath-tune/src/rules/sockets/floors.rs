@@ -10,6 +10,10 @@ struct Floor {
     least: i64,
     default: Option<u64>,
     below: &'static str,
+    /// The first kernel on which it does nothing.
+    until: Option<(u32, u32)>,
+    /// Whether a protocol does not work at all below it.
+    is_deadly: bool,
 }
 
 const fn floor(
@@ -18,12 +22,24 @@ const fn floor(
     default: Option<u64>,
     below: &'static str,
 ) -> Floor {
-    Floor { key, part, least, default, below }
+    Floor { key, part, least, default, below, until: None, is_deadly: false }
+}
+
+impl Floor {
+    const fn until(mut self, major: u32, minor: u32) -> Self {
+        self.until = Some((major, minor));
+        self
+    }
+
+    const fn deadly(mut self) -> Self {
+        self.is_deadly = true;
+        self
+    }
 }
 
 /// **Source** of the defaults: net/core/hotdata.c, net/core/net_namespace.c, net/ipv4/tcp.c `tcp_init`, net/ipv4/udp.c
 /// `udp_init` (6.18).
-const FLOORS: [Floor; 11] = [
+const FLOORS: [Floor; 12] = [
     floor(
         "net.core.netdev_budget",
         (0, 64),
@@ -62,6 +78,13 @@ const FLOORS: [Floor; 11] = [
         "a connection brings 64 KiB in a round trip",
     ),
     floor(
+        "net.ipv4.tcp_adv_win_scale",
+        (0, -2),
+        Some(1),
+        "a small part of each receive buffer becomes its window",
+    )
+    .until(6, 6),
+    floor(
         "net.ipv4.tcp_syncookies",
         (0, 1),
         None,
@@ -73,8 +96,10 @@ const FLOORS: [Floor; 11] = [
         None,
         "connections begin with a window of some segments",
     ),
-    floor("net.ipv4.tcp_mem", (2, 1024), None, "all connections together may hold 4 MiB or less"),
-    floor("net.ipv4.udp_mem", (2, 1024), None, "all UDP sockets together may hold 4 MiB or less"),
+    floor("net.ipv4.tcp_mem", (2, 1024), None, "all connections together may hold 4 MiB or less")
+        .deadly(),
+    floor("net.ipv4.udp_mem", (2, 1024), None, "all UDP sockets together may hold 4 MiB or less")
+        .deadly(),
 ];
 
 /// Rules of this file.
@@ -94,7 +119,8 @@ pub const RULES: &[Rule] = &[Rule {
         why: "Somebody's test or typing error, or advice against another problem: no load needs values so small.",
         mechanism: "net_rx_action and process_backlog (net/core/dev.c) end after the budget, enqueue_to_backlog drops \
                     beyond netdev_max_backlog, sk_acceptq_is_full and tcp_conn_request refuse connections, \
-                    __sk_mem_raise_allocated refuses memory.",
+                    __sk_mem_raise_allocated refuses memory. \
+                    tcp_adv_win_scale is judged before 6.6, where tcp_win_from_space used it.",
         not_when: "an experiment that shows what they do",
         side_effects: "more memory and longer queues than now",
         set_now: "sysctl -w net.core.netdev_budget=300, and so on with the kernel's own value of each that is named; where \
@@ -102,7 +128,7 @@ pub const RULES: &[Rule] = &[Rule {
         persist: "take the line that sets it out of /etc/sysctl.conf and /etc/sysctl.d/",
         undo: VALUE_BACK,
         verify: "rxpath check",
-        since: "2.4; netdev_budget_usecs 4.12; udp_mem 2.6.25",
+        since: "2.4; netdev_budget 2.6.13, netdev_budget_usecs 4.12, udp_mem 2.6.25; tcp_adv_win_scale until 6.5",
         sources: &[
             "kernel: Documentation/admin-guide/sysctl/net.rst",
             "kernel: Documentation/networking/ip-sysctl.rst",
@@ -115,13 +141,21 @@ fn floors(ask: &Ask<'_>) -> Checked {
         let numbers = ask.facts.sysctl_numbers(floor.key).into_value()?;
         numbers.get(floor.part).copied()
     };
+    // Where the version is not known the setting may do nothing.
+    let counts = |floor: &&Floor| match floor.until {
+        Some((major, minor)) => ask.facts.kernel.is_before(major, minor),
+        None => true,
+    };
     let read: Vec<(&Floor, i64)> =
-        FLOORS.iter().filter_map(|floor| Some((floor, number(floor)?))).collect();
+        FLOORS.iter().filter(counts).filter_map(|floor| Some((floor, number(floor)?))).collect();
     if read.is_empty() {
         return Err(Gap::Absent("none of these settings could be read".into()));
     }
     let low: Vec<_> = read.iter().filter(|(floor, now)| *now < floor.least).collect();
     if low.is_empty() {
+        // What was not read may be the one that is too small, and the version says whether a setting counts.
+        ask.facts.sysctl_numbers("net.ipv4.tcp_mem").known()?;
+        (&ask.facts.kernel.version).known()?;
         return Answer::fine(format!("{} settings are large enough to work", read.len()));
     }
     let told = low.iter().map(|(floor, now)| format!("{} is {now}", floor.key));
@@ -140,7 +174,8 @@ fn floors(ask: &Ask<'_>) -> Checked {
         .filter(|(floor, _)| floor.default.is_none())
         .map(|(floor, _)| floor.key)
         .collect();
-    let found = found.changes(sets);
+    let is_deadly = low.iter().any(|(floor, _)| floor.is_deadly);
+    let found = found.changes(sets).severity(if is_deadly { Fail } else { Warn });
     if by_hand.is_empty() {
         return found.answer();
     }

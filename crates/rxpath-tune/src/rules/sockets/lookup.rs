@@ -17,8 +17,8 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Host(tcp_demux),
         text: Text {
-            why: "An end host finds the socket first and takes the route from it. A router finds no socket and \
-                  has looked in vain.",
+            why: "An end host finds the socket first and takes the route from it. A router finds no socket, and \
+                  the lookup was wasted.",
             mechanism: "ip_rcv_finish_core (net/ipv4/ip_input.c) calls tcp_v4_early_demux.",
             not_when: "a host that both forwards and serves: measure",
             side_effects: "none",
@@ -26,7 +26,7 @@ pub const RULES: &[Rule] = &[
             persist: FILE,
             undo: VALUE_BACK,
             verify: "sysctl net.ipv4.tcp_early_demux",
-            since: "3.6; for each protocol 4.13",
+            since: "3.6; for each protocol 4.12",
             sources: &[IP_SYSCTL, "kernel: net/ipv4/ip_input.c ip_rcv_finish_core"],
         },
     },
@@ -40,7 +40,7 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Host(udp_demux),
         text: Text {
-            why: "It helps connected UDP sockets on end hosts. A router looks in vain for each datagram.",
+            why: "It helps connected UDP sockets on end hosts. A router finds none for any datagram.",
             mechanism: "udp_v4_early_demux (net/ipv4/udp.c).",
             not_when: "a host that both forwards and serves: measure",
             side_effects: "none",
@@ -48,7 +48,7 @@ pub const RULES: &[Rule] = &[
             persist: FILE,
             undo: VALUE_BACK,
             verify: "sysctl net.ipv4.udp_early_demux",
-            since: "3.13; for each protocol 4.13",
+            since: "3.13; for each protocol 4.12",
             sources: &[IP_SYSCTL, "kernel: net/ipv4/udp.c udp_v4_early_demux"],
         },
     },
@@ -84,7 +84,7 @@ pub const RULES: &[Rule] = &[
         weight: Weight::always(Info),
         effect: Effect::Figure {
             size: Multiple,
-            text: "1.1 million packets/s with a socket for each of four threads, 0.5 million with one for all",
+            text: "1.1 million packets/s with a socket for each of four threads, 0.5 million with one that two threads share",
             source: "Cloudflare, How to receive a million packets per second, 2015",
         },
         check: Check::Host(groups),

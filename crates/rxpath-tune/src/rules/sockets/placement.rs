@@ -20,7 +20,7 @@ pub const RULES: &[Rule] = &[Rule {
     area: Area::Sockets,
     kind: Kind::Judge,
     what: "Do pinned programs read near the interrupt, and not on its core's other thread?",
-    applies: "hosts with a NIC that has interrupts, and programs pinned to CPUs whose sockets are to be seen",
+    applies: "hosts with a NIC that has interrupts, and programs pinned to CPUs whose sockets are visible",
     weight: Weight::by_goal().when(Latency, Warn).when(Throughput, Warn).when(Benchmark, Warn),
     effect: Effect::Figure {
         size: Tens,

@@ -5,14 +5,14 @@ use crate::prelude::*;
 const SYSCTL: &str = "kernel: Documentation/networking/ip-sysctl.rst";
 const FILE: &str = "/etc/sysctl.d/";
 
-/// The largest receive window that TCP grows to by default since the kernels that this was read on.
+/// The size that TCP's receive buffers grow to by default.
 ///
-/// **Source** net/ipv4/tcp.c `tcp_init`: the smaller of it and 1/128 of the memory; 6 MiB up to 6.15, 32 MiB
-/// read on 6.18.
+/// **Source** net/ipv4/tcp.c `tcp_init`: the smaller of it and 1/128 of the memory; 6 MiB up to 6.15, 32 MiB since 6.16
+/// (commit 572be9bf9d0d).
 fn default_rmem_max(ask: &Ask<'_>) -> Result<i64, Gap> {
     let memory = ask.facts.memory_bytes().known()? as i64;
     (&ask.facts.kernel.version).known()?;
-    let limit = if ask.facts.kernel.is_since(6, 18) { 32 << 20 } else { 6 << 20 };
+    let limit = if ask.facts.kernel.is_since(6, 16) { 32 << 20 } else { 6 << 20 };
     Ok(limit.min(memory / 128))
 }
 
@@ -27,24 +27,26 @@ pub const RULES: &[Rule] = &[
         weight: Weight::always(Warn).when(Latency, Info).sized(Latency, Unmeasured),
         effect: Effect::Follows {
             size: Tens,
-            text: "one connection brings at most its window in a round trip: 6 MiB at 100 ms is 0.5 Gb/s",
+            text: "one connection brings at most its window in a round trip, about half of the buffer: 6 MiB at 100 ms is 0.25 Gb/s",
         },
         check: Check::Host(tcp_rmem),
         text: Text {
             why: "Tuning guides and profiles of years ago name sizes that were large then. On a new kernel they \
                   lower the default.",
             mechanism: "tcp_rcv_space_adjust (net/ipv4/tcp_input.c) grows the buffer up to tcp_rmem[2]; tcp_init \
-                        sets the default by the memory.",
+                        sets the default by the memory: at most 6 MiB, 32 MiB since 6.16. The window is what of the buffer \
+                        is not overhead: half by tcp_adv_win_scale 1; since 6.6 by the packets' truesize, half at first.",
             not_when: "many connections on little memory, or a short window on purpose for latency",
             side_effects: "connections may hold more memory each, within tcp_mem",
             set_now: "sysctl -w net.ipv4.tcp_rmem='4096 131072 33554432'",
             persist: "remove the line from /etc/sysctl.d/ (or the tuned profile) that lowers it",
             undo: VALUE_BACK,
             verify: "sysctl net.ipv4.tcp_rmem; ss -tmi: rb of a connection over a long path",
-            since: "2.4",
+            since: "2.4; 32 MiB by default since 6.16",
             sources: &[
                 SYSCTL,
                 "kernel: net/ipv4/tcp.c tcp_init",
+                "kernel commit 572be9bf9d0d (32 MiB)",
                 "tuned: profiles/network-throughput/tuned.conf",
             ],
         },
@@ -83,7 +85,7 @@ pub const RULES: &[Rule] = &[
         weight: Weight::always(Warn),
         effect: Effect::Follows {
             size: Multiple,
-            text: "off, the window stays at tcp_rmem[1]: 128 KiB at 50 ms is 20 Mb/s",
+            text: "off, the window stays at about half of tcp_rmem[1]: of 128 KiB at 50 ms that is 10 Mb/s",
         },
         check: Check::Host(moderate),
         text: Text {
@@ -166,7 +168,7 @@ pub const RULES: &[Rule] = &[
             set_now: "sysctl -w net.ipv4.tcp_backlog_ack_defer=1",
             persist: FILE,
             undo: VALUE_BACK,
-            verify: "TcpExtTCPBacklogCoalesce, acknowledgements a segment",
+            verify: "sysctl net.ipv4.tcp_backlog_ack_defer; acknowledgements a segment: nstat -az TcpOutSegs TcpInSegs",
             since: "6.7",
             sources: &[SYSCTL],
         },
@@ -234,8 +236,8 @@ pub const RULES: &[Rule] = &[
             mechanism: "tcp_conn_request (net/ipv4/tcp_input.c) asks inet_csk_reqsk_queue_is_full: the backlog of \
                         listen(), at most somaxconn. tcp_syn_flood_action then counts TCPReqQFullDoCookies, or \
                         TCPReqQFullDrop where tcp_syncookies is 0. tcp_max_syn_backlog bounds something else, and only \
-                        where tcp_syncookies is 0: when a quarter of it is left, requests of unknown clients are dropped, \
-                        uncounted.",
+                        where tcp_syncookies is 0: when less than a quarter of it is left, requests of unknown clients are dropped; \
+                        only ListenDrops counts them.",
             not_when: "a flood: more queue is more memory for the attacker, cookies are the answer",
             side_effects: "a connection made by a cookie has fewer options; a longer queue holds more memory",
             set_now: "sysctl -w net.ipv4.tcp_syncookies=1, and a larger backlog in the program's listen()",
@@ -248,6 +250,10 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
+/// net/ipv4/tcp.c `tcp_init`: `tcp_rmem[1]` is 131072; `starving-settings` calls less than a part of it too small.
+const DEFAULT_START_BYTES: i64 = 131_072;
+const SMALL_START_BYTES: i64 = 16_384;
+
 fn tcp_rmem(ask: &Ask<'_>) -> Checked {
     let now = ask.facts.sysctl_numbers("net.ipv4.tcp_rmem").known()?;
     let [min, start, max] = now[..] else {
@@ -258,6 +264,8 @@ fn tcp_rmem(ask: &Ask<'_>) -> Checked {
     if max * 5 >= default * 4 {
         return Answer::fine(format!("up to {max} bytes"));
     }
+    // A first window of some segments is no better with room above it.
+    let start = if start < SMALL_START_BYTES { DEFAULT_START_BYTES } else { start };
     Found::new(
         format!("net.ipv4.tcp_rmem ends at {max} bytes"),
         format!("{default} or more: this kernel's own default with this memory"),
@@ -310,7 +318,7 @@ fn timestamps(ask: &Ask<'_>) -> Checked {
     switch(
         ask,
         "net.ipv4.tcp_timestamps",
-        "round trips are timed worse and old segments are not told apart",
+        "round trips are timed worse and old segments are not distinguished",
     )
 }
 
@@ -338,7 +346,7 @@ fn accept_queue(ask: &Ask<'_>) -> Checked {
     let told = watched.tell(overflows, "connections found their listener's queue full", "boot");
     let found = Found::new(
         format!("{told}; somaxconn is {max}"),
-        "none since boot, or a count that stands still",
+        "none since boot, or a count that no longer rises",
         "clients wait a second and try again",
     )
     .advice("a larger backlog in the program's listen(), and one that accepts faster");
@@ -356,7 +364,7 @@ fn syn_backlog(ask: &Ask<'_>) -> Checked {
     let told = watched.tell(dropped, "connection requests dropped", "boot");
     let found = Found::new(
         format!("{told}; tcp_syncookies is {cookies}"),
-        "none, or a count that stands still; tcp_syncookies 1",
+        "none, or a count that no longer rises; tcp_syncookies 1",
         "a listener's queue of open handshakes was full, and no cookie was sent instead",
     );
     let longer = "a larger backlog in the program's listen(): that is the length of the queue";

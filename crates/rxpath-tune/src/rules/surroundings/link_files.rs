@@ -1,5 +1,6 @@
 //! Devices whose settings are not those that their .link file says.
 
+use rxpath_core::CpuList;
 use rxpath_host::Group;
 use rxpath_host::netlink::ethtool::Amount;
 
@@ -127,15 +128,14 @@ fn live(device: &Device, group: Group, name: &str) -> Option<(String, Option<u32
 }
 
 /// Values of the file that are known here and differ, and how many were compared.
-fn compare(file: &LinkFile, device: &Device) -> (Vec<String>, usize) {
-    let mut differ = Vec::new();
-    let mut compared = 0;
+fn compare(ask: &Ask<'_>, file: &LinkFile, device: &Device) -> (Vec<String>, usize) {
+    let (mut differ, mut compared) = steered(ask, file, device);
     for (group, name, key) in LINK_KEYS {
         let Some(value) = file.settings.get(*key) else { continue };
         let Some((now, max)) = live(device, *group, name) else { continue };
         let Some(wanted) = wanted((*group, name), value, max) else { continue };
         compared += 1;
-        // Adaptive moderation sets the delay anew all the time.
+        // Adaptive moderation sets the delay again all the time.
         let adapts = *name == "rx-usecs"
             && device.nic.coalesce.value().is_some_and(|all| all.adaptive_rx == Some(true));
         if wanted != now && !adapts {
@@ -143,6 +143,35 @@ fn compare(file: &LinkFile, device: &Device) -> (Vec<String>, usize) {
         }
     }
     (differ, compared)
+}
+
+/// The CPUs of RPS, which systemd writes to every receive queue (256).
+const RPS_KEY: &str = "ReceivePacketSteeringCPUMask";
+
+/// The CPUs that the file gives to RPS, next to those of each queue.
+fn steered(ask: &Ask<'_>, file: &LinkFile, device: &Device) -> (Vec<String>, usize) {
+    let wanted = file.settings.get(RPS_KEY).and_then(|value| {
+        let mut cpus = match value.as_str() {
+            "disable" => Vec::new(),
+            "all" => ask.facts.topology.value()?.online.as_slice().to_vec(),
+            list => {
+                let list = list.split_whitespace().collect::<Vec<_>>().join(",");
+                list.replace(",,", ",").parse::<CpuList>().ok()?.0
+            }
+        };
+        cpus.sort_unstable();
+        Some((value, cpus))
+    });
+    let Some((value, wanted)) = wanted else { return (Vec::new(), 0) };
+    let queues = &device.sysfs.rx_queues;
+    let known: Vec<_> =
+        queues.iter().filter_map(|queue| Some((queue.index, queue.rps_cpus.value()?))).collect();
+    let other = known.iter().find(|(_, now)| now.as_slice() != wanted);
+    let differ = other.map(|(queue, now)| {
+        let now = if now.is_empty() { "off".into() } else { now.to_string() };
+        format!("{RPS_KEY}={value} and RPS of queue {queue} is {now}")
+    });
+    (differ.into_iter().collect(), usize::from(!known.is_empty()))
 }
 
 fn file(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -161,15 +190,15 @@ fn file(ask: &Ask<'_>, device: &Device) -> Checked {
                 hides = hides
                     .or(Some(format!("{} may be its file: {key}= is not judged here", file.file)));
             }
-            Fits::Yes => return judged(&file, device, hides),
+            Fits::Yes => return judged(ask, &file, device, hides),
         }
     }
     Answer::silent(hides.unwrap_or_else(|| "no .link file fits it".into()))
 }
 
 /// What comes of the first file that fits for sure; `hides` is the file before it that may be in force instead.
-fn judged(file: &LinkFile, device: &Device, hides: Option<String>) -> Checked {
-    let (differ, compared) = compare(file, device);
+fn judged(ask: &Ask<'_>, file: &LinkFile, device: &Device, hides: Option<String>) -> Checked {
+    let (differ, compared) = compare(ask, file, device);
     if compared == 0 {
         return Answer::silent(format!("{} names nothing that is read here", file.file));
     }

@@ -28,7 +28,8 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "tuned writes its profile again when it starts. What was set by hand is gone then, and its own \
                   check fails until then.",
-            mechanism: "Profiles are lists of sysctls and device settings; /etc/tuned/active_profile names the one.",
+            mechanism: "Profiles are lists of sysctls and device settings; /etc/tuned/active_profile names the one. After a \
+                        profile tuned applies /etc/sysctl.d again (reapply_sysctl=1, the default): there its sysctls lose.",
             not_when: "the profile is what you want: then change the profile and not the value",
             side_effects: "without it the settings of the profile go back to what they were before it",
             set_now: "tuned-adm off, or settings in a profile of your own that includes it",
@@ -36,7 +37,11 @@ pub const RULES: &[Rule] = &[
             undo: "tuned-adm profile NAME with the name read before",
             verify: "tuned-adm active; tuned-adm verify",
             since: "any",
-            sources: &["tuned-adm(8)", "redhat-performance/tuned issue 790"],
+            sources: &[
+                "tuned-adm(8)",
+                "redhat-performance/tuned issue 790 (verify fails)",
+                "redhat-performance/tuned pull request 492 (reapply_sysctl)",
+            ],
         },
     },
     Rule {
@@ -110,9 +115,11 @@ pub const RULES: &[Rule] = &[
         check: Check::Device(qdisc),
         text: Text {
             why: "A sender's qdisc shapes what the receiver sees, and a receiver's own shapes its ACKs and replies.",
-            mechanism: "net.core.default_qdisc for devices that come up; fq paces, fq_codel drops late packets.",
+            mechanism: "net.core.default_qdisc (3.12) for devices that come up, below mq for each queue; fq paces, fq_codel drops \
+                        late packets.",
             not_when: NO_SETTING,
-            side_effects: "replacing it loses its configuration: dump it first",
+            side_effects: "replacing it loses its configuration: dump it first. In the place of mq, the root of NICs with several \
+                           queues, one qdisc is one lock for all of them",
             set_now: "tc qdisc replace dev DEV root fq",
             persist: "net.core.default_qdisc in /etc/sysctl.d/",
             undo: "tc qdisc replace dev DEV root KIND, as it was dumped before",
@@ -138,7 +145,7 @@ pub const RULES: &[Rule] = &[
             set_now: "rxpath check --goal benchmark on the sender",
             persist: NO_SETTING,
             undo: NOTHING_CHANGED,
-            verify: "both reports beside the result",
+            verify: "both reports next to the result",
             since: "any",
             sources: &["rxpath: docs/guide.md, where each side says where its own limit was"],
         },

@@ -36,7 +36,7 @@ pub const RULES: &[Rule] = &[
         check: Check::Host(hypervisor),
         text: Text {
             why: "Numbers of a guest describe its host as well: its load, its vCPU scheduling, its switch.",
-            mechanism: "steal in /proc/stat is time in which a runnable vCPU did not run. That it is a guest is told by \
+            mechanism: "steal in /proc/stat is time in which a runnable vCPU did not run. That it is a guest is shown by \
                         the x86 flag hypervisor, /sys/hypervisor/type and the names in DMI; a guest whose hypervisor \
                         hides all three looks like metal.",
             not_when: NO_SETTING,
@@ -44,7 +44,7 @@ pub const RULES: &[Rule] = &[
             set_now: "nothing here: dedicated hosts or pinned vCPUs are the hypervisor's",
             persist: NO_SETTING,
             undo: NOTHING_CHANGED,
-            verify: "steal in /proc/stat stands still during a run",
+            verify: "steal in /proc/stat does not rise during a run",
             since: "2.6.11",
             sources: &[
                 "proc_stat(5), steal",
@@ -62,7 +62,7 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Device(virtio),
         text: Text {
-            why: "Without multiqueue one CPU serves all; without coalescing bits a set rx-usecs does nothing.",
+            why: "Without multiqueue one CPU serves all; without coalescing the driver refuses rx-usecs.",
             mechanism: "virtnet_probe (drivers/net/virtio_net.c) takes what both sides offer.",
             not_when: NO_SETTING,
             side_effects: "none",
@@ -94,8 +94,8 @@ pub const RULES: &[Rule] = &[
             set_now: "a larger instance, fewer packets (larger ones), fewer tracked flows",
             persist: NO_SETTING,
             undo: NOTHING_CHANGED,
-            verify: "the counters stand still under load",
-            since: "5.9",
+            verify: "the counters do not rise under load",
+            since: "5.10",
             sources: &[
                 "kernel: drivers/net/ethernet/amazon/ena/ena_ethtool.c",
                 "AWS EC2: network performance metrics of ENA",
@@ -237,8 +237,7 @@ fn guest_signs(ask: &Ask<'_>) -> Result<Vec<String>, Gap> {
     }
     if signs.is_empty() && !is_told {
         info.known()?;
-        let why =
-            "neither a flag of the CPU, /sys/hypervisor nor DMI tells whether this is a guest";
+        let why = "neither a flag of the CPU, /sys/hypervisor nor DMI says whether this is a guest";
         return Err(Gap::Absent(why.into()));
     }
     Ok(signs)
@@ -306,7 +305,21 @@ fn no_nic(ask: &Ask<'_>) -> Checked {
             "no device with hardware behind it: results say nothing about a NIC",
         );
     }
-    Answer::recorded(format!("with hardware: {}", nics.join(", ")))
+    let others: Vec<&str> = ask
+        .facts
+        .devices
+        .iter()
+        .filter(|device| !device.is_nic() && !device.is_loopback())
+        .map(|device| device.name.as_str())
+        .collect();
+    if others.is_empty() {
+        return Answer::recorded(format!("with hardware: {}", nics.join(", ")));
+    }
+    Answer::recorded(format!(
+        "with hardware: {}; without, so that no rule for NICs asks them: {}",
+        nics.join(", "),
+        others.join(", ")
+    ))
 }
 
 /// The first network namespace since 6.18: include/uapi/linux/nsfs.h `NET_NS_INIT_INO`.

@@ -85,7 +85,7 @@ pub fn run(ask: &Ask<'_>) -> Outcome {
     match ask.interval {
         None => once(ask, &names),
         Some(_) if !ask.root.is_live() => {
-            Err(Failure::usage("--interval: a captured tree stands still")
+            Err(Failure::usage("--interval: a captured tree does not change")
                 .hint("leave --interval out; the counters of the capture are shown"))
         }
         Some(interval) => again(ask, &names, interval),

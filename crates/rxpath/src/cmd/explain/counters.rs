@@ -51,7 +51,7 @@ pub const COUNTERS: &[Counter] = &[
         &["rx_fifo", "rx_over_errors", "rx_no_buffer_count", "rx_out_of_buffer"],
         [
             LINK,
-            "Packets lost because the NIC's memory or the ring was full; which of the two depends on the driver.",
+            "Packets lost because the NIC's memory or the ring was full; which of the two depends on the driver. rx_no_buffer_count (Intel) is no loss yet: the packet found no descriptor and still waits in the NIC's memory.",
             "the driver's ndo_get_stats64",
         ],
         &["ring-rx"],
@@ -71,8 +71,8 @@ pub const COUNTERS: &[Counter] = &[
         &["rx dropped"],
         [
             LINK,
-            "Packets that the driver or the core dropped after the NIC had them: no memory, no protocol that takes the frame, a full backlog on some virtual devices.",
-            "dev_get_stats (net/core/dev.c) adds the driver's count and that of __netif_receive_skb_core",
+            "Packets that the driver or the core dropped after the NIC had them: no memory, no protocol that takes the frame, a full backlog of a CPU (RPS, veth, tunnels).",
+            "dev_get_stats (net/core/dev.c) adds the driver's count and those of __netif_receive_skb_core and enqueue_to_backlog",
         ],
         &[],
     ),
@@ -101,7 +101,7 @@ pub const COUNTERS: &[Counter] = &[
         &["processed"],
         [
             SOFTNET,
-            "Packets that entered the protocols on this CPU, once more for each RPS or loopback hop. Column 1.",
+            "Packets that entered the protocols on this CPU (with RPS the one that it chose), once more for each VLAN, bond, macvlan or tunnel device that hands them on. Column 1.",
             "__netif_receive_skb_core (net/core/dev.c)",
         ],
         &[],
@@ -131,7 +131,7 @@ pub const COUNTERS: &[Counter] = &[
         &["received_rps"],
         [
             SOFTNET,
-            "Times that another CPU was woken by an inter-processor interrupt for packets that RPS gave it. Column 10.",
+            "Inter-processor interrupts that this CPU got for packets that RPS gave it; one serves many packets. Column 10.",
             "rps_trigger_softirq (net/core/dev.c)",
         ],
         &["rps-cpus"],
@@ -211,8 +211,8 @@ pub const COUNTERS: &[Counter] = &[
         &["insert_failed", "conntrack drop", "early_drop"],
         [
             "conntrack -S; /proc/net/stat/nf_conntrack, per CPU",
-            "New flows for which connection tracking had no room, or which clashed with an entry. Their packets are dropped.",
-            "__nf_conntrack_confirm, early_drop (net/netfilter/nf_conntrack_core.c)",
+            "insert_failed: new flows that clashed with an entry; drop: those for which there was no room. The packet is dropped. early_drop: entries thrown out to make room.",
+            "__nf_conntrack_confirm, __nf_conntrack_alloc, early_drop (net/netfilter/nf_conntrack_core.c)",
         ],
         &["conntrack-sizing", "conntrack-active"],
     ),
@@ -444,7 +444,7 @@ pub const COUNTERS: &[Counter] = &[
         [
             NETSTAT,
             "Retransmission timers that expired.",
-            "tcp_write_timeout and its callers (net/ipv4/tcp_timer.c)",
+            "tcp_retransmit_timer, tcp_syn_ack_timeout (net/ipv4/tcp_timer.c)",
         ],
         &[],
     ),

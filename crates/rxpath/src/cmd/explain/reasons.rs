@@ -33,15 +33,15 @@ pub const REASONS: &[Reason] = &[
     ),
     reason(
         "XDP",
-        "do_xdp_generic, bpf_prog_run_generic_xdp",
-        "An XDP program dropped it on purpose.",
+        "do_xdp_generic",
+        "A generic XDP program sent it to another device, and that failed. What XDP drops on purpose has no reason in generic mode and is no skb yet in native mode.",
         &["xdp-attached"],
     ),
     reason(
         "CPU_BACKLOG",
         "enqueue_to_backlog",
-        "The backlog queue of the CPU was full: RPS, loopback and devices without NAPI pass through it.",
-        &["softnet.dropped", "backlog-max"],
+        "The backlog queue of the CPU was full, or it was half full and the flow limit dropped from the largest flow: RPS, loopback and devices without NAPI pass through it.",
+        &["softnet.dropped", "softnet.flow_limit_count", "backlog-max"],
     ),
     reason(
         "FULL_RING",
@@ -153,8 +153,8 @@ pub const REASONS: &[Reason] = &[
     reason("TCP_CSUM", "tcp_v4_rcv", "The check sum of the TCP segment is wrong.", &["Tcp.InErrs"]),
     reason(
         "SKB_CSUM",
-        "skb_checksum_help and others",
-        "A check sum that the kernel had to compute itself is wrong.",
+        "tap_handle_frame",
+        "The kernel could not compute the check sum that a NIC was to fill in, before it handed the packet to a tap.",
         &[],
     ),
     reason(
@@ -177,9 +177,16 @@ pub const REASONS: &[Reason] = &[
     ),
     reason(
         "PROTO_MEM",
-        "__udp_queue_rcv_skb, tcp_data_queue",
-        "All sockets of the protocol together were over its memory limit (udp_mem, tcp_mem).",
-        &["Udp.MemErrors", "udp-mem", "tcp-mem"],
+        "__udp_queue_rcv_skb, tcp_data_queue, tcp_data_queue_ofo",
+        "UDP: all sockets together were over udp_mem. TCP: this socket's receive buffer was full and could not be pruned, or all sockets were over tcp_mem.",
+        &[
+            "Udp.MemErrors",
+            "TcpExt.TCPRcvQDrop",
+            "TcpExt.TCPOFODrop",
+            "udp-mem",
+            "tcp-rmem",
+            "tcp-mem",
+        ],
     ),
     reason(
         "SOCKET_BACKLOG",
@@ -208,7 +215,7 @@ pub const REASONS: &[Reason] = &[
     reason(
         "TCP_OVERWINDOW",
         "tcp_data_queue",
-        "The data lie behind the window that was announced.",
+        "The data lie beyond the end of the window that was announced.",
         &[],
     ),
     reason(
@@ -225,9 +232,9 @@ pub const REASONS: &[Reason] = &[
     ),
     reason(
         "TCP_OFO_DROP",
-        "tcp_data_queue_ofo",
-        "A segment out of order found no memory.",
-        &["TcpExt.TCPOFODrop"],
+        "tcp_ofo_queue",
+        "A segment of the out-of-order queue whose data had come meanwhile in another one. No loss: one that found no memory is PROTO_MEM.",
+        &[],
     ),
     reason(
         "TCP_RFC7323_PAWS",
@@ -250,7 +257,7 @@ pub const REASONS: &[Reason] = &[
     reason(
         "TCP_RESET",
         "tcp_validate_incoming, tcp_rcv_state_process",
-        "A segment with RST: it closed the connection and was consumed. No loss.",
+        "A segment with RST that closed nothing: it came to a listener, or with a sequence number that is not the expected one, and a challenge ACK went out.",
         &[],
     ),
     reason("TCP_CLOSE", "tcp_rcv_state_process", "The socket is closed.", &[]),

@@ -113,7 +113,7 @@ const ON_THE_PATH: &[Term] = &[
         [
             "flow control",
             NIC,
-            "Pause frames: a NIC whose ring fills asks the switch to stop sending for a while.",
+            "Pause frames: a NIC whose own buffer fills, because its rings are full or the bus is slow, asks the switch to stop sending for a while.",
             "It turns loss into delay, for all flows of the link.",
         ],
         &["pause frames", "802.3x"],
@@ -339,7 +339,7 @@ const ON_THE_PATH: &[Term] = &[
             "reverse path filter",
             IP,
             "IP drops a packet when the reply to its source would leave through another device (rp_filter).",
-            "Asymmetric routes lose everything, with one counter as the only trace.",
+            "Asymmetric routes lose everything; one counter and the drop reason IP_RPFILTER are the only traces.",
         ],
         &["rpf", "rp_filter"],
         &["rp-filter", "TcpExt.IPReversePathFilter"],

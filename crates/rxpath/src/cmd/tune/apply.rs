@@ -175,7 +175,7 @@ impl ApplyCommand {
         if done.not_tried > 0 {
             output::line(&format!("{} more steps were not tried", done.not_tried))?;
         }
-        for line in done.undone.iter().flat_map(ShownUndo::lines) {
+        for line in done.undone.iter().flat_map(|undo| undo.lines(false)) {
             output::line(&line)?;
         }
         match within {

@@ -1,6 +1,6 @@
 //! `rxpath tune plan`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -8,10 +8,11 @@ use rxpath_core::{Envelope, Nanos};
 use rxpath_host::Root;
 use rxpath_host::netlink::ioctl::driver_info;
 use rxpath_host::setter::HostSetter;
-use rxpath_tune::persist::{Home, drafts};
+use rxpath_tune::persist::{Home, MatchBy, Matching, drafts};
 use rxpath_tune::plan::make::{ALREADY, ASKED_FOR, Wish, make};
+use rxpath_tune::plan::settle::settle;
 use rxpath_tune::plan::{HostMark, LeftOut, Plan, found};
-use rxpath_tune::{Ask, Goal, HostFacts, Scope, check, rules};
+use rxpath_tune::{Goal, HostFacts, Scope, rules};
 use serde_json::json;
 
 use super::predicted::{Planned, expected};
@@ -45,7 +46,10 @@ pub struct PlanCommand {
     /// Draft a file that keeps the values over a restart; it is written into DIR, to be reviewed
     #[arg(long, num_args = 2, value_names = ["KIND", "DIR"])]
     persist: Option<Vec<String>>,
-    /// Beside the catalogue's figures, what the model predicts for the load of a measured run or a parameter file
+    /// By what a `.link` draft knows its device: its slot, its own hardware address, or the name that the kernel gave it
+    #[arg(long = "match", value_enum, default_value_t, requires = "persist")]
+    match_by: Match,
+    /// In addition to the catalogue's figures, what the model predicts for the load of a measured run or a parameter file
     #[arg(long, value_name = "RUN|FILE")]
     predict: Option<String>,
     /// With `--predict RUN`: the calibration of the host it ran on [default: the run's own, else this host's]
@@ -67,6 +71,25 @@ enum Kind {
     Udev,
     Cmdline,
     Ansible,
+}
+
+/// The words of `--match`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Match {
+    #[default]
+    Path,
+    Mac,
+    Name,
+}
+
+impl From<Match> for MatchBy {
+    fn from(word: Match) -> Self {
+        match word {
+            Match::Path => Self::Path,
+            Match::Mac => Self::Mac,
+            Match::Name => Self::Name,
+        }
+    }
 }
 
 /// The words of `--persist`, for shells that complete them.
@@ -108,7 +131,7 @@ impl PlanCommand {
                 .map_err(Failure::usage_of)?;
         }
         let written = match persist {
-            Some((home, dir)) => persist_to(&plan, home, &dir)?,
+            Some((home, dir)) => self.persist_to(&plan, home, &dir)?,
             None => Vec::new(),
         };
         let predictions = base.map(|base| expected(&plan, &base));
@@ -136,9 +159,10 @@ impl PlanCommand {
         let mut facts = HostFacts::collect(&Root::host(), &Scope::devices(&self.dev));
         known_devices(&self.dev, &facts)?;
         watch(&mut facts, self.window);
-        let report = check(&Ask { facts: &facts, goal: self.goal.map(Goal::from) });
-        let (mut wishes, mut left_out) = found::wishes(&report.findings, &self.ids);
-        let found = |id: &&String| report.findings.iter().any(|finding| finding.id == **id);
+        let mut settled = settle(&facts, self.goal.map(Goal::from), &self.ids);
+        let (mut wishes, mut left_out) = found::wishes(&settled.findings, &self.ids);
+        left_out.append(&mut settled.left_out);
+        let found = |id: &&String| settled.findings.iter().any(|finding| finding.id == **id);
         left_out.extend(
             self.ids
                 .iter()
@@ -147,6 +171,31 @@ impl PlanCommand {
         );
         wishes.append(&mut by_hand);
         Ok((wishes, left_out))
+    }
+
+    fn persist_to(&self, plan: &Plan, home: Home, dir: &Path) -> Result<Vec<String>, Failure> {
+        let devices = plan.steps.iter().filter_map(|step| step.set.device());
+        let matching = Matching::of(&Root::host(), self.match_by.into(), devices);
+        let (drafts, left) = drafts(plan, home, &matching);
+        std::fs::create_dir_all(dir)
+            .with_context(|| format!("cannot create {}", dir.display()))
+            .map_err(Failure::usage_of)?;
+        let mut lines = Vec::new();
+        for draft in drafts {
+            let path = dir.join(&draft.name);
+            std::fs::write(&path, &draft.text)
+                .with_context(|| format!("cannot write {}", path.display()))
+                .map_err(Failure::usage_of)?;
+            lines.push(format!(
+                "drafted {}: review it, it belongs to {}",
+                path.display(),
+                draft.place
+            ));
+        }
+        lines.extend(
+            left.iter().map(|left| format!("not in the draft: {}: {}", left.what, left.why)),
+        );
+        Ok(lines)
     }
 
     fn print(&self, planned: &Planned, written: &[String]) -> anyhow::Result<()> {
@@ -193,21 +242,4 @@ fn persist_kind(words: &[String]) -> Result<(Home, PathBuf), Failure> {
             .hint("one of sysctl.d, link, udev, cmdline, ansible")
     })?;
     Ok((kind.into(), dir.into()))
-}
-
-fn persist_to(plan: &Plan, home: Home, dir: &std::path::Path) -> Result<Vec<String>, Failure> {
-    let (drafts, left) = drafts(plan, home);
-    std::fs::create_dir_all(dir)
-        .with_context(|| format!("cannot create {}", dir.display()))
-        .map_err(Failure::usage_of)?;
-    let mut lines = Vec::new();
-    for draft in drafts {
-        let path = dir.join(&draft.name);
-        std::fs::write(&path, &draft.text)
-            .with_context(|| format!("cannot write {}", path.display()))
-            .map_err(Failure::usage_of)?;
-        lines.push(format!("drafted {}: review it, it belongs to {}", path.display(), draft.place));
-    }
-    lines.extend(left.iter().map(|left| format!("not in the draft: {}: {}", left.what, left.why)));
-    Ok(lines)
 }

@@ -1,12 +1,13 @@
 //! What the commands of `tune` print, as JSON and as text.
 
 use rxpath_core::Envelope;
-use rxpath_host::Change;
 use rxpath_host::change::Outcome as What;
 use rxpath_host::journal::{Restored, Undo};
 use rxpath_host::pairs::Pairs;
+use rxpath_host::{Change, Target};
 use rxpath_tune::persist::homes;
-use rxpath_tune::plan::Plan;
+use rxpath_tune::plan::{Plan, Step};
+use rxpath_tune::ranges::{ranges, values};
 use rxpath_tune::verify::Verified;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
@@ -42,19 +43,22 @@ pub struct ShownUndo {
     pub journal: u32,
     /// The setting, under its present name.
     pub set: String,
-    /// The old value; of a group, all of it.
+    /// The old value; of a group, what the change had altered of it.
     pub value: String,
     /// What of it was written back; of a group, the values that differed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<String>,
-    /// `restored`, `already`, `gone` or `failed`.
+    /// `restored`, `already`, `kept` (another program changed it), `gone` or `failed`.
     pub state: String,
     /// Why it is not restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// What somebody else had made it in between.
+    /// The value that another program had set in between.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign: Option<String>,
+    /// Settings that the change had taken along, with the values that another program had set in between.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foreign_beside: Vec<(String, String)>,
     /// What the change had taken along and could not be restored, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<(String, String)>,
@@ -66,6 +70,7 @@ impl ShownUndo {
         let (state, why) = match &undo.restored {
             Restored::Yes => ("restored", None),
             Restored::Already => ("already", None),
+            Restored::Kept => ("kept", None),
             Restored::Gone { why } => ("gone", Some(why.clone())),
             Restored::No { why } => ("failed", Some(why.clone())),
         };
@@ -77,29 +82,43 @@ impl ShownUndo {
             state: state.into(),
             why,
             foreign: undo.foreign.clone(),
-            beside: undo.beside.iter().map(|(t, why)| (t.to_string(), why.clone())).collect(),
+            foreign_beside: words(&undo.foreign_beside),
+            beside: words(&undo.beside),
         }
     }
 
-    /// One line, and one for each thing that could not be restored with it.
-    pub fn lines(&self) -> Vec<String> {
+    /// One line, and one for each thing that another program had changed or that could not be restored with it.
+    pub fn lines(&self, is_rehearsal: bool) -> Vec<String> {
         let value = short(self.written.as_ref().unwrap_or(&self.value));
         let mut lines = vec![match (self.state.as_str(), &self.why) {
             ("already", _) => format!("{}: is as before already", self.set),
+            ("kept", _) => format!("{}: kept: another program changed it", self.set),
             (_, Some(why)) => {
                 let bad = paint(Paint::Red, Stream::Out, "not restored");
                 format!("{}: {bad} to {value}: {why}", self.set)
             }
+            _ if is_rehearsal => format!("{}: would be {value} again", self.set),
             _ => format!("{}: {value} again", self.set),
         }];
         if let Some(foreign) = &self.foreign {
-            lines.push(format!("  somebody had made it {} in between", short(foreign)));
+            lines.push(format!("  another program had set {} in between", short(foreign)));
+        }
+        for (set, value) in &self.foreign_beside {
+            let value = short(value);
+            lines.push(format!(
+                "  {set}, which had changed with it: another program had set {value}"
+            ));
         }
         for (set, why) in &self.beside {
             lines.push(format!("  {set}, which changed with it, is not restored: {why}"));
         }
         lines
     }
+}
+
+/// Settings by name, each with its words.
+fn words(all: &[(Target, String)]) -> Vec<(String, String)> {
+    all.iter().map(|(target, words)| (target.to_string(), words.clone())).collect()
 }
 
 /// Of the old value, what was not so when it was restored.
@@ -164,14 +183,28 @@ fn lasting(plan: &Plan) -> String {
 /// The lines of a plan, with what is expected of each step where that was asked for.
 pub fn plan_lines(plan: &Plan, expected: &[Expected]) -> Vec<String> {
     let mut lines = Vec::new();
-    for (at, step) in plan.steps.iter().enumerate() {
-        let set = paint(Paint::Bold, Stream::Out, &step.set.to_string());
-        lines.push(format!("{:>3}. {set}: {} -> {}", at + 1, short(&step.old), short(&step.new)));
-        lines.push(format!("     because: {}", step.because.join(", ")));
-        for effect in &step.effects {
+    let alike: Vec<_> = plan
+        .steps
+        .iter()
+        .map(|step| (step.set.to_string(), (&step.because, &step.effects)))
+        .collect();
+    for range in ranges(&alike) {
+        let steps = &plan.steps[range.first..][..range.count];
+        let of = |pick: fn(&Step) -> &String| {
+            short(&values(&steps.iter().map(|step| pick(step).as_str()).collect::<Vec<_>>()))
+        };
+        let number = match range.count {
+            1 => format!("{:>3}.", range.first + 1),
+            count => format!("{:>3}. to {}.", range.first + 1, range.first + count),
+        };
+        let set = paint(Paint::Bold, Stream::Out, &range.name);
+        lines.push(format!("{number} {set}: {} -> {}", of(|step| &step.old), of(|step| &step.new)));
+        lines.push(format!("     because: {}", steps[0].because.join(", ")));
+        for effect in &steps[0].effects {
             lines.push(format!("     note: {}", paint(Paint::Yellow, Stream::Out, effect.words())));
         }
-        lines.extend(expected.get(at).map(Expected::lines).unwrap_or_default());
+        let expected = expected.iter().skip(range.first).take(range.count);
+        lines.extend(expected.flat_map(Expected::lines));
     }
     if !plan.steps.is_empty() {
         lines.push(lasting(plan));

@@ -3,7 +3,7 @@
 use clap::Args;
 use rxpath_core::Envelope;
 use rxpath_host::HostError;
-use rxpath_host::journal::Journal;
+use rxpath_host::journal::{Journal, Manner};
 use rxpath_host::setter::HostSetter;
 use rxpath_tune::store::Store;
 use serde_json::json;
@@ -25,6 +25,12 @@ pub struct UndoCommand {
     /// Give up what can't be restored: the journal is closed, or set aside where it can't be read
     #[arg(long)]
     forget: bool,
+    /// Say what would be undone, and write nothing
+    #[arg(long, conflicts_with = "forget")]
+    dry_run: bool,
+    /// Keep the values that other programs changed since; without it, the values from before come back in any case
+    #[arg(long)]
+    keep_foreign: bool,
     #[command(flatten)]
     state: StateArgs,
     #[command(flatten)]
@@ -79,6 +85,10 @@ impl UndoCommand {
         })
     }
 
+    fn manner(&self) -> Manner {
+        Manner { keeps_foreign: self.keep_foreign, is_rehearsal: self.dry_run }
+    }
+
     /// Which journals, last first.
     fn ids(&self, store: &Store) -> Result<Vec<u32>, Failure> {
         let listed = store.list()?;
@@ -110,11 +120,13 @@ impl UndoCommand {
             opened => opened?,
         };
         let _shared = store.lock_shared(journal.contents().open_targets(), PATIENCE)?;
-        let undone = match journal.undo(&mut HostSetter::default()) {
+        let undone = match journal.undo_as(&mut HostSetter::default(), self.manner()) {
             Ok(undone) => undone,
             // The restart has undone it: there is nothing left to keep the journal open for.
             Err(_) if journal.is_of_earlier_boot()? => {
-                journal.forget()?;
+                if !self.dry_run {
+                    journal.forget()?;
+                }
                 crate::note!("journal {id} is of an earlier boot: the restart has undone it");
                 return Ok(Vec::new());
             }
@@ -134,15 +146,18 @@ impl UndoCommand {
     fn print(&self, undone: &[ShownUndo], failed: &[String]) -> anyhow::Result<()> {
         if self.format.is_json() {
             let warning = |text: &String| rxpath_core::Warning::new("not-undone", text.clone());
-            let settings = json!({ "id": self.id, "all": self.all });
+            let settings = json!({ "id": self.id, "all": self.all, "dry_run": self.dry_run, "keep_foreign": self.keep_foreign });
             let warnings = failed.iter().map(warning).collect();
             return output::json(&Envelope::new("tune-undo", settings, undone, warnings));
         }
-        for line in undone.iter().flat_map(ShownUndo::lines) {
+        for line in undone.iter().flat_map(|undo| undo.lines(self.dry_run)) {
             output::line(&line)?;
         }
         for text in failed {
             crate::note!("rxpath: {text}");
+        }
+        if self.dry_run && !undone.is_empty() {
+            output::line("nothing was written: undo it without --dry-run")?;
         }
         if undone.is_empty() && failed.is_empty() {
             output::line("nothing to undo")?;

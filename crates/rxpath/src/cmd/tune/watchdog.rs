@@ -31,7 +31,7 @@ impl WatchdogCommand {
             Ended::Undone(undone) => {
                 crate::note!("nobody confirmed: undone");
                 for undo in &undone {
-                    for line in ShownUndo::new(self.journal, undo).lines() {
+                    for line in ShownUndo::new(self.journal, undo).lines(false) {
                         crate::note!("{line}");
                     }
                 }

@@ -69,7 +69,7 @@ fn full(finding: &Finding) -> String {
         escaped(&finding.why),
         escaped(&finding.effect)
     );
-    for change in &finding.changes {
+    for change in finding.changes_in_lines() {
         out += &format!("- `{change}`\n");
     }
     if let Some(advice) = &finding.advice {

@@ -58,7 +58,7 @@ fn one(finding: &Finding) -> String {
         "{head} {name}{device}\n  observed: {}\n  expected: {}\n  why:      {}\n  effect:   {}\n",
         finding.observed, finding.expected, finding.why, finding.effect
     );
-    for change in &finding.changes {
+    for change in finding.changes_in_lines() {
         text += &format!("  change:   {change}\n");
     }
     if let Some(advice) = &finding.advice {

@@ -52,7 +52,10 @@ pub const REASONS: [(&str, &str); 17] = [
         "requests for connections found the listener's queue full: a larger listen() backlog and net.core.somaxconn, or \
          a program that accepts faster. Tab 4 says which listener.",
     ),
-    ("PROTO_MEM", "the protocol's memory was used up: net.ipv4.udp_mem or tcp_mem."),
+    (
+        "PROTO_MEM",
+        "memory was used up: UDP's (net.ipv4.udp_mem), or a TCP socket's or all TCP's (tcp_rmem, tcp_mem).",
+    ),
     (
         "NO_SOCKET",
         "nobody listens on the port: look at the address, the port, and the program's state.",

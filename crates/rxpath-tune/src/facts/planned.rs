@@ -1,0 +1,257 @@
+//! The host as changes would make it: rules are asked about a plan before anything is written.
+//!
+//! Counters stay as they are, and so does what only the driver knows. Interrupts of a device whose channels change are not
+//! known: the driver makes new ones.
+
+use rxpath_core::{CpuList, Fact};
+use rxpath_host::netlink::ethtool::Channels;
+use rxpath_host::procfs::sysctl;
+use rxpath_host::sysfs::device::{RxQueue, parse_mask};
+use serde_json::{Value as Json, json};
+
+use super::{Device, HostFacts};
+use crate::knob::{Knob, Set, Value};
+
+/// Why interrupts are not known behind a change of the channels.
+const NEW_LINES: &str =
+    "the driver makes new interrupts with the channels: check again once they are changed";
+
+impl HostFacts {
+    /// The same host once these changes are made.
+    #[must_use]
+    pub fn planned<'a>(&self, changes: impl IntoIterator<Item = &'a Set>) -> Self {
+        let mut host = self.clone();
+        changes.into_iter().for_each(|set| host.make(set));
+        host
+    }
+
+    fn make(&mut self, set: &Set) {
+        let text = as_file(&set.value);
+        match &set.knob {
+            Knob::Sysctl { key } => self.hold(&sysctl::path(key), text),
+            Knob::Attribute { path } => self.write(path, text),
+            knob => {
+                let Some(device) =
+                    self.devices.iter_mut().find(|one| knob.dev() == Some(one.name.as_str()))
+                else {
+                    return;
+                };
+                device.answer(set);
+            }
+        }
+    }
+
+    /// The file holds this from now on.
+    fn hold(&self, path: &str, text: String) {
+        self.files.borrow_mut().insert(path.to_owned(), Fact::ok(text));
+    }
+
+    fn write(&mut self, path: &str, text: String) {
+        if let Some(irq) = path.strip_prefix("/proc/irq/").and_then(|rest| rest.split('/').next()) {
+            let (number, cpus) = (irq.parse().ok(), text.parse().unwrap_or_default());
+            self.devices.iter_mut().for_each(|device| device.move_irq(number, &cpus));
+        }
+        for device in &mut self.devices {
+            if let Some(name) = path.strip_prefix(&device.path("")) {
+                device.attribute(name, &text);
+            }
+        }
+        if path.ends_with("/smt/control") {
+            self.hold(&path.replace("control", "active"), "0".into());
+        }
+        let before = self.text(path).into_value();
+        self.hold(path, chosen(before.as_deref(), text));
+    }
+}
+
+/// A value as a file takes it.
+fn as_file(value: &Value) -> String {
+    match value {
+        Value::Switch(on) => u8::from(*on).to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// `always [madvise] never`: files of words show the chosen one among the others.
+fn chosen(before: Option<&str>, value: String) -> String {
+    let Some(before) = before.filter(|text| text.contains('[')) else { return value };
+    let words = before.split_whitespace().map(|word| word.trim_matches(['[', ']']));
+    let shown = words.map(|word| if word == value { format!("[{word}]") } else { word.into() });
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+/// Puts the fields of `patch` into `target`, those of objects one by one.
+fn merge(target: &mut Json, patch: Json) {
+    match (target, patch) {
+        (Json::Object(fields), Json::Object(patch)) => {
+            for (name, value) in patch {
+                merge(fields.entry(name).or_insert(Json::Null), value);
+            }
+        }
+        (target, patch) => *target = patch,
+    }
+}
+
+impl Device {
+    fn move_irq(&mut self, number: Option<u32>, cpus: &CpuList) {
+        let goes = || Fact::ok(cpus.clone());
+        if let Fact::Ok { value } = &mut self.irqs {
+            for irq in value.iter_mut().filter(|irq| Some(irq.number) == number) {
+                irq.masks.allowed_cpus = goes();
+                irq.masks.effective_cpus = goes();
+            }
+        }
+        for row in &mut self.queues.rows {
+            if let Fact::Ok { value } = &mut row.irq
+                && Some(value.irq) == number
+            {
+                value.allowed_cpus = goes();
+                value.effective_cpus = goes();
+            }
+        }
+    }
+
+    /// A file below `/sys/class/net/DEV`.
+    fn attribute(&mut self, name: &str, text: &str) {
+        let sysfs = &mut self.sysfs;
+        let queue = |prefix: &str| {
+            let (number, file) = name.strip_prefix(prefix)?.split_once('/')?;
+            Some((number.parse::<u32>().ok()?, file))
+        };
+        if let Some((number, file)) = queue("queues/rx-") {
+            for rx in sysfs.rx_queues.iter_mut().filter(|rx| rx.index == number) {
+                match file {
+                    "rps_cpus" => rx.rps_cpus = Fact::ok(parse_mask(text).unwrap_or_default()),
+                    "rps_flow_cnt" => rx.rps_flow_count = Fact::ok(text.parse().unwrap_or(0)),
+                    _ => {}
+                }
+            }
+        } else if let Some((number, "xps_cpus")) = queue("queues/tx-") {
+            for tx in sysfs.tx_queues.iter_mut().filter(|tx| tx.index == number) {
+                tx.xps_cpus = Fact::ok(parse_mask(text).unwrap_or_default());
+            }
+        }
+        let number = || text.parse().unwrap_or(0);
+        match name {
+            "threaded" => sysfs.threaded = Fact::ok(number()),
+            "napi_defer_hard_irqs" => sysfs.napi_defer_hard_irqs = Fact::ok(number()),
+            "tx_queue_len" => sysfs.tx_queue_len_packets = Fact::ok(number()),
+            "gro_flush_timeout" => sysfs.gro_flush_timeout_ns = Fact::ok(number().into()),
+            _ => {}
+        }
+    }
+
+    /// What the driver would tell.
+    fn answer(&mut self, set: &Set) {
+        let before = self.nic.channels.value().and_then(Channels::receiving);
+        let Some(patch) = told(set) else { return };
+        let Ok(mut nic) = serde_json::to_value(&self.nic) else { return };
+        merge(&mut nic, patch);
+        if let Ok(nic) = serde_json::from_value(nic) {
+            self.nic = nic;
+        }
+        if let (Knob::Link { which, .. }, Value::Number(bytes)) = (&set.knob, &set.value)
+            && which == "mtu"
+        {
+            self.sysfs.mtu_bytes = Fact::ok(u32::try_from(*bytes).unwrap_or(u32::MAX));
+        }
+        match (&set.knob, &set.value) {
+            (Knob::RssTable { .. }, Value::Text(text)) => self.spread_table(text),
+            (Knob::Channels { .. }, _) => self.rebuild_queues(before),
+            _ => {}
+        }
+    }
+
+    /// `equal N` and `default`, as the kernel spreads them.
+    fn spread_table(&mut self, text: &str) {
+        let queues = self.nic.channels.value().and_then(Channels::receiving);
+        let equal = text.split([' ', ':']).nth(1).and_then(|number| number.parse().ok()).or(queues);
+        if let (Fact::Ok { value }, Some(queues)) = (&mut self.nic.rss, equal.filter(|n| *n > 0)) {
+            let entries = value.table.len() as u32;
+            value.table = (0..entries).map(|entry| entry % queues).collect();
+        }
+    }
+
+    /// The driver makes its queues anew: with new interrupts, and a table over all of them unless somebody had set one
+    /// (`netif_is_rxfh_configured`, net/ethtool/channels.c).
+    fn rebuild_queues(&mut self, before: Option<u32>) {
+        let Some(now) = self.nic.channels.value().and_then(Channels::receiving) else {
+            return;
+        };
+        let was_even = self.nic.rss.value().is_some_and(|rss| {
+            let shares = rss.shares(before.unwrap_or(1));
+            let (least, most) = (shares.iter().min(), shares.iter().max());
+            least.zip(most).is_some_and(|(least, most)| most - least <= 1)
+        });
+        if was_even {
+            self.spread_table("default");
+        }
+        let sysfs = &mut self.sysfs.rx_queues;
+        for index in sysfs.len() as u32..now {
+            let (rps_cpus, rps_flow_count) = (Fact::ok(CpuList::default()), Fact::ok(0));
+            sysfs.push(RxQueue { index, rps_cpus, rps_flow_count });
+        }
+        let row = self.queues.rows.first().cloned();
+        self.queues.rows.resize_with(now as usize, || row.clone().unwrap_or_else(no_row));
+        for (index, row) in self.queues.rows.iter_mut().enumerate() {
+            row.queue = index as u32;
+            row.irq = Fact::absent(NEW_LINES);
+        }
+        self.irqs = Fact::absent(NEW_LINES);
+    }
+}
+
+fn no_row() -> rxpath_host::queue_map::Row {
+    rxpath_host::queue_map::Row {
+        queue: 0,
+        napi_id: Fact::absent(NEW_LINES),
+        irq: Fact::absent(NEW_LINES),
+        rss_share_ratio: Fact::absent(NEW_LINES),
+        rps_cpus: Fact::ok(CpuList::default()),
+        rps_flow_count: Fact::ok(0),
+        xps_cpus: Fact::absent(NEW_LINES),
+        packets_total: Fact::absent(NEW_LINES),
+        drops_total: Fact::absent(NEW_LINES),
+    }
+}
+
+/// The fields of a device's answers that a setting shows in, with its value there.
+fn told(set: &Set) -> Option<Json> {
+    let value = json!(set.value);
+    let name = |which: &str| which.replace('-', "_");
+    Some(match &set.knob {
+        Knob::Ring { which, .. } => json!({"rings": {"value": {which.as_str(): {"now": value}}}}),
+        Knob::Channels { which, .. } => {
+            json!({"channels": {"value": {which.as_str(): {"now": value}}}})
+        }
+        Knob::Coalesce { which, .. } => {
+            let field = name(which).replace("_frames", "_max_frames");
+            json!({"coalesce": {"value": {field: value}}})
+        }
+        Knob::Feature { name, .. } => {
+            json!({"features": {"value": {name.as_str(): {"active": value, "wanted": value}}}})
+        }
+        Knob::Pause { which, .. } => json!({"pause": {"value": {which.as_str(): value}}}),
+        Knob::Eee { .. } => json!({"eee": {"value": {"enabled": value, "active": value}}}),
+        Knob::LinkMode { which, .. } => json!({"link_modes": {"value": {which.as_str(): value}}}),
+        Knob::PrivateFlag { name, .. } => {
+            json!({"private_flags": {"value": {name.as_str(): value}}})
+        }
+        Knob::HashFields { flow, .. } => {
+            json!({"flow_hash": {flow.as_str(): {"state": "ok", "value": value}}})
+        }
+        Knob::RssKey { .. } => json!({"rss": {"value": {"key": {"state": "ok", "value": value}}}}),
+        Knob::RssTable { .. } => match &set.value {
+            Value::Numbers(_) => json!({"rss": {"value": {"table": value}}}),
+            _ => json!({}),
+        },
+        Knob::Link { which, .. } => {
+            let field = match which.as_str() {
+                "mtu" => "mtu_bytes".into(),
+                other => name(other).replace("_size", "_bytes"),
+            };
+            json!({"link": {"value": {field: value}}})
+        }
+        Knob::Sysctl { .. } | Knob::Attribute { .. } => return None,
+    })
+}

@@ -1,0 +1,129 @@
+//! By what a `.link` file knows its device: a name given by userspace is none that it could match.
+//!
+//! **Source** systemd.link(5), section `[Match]`: `OriginalName=` does not match a name that was assigned by userspace.
+
+use std::collections::BTreeMap;
+
+use rxpath_host::Root;
+
+/// What stays the same over boots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MatchBy {
+    /// The slot that the device is plugged into (`Path=`).
+    #[default]
+    Path,
+    /// Its own hardware address (`PermanentMACAddress=`).
+    Mac,
+    /// The name that the kernel gave it (`OriginalName=`).
+    Name,
+}
+
+/// The line of `[Match]` for each device; a device without one is matched by its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Matching(BTreeMap<String, String>);
+
+impl Matching {
+    /// Looks the devices up.
+    pub fn of<'a>(root: &Root, by: MatchBy, devices: impl IntoIterator<Item = &'a str>) -> Self {
+        let line = |dev: &str| match by {
+            MatchBy::Path => path(root, dev).map(|path| format!("Path={path}")),
+            MatchBy::Mac => address(root, dev).map(|mac| format!("PermanentMACAddress={mac}")),
+            MatchBy::Name => None,
+        };
+        Self(devices.into_iter().filter_map(|dev| Some((dev.to_owned(), line(dev)?))).collect())
+    }
+
+    /// The line for a device, and what to do about it where it may not hold.
+    pub(super) fn line(&self, dev: &str) -> (String, &'static str) {
+        match self.0.get(dev) {
+            Some(line) => (line.clone(), ""),
+            None => (
+                format!("OriginalName={dev}"),
+                "# Does not match a name that udev gave: use Path= or PermanentMACAddress= (--match) then.\n",
+            ),
+        }
+    }
+}
+
+/// udev's `ID_PATH`; where udev does not run, that of a PCI device, as udev's `path_id` builds it. A virtio device has the
+/// path of the PCI device that it is on.
+fn path(root: &Root, dev: &str) -> Option<String> {
+    let class = format!("/sys/class/net/{dev}");
+    let index = root.value(&format!("{class}/ifindex")).ok()?;
+    let known = root.value(&format!("/run/udev/data/n{index}")).ok();
+    let told =
+        known.as_deref().and_then(|text| text.lines().find_map(|l| l.strip_prefix("E:ID_PATH=")));
+    if let Some(path) = told {
+        return Some(path.to_owned());
+    }
+    let last = |path: String| {
+        let to = root.link(&path).ok()?;
+        Some(to.file_name()?.to_string_lossy().into_owned())
+    };
+    let bus = last(format!("{class}/device/subsystem"))?;
+    let slot = match bus.as_str() {
+        "pci" => last(format!("{class}/device"))?,
+        "virtio" => {
+            let to = root.link(&format!("{class}/device")).ok()?;
+            let parts: Vec<String> =
+                to.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+            parts.get(parts.len().checked_sub(2)?)?.clone()
+        }
+        _ => return None,
+    };
+    // 0000:3b:00.0
+    (slot.matches(':').count() == 2).then(|| format!("pci-{slot}"))
+}
+
+/// The address, where it is the hardware's own (`NET_ADDR_PERM`).
+fn address(root: &Root, dev: &str) -> Option<String> {
+    let of = |file: &str| root.value(&format!("/sys/class/net/{dev}/{file}")).ok();
+    (of("addr_assign_type")? == "0").then(|| of("address"))?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn tree() -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().unwrap();
+        for (dev, device, bus, index, mac_type) in [
+            ("ens1f0", "../../../0000:3b:00.0", "pci", 3, "0"),
+            ("ens3", "../../../0000:00:03.0/virtio2", "virtio", 4, "3"),
+            ("usb0", "../../../1-1:1.0", "usb", 5, "0"),
+        ] {
+            let class = dir.path().join("sys/class/net").join(dev);
+            let at = dir.path().join("sys/class/net").join(dev).join(device);
+            fs::create_dir_all(&class).unwrap();
+            fs::create_dir_all(&at).unwrap();
+            fs::write(class.join("ifindex"), index.to_string()).unwrap();
+            fs::write(class.join("addr_assign_type"), mac_type).unwrap();
+            fs::write(class.join("address"), "52:54:00:00:00:01").unwrap();
+            symlink(device, class.join("device")).unwrap();
+            symlink(format!("/sys/bus/{bus}"), at.join("subsystem")).unwrap();
+        }
+        fs::create_dir_all(dir.path().join("run/udev/data")).unwrap();
+        fs::write(dir.path().join("run/udev/data/n5"), "E:ID_PATH=pci-0000:00:14.0-usb-0:1:1.0\n")
+            .unwrap();
+        let root = Root::tree(dir.path()).unwrap();
+        (dir, root)
+    }
+
+    #[test]
+    fn a_device_is_matched_by_what_does_not_change() {
+        let (_dir, root) = tree();
+        let devices = ["ens1f0", "ens3", "usb0", "gone"];
+        let by_path = Matching::of(&root, MatchBy::Path, devices);
+        assert_eq!(by_path.line("ens1f0").0, "Path=pci-0000:3b:00.0");
+        assert_eq!(by_path.line("ens3").0, "Path=pci-0000:00:03.0");
+        assert_eq!(by_path.line("usb0").0, "Path=pci-0000:00:14.0-usb-0:1:1.0");
+        assert_eq!(by_path.line("gone").0, "OriginalName=gone");
+        let by_mac = Matching::of(&root, MatchBy::Mac, devices);
+        assert_eq!(by_mac.line("ens1f0").0, "PermanentMACAddress=52:54:00:00:00:01");
+        assert_eq!(by_mac.line("ens3").0, "OriginalName=ens3", "its address is not its own");
+        assert!(Matching::of(&root, MatchBy::Name, devices).0.is_empty());
+    }
+}

@@ -1,0 +1,281 @@
+//! Programs and filters that take packets before IP: XDP, tc, tcx, and nftables at ingress. And firewalls that are walked
+//! rule by rule.
+
+use rxpath_core::units::grouped;
+use rxpath_host::counter::Width;
+use rxpath_host::nic::{Nic, QdiscFacts};
+
+use crate::prelude::*;
+
+/// Fewer packets in the window say nothing.
+const ENOUGH: u64 = 50;
+/// From this share of all packets on it is a finding: a filter that drops less does its work.
+const MUCH_RATIO: f64 = 0.5;
+/// GRO joins up to some 130 packets into one that IP counts: fewer than that did not get there.
+const JOINED_RATIO: f64 = 1.0 / 150.0;
+
+/// Rules of one chain that a packet walks one after the other.
+const LONG: u32 = 200;
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "ingress-drops",
+        area: Area::Hooks,
+        kind: Kind::Judge,
+        what: "Do XDP, tc or nftables drop most of what a device receives?",
+        applies: "devices that are up, with such a program or filter, and that were read twice",
+        weight: Weight::always(Warn),
+        effect: Effect::Follows {
+            size: Loss,
+            text: "these packets never get to IP; no protocol counter shows them",
+        },
+        check: Check::Device(ingress),
+        text: Text {
+            why: "The device counts these packets as received. A program that drops all of them, or a filter left behind by an \
+                  experiment, looks like a peer that sends nothing.",
+            mechanism: "bpf_prog_run_xdp in the driver or do_xdp_generic; then sch_handle_ingress (net/core/dev.c) runs tcx and \
+                        tc, whose ingress qdisc counts drops; then nf_ingress. Read are the ingress qdisc's counters, the \
+                        driver's counters of XDP drops (mlx5, virtio_net, ena, veth), and, for tcx and nftables, which count \
+                        nothing, whether IP received anything or a device sent it on.",
+            not_when: "a filter against a flood: then it does its work",
+            side_effects: "the filter may be the host's protection: this program never removes it",
+            set_now: "find its owner: bpftool net show dev DEV; tc filter show dev DEV ingress; nft list ruleset",
+            persist: "the configuration of the program that attached it",
+            undo: NOTHING_CHANGED,
+            verify: "tc -s qdisc show dev DEV: dropped of ingress or clsact; ethtool -S DEV: xdp_drops",
+            since: "4.5 (clsact); XDP 4.8; tcx 6.6",
+            sources: &[
+                "kernel: net/core/dev.c sch_handle_ingress, do_xdp_generic",
+                "kernel: net/netfilter/core.c nf_hook_slow",
+            ],
+        },
+    },
+    Rule {
+        id: "firewall-length",
+        area: Area::Hooks,
+        kind: Kind::Judge,
+        what: "Does each packet walk a long list of firewall rules?",
+        applies: "hosts with nftables, iptables-nft included; read with CAP_NET_ADMIN",
+        weight: Weight::always(Info).when(Throughput, Warn).when(Latency, Warn),
+        effect: Effect::Follows {
+            size: Multiple,
+            text: "each rule that is compared costs some nanoseconds for each packet",
+        },
+        check: Check::Host(length),
+        text: Text {
+            why: "A chain is walked rule by rule until one matches. Hundreds of rules that differ in an address or port alone \
+                  cost more than the rest of the receive path.",
+            mechanism: "nft_do_chain (net/netfilter/nf_tables_core.c) evaluates one rule after the other; a set or map is one \
+                        lookup for any number of elements. Read is how many rules each chain on a receive hook has \
+                        (NFT_MSG_GETCHAIN), without those of chains that it jumps to.",
+            not_when: "a rule near the top accepts nearly all packets, such as `ct state established accept`",
+            side_effects: "a changed firewall is a matter of security: this program only reports",
+            set_now: "accept established connections first, and put what the rules compare into one set or verdict map: SETS and \
+                      MAPS in nft(8)",
+            persist: "the firewall's own configuration",
+            undo: "nft -f FILE, with the ruleset that was saved before",
+            verify: "nft list ruleset; `rxpath steal` before and after",
+            since: "3.13",
+            sources: &[
+                "kernel: net/netfilter/nf_tables_core.c nft_do_chain",
+                "https://wiki.nftables.org/wiki-nftables/index.php/Sets",
+            ],
+        },
+    },
+];
+
+/// What a filter saw and dropped in the window.
+struct Filtered {
+    place: &'static str,
+    dropped: u64,
+    of: u64,
+}
+
+impl Filtered {
+    fn ratio(&self) -> f64 {
+        self.dropped as f64 / self.of.max(1) as f64
+    }
+}
+
+fn ingress_qdisc(qdiscs: &[QdiscFacts]) -> Option<&QdiscFacts> {
+    qdiscs.iter().find(|qdisc| ["ingress", "clsact"].contains(&qdisc.kind.as_str()))
+}
+
+/// What the ingress qdisc's filters dropped.
+fn by_tc(ask: &Ask<'_>, device: &Device) -> Result<Option<Filtered>, Gap> {
+    let Some(first) = ingress_qdisc((&device.nic.qdiscs).known()?) else { return Ok(None) };
+    let later = ask.facts.later_device(device).and_then(|later| later.nic.qdiscs.value());
+    let later = later.and_then(|all| ingress_qdisc(all));
+    let of = |width: Width, get: fn(&QdiscFacts) -> Option<u64>| match get(first) {
+        Some(count) => Count::of(width, count, later.and_then(get)).in_window(),
+        None => Ok(0),
+    };
+    let dropped = of(Width::U32, |qdisc| qdisc.drops_total)?;
+    Ok(Some(Filtered { place: "tc", dropped, of: of(Width::U64, |qdisc| qdisc.packets_total)? }))
+}
+
+/// What the driver says that XDP dropped: mlx5, virtio_net, ena and veth count it, most others do not.
+fn xdp_drops(nic: &Nic) -> Option<u64> {
+    let stats = nic.driver_stats.value()?;
+    let mut own = stats.iter().filter(|(name, _)| name.contains("xdp_drop")).peekable();
+    own.peek()?;
+    Some(own.fold(0, |sum, (_, count)| sum.saturating_add(*count)))
+}
+
+fn by_xdp(ask: &Ask<'_>, device: &Device, received: u64) -> Result<Option<Filtered>, Gap> {
+    let Some(first) = xdp_drops(&device.nic) else { return Ok(None) };
+    let later = ask.facts.later_device(device).and_then(|later| xdp_drops(&later.nic));
+    let dropped = Count::of(Width::U64, first, later).in_window()?;
+    Ok(Some(Filtered { place: "XDP", dropped, of: received.max(dropped) }))
+}
+
+/// A part that may be hidden from this process; what this kernel does not have is not on the device.
+fn shown<T>(fact: &rxpath_core::Fact<T>) -> Result<Option<&T>, Gap> {
+    match fact.known() {
+        Ok(value) => Ok(Some(value)),
+        Err(Gap::Absent(_)) => Ok(None),
+        Err(gap) => Err(gap),
+    }
+}
+
+/// Programs and chains on this device before IP, by name.
+fn early(ask: &Ask<'_>, device: &Device) -> Result<Vec<&'static str>, Gap> {
+    let mut all = Vec::new();
+    if shown(&device.nic.link)?.is_some_and(|link| !link.xdp_programs.is_empty()) {
+        all.push("XDP");
+    }
+    if shown(&device.nic.tcx)?.is_some_and(|tcx| !tcx.ingress.is_empty()) {
+        all.push("tcx");
+    }
+    let chains = shown(&ask.facts.answers.nft_chains)?.map_or(&[][..], Vec::as_slice);
+    if chains.iter().any(|chain| {
+        chain.hook == "ingress" && chain.device.as_ref().is_none_or(|name| *name == device.name)
+    }) {
+        all.push("nftables at ingress");
+    }
+    Ok(all)
+}
+
+/// Packets that all devices but loopback sent in the window.
+pub(super) fn sent(ask: &Ask<'_>) -> Result<u64, Gap> {
+    let devices = ask.facts.all_devices()?.iter().filter(|device| !device.is_loopback());
+    let counts = devices.map(|device| {
+        let count = ask.facts.device_count(device, "tx_packets").known();
+        // A device that is down has one reading, and sends nothing.
+        count.and_then(Count::in_window).unwrap_or(0)
+    });
+    Ok(counts.fold(0, u64::saturating_add))
+}
+
+/// Whether what the device received is nowhere else: neither did IP receive it, nor did a device send it on.
+///
+/// What XDP hands to a program's memory (AF_XDP) or sends back by the same device is in no counter that all drivers have, and a
+/// tcx program may hand packets to a device of another namespace: of these alone nothing is concluded.
+fn is_nowhere(ask: &Ask<'_>, device: &Device, received: u64, hooks: &[&str]) -> Result<bool, Gap> {
+    // A bridge or a bond has a reader of its own above this device.
+    if hooks.contains(&"XDP") || device.master.value().is_some() {
+        return Ok(false);
+    }
+    let others = ask.facts.all_devices()?.iter().filter(|other| !other.is_loopback()).count();
+    if hooks.contains(&"tcx") && others > 1 {
+        return Ok(false);
+    }
+    let least = (received as f64 * JOINED_RATIO) as u64;
+    let mut arrived = ask.facts.count("Ip.InReceives").known()?.in_window()?;
+    if let Ok(six) = ask.facts.count("Ip6.InReceives").known() {
+        arrived = arrived.saturating_add(six.in_window()?);
+    }
+    Ok(arrived <= least && sent(ask)? <= least)
+}
+
+fn ingress(ask: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = idle(device) {
+        return silent;
+    }
+    let tc = by_tc(ask, device);
+    let hooks = early(ask, device)?;
+    let has_tc = tc.as_ref().is_ok_and(Option::is_some);
+    if hooks.is_empty() && !has_tc {
+        return tc
+            .and_then(|_| Answer::silent("neither XDP, tc nor nftables take packets before IP"));
+    }
+    let received = ask.facts.device_count(device, "rx_packets").known()?.in_window()?;
+    let mut filters: Vec<Filtered> = tc.ok().flatten().into_iter().collect();
+    if hooks.contains(&"XDP") {
+        filters.extend(by_xdp(ask, device, received)?);
+    }
+    let span = ask.facts.watched.span();
+    if let Some(filter) = filters.iter().find(|it| it.dropped >= ENOUGH && it.ratio() >= MUCH_RATIO)
+    {
+        let told = format!(
+            "{} dropped {} of {} packets {span} ({})",
+            filter.place,
+            grouped(filter.dropped),
+            grouped(filter.of),
+            percent(filter.ratio())
+        );
+        return dropping(told, device);
+    }
+    if received >= ENOUGH && !hooks.is_empty() && is_nowhere(ask, device, received, &hooks)? {
+        let told = format!(
+            "{} packets received {span} did not get to IP; on the way: {}",
+            grouped(received),
+            hooks.join(", ")
+        );
+        return dropping(told, device);
+    }
+    let is_counted = filters.iter().any(|filter| filter.place == "XDP");
+    if hooks.contains(&"XDP") && !is_counted {
+        return Err(Gap::Absent("the driver does not count what XDP drops".into()));
+    }
+    Answer::fine(format!(
+        "{} packets received {span}; most were not dropped before IP, as far as that is counted",
+        grouped(received)
+    ))
+}
+
+fn dropping(told: String, device: &Device) -> Checked {
+    Found::new(
+        told,
+        "few, unless this host is flooded",
+        "they never get to IP, and no protocol counter shows them",
+    )
+    .advice(format!(
+        "find the owner of the program or filter on {}; this program never removes it",
+        device.name
+    ))
+    .answer()
+}
+
+fn length(ask: &Ask<'_>) -> Checked {
+    let chains = (&ask.facts.answers.nft_chains).known()?;
+    let receiving = ["prerouting", "input", "forward", "ingress"];
+    // Chains of address translation see the first packet of a connection alone.
+    let walked: Vec<_> = chains
+        .iter()
+        .filter(|chain| receiving.contains(&chain.hook.as_str()) && chain.kind != "nat")
+        .collect();
+    let long: Vec<String> = walked
+        .iter()
+        .filter(|chain| chain.rules_count >= LONG)
+        .map(|chain| {
+            format!("{} {} {}: {} rules", chain.family, chain.table, chain.name, chain.rules_count)
+        })
+        .collect();
+    if long.is_empty() {
+        return Answer::fine(format!(
+            "{} chains on the receive hooks, none with {LONG} rules",
+            walked.len()
+        ));
+    }
+    Found::new(
+        long.join("; "),
+        "sets and maps in the place of long lists",
+        "each packet is compared with one rule after the other until one matches",
+    )
+    .advice(
+        "put addresses and ports into one set; firewall rules are never changed by this program",
+    )
+    .answer()
+}

@@ -1,0 +1,145 @@
+//! Packets that IP receives and hands to nobody: what firewalls, routes and hooks take away without a counter of their own.
+
+use rxpath_core::units::grouped;
+
+use super::dropping::sent;
+use crate::prelude::*;
+
+/// Fewer packets in the window say nothing.
+const ENOUGH: u64 = 50;
+/// From this share of all packets on it is a finding: a firewall that drops less does its work.
+const MUCH_RATIO: f64 = 0.5;
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[Rule {
+    id: "ip-undelivered",
+    area: Area::Hooks,
+    kind: Kind::Judge,
+    what: "Do packets that IP receives get to a socket or leave again?",
+    applies: "hosts that received packets between two readings",
+    weight: Weight::always(Warn),
+    effect: Effect::Follows {
+        size: Loss,
+        text: "these packets are dropped between IP and the sockets; no counter of IP owns them",
+    },
+    check: Check::Host(undelivered),
+    text: Text {
+        why: "A firewall that drops by policy, a queue to a program that does not run, or a blackhole route takes packets away \
+              silently: the device and IP count them as received.",
+        mechanism: "ip_rcv_core counts InReceives (net/ipv4/ip_input.c); then nf_hook_slow runs prerouting, \
+                    ip_route_input_noref looks for a route, nf_hook_slow runs input, and ip_local_deliver_finish counts \
+                    InDelivers. ip_forward counts ForwDatagrams. The rest was dropped between, without the packets \
+                    that IP's own error counters and reverse-path filtering own and the fragments that were joined. Where the \
+                    devices sent as many, something sends them on: IPVS, or a program on a hook.",
+        not_when: "somebody floods this host with packets that the firewall should drop",
+        side_effects: "a changed firewall is a matter of security: this program only reports",
+        set_now: "find the place: nft list ruleset, iptables-save, ip route show table all type blackhole; `rxpath trace` names the \
+                  function and the reason of each drop",
+        persist: "the firewall's own configuration",
+        undo: NOTHING_CHANGED,
+        verify: "nstat -az IpInReceives IpInDelivers IpForwDatagrams, twice",
+        since: "2.2",
+        sources: &[
+            "kernel: net/ipv4/ip_input.c ip_local_deliver_finish",
+            "kernel: net/netfilter/core.c nf_hook_slow",
+        ],
+    },
+}];
+
+/// What the counters of one version of IP say of the window.
+struct Flow {
+    received: u64,
+    accounted: u64,
+}
+
+/// Counters that own packets which IP received, besides those that it delivered.
+const OWNERS: [&str; 8] = [
+    "InDelivers",
+    "InHdrErrors",
+    "InAddrErrors",
+    "InUnknownProtos",
+    "InDiscards",
+    "InNoRoutes",
+    "InTruncatedPkts",
+    "ReasmReqds",
+];
+
+fn flow(ask: &Ask<'_>, version: &str, forwarded: &str) -> Result<Flow, Gap> {
+    let count = |name: &str| -> Result<u64, Gap> {
+        match ask.facts.count(name).known() {
+            Ok(count) => count.in_window(),
+            // A counter that this kernel does not have owns nothing.
+            Err(Gap::Absent(_)) => Ok(0),
+            Err(gap) => Err(gap),
+        }
+    };
+    let own = |name: &str| count(&format!("{version}.{name}"));
+    let received = ask.facts.count(&format!("{version}.InReceives")).known()?.in_window()?;
+    ask.facts.count(&format!("{version}.InDelivers")).known()?;
+    let mut accounted = own(forwarded)?;
+    for name in OWNERS {
+        accounted = accounted.saturating_add(own(name)?);
+    }
+    if version == "Ip" {
+        for name in ["IpExt.InNoRoutes", "IpExt.InTruncatedPkts", "TcpExt.IPReversePathFilter"] {
+            accounted = accounted.saturating_add(count(name)?);
+        }
+    }
+    Ok(Flow { received, accounted })
+}
+
+/// Chains of nftables that may drop what comes, and other functions on the hooks.
+fn suspects(ask: &Ask<'_>) -> Vec<String> {
+    let on_the_way = |hook: &str| ["prerouting", "input", "forward"].contains(&hook);
+    let mut named: Vec<String> = Vec::new();
+    if let Some(chains) = ask.facts.answers.nft_chains.value() {
+        for chain in chains.iter().filter(|chain| on_the_way(&chain.hook) && chain.kind != "nat") {
+            let policy = if chain.drops_by_policy { "policy drop, " } else { "" };
+            named.push(format!(
+                "{} {} {} ({}{} rules)",
+                chain.family, chain.table, chain.name, policy, chain.rules_count
+            ));
+        }
+    }
+    let tables = ask.facts.text("/proc/net/ip_tables_names").into_value().unwrap_or_default();
+    named.extend(tables.split_whitespace().map(|table| format!("iptables {table}")));
+    named
+}
+
+fn undelivered(ask: &Ask<'_>) -> Checked {
+    let four = flow(ask, "Ip", "ForwDatagrams")?;
+    // Without IPv6 there is no second table.
+    let six = flow(ask, "Ip6", "OutForwDatagrams").ok();
+    let sides = [Some(("IPv4", four)), six.map(|six| ("IPv6", six))];
+    let mut fine = Vec::new();
+    for (version, flow) in sides.into_iter().flatten() {
+        let lost = flow.received.saturating_sub(flow.accounted);
+        let ratio = lost as f64 / flow.received.max(1) as f64;
+        let span = ask.facts.watched.span();
+        let told = format!(
+            "{} of {} {version} packets received {span} were neither delivered nor forwarded ({})",
+            grouped(lost),
+            grouped(flow.received),
+            percent(ratio)
+        );
+        if lost < ENOUGH || ratio < MUCH_RATIO {
+            fine.push(told);
+            continue;
+        }
+        // IPVS and programs on hooks send packets on without a counter of IP.
+        if sent(ask)? >= lost {
+            fine.push(format!("{told}; as many left again"));
+            continue;
+        }
+        let suspects = suspects(ask);
+        let hooks = if suspects.is_empty() {
+            "no chain of a firewall is shown on the way: a route, or a program on a hook".to_owned()
+        } else {
+            format!("on the way: {}", suspects.join(", "))
+        };
+        return Found::new(format!("{told}; {hooks}"), "few, unless this host is flooded", "something between IP and the sockets drops them")
+            .advice("look at what is named, and at `ip route show table all type blackhole`; firewall rules are never changed by this program")
+            .answer();
+    }
+    Answer::fine(fine.join("; "))
+}

@@ -1,0 +1,189 @@
+//! Bonds: ports that should be alike, and how what is sent is spread over them.
+
+use std::collections::BTreeSet;
+
+use super::above::is_switched;
+use crate::prelude::*;
+
+const BONDING: &str = "kernel: Documentation/networking/bonding.rst";
+
+/// Offloads that make a flow faster on one port than on another.
+const OFFLOADS: [&str; 4] = ["rx-gro", "rx-lro", "rx-checksum", "rx-hashing"];
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "bond-ports-differ",
+        area: Area::Offloads,
+        kind: Kind::Judge,
+        what: "Are the ports of a bond alike in speed, offloads, rings and queues?",
+        applies: "bonds with two or more NICs that are up; rings and queues are compared for a goal only",
+        weight: Weight::always(Info),
+        effect: Effect::Follows {
+            size: Tens,
+            text: "a flow is as fast as the port that it falls on; with LACP a port of another speed carries nothing",
+        },
+        check: Check::Device(alike),
+        text: Text {
+            why: "The hash of a flow chooses its port. Where ports differ, equal flows get different times and rates, and \
+                  what is measured depends on addresses.",
+            mechanism: "802.3ad puts ports of one speed into one aggregator and uses one aggregator at a time \
+                        (drivers/net/bonding/bond_3ad.c ad_port_selection_logic); other modes use every port. Rings, \
+                        queues and most offloads are the port's own: setting the bond does not set them.",
+            not_when: "active-backup with a slower port in reserve on purpose: its speed is not compared",
+            side_effects: "as those of the setting that is changed; rings and channels may take the port down for a moment",
+            set_now: "at the port that differs, as the others are: ethtool -K DEV gro on; ethtool -G DEV rx 4096; \
+                      ethtool -L DEV combined 8; speed: cable, transceiver, switch port",
+            persist: "one systemd .link file or udev rule that matches all ports",
+            undo: NOTHING_CHANGED,
+            verify: "rxpath check; /proc/net/bonding/BOND: one Aggregator ID for all ports",
+            since: "2.4",
+            sources: &[BONDING, "kernel: drivers/net/bonding/bond_3ad.c ad_port_selection_logic"],
+        },
+    },
+    Rule {
+        id: "bond-xmit-hash",
+        area: Area::Offloads,
+        kind: Kind::Judge,
+        what: "Are replies spread over the ports of a bond by more than Ethernet addresses?",
+        applies: "bonds of the modes 802.3ad and balance-xor with two or more NICs that are up and in no bridge",
+        weight: Weight::by_goal().when(Throughput, Info),
+        effect: Effect::Follows {
+            size: Multiple,
+            text: "all that goes to one gateway has one pair of addresses, and leaves by one port",
+        },
+        check: Check::Device(policy),
+        text: Text {
+            why: "A host behind a gateway has one peer on its wire. By Ethernet addresses alone one port sends everything \
+                  and the others nothing. Which port packets come in by is the switch's choice, made by its own policy.",
+            mechanism: "bond_xmit_hash (drivers/net/bonding/bond_main.c): layer2 mixes the two Ethernet addresses, layer2+3 \
+                        the IP addresses as well, layer3+4 IP addresses and ports.",
+            not_when: "a switch that insists on all fragments of a flow in order: layer2+3 is strict, layer3+4 is not",
+            side_effects: "flows move to other ports at once",
+            set_now: "ip link set BOND type bond xmit_hash_policy layer3+4",
+            persist: "BondXmitHashPolicy= of systemd-networkd, xmit_hash_policy of the network configuration",
+            undo: "ip link set BOND type bond xmit_hash_policy layer2",
+            verify: "ip -s link: tx_packets rises on all ports",
+            since: "2.6.13; layer2+3 2.6.25",
+            sources: &[BONDING, "kernel: drivers/net/bonding/bond_main.c bond_xmit_hash"],
+        },
+    },
+];
+
+/// The mode of a bond, and its ports that are up; a reason to stay silent for everything else.
+fn bond<'a>(ask: &'a Ask<'_>, device: &Device) -> Result<(String, Vec<&'a Device>), Checked> {
+    if device.kind.value().is_none_or(|kind| kind != "bond") || !device.is_up() {
+        return Err(Answer::silent("no bond that is up"));
+    }
+    let mode = ask.facts.text(&device.path("bonding/mode")).known();
+    let mode = mode.map_err(|gap| -> Checked { Err(gap) })?;
+    let mode = mode.split_whitespace().next().unwrap_or_default().to_owned();
+    let own = |port: &&Device| port.master.value() == Some(&device.name) && port.is_up();
+    let ports: Vec<&Device> = ask.facts.nics().filter(own).collect();
+    if ports.len() < 2 {
+        return Err(Answer::silent("fewer than two ports with hardware that are up"));
+    }
+    Ok((mode, ports))
+}
+
+/// What of a port is compared: a name, and how to read it.
+type Part<'a> = (&'a str, Box<dyn Fn(&Device) -> Option<String>>);
+
+fn parts(ask: &Ask<'_>, mode: &str) -> Vec<Part<'static>> {
+    let mut parts: Vec<Part<'static>> = Vec::new();
+    if mode != "active-backup" {
+        parts.push((
+            "speed",
+            Box::new(|port| {
+                let mbps = port.sysfs.speed_mbps.value().filter(|mbps| **mbps > 0)?;
+                Some(format!("{mbps} Mb/s"))
+            }),
+        ));
+    }
+    for name in OFFLOADS {
+        parts.push((
+            name,
+            Box::new(move |port| {
+                let is_on = port.nic.features.value()?.get(name)?.active;
+                Some(if is_on { "on" } else { "off" }.into())
+            }),
+        ));
+    }
+    if ask.goal.is_some() {
+        parts.push((
+            "receive ring",
+            Box::new(|port| port.nic.rings.value()?.rx.now.map(|now| now.to_string())),
+        ));
+        parts.push((
+            "receive queues",
+            Box::new(|port| port.nic.channels.value()?.receiving().map(|now| now.to_string())),
+        ));
+    }
+    parts
+}
+
+fn alike(ask: &Ask<'_>, device: &Device) -> Checked {
+    let (mode, ports) = match bond(ask, device) {
+        Ok(found) => found,
+        Err(answer) => return answer,
+    };
+    let (mut known, mut differ, mut has_speeds) = (0, Vec::new(), false);
+    let mut partly = None;
+    for (name, read) in parts(ask, &mode) {
+        let values: Vec<(&str, String)> =
+            ports.iter().filter_map(|port| Some((port.name.as_str(), read(port)?))).collect();
+        known += usize::from(values.len() == ports.len());
+        if !values.is_empty() && values.len() < ports.len() {
+            partly = Some(name);
+        }
+        if values.iter().map(|(_, value)| value).collect::<BTreeSet<_>>().len() > 1 {
+            has_speeds |= name == "speed";
+            let told = values.iter().map(|(port, value)| format!("{port} {value}"));
+            differ.push(format!("{name}: {}", told.collect::<Vec<_>>().join(", ")));
+        }
+    }
+    match (differ.is_empty(), partly, known) {
+        (false, ..) => {}
+        (true, Some(name), _) => {
+            return Err(Gap::Absent(format!("not every port tells its {name}")));
+        }
+        (true, None, 0) => {
+            return Err(Gap::Absent("its ports tell nothing that could be compared".into()));
+        }
+        (true, None, known) => {
+            return Answer::fine(format!("{} ports, alike in {known} respects", ports.len()));
+        }
+    }
+    let found = Found::new(
+        differ.join("; "),
+        "ports that are alike",
+        "a flow gets the port that its hash chooses, whatever that port can do",
+    )
+    .advice("set the port that differs as the others are; the bond does not do it");
+    if has_speeds { found.severity(Warn).size(Multiple).answer() } else { found.answer() }
+}
+
+fn policy(ask: &Ask<'_>, device: &Device) -> Checked {
+    let (mode, ports) = match bond(ask, device) {
+        Ok(found) => found,
+        Err(answer) => return answer,
+    };
+    if !["802.3ad", "balance-xor"].contains(&mode.as_str()) {
+        return Answer::silent(format!("the mode {mode} spreads without a hash"));
+    }
+    let policy = ask.facts.text(&device.path("bonding/xmit_hash_policy")).known()?;
+    let policy = policy.split_whitespace().next().unwrap_or_default();
+    if policy != "layer2" {
+        return Answer::fine(format!("{policy} over {} ports", ports.len()));
+    }
+    if is_switched(ask, device) {
+        return Answer::silent("layer2, for the many addresses behind a bridge");
+    }
+    Found::new(
+        format!("xmit_hash_policy is layer2, over {} ports", ports.len()),
+        "layer3+4, or layer2+3 where fragments must stay in order",
+        "all that goes to one gateway leaves by one port",
+    )
+    .advice(format!("ip link set {} type bond xmit_hash_policy layer3+4", device.name))
+    .answer()
+}

@@ -1,0 +1,199 @@
+//! Sizes that do not fit: an MTU above that of the other end or of the device below, and limits of joined packets.
+
+use crate::prelude::*;
+
+/// A VLAN tag, by which a frame may be longer than the MTU. **Source** include/linux/netdevice.h
+/// `__is_skb_forwardable`.
+const VLAN_BYTES: u32 = 4;
+
+/// What an overlay adds to each packet: outer IPv4, UDP, its own header, inner Ethernet. IPv6 adds 20 more.
+/// **Source** include/net/vxlan.h `VXLAN_HEADROOM`.
+const OVERLAYS: [(&str, u32); 1] = [("vxlan", 50)];
+
+/// The kernel's own limit of joined packets, in bytes: `GRO_LEGACY_MAX_SIZE`, `GSO_LEGACY_MAX_SIZE`.
+const JOINED_BYTES: u32 = 65_536;
+/// Nobody sets less for speed.
+const SMALL_BYTES: u32 = 16_384;
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "mtu-fit",
+        area: Area::Offloads,
+        kind: Kind::Judge,
+        what: "Does the MTU of a virtual device fit its other end, and the device below?",
+        applies: "veth devices whose other end may be seen, and overlays bound to a device below",
+        weight: Weight::always(Warn),
+        effect: Effect::Follows {
+            size: Loss,
+            text: "packets larger than the smaller MTU are dropped without a message to the sender, or fragmented",
+        },
+        check: Check::Device(mtu),
+        text: Text {
+            why: "Small packets pass and large ones do not: connections open and then hang.",
+            mechanism: "veth_forward_skb calls __dev_forward_skb, whose is_skb_forwardable (include/linux/netdevice.h) drops what \
+                        is longer than the receiving end's MTU and a VLAN tag. An overlay adds its headers (VXLAN 50 \
+                        bytes over IPv4, 70 over IPv6) and its packet then has to fit the device below. The other end is \
+                        asked of in its own namespace (RTM_GETLINK with IFLA_TARGET_NETNSID).",
+            not_when: "nothing larger than the smaller MTU is ever sent, since routes carry an MTU of their own",
+            side_effects: "connections that are open keep their segment size for a while",
+            set_now: "ip link set dev DEV mtu 1500, with the smaller of the two",
+            persist: "systemd .link or .network: MTUBytes=; the container network's own MTU setting",
+            undo: "ip link set dev DEV mtu N, with the MTU that was read before",
+            verify: "ping -M do -s 1472 HOST; ip -s link show dev DEV: dropped of TX does not rise",
+            since: "2.6.24; the question across namespaces 4.20",
+            sources: &[
+                "kernel: net/core/dev.c __dev_forward_skb",
+                "kernel: drivers/net/veth.c veth_forward_skb",
+                "kernel: include/net/vxlan.h VXLAN_HEADROOM",
+            ],
+        },
+    },
+    Rule {
+        id: "joined-size",
+        area: Area::Offloads,
+        kind: Kind::Judge,
+        what: "May GRO and segmentation join packets as far as the kernel's own limit?",
+        applies: "devices that are up and tell their limits",
+        weight: Weight::always(Info).when(Throughput, Warn),
+        effect: Effect::Follows {
+            size: Multiple,
+            text: "with bulk TCP the stack is walked once for each joined packet: 64 KiB in the place of some segments",
+        },
+        check: Check::Device(joined),
+        text: Text {
+            why: "Somebody lowered the limit, for an experiment or for another path. Joining then ends after a few segments.",
+            mechanism: "skb_gro_receive (net/core/gro.c) refuses to join beyond gro_max_size or gro_ipv4_max_size; tcp_tso_autosize \
+                        and sk_setup_caps (net/core/sock.c) keep to gso_max_size. A driver's own limit is tso_max_size, and \
+                        is not judged.",
+            not_when: "a router that has to keep its packets small for a slow link",
+            side_effects: "packets of a flow arrive in larger batches",
+            set_now: "ip link set dev DEV gro_max_size 65536 gso_max_size 65536; since 6.3 also \
+                      ip link set dev DEV gro_ipv4_max_size 65536 gso_ipv4_max_size 65536",
+            persist: "systemd .link: GenericReceiveOffload=yes keeps the kernel's own; take out what sets it",
+            undo: "ip link set dev DEV gro_max_size N gso_max_size N, with what was read before",
+            verify: "ip -d link show dev DEV",
+            since: "4.16 (gso_max_size); gro_max_size 5.19; for IPv4 6.3",
+            sources: &[
+                "kernel: net/core/gro.c skb_gro_receive",
+                "kernel: Documentation/networking/segmentation-offloads.rst",
+            ],
+        },
+    },
+];
+
+fn mtu(ask: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = idle(device) {
+        return silent;
+    }
+    let link = (&device.nic.link).known()?;
+    match link.kind.as_deref() {
+        Some("veth") => {
+            let other = (link.other_end.as_ref(), "the other end of a veth");
+            let other = other.known().map_err(|_| {
+                Gap::Absent(
+                    "the other end is not shown: it needs CAP_NET_ADMIN in its namespace".into(),
+                )
+            })?;
+            let place = if other.is_elsewhere { ", in another namespace," } else { "" };
+            let words = format!("its other end{place} has {}", other.mtu_bytes);
+            fits(
+                device,
+                link.mtu_bytes,
+                (other.mtu_bytes.saturating_add(VLAN_BYTES), other.mtu_bytes),
+                &words,
+            )
+        }
+        Some(kind) => match OVERLAYS.iter().find(|(known, _)| *known == kind) {
+            Some((_, headers)) => overlay(ask, device, link.mtu_bytes, *headers),
+            None => Answer::silent(format!(
+                "a {kind}: judged are veth and VXLAN; VLANs and macvlans the kernel keeps within the device below"
+            )),
+        },
+        None => Answer::silent("no virtual device"),
+    }
+}
+
+/// An overlay, whose packets carry so many bytes of headers, over the devices below.
+fn overlay(ask: &Ask<'_>, device: &Device, own: u32, headers: u32) -> Checked {
+    let names = ask.facts.list(&device.path("")).known()?;
+    let below = names.iter().filter_map(|name| name.strip_prefix("lower_"));
+    let least = below
+        .filter_map(|name| ask.facts.device(name))
+        .filter_map(|lower| Some((*lower.sysfs.mtu_bytes.value()?, lower.name.clone())))
+        .min();
+    let Some((bytes, name)) = least else {
+        return Answer::silent(
+            "bound to no device below: its packets leave by whatever route they have",
+        );
+    };
+    let most = bytes.saturating_sub(headers);
+    fits(
+        device,
+        own,
+        (most, most),
+        &format!("{name} below has {bytes}, of which headers take {headers}"),
+    )
+}
+
+/// Whether the own MTU is within `most`; `wanted` is what to set.
+fn fits(device: &Device, own: u32, (most, wanted): (u32, u32), words: &str) -> Checked {
+    let told = format!("MTU {own}; {words}");
+    if own <= most {
+        return Answer::fine(told);
+    }
+    let knob = Knob::Link { dev: device.name.clone(), which: "mtu".into() };
+    let found = Found::new(
+        told,
+        format!("at most {wanted}"),
+        "larger packets are dropped or fragmented, and no sender learns of it",
+    );
+    // Below 1280 IPv6 leaves the device with all its addresses.
+    if wanted < 1280 {
+        return found.advice("a larger MTU at the other end or below").answer();
+    }
+    found.change(Set::new(knob, u64::from(wanted))).answer()
+}
+
+fn joined(_: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = idle(device) {
+        return silent;
+    }
+    let link = (&device.nic.link).known()?;
+    let driver = link.tso_max_bytes.unwrap_or(0).min(JOINED_BYTES);
+    let limits = [
+        ("gro_max_size", link.gro_max_bytes, JOINED_BYTES),
+        ("gro_ipv4_max_size", link.gro_ipv4_max_bytes, JOINED_BYTES),
+        ("gso_max_size", link.gso_max_bytes, driver),
+    ];
+    let known: Vec<(&str, u32, u32)> =
+        limits.into_iter().filter_map(|(name, now, most)| Some((name, now?, most))).collect();
+    if known.is_empty() {
+        return Err(Gap::Absent("the kernel does not tell how large packets may be joined".into()));
+    }
+    let told = |all: &[(&str, u32, u32)]| {
+        let words = all.iter().map(|(name, now, _)| format!("{name} {now}"));
+        words.collect::<Vec<_>>().join(", ")
+    };
+    let low: Vec<(&str, u32, u32)> =
+        known.iter().copied().filter(|(_, now, most)| *now < SMALL_BYTES && now < most).collect();
+    if low.is_empty() {
+        return Answer::fine(told(&known));
+    }
+    let sets = low.iter().map(|(name, _, most)| {
+        let which = match *name {
+            "gro_max_size" => "gro-max-size",
+            "gro_ipv4_max_size" => "gro-ipv4-max-size",
+            _ => "gso-max-size",
+        };
+        let knob = Knob::Link { dev: device.name.clone(), which: which.into() };
+        Set::new(knob, u64::from(*most))
+    });
+    Found::new(
+        told(&low),
+        "65536 bytes, the kernel's own limit",
+        "joining ends after a few segments",
+    )
+    .changes(sets)
+    .answer()
+}

@@ -1,0 +1,99 @@
+//! Flow control: a receiver that stops the sender.
+
+use rxpath_host::counter::Width;
+use rxpath_host::netlink::ethtool::Pause;
+
+use crate::prelude::*;
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[Rule {
+    id: "flow-control-pause",
+    area: Area::Offloads,
+    kind: Kind::Judge,
+    what: "Does flow control stop the other end instead of showing loss?",
+    applies: "NICs that are up and show their pause settings",
+    weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn).when(Throughput, Warn),
+    effect: Effect::Follows {
+        size: Tens,
+        text: "a stopped sender waits for the slowest receiver, and a test of loss sees none",
+    },
+    check: Check::Device(pause),
+    text: Text {
+        why: "A receiver that sends pause frames stops its switch port, and with it other traffic. Loss moves \
+              to where nobody counts it.",
+        mechanism: "IEEE 802.3 annex 31B: a full receive buffer sends PAUSE; the peer's MAC stops.",
+        not_when: "storage that needs a lossless network",
+        side_effects: "many drivers take the link down for seconds and negotiate it again",
+        set_now: "ethtool -A DEV autoneg off rx off tx off",
+        persist: "systemd .link: RxFlowControl=no, TxFlowControl=no, AutoNegotiationFlowControl=no",
+        undo: "write back all three values that were read before",
+        verify: "ethtool -a DEV: read it back, some drivers accept one half only; pause counters do not rise",
+        since: "2.4; over netlink 5.7",
+        sources: &[
+            "kernel: Documentation/networking/ethtool-netlink.rst, PAUSE_GET",
+            "IEEE 802.3, annex 31B",
+        ],
+    },
+}];
+
+/// Throughput asks for less: flow control costs it something only while this host stops the other end.
+fn stops(ask: &Ask<'_>, device: &Device, pause: &Pause) -> Checked {
+    if pause.tx == Some(false) {
+        return Answer::fine("this host sends no pause frames");
+    }
+    let first = (pause.tx_pause_packets, "pause frames sent").known()?;
+    let later = ask.facts.later_device(device).and_then(|later| later.nic.pause.value());
+    let sent = Count::of(Width::U64, first, later.and_then(|later| later.tx_pause_packets));
+    let watched = &ask.facts.watched;
+    let told = watched.tell(sent, "pause frames sent", "the driver was loaded");
+    if matches!(sent.evidence(), Evidence::Never | Evidence::Old) {
+        return Answer::fine(told);
+    }
+    Found::new(
+        told,
+        "none",
+        "this host does not take what comes as fast as it comes, and stops the other end",
+    )
+    .advice(
+        "flow control hides a loss: look for its cause first (interrupts, rings, PCIe lanes, the readers); a switch that is \
+         stopped stops others as well",
+    )
+    .rests_on(sent, watched)
+    .answer()
+}
+
+fn pause(ask: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let pause = (&device.nic.pause).known()?;
+    if ask.goal == Some(Throughput) {
+        return stops(ask, device, pause);
+    }
+    let on: Vec<&str> = [("rx", pause.rx), ("tx", pause.tx)]
+        .into_iter()
+        .filter(|(_, on)| *on == Some(true))
+        .map(|(name, _)| name)
+        .collect();
+    if on.is_empty() {
+        return Answer::fine("rx and tx off");
+    }
+    let counted: Vec<String> =
+        [("sent", pause.tx_pause_packets), ("received", pause.rx_pause_packets)]
+            .into_iter()
+            .filter_map(|(name, count)| {
+                count.filter(|n| *n > 0).map(|n| format!("{n} pause frames {name}"))
+            })
+            .collect();
+    let mut observed = format!("flow control {} on", on.join(" and "));
+    if !counted.is_empty() {
+        observed += &format!(", {} since the driver was loaded", counted.join(", "));
+    }
+    let set = |which: &str| {
+        Set::new(Knob::Pause { dev: device.name.clone(), which: which.into() }, false)
+    };
+    let found =
+        Found::new(observed, "off", "the sender is stopped where loss would show the limit");
+    let found = if pause.autoneg == Some(true) { found.change(set("autoneg")) } else { found };
+    found.changes(on.into_iter().map(set)).answer()
+}

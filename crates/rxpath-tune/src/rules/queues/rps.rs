@@ -1,0 +1,209 @@
+//! RPS: packets that software hands to other CPUs.
+
+use std::collections::BTreeSet;
+
+use rxpath_core::CpuList;
+
+use super::channels::receiving;
+use crate::facts::Serving;
+use crate::prelude::*;
+
+const SCALING: &str = "kernel: Documentation/networking/scaling.rst";
+
+/// Kinds of devices whose packets a device below took to a CPU: `__netif_receive_skb_core` goes round again with the
+/// upper device, behind `get_rps_cpu` (net/core/dev.c).
+const BEHIND_RPS: [&str; 3] = ["bond", "team", "vlan"];
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "rps-cpus",
+        area: Area::Queues,
+        kind: Kind::Judge,
+        what: "Does software steering (RPS) fit the hardware's queues?",
+        applies: "NICs that are up, where two or more CPUs may serve them",
+        weight: Weight::by_goal()
+            .when(Latency, Warn)
+            .when(Throughput, Info)
+            .when(Fairness, Info)
+            .when(Benchmark, Info),
+        effect: Effect::Follows {
+            size: Tens,
+            text: "with one queue a second CPU shares the work; with a queue for each CPU every packet is moved \
+                   for nothing",
+        },
+        check: Check::Device(rps),
+        text: Text {
+            why: "RPS hashes in software and hands packets to other CPUs by an inter-processor interrupt. One \
+                  hardware queue gains CPUs by it; a NIC with a queue for each CPU only pays.",
+            mechanism: "get_rps_cpu and enqueue_to_backlog (net/core/dev.c); the other CPU's backlog NAPI goes on.",
+            not_when: "hardware queues without the right hash (GRE, IPIP, PPPoE): RPS hashes the inner headers",
+            side_effects: "the CPUs of the mask take softirq time; netdev_max_backlog bounds their queues",
+            set_now: "echo MASK > /sys/class/net/DEV/queues/rx-N/rps_cpus; 0 is off",
+            persist: "a udev rule; net.core.rps_default_mask for devices made later (6.3)",
+            undo: "write back each mask that was read before",
+            verify: "column 10 of /proc/net/softnet_stat rises on the CPUs of the mask",
+            since: "2.6.35",
+            sources: &[SCALING, "https://github.com/redpanda-data/redpanda/pull/27680"],
+        },
+    },
+    Rule {
+        id: "rps-mask",
+        area: Area::Queues,
+        kind: Kind::Judge,
+        what: "Do the RPS masks name CPUs that can help?",
+        applies: "devices with an RPS mask",
+        weight: Weight::always(Warn),
+        effect: Effect::Follows {
+            size: Tens,
+            text: "a mask of one CPU for all queues makes one CPU of many; of another node, each packet crosses the link \
+                   between the sockets",
+        },
+        check: Check::Device(masks),
+        text: Text {
+            why: "RPS helps by CPUs that have time and are near. A mask of one CPU undoes RSS, a mask of another node pays \
+                  for distance, and a mask of CPUs that are offline does nothing at all.",
+            mechanism: "get_rps_cpu (net/core/dev.c) takes a CPU of the mask by the flow's hash and uses it if it is \
+                        online. Bonds, teams and VLANs get their packets behind it: the mask of the device below counts.",
+            not_when: "one CPU is meant to do the network's work for all others, and it is not full",
+            side_effects: "the CPUs of the mask take softirq time; flows move once, packets of a flow may be reordered then",
+            set_now: "echo MASK > /sys/class/net/DEV/queues/rx-N/rps_cpus; 0 is off",
+            persist: "a udev rule; net.core.rps_default_mask for devices made later (6.3)",
+            undo: "write back each mask that was read before",
+            verify: "column 10 of /proc/net/softnet_stat rises on the CPUs of the mask",
+            since: "2.6.35",
+            sources: &[SCALING, "kernel: net/core/dev.c get_rps_cpu"],
+        },
+    },
+];
+
+/// One mask for all receive queues of the device.
+fn set_all(device: &Device, mask: &str) -> Vec<Set> {
+    device
+        .sysfs
+        .rx_queues
+        .iter()
+        .map(|queue| {
+            let path = device.path(&format!("queues/rx-{}/rps_cpus", queue.index));
+            Set::new(Knob::attribute(path), mask)
+        })
+        .collect()
+}
+
+/// Receive queues in use and at most: as sysfs shows them where the driver tells no channels.
+fn queues(device: &Device) -> (usize, usize) {
+    let shown = device.sysfs.rx_queues.len();
+    receiving(device).map_or((shown, shown), |(now, max)| (now as usize, max as usize))
+}
+
+fn rps(ask: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let serving = ask.facts.serving(device)?;
+    let cpus = serving.cpus.len();
+    if cpus < 2 {
+        return Answer::silent("one CPU may serve it");
+    }
+    let (queues, most) = queues(device);
+    if device.has_rps() && queues >= cpus {
+        return Found::new(
+            format!("RPS is on, next to {queues} hardware queues for {cpus} CPUs"),
+            "off (masks of 0)",
+            "every packet is moved once more, to a CPU that had a queue of its own",
+        )
+        .changes(set_all(device, "0"))
+        .severity(Warn)
+        .answer();
+    }
+    if !device.has_rps() && queues == 1 && ask.goal == Some(Throughput) {
+        if most > 1 {
+            return Answer::silent("the NIC has more queues to give: see channels-combined");
+        }
+        return Found::new(
+            format!("one receive queue, {cpus} CPUs, RPS off"),
+            "a mask of the CPUs that may help",
+            "one CPU does the whole receive work below the sockets",
+        )
+        .changes(set_all(device, &serving.mask()))
+        .answer();
+    }
+    for queue in &device.sysfs.rx_queues {
+        (&queue.rps_cpus).known()?;
+    }
+    if device.sysfs.rx_queues.is_empty() {
+        return Err(Gap::Absent("no receive queue in sysfs".into()));
+    }
+    Answer::fine(format!("RPS {}, {queues} queues", if device.has_rps() { "on" } else { "off" }))
+}
+
+/// What is wrong with the masks of a device, and why that matters.
+fn wrong(ask: &Ask<'_>, masks: &[&CpuList], serving: &Serving) -> Result<Option<[String; 2]>, Gap> {
+    let topology = (&ask.facts.topology).known()?;
+    let online: BTreeSet<u32> = topology.online.as_slice().iter().copied().collect();
+    let named: BTreeSet<u32> =
+        masks.iter().flat_map(|mask| mask.as_slice().iter().copied()).collect();
+    let gone: Vec<u32> = named.difference(&online).copied().collect();
+    if masks.iter().any(|mask| mask.as_slice().iter().all(|cpu| !online.contains(cpu))) {
+        return Ok(Some([
+            format!("a mask names only CPUs that are offline ({})", CpuList(gone)),
+            "RPS takes no CPU that is offline: these queues have none".into(),
+        ]));
+    }
+    let kept: Vec<u32> = named.intersection(&serving.kept_free).copied().collect();
+    if !kept.is_empty() {
+        return Ok(Some([
+            format!("the masks name isolated CPUs {}", CpuList(kept)),
+            "softirqs take time from what these CPUs were isolated for".into(),
+        ]));
+    }
+    let node = |cpu: u32| topology.cpu(cpu).and_then(|cpu| cpu.node.value().copied());
+    if let Some(own) = serving.node
+        && named.iter().all(|cpu| node(*cpu).is_some_and(|node| node != own))
+    {
+        return Ok(Some([
+            format!(
+                "the masks name only CPUs of another node than the NIC's ({})",
+                CpuList(named.into_iter().collect())
+            ),
+            "each packet is read over the link between the sockets".into(),
+        ]));
+    }
+    let only = named.first().filter(|_| named.len() == 1 && masks.len() > 1);
+    Ok(only.map(|cpu| {
+        [
+            format!("{} queues are sent to CPU {cpu} alone", masks.len()),
+            "one CPU does the work that RSS had spread".into(),
+        ]
+    }))
+}
+
+fn masks(ask: &Ask<'_>, device: &Device) -> Checked {
+    if !device.has_rps() {
+        for queue in &device.sysfs.rx_queues {
+            (&queue.rps_cpus).known()?;
+        }
+        return Answer::silent("no RPS mask");
+    }
+    if let Some(kind) = device.link_kind().filter(|kind| BEHIND_RPS.contains(kind)) {
+        return Found::new(
+            format!("an RPS mask on a {kind}"),
+            "the mask on the devices below it",
+            "its packets were given to a CPU before they came to it: the mask has no effect",
+        )
+        .changes(set_all(device, "0"))
+        .severity(Info)
+        .answer();
+    }
+    let serving = ask.facts.serving(device)?;
+    let set = device.sysfs.rx_queues.iter().filter_map(|queue| queue.rps_cpus.value());
+    let set: Vec<&CpuList> = set.filter(|mask| !mask.is_empty()).collect();
+    let Some([observed, why]) = wrong(ask, &set, &serving)? else {
+        return Answer::fine(format!("{} masks of CPUs that can help", set.len()));
+    };
+    // Several queues are spread by RSS: without a mask each is served where its interrupt goes.
+    let mask = if queues(device).0 > 1 { "0".into() } else { serving.mask() };
+    Found::new(observed, "CPUs that are online, not isolated and near, or no mask", why)
+        .changes(set_all(device, &mask))
+        .answer()
+}

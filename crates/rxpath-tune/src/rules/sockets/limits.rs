@@ -1,0 +1,253 @@
+//! Limits of protocols set so low that they break what they bound.
+
+use crate::prelude::*;
+
+const SYSCTL: &str = "kernel: Documentation/networking/ip-sysctl.rst";
+
+/// A setting, the least that works, the kernel's own value, and what happens below.
+struct Floor {
+    key: &'static str,
+    least: i64,
+    default: u64,
+    below: &'static str,
+}
+
+const fn floor(key: &'static str, least: i64, default: u64, below: &'static str) -> Floor {
+    Floor { key, least, default, below }
+}
+
+/// **Source** of the defaults: net/ipv4/ip_fragment.c, net/ipv6/reassembly.c, net/ipv4/tcp_ipv4.c `tcp_sk_init`,
+/// include/net/ip.h `IPDEFTTL`.
+const FLOORS: [Floor; 11] = [
+    floor(
+        "net.ipv4.ipfrag_high_thresh",
+        262_144,
+        4_194_304,
+        "fragments are dropped while they wait for the others",
+    ),
+    floor(
+        "net.ipv6.ip6frag_high_thresh",
+        262_144,
+        4_194_304,
+        "IPv6 fragments are dropped while they wait for the others",
+    ),
+    floor("net.ipv4.ipfrag_time", 1, 30, "fragments do not wait for the others"),
+    floor(
+        "net.ipv4.tcp_limit_output_bytes",
+        16_384,
+        1_048_576,
+        "a sender waits for each packet to leave before it sends the next",
+    ),
+    floor(
+        "net.ipv4.tcp_notsent_lowat",
+        4096,
+        4_294_967_295,
+        "a sender is woken for each few bytes",
+    ),
+    floor("net.ipv4.tcp_pacing_ca_ratio", 100, 120, "TCP paces below what its window allows"),
+    floor("net.ipv4.tcp_pacing_ss_ratio", 100, 200, "TCP cannot grow its window at the start"),
+    floor("net.ipv4.tcp_reordering", 3, 3, "TCP takes each packet out of order for a loss"),
+    floor("net.ipv4.tcp_retries2", 3, 15, "connections end after a second without an answer"),
+    floor("net.ipv4.ip_default_ttl", 32, 64, "packets end on the way to peers that are far"),
+    floor(
+        "net.ipv6.conf.all.hop_limit",
+        32,
+        64,
+        "IPv6 packets end on the way to peers that are far",
+    ),
+];
+
+const PORTS: &str = "net.ipv4.ip_local_port_range";
+/// Fewer ports for outgoing connections than that nobody sets on purpose; the kernel's own range has 28,232.
+const LEAST_PORTS: i64 = 1000;
+
+const PROBING: &str = "net.ipv4.tcp_mtu_probing";
+const BASE_MSS: &str = "net.ipv4.tcp_base_mss";
+/// Where probing began before the kernel's own value became 1024 (4.1).
+const LEAST_MSS: i64 = 512;
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "protocol-limits",
+        area: Area::Sockets,
+        kind: Kind::Judge,
+        what: "Is a limit of IP or TCP so low that it breaks what it bounds?",
+        applies: "every host",
+        weight: Weight::always(Warn),
+        effect: Effect::Follows {
+            size: Loss,
+            text: "fragments, connections or most of the speed are lost as long as it stays so",
+        },
+        check: Check::Host(limits),
+        text: Text {
+            why: "A typing error, a wrong unit, or advice for another kernel. No load needs values so low.",
+            mechanism: "inet_frag_kill and inet_frag_create refuse fragments beyond ipfrag_high_thresh \
+                        (net/ipv4/inet_fragment.c); tcp_small_queue_check holds a sender at tcp_limit_output_bytes \
+                        (net/ipv4/tcp_output.c); tcp_update_pacing_rate multiplies by the pacing ratios \
+                        (net/ipv4/tcp_input.c); __inet_hash_connect takes ports from ip_local_port_range \
+                        (net/ipv4/inet_hashtables.c); tcp_mtu_probing searches from tcp_base_mss on (net/ipv4/tcp_timer.c).",
+            not_when: "an experiment that shows what they do",
+            side_effects: "none beyond the kernel's own behaviour",
+            set_now: "sysctl -w net.ipv4.ipfrag_high_thresh=4194304, and so on with the kernel's own value of each that is \
+                      named",
+            persist: "take the line that sets it out of /etc/sysctl.conf and /etc/sysctl.d/",
+            undo: VALUE_BACK,
+            verify: "rxpath check",
+            since: "2.4; tcp_limit_output_bytes 3.6, tcp_notsent_lowat 3.12, pacing ratios 4.2",
+            sources: &[SYSCTL, "kernel: net/ipv4/tcp_ipv4.c tcp_sk_init"],
+        },
+    },
+    Rule {
+        id: "neighbour-settings",
+        area: Area::Sockets,
+        kind: Kind::Judge,
+        what: "Can addresses of neighbours be found, and are they kept for a while?",
+        applies: "devices that are up and find their neighbours by ARP or neighbour discovery",
+        weight: Weight::always(Warn),
+        effect: Effect::Follows {
+            size: Loss,
+            text: "packets to a neighbour whose address is looked for are dropped",
+        },
+        check: Check::Device(neighbours),
+        text: Text {
+            why: "Before the first packet goes to a neighbour, and each time its entry is too old, its address is looked for. \
+                  Packets wait for it in a queue.",
+            mechanism: "__neigh_event_send (net/core/neighbour.c) queues up to unres_qlen_bytes and drops the oldest; \
+                        neigh_timer_handler asks mcast_solicit times; neigh_periodic_work draws the time for which an entry \
+                        counts as reachable from base_reachable_time_ms.",
+            not_when: "all neighbours of the device are permanent entries",
+            side_effects: "up to unres_qlen_bytes of memory for each neighbour that does not answer",
+            set_now: "sysctl -w net.ipv4.neigh.DEV.unres_qlen_bytes=212992; \
+                      sysctl -w net.ipv4.neigh.DEV.base_reachable_time_ms=30000; \
+                      sysctl -w net.ipv4.neigh.DEV.mcast_solicit=3",
+            persist: "take the line that sets it out of /etc/sysctl.d/",
+            undo: VALUE_BACK,
+            verify: "ip -s neigh show dev DEV: none is FAILED that answers",
+            since: "2.2; unres_qlen_bytes 3.3",
+            sources: &["kernel: net/core/neighbour.c __neigh_event_send", SYSCTL],
+        },
+    },
+];
+
+/// A setting that is too low, and its remedy.
+struct Low {
+    told: String,
+    least: String,
+    below: &'static str,
+    set: Set,
+}
+
+/// One finding of all that is too low.
+fn found(low: Vec<Low>, fine: String) -> Checked {
+    if low.is_empty() {
+        return Answer::fine(fine);
+    }
+    let words = |of: fn(&Low) -> &str| low.iter().map(of).collect::<Vec<_>>().join("; ");
+    Found::new(words(|low| &low.told), words(|low| &low.least), words(|low| low.below))
+        .changes(low.into_iter().map(|low| low.set))
+        .answer()
+}
+
+fn limits(ask: &Ask<'_>) -> Checked {
+    let mut read = 0;
+    let mut low = Vec::new();
+    for floor in &FLOORS {
+        let Some(now) = ask.facts.sysctl_number(floor.key).into_value() else { continue };
+        read += 1;
+        // Old kernels show what is unlimited as -1.
+        if (0..floor.least).contains(&now) {
+            low.push(Low {
+                told: format!("{} is {now}", floor.key),
+                least: format!("{} at least {}", floor.key, floor.least),
+                below: floor.below,
+                set: Set::new(Knob::sysctl(floor.key), floor.default),
+            });
+        }
+    }
+    let special = [ports(ask), base_mss(ask)];
+    for (is_read, found) in special {
+        read += usize::from(is_read);
+        low.extend(found);
+    }
+    if read == 0 {
+        return Err(Gap::Absent("none of these settings could be read".into()));
+    }
+    found(low, format!("{read} limits are high enough"))
+}
+
+/// Ports for outgoing connections: whether they could be read, and what is wrong.
+fn ports(ask: &Ask<'_>) -> (bool, Option<Low>) {
+    let range = ask.facts.sysctl_numbers(PORTS).into_value().unwrap_or_default();
+    let [first, last] = range[..] else { return (false, None) };
+    let count = last.saturating_sub(first).saturating_add(1);
+    let low = (count < LEAST_PORTS).then(|| Low {
+        told: format!("{PORTS} holds {count} ports"),
+        least: format!("at least {LEAST_PORTS} ports"),
+        below: "connections to one address fail once these ports are in use",
+        set: Set::new(Knob::sysctl(PORTS), "32768 60999"),
+    });
+    (true, low)
+}
+
+/// The size at which the search for a path's MTU begins, where TCP searches.
+fn base_mss(ask: &Ask<'_>) -> (bool, Option<Low>) {
+    let is_probing = ask.facts.sysctl_number(PROBING).into_value().is_some_and(|on| on > 0);
+    let Some(now) = ask.facts.sysctl_number(BASE_MSS).into_value().filter(|_| is_probing) else {
+        return (false, None);
+    };
+    let low = (now < LEAST_MSS).then(|| Low {
+        told: format!("{BASE_MSS} is {now}, and {PROBING} is on"),
+        least: format!("{BASE_MSS} at least {LEAST_MSS}"),
+        below: "connections whose path is probed send segments of this size",
+        set: Set::new(Knob::sysctl(BASE_MSS), 1024),
+    });
+    (true, low)
+}
+
+/// `IFF_NOARP`, linux/if.h.
+const NO_ARP: u32 = 0x80;
+
+const NEIGHBOURS: [(&str, i64, u64, &str); 3] = [
+    (
+        "unres_qlen_bytes",
+        4096,
+        212_992,
+        "packets are dropped while the neighbour's address is looked for",
+    ),
+    ("base_reachable_time_ms", 1000, 30_000, "each neighbour is looked for again all the time"),
+    ("mcast_solicit", 1, 3, "nobody is asked for a neighbour's address"),
+];
+
+fn neighbours(ask: &Ask<'_>, device: &Device) -> Checked {
+    if let Some(silent) = idle(device) {
+        return silent;
+    }
+    if device.flags.value().is_some_and(|flags| flags & NO_ARP != 0) {
+        return Answer::silent("the device has no neighbours to look for");
+    }
+    let mut read = 0;
+    let mut low = Vec::new();
+    for family in ["ipv4", "ipv6"] {
+        for (name, least, default, below) in NEIGHBOURS {
+            let key = format!("net/{family}/neigh/{}/{name}", device.name);
+            let Some(now) = ask.facts.sysctl_number(&key).into_value() else { continue };
+            read += 1;
+            if now < least {
+                low.push(Low {
+                    told: format!("{name} of {family} is {now}"),
+                    least: format!("at least {least}"),
+                    below,
+                    set: Set::new(Knob::sysctl(key), default),
+                });
+            }
+        }
+    }
+    if read == 0 {
+        return Err(Gap::Absent(format!(
+            "no settings of the neighbours of {} are shown",
+            device.name
+        )));
+    }
+    found(low, format!("{read} settings are high enough"))
+}

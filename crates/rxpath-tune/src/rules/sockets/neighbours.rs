@@ -1,0 +1,107 @@
+//! The tables of neighbours, which all network namespaces share.
+
+use rxpath_core::units::grouped;
+use rxpath_host::counter::Width;
+use rxpath_host::netlink::neigh::NeighbourTable;
+
+use crate::prelude::*;
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[Rule {
+    id: "neighbour-table",
+    area: Area::Sockets,
+    kind: Kind::Judge,
+    what: "Have the tables of neighbours (ARP, neighbour discovery) room?",
+    applies: "hosts whose tables are shown (rtnetlink)",
+    weight: Weight::always(Warn),
+    effect: Effect::Follows {
+        size: Loss,
+        text: "with a full table nothing can be sent to a neighbour that is not in it",
+    },
+    check: Check::Host(tables),
+    text: Text {
+        why: "On a large flat network, or with many containers, the table fills. Each namespace of the host puts its \
+              neighbours into the same table.",
+        mechanism: "neigh_alloc (net/core/neighbour.c) collects entries above gc_thresh2 and gc_thresh3, and refuses a new \
+                    one when that frees none: `neighbour table overflow` in the log, table_fulls among the table's \
+                    statistics. Entries that are permanent or learned from outside do not count against the limit.",
+        not_when: "a scan of the whole network fills it for a moment",
+        side_effects: "some hundred bytes for each entry",
+        set_now: "sysctl -w net.ipv4.neigh.default.gc_thresh3=8192 net.ipv4.neigh.default.gc_thresh2=4096, in the first \
+                  network namespace; the same below net.ipv6.neigh for ndisc_cache",
+        persist: "/etc/sysctl.d/",
+        undo: VALUE_BACK,
+        verify: "ip -s ntable show name arp_cache: entries against thresh3, and table_fulls, twice",
+        since: "2.2; table_fulls 4.3; entries that do not count 5.0",
+        sources: &[
+            "kernel: net/core/neighbour.c neigh_alloc, neightbl_fill_info",
+            "kernel: Documentation/networking/ip-sysctl.rst neigh/default/gc_thresh3",
+        ],
+    },
+}];
+
+/// The table's sysctls.
+fn key(table: &NeighbourTable) -> Option<&'static str> {
+    match table.name.as_str() {
+        "arp_cache" => Some("net.ipv4.neigh.default.gc_thresh3"),
+        "ndisc_cache" => Some("net.ipv6.neigh.default.gc_thresh3"),
+        _ => None,
+    }
+}
+
+fn tables(ask: &Ask<'_>) -> Checked {
+    let tables = (&ask.facts.answers.neighbour_tables).known()?;
+    let later = ask.facts.later_answers().and_then(|later| later.neighbour_tables.value());
+    let mut told = Vec::new();
+    for table in tables {
+        let Some(key) = key(table) else { continue };
+        let now = later.and_then(|all| all.iter().find(|one| one.name == table.name));
+        if let Some(found) = full(ask, (table, now), key) {
+            return found.answer();
+        }
+        let (entries, most) = (now.unwrap_or(table).entries_count, table.most_entries);
+        told.push(format!(
+            "{}: {} entries, at most {}",
+            table.name,
+            grouped(entries.into()),
+            grouped(most.into())
+        ));
+    }
+    if told.is_empty() {
+        return Err(Gap::Absent("neither arp_cache nor ndisc_cache is shown".into()));
+    }
+    Answer::fine(told.join("; "))
+}
+
+fn full(
+    ask: &Ask<'_>,
+    (table, now): (&NeighbourTable, Option<&NeighbourTable>),
+    key: &str,
+) -> Option<Found> {
+    let (entries, most) = (now.unwrap_or(table).entries_count, table.most_entries);
+    let advice = format!(
+        "{key}={} in the first network namespace, and gc_thresh2 to half of it",
+        u64::from(most) * 4
+    );
+    let first = table.table_fulls_total.unwrap_or(0);
+    let fulls = Count::of(Width::U64, first, now.and_then(|now| now.table_fulls_total));
+    if fulls.evidence() == Evidence::Now {
+        let watched = &ask.facts.watched;
+        let found = Found::new(
+            format!("{}: {}", table.name, watched.tell(fulls, "new neighbours refused", "boot")),
+            "none",
+            "nothing can be sent to neighbours that are not in the table",
+        );
+        return Some(found.advice(advice).severity(Fail).rests_on(fulls, watched));
+    }
+    // Permanent entries are among those that are counted: with few left it is not known to be full.
+    if u64::from(entries) * 10 < u64::from(most) * 9 {
+        return None;
+    }
+    let found = Found::new(
+        format!("{}: {entries} entries, at most {most}", table.name),
+        "less than nine tenths of the limit",
+        "a full table refuses new neighbours; permanent entries do not count against the limit",
+    );
+    Some(found.advice(advice))
+}

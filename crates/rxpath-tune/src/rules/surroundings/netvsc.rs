@@ -1,0 +1,131 @@
+//! Hyper-V and Azure: the virtual function below a synthetic NIC.
+
+use rxpath_host::counter::Width;
+
+use crate::prelude::*;
+
+/// Fewer packets do not tell which way most of them take: broadcasts and the first packets take the slow one.
+const MANY: u64 = 10_000;
+
+/// Of what was received, so much by the virtual function means that it carries the traffic.
+const USED_RATIO: f64 = 0.5;
+
+/// Rules of this file.
+pub const RULES: &[Rule] = &[Rule {
+    id: "netvsc-vf",
+    area: Area::Surroundings,
+    kind: Kind::Judge,
+    what: "Do packets come by the virtual function that the hypervisor gave (accelerated networking)?",
+    applies: "synthetic NICs of Hyper-V (hv_netvsc) that are up and have, or had, a virtual function",
+    weight: Weight::always(Warn),
+    effect: Effect::Follows {
+        size: Multiple,
+        text: "without it each packet is copied by the hypervisor's switch, on CPUs that other machines share",
+    },
+    check: Check::Device(function),
+    text: Text {
+        why: "The machine pays for accelerated networking and does not use it, and nothing fails: packets come by the \
+              synthetic NIC, slower and with more delay.",
+        mechanism: "hv_netvsc takes the function with its own MAC address as its lower device and asks the host to switch \
+                    the data path when that comes up (drivers/net/hyperv/netvsc_drv.c netvsc_vf_changed). What the \
+                    function receives is counted in vf_rx_packets, and in the synthetic NIC's rx_packets as well.",
+        not_when: "while the host is being serviced: the function goes away for some seconds and comes back",
+        side_effects: "none: the synthetic NIC keeps its addresses and routes",
+        set_now: "ip link set VF up; give addresses to the synthetic NIC alone, never to the function",
+        persist: "keep the function from network managers: a udev rule for the drivers mlx4_core, mlx5_core and mana that \
+                  sets NM_UNMANAGED=1, a .network file of systemd with Unmanaged=yes",
+        undo: NOTHING_CHANGED,
+        verify: "ethtool -S DEV: vf_rx_packets rises with rx_packets",
+        since: "4.14",
+        sources: &[
+            "kernel: drivers/net/hyperv/netvsc_drv.c netvsc_vf_changed, netvsc_get_stats64",
+            "kernel: Documentation/networking/device_drivers/ethernet/microsoft/netvsc.rst",
+        ],
+    },
+}];
+
+/// What came by the function.
+fn by_function(ask: &Ask<'_>, device: &Device) -> Result<Count, Gap> {
+    let find = |stats: &[(String, u64)]| {
+        stats.iter().find(|(name, _)| name == "vf_rx_packets").map(|(_, count)| *count)
+    };
+    let first = find((&device.nic.driver_stats).known()?);
+    let later = ask.facts.later_device(device).and_then(|later| later.nic.driver_stats.value());
+    let later = later.and_then(|stats| find(stats));
+    Ok(Count::of(Width::U64, (first, "vf_rx_packets").known()?, later))
+}
+
+fn function(ask: &Ask<'_>, device: &Device) -> Checked {
+    if device.driver() != "hv_netvsc" {
+        return Answer::silent("no synthetic NIC of Hyper-V");
+    }
+    if let Some(silent) = quiet(device) {
+        return silent;
+    }
+    let own = |other: &&Device| other.master.value() == Some(&device.name);
+    let Some(vf) = ask.facts.nics().find(own) else {
+        return without(by_function(ask, device)?);
+    };
+    if vf.is_up() {
+        return carried(ask, device, vf);
+    }
+    Found::new(
+        format!("its virtual function {} ({}) is down", vf.name, vf.driver()),
+        "up: accelerated networking is there and not used",
+        "every packet takes the slow way through the hypervisor",
+    )
+    .advice(format!(
+        "ip link set {} up; find out why it is down: a network manager that takes it for a NIC of its own, or its driver (dmesg)",
+        vf.name
+    ))
+    .answer()
+}
+
+/// There is no function: none was given, or it went away.
+fn without(by_vf: Count) -> Checked {
+    if by_vf.total < MANY {
+        return Answer::silent(
+            "no virtual function below it: accelerated networking is not given here",
+        );
+    }
+    Found::new(
+        format!("{} packets came by a virtual function that is not there now", by_vf.total),
+        "a virtual function below it",
+        "every packet takes the slow way through the hypervisor",
+    )
+    .advice("the host takes it away for servicing and gives it back; where it stays away: dmesg, lspci, its driver's module")
+    .severity(Info)
+    .answer()
+}
+
+/// Which way packets take while the function is up.
+fn carried(ask: &Ask<'_>, device: &Device, vf: &Device) -> Checked {
+    let by_vf = by_function(ask, device)?;
+    let name = "rx_packets";
+    let first = (device.sysfs.statistics.get(name).copied(), name).known()?;
+    let later = ask.facts.later_device(device).and_then(|later| later.statistics.get(name));
+    let all = Count::of(Width::U64, first, later.copied());
+    if all.total < MANY {
+        return Answer::silent("too few packets came to know which path they take");
+    }
+    let recent = all.recent.zip(by_vf.recent).map(|(all, by_vf)| all.saturating_sub(by_vf));
+    let slow = Count { total: all.total.saturating_sub(by_vf.total), recent };
+    let ratio = slow.ratio_of(all).unwrap_or(0.0);
+    if ratio < 1.0 - USED_RATIO {
+        return Answer::fine(format!("{:.0} % came by {}", (1.0 - ratio) * 100.0, vf.name));
+    }
+    let watched = &ask.facts.watched;
+    let told =
+        watched.tell(slow, "packets came past the virtual function", "the driver was loaded");
+    Found::new(
+        format!("{told}: {:.0} % of all, while {} ({}) is up", ratio * 100.0, vf.name, vf.driver()),
+        "most of them by the virtual function",
+        "the host's switch copies each packet that does not come by it",
+    )
+    .advice(format!(
+        "ip link set {0} down, then up: the data path is switched when it comes up; {0} must have no address of its own",
+        vf.name
+    ))
+    .rests_on(slow, watched)
+    .answer()
+}

@@ -1,0 +1,100 @@
+//! What a host has where its maker says nothing else.
+
+use rxpath_host::netlink::ethtool::Feature;
+
+/// Counters of the protocols, at first.
+pub const COUNTERS: &[(&str, u64)] = &[
+    ("Ip.InReceives", 5_000_000),
+    ("Ip.ForwDatagrams", 0),
+    ("Ip.InDelivers", 5_000_000),
+    ("Ip.InDiscards", 0),
+    ("Ip.ReasmFails", 0),
+    ("Tcp.InSegs", 4_000_000),
+    ("Tcp.OutSegs", 4_000_000),
+    ("Tcp.RetransSegs", 40),
+    ("Tcp.InErrs", 0),
+    ("Udp.InDatagrams", 900_000),
+    ("Udp.NoPorts", 0),
+    ("Udp.InErrors", 0),
+    ("Udp.RcvbufErrors", 0),
+    ("Udp.InCsumErrors", 0),
+    ("Udp.MemErrors", 0),
+    ("TcpExt.ListenOverflows", 0),
+    ("TcpExt.ListenDrops", 0),
+    ("TcpExt.TCPReqQFullDoCookies", 0),
+    ("TcpExt.TCPReqQFullDrop", 0),
+    ("TcpExt.IPReversePathFilter", 0),
+    ("TcpExt.TCPBacklogDrop", 0),
+    ("TcpExt.RcvPruned", 0),
+    ("TcpExt.PruneCalled", 0),
+    ("TcpExt.TCPRcvQDrop", 0),
+    ("TcpExt.TCPOFODrop", 0),
+    ("IpExt.InNoRoutes", 0),
+];
+
+/// Settings that suit every goal: a host that was set up with care.
+pub const SYSCTLS: &[(&str, &str)] = &[
+    ("kernel.version", "#1 SMP PREEMPT_DYNAMIC"),
+    ("kernel.tainted", "0"),
+    ("kernel.nmi_watchdog", "0"),
+    ("kernel.numa_balancing", "0"),
+    ("kernel.bpf_stats_enabled", "0"),
+    ("kernel.timer_migration", "1"),
+    ("kernel.sched_rt_runtime_us", "950000"),
+    ("vm.stat_interval", "1"),
+    ("net.core.netdev_budget", "300"),
+    ("net.core.dev_weight", "64"),
+    ("net.core.netdev_max_backlog", "1000"),
+    ("net.core.somaxconn", "4096"),
+    ("net.core.rmem_default", "212992"),
+    ("net.core.rmem_max", "8388608"),
+    ("net.core.wmem_default", "212992"),
+    ("net.core.wmem_max", "8388608"),
+    ("net.core.busy_poll", "0"),
+    ("net.core.busy_read", "0"),
+    ("net.core.rps_sock_flow_entries", "0"),
+    ("net.core.netdev_tstamp_prequeue", "1"),
+    ("net.core.default_qdisc", "fq_codel"),
+    ("net.core.gro_normal_batch", "8"),
+    ("net.core.bpf_jit_enable", "1"),
+    ("net.core.flow_limit_cpu_bitmap", "0"),
+    ("net.core.flow_limit_table_len", "4096"),
+    ("net.ipv4.ip_forward", "0"),
+    ("net.ipv6.conf.all.forwarding", "0"),
+    ("net.ipv4.conf.all.rp_filter", "0"),
+    ("net.ipv4.tcp_rmem", "4096 131072 33554432"),
+    ("net.ipv4.tcp_wmem", "4096 16384 4194304"),
+    ("net.ipv4.tcp_sack", "1"),
+    ("net.ipv4.tcp_timestamps", "1"),
+    ("net.ipv4.tcp_window_scaling", "1"),
+    ("net.ipv4.tcp_moderate_rcvbuf", "1"),
+    ("net.ipv4.tcp_adv_win_scale", "1"),
+    ("net.ipv4.tcp_syncookies", "1"),
+    ("net.ipv4.tcp_max_syn_backlog", "4096"),
+    ("net.ipv4.tcp_early_demux", "1"),
+    ("net.ipv4.udp_early_demux", "1"),
+    ("net.ipv4.tcp_low_latency", "0"),
+    ("net.ipv4.udp_rmem_min", "4096"),
+    ("net.ipv4.ipfrag_high_thresh", "4194304"),
+];
+
+pub const ON: Feature = Feature { active: true, wanted: true, changeable: true };
+pub const OFF: Feature = Feature { active: false, wanted: false, changeable: true };
+const NEVER: Feature = Feature { active: false, wanted: false, changeable: false };
+
+/// Features that suit every goal.
+pub const FEATURES: &[(&str, Feature)] = &[
+    ("rx-gro", ON),
+    ("rx-checksum", ON),
+    ("rx-hashing", ON),
+    ("tx-tcp-segmentation", ON),
+    ("tx-generic-segmentation", ON),
+    ("rx-vlan-hw-parse", ON),
+    ("rx-lro", NEVER),
+    ("rx-gro-hw", NEVER),
+    ("rx-gro-list", OFF),
+    ("rx-udp-gro-forwarding", OFF),
+    ("rx-ntuple-filter", OFF),
+    ("rx-all", OFF),
+    ("rx-fcs", OFF),
+];
