@@ -1,6 +1,7 @@
 //! Sockets and protocol.
 
 pub mod buffers;
+mod floor;
 pub mod floors;
 pub mod limits;
 pub mod lookup;

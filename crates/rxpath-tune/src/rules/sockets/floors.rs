@@ -1,104 +1,53 @@
 //! Settings so small that the receive path starves, whatever the load is.
 
+use super::floor::{Floor, floor, judge, read};
 use crate::prelude::*;
-
-/// A setting, the least that works, and the kernel's own value where it is one for all hosts.
-struct Floor {
-    key: &'static str,
-    /// Which of its numbers.
-    part: usize,
-    least: i64,
-    default: Option<u64>,
-    below: &'static str,
-    /// The first kernel on which it does nothing.
-    until: Option<(u32, u32)>,
-    /// Whether a protocol does not work at all below it.
-    is_deadly: bool,
-}
-
-const fn floor(
-    key: &'static str,
-    (part, least): (usize, i64),
-    default: Option<u64>,
-    below: &'static str,
-) -> Floor {
-    Floor { key, part, least, default, below, until: None, is_deadly: false }
-}
-
-impl Floor {
-    const fn until(mut self, major: u32, minor: u32) -> Self {
-        self.until = Some((major, minor));
-        self
-    }
-
-    const fn deadly(mut self) -> Self {
-        self.is_deadly = true;
-        self
-    }
-}
 
 /// **Source** of the defaults: net/core/hotdata.c, net/core/net_namespace.c, net/ipv4/tcp.c `tcp_init`, net/ipv4/udp.c
 /// `udp_init` (6.18).
 const FLOORS: [Floor; 12] = [
-    floor(
-        "net.core.netdev_budget",
-        (0, 64),
-        Some(300),
-        "a round ends before one poll of 64 packets",
-    ),
-    floor("net.core.netdev_budget_usecs", (0, 500), None, "a round ends after some packets"),
-    floor(
-        "net.core.dev_weight",
-        (0, 8),
-        Some(64),
-        "each poll of a backlog ends after some packets",
-    ),
+    floor("net.core.netdev_budget", 64, Some(300), "a round ends before one poll of 64 packets"),
+    floor("net.core.netdev_budget_usecs", 500, None, "a round ends after some packets"),
+    floor("net.core.dev_weight", 8, Some(64), "each poll of a backlog ends after some packets"),
     floor(
         "net.core.netdev_max_backlog",
-        (0, 100),
+        100,
         Some(1000),
         "a burst of some packets overflows the backlog",
     ),
     floor(
         "net.core.somaxconn",
-        (0, 64),
+        64,
         Some(4096),
         "a burst of connections overflows each accept queue",
     ),
     floor(
         "net.ipv4.tcp_max_syn_backlog",
-        (0, 64),
+        64,
         None,
         "a burst of connections overflows each listener",
     ),
-    floor(
-        "net.ipv4.tcp_window_scaling",
-        (0, 1),
-        Some(1),
-        "a connection brings 64 KiB in a round trip",
-    ),
+    floor("net.ipv4.tcp_window_scaling", 1, Some(1), "a connection brings 64 KiB in a round trip"),
     floor(
         "net.ipv4.tcp_adv_win_scale",
-        (0, -2),
+        -2,
         Some(1),
         "a small part of each receive buffer becomes its window",
     )
     .until(6, 6),
     floor(
         "net.ipv4.tcp_syncookies",
-        (0, 1),
+        1,
         None,
         "a flood of connection requests locks all clients out",
     ),
-    floor(
-        "net.ipv4.tcp_rmem",
-        (1, 16_384),
-        None,
-        "connections begin with a window of some segments",
-    ),
-    floor("net.ipv4.tcp_mem", (2, 1024), None, "all connections together may hold 4 MiB or less")
+    floor("net.ipv4.tcp_rmem", 16_384, None, "connections begin with a window of some segments")
+        .part(1),
+    floor("net.ipv4.tcp_mem", 1024, None, "all connections together may hold 4 MiB or less")
+        .part(2)
         .deadly(),
-    floor("net.ipv4.udp_mem", (2, 1024), None, "all UDP sockets together may hold 4 MiB or less")
+    floor("net.ipv4.udp_mem", 1024, None, "all UDP sockets together may hold 4 MiB or less")
+        .part(2)
         .deadly(),
 ];
 
@@ -137,47 +86,13 @@ pub const RULES: &[Rule] = &[Rule {
 }];
 
 fn floors(ask: &Ask<'_>) -> Checked {
-    let number = |floor: &Floor| {
-        let numbers = ask.facts.sysctl_numbers(floor.key).into_value()?;
-        numbers.get(floor.part).copied()
-    };
-    // Where the version is not known the setting may do nothing.
-    let counts = |floor: &&Floor| match floor.until {
-        Some((major, minor)) => ask.facts.kernel.is_before(major, minor),
-        None => true,
-    };
-    let read: Vec<(&Floor, i64)> =
-        FLOORS.iter().filter(counts).filter_map(|floor| Some((floor, number(floor)?))).collect();
-    if read.is_empty() {
-        return Err(Gap::Absent("none of these settings could be read".into()));
-    }
-    let low: Vec<_> = read.iter().filter(|(floor, now)| *now < floor.least).collect();
-    if low.is_empty() {
+    let answer = judge(read(ask.facts, &FLOORS), |count| {
+        format!("{count} settings are large enough to work")
+    })?;
+    if matches!(answer, Answer::Fine(_)) {
         // What was not read may be the one that is too small, and the version says whether a setting counts.
         ask.facts.sysctl_numbers("net.ipv4.tcp_mem").known()?;
         (&ask.facts.kernel.version).known()?;
-        return Answer::fine(format!("{} settings are large enough to work", read.len()));
     }
-    let told = low.iter().map(|(floor, now)| format!("{} is {now}", floor.key));
-    let least = low.iter().map(|(floor, _)| format!("{} at least {}", floor.key, floor.least));
-    let below = low.iter().map(|(floor, _)| floor.below);
-    let list = |texts: Vec<String>| texts.join(", ");
-    let found = Found::new(
-        list(told.collect()),
-        list(least.collect()),
-        below.collect::<Vec<_>>().join("; "),
-    );
-    let sets =
-        low.iter().filter_map(|(floor, _)| Some(Set::new(Knob::sysctl(floor.key), floor.default?)));
-    let by_hand: Vec<&str> = low
-        .iter()
-        .filter(|(floor, _)| floor.default.is_none())
-        .map(|(floor, _)| floor.key)
-        .collect();
-    let is_deadly = low.iter().any(|(floor, _)| floor.is_deadly);
-    let found = found.changes(sets).severity(if is_deadly { Fail } else { Warn });
-    if by_hand.is_empty() {
-        return found.answer();
-    }
-    found.advice(format!("find out what sets {}, and take it out", by_hand.join(", "))).answer()
+    Ok(answer)
 }

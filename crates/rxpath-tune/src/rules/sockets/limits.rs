@@ -1,20 +1,9 @@
 //! Limits of protocols set so low that they break what they bound.
 
+use super::floor::{Floor, Low, Reading, floor, judge, read};
 use crate::prelude::*;
 
 const SYSCTL: &str = "kernel: Documentation/networking/ip-sysctl.rst";
-
-/// A setting, the least that works, the kernel's own value, and what happens below.
-struct Floor {
-    key: &'static str,
-    least: i64,
-    default: u64,
-    below: &'static str,
-}
-
-const fn floor(key: &'static str, least: i64, default: u64, below: &'static str) -> Floor {
-    Floor { key, least, default, below }
-}
 
 /// **Source** of the defaults: net/ipv4/ip_fragment.c, net/ipv6/reassembly.c, net/ipv4/tcp_ipv4.c `tcp_sk_init`,
 /// include/net/ip.h `IPDEFTTL`.
@@ -22,37 +11,44 @@ const FLOORS: [Floor; 11] = [
     floor(
         "net.ipv4.ipfrag_high_thresh",
         262_144,
-        4_194_304,
+        Some(4_194_304),
         "fragments are dropped while they wait for the others",
     ),
     floor(
         "net.ipv6.ip6frag_high_thresh",
         262_144,
-        4_194_304,
+        Some(4_194_304),
         "IPv6 fragments are dropped while they wait for the others",
     ),
-    floor("net.ipv4.ipfrag_time", 1, 30, "fragments do not wait for the others"),
+    floor("net.ipv4.ipfrag_time", 1, Some(30), "fragments do not wait for the others"),
     floor(
         "net.ipv4.tcp_limit_output_bytes",
         16_384,
-        1_048_576,
+        Some(1_048_576),
         "a sender waits for each packet to leave before it sends the next",
     ),
     floor(
         "net.ipv4.tcp_notsent_lowat",
         4096,
-        4_294_967_295,
+        Some(4_294_967_295),
         "a sender is woken for each few bytes",
+    )
+    // Old kernels show what is unlimited as -1.
+    .may_be_unlimited(),
+    floor("net.ipv4.tcp_pacing_ca_ratio", 100, Some(120), "TCP paces below what its window allows"),
+    floor(
+        "net.ipv4.tcp_pacing_ss_ratio",
+        100,
+        Some(200),
+        "TCP cannot grow its window at the start",
     ),
-    floor("net.ipv4.tcp_pacing_ca_ratio", 100, 120, "TCP paces below what its window allows"),
-    floor("net.ipv4.tcp_pacing_ss_ratio", 100, 200, "TCP cannot grow its window at the start"),
-    floor("net.ipv4.tcp_reordering", 3, 3, "TCP takes each packet out of order for a loss"),
-    floor("net.ipv4.tcp_retries2", 3, 15, "connections end after a second without an answer"),
-    floor("net.ipv4.ip_default_ttl", 32, 64, "packets end on the way to peers that are far"),
+    floor("net.ipv4.tcp_reordering", 3, Some(3), "TCP takes each packet out of order for a loss"),
+    floor("net.ipv4.tcp_retries2", 3, Some(15), "connections end after a second without an answer"),
+    floor("net.ipv4.ip_default_ttl", 32, Some(64), "packets end on the way to peers that are far"),
     floor(
         "net.ipv6.conf.all.hop_limit",
         32,
-        64,
+        Some(64),
         "IPv6 packets end on the way to peers that are far",
     ),
 ];
@@ -130,79 +126,39 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-/// A setting that is too low, and its remedy.
-struct Low {
-    told: String,
-    least: String,
-    below: &'static str,
-    set: Set,
-}
-
-/// One finding of all that is too low.
-fn found(low: Vec<Low>, fine: String) -> Checked {
-    if low.is_empty() {
-        return Answer::fine(fine);
-    }
-    let words = |of: fn(&Low) -> &str| low.iter().map(of).collect::<Vec<_>>().join("; ");
-    Found::new(words(|low| &low.told), words(|low| &low.least), words(|low| low.below))
-        .changes(low.into_iter().map(|low| low.set))
-        .answer()
-}
-
 fn limits(ask: &Ask<'_>) -> Checked {
-    let mut read = 0;
-    let mut low = Vec::new();
-    for floor in &FLOORS {
-        let Some(now) = ask.facts.sysctl_number(floor.key).into_value() else { continue };
-        read += 1;
-        // Old kernels show what is unlimited as -1.
-        if (0..floor.least).contains(&now) {
-            low.push(Low {
-                told: format!("{} is {now}", floor.key),
-                least: format!("{} at least {}", floor.key, floor.least),
-                below: floor.below,
-                set: Set::new(Knob::sysctl(floor.key), floor.default),
-            });
-        }
-    }
-    let special = [ports(ask), base_mss(ask)];
-    for (is_read, found) in special {
-        read += usize::from(is_read);
-        low.extend(found);
-    }
-    if read == 0 {
-        return Err(Gap::Absent("none of these settings could be read".into()));
-    }
-    found(low, format!("{read} limits are high enough"))
+    let mut all = read(ask.facts, &FLOORS);
+    all.extend([ports(ask), base_mss(ask)]);
+    judge(all, |count| format!("{count} limits are high enough"))
 }
 
-/// Ports for outgoing connections: whether they could be read, and what is wrong.
-fn ports(ask: &Ask<'_>) -> (bool, Option<Low>) {
-    let range = ask.facts.sysctl_numbers(PORTS).into_value().unwrap_or_default();
-    let [first, last] = range[..] else { return (false, None) };
+/// Ports for outgoing connections: `None` when they could not be read, else what is wrong.
+fn ports(ask: &Ask<'_>) -> Reading {
+    let range = ask.facts.sysctl_numbers(PORTS).into_value()?;
+    let [first, last] = range[..] else { return None };
     let count = last.saturating_sub(first).saturating_add(1);
-    let low = (count < LEAST_PORTS).then(|| Low {
+    Some((count < LEAST_PORTS).then(|| Low {
         told: format!("{PORTS} holds {count} ports"),
         least: format!("at least {LEAST_PORTS} ports"),
         below: "connections to one address fail once these ports are in use",
-        set: Set::new(Knob::sysctl(PORTS), "32768 60999"),
-    });
-    (true, low)
+        key: PORTS.into(),
+        set: Some(Set::new(Knob::sysctl(PORTS), "32768 60999")),
+        is_deadly: false,
+    }))
 }
 
 /// The size at which the search for a path's MTU begins, where TCP searches.
-fn base_mss(ask: &Ask<'_>) -> (bool, Option<Low>) {
-    let is_probing = ask.facts.sysctl_number(PROBING).into_value().is_some_and(|on| on > 0);
-    let Some(now) = ask.facts.sysctl_number(BASE_MSS).into_value().filter(|_| is_probing) else {
-        return (false, None);
-    };
-    let low = (now < LEAST_MSS).then(|| Low {
+fn base_mss(ask: &Ask<'_>) -> Reading {
+    ask.facts.sysctl_number(PROBING).into_value().filter(|on| *on > 0)?;
+    let now = ask.facts.sysctl_number(BASE_MSS).into_value()?;
+    Some((now < LEAST_MSS).then(|| Low {
         told: format!("{BASE_MSS} is {now}, and {PROBING} is on"),
         least: format!("{BASE_MSS} at least {LEAST_MSS}"),
         below: "connections whose path is probed send segments of this size",
-        set: Set::new(Knob::sysctl(BASE_MSS), 1024),
-    });
-    (true, low)
+        key: BASE_MSS.into(),
+        set: Some(Set::new(Knob::sysctl(BASE_MSS), 1024)),
+        is_deadly: false,
+    }))
 }
 
 /// `IFF_NOARP`, linux/if.h.
@@ -226,28 +182,21 @@ fn neighbours(ask: &Ask<'_>, device: &Device) -> Checked {
     if device.flags.value().is_some_and(|flags| flags & NO_ARP != 0) {
         return Answer::silent("the device has no neighbours to look for");
     }
-    let mut read = 0;
-    let mut low = Vec::new();
+    let mut all = Vec::new();
     for family in ["ipv4", "ipv6"] {
         for (name, least, default, below) in NEIGHBOURS {
             let key = format!("net/{family}/neigh/{}/{name}", device.name);
-            let Some(now) = ask.facts.sysctl_number(&key).into_value() else { continue };
-            read += 1;
-            if now < least {
-                low.push(Low {
+            all.push(ask.facts.sysctl_number(&key).into_value().map(|now| {
+                (now < least).then(|| Low {
                     told: format!("{name} of {family} is {now}"),
                     least: format!("at least {least}"),
                     below,
-                    set: Set::new(Knob::sysctl(key), default),
-                });
-            }
+                    set: Some(Set::new(Knob::sysctl(&key), default)),
+                    key,
+                    is_deadly: false,
+                })
+            }));
         }
     }
-    if read == 0 {
-        return Err(Gap::Absent(format!(
-            "no settings of the neighbours of {} are shown",
-            device.name
-        )));
-    }
-    found(low, format!("{read} settings are high enough"))
+    judge(all, |count| format!("{count} settings are high enough"))
 }

@@ -1,0 +1,122 @@
+//! Settings with a least value below which something breaks.
+
+use crate::facts::HostFacts;
+use crate::prelude::*;
+
+/// A setting, the least that works, and the kernel's own value where it is one for all hosts.
+pub struct Floor {
+    key: &'static str,
+    /// Which of its numbers.
+    part: usize,
+    least: i64,
+    default: Option<u64>,
+    /// What happens below.
+    below: &'static str,
+    /// The first kernel on which it does nothing.
+    until: Option<(u32, u32)>,
+    /// Whether a protocol does not work at all below it.
+    is_deadly: bool,
+    /// Whether a negative value means no limit.
+    may_be_unlimited: bool,
+}
+
+pub const fn floor(
+    key: &'static str,
+    least: i64,
+    default: Option<u64>,
+    below: &'static str,
+) -> Floor {
+    Floor {
+        key,
+        part: 0,
+        least,
+        default,
+        below,
+        until: None,
+        is_deadly: false,
+        may_be_unlimited: false,
+    }
+}
+
+impl Floor {
+    /// One of several numbers, counted from 0.
+    pub const fn part(mut self, part: usize) -> Self {
+        self.part = part;
+        self
+    }
+
+    pub const fn until(mut self, major: u32, minor: u32) -> Self {
+        self.until = Some((major, minor));
+        self
+    }
+
+    pub const fn deadly(mut self) -> Self {
+        self.is_deadly = true;
+        self
+    }
+
+    pub const fn may_be_unlimited(mut self) -> Self {
+        self.may_be_unlimited = true;
+        self
+    }
+
+    /// Where the version is not known the setting may do nothing.
+    fn counts(&self, facts: &HostFacts) -> bool {
+        self.until.is_none_or(|(major, minor)| facts.kernel.is_before(major, minor))
+    }
+
+    fn read(&self, facts: &HostFacts) -> Reading {
+        let now = *facts.sysctl_numbers(self.key).into_value()?.get(self.part)?;
+        let is_low = now < self.least && !(self.may_be_unlimited && now < 0);
+        Some(is_low.then(|| Low {
+            told: format!("{} is {now}", self.key),
+            least: format!("{} at least {}", self.key, self.least),
+            below: self.below,
+            key: self.key.into(),
+            set: self.default.map(|value| Set::new(Knob::sysctl(self.key), value)),
+            is_deadly: self.is_deadly,
+        }))
+    }
+}
+
+/// A setting that is too low, and its remedy.
+pub struct Low {
+    pub told: String,
+    pub least: String,
+    pub below: &'static str,
+    pub key: String,
+    /// `None` where the kernel's own value depends on the host.
+    pub set: Option<Set>,
+    pub is_deadly: bool,
+}
+
+/// `None` for a setting that could not be read, else what is wrong with it.
+pub type Reading = Option<Option<Low>>;
+
+/// One answer for all of them.
+pub fn judge(read: Vec<Reading>, fine: impl Fn(usize) -> String) -> Checked {
+    let read: Vec<Option<Low>> = read.into_iter().flatten().collect();
+    let count = read.len();
+    if count == 0 {
+        return Err(Gap::Absent("none of these settings could be read".into()));
+    }
+    let low: Vec<Low> = read.into_iter().flatten().collect();
+    if low.is_empty() {
+        return Answer::fine(fine(count));
+    }
+    let words = |of: fn(&Low) -> &str| low.iter().map(of).collect::<Vec<_>>().join("; ");
+    let found = Found::new(words(|low| &low.told), words(|low| &low.least), words(|low| low.below));
+    let severity = if low.iter().any(|low| low.is_deadly) { Fail } else { Warn };
+    let by_hand: Vec<&str> =
+        low.iter().filter(|low| low.set.is_none()).map(|low| low.key.as_str()).collect();
+    let advice = format!("find out what sets {}, and take it out", by_hand.join(", "));
+    let is_by_hand = !by_hand.is_empty();
+    let found = found.severity(severity).changes(low.into_iter().filter_map(|low| low.set));
+    if is_by_hand { found.advice(advice).answer() } else { found.answer() }
+}
+
+/// As [`Floor`]s say of this host; settings of other kernels are left out.
+pub fn read(facts: &HostFacts, floors: &[Floor]) -> Vec<Reading> {
+    let here = floors.iter().filter(|floor| floor.counts(facts));
+    here.map(|floor| floor.read(facts)).collect()
+}
