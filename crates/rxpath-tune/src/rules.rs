@@ -49,6 +49,7 @@ const FILES: &[&[Rule]] = &[
     // Netfilter and other hooks on the path.
     hooks::netfilter::RULES,
     hooks::taps::RULES,
+    hooks::policy::RULES,
     hooks::dropping::RULES,
     hooks::undelivered::RULES,
     // CPU, power, scheduling, kernel.

@@ -3,5 +3,6 @@
 mod audit;
 pub mod dropping;
 pub mod netfilter;
+pub mod policy;
 pub mod taps;
 pub mod undelivered;
