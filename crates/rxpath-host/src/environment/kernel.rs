@@ -9,7 +9,7 @@ use crate::kernel_config::{self, KernelConfig};
 use crate::procfs;
 
 /// Build options that a receive path depends on, or that make its measurement err.
-const OPTIONS: [&str; 34] = [
+const OPTIONS: [&str; 35] = [
     "HZ",
     "NO_HZ_IDLE",
     "NO_HZ_FULL",
@@ -22,6 +22,7 @@ const OPTIONS: [&str; 34] = [
     "PREEMPT_DYNAMIC",
     "IRQ_TIME_ACCOUNTING",
     "VIRT_CPU_ACCOUNTING_GEN",
+    "VIRT_CPU_ACCOUNTING_NATIVE",
     "SCHED_INFO",
     "IRQ_FORCED_THREADING",
     "SMP",
