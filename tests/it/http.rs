@@ -355,15 +355,15 @@ fn what_cannot_be_loaded_has_one_clear_line_a_hint_and_exit_2() {
         (&["http://no-such-host.invalid/"], "resolve no-such-host.invalid"),
         (&["http://255.255.255.255/"], "connect 255.255.255.255:80"),
         (&[url, "-c", "1", "-t", "2"], "fewer connections than threads"),
-        (&[url, "-c", "100000000"], "descriptors, and the hard limit"),
+        (&[url, "-c", "100000000"], "file descriptors, the hard limit"),
         (&[url, "-d", "10x"], "unit `x` is not one of"),
         (&[url, "--rate", "0"], "--rate 0"),
         (&[url, "--pipeline", "0"], "1 to 1024"),
-        (&[url, "--pipeline", "2", "--no-keepalive"], "not with --no-keepalive"),
+        (&[url, "--pipeline", "2", "--no-keepalive"], "it excludes --no-keepalive"),
         (&[url, "-H", "nonsense"], "no colon"),
         (&[url, "--body-file", "/no/such/file"], "/no/such/file"),
         (&[url, "--source", "192.0.2.99"], "Cannot assign requested address"),
-        (&[url, "--source", "::1"], "of its family"),
+        (&[url, "--source", "::1"], "address of this family"),
     ];
     for (args, says) in cases {
         let output = rxpath(args);

@@ -136,7 +136,7 @@ fn bad_parameters_and_traces_are_told_in_one_line() {
     for (words, told) in [
         (with("arrivals.rate=0"), "must be 1 to 1000000000 (packets/s)"),
         (with("duration=-5"), "it is negative"),
-        (with("nic.rings=4"), "`nic.rings` is no parameter"),
+        (with("nic.rings=4"), "`nic.rings` is not a parameter"),
         (vec![missing], "`reader.packet_ns` is missing"),
         (vec![broken], "broken.toml"),
         (vec!["simple-paths".into()], "no bundled set and no file"),

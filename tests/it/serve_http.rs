@@ -257,7 +257,7 @@ fn the_answer_has_its_schema() {
     let errors: Vec<String> = validator.iter_errors(&answer).map(|e| e.to_string()).collect();
     assert!(errors.is_empty(), "{errors:?}");
     assert_eq!(answer["schema"], "rxpath/serve-http/1.0");
-    assert_eq!(answer["result"]["limit"]["evidence"], "no request came");
+    assert_eq!(answer["result"]["limit"]["evidence"], "no request arrived");
 }
 
 #[test]

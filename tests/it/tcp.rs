@@ -175,7 +175,7 @@ fn what_a_schedule_could_not_send_is_counted_and_told() {
         let warnings = value["warnings"].as_array().unwrap();
         let told = warnings.iter().find(|warning| warning["code"] == "schedule-not-kept").unwrap();
         let text = told["text"].as_str().unwrap();
-        assert!(text.contains(&format!("{} were due and never sent", total("unsent"))), "{text}");
+        assert!(text.contains(&format!("{} were due but never sent", total("unsent"))), "{text}");
     }
     serve.stop();
 }

@@ -95,5 +95,5 @@ fn a_link_local_address_is_loaded_through_its_zone() {
     let output = in_namespace(&no_such);
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{told}");
-    assert_eq!(told, "rxpath: no interface here is called `gone`; `ip link` lists them\n");
+    assert_eq!(told, "rxpath: this host has no interface `gone`; `ip link` lists its interfaces\n");
 }

@@ -294,7 +294,7 @@ impl Account {
         let (mut halves, mut warnings) = (HashMap::new(), Vec::new());
         for cpu in &self.cpus {
             if let Err(error) = self.loaded.run_on(program, *cpu) {
-                let text = format!("CPU {cpu} was not counted to the end: {error}");
+                let text = format!("CPU {cpu} was counted for part of the window only: {error}");
                 let why = "it went offline while it was counted";
                 warnings.push(Warning::new("cpu-not-read", text).because(why));
                 continue;

@@ -20,7 +20,7 @@ pub fn can_time_softirqs(root: &Root) -> CanRun {
     if is_realtime(root) {
         can.missing.push(Missing {
             what: "a kernel without PREEMPT_RT".into(),
-            why: "know what a softirq took: on this one tasks run in the middle of softirqs".into(),
+            why: "measure softirq time: with PREEMPT_RT, tasks can preempt softirqs".into(),
         });
     }
     can
@@ -56,7 +56,7 @@ fn judge(
     let mut lacks =
         |what: &str, why: &str| missing.push(Missing { what: what.into(), why: why.into() });
     if !built {
-        lacks("a build with BPF", "this one was made with --no-default-features, without clang");
+        lacks("a build with BPF", "this one was built with --no-default-features, without clang");
     }
     // CAP_SYS_ADMIN stands for both (include/linux/capability.h, bpf_capable and perfmon_capable).
     if !has(Capability::CAP_SYS_ADMIN) {
@@ -70,12 +70,15 @@ fn judge(
         }
     }
     if !btf {
-        lacks("/sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF)", "find the kernel's fields");
+        lacks(
+            "/sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF)",
+            "find the fields of kernel structures",
+        );
     }
     if lockdown == Some("confidentiality") {
-        lacks("a kernel lockdown below `confidentiality`", "read kernel memory from programs");
+        lacks("a kernel lockdown below `confidentiality`", "read kernel memory from BPF programs");
     }
-    let instead = "`rxpath serve` and `rxpath load` count by sockets and /proc";
+    let instead = "`rxpath serve` and `rxpath load` use counters of sockets and /proc";
     CanRun { missing, instead: instead.into() }
 }
 

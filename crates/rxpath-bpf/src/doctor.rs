@@ -64,8 +64,8 @@ fn privileges() -> Vec<Finding> {
         (Capability::CAP_BPF, "trace, steal (load BPF programs)"),
         (Capability::CAP_PERFMON, "trace, steal (attach BPF programs)"),
         (Capability::CAP_NET_ADMIN, "the lab, ring sizes and other settings of devices"),
-        (Capability::CAP_SYS_PTRACE, "which process has a socket of another user"),
-        (Capability::CAP_SYSLOG, "names of the kernel functions that drop"),
+        (Capability::CAP_SYS_PTRACE, "which process owns a socket of another user"),
+        (Capability::CAP_SYSLOG, "names of the kernel functions that drop packets"),
     ];
     needed
         .into_iter()
@@ -76,7 +76,7 @@ fn privileges() -> Vec<Finding> {
             let state = if has(capability) {
                 Fact::ok("held".into())
             } else if through_admin {
-                Fact::ok("not held, CAP_SYS_ADMIN stands for it".into())
+                Fact::ok("not held, but CAP_SYS_ADMIN includes it".into())
             } else {
                 Fact::denied(format!("{capability} (root)"))
             };
@@ -97,10 +97,10 @@ fn kernel(root: &Root) -> Vec<Finding> {
     let locked = match lockdown(root).as_deref() {
         Some("confidentiality") => Fact::denied("a lockdown below `confidentiality`"),
         Some(mode) => Fact::ok(mode.to_owned()),
-        None => Fact::ok("not in this kernel, or not shown".into()),
+        None => Fact::ok("not in this kernel, or not visible".into()),
     };
     let realtime = if is_realtime(root) {
-        Fact::denied("a kernel without PREEMPT_RT: on this one tasks run in the middle of softirqs")
+        Fact::denied("a kernel without PREEMPT_RT: with it, tasks can preempt softirqs")
     } else {
         Fact::ok("no".into())
     };
@@ -118,7 +118,12 @@ fn kernel(root: &Root) -> Vec<Finding> {
         ),
         finding("kernel", "lockdown", locked, "trace, steal"),
         finding("kernel", "PREEMPT_RT", realtime, "trace, steal"),
-        finding("kernel", "configuration", config, "whether an absent file is an absent option"),
+        finding(
+            "kernel",
+            "configuration",
+            config,
+            "whether a missing file means a missing kernel option",
+        ),
     ]
 }
 

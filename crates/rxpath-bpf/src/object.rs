@@ -110,13 +110,13 @@ fn check_map(spec: &ObjectSpec, found: (&str, u32, u32)) -> Result<(), HostError
     let wrong = |known: &str| HostError::Unsupported {
         what: format!("read the map {name} of the probe {}", spec.name),
         needs: format!(
-            "a build whose two halves agree: entries of {key} and {value} bytes, and {known} in the reader"
+            "a consistent build: the map has keys of {key} and values of {value} bytes, the reader knows {known}"
         ),
     };
     match spec.maps.iter().find(|map| map.name == name) {
         Some(map) if (map.key, map.value) == (key, value) => Ok(()),
         Some(map) => Err(wrong(&format!("{} and {} bytes", map.key, map.value))),
-        None => Err(wrong("none of them")),
+        None => Err(wrong("no such map")),
     }
 }
 
@@ -157,9 +157,9 @@ mod tests {
     fn a_map_of_another_size_or_that_nobody_reads_is_refused() {
         assert!(check_map(&spec(), ("rows", 8, 24)).is_ok());
         for (found, words) in [
-            (("rows", 8, 32), "8 and 32 bytes, and 8 and 24 bytes in the reader"),
-            (("rows", 4, 24), "4 and 24 bytes, and 8 and 24 bytes in the reader"),
-            (("others", 8, 24), "none of them in the reader"),
+            (("rows", 8, 32), "keys of 8 and values of 32 bytes, the reader knows 8 and 24 bytes"),
+            (("rows", 4, 24), "keys of 4 and values of 24 bytes, the reader knows 8 and 24 bytes"),
+            (("others", 8, 24), "the reader knows no such map"),
         ] {
             let error = check_map(&spec(), found).unwrap_err().to_string();
             assert!(error.contains(words) && error.contains(found.0), "{error}");

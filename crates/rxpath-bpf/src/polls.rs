@@ -22,8 +22,8 @@ const IRQS: &str = "device interrupts, and the time between them";
 /// Run on each CPU when a turn begins and ends.
 const BEGIN: &str = "begin_turn";
 const END: &str = "end_turn";
-const BY_TURNS: &str = "counting by turns";
-const OTHERS: &str = "interrupts that are no device's (timer, RPS) and their time";
+const BY_TURNS: &str = "duty-cycled counting";
+const OTHERS: &str = "interrupts of no device (timer, RPS) and their time";
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     name: "polls",

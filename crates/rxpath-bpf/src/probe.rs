@@ -35,11 +35,11 @@ pub fn programs(probes: &[&dyn Probe]) -> Vec<ProgramState> {
 
 /// That so much found no room; none for nothing.
 pub fn lost_warning(lost: u64) -> Option<Warning> {
-    let text = format!("{lost} records found no room in the maps of the probes");
+    let text = format!("{lost} records did not fit in the BPF maps of the probes");
     (lost > 0).then(|| {
         Warning::new("records-lost", text)
-            .because("what they were about is missing from the rows")
-            .cure("a shorter window, or fewer CPUs, ports or processes")
+            .because("the rows lack these records")
+            .cure("use a shorter window, or fewer CPUs, ports or processes")
     })
 }
 

@@ -37,8 +37,8 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     maps: &[map("queues", 8, 48), LOST, WANTED],
     programs: &[
         // Since 5.9 (5788b3a07fe5, 52d87d5f6418).
-        program("udp", "iter/udp", "what waits in UDP sockets", false),
-        program("tcp", "iter/tcp", "what waits in TCP sockets", false),
+        program("udp", "iter/udp", "the receive queues of UDP sockets", false),
+        program("tcp", "iter/tcp", "the receive queues of TCP sockets", false),
     ],
 };
 
@@ -137,7 +137,7 @@ impl Queues {
     ///
     /// **Errors** when neither iterator loads, or the namespace can't be entered.
     pub fn start(filter: &Filter) -> Result<Self, HostError> {
-        crate::can_run(&Root::host()).require("look into the queues of sockets")?;
+        crate::can_run(&Root::host()).require("read the queues of sockets")?;
         let mut constants = u32::from(filter.port).to_ne_bytes().to_vec();
         constants.extend(0u32.to_ne_bytes());
         constants.extend(filter.owner());
@@ -148,7 +148,7 @@ impl Queues {
         if links.is_empty() {
             let gap = loaded.programs().iter().find_map(|program| program.id.gap());
             return Err(HostError::Unsupported {
-                what: "look into the queues of sockets".into(),
+                what: "read the queues of sockets".into(),
                 needs: gap.unwrap_or_else(|| "a kernel with iter/udp".into()),
             });
         }

@@ -68,7 +68,7 @@ impl Reads {
         if !procfs::is_first_pid_namespace(&root) {
             return Err(HostError::Unsupported {
                 what: "watch who reads sockets".into(),
-                needs: "the host's pid namespace: the kernel tells threads by their numbers there"
+                needs: "the host's pid namespace: the kernel reports thread ids of that namespace"
                     .into(),
             });
         }

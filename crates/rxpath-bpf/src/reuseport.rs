@@ -43,7 +43,7 @@ const NOT_FOUND: u32 = 1024;
 /// **Cost** loads two programs, some milliseconds, and walks the namespace's sockets.
 /// **Errors** `Denied` without CAP_BPF and CAP_PERFMON, `Unsupported` before Linux 5.9 or in a build without BPF.
 pub fn sockets(protocol: Protocol, port: u16) -> Result<Vec<Bound>, HostError> {
-    crate::can_run(&Root::host()).require("look into SO_REUSEPORT groups")?;
+    crate::can_run(&Root::host()).require("read SO_REUSEPORT groups")?;
     let loaded = Loaded::load(&SPEC, &u32::from(port).to_ne_bytes(), &[])?;
     let bytes = loaded.iterate(match protocol {
         Protocol::Udp => "udp_sockets",

@@ -57,7 +57,12 @@ const fn maps(followed: u32) -> [MapSpec; 6] {
 
 const PROGRAMS: &[ProgramSpec] = &[
     program("netif_receive_skb", "net/netif_receive_skb", "latency of stages", true),
-    program("napi_poll", "napi/napi_poll", "latency of stages: packets could be mixed up", true),
+    program(
+        "napi_poll",
+        "napi/napi_poll",
+        "latency of stages: packets could be confused with each other",
+        true,
+    ),
     // Since 6.3 (40e0b0908142).
     program("sk_data_ready", "sock/sk_data_ready", "latency of stages", true),
     program(
@@ -70,7 +75,7 @@ const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         name: read_hook::STILL_FOLLOWED,
         hook: None,
-        loses: "when no read has to be looked at any more",
+        loses: "when reads need no more watching",
         required: false,
     },
 ];

@@ -308,10 +308,10 @@ fn told(calibration: &Calibration, probes: &[ProgramState]) -> Vec<Warning> {
         warnings.push(
             Warning::new(
                 "not-calibrated",
-                "interrupt entry and exit are not estimated: what was taken is counted too small",
+                "interrupt entry and exit are not estimated: stolen time is reported too low",
             )
             .because(calibration.source.clone())
-            .cure("give a value with --irq-entry, or let it calibrate"),
+            .cure("give a value with --irq-entry, or let rxpath calibrate"),
         );
     }
     warnings
@@ -330,15 +330,15 @@ fn missed(window: &Reading) -> Vec<Warning> {
     if lost > 0 {
         let lost_s = sum(|cpu| cpu.lost_ns) as f64 / 1e9;
         warnings.push(
-            Warning::new("tasks-lost", format!("{lost} slices of {lost_s:.3} s have no row"))
-                .because("more tasks ran than the map has room for (32,768 pairs of task and CPU)"),
+            Warning::new("tasks-lost", format!("{lost} time slices ({lost_s:.3} s) have no row"))
+                .because("more tasks ran than fit in the map (32,768 pairs of task and CPU)"),
         );
     }
     let polls = sum(|cpu| cpu.lost_polls);
     if polls > 0 {
         warnings.push(
             Warning::new("polls-lost", format!("{polls} polls have no row: `taken_by` lacks them"))
-                .because("more pairs of task and NAPI met than the map has room for (16,384)"),
+                .because("more pairs of task and NAPI than fit in the map (16,384)"),
         );
     }
     let packets = sum(|cpu| cpu.lost_flows);
@@ -346,15 +346,16 @@ fn missed(window: &Reading) -> Vec<Warning> {
         let text = format!("{packets} packets have no row: `taken_for` lacks them");
         warnings.push(
             Warning::new("flows-lost", text)
-                .because("more flows came in a moment than the maps have room for (12,288)"),
+                .because("more flows at the same time than fit in the maps (12,288)"),
         );
     }
     let unmatched = sum(|cpu| cpu.unmatched);
     let slices: u64 = window.tasks.iter().map(|task| task.charge.slices).sum();
     if unmatched > USUAL * window.cpus.len() as u64 + slices / SWITCHES {
-        let text = format!("{unmatched} events without the one before them, in {slices} slices");
+        let text =
+            format!("{unmatched} end events without their start event, in {slices} time slices");
         warnings.push(Warning::new("events-unmatched", text).because(
-            "entries of interrupts or switches were not seen: their time is charged to the task",
+            "entries of interrupts or task switches were missed: their time is charged to the task",
         ));
     }
     warnings
@@ -391,9 +392,11 @@ mod tests {
         let window = window(cpu, 0);
         let told: Vec<String> = missed(&window).iter().map(ToString::to_string).collect();
         assert_eq!(told.len(), 3, "{told:?}");
-        for (said, part) in
-            told.iter().zip(["2 slices of 0.001 s", "3 polls have no row", "4 packets have no row"])
-        {
+        for (said, part) in told.iter().zip([
+            "2 time slices (0.001 s)",
+            "3 polls have no row",
+            "4 packets have no row",
+        ]) {
             assert!(said.contains(part), "{said}");
         }
         assert_eq!(window.lost(), 9);

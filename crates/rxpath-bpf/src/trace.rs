@@ -191,27 +191,27 @@ impl Trace {
             ("the queues of sockets", refused(self.queues.as_ref())),
         ] {
             warnings.extend(
-                error.map(|e| Warning::new("probe-missing", format!("{what} are not seen: {e}"))),
+                error.map(|e| Warning::new("probe-missing", format!("not traced: {what}: {e}"))),
             );
         }
         let Plugged { gone, came } = self.polls.plugged();
         let plugged = [
-            ("cpu-gone", gone, "they went offline: counted is what they did before"),
+            ("cpu-gone", gone, "they went offline: only the time before that is counted"),
             (
                 "cpu-came",
                 came,
-                "they came online: counted are their polls and interrupts since then",
+                "they came online: only polls and interrupts after that are counted",
             ),
         ];
         warnings.extend(plugged.into_iter().filter(|(_, cpus, _)| !cpus.is_empty()).map(
             |(code, cpus, why)| {
-                let text = format!("CPUs {} were not there for the whole window", CpuList(cpus));
+                let text = format!("CPUs {} were not online for the whole window", CpuList(cpus));
                 Warning::new(code, text).because(why)
             },
         ));
         let stopped = running(self.stages.as_ref()).and_then(Stages::stopped);
         warnings.extend(stopped.map(|error| {
-            let text = format!("the latency of stages was not seen to the end: {error}");
+            let text = format!("stage latency was traced for part of the window only: {error}");
             Warning::new("probe-missing", text)
         }));
         for program in probe::programs(&self.parts()) {

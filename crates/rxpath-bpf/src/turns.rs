@@ -173,7 +173,7 @@ fn attach(loaded: &mut Loaded, names: &[&str]) -> Result<(), HostError> {
     attached?;
     missing.map_or(Ok(()), |name| {
         Err(HostError::Unsupported {
-            what: format!("look at each packet with {name}"),
+            what: format!("trace each packet with {name}"),
             needs: "a kernel that attaches it".into(),
         })
     })

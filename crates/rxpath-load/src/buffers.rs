@@ -20,7 +20,7 @@ pub(crate) fn capped(side: Buffer, asked: u64, got: u64) -> Option<Warning> {
     let name = name(side);
     (got < asked / 2 * 2).then(|| {
         Warning::new(code, format!("the kernel gave {got} of {asked} bytes of {what} buffer"))
-            .because(format!("{sysctl} caps {name} (the kernel doubles the number it is given)"))
+            .because(format!("{sysctl} caps {name} (the kernel doubles the requested value)"))
             .cure(format!("run it as root or with CAP_NET_ADMIN, or raise {sysctl}"))
     })
 }

@@ -13,7 +13,7 @@ pub(crate) fn napi_id(socket: &Socket) -> Option<u32> {
 
 /// Nothing could be polled for: `what` (datagrams, connections) came through devices without NAPI.
 pub(crate) fn blind(what: &str) -> Warning {
-    Warning::new("busy-poll-idle", "busy polling could not act")
+    Warning::new("busy-poll-idle", "busy polling had no effect")
         .because(format!("SO_INCOMING_NAPI_ID is 0: the {what} came through a device without NAPI"))
-        .cure("on a veth, switch GRO on at the receiving end; on loopback there is none")
+        .cure("on a veth, turn GRO on at the receiving end; loopback has no NAPI")
 }

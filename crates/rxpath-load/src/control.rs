@@ -22,7 +22,7 @@ pub enum Order {
 
 /// A line that is no order.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` is not an order; expected `start NANOSECONDS`, `stop` or `close`")]
+#[error("`{0}` is not a command; expected `start NANOSECONDS`, `stop` or `close`")]
 pub struct BadOrder(pub String);
 
 impl FromStr for Order {

@@ -44,7 +44,7 @@ impl std::fmt::Display for Limit {
             Who::Sender => "the sender was the limit",
             Who::Receiver => "the receiver was the limit",
             Who::Server => "the server was the limit",
-            Who::Path => "the path behind the send buffer was the limit",
+            Who::Path => "the path after the send buffer was the limit",
             Who::SendBuffer => "the sender's buffer was the limit",
             Who::Network => "the network was the limit",
             Who::Schedule => "the schedule was the limit",

@@ -136,13 +136,13 @@ pub(crate) fn describe(pacing: Pacing, share: Share) -> String {
     let step_ns = (SECOND_NS * u128::from(share.each * share.threads)
         / u128::from(share.rate_per_s.max(1))) as u64;
     if spins(pacing, step_ns) {
-        return format!("spin ({step_ns} ns between the sends of a thread)");
+        return format!("spin ({step_ns} ns between a thread's sends)");
     }
     if pacing == Pacing::Sleep {
-        return format!("sleep ({step_ns} ns between the sends of a thread)");
+        return format!("sleep ({step_ns} ns between a thread's sends)");
     }
     format!(
-        "sleep, and spin the last {WAKE_EARLY_NS} ns ({step_ns} ns between the sends of a thread)"
+        "sleep, then spin for the last {WAKE_EARLY_NS} ns ({step_ns} ns between a thread's sends)"
     )
 }
 

@@ -107,7 +107,7 @@ pub(crate) fn start_worker<R: Send + 'static>(
     // It ends by itself. What it returns says no more than what it said, unless it said nothing.
     let ended = worker.join();
     Err(refused.or_else(|| ended.ok()?.err()).unwrap_or_else(|| {
-        LoadError::io(format!("start the thread {name}"), io::Error::other("it ended at once"))
+        LoadError::io(format!("start the thread {name}"), io::Error::other("it exited at once"))
     }))
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn check_cpus(cpus: &[u32]) -> Result<(), LoadError> {
         None => Ok(()),
         Some(cpu) => Err(LoadError::usage(
             format!(
-                "--cpu {cpu}: not online or outside of this process' cpuset (allowed: {allowed})"
+                "--cpu {cpu}: not online, or outside this process's cpuset (allowed: {allowed})"
             ),
             "choose an allowed CPU, or change the cpuset of the cgroup",
         )),

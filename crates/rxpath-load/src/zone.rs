@@ -7,11 +7,12 @@ use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 /// **Errors** in words: no IPv6 address, or no such interface in this network namespace.
 pub fn address(text: &str, port: u16) -> Result<SocketAddr, String> {
     let (ip, zone) = text.split_once('%').map_or((text, None), |(ip, zone)| (ip, Some(zone)));
-    let ip: Ipv6Addr = ip.parse().map_err(|_| format!("`{ip}` is no IPv6 address"))?;
+    let ip: Ipv6Addr = ip.parse().map_err(|_| format!("`{ip}` is not an IPv6 address"))?;
     let scope = match zone {
         None => 0,
-        Some(zone) => index(zone)
-            .ok_or_else(|| format!("no interface here is called `{zone}`; `ip link` lists them"))?,
+        Some(zone) => index(zone).ok_or_else(|| {
+            format!("this host has no interface `{zone}`; `ip link` lists its interfaces")
+        })?,
     };
     Ok(SocketAddrV6::new(ip, port, 0, scope).into())
 }

@@ -82,7 +82,7 @@ pub struct Estimate {
 #[derive(Debug, Error)]
 pub enum CalibrationError {
     /// The file is not one.
-    #[error("is not a calibration: {0}")]
+    #[error("not a calibration file: {0}")]
     Malformed(String),
     /// A value that the simulator does not take.
     #[error(transparent)]
@@ -97,7 +97,9 @@ impl Calibration {
             serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
         if !read.schema.starts_with("rxpath/calibration/1.") {
             let schema: String = read.schema.chars().take(60).collect();
-            return Err(malformed(format!("its schema is `{schema}`, and {SCHEMA} is known")));
+            return Err(malformed(format!(
+                "its schema is `{schema}`, this version reads {SCHEMA}"
+            )));
         }
         read.apply(&mut Values::default())?;
         Ok(read)
@@ -109,7 +111,7 @@ impl Calibration {
             if !(estimate.value.is_finite() && estimate.value >= 0.0) {
                 return Err(ParameterError::Value {
                     key: key.chars().take(80).collect(),
-                    why: format!("is {}, and must be a number from 0 on", estimate.value),
+                    why: format!("is {}, and must be a number of 0 or more", estimate.value),
                 });
             }
             // Facts about the measurement that the simulator does not need stand among the parameters, too.

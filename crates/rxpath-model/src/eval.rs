@@ -27,7 +27,7 @@ pub enum FileError {
     },
     /// JSON of another shape.
     #[error(
-        "no list `cases`; a file of cases is {{\"cases\":[{{\"id\":..., \"kind\":..., \"inputs\":{{...}}}}]}}"
+        "no list `cases`; a cases file is {{\"cases\":[{{\"id\":..., \"kind\":..., \"inputs\":{{...}}}}]}}"
     )]
     NoCases,
     /// Nothing to compute: a file that was cut or made by mistake.
@@ -78,7 +78,7 @@ pub fn evaluate(text: &str) -> Result<Evaluated, FileError> {
         let mut case = one(at, case);
         if let Some(first) = places.insert(case.id.clone(), at) {
             // Both are computed: whoever looks one up by its name must know that there are two.
-            let why = format!("the case at place {first} (from 0) has the same");
+            let why = format!("the case at index {first} (from 0) has the same");
             case.problem = case.problem.or(Some(Problem::bad("id", &why)));
         }
         evaluated.push(case);
@@ -97,10 +97,10 @@ fn one(at: usize, case: &Value) -> Case {
     let text = |key: &str| case.get(key).and_then(Value::as_str);
     let refused = |problem| Case { id: id.clone(), outputs: Map::new(), problem: Some(problem) };
     let Some(kind) = text("kind") else {
-        return refused(Problem::bad("kind", "it is missing or not a text"));
+        return refused(Problem::bad("kind", "it is missing or not a string"));
     };
     let Some(inputs) = case.get("inputs").and_then(Value::as_object) else {
-        return refused(Problem::bad("inputs", "they are missing or not an object"));
+        return refused(Problem::bad("inputs", "`inputs` is missing or not an object"));
     };
     let Some(known) = kinds::ALL.iter().find(|known| known.name == kind) else {
         return refused(Problem::unknown(kind));

@@ -49,7 +49,7 @@ impl Problem {
         Self::new(
             Code::NoValue,
             format!(
-                "{what}: the load is {load:.6}, and at 1 or more an unlimited queue has no steady state"
+                "{what}: the load is {load:.6}; an unlimited queue has no steady state at a load of 1 or more"
             ),
         )
     }

@@ -63,7 +63,7 @@ fn bad_input_has_one_clear_line_a_hint_and_exit_2() {
         (&["serve", "tcp", "127.0.0.1:0", "--sleep", "1ms"], "--every"),
         (&["load", "tcp", "stream", &addr, "--congestion", "vegan"], "available: "),
         (&["load", "tcp", "stream", &addr, "--mss", "9"], "88 to 32767"),
-        (&["load", "tcp", "stream", &addr, "-c", "1", "-t", "2"], "not one for each"),
+        (&["load", "tcp", "stream", &addr, "-c", "1", "-t", "2"], "fewer than one for each"),
         (
             &["load", "tcp", "stream", &addr, "--bitrate", "1M", "--direction", "both"],
             "--pacing-rate",

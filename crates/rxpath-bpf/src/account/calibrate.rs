@@ -139,16 +139,15 @@ pub fn measure(account: &Account, cpu: u32) -> Result<Calibration, HostError> {
     let other = thread::allowed_cpus()?.0.into_iter().find(|other| *other != cpu);
     let other = other.ok_or_else(|| HostError::Unsupported {
         what: "calibrate the cost of an interrupt".into(),
-        needs: "a second CPU, from which the interrupts are sent".into(),
+        needs: "a second CPU to send the interrupts from".into(),
     })?;
     let cpus = (cpu, other);
     let (points, source) = match points(account, cpus, &PACKET_RATES.map(Arrivals::Packets)) {
         Ok(points) => (points, "measured with packets".to_owned()),
         Err(error) => {
             let points = points(account, cpus, &INTERRUPT_RATES.map(Arrivals::Interrupts))?;
-            let source = format!(
-                "measured with interrupts that do nothing, which errs by a fifth and more: {error}"
-            );
+            let source =
+                format!("measured with interrupts that do nothing (error: 20 % or more): {error}");
             (points, source)
         }
     };

@@ -38,8 +38,7 @@ impl Functions {
     /// What is not known where none of them is.
     pub(super) fn not_separable(&self) -> Option<Warning> {
         self.0.is_empty().then(|| {
-            let text =
-                "TCP's pacing timers and small queues are among other softirqs: not separable";
+            let text = "TCP pacing timers and TCP small queues are counted with other softirqs";
             Warning::new("tcp-softirqs-not-separable", text)
                 .because("/proc/kallsyms shows no address of tcp_pace_kick or tcp_tsq_workfn")
                 .cure("run with CAP_SYSLOG, or see kernel.kptr_restrict")

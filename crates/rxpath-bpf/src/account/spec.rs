@@ -15,12 +15,10 @@ pub(super) const END: &str = "end_window";
 /// `struct task_row`.
 pub(super) const TASK_ROW_BYTES: usize = 192;
 
-const PACING: &str = "TCP's pacing timers are other softirqs: not separable";
-const SMALL_QUEUES: &str = "TCP's small queues are other softirqs: not separable";
-const TIMER: &str =
-    "timer interrupts count as the interrupted task's own time (x86 names them by vector only)";
-const IPI: &str =
-    "inter-processor interrupts, RPS's among them, count as the interrupted task's own time";
+const PACING: &str = "TCP pacing timers: they are counted with other softirqs";
+const SMALL_QUEUES: &str = "TCP small queues: they are counted with other softirqs";
+const TIMER: &str = "timer interrupts: their time is charged to the interrupted task (x86 names them by vector only)";
+const IPI: &str = "inter-processor interrupts (RPS sends them too): their time is charged to the interrupted task";
 
 /// The object, with the order in which its programs attach: exits before entries would be harmless too.
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
@@ -39,11 +37,11 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     ],
     programs: &[
         ProgramSpec { name: READ, hook: None, loses: "everything", required: REQUIRED },
-        ProgramSpec { name: END, hook: None, loses: "counting by turns", required: REQUIRED },
+        ProgramSpec { name: END, hook: None, loses: "duty-cycled counting", required: REQUIRED },
         program(
             "sched_switch",
             "sched/sched_switch",
-            "everything: tasks can't be told apart",
+            "everything: tasks cannot be distinguished",
             REQUIRED,
         ),
         program("softirq_entry", "irq/softirq_entry", "everything: no softirq is seen", REQUIRED),
@@ -51,13 +49,13 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
         program(
             "softirq_raise",
             "irq/softirq_raise",
-            "everything: own work and theft can't be told apart",
+            "everything: a task's own work and stolen time cannot be distinguished",
             REQUIRED,
         ),
         program("irq_handler_entry", "irq/irq_handler_entry", "device interrupts", false),
         program("irq_handler_exit", "irq/irq_handler_exit", "device interrupts", false),
         program("napi_poll", "napi/napi_poll", "which device took the time", false),
-        program(FLOWS[0], "net/netif_receive_skb", "for which flows time was taken", false),
+        program(FLOWS[0], "net/netif_receive_skb", "which flows took the time", false),
         program("hrtimer_expire_entry", "timer/hrtimer_expire_entry", PACING, false),
         program("hrtimer_expire_exit", "timer/hrtimer_expire_exit", PACING, false),
         program("tasklet_entry", "irq/tasklet_entry", SMALL_QUEUES, false),

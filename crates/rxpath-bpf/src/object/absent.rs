@@ -120,7 +120,7 @@ impl Loaded {
 fn not_built(what: &str) -> HostError {
     HostError::Unsupported {
         what: what.into(),
-        needs: "a build with BPF (this one was made with --no-default-features: clang was missing)"
+        needs: "a build with BPF (this one was built with --no-default-features, without clang)"
             .into(),
     }
 }

@@ -64,7 +64,7 @@ fn judged(what: &str, kind: ErrorKind, verdict: Option<String>, why: &str) -> Ho
     match (verdict, kind) {
         (Some(said), _) => HostError::Unsupported {
             what: what.into(),
-            needs: format!("a kernel whose verifier takes it (this one's says: {said})"),
+            needs: format!("a kernel whose verifier accepts it (this one says: {said})"),
         },
         (None, ErrorKind::PermissionDenied) => HostError::Denied {
             what: what.into(),
@@ -74,7 +74,7 @@ fn judged(what: &str, kind: ErrorKind, verdict: Option<String>, why: &str) -> Ho
             Some(errno) => HostError::kernel(what, errno),
             None => HostError::Unsupported {
                 what: what.into(),
-                needs: format!("a kernel that takes it ({why})"),
+                needs: format!("a kernel that accepts it ({why})"),
             },
         },
     }

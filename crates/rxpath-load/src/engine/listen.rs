@@ -42,7 +42,10 @@ pub fn refusal(op: &'static str, addr: SocketAddr, source: io::Error) -> LoadErr
              choose another port, or end its owner"
         ),
         io::ErrorKind::AddrNotAvailable => {
-            format!("{} is not an address of this host; `ip address` lists them", addr.ip())
+            format!(
+                "{} is not an address of this host; `ip address` lists its addresses",
+                addr.ip()
+            )
         }
         io::ErrorKind::PermissionDenied => {
             "ports under net.ipv4.ip_unprivileged_port_start need CAP_NET_BIND_SERVICE".into()

@@ -34,19 +34,19 @@ pub struct Reply {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// The head does not parse.
-    #[error("the head is no HTTP/1 reply ({0})")]
+    #[error("not a valid HTTP/1 response head ({0})")]
     Head(&'static str),
     /// The head does not end.
     #[error("the head is longer than {MAX_HEAD_BYTES} bytes")]
     HeadTooLong,
     /// `Content-Length` is no number, or says two things.
-    #[error("Content-Length is not one number")]
+    #[error("Content-Length is not a single number")]
     ContentLength,
     /// The body is not chunked as the head says.
-    #[error("the chunked body is broken ({0})")]
+    #[error("the chunked body is malformed ({0})")]
     Chunk(&'static str),
     /// `101 Switching Protocols` without having been asked.
-    #[error("the server switched protocols, which nobody asked for")]
+    #[error("the server switched protocols without a request to do so")]
     Switched,
 }
 
@@ -221,7 +221,7 @@ impl Reader {
         self.head.clear();
         match parsed {
             Some((len, head)) if len == end => Ok(Some((end - before, head))),
-            _ => Err(Malformed::Head("an empty line inside of it")),
+            _ => Err(Malformed::Head("an empty line inside it")),
         }
     }
 

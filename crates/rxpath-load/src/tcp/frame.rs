@@ -48,13 +48,13 @@ pub struct Hello {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FrameError {
     /// Not from an rxpath server.
-    #[error("the answer is not that of `rxpath serve tcp`")]
+    #[error("the answer does not come from `rxpath serve tcp`")]
     Stranger,
     /// From another version.
     #[error("the server speaks version {0} of the preamble, this client version {VERSION}")]
     Version(u16),
     /// From rxpath, but not readable.
-    #[error("malformed answer of the server: {0}")]
+    #[error("malformed answer from the server: {0}")]
     Malformed(String),
 }
 

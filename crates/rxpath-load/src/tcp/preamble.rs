@@ -191,7 +191,7 @@ impl Preamble {
                 1 => SendWay::Zerocopy,
                 2 => SendWay::Splice,
                 3 => SendWay::Sendfile,
-                _ => return Err(Refusal::Malformed("unknown way to send")),
+                _ => return Err(Refusal::Malformed("unknown send method")),
             },
             request_bytes: u32_at(12),
             response_bytes: u32_at(16),

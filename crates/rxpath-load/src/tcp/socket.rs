@@ -141,7 +141,7 @@ fn congestion_error(name: &str, source: &io::Error) -> LoadError {
     let known = std::fs::read_to_string(CONGESTION_LIST).unwrap_or_default();
     let known = known.trim();
     LoadError::usage(
-        format!("--congestion {name}: this kernel has no congestion control of that name"),
+        format!("--congestion {name}: this kernel has no congestion control with that name"),
         format!("available: {known} (others may be modules: modprobe tcp_{name})"),
     )
 }
@@ -149,8 +149,8 @@ fn congestion_error(name: &str, source: &io::Error) -> LoadError {
 fn mss_error(mss: u32) -> LoadError {
     // tcp_set_maxseg, net/ipv4/tcp.c: TCP_MIN_MSS to MAX_TCP_WINDOW.
     LoadError::usage(
-        format!("--mss {mss}: the kernel takes 88 to 32767"),
-        "leave it out for the path's own segment size",
+        format!("--mss {mss}: the kernel accepts 88 to 32767"),
+        "omit it to use the path's own segment size",
     )
 }
 
@@ -164,7 +164,10 @@ pub(crate) fn bind_error(addr: SocketAddr, source: io::Error) -> LoadError {
             addr.port()
         ),
         ErrorKind::AddrNotAvailable => {
-            format!("{} is not an address of this host; `ip address` lists them", addr.ip())
+            format!(
+                "{} is not an address of this host; `ip address` lists its addresses",
+                addr.ip()
+            )
         }
         ErrorKind::PermissionDenied => {
             "ports under net.ipv4.ip_unprivileged_port_start need CAP_NET_BIND_SERVICE".into()
@@ -182,9 +185,9 @@ pub(crate) fn connect_error(addr: SocketAddr, source: io::Error) -> LoadError {
             format!("nothing listens there; start `rxpath serve tcp {addr}` on that host")
         }
         Some(libc::ENETUNREACH) => {
-            format!("this host has no route to {ip}; `ip route get {ip}` shows it")
+            format!("this host has no route to {ip}; check with `ip route get {ip}`")
         }
-        Some(libc::EHOSTUNREACH) => format!("no host answers for {ip}; `ip neigh` shows it"),
+        Some(libc::EHOSTUNREACH) => format!("no host answers for {ip}; check with `ip neigh`"),
         Some(libc::ETIMEDOUT) => "nothing answered: a firewall that drops, or no such host".into(),
         Some(libc::EADDRNOTAVAIL) => ports_hint(),
         Some(libc::EINVAL) if addr.is_ipv6() => {

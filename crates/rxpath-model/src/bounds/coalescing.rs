@@ -20,7 +20,7 @@ fn compute(p: &Parameters) -> Option<Bound> {
     }
     let got = coalesced(arrivals, service, p.timer()?);
     let mut sentence = format!(
-        "rx-usecs gives {:.0} interrupts/s with {:.1} packets each, and packets wait {} on the average",
+        "rx-usecs gives {:.0} interrupts/s with {:.1} packets each, and packets wait {} on average",
         got.interrupts_per_s,
         got.packets_per_interrupt,
         seconds(got.mean_wait_s)

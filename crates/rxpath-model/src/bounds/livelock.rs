@@ -14,7 +14,7 @@ fn compute(p: &Parameters) -> Option<Bound> {
     let (offered, knee) = (p.arrivals()?, cpu.knee_pps());
     let (inline, held) = (cpu.goodput_pps(offered), cpu.goodput_held_back_pps(offered, share));
     let sentence = format!(
-        "On one CPU all is delivered up to {} datagrams/s and nothing from {} on; at {} offered, {} are delivered, \
+        "On one CPU all datagrams are delivered up to {}/s and none from {}/s; at {} offered, {} are delivered, \
          and {} where ksoftirqd holds softirqs back.",
         si(knee),
         si(cpu.zero_pps()),
@@ -28,7 +28,7 @@ fn compute(p: &Parameters) -> Option<Bound> {
             "g = min(lambda, max(0, (1 - lambda c_s)/c_a)); knee 1/(c_s + c_a); with hold-back or NAPI threads \
              g = min(lambda, max((1 - lambda c_s)/c_a, w/c_a)); c_s = c_pkt + (c_poll + c_irq)/batch",
             "the softirq has absolute priority (Linux before 4.9 and since 6.5); hold-back is Linux 4.9 to 6.4; \
-             c_s is that of the given batch, which grows with the load",
+             c_s is for the given batch; the real batch grows with the load",
         )
         .with("softirq_cost_ns", cpu.softirq_s * 1e9)
         .with("knee_pps", knee)

@@ -15,9 +15,9 @@ fn compute(p: &Parameters) -> Option<Bound> {
         packets * RESTARTS as u64
     );
     sentence += if squeezes {
-        "; the budget is what ends a pass, and time_squeeze counts it"
+        "; the budget ends a pass, and time_squeeze counts this"
     } else {
-        "; the budget is never used up, so that time_squeeze can only come from the time limit"
+        "; the budget is never used up: only the time limit can raise time_squeeze"
     };
     let mut bound = Bound::new(
         String::new(),

@@ -19,14 +19,18 @@ fn capacity(p: &Parameters) -> Option<Bound> {
     let dropped = (1.0 - rate / arrivals).max(0.0);
     let mut sentence = format!("One queue's softirq carries at most {} packets/s", si(rate));
     sentence += &if dropped > 0.0 {
-        format!("; of {} offered, {} are dropped at the ring", si(arrivals), percent(dropped))
+        format!(
+            "; of {} packets/s offered, {} are dropped at the ring",
+            si(arrivals),
+            percent(dropped)
+        )
     } else {
-        format!("; {} offered are within it", si(arrivals))
+        format!("; {} packets/s offered are below that limit", si(arrivals))
     };
     let mut bound = Bound::new(
         String::new(),
         "mu1 = s W/(c_poll + W c_pkt); drop = max(0, 1 - mu1/lambda)",
-        "full polls one after the other, no interrupt between them; the softirq gets the CPU share s",
+        "back-to-back full polls without interrupts; the softirq gets the CPU share s",
     )
     .with("capacity_pps", rate)
     .with("drop_ratio", dropped);
@@ -44,21 +48,21 @@ fn size(p: &Parameters) -> Option<Bound> {
     let longest = timer + p.starvation?.as_secs_f64();
     let needed = whole_up(arrivals * longest);
     let mut sentence = format!(
-        "A ring that is not served for {} must have at least {needed} descriptors at {} packets/s",
+        "A ring that is not polled for {} needs at least {needed} descriptors at {} packets/s",
         seconds(longest),
         si(arrivals)
     );
     let mut bound = Bound::new(
         String::new(),
         "D >= ceil(R tau), tau = rx-usecs + the longest starvation",
-        "a regular stream into a ring whose descriptors are all ready; a burst needs its peak rate here",
+        "a regular stream into a ring with all descriptors ready; for a burst use its peak rate",
     )
     .count("min_ring_packets", needed as u64)
     .with("starvation_s", longest);
     if let Some(Count(ring)) = p.ring {
         let lost = (needed - ring as f64).max(0.0);
         sentence += &if lost > 0.0 {
-            format!("; of {ring}, {lost} packets are lost each time")
+            format!("; with {ring}, {lost} packets are lost each time")
         } else {
             format!("; {ring} suffice")
         };
@@ -79,7 +83,7 @@ fn burst(p: &Parameters) -> Option<Bound> {
         si(arrivals),
         si(rate)
     );
-    let assumes = "the ring is empty before the burst and served without a pause during it";
+    let assumes = "the ring is empty before the burst and polled continuously during the burst";
     let bound = Bound::new(sentence, "D >= B (1 - mu1/R)", assumes);
     Some(bound.count("min_ring_packets", needed as u64))
 }

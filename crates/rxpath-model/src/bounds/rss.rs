@@ -10,14 +10,14 @@ pub(super) const LAW: Law = Law { name: "rss", needs: &["flows", "queues"], comp
 fn compute(p: &Parameters) -> Option<Bound> {
     let (flows, queues) = (p.flows?.0, p.queues?.0);
     let formula = "efficiency = F/(Q E[max]); the first queue saturates at lambda = mu1 F/E[max]";
-    let assumes = "flows of equal rate, a uniform hash and a table that spreads evenly";
+    let assumes = "flows of equal rate, a uniform hash and an even indirection table";
     let Some(fullest) = expected_max(flows, queues) else {
         let sentence = format!("{flows} flows on {queues} queues are too many for the exact sum.");
         return Some(Bound::new(sentence, formula, assumes));
     };
     let efficiency = flows as f64 / (queues as f64 * fullest);
     let mut sentence = format!(
-        "Of {flows} flows the fullest of {queues} queues gets {fullest:.2} on the average: {} of all queues' capacity \
+        "Of {flows} flows the fullest of {queues} queues gets {fullest:.2} on average: {} of all queues' capacity \
          is reached when it saturates",
         percent(efficiency)
     );

@@ -25,10 +25,10 @@ fn capacity(p: &Parameters) -> Option<Bound> {
         "the truesize is estimated from the payload for a plain sender on one host: measure it with SO_MEMINFO; \
          older kernels hold one datagram more"
     } else {
-        "older kernels than 6.18 hold one datagram more"
+        "kernels before 6.18 hold one datagram more"
     };
     let formula =
-        "N = floor(sk_rcvbuf/truesize); 3/4 N while reading, as memory is given back by quarters";
+        "N = floor(sk_rcvbuf/truesize); 3/4 N while reading, because memory is freed in quarters";
     Some(
         Bound::new(sentence, formula, assumes)
             .count("truesize_bytes", truesize)
@@ -48,7 +48,7 @@ fn compute(p: &Parameters) -> Option<Bound> {
     let mut bound = Bound::new(
         String::new(),
         "mu3 = s (1 - u)/c_a; drop = max(0, 1 - mu3/lambda2); fill = N/(lambda2 - mu3)",
-        "a fluid: between a load of 0.8 and 1 it says too little, there the M/D/1/K figure for Poisson arrivals counts",
+        "a fluid model: between a load of 0.8 and 1 it underestimates loss; use the M/D/1/K value for Poisson arrivals there",
     )
     .with("capacity_pps", rate)
     .with("load_ratio", load)
@@ -68,7 +68,7 @@ fn compute(p: &Parameters) -> Option<Bound> {
         }
     } else {
         let random = limited(load, places).block;
-        sentence += ": nothing is lost on the average";
+        sentence += ": nothing is lost on average";
         if load > NEAR {
             sentence += &format!(
                 ", but with random arrivals at a load of {load:.2} the queue of {places} loses {}",

@@ -24,7 +24,7 @@ fn compute(p: &Parameters) -> Option<Bound> {
         String::new(),
         "N >= ceil(lambda T); sk_rcvbuf >= 4/3 N truesize; drain = lambda T/(mu - lambda); worst sojourn <= T + N c_a/s; \
          drop = max(0, lambda T - N)/(lambda P) if the queue empties between stalls, else 1 - mu (P - T)/(lambda P)",
-        "regular arrivals into an empty queue; memory of what was read is given back by quarters of the buffer",
+        "regular arrivals into an empty queue; memory of read datagrams is freed in quarters of the buffer",
     )
     .with("overflow_s", overflow)
     .with("certain_overflow_s", certain as f64 / offered)
@@ -40,7 +40,8 @@ fn compute(p: &Parameters) -> Option<Bound> {
             period_s: period.as_secs_f64(),
         };
         let dropped = model.fluid_drop();
-        sentence += &format!("; {} are lost when that happens every {period}", percent(dropped));
+        sentence +=
+            &format!("; {} are lost when the reader stops every {period}", percent(dropped));
         bound = bound.with("drop_ratio", dropped);
     }
     if let Some(rate) = p.reader_rate().filter(|rate| *rate > offered) {
@@ -50,7 +51,7 @@ fn compute(p: &Parameters) -> Option<Bound> {
         bound = bound.with("drain_s", drain).with("worst_sojourn_s", worst);
     }
     sentence += &format!(
-        "; to survive {} it needs --rcvbuf {} ({needed} datagrams)",
+        "; to survive {} the socket needs --rcvbuf {} ({needed} datagrams)",
         seconds(stall),
         Bytes(bytes as u64)
     );

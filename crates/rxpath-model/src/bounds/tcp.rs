@@ -24,7 +24,7 @@ fn compute(p: &Parameters) -> Option<Bound> {
     let mut bound = Bound::new(
         String::new(),
         "rate <= min(window/RTT, mu3); a stall T is hidden iff the window holds rate T",
-        "no loss on the way; the window is about half of sk_rcvbuf (tcp_adv_win_scale, scaling ratio)",
+        "no loss on the path; the window is about half of sk_rcvbuf (tcp_adv_win_scale, scaling ratio)",
     )
     .with("window_rate_bps", by_window * 8.0)
     .with("rate_bps", rate * 8.0);

@@ -29,7 +29,7 @@ fn compute(p: &Parameters) -> Option<Bound> {
         si(left),
         percent(dropped)
     );
-    let assumes = "a fluid in steady state: queues are full where they overflow; stages whose costs are not given lose nothing";
+    let assumes = "a fluid in steady state: overflowing queues are full; stages without a given cost lose nothing";
     Some(
         Bound::new(sentence, "p = 1 - (1-p1)(1-p1b)(1-p3); g = lambda (1-p)", assumes)
             .with("goodput_pps", left)

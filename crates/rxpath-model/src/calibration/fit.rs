@@ -52,7 +52,7 @@ pub fn softirq(loads: &[Stolen]) -> Result<SoftirqCosts, TooNoisy> {
     let whole = packet.value + interrupt.value;
     if packet.value < 0.0 || interrupt.value < 0.0 {
         return Err(TooNoisy(format!(
-            "a cost came out negative ({:.0} ns per packet, {:.0} ns per interrupt)",
+            "a fitted cost is negative ({:.0} ns per packet, {:.0} ns per interrupt)",
             packet.value, interrupt.value
         )));
     }
@@ -60,7 +60,7 @@ pub fn softirq(loads: &[Stolen]) -> Result<SoftirqCosts, TooNoisy> {
     let half = |estimate: &Estimate| (estimate.interval[1] - estimate.interval[0]) / 2.0;
     if half(&packet).min(half(&interrupt)) > WIDTH * whole {
         return Err(TooNoisy(format!(
-            "the costs are known to no better than half of them ({whole:.0} ns together)"
+            "the uncertainty of both costs is more than half of their sum ({whole:.0} ns)"
         )));
     }
     let floor_ratio = fit.coefficients[0];
@@ -82,7 +82,7 @@ pub fn interrupts(loads: &[Stolen], packet: &Estimate) -> Result<SoftirqCosts, T
 fn meter_fit(loads: &[Stolen], packet_ns: f64) -> Result<Fit, TooNoisy> {
     if loads.len() < 5 {
         return Err(TooNoisy(format!(
-            "{} loads were measured; 5 are needed to tell three costs apart",
+            "{} loads were measured; 5 are needed to separate three costs",
             loads.len()
         )));
     }
@@ -94,13 +94,15 @@ fn meter_fit(loads: &[Stolen], packet_ns: f64) -> Result<Fit, TooNoisy> {
     let rows: Vec<[f64; 3]> = loads.iter().map(row).collect();
     let y: Vec<f64> = loads.iter().map(left).collect();
     let fit = least_squares(&rows, &y).ok_or_else(|| {
-        TooNoisy("packets and interrupts moved together: their costs cannot be told apart".into())
+        TooNoisy(
+            "packet and interrupt rates changed together: their costs cannot be separated".into(),
+        )
     })?;
     let taken = loads.iter().map(|load| load.stolen_ratio).sum::<f64>() / loads.len() as f64;
     let most = RESIDUAL.max(RELATIVE * taken);
     if fit.rms > most {
         return Err(TooNoisy(format!(
-            "{:.1} % of the CPU stays unexplained (at most {:.1} %): other load disturbed it; {}",
+            "{:.1} % of the CPU is unexplained (limit: {:.1} %): other load disturbed the measurement; {}",
             fit.rms * 100.0,
             most * 100.0,
             worst(loads, &y, (&rows, &fit))
@@ -115,7 +117,7 @@ fn worst(loads: &[Stolen], y: &[f64], (rows, fit): (&[[f64; 3]], &Fit)) -> Strin
     let farthest = loads.iter().zip(off).max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
     farthest.map_or_else(String::new, |(load, off)| {
         format!(
-            "farthest off: {:.0} packets/s in {:.0} interrupts/s took {:.1} %, the fit says {:.1} %",
+            "largest error: {:.0} packets/s in {:.0} interrupts/s took {:.1} %, the fit predicts {:.1} %",
             load.packets_pps,
             load.interrupts_per_s,
             load.stolen_ratio * 100.0,
@@ -134,7 +136,7 @@ fn each(fit: &Fit, at: usize, n: u64) -> Estimate {
         unit: "ns".into(),
         residual: Some(fit.rms),
         measurements_count: n,
-        how: "stolen-time meter, regression over loads; residual in shares of the CPU".into(),
+        how: "stolen-time meter, regression over loads; residual as a share of the CPU".into(),
     }
 }
 
@@ -147,7 +149,7 @@ pub fn mean(values: &[f64], unit: &str, how: &str) -> Result<Estimate, TooNoisy>
 fn too_rough(estimate: &Estimate) -> TooNoisy {
     let Estimate { value, interval, unit, how, .. } = estimate;
     let half = (interval[1] - value).abs();
-    TooNoisy(format!("{how}: {value:.0} {unit} is known to no better than {half:.0}"))
+    TooNoisy(format!("{how}: {value:.0} {unit} has an uncertainty of {half:.0}"))
 }
 
 /// Means of values that scatter alike, as shares of themselves: all of them tell how much.

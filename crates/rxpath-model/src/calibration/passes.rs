@@ -55,13 +55,13 @@ impl Sums {
 pub fn passes(sums: Sums, tracing_ns: f64) -> Result<PassCosts, TooNoisy> {
     let Sums { n, w, ww, t, wt, tt } = sums;
     if n < FEWEST {
-        return Err(TooNoisy(format!("{n:.0} passes were seen, {FEWEST:.0} are needed")));
+        return Err(TooNoisy(format!("{n:.0} passes were measured, {FEWEST:.0} are needed")));
     }
     let (mean_w, mean_t) = (w / n, t / n);
     let (spread, moved) = (ww - n * mean_w * mean_w, wt - n * mean_w * mean_t);
     if spread / n < LEAST_VARIANCE {
         return Err(TooNoisy(format!(
-            "passes took {mean_w:.2} packets each, and nearly all as many: the costs of pass and packet cannot be told apart"
+            "almost all passes took {mean_w:.2} packets: the costs of pass and packet cannot be separated"
         )));
     }
     let packet = moved / spread;
@@ -73,7 +73,7 @@ pub fn passes(sums: Sums, tracing_ns: f64) -> Result<PassCosts, TooNoisy> {
     let pass = pass - tracing_ns;
     if packet <= 0.0 || pass <= 0.0 {
         return Err(TooNoisy(format!(
-            "a cost came out negative ({pass:.0} ns per pass, {packet:.0} ns per packet)"
+            "a fitted cost is negative ({pass:.0} ns per pass, {packet:.0} ns per packet)"
         )));
     }
     let estimate = |value: f64, half: f64, how: &str| Estimate {
@@ -85,8 +85,12 @@ pub fn passes(sums: Sums, tracing_ns: f64) -> Result<PassCosts, TooNoisy> {
         how: how.into(),
     };
     Ok(PassCosts {
-        pass: estimate(pass, half_pass, "tracepoints, a line through passes, tracing taken off"),
-        packet: estimate(packet, half_packet, "tracepoints, a line through passes"),
+        pass: estimate(
+            pass,
+            half_pass,
+            "tracepoints, linear fit over passes, tracing cost subtracted",
+        ),
+        packet: estimate(packet, half_packet, "tracepoints, linear fit over passes"),
     })
 }
 

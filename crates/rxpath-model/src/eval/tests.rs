@@ -121,7 +121,7 @@ fn two_cases_of_one_name_are_both_computed_and_told() {
     let problems: Vec<_> = evaluated.problems().collect();
     let [(id, problem)] = problems[..] else { panic!("{problems:?}") };
     assert_eq!(id, "a");
-    assert!(problem.text.contains("`id`: the case at place 0"), "{problem:?}");
+    assert!(problem.text.contains("`id`: the case at index 0"), "{problem:?}");
 }
 
 proptest! {

@@ -114,12 +114,13 @@ impl Poll {
     pub fn steady(&self) -> Result<Steady, Problem> {
         let (states, work) = self.size();
         if work.is_nan() || work > MOST_WORK {
-            let text =
-                format!("the chain would need {states:.1e} states: the load is too near the limit");
+            let text = format!(
+                "the Markov chain would need {states:.1e} states: the load is too close to the limit"
+            );
             return Err(Problem::new(Code::TooLarge, text));
         }
         let pi = stationary(self.rows((states.ceil() as usize).max(3)))
-            .ok_or_else(|| Problem::new(Code::NoValue, "the chain has no steady state"))?;
+            .ok_or_else(|| Problem::new(Code::NoValue, "the Markov chain has no steady state"))?;
         let (mut polls, mut packets, mut busy) = (0.0, 0.0, 0.0);
         for (waiting, p) in pi.iter().enumerate().skip(1) {
             polls += p;
@@ -144,7 +145,7 @@ fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
         budget: inputs.whole("budget", 1..=1_000_000_000)?,
     };
     if poll.poll_s + poll.packet_s <= 0.0 {
-        return Err(Problem::bad("c_pkt_us", "a poll must take time: it and `c_poll_us` are 0"));
+        return Err(Problem::bad("c_pkt_us", "a poll must take time: this and `c_poll_us` are 0"));
     }
     let limit = Outputs::default();
     if poll.arrivals_pps >= poll.max_rate() {

@@ -84,7 +84,10 @@ fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let packet = number("c_pkt_us", inputs.value("c_pkt_us")?, Least::Zero)?;
     let polls: u64 = rings.iter().map(|ring| ring / WEIGHT + 1).sum();
     if polls > MOST_POLLS {
-        return Err(Problem::new(Code::TooLarge, format!("{polls} polls are not walked")));
+        return Err(Problem::new(
+            Code::TooLarge,
+            format!("{polls} polls are too many to simulate"),
+        ));
     }
     let got = walk(&rings);
     let packets: u64 = rings.iter().sum();

@@ -78,7 +78,7 @@ fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
             .with("p_q_gt_B_infinite", 0.0)
             .but(Problem::new(
                 Code::NoValue,
-                "the peak is not above the drain: nothing ever queues",
+                "the peak does not exceed the drain rate: nothing ever queues",
             )));
     }
     Ok(Outputs::default()

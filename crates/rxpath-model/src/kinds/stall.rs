@@ -145,7 +145,9 @@ fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     if arrivals > MOST_ARRIVALS || stall.period_s > 1e6 {
         return Ok(outputs.with("drop_fraction_fluid", stall.fluid_drop()).but(Problem::new(
             Code::TooLarge,
-            format!("{arrivals:.3e} arrivals are not replayed; the fluid bound stands alone"),
+            format!(
+                "{arrivals:.3e} arrivals are too many to replay; only the fluid bound is given"
+            ),
         )));
     }
     let got = stall.replay();

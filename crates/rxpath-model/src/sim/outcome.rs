@@ -249,8 +249,8 @@ impl World<'_> {
 const SPANS: [(&str, &str); 4] = [
     ("ring", "from the NIC to the end of its packet in the poll"),
     ("backlog", "from the RPS backlog to the end of its packet in the poll"),
-    ("socket", "from the socket's queue to the reader's being done"),
-    ("total", "from the NIC to the reader's being done"),
+    ("socket", "from the socket's queue until the reader has finished"),
+    ("total", "from the NIC until the reader has finished"),
 ];
 
 fn quantiles(span: &'static str, times: &Histogram) -> Times {

@@ -277,7 +277,7 @@ impl Parameters {
             return bad(
                 "nic.rx_frames",
                 format!(
-                    "must be at most `nic.ring` ({}) when no time limits it: no interrupt would ever come (packets)",
+                    "must be at most `nic.ring` ({}) when no time limits it: no interrupt would ever be raised (packets)",
                     self.ring
                 ),
             );
@@ -312,7 +312,7 @@ impl Parameters {
                 return bad(
                     "arrivals.window",
                     format!(
-                        "holds {window} packets, and `socket.rcvbuf` only {places}: TCP never offers more than fits"
+                        "holds {window} packets, and `socket.rcvbuf` only {places}: TCP never sends more than fits"
                     ),
                 );
             }

@@ -120,13 +120,11 @@ impl<R: BufRead> TraceReader<R> {
             let place = || format!("line {}", self.count);
             let cut = got as u64 == LONGEST_LINE && text.last() != Some(&b'\n');
             return match fields(line).filter(|_| !cut) {
-                Some((_, 0, _)) => {
-                    Err(TraceError::at(place(), "a packet of 0 bytes; leave it out"))
-                }
+                Some((_, 0, _)) => Err(TraceError::at(place(), "a packet of 0 bytes; remove it")),
                 // What is left of a number reads as a smaller one.
                 Some(_) if text.last() != Some(&b'\n') => Err(TraceError::at(
                     place(),
-                    "the file ends inside it; a whole file ends with the end of a line",
+                    "the file ends inside this line; a complete file ends with a line end",
                 )),
                 Some(fields) => Ok(Some(fields)),
                 None => {
@@ -148,14 +146,14 @@ impl<R: BufRead> TraceReader<R> {
             return Ok(None);
         }
         let place = || format!("packet {}", self.count);
-        let cut = || TraceError::at(place(), "the file ends inside it; it was cut off");
+        let cut = || TraceError::at(place(), "the file ends inside it: it was truncated");
         if got < head.len() {
             return Err(cut());
         }
         let [seconds, fraction, kept, whole] = [0, 4, 8, 12].map(|at| pcap.number(&head[at..]));
         let parts = if pcap.nanoseconds { 1_000_000_000 } else { 1_000_000 };
         if fraction >= parts || kept > LONGEST_PACKET || whole < kept {
-            return Err(TraceError::at(place(), "its header makes no sense; the file is damaged"));
+            return Err(TraceError::at(place(), "its header is invalid; the file is damaged"));
         }
         if whole == 0 {
             return Err(TraceError::at(place(), "a packet of 0 bytes"));

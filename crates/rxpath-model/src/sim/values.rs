@@ -19,7 +19,7 @@ pub enum ParameterError {
         why: String,
     },
     /// No parameter has this name.
-    #[error("`{key}` is no parameter{near}; docs/simulate.md lists them")]
+    #[error("`{key}` is not a parameter{near}; docs/simulate.md lists all parameters")]
     Unknown {
         /// What was given.
         key: String,
@@ -228,7 +228,7 @@ fn check(key: &'static Key, value: &toml::Value) -> Result<Value, ParameterError
         Sort::Text => value
             .as_str()
             .map(|text| Value::Text(text.into()))
-            .ok_or_else(|| bad("must be a text in quotes".into())),
+            .ok_or_else(|| bad("must be a quoted string".into())),
         Sort::Cpus => cpus(key, value).map(Value::Cpus),
         Sort::States => states(value).map(Value::States).map_err(bad),
     }

@@ -65,8 +65,8 @@ mod tests {
             ("127.0.0.1:70000", "`70000` is no port: a number from 0 to 65535"),
             ("127.0.0.1:http", "`http` is no port"),
             (":4321", "the host is missing: 127.0.0.1:4321"),
-            ("[fe80::1%no-such-link]:9", "no interface here is called `no-such-link`"),
-            ("[1.2.3.4]:9", "`1.2.3.4` is no IPv6 address"),
+            ("[fe80::1%no-such-link]:9", "this host has no interface `no-such-link`"),
+            ("[1.2.3.4]:9", "`1.2.3.4` is not an IPv6 address"),
             ("no-such-host.invalid:9", "`no-such-host.invalid` has no address"),
         ] {
             let error = address(text).unwrap_err();

@@ -56,7 +56,7 @@ pub(super) fn send_at(
 
 fn failed(what: &str, error: &std::io::Error) -> HostError {
     HostError::kernel(
-        format!("{what} a socket of the calibration"),
+        format!("{what} a calibration socket"),
         error.raw_os_error().unwrap_or(libc::EIO),
     )
 }

@@ -57,7 +57,7 @@ pub(super) fn write(options: &LoadOptions) -> Result<Message, LoadError> {
                 "--pipeline {} of {len} bytes each: over 256 MiB in one send",
                 options.pipeline
             ),
-            "use a smaller body or a shallower pipeline",
+            "use a smaller body or a lower --pipeline",
         ));
     }
     let bytes = one.repeat(options.pipeline).into();
@@ -72,14 +72,14 @@ fn checked(header: &str) -> Result<String, LoadError> {
     let Some((name, value)) = header.split_once(':') else { return bad("no colon") };
     let (name, value) = (name.trim(), value.trim());
     if name.is_empty() || !name.bytes().all(is_token) {
-        return bad("the name is no token");
+        return bad("the name is not an HTTP token");
     }
     if value.bytes().any(|byte| byte < b' ' && byte != b'\t' || byte == 0x7f) {
         return bad("the value holds a control character");
     }
     if name.eq_ignore_ascii_case("content-length") || name.eq_ignore_ascii_case("transfer-encoding")
     {
-        return bad("the length of the body is told by the program itself (--body, --body-file)");
+        return bad("rxpath sets the body length itself (--body, --body-file)");
     }
     Ok(format!("{name}: {value}\r\n"))
 }

@@ -42,7 +42,7 @@ fn check(options: &LoadOptions) -> Result<(), LoadError> {
     let bad = |what: String, hint: &str| Err(LoadError::usage(what, hint));
     let (connections, threads) = (options.connections, options.threads);
     if threads == 0 {
-        return bad("--threads 0: nobody would ask".into(), "give at least 1");
+        return bad("--threads 0: no thread would send requests".into(), "give at least 1");
     }
     if connections < threads {
         let what = format!("-c {connections}: fewer connections than threads ({threads})");
@@ -50,23 +50,23 @@ fn check(options: &LoadOptions) -> Result<(), LoadError> {
     }
     if !(1..=MAX_PIPELINE).contains(&options.pipeline) {
         let what = format!("--pipeline {}: 1 to {MAX_PIPELINE}", options.pipeline);
-        return bad(what, "1 is no pipelining");
+        return bad(what, "1 means no pipelining");
     }
     if options.pipeline > 1 && !options.keepalive {
-        let what = "--pipeline needs connections that stay: not with --no-keepalive".into();
-        return bad(what, "leave one of the two out");
+        let what = "--pipeline needs persistent connections: it excludes --no-keepalive".into();
+        return bad(what, "use one of the two");
     }
     if options.rate_rps == Some(0) {
-        return bad("--rate 0: nothing would be asked".into(), "leave it out for a closed loop");
+        return bad("--rate 0: no request would be sent".into(), "leave it out for a closed loop");
     }
     if options.requests == Some(0) {
-        return bad("--requests 0: nothing would be asked".into(), "give at least 1");
+        return bad("--requests 0: no request would be sent".into(), "give at least 1");
     }
     if options.timeout_ns < 1_000_000 {
         return bad("--timeout: under 1 ms".into(), "give at least 1ms");
     }
     if options.duration_ns == Some(0) {
-        return bad("--duration 0: nothing would be asked".into(), "give for example 10s");
+        return bad("--duration 0: no request would be sent".into(), "give for example 10s");
     }
     Ok(())
 }

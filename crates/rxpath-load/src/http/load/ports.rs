@@ -18,7 +18,7 @@ pub(super) fn make_room(connections: usize, threads: usize) -> Result<u64, LoadE
     if needed > hard {
         return Err(LoadError::usage(
             format!(
-                "-c {connections}: it takes {needed} descriptors, and the hard limit of this process is {hard}"
+                "-c {connections}: needs {needed} file descriptors, the hard limit of this process is {hard}"
             ),
             format!(
                 "use -c {} or fewer, or raise the limit (`ulimit -Hn`, or LimitNOFILE= of a systemd unit)",
@@ -44,16 +44,16 @@ fn range() -> Option<(u32, u32)> {
 pub(super) fn why() -> String {
     match range() {
         Some((low, high)) => format!(
-            "net.ipv4.ip_local_port_range is {low} to {high}: {} ports towards one address, and closed connections hold theirs for a minute in TIME_WAIT",
+            "net.ipv4.ip_local_port_range is {low} to {high}: {} ports per destination, and a closed connection keeps its port in TIME_WAIT for 60 s",
             (high + 1).saturating_sub(low)
         ),
-        None => "the local ports towards one address are used up".into(),
+        None => "the local ports for one destination are used up".into(),
     }
 }
 
 /// What to do about it.
 pub(super) fn hint() -> String {
-    "keep connections alive, use fewer of them, another --source address, or a wider net.ipv4.ip_local_port_range"
+    "keep connections alive, use fewer connections, another --source address, or a wider net.ipv4.ip_local_port_range"
         .into()
 }
 

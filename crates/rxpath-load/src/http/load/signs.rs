@@ -47,7 +47,7 @@ pub(super) fn limit(result: &LoadResult, settings: &LoadSettings) -> Limit {
             told(
                 Who::NotHere,
                 format!(
-                    "{busy}; each of {} connections waited for its reply",
+                    "{busy}; all {} connections waited for replies",
                     settings.connections_count
                 ),
             )
@@ -63,7 +63,7 @@ pub(super) fn limit(result: &LoadResult, settings: &LoadSettings) -> Limit {
     let late = result.lateness_us.as_ref().map_or(0.0, |late| late.p99);
     if late > LATE_US {
         let what = format!(
-            "{:.2} % of the schedule kept; free connections were used up to {late:.0} us late (p99), {busy}",
+            "{:.2} % of the schedule kept; requests were sent up to {late:.0} us late (p99) on free connections, {busy}",
             100.0 * kept
         );
         return told(Who::Sender, what);
@@ -97,15 +97,16 @@ pub(super) fn notice(result: &LoadResult, settings: &LoadSettings) -> Vec<Warnin
 }
 
 fn nothing(result: &LoadResult) -> Option<Warning> {
-    (result.requests_total == 0)
-        .then(|| Warning::new("no-replies", "no whole reply came: there is nothing to measure"))
+    (result.requests_total == 0).then(|| {
+        Warning::new("no-replies", "no complete reply arrived: there is nothing to measure")
+    })
 }
 
 fn gave_up(result: &LoadResult) -> Option<Warning> {
     result.gave_up.then(|| {
-        Warning::new("gave-up", "the server gave nothing but failures: the rest of the requests was not sent")
-            .because("without --duration only replies and lost requests bring the count of --requests to its end")
-            .cure("start the server, raise --timeout if it is slow, or give --duration to try for that long")
+        Warning::new("gave-up", "every request failed: the remaining requests were not sent")
+            .because("without --duration, a run ends only when --requests have been answered or lost")
+            .cure("start the server, raise --timeout if the server is slow, or set --duration to keep trying for that time")
     })
 }
 
@@ -115,7 +116,7 @@ fn own_limit(result: &LoadResult, settings: &LoadSettings) -> Option<Warning> {
             "client-limit",
             format!("the load generator itself was the limit: {}", result.limit.evidence),
         )
-        .because("its threads had no CPU time left, so the server could do more than this shows")
+        .because("its threads had no CPU time left: the server may be faster than this result")
         .cure(format!(
             "give it more threads and CPUs of their own (-t {} --cpu LIST), or a second host",
             2 * settings.threads_count
@@ -130,12 +131,12 @@ fn unkept(result: &LoadResult, settings: &LoadSettings) -> Option<Warning> {
         Warning::new(
             "schedule-not-kept",
             format!(
-                "{:.0} of {asked_rps} requests/s were answered; {} requests were due and never sent, and are in no percentile",
+                "{:.0} of {asked_rps} requests/s were answered; {} requests were due but never sent, and no percentile includes them",
                 result.achieved_rps, result.unsent_requests_total
             ),
         )
-        .because("response times of a schedule that runs behind grow for as long as it runs")
-        .cure("ask for less, or give more connections (-c)")
+        .because("when the schedule falls behind, response times grow for the whole run")
+        .cure("lower --rate, or use more connections (-c)")
     })
 }
 
@@ -145,10 +146,10 @@ fn tick(result: &LoadResult, settings: &LoadSettings) -> Option<Warning> {
     is_near(times.p50, tick_us).then(|| {
         Warning::new(
             "tick-artefact",
-            format!("the median service time of {:.0} us is one tick of the kernel ({tick_us:.0} us at HZ={hz})", times.p50),
+            format!("the median service time of {:.0} us equals one scheduler tick ({tick_us:.0} us at HZ={hz})", times.p50),
         )
-        .because("a thread ran until the tick took its CPU away: the scheduler was measured, not the network stack")
-        .cure("give client and server CPUs of their own")
+        .because("a thread kept the CPU until the tick: this measures the scheduler, not the network stack")
+        .cure("give client and server separate CPUs")
     })
 }
 
@@ -157,10 +158,10 @@ fn delayed_ack(result: &LoadResult) -> Option<Warning> {
     is_near(times.p50, DELAYED_ACK_US).then(|| {
         Warning::new(
             "delayed-ack",
-            format!("the median service time of {:.1} ms is that of a delayed acknowledgement", times.p50 / 1000.0),
+            format!("the median service time of {:.1} ms is typical of a delayed acknowledgement", times.p50 / 1000.0),
         )
-        .because("a side sends in several small pieces without TCP_NODELAY, and waits for the other's acknowledgement")
-        .cure("let the server write a reply in one call or set TCP_NODELAY")
+        .because("one side sends several small writes without TCP_NODELAY, and waits for the peer's acknowledgement")
+        .cure("make the server write each reply in one call, or set TCP_NODELAY")
     })
 }
 
@@ -172,10 +173,15 @@ fn waited(result: &LoadResult) -> Option<Warning> {
     (most >= WAITED_RATIO).then(|| {
         Warning::new(
             "runnable-wait",
-            format!("a thread of the load was ready to run and waited for a CPU {:.0} % of the time", 100.0 * most),
+            format!(
+                "a load thread was runnable but waited for a CPU {:.0} % of the time",
+                100.0 * most
+            ),
         )
-        .because("something else ran on its CPU: the times contain the scheduler's, not only the network's")
-        .cure("pin it to a CPU that nobody else uses (--cpu), away from the server")
+        .because(
+            "another task ran on its CPU: the times include scheduling delay, not only the network",
+        )
+        .cure("pin it to an otherwise idle CPU (--cpu), not one of the server's")
     })
 }
 
@@ -211,7 +217,7 @@ pub(super) fn clipped(response: &Histogram) -> Option<Warning> {
     (response.clipped() > 0).then(|| {
         Warning::new(
             "clipped",
-            format!("{} response times were over a minute and count as one", response.clipped()),
+            format!("{} response times were over 60 s and are counted as 60 s", response.clipped()),
         )
     })
 }

@@ -28,7 +28,10 @@ pub(super) fn resolve(url: &Url) -> Result<Vec<SocketAddr>, LoadError> {
         (url.host.as_str(), url.port).to_socket_addrs().map_err(refused)?.collect();
     addrs.dedup();
     if addrs.is_empty() {
-        return Err(refused(io::Error::new(ErrorKind::NotFound, "the name has no address")));
+        return Err(refused(io::Error::new(
+            ErrorKind::NotFound,
+            "the name resolves to no address",
+        )));
     }
     Ok(addrs)
 }
@@ -47,7 +50,7 @@ pub(super) fn reach(addrs: &[SocketAddr], source: Option<IpAddr>) -> Result<Sock
     }
     let Some((addr, error)) = first else {
         return Err(LoadError::usage(
-            format!("--source {}: no address of the host is of its family", said(source)),
+            format!("--source {}: the host has no address of this family", said(source)),
             format!(
                 "the host has {}",
                 addrs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
@@ -64,19 +67,19 @@ fn said(source: Option<IpAddr>) -> String {
 fn refusal(addr: SocketAddr, source: Option<IpAddr>, error: io::Error, addrs: usize) -> LoadError {
     let hint = match error.raw_os_error() {
         Some(libc::ECONNREFUSED) => {
-            format!("nothing listens on port {} there: start the server first", addr.port())
+            format!("no server listens on port {} there: start it first", addr.port())
         }
         Some(libc::ENETUNREACH | libc::EHOSTUNREACH) => {
-            format!(
-                "there is no way to it: `ip route get {}` shows what the kernel thinks",
-                addr.ip()
-            )
+            format!("no route to it: `ip route get {}` shows the kernel's route lookup", addr.ip())
         }
         Some(libc::ETIMEDOUT) => {
             "no answer within 5 s: a firewall that drops, or a host that is down".into()
         }
         Some(libc::EADDRNOTAVAIL) if source.is_some() => {
-            format!("{} is no address of this host: `ip address` lists them", said(source))
+            format!(
+                "{} is not an address of this host: `ip address` lists its addresses",
+                said(source)
+            )
         }
         Some(libc::EADDRNOTAVAIL) => crate::http::load::ports::hint(),
         Some(libc::EINVAL) if addr.is_ipv6() => {
@@ -87,7 +90,7 @@ fn refusal(addr: SocketAddr, source: Option<IpAddr>, error: io::Error, addrs: us
     };
     let addr = match addrs {
         1 => addr.to_string(),
-        n => format!("{addr} (the first of {n} addresses, none took a connection)"),
+        n => format!("{addr} (the first of {n} addresses, none accepted a connection)"),
     };
     LoadError::Address { op: "connect", addr, source: error, hint }
 }

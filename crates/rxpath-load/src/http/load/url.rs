@@ -40,7 +40,7 @@ impl FromStr for Url {
         let bad = |why, hint| Err(BadUrl { text: text.into(), why, hint });
         if text.chars().any(|c| c.is_whitespace() || c.is_control() || !c.is_ascii()) {
             return bad(
-                "a URL holds no spaces, control characters or letters outside of ASCII",
+                "a URL must not contain spaces, control characters or non-ASCII letters",
                 "write them percent-encoded: a space is %20",
             );
         }
@@ -49,19 +49,19 @@ impl FromStr for Url {
         };
         if scheme.eq_ignore_ascii_case("https") {
             return bad(
-                "TLS is not supported: it measures the host's receive path, not a cipher",
-                "load the plain port (http://…), or put a TLS proxy in front of the load",
+                "TLS is not supported: rxpath measures the host's receive path, not a cipher",
+                "use the plain HTTP port (http://…), or put a TLS proxy between rxpath and the server",
             );
         }
         if !scheme.eq_ignore_ascii_case("http") {
-            return bad("only http:// can be loaded", EXAMPLE);
+            return bad("only http:// is supported", EXAMPLE);
         }
         let rest = rest.split('#').next().unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, target) = rest.split_at(end);
         if authority.contains('@') {
             return bad(
-                "it carries a user name",
+                "it contains a user name",
                 "send it as a header: -H 'Authorization: Basic …'",
             );
         }

@@ -62,11 +62,11 @@ impl Chunks {
         let broken = |what| Err(Malformed::Chunk(what));
         self.state = match (self.state, byte) {
             (State::First | State::Digits, _) if byte.is_ascii_hexdigit() => self.digit(byte)?,
-            (State::First, _) => return broken("a size has no digit"),
+            (State::First, _) => return broken("a chunk size has no digit"),
             (State::Digits | State::Extension, b'\r') => State::SizeNewline,
             (State::Digits, b';' | b' ' | b'\t') => State::Extension,
-            (State::Digits, _) => return broken("a size is no number"),
-            (State::Extension, b'\n') => return broken("a size's line ends without CR"),
+            (State::Digits, _) => return broken("a chunk size is not a number"),
+            (State::Extension, b'\n') => return broken("a chunk-size line ends without CR"),
             (State::Extension, _) => self.longer(MAX_LINE_BYTES, State::Extension)?,
             (State::SizeNewline, b'\n') => self.begin(),
             (State::DataReturn, b'\r') => State::DataNewline,
@@ -77,7 +77,7 @@ impl Chunks {
                 self.longer(MAX_HEAD_BYTES as u32, State::TrailerLine)?
             }
             (State::LastNewline, b'\n') => State::First,
-            _ => return broken("a line's end is missing"),
+            _ => return broken("a line end is missing"),
         };
         Ok(())
     }
@@ -85,7 +85,7 @@ impl Chunks {
     fn digit(&mut self, byte: u8) -> Result<State, Malformed> {
         let digit = char::from(byte).to_digit(16).unwrap_or(0);
         if self.left >> 60 != 0 {
-            return Err(Malformed::Chunk("a size over 64 bits"));
+            return Err(Malformed::Chunk("a chunk size over 64 bits"));
         }
         self.left = (self.left << 4) | u64::from(digit);
         self.longer(MAX_LINE_BYTES, State::Digits)

@@ -122,13 +122,13 @@ fn busy_poll(serve: &Serve, reports: &[Report]) -> BusyPollResult {
 /// is always busy: there the time outside of the waits tells.
 fn limit(serve: &Serve, reports: &[Report], result: &ServeResult) -> Limit {
     if result.requests_total == 0 {
-        return Limit { who: Who::NotHere, evidence: "no request came".into() };
+        return Limit { who: Who::NotHere, evidence: "no request arrived".into() };
     }
     let busy = busy_text(&result.threads, result.duration_s);
     let descheduled: f64 = result.threads.iter().filter_map(|thread| thread.runqueue_s).sum();
     let share = descheduled / result.duration_s.max(1e-9) / result.threads.len().max(1) as f64;
     let lost = if share > 0.05 {
-        format!(", {:.0} % of the time waiting for a CPU that another task had", 100.0 * share)
+        format!(", {:.0} % of the time waiting for a CPU that another task used", 100.0 * share)
     } else {
         String::new()
     };
@@ -137,7 +137,7 @@ fn limit(serve: &Serve, reports: &[Report], result: &ServeResult) -> Limit {
         let waiting = waiting_ratio(serve, reports, result.duration_s);
         let who = if waiting <= SPARE_RATIO { Who::Server } else { Who::NotHere };
         let evidence = format!(
-            "{busy}, which polling makes it; {:.0} % of the time in waits{lost}",
+            "{busy} (polling is always busy); {:.0} % of the time in waits{lost}",
             100.0 * waiting
         );
         return Limit { who, evidence };
@@ -176,11 +176,8 @@ fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
         let names: Vec<&str> =
             result.connections.accept_errors_total.keys().map(String::as_str).collect();
         warnings.push(
-            Warning::new(
-                "accept-errors",
-                format!("{errors} connections were lost while they were accepted"),
-            )
-            .because(names.join(", ")),
+            Warning::new("accept-errors", format!("{errors} connections were lost during accept"))
+                .because(names.join(", ")),
         );
     }
     warnings
@@ -194,20 +191,20 @@ fn exhausted(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
         let warning = if why == "max-connections" {
             Warning::new(
                 "connections-capped",
-                format!("{open} connections were open: accepting was put off {times} times"),
+                format!("{open} connections were open: accepting was delayed {times} times"),
             )
             .because(format!("--max-connections is {}", serve.settings.max_connections_count))
-            .cure("raise it; clients wait in the backlog meanwhile")
+            .cure("raise it; until then clients wait in the listen backlog")
         } else {
             Warning::new(
                 "descriptors-exhausted",
                 format!(
-                    "{why} with {open} connections: accepting was put off {times} times; \
-                     those that were open were served"
+                    "{why} with {open} connections: accepting was delayed {times} times; \
+                     open connections were still served"
                 ),
             )
             .because(format!("RLIMIT_NOFILE is {}", serve.settings.descriptors_limit_count))
-            .cure("raise the hard limit (ulimit -Hn), or offer fewer connections")
+            .cure("raise the hard limit (ulimit -Hn), or use fewer connections")
         };
         warnings.push(warning);
     }
@@ -227,10 +224,10 @@ fn imbalance(result: &ServeResult) -> Option<Warning> {
             format!("one thread answered {most} requests, another {least} (mean {mean:.0})"),
         )
         .because(
-            "a shared listener gives a connection to whichever thread waits, a SO_REUSEPORT group by hash: \
+            "a shared listener gives a connection to any waiting thread, a SO_REUSEPORT group chooses by hash: \
              either may give one thread more",
         )
-        .cure("use many more connections than threads, and try the other --sockets"),
+        .cure("use many more connections than threads, or try the other --sockets mode"),
     )
 }
 
@@ -243,8 +240,8 @@ fn blind_polling(result: &ServeResult) -> Option<Warning> {
         return Some(busy_poll::blind("connections"));
     }
     (seen.busy_poll_rx_packets == Fact::ok(0)).then(|| {
-        Warning::new("busy-poll-idle", "busy polling did not act")
-            .because("TcpExt BusyPollRxPackets did not move: no packet was polled by a socket's owner")
-            .cure("keep the device's interrupts off meanwhile: --prefer-busy-poll with napi_defer_hard_irqs")
+        Warning::new("busy-poll-idle", "busy polling had no effect")
+            .because("TcpExt BusyPollRxPackets did not increase: no socket owner polled a packet")
+            .cure("defer the device's interrupts: --prefer-busy-poll with napi_defer_hard_irqs")
     })
 }

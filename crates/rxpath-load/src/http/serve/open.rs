@@ -58,22 +58,22 @@ pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
 fn check(options: &ServeOptions) -> Result<(), LoadError> {
     let bad = |what: String, hint: &str| Err(LoadError::usage(what, hint));
     if options.threads == 0 {
-        return bad("--threads 0: nobody would serve".into(), "give at least 1");
+        return bad("--threads 0: no thread would serve".into(), "give at least 1");
     }
     if !(1..=MOST_EVENTS as usize).contains(&options.events) {
         return bad(
-            format!("--events {}: 1 to {MOST_EVENTS} a wait", options.events),
-            "1000 suits most",
+            format!("--events {}: 1 to {MOST_EVENTS} per wait", options.events),
+            "1000 suits most servers",
         );
     }
     if !REQUEST_BYTES.contains(&options.max_request_bytes) {
         return bad(
             format!("--max-request {}: 64 bytes to 1 MiB", options.max_request_bytes),
-            "requests of 16 KiB are more than browsers send",
+            "16 KiB is more than browsers send",
         );
     }
     if options.max_connections == Some(0) {
-        return bad("--max-connections 0: nobody could connect".into(), "give at least 1");
+        return bad("--max-connections 0: no client could connect".into(), "give at least 1");
     }
     Ok(())
 }
@@ -174,11 +174,13 @@ fn open_epolls(
     }
     if let (Some(_), Some(gap)) = (options.busy_poll, busy.gap()) {
         warnings.push(
-            Warning::new("epoll-busy-poll", format!("the epoll sets do not poll: {gap}"))
+            Warning::new("epoll-busy-poll", format!("epoll does not busy-poll: {gap}"))
                 .because(
-                    "waits in epoll poll a device only by EPIOCSPARAMS or by net.core.busy_poll",
+                    "epoll_wait busy-polls a device only with EPIOCSPARAMS or net.core.busy_poll",
                 )
-                .cure("Linux 6.9 has it; before, set the sysctl net.core.busy_poll"),
+                .cure(
+                    "use Linux 6.9 or later for EPIOCSPARAMS, or set the sysctl net.core.busy_poll",
+                ),
         );
     }
     Ok((epolls, busy))
@@ -213,7 +215,7 @@ fn settle(
         warnings.push(
             Warning::new(
                 "descriptor-limit",
-                format!("--max-connections {wanted}: descriptors suffice for about {room}"),
+                format!("--max-connections {wanted}: file descriptors suffice for about {room}"),
             )
             .because(format!("RLIMIT_NOFILE is {limit}, its hard limit"))
             .cure("raise the hard limit: ulimit -Hn, LimitNOFILE= of a systemd unit"),

@@ -23,11 +23,11 @@ const OTHER_DESCRIPTORS: usize = 64;
 pub(super) fn check(common: &Common) -> Result<(), LoadError> {
     let bad = |what: String, hint: &str| Err(LoadError::usage(what, hint));
     if common.threads == 0 {
-        return bad("--threads 0: nobody would send".into(), "give at least 1");
+        return bad("--threads 0: no thread would send".into(), "give at least 1");
     }
     if common.connections < common.threads {
         let what = format!(
-            "--connections {}: not one for each of {} threads",
+            "--connections {}: fewer than one for each of {} threads",
             common.connections, common.threads
         );
         return bad(what, "raise --connections or lower --threads");
@@ -39,7 +39,7 @@ pub(super) fn check(common: &Common) -> Result<(), LoadError> {
     let room = raise_descriptors() as usize;
     if common.connections + OTHER_DESCRIPTORS > room {
         let what = format!(
-            "--connections {}: this process may have {room} descriptors open (the hard limit of RLIMIT_NOFILE)",
+            "--connections {}: this process may open {room} file descriptors (the hard limit of RLIMIT_NOFILE)",
             common.connections
         );
         return bad(what, "raise it (`ulimit -Hn` as root, or LimitNOFILE= of the service)");

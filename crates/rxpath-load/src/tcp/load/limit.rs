@@ -60,9 +60,10 @@ pub(super) fn of_stream(side: &Side, tcp: Option<&TcpSummary>, to_server: bool) 
     };
     let waited = tcp.and_then(TcpSummary::rwnd_limited_ratio).unwrap_or(0.0);
     if waited >= WAITED_RATIO {
-        let why = if receiver_busy { "" } else { ": it reads late, or its buffer is small" };
+        let why =
+            if receiver_busy { "" } else { ": the receiver reads late, or its buffer is small" };
         let evidence = format!(
-            "the sender waited for its window {:.0} % of the busy time (tcpi_rwnd_limited){why}; {}",
+            "the sender was limited by the receive window {:.0} % of the busy time (tcpi_rwnd_limited){why}; {}",
             100.0 * waited,
             side.both_text()
         );
@@ -71,7 +72,7 @@ pub(super) fn of_stream(side: &Side, tcp: Option<&TcpSummary>, to_server: bool) 
     let waited = tcp.and_then(TcpSummary::sndbuf_limited_ratio).unwrap_or(0.0);
     if waited >= WAITED_RATIO && !sender_busy {
         let evidence = format!(
-            "the path would have taken more {:.0} % of the busy time than the send buffer held \
+            "the send buffer was smaller than what the path could take {:.0} % of the busy time \
              (tcpi_sndbuf_limited): raise --sndbuf or net.ipv4.tcp_wmem; {}",
             100.0 * waited,
             side.both_text()
@@ -83,7 +84,7 @@ pub(super) fn of_stream(side: &Side, tcp: Option<&TcpSummary>, to_server: bool) 
         (false, true) => Who::Receiver,
         (true, true) => {
             let evidence = format!(
-                "both sides are, the sender pays for both paths of the kernel; {}",
+                "both sides are busy, and the sender's CPU runs both kernel paths; {}",
                 side.both_text()
             );
             return Limit { who: Who::Sender, evidence };
@@ -100,20 +101,20 @@ fn of_path(side: &Side, tcp: Option<&TcpSummary>) -> Limit {
     };
     let window = |tcp: &TcpSummary| {
         let (cwnd, rtt) = tcp.cwnd_packets.zip(tcp.rtt_us)?;
-        Some(format!("congestion window {cwnd:.0} packets at a round trip of {rtt:.0} us"))
+        Some(format!("congestion window {cwnd:.0} packets, round-trip time {rtt:.0} us"))
     };
-    let window = window(tcp).unwrap_or_else(|| "no congestion window known".into());
+    let window = window(tcp).unwrap_or_else(|| "congestion window unknown".into());
     if let Some(lost) = tcp.retransmits_total.filter(|lost| is_lossy(*lost, tcp)) {
-        let evidence = format!("{lost} segments were sent again, {window}; {}", side.both_text());
+        let evidence = format!("{lost} segments retransmitted, {window}; {}", side.both_text());
         return Limit { who: Who::Network, evidence };
     }
     let busy = tcp.busy_s.unwrap_or(0.0) / tcp.connections_count.max(1) as f64;
     if side.duration_s > 0.0 && busy / side.duration_s >= WAITED_RATIO {
-        let evidence = format!("{window}, next to nothing lost; {}", side.both_text());
+        let evidence = format!("{window}, almost no loss; {}", side.both_text());
         return Limit { who: Who::Network, evidence };
     }
     let evidence =
-        format!("no side had used up its CPU, its window or its buffer; {}", side.both_text());
+        format!("neither side used up its CPU, its window or its buffer; {}", side.both_text());
     Limit { who: Who::NotHere, evidence }
 }
 
@@ -131,19 +132,19 @@ pub(super) fn of_transactions(side: &Side, kept: Option<f64>, p50_us: Option<f64
     {
         return Limit {
             who: Who::Schedule,
-            evidence: format!("kept to {:.1} %; {busy}", 100.0 * kept),
+            evidence: format!("{:.1} % of the schedule kept; {busy}", 100.0 * kept),
         };
     }
     let who = match (side.client_busy(), side.server_busy()) {
         (true, false) => Who::Sender,
         (false, true) => Who::Server,
         (true, true) => {
-            return Limit { who: Who::Sender, evidence: format!("both sides are; {busy}") };
+            return Limit { who: Who::Sender, evidence: format!("both sides are busy; {busy}") };
         }
         (false, false) => {
             let wait = p50_us.map(|us| format!(" (p50 {us:.1} us)")).unwrap_or_default();
             let evidence = format!(
-                "each connection waits for its response{wait}, and no CPU is used up; {busy}"
+                "each connection waits for its response{wait}, and no CPU is fully used; {busy}"
             );
             return Limit { who: Who::NotHere, evidence };
         }

@@ -40,7 +40,7 @@ impl Session {
     /// Connects, and checks that an rxpath server of this version is there.
     pub(super) fn open(addr: SocketAddr) -> Result<Self, LoadError> {
         if addr.port() == 0 {
-            let what = format!("{addr}: port 0 is no destination");
+            let what = format!("{addr}: port 0 is not a destination");
             return Err(LoadError::usage(what, "give the server's port"));
         }
         let socket = Socket::tcp(addr).map_err(|e| LoadError::io("socket", e))?;
@@ -58,7 +58,9 @@ impl Session {
         match session.answer() {
             Ok(Answer::Hello(hello)) => session.hello = hello,
             Ok(Answer::Refused { why }) => return Err(session.refused(&why)),
-            Ok(Answer::Report(_)) => return Err(session.stranger("it reports unasked")),
+            Ok(Answer::Report(_)) => {
+                return Err(session.stranger("it sent a report without a request"));
+            }
             Err(why) => return Err(session.unanswered(why)),
         }
         Ok(session)
@@ -66,8 +68,8 @@ impl Session {
 
     fn stranger(&self, what: &str) -> LoadError {
         LoadError::usage(
-            format!("{}: no `rxpath serve tcp` is there: {what}", self.addr),
-            format!("start `rxpath serve tcp {}` there, or give its address", self.addr),
+            format!("{}: no `rxpath serve tcp` answers there: {what}", self.addr),
+            format!("start `rxpath serve tcp {}` there, or give its real address", self.addr),
         )
     }
 
@@ -81,12 +83,12 @@ impl Session {
     fn unanswered(&self, why: Unanswered) -> LoadError {
         match why {
             Unanswered::Silent => {
-                self.stranger("it took the connection, but did not answer in 5 s")
+                self.stranger("it accepted the connection, but did not answer within 5 s")
             }
             Unanswered::Closed => self.stranger("it closed the connection without an answer"),
             Unanswered::Io(source) => connect_error(self.addr, source),
             Unanswered::Frame(FrameError::Stranger) => {
-                self.stranger("what it answers is another protocol")
+                self.stranger("its answer is another protocol")
             }
             Unanswered::Frame(error @ FrameError::Version(_)) => self.refused(&error.to_string()),
             Unanswered::Frame(error @ FrameError::Malformed(_)) => {

@@ -92,14 +92,14 @@ fn check(options: &StreamOptions) -> Result<(), LoadError> {
     let bad = |what: &str, hint: &str| Err(LoadError::usage(what, hint));
     if options.bitrate_bps.is_some() && options.way.receives() {
         return bad(
-            "--bitrate is the schedule of this side's sending, and the server sends without one",
-            "use --pacing-rate, which both sides' kernels keep, or --direction send",
+            "--bitrate paces only this side; the server sends without a schedule",
+            "use --pacing-rate (the kernels of both sides apply it), or --direction send",
         );
     }
     if options.bitrate_bps.is_some_and(|bps| bps < 8) {
         return bad(
             "--bitrate: less than a byte per second",
-            "leave it out for as fast as possible",
+            "omit it to send as fast as possible",
         );
     }
     if options.way.receives() && options.receive == ReceiveWay::Zerocopy {
@@ -109,10 +109,7 @@ fn check(options: &StreamOptions) -> Result<(), LoadError> {
         })?;
     }
     if options.common.verify && options.way.receives() && options.receive == ReceiveWay::Trunc {
-        return bad(
-            "--verify: --receive trunc discards what would be checked",
-            "use --receive read",
-        );
+        return bad("--verify: --receive trunc discards the data to check", "use --receive read");
     }
     Ok(())
 }

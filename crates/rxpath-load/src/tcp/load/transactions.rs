@@ -117,7 +117,7 @@ fn check(options: &TransactionOptions) -> Result<(), LoadError> {
     if options.rate_tps == Some(0) {
         return Err(LoadError::usage(
             "--rate 0: nothing would be sent",
-            "leave it out for as fast as responses come",
+            "omit it to send as fast as responses arrive",
         ));
     }
     Ok(())
@@ -157,7 +157,7 @@ fn settle<const SINGLE: bool>(
         asked_tps: options.rate_tps,
         pacing: match options.rate_tps {
             Some(_) => describe(Pacing::Auto, share),
-            None => "none: each connection as fast as its responses come".into(),
+            None => "none: each connection sends as fast as its responses arrive".into(),
         },
         close: SINGLE.then_some(options.closer),
         call: if blocking { "one blocking call after the other" } else { "epoll" }.into(),

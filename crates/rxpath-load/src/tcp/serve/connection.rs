@@ -269,7 +269,7 @@ impl Connection {
     fn refuse(&self, refusal: Refusal, told: &[u8]) -> Step {
         let (code, text) = match refusal {
             Refusal::Stranger => {
-                let text = "this is `rxpath serve tcp`; it serves `rxpath load tcp` alone\n";
+                let text = "this is `rxpath serve tcp`; it serves only `rxpath load tcp`\n";
                 let http = [&b"GET "[..], b"POST ", b"HEAD ", b"PUT "];
                 let head = if http.iter().any(|method| told.starts_with(method)) {
                     "HTTP/1.0 400 Bad Request\r\ncontent-type: text/plain\r\n\r\n"

@@ -88,7 +88,7 @@ fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
         let limit = serve.settings.descriptors_count;
         warnings.push(
             Warning::new("descriptors", format!("accepting failed {count} times with EMFILE"))
-                .because(format!("the process may have {limit} descriptors open (RLIMIT_NOFILE)"))
+                .because(format!("the process may open {limit} file descriptors (RLIMIT_NOFILE)"))
                 .cure("raise the hard limit (`ulimit -Hn`), or use fewer connections"),
         );
     }
@@ -106,12 +106,12 @@ fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
         && result.mapped_ratio.is_some_and(|ratio| ratio < 0.01)
     {
         warnings.push(
-            Warning::new("nothing-mapped", "zero-copy receiving mapped next to nothing")
+            Warning::new("nothing-mapped", "zero-copy receive mapped almost no data")
                 .because(
                     "only payload that fills whole pages can be mapped: the device must split headers \
                      from data and the MTU must hold whole pages, or the sender must hand over pages",
                 )
-                .cure("--receive read is faster where nothing can be mapped"),
+                .cure("use --receive read: it is faster where nothing can be mapped"),
         );
     }
     warnings
@@ -122,7 +122,7 @@ pub(crate) fn mismatch(connection: &str, offset_bytes: u64) -> Warning {
     Warning::new(
         "payload-mismatch",
         format!(
-            "connection {connection}: the data differ from what was sent at offset {offset_bytes}"
+            "connection {connection}: the received data differ from the sent data at offset {offset_bytes}"
         ),
     )
     .because("something between the two programs changed, lost or repeated bytes")

@@ -51,7 +51,7 @@ pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
 
 fn check(options: &ServeOptions) -> Result<(), LoadError> {
     if options.threads == 0 {
-        return Err(LoadError::usage("--threads 0: nobody would read", "give at least 1"));
+        return Err(LoadError::usage("--threads 0: no thread would read", "give at least 1"));
     }
     if !(1..=MAX_BUFFER as usize).contains(&options.buffer_bytes) {
         let what = format!("--buffer {}: 1 byte to 64 MiB", options.buffer_bytes);
@@ -59,7 +59,7 @@ fn check(options: &ServeOptions) -> Result<(), LoadError> {
     }
     if options.low_water_bytes.is_some_and(|bytes| !(1..=u64::from(MAX_BUFFER)).contains(&bytes)) {
         let what = "--low-water: 1 byte to 64 MiB";
-        return Err(LoadError::usage(what, "leave it out to read what comes as it comes"));
+        return Err(LoadError::usage(what, "omit it to read data as soon as it arrives"));
     }
     if options.receive == ReceiveWay::Zerocopy {
         zerocopy::can_map().map_err(|source| LoadError::Unsupported {
@@ -133,8 +133,9 @@ fn low_water(
     options.socket.apply(&probe)?;
     let taken = probe.set_low_water(asked).map_err(|e| LoadError::io("SO_RCVLOWAT", e))?;
     if taken < asked {
-        let text = format!("--low-water {asked}: the kernel made it {taken} bytes");
-        let why = "it takes no more than half the receive buffer, or half of tcp_rmem's largest";
+        let text = format!("--low-water {asked}: the kernel set {taken} bytes");
+        let why =
+            "the kernel allows at most half the receive buffer, or half the maximum of tcp_rmem";
         warnings.push(Warning::new("low-water-cut", text).because(why));
     }
     Ok(Some(taken))

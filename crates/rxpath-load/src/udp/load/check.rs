@@ -21,7 +21,7 @@ pub(super) fn check(options: &LoadOptions) -> Result<(), LoadError> {
         return bad("no destination".into(), "give IP:PORT or [v6]:PORT");
     }
     if let Some(to) = options.to.iter().find(|to| to.port() == 0) {
-        return bad(format!("{to}: port 0 is no destination"), "give the receiver's port");
+        return bad(format!("{to}: port 0 is not a destination"), "give the receiver's port");
     }
     if options.size > MAX_PAYLOAD {
         let what =
@@ -29,20 +29,23 @@ pub(super) fn check(options: &LoadOptions) -> Result<(), LoadError> {
         return bad(what, "choose a smaller size");
     }
     if !(1..=MAX_BATCH).contains(&options.batch) {
-        let what = format!("--batch {}: 1 to {MAX_BATCH} messages a call", options.batch);
-        return bad(what, "the kernel takes at most 1024");
+        let what = format!("--batch {}: 1 to {MAX_BATCH} messages per call", options.batch);
+        return bad(what, "the kernel accepts at most 1024");
     }
     if options.threads == 0 {
-        return bad("--threads 0: nobody would send".into(), "give at least 1");
+        return bad("--threads 0: no thread would send".into(), "give at least 1");
     }
     if options.rate_pps == Some(0) {
         return bad(
             "--rate 0: nothing would be sent".into(),
-            "leave it out for as fast as possible",
+            "omit it to send as fast as possible",
         );
     }
     if options.corrupt_checksum && (options.gso.is_some() || options.batch == 1) {
-        return bad("--corrupt checksum builds whole packets and goes neither with --gso nor with --batch 1".into(), "");
+        return bad(
+            "--corrupt checksum builds whole packets: it excludes --gso and --batch 1".into(),
+            "",
+        );
     }
     check_flows(options)?;
     check_gso(options)
@@ -54,10 +57,10 @@ fn check_flows(options: &LoadOptions) -> Result<(), LoadError> {
     if flows == 0 || all < options.threads {
         return Err(LoadError::usage(
             format!(
-                "--flows {flows}: {all} flows do not give each of {} threads one",
+                "--flows {flows}: {all} flows are fewer than one for each of {} threads",
                 options.threads
             ),
-            "each thread sends on sockets of its own: raise --flows or lower --threads",
+            "each thread sends on its own sockets: raise --flows or lower --threads",
         ));
     }
     if all > MAX_FLOWS {
@@ -78,7 +81,7 @@ fn check_gso(options: &LoadOptions) -> Result<(), LoadError> {
     let Some(segments) = options.gso else { return Ok(()) };
     let bad = |what: String, hint: String| Err(LoadError::usage(what, hint));
     if !(1..=MAX_SEGMENTS).contains(&segments) {
-        let what = format!("--gso {segments}: 1 to {MAX_SEGMENTS} datagrams a send");
+        let what = format!("--gso {segments}: 1 to {MAX_SEGMENTS} datagrams per send");
         return bad(
             what,
             "the kernel's limit is UDP_MAX_SEGMENTS (128; 64 before Linux 6.9)".into(),
@@ -86,14 +89,14 @@ fn check_gso(options: &LoadOptions) -> Result<(), LoadError> {
     }
     if options.size == 0 {
         return bad(
-            "--gso needs a payload to cut: --size 0".into(),
+            "--gso needs a payload to segment, not --size 0".into(),
             "give --size 1 or more".into(),
         );
     }
     let bytes = segments * options.size;
     if bytes > MAX_PAYLOAD {
         let what = format!(
-            "--gso {segments} --size {}: {bytes} bytes a send, a UDP send holds {MAX_PAYLOAD}",
+            "--gso {segments} --size {}: {bytes} bytes per send, a UDP send holds at most {MAX_PAYLOAD}",
             options.size
         );
         return bad(what, format!("use --gso {} or fewer", MAX_PAYLOAD / options.size));
@@ -102,7 +105,7 @@ fn check_gso(options: &LoadOptions) -> Result<(), LoadError> {
         && count % segments as u64 != 0
     {
         let what = format!(
-            "--count {count} is no multiple of --gso {segments}: every send is a full batch"
+            "--count {count} is not a multiple of --gso {segments}: every send is a full batch"
         );
         let hint = format!("use --count {}", count.div_ceil(segments as u64) * segments as u64);
         return bad(what, hint);
@@ -153,7 +156,7 @@ pub(super) fn mtu(
                 ),
             )
             .because(format!(
-                "it is larger than the path MTU of {least}; one lost fragment loses it whole"
+                "it exceeds the path MTU of {least}; one lost fragment loses the whole datagram"
             ))
             .cure("use a size that fits, or --gso"),
         );

@@ -69,7 +69,7 @@ fn limit(result: &LoadResult) -> Limit {
         let kept = result.offered_packets as f64 / result.asked_packets.max(1) as f64;
         if kept >= KEPT_RATIO {
             let evidence =
-                format!("{:.2} % of the asked datagrams offered in time, {busy}", 100.0 * kept);
+                format!("{:.2} % of the scheduled datagrams offered in time, {busy}", 100.0 * kept);
             return Limit { who: Who::Schedule, evidence };
         }
     }
@@ -99,8 +99,10 @@ fn notice(result: &LoadResult) -> Vec<Warning> {
                 "closed-loop",
                 format!("the sender was blocked for {:.3} s", result.blocked_s),
             )
-            .because("its send buffer was full, so the path slowed it instead of losing datagrams")
-            .cure("raise --sndbuf, or read the rate as that of a closed loop"),
+            .because(
+                "its send buffer was full: the path slowed the sender instead of losing datagrams",
+            )
+            .cure("raise --sndbuf, or treat the rate as that of a closed loop"),
         );
     }
     if result.send_errors_packets > 0 {
@@ -113,9 +115,12 @@ fn notice(result: &LoadResult) -> Vec<Warning> {
     }
     if result.refused_count > 0 {
         warnings.push(
-            Warning::new("refused", format!("{} times ECONNREFUSED", result.refused_count))
-                .because("nobody listens on that port at the other end")
-                .cure("start the receiver first"),
+            Warning::new(
+                "refused",
+                format!("{} sends failed with ECONNREFUSED", result.refused_count),
+            )
+            .because("no socket listens on that port at the destination")
+            .cure("start the receiver first"),
         );
     }
     warnings

@@ -115,7 +115,10 @@ fn bind(
                 format!("port {port} is taken by another socket; choose another --source-port")
             }
             ErrorKind::AddrNotAvailable => {
-                format!("{} is not an address of this host; `ip address` lists them", from.ip())
+                format!(
+                    "{} is not an address of this host; `ip address` lists its addresses",
+                    from.ip()
+                )
             }
             _ => String::new(),
         };
@@ -126,7 +129,7 @@ fn bind(
 fn connect_error(to: SocketAddr, source: io::Error) -> LoadError {
     let hint = match source.raw_os_error() {
         Some(libc::ENETUNREACH | libc::EHOSTUNREACH) => {
-            format!("this host has no route to {}; `ip route get {}` shows it", to.ip(), to.ip())
+            format!("this host has no route to {}; check with `ip route get {}`", to.ip(), to.ip())
         }
         Some(libc::EACCES) => "broadcast addresses are not supported".into(),
         Some(libc::EINVAL) if to.is_ipv6() => {
@@ -168,7 +171,7 @@ fn settle(
         flows_count: flows.len(),
         size_bytes: options.size,
         header: if options.size < HEADER_BYTES {
-            "none: under 16 bytes nothing fits, so the receiver cannot tell what is lost"
+            "none: a header needs 16 bytes, so the receiver cannot detect loss"
         } else {
             "stream, sequence number, send time"
         }

@@ -115,9 +115,9 @@ fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
                 format!("{} datagrams were longer than the buffer", result.truncated_packets),
             )
             .because(
-                "they are counted whole, but only the start was copied, which is cheaper than real",
+                "their full length is counted, but only the start was copied: copying cost too little",
             )
-            .cure("give --size the size of the largest datagram"),
+            .cure("set --size to the size of the largest datagram"),
         );
     }
     let blind = result.sockets.iter().all(|socket| socket.napi_id == 0);
@@ -130,7 +130,7 @@ fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
                 "not-drained",
                 format!("{} bytes were still queued at the end", result.in_flight_bytes),
             )
-            .because("datagrams kept coming while draining")
+            .because("datagrams kept arriving while the queue was drained")
             .cure("stop the sender first"),
         );
     }
@@ -150,12 +150,12 @@ fn imbalance(serve: &Serve, result: &ServeResult) -> Option<Warning> {
     let warning = Warning::new("reuseport-imbalance", text);
     Some(if serve.options.steer == Steer::Cpu {
         warning
-            .because("--steer cpu follows the softirq, and that ran mostly on one CPU")
+            .because("--steer cpu follows the softirq, and the softirq ran mostly on one CPU")
             .cure("spread the softirq (RSS or RPS), or use --steer hash")
     } else {
         warning
             .because(format!(
-                "hash collision: {streams} flows over {} sockets, and each flow sticks to one",
+                "hash collision: {streams} flows over {} sockets, and each flow stays on one socket",
                 counts.len()
             ))
             .cure("use more flows than sockets (--flows), or --steer cpu with RSS or RPS")

@@ -45,16 +45,16 @@ pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
 fn check(options: &ServeOptions) -> Result<(), LoadError> {
     let bad = |what: &str, hint: &str| Err(LoadError::usage(what, hint));
     if !(1..=MAX_BATCH).contains(&options.batch) {
-        return bad("--batch: 1 to 1024 messages a call", "the kernel takes at most 1024");
+        return bad("--batch: 1 to 1024 messages per call", "the kernel accepts at most 1024");
     }
     if options.batch == 1 && (options.gro || options.stamps) {
         return bad(
-            "--batch 1 reads by plain recv, which has no room for --gro or --stamps",
+            "--batch 1 uses plain recv, which cannot return the data of --gro or --stamps",
             "use --batch 2",
         );
     }
     if options.threads == 0 {
-        return bad("--threads 0: nobody would read", "give at least 1");
+        return bad("--threads 0: no thread would read", "give at least 1");
     }
     if options.steer == Steer::Cpu && options.sockets == Sockets::Shared {
         return bad("--steer cpu: there is one socket to steer to", "add --sockets reuseport");
@@ -144,7 +144,10 @@ fn bind_error(addr: SocketAddr, source: io::Error) -> LoadError {
             addr.port()
         ),
         ErrorKind::AddrNotAvailable => {
-            format!("{} is not an address of this host; `ip address` lists them", addr.ip())
+            format!(
+                "{} is not an address of this host; `ip address` lists its addresses",
+                addr.ip()
+            )
         }
         ErrorKind::PermissionDenied => {
             "ports under net.ipv4.ip_unprivileged_port_start need CAP_NET_BIND_SERVICE".into()
@@ -164,9 +167,11 @@ fn settle(
     let truesize = probe_truesize(options.addr, options.size).ok().filter(|size| *size > 0);
     if options.sockets == Sockets::Shared && options.threads > 1 {
         warnings.push(
-            Warning::new("sequence-per-thread", "reordering is counted by each thread for itself")
-                .because("several threads read one socket, so no order of reading is defined between them")
-                .cure("use --sockets reuseport for the order within a flow"),
+            Warning::new("sequence-per-thread", "each thread counts reordering for itself")
+                .because(
+                    "several threads read one socket, so the order of their reads is undefined",
+                )
+                .cure("use --sockets reuseport to count reordering within a flow"),
         );
     }
     let buffer_bytes = if options.gro { GRO_BUFFER_BYTES } else { options.size.max(BUFFER_BYTES) };
@@ -195,7 +200,7 @@ fn settle(
         one_way_delay: if clock::identity() == 0 {
             "not given: this clock's identity cannot be read"
         } else {
-            "given for datagrams whose sender's clock identity (boot id and time namespace) is this one"
+            "given for datagrams whose sender has the same clock identity (boot id and time namespace)"
         }
         .into(),
     })

@@ -48,7 +48,7 @@ fn what_is_out_of_range_or_against_another_is_told_in_one_line() {
         ("socket.truesize=1", "must be at least `arrivals.size`"),
         ("nic.rx_frames=300", "at most `nic.ring` (256)"),
         ("sample=1us", "more than 20000 samples"),
-        ("nic.rings=3", "`nic.rings` is no parameter"),
+        ("nic.rings=3", "`nic.rings` is not a parameter"),
         ("ring=3", "did you mean `nic.ring`?"),
         ("nic.ring", "has no value; write key=value"),
     ] {
@@ -59,7 +59,7 @@ fn what_is_out_of_range_or_against_another_is_told_in_one_line() {
     assert!(error.contains("must be longer than `reader.stall`"), "{error}");
     let window = ["arrivals.kind=tcp", "arrivals.window=1MiB"];
     let error = with(&window).unwrap_err().to_string();
-    assert!(error.contains("TCP never offers more than fits"), "{error}");
+    assert!(error.contains("TCP never sends more than fits"), "{error}");
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub struct SimulateCommand {
     /// Set a parameter, for example `nic.ring=1024` or `arrivals.rate=200k`; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// Seed of everything random (the same as `--set seed=N`)
+    /// Seed of all random numbers (the same as `--set seed=N`)
     #[arg(long, value_name = "N")]
     seed: Option<Count>,
     /// How long packets arrive (the same as `--set duration=TIME`)

@@ -125,7 +125,8 @@ fn limit(stream: &Stream, result: &StreamResult, asked_bytes: Option<u64>) -> Li
     if let Some(asked) = asked_bytes.filter(|asked| *asked > 0) {
         let kept = result.sent_bytes as f64 / asked as f64;
         if kept >= KEPT_RATIO {
-            let evidence = format!("{:.1} % of what was due was sent", 100.0 * kept.min(1.0));
+            let evidence =
+                format!("{:.1} % of the scheduled bytes were sent", 100.0 * kept.min(1.0));
             return Limit { who: Who::Schedule, evidence };
         }
     }
@@ -153,16 +154,16 @@ fn notice(stream: &Stream, result: &StreamResult, undrained: usize) -> Vec<Warni
         warnings.push(
             Warning::new(
                 "not-drained",
-                format!("{undrained} connections still had bytes under way after 10 s"),
+                format!("{undrained} connections still had bytes in flight after 10 s"),
             )
             .because("the server reads slowly or not at all")
-            .cure("what was sent is not all delivered: trust delivered_bytes"),
+            .cure("not all sent bytes were delivered: use delivered_bytes"),
         );
     }
     if result.server.is_none() {
         warnings.push(
-            Warning::new("no-report", "the server could not be asked for its side")
-                .because("its control connection is gone or silent"),
+            Warning::new("no-report", "the server's results are missing")
+                .because("its control connection is closed or silent"),
         );
     }
     if let Some(zerocopy) = result.zerocopy
@@ -172,14 +173,14 @@ fn notice(stream: &Stream, result: &StreamResult, undrained: usize) -> Vec<Warni
             Warning::new(
                 "zerocopy-copied",
                 format!(
-                    "the kernel copied {:.0} % of the zero-copy sends",
+                    "the kernel copied {:.0} % of the zero-copy sends anyway",
                     100.0 * zerocopy.copied_ratio
                 ),
             )
             .because(
                 "the receiver is local (loopback, veth), or the device cannot gather and checksum",
             )
-            .cure("--send copy is cheaper here: no pages to pin, no completions to read"),
+            .cure("--send copy costs less here: it pins no pages and reads no completions"),
         );
     }
     if let Some((most, least)) = uneven(result, stream.options.common.connections) {
@@ -206,7 +207,7 @@ pub(in crate::tcp::load) fn lost(
         format!("connections were lost before the end: {}", kinds.join(", "))
     };
     Some(Warning::new(if peer_lost { "peer-lost" } else { "connections-lost" }, text).because(
-        "EOF: the server ended; ECONNRESET, EPIPE: it was killed or refuses; ETIMEDOUT: it is unreachable",
+        "EOF: the server exited; ECONNRESET, EPIPE: it was killed or refuses; ETIMEDOUT: it is unreachable",
     ))
 }
 

@@ -105,12 +105,12 @@ fn unkept(result: &TransactionsResult) -> Option<Warning> {
         Warning::new(
             "schedule-not-kept",
             format!(
-                "{:.0} of {asked_tps} transactions/s were completed; {} were due and never sent, and are in no percentile",
+                "{:.0} of {asked_tps} transactions/s were completed; {} were due but never sent, and no percentile includes them",
                 result.achieved_tps, result.unsent_transactions_total
             ),
         )
-        .because("response times of a schedule that runs behind grow for as long as it runs")
-        .cure("ask for less, or give more connections (-c)")
+        .because("when the schedule falls behind, response times grow for the whole run")
+        .cure("lower --rate, or use more connections (-c)")
     })
 }
 
@@ -128,9 +128,7 @@ fn notice(result: &TransactionsResult, single: bool) -> Vec<Warning> {
                 "ports-exhausted",
                 format!("connecting failed {ports} times with EADDRNOTAVAIL"),
             )
-            .because(
-                "a port towards the same address and port is free again only after its TIME_WAIT",
-            )
+            .because("a local port is free again for the same destination only after TIME_WAIT")
             .cure(ports_hint()),
         );
     }
@@ -147,8 +145,8 @@ fn notice(result: &TransactionsResult, single: bool) -> Vec<Warning> {
     }
     if result.server.is_none() {
         warnings.push(
-            Warning::new("no-report", "the server could not be asked for its side")
-                .because("its control connection is gone or silent"),
+            Warning::new("no-report", "the server's results are missing")
+                .because("its control connection is closed or silent"),
         );
     }
     warnings
