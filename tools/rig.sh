@@ -176,10 +176,14 @@ get_kernel() {
 setup() {
 	[ "$(uname -m)" = x86_64 ] || cannot "needs an x86-64 host"
 	mkdir -p "$cache"
+	# Tests that run in parallel set up once.
+	exec 9>"$cache/lock"
+	flock 9
 	get_qemu
 	get_kernel
 	have xz || cannot "needs xz"
 	have cpio || { [ "$(id -u)" = 0 ] && lists && apt install -y -qq cpio >"$cache/apt/log" 2>&1; } || cannot "needs cpio"
+	exec 9>&-
 }
 
 # A module and all that it needs, each once, needs first.
@@ -287,7 +291,7 @@ image=$(find "$cache/kernel-$kernel/boot" -name 'vmlinuz-*' | head -n 1)
 # A namespace of its own: taps and user networks leave no trace on the host.
 if [ "$(id -u)" = 0 ]; then apart="unshare -n"; else apart="unshare -rn"; fi
 # shellcheck disable=SC2086  # words
-$apart timeout "${RIG_TIMEOUT_S:-1200}" qemu-system-x86_64 -machine q35 -accel "${RIG_ACCEL:-tcg,thread=single}" -cpu max \
+$apart timeout "${RIG_TIMEOUT_S:-3600}" qemu-system-x86_64 -machine q35 -accel "${RIG_ACCEL:-tcg,thread=single}" -cpu max \
 	-smp 2 -m "$memory" -nographic -no-reboot -nodefaults -serial stdio -monitor none $devices \
 	-kernel "$image" -initrd "$work/initrd.gz" \
 	-append "console=ttyS0 quiet loglevel=1 panic=-1 no_timer_check" </dev/null >"$work/console" 2>"$work/qemu.err" || true

@@ -34,5 +34,7 @@ mod skip;
 mod sockets;
 mod tcp;
 mod terminal;
+#[path = "../support/there_and_back.rs"]
+mod there_and_back;
 mod thread_netns;
 mod tune;
