@@ -146,7 +146,7 @@ pub fn fill(text: &str, name: &str, value: &str) -> String {
 fn commands_are_found_between_the_words() {
     for (text, wanted) in [
         (
-            "ethtool -g DEV reads back the size; rx_missed_errors does not rise",
+            "ethtool -g DEV shows the size; rx_missed_errors does not rise",
             vec!["ethtool -g DEV"],
         ),
         (

@@ -356,7 +356,7 @@ fn clock(ask: &Ask<'_>) -> Checked {
             .change(Set::new(Knob::attribute(format!("{dir}/current_clocksource")), "tsc"))
             .answer()
     } else {
-        found.advice("the TSC is not available: dmesg says why the kernel rejected it").answer()
+        found.advice("the TSC is not offered: dmesg says why the kernel rejected it").answer()
     }
 }
 
@@ -425,11 +425,7 @@ fn debug(ask: &Ask<'_>) -> Checked {
         };
         return Answer::fine(format!("no such option or parameter{words}"));
     }
-    Found::new(
-        seen.join(", "),
-        "none of them",
-        "speed and numbers of a debug kernel mean little",
-    )
-    .advice("boot a production kernel")
-    .answer()
+    Found::new(seen.join(", "), "none of them", "speed and numbers of a debug kernel mean little")
+        .advice("boot a production kernel")
+        .answer()
 }

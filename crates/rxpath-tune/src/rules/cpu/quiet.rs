@@ -143,7 +143,10 @@ pub const RULES: &[Rule] = &[
             .when(Benchmark, Fail)
             .when(Throughput, Warn)
             .when(Latency, Warn),
-        effect: Effect::Follows { size: Tens, text: "a probe on the path costs time for each packet" },
+        effect: Effect::Follows {
+            size: Tens,
+            text: "a probe on the path costs time for each packet",
+        },
         check: Check::Host(tracing),
         text: Text {
             why: "A forgotten tracer costs time for each packet, and nothing shows why the host is slow.",
@@ -251,9 +254,13 @@ fn memory(ask: &Ask<'_>) -> Checked {
         }
         return Answer::fine("neither huge pages for everything nor KSM");
     }
-    Found::new(found.join(", "), "madvise, and KSM off", "the kernel moves memory of running programs")
-        .changes(sets)
-        .answer()
+    Found::new(
+        found.join(", "),
+        "madvise, and KSM off",
+        "the kernel moves memory of running programs",
+    )
+    .changes(sets)
+    .answer()
 }
 
 const TRACING: &str = "/sys/kernel/tracing";

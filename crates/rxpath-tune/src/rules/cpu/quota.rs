@@ -29,7 +29,7 @@ pub const RULES: &[Rule] = &[Rule {
         side_effects: "the group may use more CPU time",
         set_now: "echo max > /sys/fs/cgroup/GROUP/cpu.max",
         persist: "CPUQuota= of the unit, limits of the container",
-        undo: "restore the limit. rxpath only reports it: the limit belongs to the manager of the group",
+        undo: "restore the limit in the manager of the group; it is only reported by rxpath",
         verify: "nr_throttled in the group's cpu.stat does not rise",
         since: "4.15",
         sources: &["kernel: Documentation/admin-guide/cgroup-v2.rst, cpu.max"],

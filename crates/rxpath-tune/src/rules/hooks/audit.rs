@@ -43,7 +43,7 @@ fn audited(audit: &Audit) -> Checked {
     if audit.syscall_rules_count == 0 { found.severity(Info).answer() } else { found.answer() }
 }
 
-const AUDIT_ADVICE: &str = "auditctl -l lists the rules; rxpath never changes them";
+const AUDIT_ADVICE: &str = "auditctl -l lists the rules; they are never changed by rxpath";
 
 /// If the kernel does not answer, a running auditd means that audit is on. No running auditd means that the state is
 /// unknown.

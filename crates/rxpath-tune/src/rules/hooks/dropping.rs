@@ -243,7 +243,7 @@ fn dropping(told: String, device: &Device) -> Checked {
         "they never reach IP, and no protocol counter shows them",
     )
     .advice(format!(
-        "find the owner of the program or filter on {}; rxpath never removes it",
+        "find the owner of the program or filter on {}; it is never removed by rxpath",
         device.name
     ))
     .answer()
@@ -275,8 +275,6 @@ fn length(ask: &Ask<'_>) -> Checked {
         "sets and maps instead of long lists",
         "each packet is compared with one rule after the other until one matches",
     )
-    .advice(
-        "put addresses and ports into one set; rxpath never changes firewall rules",
-    )
+    .advice("put addresses and ports into one set; firewall rules are never changed by rxpath")
     .answer()
 }

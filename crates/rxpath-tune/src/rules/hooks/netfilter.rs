@@ -25,12 +25,12 @@ pub const RULES: &[Rule] = &[
                         priority raw runs before it.",
             not_when: "stateful rules or NAT need it, as in most firewalls",
             side_effects: "stateful rules no longer match the exempt flows: this affects security",
-            set_now: "add rules for both directions of the flow yourself, rxpath never does: nft add table inet \
-                      rxpath_notrack; nft add chain inet rxpath_notrack in '{ type filter hook prerouting priority \
-                      raw; }'; nft add chain inet rxpath_notrack out '{ type filter hook output priority raw; }'; nft \
-                      add rule inet rxpath_notrack in udp dport PORT notrack; nft add rule inet rxpath_notrack out \
-                      udp sport PORT notrack. With iptables: iptables -t raw -I PREROUTING -p udp --dport PORT -j CT \
-                      --notrack; iptables -t raw -I OUTPUT -p udp --sport PORT -j CT --notrack",
+            set_now: "rules for both directions of the flow, never made by rxpath: nft add table inet rxpath_notrack; \
+                      nft add chain inet rxpath_notrack in '{ type filter hook prerouting priority raw; }'; nft add \
+                      chain inet rxpath_notrack out '{ type filter hook output priority raw; }'; nft add rule inet \
+                      rxpath_notrack in udp dport PORT notrack; nft add rule inet rxpath_notrack out udp sport PORT \
+                      notrack. With iptables: iptables -t raw -I PREROUTING -p udp --dport PORT -j CT --notrack; \
+                      iptables -t raw -I OUTPUT -p udp --sport PORT -j CT --notrack",
             persist: "the firewall's own configuration",
             undo: "nft delete table inet rxpath_notrack; or the same iptables commands with -D instead of -I",
             verify: "/proc/sys/net/netfilter/nf_conntrack_count does not rise with the test traffic",
@@ -107,7 +107,7 @@ pub const RULES: &[Rule] = &[
             side_effects: "rules that filter bridged traffic stop matching: this affects security",
             set_now: "sysctl -w net.bridge.bridge-nf-call-iptables=0 (only where no container runtime needs it)",
             persist: "/etc/sysctl.d/",
-            undo: "restore the previous values by hand: rxpath writes none of them",
+            undo: "restore the previous values by hand: none is written by rxpath",
             verify: "sysctl net.bridge",
             since: "2.6; a separate module since 3.18",
             sources: &["kernel: net/bridge/br_netfilter_hooks.c br_nf_pre_routing"],
@@ -164,7 +164,7 @@ fn active(ask: &Ask<'_>) -> Checked {
         "exempt the fast or measured flows, if no rule needs their state",
         "each packet is looked up before it reaches a socket",
     )
-    .advice("add a notrack rule yourself; rxpath never changes firewall rules")
+    .advice("add a notrack rule yourself; firewall rules are never changed by rxpath")
     .answer()
 }
 
@@ -188,7 +188,7 @@ fn no_room(ask: &Ask<'_>, count: i64, max: i64) -> Option<Found> {
         "the table was full, or nearly, at some time",
     );
     let advice = format!(
-        "sysctl -w {MAX}={}, or shorter timeouts; rxpath never changes firewall settings",
+        "sysctl -w {MAX}={}, or shorter timeouts; firewall settings are never changed by rxpath",
         max.saturating_mul(2)
     );
     Some(found.advice(advice).severity(Warn).rests_on(both, watched))
@@ -204,7 +204,7 @@ fn sizing(ask: &Ask<'_>) -> Checked {
             "new flows are dropped when it is full",
         )
         .advice(format!(
-            "sysctl -w {MAX}={}; rxpath never changes firewall settings",
+            "sysctl -w {MAX}={}; firewall settings are never changed by rxpath",
             max.saturating_mul(2)
         ))
         .severity(Fail)
@@ -269,7 +269,7 @@ fn legacy(ask: &Ask<'_>) -> Checked {
         "one of the two",
         "packets pass both, and each tool shows only its own half",
     )
-    .advice("compare iptables-legacy-save with nft list ruleset; rxpath never changes firewall rules")
+    .advice("compare iptables-legacy-save with nft list ruleset; firewall rules are never changed by rxpath")
     .answer()
 }
 

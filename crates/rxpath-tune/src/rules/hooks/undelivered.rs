@@ -138,8 +138,8 @@ fn undelivered(ask: &Ask<'_>) -> Checked {
             format!("on the path: {}", suspects.join(", "))
         };
         return Found::new(format!("{told}; {hooks}"), "few, unless this host is flooded", "something between IP and the sockets drops them")
-            .advice("check the named chains, and `ip route show table all type blackhole`; rxpath never changes \
-                     firewall rules")
+            .advice("check the named chains, and `ip route show table all type blackhole`; firewall rules are never \
+                     changed by rxpath")
             .answer();
     }
     Answer::fine(fine.join("; "))

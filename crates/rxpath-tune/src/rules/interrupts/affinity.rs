@@ -7,8 +7,7 @@ use crate::prelude::*;
 use rxpath_core::{CpuList, Fact};
 
 const SET: &str = "echo CPU > /proc/irq/N/smp_affinity_list, one CPU for each receive interrupt";
-const PERSIST: &str =
-    "a udev rule or a oneshot unit that starts after the device; or irqbalance with a policy script";
+const PERSIST: &str = "a udev rule or a oneshot unit that starts after the device; or irqbalance with a policy script";
 const VERIFY: &str = "/proc/irq/N/effective_affinity_list after the next interrupt, and the columns of /proc/interrupts";
 const SIDE: &str = "the new CPU applies from the next interrupt; channel changes and link down/up create new \
                     interrupts, so apply it again";

@@ -195,7 +195,9 @@ fn rx_usecs(ask: &Ask<'_>, device: &Device) -> Checked {
         Some(Latency) if usecs > LATENCY_USECS => Found::new(
             observed,
             format!("0 to {LATENCY_USECS}"),
-            format!("a packet that arrives on an idle NIC waits up to {usecs} us for its interrupt"),
+            format!(
+                "a packet that arrives on an idle NIC waits up to {usecs} us for its interrupt"
+            ),
         )
         .change(Set::new(knob, 0))
         .answer(),
