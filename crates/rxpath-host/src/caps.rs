@@ -50,10 +50,10 @@ impl CanRun {
 }
 
 const NEEDED: [(Capability, &str); 4] = [
-    (Capability::CAP_NET_ADMIN, "make devices, set their features and the namespace's sysctls"),
-    (Capability::CAP_SYS_ADMIN, "make network and mount namespaces"),
+    (Capability::CAP_NET_ADMIN, "create devices, set their features and the namespace's sysctls"),
+    (Capability::CAP_SYS_ADMIN, "create network and mount namespaces"),
     (Capability::CAP_SYS_NICE, "place the kernel's NAPI threads"),
-    (Capability::CAP_KILL, "end what a killed run left"),
+    (Capability::CAP_KILL, "end processes that a killed run left"),
 ];
 
 /// Whether this process has a capability in force.

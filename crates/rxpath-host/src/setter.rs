@@ -41,7 +41,7 @@ impl std::fmt::Display for LinkAway {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let s = self.waited.as_secs_f64();
         if self.is_back {
-            write!(f, "its link was away for {s:.1} s")
+            write!(f, "its link was down for {s:.1} s")
         } else {
             write!(f, "its link is not back after {s:.1} s")
         }

@@ -154,7 +154,7 @@ pub fn warnings(facts: &HostFacts) -> Vec<Warning> {
 }
 
 fn no_device() -> Gap {
-    Gap::Absent("no network device is to be seen".into())
+    Gap::Absent("no network device is visible".into())
 }
 
 fn not_for(rule: &Rule, goal: Option<Goal>) -> String {

@@ -44,15 +44,15 @@ impl Effect {
         match self {
             Self::LinkBounce => "the link is lost for up to some seconds",
             Self::QueuesRebuilt => {
-                "queues are made anew: interrupts, affinities and counters change"
+                "queues are recreated: interrupts, affinities and counters change"
             }
-            Self::MovesOthers => "other settings of the group may move with it",
+            Self::MovesOthers => "other settings of the group may change with it",
             Self::NextInterrupt => "takes effect at the next interrupt",
             Self::Reorders => "packets of a flow may be reordered for a moment",
             Self::Security => "weakens a protection",
             Self::Power => "draws more power",
-            Self::BurnsCpu => "spends CPU time on waiting",
-            Self::HostWide => "holds for the whole host or network namespace",
+            Self::BurnsCpu => "uses CPU time for polling",
+            Self::HostWide => "applies to the whole host or network namespace",
         }
     }
 }

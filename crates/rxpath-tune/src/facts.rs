@@ -256,7 +256,7 @@ impl HostFacts {
         if is_set("X86") || self.text("/proc/cpuinfo").value().is_some_and(is_x86) {
             return Fact::ok(4096);
         }
-        Fact::absent("neither the capture nor the kernel's options say how large a page is")
+        Fact::absent("the page size is neither in the capture nor in the kernel's options")
     }
 
     /// The host's memory, in bytes.
@@ -334,7 +334,7 @@ impl HostFacts {
             return Err(Gap::Absent(format!("{why}{what}")));
         }
         if self.devices.is_empty() {
-            return Err(Gap::Absent("no network device is to be seen".into()));
+            return Err(Gap::Absent("no network device is visible".into()));
         }
         Ok(&self.devices)
     }

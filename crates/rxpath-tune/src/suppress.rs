@@ -142,7 +142,7 @@ pub fn apply(report: &mut Report, all: &[Suppression], today: Date) -> Vec<Warni
         }
     }
     for (one, _) in all.iter().zip(used).filter(|(_, used)| !used) {
-        let text = format!("the suppression of {} suppresses nothing here", one.id);
+        let text = format!("the suppression of {} matches nothing here", one.id);
         warnings.push(Warning::new("suppression-unused", text));
     }
     warnings

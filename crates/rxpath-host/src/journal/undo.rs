@@ -341,7 +341,7 @@ fn put_back<S: Setter>(
         _ if stands(target, value, &now) => Ok(Some(found)),
         Err(error) => Err(error.reason()),
         Ok(()) if stands(target, &found, &now) => {
-            Err(format!("the kernel took {value} and left {now}"))
+            Err(format!("the kernel accepted {value} but left {now}"))
         }
         Ok(()) => Err(format!("the kernel made it {now} instead of {value}")),
     }

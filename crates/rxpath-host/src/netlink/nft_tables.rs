@@ -141,7 +141,7 @@ pub fn is_loaded(root: &Root) -> Result<bool, HostError> {
         Ok(config) => Ok(config.get("NF_TABLES") == Some("y")),
         Err(_) => Err(HostError::Unsupported {
             what: OP.into(),
-            needs: "the kernel's config: whether nf_tables is built in is not known, and asking would load it".into(),
+            needs: "the kernel's config: it is not known whether nf_tables is built in, and the request would load it".into(),
         }),
     }
 }

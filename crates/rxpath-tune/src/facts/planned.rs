@@ -14,7 +14,7 @@ use crate::knob::{Knob, Set, Value};
 
 /// Why interrupts are not known behind a change of the channels.
 const NEW_LINES: &str =
-    "the driver makes new interrupts with the channels: check again once they are changed";
+    "the driver creates new interrupts with the channels: check again after the change";
 
 impl HostFacts {
     /// The same host once these changes are made.

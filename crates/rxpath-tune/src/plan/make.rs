@@ -112,7 +112,7 @@ fn add<S: Setter>(setter: &mut S, wish: &Wish, plan: &mut Plan) -> Result<(), No
     limits::may_change(target)?;
     limits::well_formed(target, &new)?;
     let whole = setter.read(target).map_err(|error| unavailable(&error))?;
-    let whole = whole.ok_or("it can't be read, so it could not be undone")?;
+    let whole = whole.ok_or("it can't be read, so a change could not be undone")?;
     let old = target.as_far_as(&whole, &new);
     if let Some(part) = wish.knob.part.as_ref().filter(|_| old.is_empty()) {
         let names = whole.parse::<Pairs>().unwrap_or_default();
@@ -141,7 +141,7 @@ fn add<S: Setter>(setter: &mut S, wish: &Wish, plan: &mut Plan) -> Result<(), No
 /// Joins a wish with what is asked of the same target already.
 fn merge(step: &mut Step, old: &str, new: &str) -> Result<(), String> {
     let by = step.because.join(", ");
-    let conflict = |other: &str| Err(format!("two values are wanted: {other} ({by}) and {new}"));
+    let conflict = |other: &str| Err(format!("two values are requested: {other} ({by}) and {new}"));
     if !step.set.has_parts() {
         return if same_of(&step.set, &step.new, new) { Ok(()) } else { conflict(&step.new) };
     }

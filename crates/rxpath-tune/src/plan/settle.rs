@@ -64,7 +64,7 @@ pub fn settle(facts: &HostFacts, goal: Option<Goal>, ids: &[String]) -> Settled 
             next.changes.drain(..).partition(|set| !made.contains_key(&set.knob));
         settled.left_out.extend(against.iter().map(|set| LeftOut {
             what: format!("{}: {set}", in_words(&place(&next))),
-            why: format!("{} has another value for it", made[&set.knob]),
+            why: format!("{} sets another value", made[&set.knob]),
         }));
         if agreed.is_empty() {
             continue;

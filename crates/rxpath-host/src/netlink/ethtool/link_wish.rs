@@ -83,7 +83,7 @@ pub(crate) fn link_obstacle(link: &Pairs) -> Option<&'static str> {
     let forced = link.get("autoneg") == Some("off") && link.get("speed") == Some(UNKNOWN);
     let has_modes = link.iter().any(|(name, _)| is_speed(name));
     (forced && has_modes)
-        .then_some("the link is forced and down, and what it is forced to is not told")
+        .then_some("the link is forced and down, so the forced mode is not reported")
 }
 
 /// Why FEC may not be asked for: some drivers tell what the cable can, and not what was chosen (ice:
@@ -91,7 +91,7 @@ pub(crate) fn link_obstacle(link: &Pairs) -> Option<&'static str> {
 pub(crate) fn fec_obstacle(fec: &Pairs) -> Option<&'static str> {
     let encodings = ENCODINGS.iter().filter(|(name, _)| fec.get(name) == Some("on")).count();
     (fec.get("auto") == Some("on") && encodings > 0)
-        .then_some("this driver tells which encodings it can, and not which was chosen")
+        .then_some("this driver reports supported encodings, not the configured one")
 }
 
 /// With negotiation on again and nothing said of what to offer, everything is: the kernel alone keeps the modes of the
@@ -169,7 +169,8 @@ pub(crate) fn fec_pairs(fec: &Fec) -> Result<Pairs, HostError> {
         }
     }
     if pairs.is_empty() {
-        let (what, needs) = ("read FEC".into(), "a driver that tells what is configured".into());
+        let (what, needs) =
+            ("read FEC".into(), "a driver that reports the configured encodings".into());
         return Err(HostError::Unsupported { what, needs });
     }
     Ok(pairs)
