@@ -39,7 +39,7 @@ impl CanRun {
             self.missing.iter().map(|m| format!("{} ({})", m.what, m.why)).collect();
         let (what, needs) =
             (what.into(), format!("{}; without it: {}", needs.join(", "), self.instead));
-        // A right that is lacking is told before a kernel that has not the thing: the first is the user's to change.
+        // A missing capability is reported before a missing kernel feature: the user can change the first.
         let denied = self.missing.iter().any(|m| m.what.starts_with("CAP_"));
         Err(if denied {
             HostError::Denied { what, capability: needs }

@@ -118,7 +118,7 @@ pub fn check(ask: &Ask<'_>) -> Report {
             }
         }
     }
-    // Stable: findings of equal weight stay in the order of the way of a packet.
+    // Stable: findings of equal weight stay in the order of the receive path.
     report.findings.sort_by_key(|one| std::cmp::Reverse((one.severity, one.effect_size)));
     report
 }

@@ -1,4 +1,4 @@
-//! What a change does beside its purpose, and what it may take along.
+//! Side effects of a change, and the other settings that it may change.
 //!
 //! The question it answers: *what else happens when this is written?* So that a plan can say it before, and the
 //! journal can hold it.
@@ -75,7 +75,7 @@ const VIRTUAL: [&str; 10] =
 const SOFT: [&str; 4] =
     ["rx-gro", "tx-generic-segmentation", "rx-udp-gro-forwarding", "rx-gro-list"];
 
-/// What a write of `new` in place of `old` does beside its purpose, on a device of this driver.
+/// What a write of `new` in place of `old` has as side effects, on a device of this driver.
 pub fn effects(target: &Target, driver: Option<&str>, (old, new): (&str, &str)) -> Vec<Effect> {
     let is_virtual = driver.is_none_or(|driver| VIRTUAL.contains(&driver));
     let mut found = Vec::new();
@@ -116,7 +116,7 @@ fn bounces(group: Group, asked: &Pairs) -> bool {
         | Group::PrivFlags
         | Group::LinkModes
         | Group::Fec
-        // igb sets itself up anew (drivers/net/ethernet/intel/igb/igb_ptp.c `igb_ptp_set_timestamp_mode`).
+        // igb resets itself (drivers/net/ethernet/intel/igb/igb_ptp.c `igb_ptp_set_timestamp_mode`).
         | Group::Stamps => true,
         Group::Link => asked.get("mtu").is_some(),
         Group::Features => {

@@ -101,7 +101,7 @@ pub struct HostFacts {
     pub kept: Vec<Kept>,
     /// Why a file of them could not be read.
     pub kept_gap: Option<Gap>,
-    /// What netlink tells of the whole namespace: netfilter's hooks, connection tracking, page pools.
+    /// What netlink reports of the whole namespace: netfilter's hooks, connection tracking, page pools.
     pub answers: HostAnswers,
     /// Queueing disciplines by device; on the running host alone.
     pub qdiscs: Fact<BTreeMap<String, Vec<String>>>,

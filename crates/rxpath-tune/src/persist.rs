@@ -104,8 +104,8 @@ fn udev(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
         let value = step.new.trim();
         let because = step.because.join(", ");
         text += &match attr.strip_prefix("queues/").and_then(|rest| rest.split_once('/')) {
-            // Queues are devices of their own, and made anew when their number changes; at boot they come before
-            // their device has its name.
+            // Queues are separate devices, recreated when their number changes; at boot they appear before their device
+            // has its name.
             Some((queue, name)) => format!(
                 "{}ACTION==\"add\", SUBSYSTEM==\"queues\", KERNEL==\"{queue}\", \
                  DEVPATH==\"*/net/{dev}/queues/{queue}\", ATTR{{{name}}}=\"{value}\"\n",

@@ -1,4 +1,4 @@
-//! What the kernel runs in and beside what: memory, hypervisor, container, namespaces, daemons that change settings.
+//! The environment of the kernel: memory, hypervisor, container, namespaces, daemons that change settings.
 
 use rxpath_core::Fact;
 use serde_json::{Value, json};

@@ -25,7 +25,7 @@ pub struct Reader {
     pub allowed_cpus: CpuList,
 }
 
-/// The readers that are to be seen, and what is hidden.
+/// The visible readers, and the hidden ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readers {
     /// By program and by the CPUs of their threads; one entry for threads with the same CPUs.

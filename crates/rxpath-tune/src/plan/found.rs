@@ -1,4 +1,4 @@
-//! From what rules found to wishes.
+//! From findings of rules to requests.
 
 use rxpath_host::{Group, Knob, Target};
 

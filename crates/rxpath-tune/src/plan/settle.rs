@@ -34,7 +34,7 @@ fn in_words((id, device): &Place) -> String {
     device.as_ref().map_or_else(|| id.clone(), |dev| format!("{id} of {dev}"))
 }
 
-/// What makes queues anew comes first: everything that is set on queues depends on it.
+/// Steps that recreate queues come first: all settings of queues depend on them.
 fn makes_queues(finding: &Finding) -> bool {
     finding.changes.iter().any(|set| matches!(set.knob, Knob::Channels { .. }))
 }

@@ -104,7 +104,7 @@ pub(crate) fn offer_all<'a>(wish: &mut LinkWish<'a>, link: &'a LinkModes) {
     }
 }
 
-/// Whether a wish for a link can be one of a person: `unknown` is read and written back, and never asked for.
+/// Whether a user may make this request for a link: `unknown` is read and written back, and never requested.
 pub(super) fn check_link(asked: &Pairs) -> Result<(), HostError> {
     link_wish(asked)?;
     match asked
@@ -119,7 +119,7 @@ pub(super) fn check_link(asked: &Pairs) -> Result<(), HostError> {
     }
 }
 
-/// Takes a wish for a link apart.
+/// Parses a request for a link.
 ///
 /// **Errors** `Malformed` in words.
 pub(crate) fn link_wish(asked: &Pairs) -> Result<LinkWish<'_>, HostError> {
@@ -176,7 +176,7 @@ pub(crate) fn fec_pairs(fec: &Fec) -> Result<Pairs, HostError> {
     Ok(pairs)
 }
 
-/// Takes a wish for FEC apart.
+/// Parses a request for FEC.
 ///
 /// **Errors** `Malformed` in words.
 pub(crate) fn fec_wish(asked: &Pairs) -> Result<FecWish, HostError> {
