@@ -296,15 +296,15 @@ fn tables_of_both_firewalls_are_found() {
             return skip("old_iptables", "no iptables-legacy or nft, or a kernel without them");
         }
         let ask = || said(&check(&["--json"]), "iptables-legacy-chains");
-        assert_eq!(ask(), "fine: the old iptables alone: filter");
+        assert_eq!(ask(), "fine: legacy iptables only: filter");
         assert!(run("nft", "add table inet rxp"));
-        assert_eq!(ask(), "fine: the old iptables alone: filter", "an empty table does nothing");
+        assert_eq!(ask(), "fine: legacy iptables only: filter", "an empty table does nothing");
         assert!(run("nft", "add chain inet rxp in"));
-        let wanted = "tables of the old iptables (filter) next to those of nftables (inet rxp)";
+        let wanted = "legacy iptables tables (filter) in addition to nftables tables (inet rxp)";
         assert_eq!(ask(), format!("findings: {wanted}"));
         let words = said(&check_plainly(&["--json"]), "iptables-legacy-chains");
         assert_eq!(words, "unseen: needs CAP_NET_ADMIN");
         assert!(run("nft", "delete table inet rxp"));
-        assert_eq!(ask(), "fine: the old iptables alone: filter");
+        assert_eq!(ask(), "fine: legacy iptables only: filter");
     });
 }

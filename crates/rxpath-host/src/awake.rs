@@ -50,7 +50,7 @@ impl Awake {
             },
             std::io::ErrorKind::NotFound => HostError::Unsupported {
                 what: "keeping idle CPUs awake".into(),
-                needs: format!("{PATH} (CONFIG_CPU_IDLE, and a container that has it)"),
+                needs: format!("{PATH} (CONFIG_CPU_IDLE, and visible in this container)"),
             },
             _ => HostError::Io { op: "open", path: PATH.into(), source: error },
         })?;

@@ -39,7 +39,7 @@ impl CanRun {
             self.missing.iter().map(|m| format!("{} ({})", m.what, m.why)).collect();
         let (what, needs) =
             (what.into(), format!("{}; without it: {}", needs.join(", "), self.instead));
-        // A right that is lacking is told before a kernel that has not the thing: the first is the user's to change.
+        // A missing capability is reported before a missing kernel feature: the user can change the first.
         let denied = self.missing.iter().any(|m| m.what.starts_with("CAP_"));
         Err(if denied {
             HostError::Denied { what, capability: needs }
@@ -50,10 +50,10 @@ impl CanRun {
 }
 
 const NEEDED: [(Capability, &str); 4] = [
-    (Capability::CAP_NET_ADMIN, "make devices, set their features and the namespace's sysctls"),
-    (Capability::CAP_SYS_ADMIN, "make network and mount namespaces"),
+    (Capability::CAP_NET_ADMIN, "create devices, set their features and the namespace's sysctls"),
+    (Capability::CAP_SYS_ADMIN, "create network and mount namespaces"),
     (Capability::CAP_SYS_NICE, "place the kernel's NAPI threads"),
-    (Capability::CAP_KILL, "end what a killed run left"),
+    (Capability::CAP_KILL, "end processes that a killed run left"),
 ];
 
 /// Whether this process has a capability in force.

@@ -100,11 +100,7 @@ fn make_empty(dir: &Path) -> Result<(), HostError> {
     fs::create_dir_all(dir).map_err(|e| HostError::from_io("create", dir, e))?;
     let mut entries = fs::read_dir(dir).map_err(|e| HostError::from_io("list", dir, e))?;
     if entries.next().is_some() {
-        return Err(HostError::malformed(
-            dir,
-            0,
-            "not empty: a capture wants a directory of its own",
-        ));
+        return Err(HostError::malformed(dir, 0, "not empty: a capture needs an empty directory"));
     }
     Ok(())
 }
@@ -216,7 +212,7 @@ impl<'a> Job<'a> {
             }
         };
         if sort == Sort::Startup(Form::Script) && !startup::is_run(&self.root, path) {
-            let why = "it may not be executed, so that nothing runs it at boot";
+            let why = "it is not executable, so nothing runs it at boot";
             self.leave_out(path, HostError::malformed(path, 0, why));
             return Ok(());
         }
@@ -391,8 +387,7 @@ impl<'a> Job<'a> {
 /// Versions among a device's answers: four numbers with dots are no address there.
 const VERSIONS: [&str; 2] = ["/driver/value/firmware", "/driver/value/version"];
 
-const KEY: &str =
-    "left out of the capture: who knows the key can aim flows at one queue (--no-scrub keeps it)";
+const KEY: &str = "left out of the capture: with the key, attackers can direct flows to one queue (--no-scrub keeps it)";
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! What a result depends on and nobody would think of writing down: the host facts beside every run.
+//! What a result depends on and nobody would think of writing down: the host facts alongside every run.
 //!
 //! Each probe is ok, absent with its reason, or denied with what it needs. Host names, addresses (MAC, IP),
 //! serial numbers, keys and the kernel parameters that no measurement depends on are not collected.

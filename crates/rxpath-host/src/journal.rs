@@ -205,12 +205,12 @@ impl Journal {
         &self.contents.entries
     }
 
-    /// Whether the machine was started anew since: sysctls and attributes then are not what it says.
+    /// Whether the machine was rebooted since: sysctls and attributes then differ from the journal.
     pub fn is_of_earlier_boot(&self) -> Result<bool, HostError> {
         Ok(boot_id()? != self.contents.boot_id)
     }
 
-    /// Makes a change: old value and wish on disk first, then the write, then what came of it.
+    /// Makes a change: first the old and the requested value go to disk, then the write, then its outcome.
     ///
     /// `beside` are settings that the change may take along; they are restored with it. What has the
     /// value already is neither written nor journaled.
@@ -240,7 +240,7 @@ impl Journal {
         let had_carrier = setter.has_carrier(target);
         let written = setter.write(target, value);
         fault::at(Point::AfterWrite);
-        // Drivers set values anew while the link comes back, and the next step may need it.
+        // Drivers set values again while the link comes back, and the next step may need the link.
         let away = if had_carrier { setter.await_carrier(target) } else { None };
         let after = setter.read(target).ok().flatten();
         let mut change = match written {
@@ -295,7 +295,7 @@ impl Journal {
         taken
     }
 
-    /// Says before the first change what is to be changed, so that what was never reached can be told afterwards.
+    /// Records the planned changes before the first one, so that unreached changes can be reported afterwards.
     pub fn plan(&mut self, steps: Vec<(Target, String)>) -> Result<(), HostError> {
         self.append(&Line::Planned { steps: steps.clone() })?;
         self.contents.planned = steps;

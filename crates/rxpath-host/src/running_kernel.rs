@@ -1,4 +1,4 @@
-//! What the running kernel's own types say, for tests that hold our numbers against them.
+//! What the running kernel's own types say, for tests that compare our numbers with them.
 
 use std::collections::BTreeMap;
 

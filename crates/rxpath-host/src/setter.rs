@@ -41,7 +41,7 @@ impl std::fmt::Display for LinkAway {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let s = self.waited.as_secs_f64();
         if self.is_back {
-            write!(f, "its link was away for {s:.1} s")
+            write!(f, "its link was down for {s:.1} s")
         } else {
             write!(f, "its link is not back after {s:.1} s")
         }
@@ -67,7 +67,7 @@ pub trait Setter {
         self.write(target, value)
     }
 
-    /// The value as it will read back, for wishes with words in them (`indir=equal:4`).
+    /// The value as it will read back, for requests with words in them (`indir=equal:4`).
     fn spell_out(&mut self, _target: &Target, value: &str) -> Result<String, HostError> {
         Ok(value.trim().to_owned())
     }
@@ -349,7 +349,7 @@ fn irq_users(irq: u32) -> String {
     fs::read_to_string(format!("/sys/kernel/irq/{irq}/actions")).unwrap_or_default().trim().into()
 }
 
-/// Queues that RSS can spread to, for wishes like `equal:4`.
+/// Queues that RSS can spread to, for requests like `equal:4`.
 pub fn receive_queues(dev: &str) -> Result<u32, HostError> {
     ioctl::steering::receive_queues(dev)
 }

@@ -21,7 +21,7 @@ pub enum LabError {
         /// What works without it.
         hint: String,
     },
-    /// A workload ended before it was told to.
+    /// A workload ended before its stop order.
     #[error("{program} died during {phase}: {how}{}", quoted(.last_words))]
     Died {
         /// `serve` or `load`.

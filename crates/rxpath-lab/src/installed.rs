@@ -1,4 +1,4 @@
-//! Whether the programs of others that a run would start are there, asked before anything is made.
+//! Whether the third-party programs of a run are installed, checked before anything is created.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

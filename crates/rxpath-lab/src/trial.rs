@@ -1,4 +1,4 @@
-//! One trial: lab at rest, load, ramp, settle, measure, stop, drain, rest, read.
+//! One trial: lab quiescent, load, ramp, settle, measure, stop, drain, quiescent, read.
 //!
 //! The ledger spans the whole trial from rest to rest; rates use the measured window inside it.
 

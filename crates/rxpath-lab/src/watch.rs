@@ -112,8 +112,8 @@ impl Window<'_> {
 impl Watcher {
     /// Takes the first readings; the first frame is about the time from here on.
     ///
-    /// # Errors
-    /// What keeps counters or sockets from being read at all; missing probes are told in the frames instead.
+    /// # Errors What keeps counters or sockets from being read at all; missing probes are reported in the frames
+    /// instead.
     pub fn start(options: Options) -> Result<Self, HostError> {
         let root = Root::host();
         let probes = if options.counters_only {

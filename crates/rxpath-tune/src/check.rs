@@ -118,7 +118,7 @@ pub fn check(ask: &Ask<'_>) -> Report {
             }
         }
     }
-    // Stable: findings of equal weight stay in the order of the way of a packet.
+    // Stable: findings of equal weight stay in the order of the receive path.
     report.findings.sort_by_key(|one| std::cmp::Reverse((one.severity, one.effect_size)));
     report
 }
@@ -154,7 +154,7 @@ pub fn warnings(facts: &HostFacts) -> Vec<Warning> {
 }
 
 fn no_device() -> Gap {
-    Gap::Absent("no network device is to be seen".into())
+    Gap::Absent("no network device is visible".into())
 }
 
 fn not_for(rule: &Rule, goal: Option<Goal>) -> String {

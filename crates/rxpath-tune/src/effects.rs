@@ -1,4 +1,4 @@
-//! What a change does beside its purpose, and what it may take along.
+//! Side effects of a change, and the other settings that it may change.
 //!
 //! The question it answers: *what else happens when this is written?* So that a plan can say it before, and the
 //! journal can hold it.
@@ -44,15 +44,15 @@ impl Effect {
         match self {
             Self::LinkBounce => "the link is lost for up to some seconds",
             Self::QueuesRebuilt => {
-                "queues are made anew: interrupts, affinities and counters change"
+                "queues are recreated: interrupts, affinities and counters change"
             }
-            Self::MovesOthers => "other settings of the group may move with it",
+            Self::MovesOthers => "other settings of the group may change with it",
             Self::NextInterrupt => "takes effect at the next interrupt",
             Self::Reorders => "packets of a flow may be reordered for a moment",
             Self::Security => "weakens a protection",
             Self::Power => "draws more power",
-            Self::BurnsCpu => "spends CPU time on waiting",
-            Self::HostWide => "holds for the whole host or network namespace",
+            Self::BurnsCpu => "uses CPU time for polling",
+            Self::HostWide => "applies to the whole host or network namespace",
         }
     }
 }
@@ -75,7 +75,7 @@ const VIRTUAL: [&str; 10] =
 const SOFT: [&str; 4] =
     ["rx-gro", "tx-generic-segmentation", "rx-udp-gro-forwarding", "rx-gro-list"];
 
-/// What a write of `new` in place of `old` does beside its purpose, on a device of this driver.
+/// What a write of `new` in place of `old` has as side effects, on a device of this driver.
 pub fn effects(target: &Target, driver: Option<&str>, (old, new): (&str, &str)) -> Vec<Effect> {
     let is_virtual = driver.is_none_or(|driver| VIRTUAL.contains(&driver));
     let mut found = Vec::new();
@@ -116,7 +116,7 @@ fn bounces(group: Group, asked: &Pairs) -> bool {
         | Group::PrivFlags
         | Group::LinkModes
         | Group::Fec
-        // igb sets itself up anew (drivers/net/ethernet/intel/igb/igb_ptp.c `igb_ptp_set_timestamp_mode`).
+        // igb resets itself (drivers/net/ethernet/intel/igb/igb_ptp.c `igb_ptp_set_timestamp_mode`).
         | Group::Stamps => true,
         Group::Link => asked.get("mtu").is_some(),
         Group::Features => {

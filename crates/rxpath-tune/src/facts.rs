@@ -101,7 +101,7 @@ pub struct HostFacts {
     pub kept: Vec<Kept>,
     /// Why a file of them could not be read.
     pub kept_gap: Option<Gap>,
-    /// What netlink tells of the whole namespace: netfilter's hooks, connection tracking, page pools.
+    /// What netlink reports of the whole namespace: netfilter's hooks, connection tracking, page pools.
     pub answers: HostAnswers,
     /// Queueing disciplines by device; on the running host alone.
     pub qdiscs: Fact<BTreeMap<String, Vec<String>>>,
@@ -256,7 +256,7 @@ impl HostFacts {
         if is_set("X86") || self.text("/proc/cpuinfo").value().is_some_and(is_x86) {
             return Fact::ok(4096);
         }
-        Fact::absent("neither the capture nor the kernel's options say how large a page is")
+        Fact::absent("the page size is neither in the capture nor in the kernel's options")
     }
 
     /// The host's memory, in bytes.
@@ -334,7 +334,7 @@ impl HostFacts {
             return Err(Gap::Absent(format!("{why}{what}")));
         }
         if self.devices.is_empty() {
-            return Err(Gap::Absent("no network device is to be seen".into()));
+            return Err(Gap::Absent("no network device is visible".into()));
         }
         Ok(&self.devices)
     }

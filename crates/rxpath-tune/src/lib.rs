@@ -1,9 +1,9 @@
 //! Is this host set up right? Rules over a host's facts, what they found, and why.
 //!
-//! The way of the data: [`facts`] are read once through `rxpath-host`; each rule in [`rules`] reads facts
-//! and answers; [`check()`] orders the answers, and [`suppress`] takes out
-//! what a site lives with. A rule names what it would change as a [`knob`], and never
-//! changes it. [`fleet`] sums up the reports of many hosts. This crate must not measure, and rules must not read the host but through the facts.
+//! The path of the data: [`facts`] are read once through `rxpath-host`; each rule in [`rules`] reads facts and answers;
+//! [`check()`] orders the answers, and [`suppress`] takes out what a site lives with. A rule names what it would change
+//! as a [`knob`], and never changes it. [`fleet`] sums up the reports of many hosts. This crate must not measure, and
+//! rules must not read the host but through the facts.
 
 pub mod apply;
 pub mod check;

@@ -40,7 +40,7 @@ pub struct Draft {
     pub text: String,
 }
 
-const NOTE: &str = "# Drafted by rxpath from a plan: read it before you put it in place.\n";
+const NOTE: &str = "# Drafted by rxpath from a plan: read it before you install it.\n";
 
 /// The drafts of a plan, and the steps that this kind of file can't hold.
 ///
@@ -104,8 +104,8 @@ fn udev(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
         let value = step.new.trim();
         let because = step.because.join(", ");
         text += &match attr.strip_prefix("queues/").and_then(|rest| rest.split_once('/')) {
-            // Queues are devices of their own, and made anew when their number changes; at boot they come before
-            // their device has its name.
+            // Queues are separate devices, recreated when their number changes; at boot they appear before their device
+            // has its name.
             Some((queue, name)) => format!(
                 "{}ACTION==\"add\", SUBSYSTEM==\"queues\", KERNEL==\"{queue}\", \
                  DEVPATH==\"*/net/{dev}/queues/{queue}\", ATTR{{{name}}}=\"{value}\"\n",
@@ -179,7 +179,7 @@ fn cmdline(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
         match found {
             Some(word) if words.contains(&word) => {}
             Some(word) => words.push(word),
-            None => out.push(left(step, "has no word on the kernel's command line")),
+            None => out.push(left(step, "has no parameter on the kernel's command line")),
         }
     }
     let text = if words.is_empty() { String::new() } else { words.join(" ") + "\n" };
@@ -218,7 +218,10 @@ fn ansible(plan: &Plan, matching: &Matching) -> (Vec<Draft>, Vec<LeftOut>) {
             // A part of it.
             Some(rest) if !files.is_empty() => Some(rest),
             Some(_) if udev(&alone).1.is_empty() || sysctl(&alone).1.is_empty() => None,
-            Some(_) => Some(left(step, "no file holds it: a unit that sets it at boot can")),
+            Some(_) => Some(left(
+                step,
+                "no configuration file can set it: use a unit that sets it at boot",
+            )),
         }
     });
     let out = out.collect();

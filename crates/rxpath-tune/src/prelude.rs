@@ -10,10 +10,10 @@ pub use crate::rule::Severity::{Fail, Info, Warn};
 pub use crate::rule::{Answer, Area, Check, Checked, Effect, Gap, Kind, Rule, Text, Weight};
 
 /// The undo of a knob that is one value.
-pub const VALUE_BACK: &str = "write back the value that was read before; a plan's journal holds it";
+pub const VALUE_BACK: &str = "restore the previous value; a plan's journal has it";
 
 /// The undo of what nothing changes.
-pub const NOTHING_CHANGED: &str = "nothing to undo: this is read and never changed";
+pub const NOTHING_CHANGED: &str = "nothing to undo: rxpath reads this and never changes it";
 
 /// The set line of what is only recorded.
 pub const NO_SETTING: &str = "no setting: recorded so that two results can be compared";

@@ -207,7 +207,7 @@ pub enum Area {
 }
 
 impl Area {
-    /// All of them, in the order of the way of a packet.
+    /// All of them, in the order of the receive path.
     pub const ALL: [Self; 8] = [
         Self::Interrupts,
         Self::Queues,
@@ -304,7 +304,7 @@ impl Answer {
     }
 }
 
-/// What `explain` tells beside the rule's own line.
+/// What `explain` shows in addition to the rule's own line.
 #[derive(Clone, Copy, Debug)]
 pub struct Text {
     /// Why it matters, in a sentence or two.
@@ -313,7 +313,7 @@ pub struct Text {
     pub mechanism: &'static str,
     /// When not to change it.
     pub not_when: &'static str,
-    /// What a change does beside what is wanted.
+    /// Side effects of a change.
     pub side_effects: &'static str,
     /// How to set it now, as a command to copy.
     pub set_now: &'static str,

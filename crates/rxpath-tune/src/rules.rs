@@ -1,4 +1,4 @@
-//! The rules by area, in the order of the way of a packet. A new file of rules is one line in `FILES`.
+//! The rules by area, in the order of the receive path. A new file of rules is one line in `FILES`.
 
 mod cpu;
 mod hooks;

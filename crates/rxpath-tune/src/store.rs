@@ -35,7 +35,7 @@ pub struct TuneLock {
     _host: Vec<LabLock>,
 }
 
-/// A journal of the folder, as far as it can be read.
+/// A journal of the folder, with the parts that can be read.
 #[derive(Debug)]
 pub struct Listed {
     /// Its number.

@@ -117,7 +117,7 @@ fn one(entry: Entry) -> Result<Suppression, SuppressError> {
     Ok(Suppression { id: entry.id, device: entry.device, reason: entry.reason, until })
 }
 
-/// Takes suppressed findings out of the report; what no longer holds, or never did, is told.
+/// Removes suppressed findings from the report, and reports suppressions that match nothing.
 pub fn apply(report: &mut Report, all: &[Suppression], today: Date) -> Vec<Warning> {
     let mut used = vec![false; all.len()];
     let mut warnings = Vec::new();
@@ -142,7 +142,7 @@ pub fn apply(report: &mut Report, all: &[Suppression], today: Date) -> Vec<Warni
         }
     }
     for (one, _) in all.iter().zip(used).filter(|(_, used)| !used) {
-        let text = format!("the suppression of {} suppresses nothing here", one.id);
+        let text = format!("the suppression of {} matches nothing here", one.id);
         warnings.push(Warning::new("suppression-unused", text));
     }
     warnings

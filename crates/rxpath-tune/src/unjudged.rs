@@ -51,7 +51,7 @@ impl Reason {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NotThere => "have no source here",
-            Self::NotTold => "are not told by kernel, driver or capture",
+            Self::NotTold => "are not reported by kernel, driver or capture",
             Self::Unreadable => "have a source that cannot be read",
             Self::Privilege => "need more privilege",
         }

@@ -59,7 +59,7 @@ fn netvsc(by_vf: (u64, u64)) -> Card {
         .driver_counts("vf_tx_packets", by_vf)
 }
 
-/// The VF is down: every packet takes the slow way through the hypervisor.
+/// The VF is down: every packet takes the slow path through the hypervisor.
 fn azure_vf_down() -> Case {
     let vf = Card::new("enP1s1", "mlx5_core", 50_000).below("eth0").with(|card| card.is_up = false);
     Case {

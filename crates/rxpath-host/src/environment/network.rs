@@ -69,7 +69,7 @@ pub(super) fn collect(facts: &mut Facts<'_>) {
     facts.put("net.packet_taps", taps(facts));
 }
 
-/// Sockets that see every packet (`AF_PACKET`): each costs a look or a clone for each packet.
+/// Sockets that see every packet (`AF_PACKET`): each costs a filter run or a clone for each packet.
 fn taps(facts: &Facts<'_>) -> Fact<usize> {
     match facts.root.text("/proc/net/packet") {
         Ok(text) => Fact::ok(text.lines().skip(1).filter(|line| !line.trim().is_empty()).count()),

@@ -1,4 +1,4 @@
-//! What the kernel runs in and beside what: memory, hypervisor, container, namespaces, daemons that change settings.
+//! The environment of the kernel: memory, hypervisor, container, namespaces, daemons that change settings.
 
 use rxpath_core::Fact;
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ fn container(root: &Root) -> Fact<Vec<&'static str>> {
     let found: Vec<_> =
         hints.iter().filter(|(path, _)| root.exists(path)).map(|(_, name)| *name).collect();
     if found.is_empty() {
-        Fact::absent("none of the usual marks of a container")
+        Fact::absent("none of the usual signs of a container")
     } else {
         Fact::ok(found)
     }
@@ -122,7 +122,7 @@ fn cpu_max(root: &Root) -> Result<String, HostError> {
 
 fn daemons(root: &Root) -> Fact<Value> {
     let pids = match task::processes(root) {
-        Ok(pids) if pids.is_empty() => return Fact::absent("no process is to be seen in /proc"),
+        Ok(pids) if pids.is_empty() => return Fact::absent("no process is visible in /proc"),
         Ok(pids) => pids,
         Err(error) => return error.into_gap(),
     };

@@ -1,4 +1,4 @@
-//! A setter that reads the host and only remembers what it is told to write: what an undo would do, without doing it.
+//! A setter that reads the host and only remembers requested writes: it shows what an undo would do, without doing it.
 
 use std::collections::BTreeMap;
 

@@ -199,7 +199,7 @@ fn values_are_read_back_when_the_link_is_there_again() {
     fake.bounces = Some((threaded.clone(), "0".into()));
     let change = journal.change(&mut fake, &threaded, "1", &[]).unwrap();
     assert_eq!(change.outcome, Outcome::Ignored, "read back too early, it would have been applied");
-    assert_eq!(change.link.as_deref(), Some("its link was away for 0.7 s"));
+    assert_eq!(change.link.as_deref(), Some("its link was down for 0.7 s"));
     let change = journal.change(&mut fake, &target("a"), "2", &[]).unwrap();
     assert_eq!(change.link, None, "no device, no link");
 }

@@ -17,7 +17,7 @@ use super::form::Line;
 pub struct Manner {
     /// What others changed since stays as they made it.
     pub keeps_foreign: bool,
-    /// Nothing is written: what would be done is told.
+    /// Nothing is written: only the planned actions are reported.
     pub is_rehearsal: bool,
 }
 
@@ -58,7 +58,7 @@ pub struct Undo {
     /// Somebody else had changed it since; this is what they had made it. Of a group, only values that the change had
     /// altered.
     pub foreign: Option<String>,
-    /// Of `beside`, what somebody else had made them since.
+    /// Of `beside`, the values that others set since.
     pub foreign_beside: Vec<(Target, String)>,
     /// Settings that the change had taken along and that could not be restored, with the reason.
     pub beside: Vec<(Target, String)>,
@@ -250,7 +250,7 @@ fn without(target: &Target, value: &str, foreign: &str) -> String {
     rest.to_string()
 }
 
-/// What the change made of a setting beside its own.
+/// The value that the change gave another setting.
 enum Left {
     /// Nothing: it was as before.
     Alone,
@@ -292,7 +292,7 @@ impl Beside {
         all
     }
 
-    /// What somebody else made of it since the change took it along.
+    /// The value that others gave it since the change altered it.
     fn foreign(&self) -> Option<&String> {
         let (Left::As(left), Some(now)) = (&self.left, &self.now) else { return None };
         let is_as = |value: &str| same_of(&self.target, value, now);
@@ -341,7 +341,7 @@ fn put_back<S: Setter>(
         _ if stands(target, value, &now) => Ok(Some(found)),
         Err(error) => Err(error.reason()),
         Ok(()) if stands(target, &found, &now) => {
-            Err(format!("the kernel took {value} and left {now}"))
+            Err(format!("the kernel accepted {value} but left {now}"))
         }
         Ok(()) => Err(format!("the kernel made it {now} instead of {value}")),
     }

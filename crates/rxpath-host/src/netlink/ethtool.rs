@@ -1,8 +1,8 @@
 //! ethtool over generic netlink: what a device's driver tells about itself, one topic in each file below.
 //!
-//! Numbers are those of `linux/ethtool_netlink.h`, held against the installed header by a test: a wrong
-//! number is a wrong order to hardware (26 and 27 start cable tests, which take the link down). Attributes
-//! that are unknown, missing or of another size cost themselves and never the whole answer.
+//! Numbers are those of `linux/ethtool_netlink.h`, which a test compares with the installed header: a wrong number is a
+//! wrong order to hardware (26 and 27 start cable tests, which take the link down). Attributes that are unknown,
+//! missing or of another size cost themselves and never the whole answer.
 
 pub mod bitset;
 mod channels;

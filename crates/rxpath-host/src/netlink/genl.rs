@@ -47,8 +47,8 @@ impl Netlink {
         self.known(family).map(|known| known.number)
     }
 
-    /// Whether this kernel's family takes a command: every family lists what it takes (`CTRL_ATTR_OPS`), so a driver that
-    /// refuses a question is told apart from a kernel that does not know it. Both answer `EOPNOTSUPP`.
+    /// Whether this kernel's family takes a command: every family lists what it takes (`CTRL_ATTR_OPS`), so a driver
+    /// that refuses a request is distinguished from a kernel that does not know it. Both answer `EOPNOTSUPP`.
     ///
     /// **Errors** when the kernel can't be asked; `false` when it has not even the family.
     pub(super) fn takes(&mut self, family: Family, command: u8) -> Result<bool, HostError> {

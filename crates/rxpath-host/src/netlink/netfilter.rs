@@ -63,7 +63,7 @@ const CTA_SEARCH_RESTART: u16 = 13;
 const CTA_CLASH_RESOLVE: u16 = 14;
 const CTA_CHAIN_TOOLONG: u16 = 15;
 
-/// Families and their hooks on the way of a received packet (linux/netfilter.h).
+/// Families and their hooks on the path of a received packet (linux/netfilter.h).
 const PLACES: [(Family, u32, &str); 7] = [
     (Family::Netdev, 0, "ingress"),
     (Family::Ip, 0, "prerouting"),

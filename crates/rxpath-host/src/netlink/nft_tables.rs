@@ -130,7 +130,7 @@ pub fn parse_nft_table(payload: &[u8]) -> Result<NftTable, HostError> {
 
 /// Whether nf_tables is in the running kernel now.
 ///
-/// **Errors** `Unsupported` when that is not to be told without loading it.
+/// **Errors** `Unsupported` when this cannot be known without loading it.
 pub fn is_loaded(root: &Root) -> Result<bool, HostError> {
     // A kernel without modules has no such list, and loads nothing.
     if root.exists("/sys/module/nf_tables") || !root.exists("/proc/modules") {
@@ -141,7 +141,7 @@ pub fn is_loaded(root: &Root) -> Result<bool, HostError> {
         Ok(config) => Ok(config.get("NF_TABLES") == Some("y")),
         Err(_) => Err(HostError::Unsupported {
             what: OP.into(),
-            needs: "the kernel's config: whether nf_tables is built in is not known, and asking would load it".into(),
+            needs: "the kernel's config: it is not known whether nf_tables is built in, and the request would load it".into(),
         }),
     }
 }

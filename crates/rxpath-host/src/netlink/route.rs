@@ -53,7 +53,7 @@ impl Netlink {
         let prefix = if ip.is_ipv4() { 32 } else { 128 };
         let ask = [family(ip), prefix, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let body = Body::new(&ask).raw(RTA_DST, &octets(ip));
-        let op = format!("find the way to {ip}");
+        let op = format!("find the route to {ip}");
         let replies = match self.get(&op, RTM_GETROUTE, body.bytes()) {
             Err(HostError::Kernel { errno: libc::ENETUNREACH | libc::EHOSTUNREACH, .. }) => {
                 return Ok(None);

@@ -1,4 +1,4 @@
-//! A thread that lives in a namespace and does what it is told.
+//! A thread that lives in a namespace and runs the jobs that it gets.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};

@@ -1,4 +1,4 @@
-//! A process that can be told from a later one with the same pid.
+//! A process, distinguished from a later one with the same pid.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 

@@ -31,7 +31,7 @@ pub(super) fn flow_hash(dev: &str) -> Result<Pairs, HostError> {
     for kind in FlowKind::ALL {
         match ioctl::flow_hash(dev, kind) {
             Ok(hash) => pairs.push(kind.name(), letters(hash.fields)),
-            // Drivers refuse the kinds that they do not tell apart.
+            // Drivers refuse the kinds that they do not distinguish.
             Err(
                 error @ (HostError::Unsupported { .. }
                 | HostError::Kernel { errno: libc::EINVAL, .. }),

@@ -38,7 +38,7 @@ pub fn parse(bytes: &[u8]) -> Vec<Instruction> {
     bytes.chunks_exact(INSTRUCTION).map(one).collect()
 }
 
-/// What is known of the packets beside their flow.
+/// What is known of the packets in addition to their flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// The flow.

@@ -36,7 +36,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// A reader of an empty ring: nothing may be on its way.
+    /// A reader of an empty ring: nothing may be in flight.
     pub fn at_rest(tx_snmp: File, tx_link: Netlink, rx_link: Netlink) -> Option<Self> {
         let mut ring = Self { tx_snmp, tx_link, rx_link, base: 0 };
         ring.base = ring.difference()?;
@@ -55,7 +55,7 @@ impl Ring {
 
     fn difference(&mut self) -> Option<i64> {
         let stat = |link: &mut Netlink, name| link.link(DEVICE).ok()?.stat(name);
-        // What left is read first: a packet on its way counts as in the ring, not as gone.
+        // What left is read first: a packet in flight counts as in the ring, not as taken out.
         let polled = stat(&mut self.rx_link, "rx.packets")?;
         let refused = stat(&mut self.tx_link, "tx.dropped")?;
         let handed = handed_down(&self.tx_snmp)?;

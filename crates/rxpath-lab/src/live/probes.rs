@@ -1,4 +1,4 @@
-//! The tracepoints that are watched beside the counters, and what they cost.
+//! The tracepoints that are watched in addition to the counters, and their cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

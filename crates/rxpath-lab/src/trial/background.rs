@@ -1,5 +1,5 @@
-//! Load beside the workload, on purpose: busy loops or copies of a user's command, on chosen CPUs, with a nice value
-//! and a scheduler class. And the question whether nice can act at all between it and the reader.
+//! Background load, on purpose: busy loops or copies of a user's command, on chosen CPUs, with a nice value and a
+//! scheduler class. And the question whether nice can act at all between it and the reader.
 //!
 //! Nice weighs threads inside one scheduling group only. Sessions are such groups while autogrouping is on (sched(7)),
 //! and so are cgroups of the CPU controller. The workloads run in this program's session, and so do busy loops; a
@@ -22,7 +22,7 @@ use crate::error::LabError;
 use crate::scenario::spec::{Background as Spec, Policy};
 use crate::trial::unreaped::{Life, life, signal_group};
 
-/// What runs beside a trial; dropping it ends all of it.
+/// What runs alongside a trial; dropping it ends all of it.
 #[derive(Default)]
 pub struct Background {
     stop: Arc<AtomicBool>,

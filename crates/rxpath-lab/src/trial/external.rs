@@ -1,4 +1,4 @@
-//! A program of somebody else's as one side of a trial: started at the order, its output kept and read at the end.
+//! A third-party program as one side of a trial: started at the order, its output kept and read at the end.
 //!
 //! It knows nothing of our orders. What it delivered or sent is taken from the kernel's counters; what it says
 //! about itself is kept beside that and never mixed in.

@@ -95,7 +95,7 @@ impl Observers {
         Ok(())
     }
 
-    /// The trial is at rest again.
+    /// The trial is quiescent again.
     pub fn end(self, bed: &dyn Bed, seen: &mut Observed) -> Result<(), HostError> {
         if let Some(reasons) = self.reasons {
             let (found, warnings) = reasons.read(bed)?;

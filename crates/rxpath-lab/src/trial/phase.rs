@@ -1,4 +1,4 @@
-//! The waits of a trial: for counters to stand still, for a rate to settle, for time to pass, each with a limit.
+//! The waits of a trial: for counters to be stable, for a rate to settle, for time to pass, each with a limit.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use rxpath_record::counters::Snapshot;
 use crate::bed::Bed;
 use crate::error::LabError;
 
-/// Two readings this far apart must be equal for counters to be at rest.
+/// Two readings this far apart must be equal for counters to count as stable.
 const REST: Duration = Duration::from_millis(30);
 /// Counters that timers move long after the last packet: connections leave TIME-WAIT a minute later.
 const TIMERS: [&str; 3] = ["/TcpExt.TW", "/TcpExt.TWRecycled", "/TcpExt.TWKilled"];

@@ -1,4 +1,4 @@
-//! What the kernel said when it dropped packets of a trial: the tracepoint, beside the counters.
+//! What the kernel said when it dropped packets of a trial: the tracepoint, in addition to the counters.
 
 use rxpath_bpf::drops::Drops;
 use rxpath_bpf::filter::Filter;

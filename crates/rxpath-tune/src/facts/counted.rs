@@ -49,12 +49,12 @@ impl Evidence {
     pub fn remedy(self) -> Option<String> {
         match self {
             Self::Old => Some(
-                "nothing now: watch for longer, while the traffic runs, with `rxpath check --window 30s`"
+                "nothing now: watch longer, under traffic, with `rxpath check --window 30s`".into(),
+            ),
+            Self::Unknown => Some(
+                "find out whether it still counts: `rxpath check` on the host, or a new capture"
                     .into(),
             ),
-            Self::Unknown => {
-                Some("find out whether it still counts: `rxpath check` on the host, or a new capture".into())
-            }
             Self::Never | Self::Now => None,
         }
     }

@@ -76,7 +76,7 @@ impl HostFacts {
     }
 }
 
-/// A device's settings: what its driver was told, its queues' masks, where its interrupts may go.
+/// A device's settings: driver settings, queue masks, interrupt affinities.
 fn of_device(device: &Device) -> Vec<(String, Value)> {
     let nic = &device.nic;
     let mut told = vec![

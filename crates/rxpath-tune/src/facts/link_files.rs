@@ -122,7 +122,7 @@ impl LinkFile {
     }
 }
 
-/// Whether one condition holds; `None` when that is not to be told here.
+/// Whether one condition holds; `None` if this is unknown here.
 fn condition(key: &str, value: &str, device: &Device, root: &Root) -> Option<bool> {
     let listed = |text: &str| is_listed(value, text);
     match key {

@@ -14,7 +14,7 @@ use crate::knob::{Knob, Set, Value};
 
 /// Why interrupts are not known behind a change of the channels.
 const NEW_LINES: &str =
-    "the driver makes new interrupts with the channels: check again once they are changed";
+    "the driver creates new interrupts with the channels: check again after the change";
 
 impl HostFacts {
     /// The same host once these changes are made.
@@ -172,7 +172,7 @@ impl Device {
         }
     }
 
-    /// The driver makes its queues anew: with new interrupts, and a table over all of them unless somebody had set one
+    /// The driver recreates its queues: with new interrupts, and a table over all of them unless one had been set
     /// (`netif_is_rxfh_configured`, net/ethtool/channels.c).
     fn rebuild_queues(&mut self, before: Option<u32>) {
         let Some(now) = self.nic.channels.value().and_then(Channels::receiving) else {

@@ -25,7 +25,7 @@ impl Processes {
     pub fn complete(&self) -> Result<(), Gap> {
         match self.unnamed_count {
             0 => Ok(()),
-            count => Err(Gap::Absent(format!("{count} processes do not tell their names"))),
+            count => Err(Gap::Absent(format!("the names of {count} processes cannot be read"))),
         }
     }
 
@@ -37,7 +37,7 @@ impl Processes {
 
 pub(super) fn read(root: &Root) -> Fact<Processes> {
     match task::processes(root) {
-        Ok(pids) if pids.is_empty() => Fact::absent("no process is to be seen in /proc"),
+        Ok(pids) if pids.is_empty() => Fact::absent("no process is visible in /proc"),
         Ok(pids) => {
             let mut found = Processes::default();
             for pid in pids {
@@ -50,7 +50,7 @@ pub(super) fn read(root: &Root) -> Fact<Processes> {
                 }
             }
             if found.all.is_empty() {
-                return Fact::absent("no process in /proc tells its name");
+                return Fact::absent("no process name in /proc can be read");
             }
             Fact::ok(found)
         }

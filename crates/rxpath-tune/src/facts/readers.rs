@@ -25,7 +25,7 @@ pub struct Reader {
     pub allowed_cpus: CpuList,
 }
 
-/// The readers that are to be seen, and what is hidden.
+/// The visible readers, and the hidden ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readers {
     /// By program and by the CPUs of their threads; one entry for threads with the same CPUs.
@@ -66,7 +66,7 @@ impl HostFacts {
             .filter(|pid| !self.root.is_live() || *pid != own)
             .collect();
         if pids.is_empty() && hidden_sockets == 0 {
-            return Fact::absent("no program with a receiving socket is to be seen from here");
+            return Fact::absent("no program with a receiving socket is visible from here");
         }
         let seen = pids.into_iter().flat_map(|pid| of(&self.root, pid)).collect();
         let is_hidden_from_all = self.root.is_live() && socket_owner::may_see_all();

@@ -203,7 +203,7 @@ const OF_DEVICE: &[(&str, i64, i64)] = &[
     ("unres_qlen_bytes", 0, INT),
 ];
 
-/// Names and ranges that are the kernel's own, for a test to hold them against it.
+/// Names and ranges from the kernel, which a test compares with the running kernel.
 pub fn kernel_ranges() -> impl Iterator<Item = (&'static str, i64, i64)> {
     KERNEL.iter().copied()
 }

@@ -77,7 +77,7 @@ pub(super) fn drafts(plan: &Plan, matching: &Matching) -> (Vec<Draft>, Vec<LeftO
         if found.len() < pairs(step).iter().count() {
             let why = match group {
                 Group::LinkModes => {
-                    "of the modes systemd.link takes the whole list of those to offer, Advertise="
+                    "systemd.link takes only the whole list of offered modes, Advertise="
                 }
                 _ => "systemd.link has no key for all of it",
             };

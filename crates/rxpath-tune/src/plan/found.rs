@@ -1,4 +1,4 @@
-//! From what rules found to wishes.
+//! From findings of rules to requests.
 
 use rxpath_host::{Group, Knob, Target};
 
@@ -56,7 +56,7 @@ fn target(knob: &knob::Knob) -> Result<Knob, String> {
         Named::LinkMode { dev, which } => part(dev, Group::LinkModes, which),
         Named::PrivateFlag { dev, name } => part(dev, Group::PrivFlags, name),
         Named::Link { which, .. } if which == "promisc" => {
-            Err("a program may need it: take it off with `ip link set DEV promisc off`".into())
+            Err("a program may need it: turn it off with `ip link set DEV promisc off`".into())
         }
         Named::Link { dev, which } => part(dev, Group::Link, which),
     }

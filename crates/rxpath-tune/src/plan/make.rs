@@ -1,4 +1,5 @@
-//! From wishes to a plan: what is already so is left out, writes to one target become one, order and effects are found.
+//! From requests to a plan: values already set are left out, writes to one target are joined, order and effects are
+//! found.
 
 use std::fmt;
 
@@ -22,9 +23,9 @@ pub struct Wish {
     pub because: String,
 }
 
-/// What stands for a wish given by hand.
+/// The reason of a request given by hand.
 pub const ASKED_FOR: &str = "asked for";
-/// Why a wish that is fulfilled makes no step.
+/// Why a request for the current value makes no step.
 pub const ALREADY: &str = "it is so already";
 /// `EOPNOTSUPP`: the driver lacks the operation.
 const EOPNOTSUPP: i32 = 95;
@@ -66,7 +67,7 @@ impl Wish {
     }
 }
 
-/// Why a wish makes no step.
+/// Why a request makes no step.
 enum No {
     /// It is fulfilled.
     Already,
@@ -80,7 +81,7 @@ impl<T: Into<String>> From<T> for No {
     }
 }
 
-/// Adds steps for these wishes to an empty plan, in the order in which they are to be written.
+/// Adds steps for these requests to an empty plan, in the order of writing.
 pub fn make<S: Setter>(
     setter: &mut S,
     driver: &dyn Fn(&str) -> Option<String>,
@@ -106,13 +107,13 @@ pub fn make<S: Setter>(
     plan
 }
 
-/// Adds one wish.
+/// Adds one request.
 fn add<S: Setter>(setter: &mut S, wish: &Wish, plan: &mut Plan) -> Result<(), No> {
     let (target, new) = (&wish.knob.target, wish.text());
     limits::may_change(target)?;
     limits::well_formed(target, &new)?;
     let whole = setter.read(target).map_err(|error| unavailable(&error))?;
-    let whole = whole.ok_or("it can't be read, so it could not be undone")?;
+    let whole = whole.ok_or("it can't be read, so a change could not be undone")?;
     let old = target.as_far_as(&whole, &new);
     if let Some(part) = wish.knob.part.as_ref().filter(|_| old.is_empty()) {
         let names = whole.parse::<Pairs>().unwrap_or_default();
@@ -138,10 +139,10 @@ fn add<S: Setter>(setter: &mut S, wish: &Wish, plan: &mut Plan) -> Result<(), No
     Ok(())
 }
 
-/// Joins a wish with what is asked of the same target already.
+/// Joins a request with an earlier one for the same target.
 fn merge(step: &mut Step, old: &str, new: &str) -> Result<(), String> {
     let by = step.because.join(", ");
-    let conflict = |other: &str| Err(format!("two values are wanted: {other} ({by}) and {new}"));
+    let conflict = |other: &str| Err(format!("two values are requested: {other} ({by}) and {new}"));
     if !step.set.has_parts() {
         return if same_of(&step.set, &step.new, new) { Ok(()) } else { conflict(&step.new) };
     }
@@ -184,8 +185,8 @@ fn shrinks_channels(step: &Step) -> bool {
     new.iter().any(|(name, _)| number(&new, name) < number(&old, name))
 }
 
-/// What makes queues anew comes before what is set on them. A table that names a queue is only written while the queue
-/// is there: after channels that grow, before channels that shrink. Undoing in reverse order then holds the same.
+/// Steps that recreate queues come before settings of queues. A table that names a queue is only written while the
+/// queue is there: after channels that grow, before channels that shrink. Undoing in reverse order then holds the same.
 fn rank(target: &Target, channels_shrink: bool) -> u8 {
     match target {
         Target::Group { group, .. } => match group {

@@ -34,7 +34,7 @@ fn in_words((id, device): &Place) -> String {
     device.as_ref().map_or_else(|| id.clone(), |dev| format!("{id} of {dev}"))
 }
 
-/// What makes queues anew comes first: everything that is set on queues depends on it.
+/// Steps that recreate queues come first: all settings of queues depend on them.
 fn makes_queues(finding: &Finding) -> bool {
     finding.changes.iter().any(|set| matches!(set.knob, Knob::Channels { .. }))
 }
@@ -64,7 +64,7 @@ pub fn settle(facts: &HostFacts, goal: Option<Goal>, ids: &[String]) -> Settled 
             next.changes.drain(..).partition(|set| !made.contains_key(&set.knob));
         settled.left_out.extend(against.iter().map(|set| LeftOut {
             what: format!("{}: {set}", in_words(&place(&next))),
-            why: format!("{} has another value for it", made[&set.knob]),
+            why: format!("{} sets another value", made[&set.knob]),
         }));
         if agreed.is_empty() {
             continue;

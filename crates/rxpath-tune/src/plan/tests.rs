@@ -176,7 +176,7 @@ fn what_cannot_be_is_left_out_with_its_reason() {
     assert_eq!(why[1], "this driver has no rx-mini; it has rx, tx");
     assert_eq!(why[2], "it is so already");
     assert!(why[3].contains("eth1/rings"), "{why:?}");
-    assert_eq!(why[4], "two values are wanted: 1000 (asked for) and 2000");
+    assert_eq!(why[4], "two values are requested: 1000 (asked for) and 2000");
     assert_eq!(plan.steps.len(), 1);
 }
 

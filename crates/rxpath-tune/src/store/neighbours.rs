@@ -46,7 +46,7 @@ pub struct Unknown {
 /// The second one decides, as whoever can't write below `run` (root of a user namespace, a unit with a read-only `/run`)
 /// has it alone. Nobody but root and those inside can open the namespace.
 pub(super) fn lock(run: &Path, patience: Duration) -> Result<Vec<LabLock>, HostError> {
-    // A directory that can't be made is told by the open that follows.
+    // If a directory can't be created, the following open reports it.
     let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(run);
     let file = run.join(format!("net-{}.lock", network_namespace()?));
     let named = match LabLock::take_for("tune", &file, patience) {

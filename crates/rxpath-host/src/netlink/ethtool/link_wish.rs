@@ -83,7 +83,7 @@ pub(crate) fn link_obstacle(link: &Pairs) -> Option<&'static str> {
     let forced = link.get("autoneg") == Some("off") && link.get("speed") == Some(UNKNOWN);
     let has_modes = link.iter().any(|(name, _)| is_speed(name));
     (forced && has_modes)
-        .then_some("the link is forced and down, and what it is forced to is not told")
+        .then_some("the link is forced and down, so the forced mode is not reported")
 }
 
 /// Why FEC may not be asked for: some drivers tell what the cable can, and not what was chosen (ice:
@@ -91,7 +91,7 @@ pub(crate) fn link_obstacle(link: &Pairs) -> Option<&'static str> {
 pub(crate) fn fec_obstacle(fec: &Pairs) -> Option<&'static str> {
     let encodings = ENCODINGS.iter().filter(|(name, _)| fec.get(name) == Some("on")).count();
     (fec.get("auto") == Some("on") && encodings > 0)
-        .then_some("this driver tells which encodings it can, and not which was chosen")
+        .then_some("this driver reports supported encodings, not the configured one")
 }
 
 /// With negotiation on again and nothing said of what to offer, everything is: the kernel alone keeps the modes of the
@@ -104,7 +104,7 @@ pub(crate) fn offer_all<'a>(wish: &mut LinkWish<'a>, link: &'a LinkModes) {
     }
 }
 
-/// Whether a wish for a link can be one of a person: `unknown` is read and written back, and never asked for.
+/// Whether a user may make this request for a link: `unknown` is read and written back, and never requested.
 pub(super) fn check_link(asked: &Pairs) -> Result<(), HostError> {
     link_wish(asked)?;
     match asked
@@ -119,7 +119,7 @@ pub(super) fn check_link(asked: &Pairs) -> Result<(), HostError> {
     }
 }
 
-/// Takes a wish for a link apart.
+/// Parses a request for a link.
 ///
 /// **Errors** `Malformed` in words.
 pub(crate) fn link_wish(asked: &Pairs) -> Result<LinkWish<'_>, HostError> {
@@ -169,13 +169,14 @@ pub(crate) fn fec_pairs(fec: &Fec) -> Result<Pairs, HostError> {
         }
     }
     if pairs.is_empty() {
-        let (what, needs) = ("read FEC".into(), "a driver that tells what is configured".into());
+        let (what, needs) =
+            ("read FEC".into(), "a driver that reports the configured encodings".into());
         return Err(HostError::Unsupported { what, needs });
     }
     Ok(pairs)
 }
 
-/// Takes a wish for FEC apart.
+/// Parses a request for FEC.
 ///
 /// **Errors** `Malformed` in words.
 pub(crate) fn fec_wish(asked: &Pairs) -> Result<FecWish, HostError> {

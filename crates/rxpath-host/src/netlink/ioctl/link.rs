@@ -81,7 +81,7 @@ pub(super) fn set_link_modes(dev: &str, asked: &Pairs) -> Result<(), HostError> 
     order(&format!("set link-modes {asked} of"), dev, &mut buffer)
 }
 
-/// Writes a wish into an answered `struct ethtool_link_settings`.
+/// Writes a request into an answered `struct ethtool_link_settings`.
 fn change_link(buffer: &mut [u8], wish: &LinkWish<'_>) -> Result<(), HostError> {
     let cut = || HostError::malformed("ethtool", 0, "a cut answer about link modes");
     let head: &mut [u8; HEAD] = buffer.first_chunk_mut().ok_or_else(cut)?;

@@ -1,4 +1,4 @@
-//! The range that the clock may move in.
+//! The range of CPU frequencies that the governor may use.
 
 use super::power::{CPU, CPUFREQ, numbered};
 use crate::prelude::*;
@@ -8,17 +8,17 @@ pub const RULES: &[Rule] = &[Rule {
     id: "cpu-min-freq",
     area: Area::Cpu,
     kind: Kind::Judge,
-    what: "May the clock reach its top, and does it stay there?",
+    what: "Can the CPU reach its maximum frequency, and does it stay there?",
     applies: "hosts that show cpufreq policies (few VMs do)",
     weight: Weight::by_goal().when(Latency, Info).when(Throughput, Info).when(Benchmark, Info),
     effect: Effect::Measure,
     check: Check::Host(range),
     text: Text {
-        why: "A cap below what the CPU can is often left behind by a tool that was killed before it set things back. \
-              A floor below the cap lets the clock fall between bursts.",
-        mechanism: "cpufreq_set_policy (drivers/cpufreq/cpufreq.c) holds the governor between scaling_min_freq and \
-                    scaling_max_freq; with the governor performance the floor does not matter.",
-        not_when: "power or heat are the limit, or the cap is what makes two runs alike",
+        why: "A cap below the CPU's maximum is often left behind by a tool that was killed before it restored the \
+              setting. A floor below the cap lets the frequency fall between bursts.",
+        mechanism: "cpufreq_set_policy (drivers/cpufreq/cpufreq.c) keeps the governor between scaling_min_freq and \
+                    scaling_max_freq. With the performance governor the floor does not matter.",
+        not_when: "power or heat is the limit, or the cap makes runs comparable",
         side_effects: "power and heat; less room for boost of other cores",
         set_now: "cd /sys/devices/system/cpu/cpufreq/policyN; cat scaling_max_freq > scaling_min_freq, for each",
         persist: "cpupower.service or a tuned profile",
@@ -64,7 +64,7 @@ fn range(ask: &Ask<'_>) -> Checked {
     }
     let mhz = |khz: i64| khz / 1000;
     let capped: Vec<&Range> = ranges.iter().filter(|one| one.cap < one.top).collect();
-    // A benchmark may want the cap: it is what makes runs alike.
+    // A benchmark may want the cap: it makes runs comparable.
     if let (Some(first), true) = (capped.first(), ask.goal != Some(Benchmark)) {
         let sets = capped.iter().map(|one| {
             Set::new(
@@ -74,8 +74,8 @@ fn range(ask: &Ask<'_>) -> Checked {
         });
         return Found::new(
             format!("the clock is capped at {} MHz on {} policies", mhz(first.cap), capped.len()),
-            format!("{} MHz, which the CPU can", mhz(first.top)),
-            "a cap that nobody remembers costs its share of every packet",
+            format!("{} MHz, the CPU's maximum", mhz(first.top)),
+            "a forgotten cap slows the handling of every packet",
         )
         .changes(sets.collect::<Vec<_>>())
         .answer();

@@ -1,4 +1,4 @@
-//! What shares the CPUs: callbacks of the kernel on isolated ones, other programs on all of them.
+//! What shares the CPUs: RCU callbacks on isolated CPUs, and other programs on all CPUs.
 
 use rxpath_core::CpuList;
 
@@ -7,7 +7,7 @@ use crate::prelude::*;
 const PARAMS: &str = "kernel: Documentation/admin-guide/kernel-parameters.txt";
 const PRESSURE: &str = "/proc/pressure/cpu";
 
-/// Tasks that waited for a CPU in more than this part of the last 10 s disturb a measurement, in percent.
+/// If tasks waited for a CPU for more than this percentage of the last 10 s, they disturb a measurement.
 const CROWDED_PERCENT: f64 = 5.0;
 
 /// Rules of this file.
@@ -16,21 +16,21 @@ pub const RULES: &[Rule] = &[
         id: "rcu-nocbs",
         area: Area::Cpu,
         kind: Kind::Judge,
-        what: "Do isolated CPUs leave RCU callbacks to others?",
+        what: "Are RCU callbacks moved off isolated CPUs?",
         applies: "hosts with isolated CPUs",
         weight: Weight::by_goal().when(Latency, Info).when(Benchmark, Info),
         effect: Effect::Measure,
         check: Check::Host(callbacks),
         text: Text {
-            why: "Memory that is freed after a grace period is freed on the CPU that asked for it: a burst of \
-                  callbacks in softirq on a CPU that was to be left alone.",
-            mechanism: "rcu_nocbs= hands callbacks to rcuo kthreads (kernel/rcu/tree_nocb.h); nohz_full= implies it \
-                        for its CPUs (rcu_init_nohz in the same file).",
-            not_when: "the CPUs are isolated from the scheduler only, and their tail does not matter",
+            why: "RCU callbacks run on the CPU that queued them. A burst of callbacks then runs in softirq on a CPU \
+                  that should be left alone.",
+            mechanism: "rcu_nocbs= offloads callbacks to rcuo kthreads (kernel/rcu/tree_nocb.h); nohz_full= implies \
+                        it for its CPUs (rcu_init_nohz in the same file).",
+            not_when: "the CPUs are isolated from the scheduler only, and their tail latency does not matter",
             side_effects: "boot only; the kthreads need time on other CPUs",
             set_now: "not possible at runtime",
             persist: "kernel parameter rcu_nocbs= with the list of isolcpus=",
-            undo: "remove the parameter and boot",
+            undo: "remove the parameter and reboot",
             verify: "ps -e | grep rcuo; cat /proc/cmdline",
             since: "3.8",
             sources: &[PARAMS, "kernel: kernel/rcu/tree_nocb.h"],
@@ -40,17 +40,17 @@ pub const RULES: &[Rule] = &[
         id: "other-load",
         area: Area::Cpu,
         kind: Kind::Honesty,
-        what: "Do other programs want the CPUs at the same time?",
+        what: "Do other programs compete for the CPUs?",
         applies: "hosts that show CPU pressure",
         weight: Weight::by_goal().when(Benchmark, Info).when(Latency, Info),
         effect: Effect::Measure,
         check: Check::Host(load),
         text: Text {
-            why: "Other load on the receiving CPUs cuts results by a factor, and differs between two runs.",
+            why: "Other load on the receiving CPUs can cut results severalfold, and it differs between runs.",
             mechanism: "psi_task_change (kernel/sched/psi.c) counts the time in which some task waited for a CPU.",
             not_when: NO_SETTING,
             side_effects: "none",
-            set_now: "stop the other programs, or keep them off the CPUs of the measurement (taskset, cpuset)",
+            set_now: "stop the other programs, or keep them off the measured CPUs (taskset, cpuset)",
             persist: NO_SETTING,
             undo: NOTHING_CHANGED,
             verify: "cat /proc/pressure/cpu: avg10 of `some` near 0",
@@ -80,7 +80,7 @@ fn callbacks(ask: &Ask<'_>) -> Checked {
         .filter(|cpu| !nohz.as_slice().contains(cpu) && !offloaded.as_slice().contains(cpu))
         .collect();
     if left.is_empty() {
-        return Answer::fine(format!("CPUs {isolated} run no callbacks of their own"));
+        return Answer::fine(format!("CPUs {isolated} run no RCU callbacks themselves"));
     }
     Found::new(
         format!("isolated CPUs {} run their RCU callbacks themselves", CpuList(left)),
@@ -108,6 +108,6 @@ fn load(ask: &Ask<'_>) -> Checked {
         ));
     }
     Answer::caution(format!(
-        "tasks waited for a CPU in {percent:.1} % of the last 10 s: other load decides what is measured here"
+        "tasks waited for a CPU in {percent:.1} % of the last 10 s: other load distorts measurements here"
     ))
 }

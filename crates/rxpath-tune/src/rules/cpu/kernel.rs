@@ -1,4 +1,4 @@
-//! How the kernel was built and started: what no file changes at runtime.
+//! How the kernel was built and booted: settings that cannot change at runtime.
 
 use crate::prelude::*;
 
@@ -19,7 +19,7 @@ const DEBUG: [&str; 6] = [
 /// Parameters that do the same at boot.
 const STARTED: [&str; 4] = ["slub_debug", "slab_debug", "page_poison", "debug_pagealloc"];
 
-/// Clearing of memory: the option of the build and the parameter that overrules it (mm/mm_init.c `early_init_on_alloc`).
+/// Memory clearing: the build option and the boot parameter that overrides it (mm/mm_init.c `early_init_on_alloc`).
 const CLEARED: [(&str, &str); 2] =
     [("INIT_ON_ALLOC_DEFAULT_ON", "init_on_alloc"), ("INIT_ON_FREE_DEFAULT_ON", "init_on_free")];
 
@@ -29,19 +29,21 @@ pub const RULES: &[Rule] = &[
         id: "cpu-mitigations",
         area: Area::Cpu,
         kind: Kind::Record,
-        what: "Which mitigations of the CPU's faults are in force?",
-        applies: "hosts that show vulnerabilities",
+        what: "Which CPU vulnerability mitigations are active?",
+        applies: "hosts that list CPU vulnerabilities",
         weight: Weight::always(Info),
         effect: Effect::Figure {
             size: Tens,
-            text: "those of Spectre, Meltdown, MDS and TAA off: 347,000 to 446,000 HTTP requests/s (28 %) on one VM",
+            text: "with the mitigations for Spectre, Meltdown, MDS and TAA off: from 347,000 to 446,000 HTTP \
+                   requests/s (28 %) on one VM",
             source: TALAWAH,
         },
         check: Check::Host(mitigations),
         text: Text {
-            why: "They cost at each system call and interrupt, and differ between hosts that look alike.",
-            mechanism: "arch/x86/kernel/cpu/bugs.c chooses them by CPU and boot parameters.",
-            not_when: "always: they are security. This is recorded and never changed",
+            why: "Mitigations cost time at each system call and interrupt. They differ between hosts that look \
+                  identical.",
+            mechanism: "arch/x86/kernel/cpu/bugs.c chooses them by CPU model and boot parameters.",
+            not_when: "always: mitigations are a security setting. rxpath records them and never changes them",
             side_effects: "without them other tenants and programs may read the host's memory",
             set_now: "not offered",
             persist: "not offered",
@@ -55,21 +57,21 @@ pub const RULES: &[Rule] = &[
         id: "isolcpus-nohz-full",
         area: Area::Cpu,
         kind: Kind::Judge,
-        what: "Do isolated CPUs keep the tick and RCU callbacks away as well?",
+        what: "Are isolated CPUs also free of the tick and RCU callbacks?",
         applies: "hosts with isolated CPUs",
         weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn),
         effect: Effect::Measure,
         check: Check::Host(isolation),
         text: Text {
-            why: "isolcpus alone keeps tasks away; the tick and RCU still come by. Half an isolation looks like a \
-                  whole one until the tail is measured.",
-            mechanism: "isolcpus= takes CPUs out of the scheduler's domains, nohz_full= stops the tick with one task, \
-                        rcu_nocbs= moves callbacks (nohz_full implies it).",
+            why: "isolcpus alone keeps tasks away; the tick and RCU callbacks still interrupt. Partial isolation \
+                  looks complete until tail latency is measured.",
+            mechanism: "isolcpus= removes CPUs from the scheduling domains, nohz_full= stops the tick while one task \
+                        runs, rcu_nocbs= offloads callbacks (nohz_full implies it).",
             not_when: "a poller that tolerates the tick",
-            side_effects: "boot only; accounting costs more at each system call on nohz_full CPUs",
+            side_effects: "boot only; time accounting costs more at each system call on nohz_full CPUs",
             set_now: "not possible at runtime",
             persist: "kernel parameters isolcpus=, nohz_full= and rcu_nocbs= with the same list",
-            undo: "remove the parameters and boot",
+            undo: "remove the parameters and reboot",
             verify: "cat /sys/devices/system/cpu/{isolated,nohz_full}",
             since: "3.10",
             sources: &["kernel: Documentation/timers/no_hz.rst", PARAMS],
@@ -79,13 +81,13 @@ pub const RULES: &[Rule] = &[
         id: "preempt-model",
         area: Area::Cpu,
         kind: Kind::Record,
-        what: "How may the kernel be preempted?",
-        applies: "hosts that show it (debugfs or the version)",
+        what: "Which preemption model does the kernel use?",
+        applies: "hosts that show it (debugfs or uname -v)",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Host(preempt),
         text: Text {
-            why: "Full preemption shortens the tail and costs throughput; PREEMPT_RT runs softirqs in threads.",
+            why: "Full preemption shortens tail latency and costs throughput; PREEMPT_RT runs softirqs in threads.",
             mechanism: "preempt= at boot with PREEMPT_DYNAMIC, else a build option.",
             not_when: NO_SETTING,
             side_effects: "none",
@@ -101,19 +103,20 @@ pub const RULES: &[Rule] = &[
         id: "irq-time-accounting",
         area: Area::Cpu,
         kind: Kind::Honesty,
-        what: "Is the softirq time that the kernel tells measured, or guessed at ticks?",
+        what: "Is the softirq time that the kernel reports measured, or sampled at ticks?",
         applies: "hosts whose kernel config can be read",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Host(accounting),
         text: Text {
-            why: "Without it softirq time is sampled at the tick and charged to the task that was interrupted: who \
-                  pays for networking cannot be read from /proc/stat.",
-            mechanism: "irqtime_account_irq (kernel/sched/cputime.c) with IRQ_TIME_ACCOUNTING, vtime_account_softirq with \
-                        VIRT_CPU_ACCOUNTING_NATIVE (ppc64, s390). VIRT_CPU_ACCOUNTING_GEN measures user and system time \
-                        of nohz_full CPUs and no softirq (include/linux/vtime.h); tsc=noirqtime turns the first off.",
+            why: "Without IRQ_TIME_ACCOUNTING, softirq time is sampled at the tick and charged to the interrupted \
+                  task. /proc/stat then does not show which task loses time to networking.",
+            mechanism: "irqtime_account_irq (kernel/sched/cputime.c) with IRQ_TIME_ACCOUNTING, vtime_account_softirq \
+                        with VIRT_CPU_ACCOUNTING_NATIVE (ppc64, s390). VIRT_CPU_ACCOUNTING_GEN measures user and \
+                        system time of nohz_full CPUs but no softirq time (include/linux/vtime.h). tsc=noirqtime \
+                        turns IRQ_TIME_ACCOUNTING off.",
             not_when: NO_SETTING,
-            side_effects: "a build option; some percent of interrupt cost",
+            side_effects: "a build option; interrupts cost some percent more",
             set_now: "not possible at runtime",
             persist: "a kernel with CONFIG_IRQ_TIME_ACCOUNTING=y",
             undo: NOTHING_CHANGED,
@@ -131,7 +134,7 @@ pub const RULES: &[Rule] = &[
         area: Area::Cpu,
         kind: Kind::Record,
         what: "How many ticks a second?",
-        applies: "every host that tells",
+        applies: "hosts whose kernel config can be read",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Host(hz),
@@ -152,17 +155,18 @@ pub const RULES: &[Rule] = &[
         id: "clocksource",
         area: Area::Cpu,
         kind: Kind::Judge,
-        what: "Does reading the clock cost a few ns, or a trip to a device or the hypervisor?",
+        what: "Is reading the clock cheap (a few ns), or does it access a device or the hypervisor?",
         applies: "x86 hosts that list their clock sources",
         weight: Weight::always(Warn).when(Latency, Fail).when(Benchmark, Fail),
         effect: Effect::Follows {
             size: Tens,
-            text: "a stamp by TSC takes some ten ns without a system call, one by hpet or acpi_pm a microsecond",
+            text: "a timestamp from the TSC takes some ten ns without a system call, one from hpet or acpi_pm a \
+                   microsecond",
         },
         check: Check::Host(clock),
         text: Text {
-            why: "Every stamp and every latency probe reads the clock. With hpet, acpi_pm and, on most hosts, xen each reading is a \
-                  system call and a slow one.",
+            why: "Every timestamp and every latency probe reads the clock. With hpet, acpi_pm and, on most hosts, \
+                  xen, each read is a slow system call.",
             mechanism: "__cvdso_clock_gettime (lib/vdso/gettimeofday.c) reads tsc, kvm-clock and hyperv pages in \
                         user space; others fall back to the system call.",
             not_when: "the kernel marked the TSC unstable for a reason (dmesg)",
@@ -179,13 +183,13 @@ pub const RULES: &[Rule] = &[
         id: "iommu-mode",
         area: Area::Cpu,
         kind: Kind::Record,
-        what: "Does each buffer of a NIC pass through an IOMMU's table?",
+        what: "Does an IOMMU translate each NIC buffer?",
         applies: "hosts with IOMMU groups",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Host(iommu),
         text: Text {
-            why: "Strict translation costs at each mapping; passthrough costs nothing and protects from nothing.",
+            why: "Strict translation costs time at each mapping. Passthrough costs nothing and protects from nothing.",
             mechanism: "drivers/iommu: type DMA (strict), DMA-FQ (lazy) or identity for each group; drivers that keep \
                         pages mapped (page_pool) pay little.",
             not_when: "passthrough gives up the protection against a device that writes where it should not",
@@ -194,7 +198,7 @@ pub const RULES: &[Rule] = &[
             persist: "kernel parameter iommu=pt",
             undo: NOTHING_CHANGED,
             verify: "cat /sys/kernel/iommu_groups/*/type",
-            since: "4.19; DMA-FQ told from DMA 5.15",
+            since: "4.19; DMA-FQ distinguished from DMA since 5.15",
             sources: &[
                 PARAMS,
                 "kernel: Documentation/ABI/testing/sysfs-kernel-iommu_groups",
@@ -212,7 +216,7 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Host(swiotlb),
         text: Text {
-            why: "Confidential guests and swiotlb=force copy each packet once more.",
+            why: "In confidential guests and with swiotlb=force, each packet is copied once more.",
             mechanism: "swiotlb_map (kernel/dma/swiotlb.c).",
             not_when: NO_SETTING,
             side_effects: "none",
@@ -228,23 +232,25 @@ pub const RULES: &[Rule] = &[
         id: "kernel-debug",
         area: Area::Cpu,
         kind: Kind::Judge,
-        what: "Is this a kernel for use, without checks that multiply the cost of a packet?",
+        what: "Is this a production kernel, without debug checks that multiply the cost of a packet?",
         applies: "hosts whose kernel config or boot parameters can be read",
         weight: Weight::always(Warn).when(Benchmark, Fail).when(Throughput, Fail),
         effect: Effect::Follows {
             size: Multiple,
-            text: "sanitizers and lock checking cost a factor",
+            text: "sanitizers and lock checking slow the kernel severalfold",
         },
         check: Check::Host(debug),
         text: Text {
-            why: "A debugging kernel finds errors and is several times slower; numbers of it say nothing.",
+            why: "A debug kernel finds errors and is several times slower. Its numbers say nothing about a production \
+                  kernel.",
             mechanism: "KASAN and KCSAN check each access, lockdep each lock, slub_debug each allocation; \
-                        init_on_alloc and init_on_free clear memory, which is hardening and is reported, not judged.",
-            not_when: "errors are what is looked for",
-            side_effects: "errors go unseen",
+                        init_on_alloc and init_on_free clear memory: this is hardening, so it is reported and not \
+                        judged.",
+            not_when: "you are looking for kernel errors",
+            side_effects: "the kernel no longer reports such errors",
             set_now: "not possible at runtime",
             persist: "boot another kernel; remove slub_debug, page_poison and the like from the command line",
-            undo: "boot the kernel from before",
+            undo: "boot the previous kernel",
             verify: "zgrep -E 'KASAN|PROVE_LOCKING' /proc/config.gz; cat /proc/cmdline",
             since: "2.6",
             sources: &["kernel: Documentation/dev-tools/kasan.rst", PARAMS],
@@ -264,7 +270,7 @@ fn mitigations(ask: &Ask<'_>) -> Checked {
             open.push(name.as_str());
         }
     }
-    let mut text = format!("{active} mitigations in force of {} known faults", names.len());
+    let mut text = format!("{active} mitigations active for {} known vulnerabilities", names.len());
     if !open.is_empty() {
         text += &format!("; open: {}", open.join(", "));
     }
@@ -283,7 +289,7 @@ fn isolation(ask: &Ask<'_>) -> Checked {
     let with_tick: Vec<u32> =
         isolated.as_slice().iter().copied().filter(|cpu| !nohz.as_slice().contains(cpu)).collect();
     if with_tick.is_empty() {
-        return Answer::fine(format!("CPUs {isolated} are isolated and without a tick"));
+        return Answer::fine(format!("CPUs {isolated} are isolated and have no tick"));
     }
     Found::new(
         format!(
@@ -319,7 +325,7 @@ fn accounting(ask: &Ask<'_>) -> Checked {
         }
     }
     Answer::caution(
-        "softirq time is sampled at ticks and charged to the interrupted task: shares of CPU time per program mislead",
+        "softirq time is sampled at ticks and charged to the interrupted task: CPU time per program is misleading",
     )
 }
 
@@ -342,15 +348,15 @@ fn clock(ask: &Ask<'_>) -> Checked {
     }
     let found = Found::new(
         now.clone(),
-        "tsc, kvm-clock or the hypervisor's page",
-        "each reading is a slow system call",
+        "tsc, kvm-clock or the hypervisor's clock page",
+        "each read is a slow system call",
     );
     if available.split_whitespace().any(|name| name == "tsc") {
         found
             .change(Set::new(Knob::attribute(format!("{dir}/current_clocksource")), "tsc"))
             .answer()
     } else {
-        found.advice("the TSC is not offered: dmesg says why it was given up").answer()
+        found.advice("the TSC is not offered: dmesg says why the kernel rejected it").answer()
     }
 }
 
@@ -367,7 +373,7 @@ fn iommu(ask: &Ask<'_>) -> Checked {
         return Answer::silent("no IOMMU group");
     }
     if kinds.is_empty() {
-        return Answer::recorded(format!("{} groups, whose kind is not reported", groups.len()));
+        return Answer::recorded(format!("{} groups, type not reported", groups.len()));
     }
     let words: Vec<String> = kinds.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
     Answer::recorded(words.join(", "))
@@ -379,12 +385,12 @@ fn swiotlb(ask: &Ask<'_>) -> Checked {
         Some(value) if value.split(',').any(|word| word == "force") => {
             Answer::caution("swiotlb=force: every packet is copied through bounce buffers")
         }
-        // Confidential guests (SEV, TDX) force it without a word on it.
+        // Confidential guests (SEV, TDX) force it without a boot parameter.
         _ => Answer::recorded("not forced on the command line"),
     }
 }
 
-/// Which clearing of memory is in force: hardening that costs at each buffer.
+/// Which memory clearing is active: hardening that costs time for each buffer.
 fn cleared(ask: &Ask<'_>) -> Vec<&'static str> {
     let is_on = |option: &str, name: &str| match ask.facts.kernel.parameter(name) {
         Some(value) => matches!(value, "1" | "on" | "y"),
@@ -408,22 +414,18 @@ fn debug(ask: &Ask<'_>) -> Checked {
         }
     }
     if seen.is_empty() {
-        // Each of the two can hide what the other does not show.
+        // Check both: each can enable debugging that the other does not show.
         (&ask.facts.config).known()?;
         (&ask.facts.kernel.cmdline).known()?;
         let cleared = cleared(ask);
         let words = if cleared.is_empty() {
             String::new()
         } else {
-            format!("; each allocation is cleared ({}), a matter of security", cleared.join(", "))
+            format!("; each allocation is cleared ({}), a security setting", cleared.join(", "))
         };
         return Answer::fine(format!("no such option or parameter{words}"));
     }
-    Found::new(
-        seen.join(", "),
-        "none of them",
-        "numbers and speed of a debugging kernel mean little",
-    )
-    .advice("boot a kernel that is built for use")
-    .answer()
+    Found::new(seen.join(", "), "none of them", "speed and numbers of a debug kernel mean little")
+        .advice("boot a production kernel")
+        .answer()
 }

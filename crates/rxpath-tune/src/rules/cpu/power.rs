@@ -10,7 +10,7 @@ pub(super) const CPUFREQ: &str = "kernel: Documentation/admin-guide/pm/cpufreq.r
 const IDLE: &str = "kernel: Documentation/admin-guide/pm/cpuidle.rst";
 const PERF: &str = "rust-lang/rustc-perf issue 1450";
 
-/// An idle state whose exit takes longer is seen in round-trip times, in us.
+/// An idle state with a longer exit latency shows in round-trip times, in us.
 const DEEP_US: u64 = 20;
 
 /// Rules of this file.
@@ -25,10 +25,10 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Host(governor),
         text: Text {
-            why: "A CPU that clocks down between bursts handles the first packets slowly, and two runs of a \
-                  benchmark at low load differ by where the clock stood.",
-            mechanism: "The governor (drivers/cpufreq) chooses the clock from the load; performance keeps the highest.",
-            not_when: "power or heat are the limit",
+            why: "A CPU that clocks down between bursts handles the first packets slowly. Two benchmark runs at low \
+                  load differ with the frequency at their start.",
+            mechanism: "The governor (drivers/cpufreq) chooses the frequency by load; performance keeps the highest.",
+            not_when: "power or heat is the limit",
             side_effects: "power and heat; less room for boost of other cores",
             set_now: "echo performance > /sys/devices/system/cpu/cpufreq/policyN/scaling_governor, for each",
             persist: "cpupower.service, a tuned profile or the kernel parameter cpufreq.default_governor=",
@@ -42,24 +42,24 @@ pub const RULES: &[Rule] = &[
         id: "cpu-turbo",
         area: Area::Cpu,
         kind: Kind::Judge,
-        what: "Is boost off where numbers shall repeat, and on where speed counts?",
+        what: "Is boost off for benchmarks, and on for latency and throughput?",
         applies: "hosts that show intel_pstate/no_turbo or cpufreq/boost",
         weight: Weight::by_goal().when(Benchmark, Warn).when(Throughput, Info).when(Latency, Info),
         effect: Effect::Figure {
             size: Percents,
-            text: "variance reduced substantially with boost and SMT off, run time 10 % longer",
+            text: "with boost and SMT off: substantially less variance, run time 10 % longer",
             source: PERF,
         },
         check: Check::Host(turbo),
         text: Text {
-            why: "Boost depends on heat and on what other cores do. A benchmark wants it off: it is speed that is not there \
-                  in the next run. Latency and throughput want it on.",
-            mechanism: "The processor raises single cores above the base clock while power and heat allow.",
-            not_when: "off: speed counts more than repeatability; on: power or heat is the limit",
+            why: "Boost depends on heat and on the load of other cores. Turn it off for a benchmark: the next run may \
+                  not get the same boost. Turn it on for latency and throughput.",
+            mechanism: "The processor raises single cores above the base frequency while power and heat allow.",
+            not_when: "to off: speed counts more than repeatability; to on: power or heat is the limit",
             side_effects: "off: lower peak speed; on: more power and heat, and runs that differ",
-            set_now: "on: echo 0 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 1 > /sys/devices/system/cpu/cpufreq/boost; \
-                      off, for a benchmark: the other number",
-            persist: "a unit at boot",
+            set_now: "on: echo 0 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 1 > \
+                      /sys/devices/system/cpu/cpufreq/boost; off, for a benchmark: 1 to no_turbo, or 0 to boost",
+            persist: "a systemd unit at boot",
             undo: VALUE_BACK,
             verify: "cat /sys/devices/system/cpu/intel_pstate/no_turbo, or cat /sys/devices/system/cpu/cpufreq/boost; scaling_cur_freq under load",
             since: "3.9; cpufreq/boost 3.7",
@@ -70,7 +70,7 @@ pub const RULES: &[Rule] = &[
         id: "cpu-smt",
         area: Area::Cpu,
         kind: Kind::Judge,
-        what: "Are hyper-threads off where numbers shall repeat?",
+        what: "Are hyper-threads off for benchmarks?",
         applies: "hosts that show cpu/smt",
         weight: Weight::by_goal().when(Benchmark, Info),
         effect: Effect::Figure {
@@ -80,13 +80,13 @@ pub const RULES: &[Rule] = &[
         },
         check: Check::Host(smt),
         text: Text {
-            why: "Two threads of a core share its units: what runs on one changes the other's speed.",
+            why: "Two hyper-threads share the units of one core: load on one changes the other's speed.",
             mechanism: "cpu/smt/control takes the second threads offline (kernel/cpu.c cpuhp_smt_disable).",
-            not_when: "all CPUs are needed; threads of one core can be left idle by pinning instead",
-            side_effects: "interrupts of the threads that go offline move: their affinities must be saved first",
+            not_when: "all CPUs are needed; instead, pin programs so that second threads stay idle",
+            side_effects: "interrupts of the offlined threads move: save their affinities first",
             set_now: "echo off > /sys/devices/system/cpu/smt/control",
             persist: "kernel parameter nosmt",
-            undo: "echo on > /sys/devices/system/cpu/smt/control, then write back the interrupts' affinities",
+            undo: "echo on > /sys/devices/system/cpu/smt/control, then restore the interrupt affinities",
             verify: "cat /sys/devices/system/cpu/smt/active",
             since: "4.19",
             sources: &[PERF, "kernel: Documentation/ABI/testing/sysfs-devices-system-cpu, smt"],
@@ -96,24 +96,24 @@ pub const RULES: &[Rule] = &[
         id: "cpu-cstates",
         area: Area::Cpu,
         kind: Kind::Judge,
-        what: "Do CPUs sleep so deep that waking them is seen in a round trip?",
+        what: "Do CPUs enter idle states so deep that the wake-up shows in round-trip times?",
         applies: "hosts that show cpuidle states",
         weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn),
         effect: Effect::Figure {
             size: Multiple,
-            text: "a home router's LAN ping of 1.2 ms until its idle states were limited",
+            text: "a home router's LAN ping took 1.2 ms until its idle states were limited",
             source: "slava.cc, C-states and network latency, 2020",
         },
         check: Check::Host(cstates),
         text: Text {
-            why: "Latency that is higher when the host is idle than under load is the sign: each packet wakes a CPU \
+            why: "The symptom: latency is higher on an idle host than under load, because each packet wakes a CPU \
                   from a deep state.",
-            mechanism: "cpuidle picks a state by the expected idle time; leaving it takes its exit latency.",
+            mechanism: "cpuidle picks a state by the expected idle time; leaving the state takes its exit latency.",
             not_when: "power matters more",
             side_effects: "power and heat; less room for boost of other cores",
-            set_now: "a program that holds /dev/cpu_dma_latency open at 0 while it needs it: the limit ends with it (tuned's \
-                      force_latency does so). Else, for each deep state: \
-                      echo 1 > /sys/devices/system/cpu/cpuN/cpuidle/stateM/disable",
+            set_now: "keep /dev/cpu_dma_latency open with the value 0 in a program: the limit ends when the program \
+                      closes it (tuned's force_latency does so). Else, for each deep state: echo 1 > \
+                      /sys/devices/system/cpu/cpuN/cpuidle/stateM/disable",
             persist: "kernel parameters intel_idle.max_cstate=1 or processor.max_cstate=1",
             undo: VALUE_BACK,
             verify: "usage of the disabled states does not rise",
@@ -125,19 +125,19 @@ pub const RULES: &[Rule] = &[
         id: "pm-qos-latency",
         area: Area::Cpu,
         kind: Kind::Record,
-        what: "Does a per-CPU limit hold idle states back?",
+        what: "Does a per-CPU latency limit restrict idle states?",
         applies: "hosts that show pm_qos_resume_latency_us",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Host(pm_qos),
         text: Text {
-            why: "The safest way to keep CPUs awake: it is one file for each CPU, and the global one ends with the \
-                  process that holds it.",
+            why: "The safest way to keep CPUs awake: one file per CPU. The global limit ends with the process that \
+                  holds /dev/cpu_dma_latency.",
             mechanism: "cpuidle honours the smallest of /dev/cpu_dma_latency and cpuN/power/pm_qos_resume_latency_us. \
-                        Read are the files of all CPUs; the kernel tells nobody who holds the device, and reading its \
-                        value needs root: what it demands is not read.",
+                        rxpath reads the per-CPU files only: the value of /dev/cpu_dma_latency needs root, and the \
+                        kernel does not show which program holds it.",
             not_when: NO_SETTING,
-            side_effects: "power of the CPUs that stay awake",
+            side_effects: "more power for the CPUs that stay awake",
             set_now: NO_SETTING,
             persist: NO_SETTING,
             undo: NOTHING_CHANGED,
@@ -150,13 +150,13 @@ pub const RULES: &[Rule] = &[
         id: "thermal-throttle",
         area: Area::Surroundings,
         kind: Kind::Honesty,
-        what: "Was the clock cut for heat since boot?",
-        applies: "x86 hosts that count it",
+        what: "Was a CPU throttled for heat since boot?",
+        applies: "x86 hosts that count throttling",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Host(throttled),
         text: Text {
-            why: "A run on a throttled CPU measures the cooling.",
+            why: "A run on a throttled CPU measures the cooling, not the software.",
             mechanism: "therm_throt_process (drivers/thermal/intel/therm_throt.c) counts each event.",
             not_when: NO_SETTING,
             side_effects: "none",
@@ -205,7 +205,7 @@ fn governor(ask: &Ask<'_>) -> Checked {
     Found::new(
         seen,
         "performance",
-        "the clock follows the load, and the first packets of a burst wait for it",
+        "the frequency follows the load, so the first packets of a burst run on a slow CPU",
     )
     .changes(slow)
     .answer()
@@ -224,7 +224,7 @@ fn turbo(ask: &Ask<'_>) -> Checked {
         (true, Some(Benchmark)) => Found::new(
             "boost is on",
             "off, for numbers that repeat",
-            "its gain depends on heat and on other cores",
+            "boost depends on heat and on the load of other cores",
         )
         .change(Set::new(Knob::attribute(path), off))
         .answer(),
@@ -244,8 +244,8 @@ fn smt(ask: &Ask<'_>) -> Checked {
     }
     Found::new(
         "two threads share each core",
-        "off, or the second threads left idle",
-        "each changes the other's speed",
+        "off, or no load on the second threads",
+        "load on one changes the other's speed",
     )
     .change(Set::new(Knob::attribute(format!("{CPU}/smt/control")), "off"))
     .answer()
@@ -308,13 +308,13 @@ fn throttled(ask: &Ask<'_>) -> Checked {
         let count = |text: &str| text.parse().ok();
         let read = ask.facts.count_in(&throttle_path(cpu.cpu), count).into_value().flatten();
         if let Some(count) = read {
-            // Both hyper-threads of a core show the core's own count.
+            // Both hyper-threads of a core show the same per-core count.
             let first = cpu.siblings.value().and_then(|all| all.as_slice().first().copied());
             cores.insert(first.unwrap_or(cpu.cpu), count);
         }
     }
     if cores.is_empty() {
-        return Answer::silent("this host does not count it (a VM?)");
+        return Answer::silent("this host does not count throttling (a VM?)");
     }
     let total = Count::sum(cores.into_values());
     let told = ask.facts.watched.tell(total, "cuts of a core's clock for heat", "boot");

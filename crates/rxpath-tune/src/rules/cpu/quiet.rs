@@ -1,4 +1,4 @@
-//! What else runs on the CPUs, and when: watchdogs, balancing, tracing, limits.
+//! Background work on the CPUs: watchdogs, balancing, tracing, limits.
 
 use crate::prelude::*;
 
@@ -12,15 +12,16 @@ pub const RULES: &[Rule] = &[
         id: "numa-balancing",
         area: Area::Cpu,
         kind: Kind::Judge,
-        what: "Is automatic NUMA balancing off where times matter?",
+        what: "Is automatic NUMA balancing off?",
         applies: "hosts with two or more NUMA nodes",
         weight: Weight::by_goal().when(Latency, Info).when(Benchmark, Warn),
         effect: Effect::Measure,
         check: Check::Host(numa),
         text: Text {
-            why: "It unmaps pages to see who uses them: faults in the middle of the work of a pinned program.",
+            why: "NUMA balancing unmaps pages to see which node uses them. A pinned program then takes page faults \
+                  during its work.",
             mechanism: "task_numa_work (kernel/sched/fair.c) marks ranges; the next access faults.",
-            not_when: "large programs are not bound to nodes: they profit from the balancing",
+            not_when: "large programs that are not bound to nodes benefit from the balancing",
             side_effects: "memory stays on the node where it was first touched",
             set_now: "sysctl -w kernel.numa_balancing=0",
             persist: "/etc/sysctl.d/; tuned's network-latency sets it",
@@ -34,16 +35,16 @@ pub const RULES: &[Rule] = &[
         id: "watchdogs",
         area: Area::Cpu,
         kind: Kind::Judge,
-        what: "Does no hardware watchdog take a counter and an interrupt of every CPU?",
+        what: "Is the NMI watchdog off?",
         applies: "hosts with kernel.nmi_watchdog",
         weight: Weight::by_goal().when(Benchmark, Info).when(Latency, Info),
         effect: Effect::Measure,
         check: Check::Host(watchdog),
         text: Text {
             why: "The NMI watchdog takes a performance counter on each CPU and interrupts it every few seconds.",
-            mechanism: "watchdog_hardlockup_enable (kernel/watchdog_perf.c) opens a perf event of cycles on each CPU.",
-            not_when: "the host shall find CPUs that hang with interrupts off",
-            side_effects: "such a hang is not reported; the soft lockup detector stays",
+            mechanism: "watchdog_hardlockup_enable (kernel/watchdog_perf.c) opens a perf cycles event on each CPU.",
+            not_when: "the host must detect CPUs that hang with interrupts off",
+            side_effects: "such a hang is not reported; the soft lockup detector stays active",
             set_now: "sysctl -w kernel.nmi_watchdog=0",
             persist: "/etc/sysctl.d/, or nmi_watchdog=0 on the kernel command line",
             undo: VALUE_BACK,
@@ -56,17 +57,18 @@ pub const RULES: &[Rule] = &[
         id: "timer-migration",
         area: Area::Cpu,
         kind: Kind::Record,
-        what: "May timers of idle CPUs move to busy ones?",
+        what: "May timers of idle CPUs move to busy CPUs?",
         applies: "every host",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Host(timers),
         text: Text {
-            why: "With 1 a timer that an idle CPU arms expires on a busy CPU, so that the idle one sleeps on. The busy CPU then \
-                  runs timers of others, and a timeout is handled away from the caches of the task that waits for it.",
-            mechanism: "get_nohz_timer_target (kernel/sched/core.c) chooses the CPU, since 6.9 of hrtimers only: other timers stay, \
-                        and idle CPUs hand theirs up a hierarchy (kernel/time/timer_migration.c). Pinned timers never move.",
-            not_when: "power matters: idle CPUs wake for their own timers with 0",
+            why: "With 1, a timer that an idle CPU arms expires on a busy CPU, so that the idle CPU keeps sleeping. \
+                  The busy CPU then runs timers of other CPUs, and the waiting task's data is not in its caches.",
+            mechanism: "get_nohz_timer_target (kernel/sched/core.c) chooses the CPU. Since 6.9 it does so for \
+                        hrtimers only; for other timers, idle CPUs use a migration hierarchy \
+                        (kernel/time/timer_migration.c). Pinned timers never move.",
+            not_when: "power matters: with 0, idle CPUs wake for their own timers",
             side_effects: "idle CPUs wake more often with 0",
             set_now: "sysctl -w kernel.timer_migration=0",
             persist: SYSCTL_D,
@@ -83,17 +85,17 @@ pub const RULES: &[Rule] = &[
         id: "vm-stat-interval",
         area: Area::Cpu,
         kind: Kind::Record,
-        what: "How often does each CPU fold its memory statistics?",
+        what: "How often does each CPU update the global memory statistics?",
         applies: "every host",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Host(vm_stat),
         text: Text {
-            why: "A CPU whose counters of pages changed gets a kernel worker that folds them into the totals: a short \
-                  interruption of what runs there, once an interval.",
-            mechanism: "vmstat_shepherd (mm/vmstat.c) queues vmstat_update on CPUs with something to fold, each \
+            why: "If a CPU's page counters changed, a kernel worker on that CPU adds them to the totals. It briefly \
+                  interrupts the running task once per interval.",
+            mechanism: "vmstat_shepherd (mm/vmstat.c) queues vmstat_update on CPUs with changed counters, every \
                         vm.stat_interval seconds.",
-            not_when: "memory reclaim and monitoring want exact totals: they lag by the interval",
+            not_when: "memory reclaim or monitoring needs exact totals: they lag by the interval",
             side_effects: "totals in /proc/vmstat and /proc/meminfo are older",
             set_now: "sysctl -w vm.stat_interval=10",
             persist: SYSCTL_D,
@@ -110,16 +112,18 @@ pub const RULES: &[Rule] = &[
         id: "thp-ksm-swap",
         area: Area::Cpu,
         kind: Kind::Judge,
-        what: "Does nothing move or merge memory under the programs that are measured?",
+        what: "Are background huge-page compaction and KSM off?",
         applies: "hosts that show transparent huge pages or KSM",
         weight: Weight::by_goal().when(Benchmark, Info).when(Latency, Info),
         effect: Effect::Measure,
         check: Check::Host(memory),
         text: Text {
-            why: "Compaction for huge pages and merging by KSM stop programs for moments that depend on history.",
-            mechanism: "khugepaged and ksmd (mm/) work in the background. Where transparent_hugepage/defrag says so a fault \
-                        compacts memory itself: up to 4.5 every one, since 4.6 by default those of madvise(MADV_HUGEPAGE).",
-            not_when: "large heaps profit from huge pages: then measure both",
+            why: "Huge-page compaction and KSM merging stall programs for short times. The stalls depend on the \
+                  host's history.",
+            mechanism: "khugepaged and ksmd (mm/) work in the background. transparent_hugepage/defrag decides whether \
+                        a page fault compacts memory itself: up to 4.5 every fault, since 4.6 by default only faults \
+                        in madvise(MADV_HUGEPAGE) memory.",
+            not_when: "large heaps benefit from huge pages: measure both",
             side_effects: "more TLB misses without huge pages",
             set_now: "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled; echo 0 > /sys/kernel/mm/ksm/run",
             persist: "kernel parameter transparent_hugepage=madvise; a unit for KSM",
@@ -133,24 +137,27 @@ pub const RULES: &[Rule] = &[
         id: "tracing-active",
         area: Area::Cpu,
         kind: Kind::Judge,
-        what: "Is nobody tracing the kernel?",
+        what: "Is kernel tracing off?",
         applies: "hosts that show tracefs (root) and kernel.bpf_stats_enabled",
         weight: Weight::always(Info)
             .when(Benchmark, Fail)
             .when(Throughput, Warn)
             .when(Latency, Warn),
-        effect: Effect::Follows { size: Tens, text: "a probe on the path costs at each packet" },
+        effect: Effect::Follows {
+            size: Tens,
+            text: "a probe on the path costs time for each packet",
+        },
         check: Check::Host(tracing),
         text: Text {
-            why: "Tracers that were forgotten cost at each packet, and nobody sees why the host is slow.",
-            mechanism: "A function tracer hooks every function; a kprobe or uprobe of tracefs its own; \
-                        bpf_stats_enabled stamps each run of a BPF program. Read are current_tracer, kprobe_events, \
-                        uprobe_events and that sysctl. Probes that a program holds by perf_event_open or a BPF link \
-                        are in none of them: bpftool perf and bpftool link list those.",
-            not_when: "you are the one who traces: then know its cost",
-            side_effects: "what the tracer was there for ends",
+            why: "A forgotten tracer costs time for each packet, and nothing shows why the host is slow.",
+            mechanism: "A function tracer hooks every function; a tracefs kprobe or uprobe hooks one; \
+                        bpf_stats_enabled times each run of a BPF program. rxpath reads current_tracer, \
+                        kprobe_events, uprobe_events and that sysctl. It does not see probes that a program holds by \
+                        perf_event_open or a BPF link: bpftool perf and bpftool link list those.",
+            not_when: "you are tracing on purpose and know the cost",
+            side_effects: "the trace stops",
             set_now: "sysctl -w kernel.bpf_stats_enabled=0; echo nop > /sys/kernel/tracing/current_tracer",
-            persist: "end what sets it",
+            persist: "stop the program that sets it",
             undo: VALUE_BACK,
             verify: "cat /sys/kernel/tracing/{current_tracer,kprobe_events,uprobe_events}; sysctl kernel.bpf_stats_enabled",
             since: "2.6.27; bpf_stats_enabled 5.1",
@@ -161,22 +168,23 @@ pub const RULES: &[Rule] = &[
         id: "rt-throttle",
         area: Area::Cpu,
         kind: Kind::Record,
-        what: "Are real-time tasks stopped for a part of each second?",
+        what: "Are real-time tasks throttled for part of each second?",
         applies: "every host",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Host(rt),
         text: Text {
-            why: "A poller with FIFO priority loses up to 50 ms of each second by default: before 6.12 always, since then while \
-                  tasks without such a priority wait for its CPU.",
-            mechanism: "Up to 6.11 real-time tasks get sched_rt_runtime_us of each sched_rt_period_us (kernel/sched/rt.c). Since 6.12 \
-                        a deadline server per CPU runs the others instead (kernel/sched/deadline.c), and the sysctl bounds \
-                        what deadline tasks may reserve, and groups with CONFIG_RT_GROUP_SCHED.",
-            not_when: "the gap is what saves a host from a task that never sleeps",
+            why: "A poller with FIFO priority loses up to 50 ms of each second by default. Before 6.12 this always \
+                  happens; since 6.12 only while normal tasks wait for its CPU.",
+            mechanism: "Up to 6.11 real-time tasks get sched_rt_runtime_us of each sched_rt_period_us \
+                        (kernel/sched/rt.c). Since 6.12 a deadline server per CPU runs normal tasks instead \
+                        (kernel/sched/deadline.c). The sysctl then limits the reservations of deadline tasks, and of \
+                        groups with CONFIG_RT_GROUP_SCHED.",
+            not_when: "the throttle protects the host from a real-time task that never sleeps",
             side_effects: "-1: a task that never sleeps locks its CPU up",
             set_now: "sysctl -w kernel.sched_rt_runtime_us=-1; since 6.12 instead: \
                       echo 0 > /sys/kernel/debug/sched/fair_server/cpuN/runtime, for each CPU of such a task",
-            persist: "/etc/sysctl.d/; a unit for the file of debugfs",
+            persist: "/etc/sysctl.d/; a systemd unit for the debugfs file",
             undo: VALUE_BACK,
             verify: "sysctl kernel.sched_rt_runtime_us",
             since: "2.6.25; the deadline server 6.12",
@@ -197,7 +205,7 @@ fn numa(ask: &Ask<'_>) -> Checked {
     if ask.facts.sysctl_number("kernel.numa_balancing").known()? == 0 {
         return Answer::fine("off");
     }
-    Found::new("on", "off", "it makes page faults in programs that are bound well already")
+    Found::new("on", "off", "it causes page faults in programs that are already bound")
         .change(Set::new(Knob::sysctl("kernel.numa_balancing"), 0))
         .answer()
 }
@@ -209,7 +217,7 @@ fn watchdog(ask: &Ask<'_>) -> Checked {
     Found::new(
         "the NMI watchdog is on",
         "off while measuring",
-        "it takes a counter and interrupts each CPU",
+        "it takes a performance counter and interrupts each CPU",
     )
     .change(Set::new(Knob::sysctl("kernel.nmi_watchdog"), 0))
     .answer()
@@ -246,14 +254,18 @@ fn memory(ask: &Ask<'_>) -> Checked {
         }
         return Answer::fine("neither huge pages for everything nor KSM");
     }
-    Found::new(found.join(", "), "madvise, and KSM off", "memory is moved under running programs")
-        .changes(sets)
-        .answer()
+    Found::new(
+        found.join(", "),
+        "madvise, and KSM off",
+        "the kernel moves memory of running programs",
+    )
+    .changes(sets)
+    .answer()
 }
 
 const TRACING: &str = "/sys/kernel/tracing";
 
-/// Probes that a list of tracefs names: one a line (kernel/trace/trace_kprobe.c `probes_seq_show`).
+/// Probes in a tracefs list, one per line (kernel/trace/trace_kprobe.c `probes_seq_show`).
 fn probes(ask: &Ask<'_>, list: &str) -> Result<usize, Gap> {
     let path = format!("{TRACING}/{list}");
     // A kernel that was built without them has no such file.
@@ -294,7 +306,7 @@ fn tracing(ask: &Ask<'_>) -> Checked {
         stats?;
         return Answer::fine("no tracer, no probe in tracefs, no BPF statistics");
     }
-    let why = "it costs at each function or program it hooks";
+    let why = "it costs time at each function or program that it hooks";
     let found = Found::new(seen.join("; "), "nobody traces", why).changes(sets);
     if ways.is_empty() { found.answer() } else { found.advice(ways.join("; ")).answer() }
 }

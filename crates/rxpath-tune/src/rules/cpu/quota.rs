@@ -1,4 +1,4 @@
-//! Limits of control groups that stop programs for parts of each period.
+//! Cgroup CPU limits that throttle programs for part of each period.
 
 use std::collections::BTreeSet;
 
@@ -10,46 +10,46 @@ pub const RULES: &[Rule] = &[Rule {
     id: "cgroup-throttle",
     area: Area::Cpu,
     kind: Kind::Judge,
-    what: "Does no limit of a control group stop programs for parts of each period?",
+    what: "Are programs free of cgroup CPU throttling?",
     applies: "hosts that show the groups (cgroup 2) of the programs that receive, or of this process",
     weight: Weight::always(Info).when(Latency, Fail).when(Benchmark, Fail),
     effect: Effect::Follows {
         size: Multiple,
-        text: "a group that used its quota is stopped for the rest of 100 ms",
+        text: "a group that used up its quota is throttled for the rest of the 100 ms period",
     },
     check: Check::Host(throttle),
     text: Text {
-        why: "A limit of CPU time shows as stalls of tens of ms in an application that has plenty of CPUs.",
-        mechanism: "throttle_cfs_rq (kernel/sched/fair.c) takes a group off the CPUs until its next period. cpu.stat counts \
-                    the periods in which the group ran (nr_periods), those in which it was stopped (nr_throttled) and \
-                    for how long, since the group was made. Only stops while rxpath watches are more than info. Read \
-                    are cpu.max and cpu.stat of the groups of the programs with a receiving socket that this process may \
-                    see, of rxpath's own, and of every group above them.",
-        not_when: "the limit is the contract",
-        side_effects: "the group may use more",
+        why: "A CPU quota causes stalls of tens of ms, even in an application with plenty of CPUs.",
+        mechanism: "throttle_cfs_rq (kernel/sched/fair.c) takes a group off the CPUs until its next period. Since the \
+                    group was created, cpu.stat counts the periods in which it ran (nr_periods), the periods in which \
+                    it was throttled (nr_throttled), and the throttled time. Only throttling while rxpath watches is \
+                    more than info. rxpath reads cpu.max and cpu.stat of its own group, of the groups of visible \
+                    programs with a receiving socket, and of every parent group.",
+        not_when: "the limit is intended, such as a paid quota",
+        side_effects: "the group may use more CPU time",
         set_now: "echo max > /sys/fs/cgroup/GROUP/cpu.max",
         persist: "CPUQuota= of the unit, limits of the container",
-        undo: "write the limit back; rxpath reports it and changes nothing: it belongs to the manager of the group",
+        undo: "restore the limit in the manager of the group; it is only reported by rxpath",
         verify: "nr_throttled in the group's cpu.stat does not rise",
         since: "4.15",
         sources: &["kernel: Documentation/admin-guide/cgroup-v2.rst, cpu.max"],
     },
 }];
 
-/// A group's limit and what came of it since the group was made.
+/// A group's limit, and its throttling since the group was created.
 struct Limit {
     /// `cpu.max`: time and period, in us.
     text: String,
     /// Periods in which the group ran.
     periods_count: u64,
-    /// Those of them in which it was stopped.
+    /// Periods in which it was throttled.
     stopped: Count,
-    /// How long it was stopped in all, where the kernel tells.
+    /// Total throttled time, where the kernel reports it.
     stopped_us: Option<u64>,
 }
 
 impl Limit {
-    /// In a line; the share is of the periods in which the group ran.
+    /// As one line; the share is of the periods in which the group ran.
     fn told(&self, group: &str) -> String {
         let Self { text, periods_count, stopped, stopped_us } = self;
         let stopped_count = stopped.total;
@@ -70,7 +70,7 @@ impl Limit {
 /// A group's limit; `None` where it has none.
 fn limit_of(ask: &Ask<'_>, group: &str) -> Result<Option<Limit>, Gap> {
     let path = format!("{CGROUPS}{group}/cpu.max");
-    // Only groups whose parent hands the controller down have the file; the root of the host has none.
+    // The file exists only where the parent group enables the controller; the host's root group has none.
     let is_there =
         group.is_empty() || (ask.facts.is_live() && ask.facts.exists(&format!("{CGROUPS}{group}")));
     if is_there && !ask.facts.exists(&path) {
@@ -137,10 +137,10 @@ fn throttle(ask: &Ask<'_>) -> Checked {
     let found = Found::new(
         observed,
         "max, or a limit that is never reached",
-        "a group over its quota is stopped",
+        "a group over its quota is throttled",
     )
-    .advice("the limit is its manager's: CPUQuota= of the unit, the container's limit");
-    // A limit that nobody has reached has cost nothing so far.
+    .advice("change the limit where it was set: CPUQuota= of the unit, or the container's limit");
+    // A limit that was never reached has cost nothing so far.
     if stopped.total > 0 {
         found.rests_on(stopped, watched).answer()
     } else {

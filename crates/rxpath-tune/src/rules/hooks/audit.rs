@@ -1,4 +1,4 @@
-//! Whether audit is on: what the kernel says of it, else what its daemon tells by running.
+//! Whether audit is on: from the kernel's own state, else from whether auditd runs.
 
 use rxpath_host::netlink::audit::Audit;
 
@@ -15,7 +15,7 @@ pub(super) fn audit(ask: &Ask<'_>) -> Checked {
     }
 }
 
-/// What the kernel's own state means.
+/// Judges the kernel's own audit state.
 fn audited(audit: &Audit) -> Checked {
     let rules = match audit.rules_count {
         0 => "no rule".to_owned(),
@@ -36,22 +36,23 @@ fn audited(audit: &Audit) -> Checked {
             audit.syscall_rules_count
         ),
         "no audit during a measurement, where that is allowed",
-        "every system call takes the slow way",
+        "every system call takes the slow path",
     )
     .advice(AUDIT_ADVICE);
-    // Without a rule nothing is compared: the slow way alone is left.
+    // Without a rule nothing is compared: only the slow path costs time.
     if audit.syscall_rules_count == 0 { found.severity(Info).answer() } else { found.answer() }
 }
 
-const AUDIT_ADVICE: &str = "auditctl -l lists the rules; they are never changed by this program";
+const AUDIT_ADVICE: &str = "auditctl -l lists the rules; they are never changed by rxpath";
 
-/// Where the kernel does not answer, a daemon that runs tells that audit is on, and one that does not tells nothing.
+/// If the kernel does not answer, a running auditd means that audit is on. No running auditd means that the state is
+/// unknown.
 fn by_daemon(ask: &Ask<'_>, gap: Gap) -> Checked {
     if ask.facts.processes.value().is_some_and(|processes| processes.runs("auditd")) {
         return Found::new(
             format!("auditd runs (rules: {})", unread(gap)),
             "no audit rules during a measurement, where that is allowed",
-            "every system call takes the slow way",
+            "every system call takes the slow path",
         )
         .advice(AUDIT_ADVICE)
         .answer();

@@ -1,5 +1,5 @@
-//! Programs and filters that take packets before IP: XDP, tc, tcx, and nftables at ingress. And firewalls that are walked
-//! rule by rule.
+//! Programs and filters that drop packets before IP: XDP, tc, tcx, and nftables at ingress. Also firewalls that are
+//! evaluated rule by rule.
 
 use rxpath_core::units::grouped;
 use rxpath_host::counter::Width;
@@ -9,12 +9,12 @@ use crate::prelude::*;
 
 /// Fewer packets in the window say nothing.
 const ENOUGH: u64 = 50;
-/// From this share of all packets on it is a finding: a filter that drops less does its work.
+/// Dropping this share of all packets or more is a finding; a filter that drops less works as intended.
 const MUCH_RATIO: f64 = 0.5;
-/// GRO joins up to some 130 packets into one that IP counts: fewer than that did not get there.
+/// GRO merges up to some 130 packets into one that IP counts. If IP counts fewer than that, packets did not reach it.
 const JOINED_RATIO: f64 = 1.0 / 150.0;
 
-/// Rules of one chain that a packet walks one after the other.
+/// This many rules in one chain are a long list.
 const LONG: u32 = 200;
 
 /// Rules of this file.
@@ -28,18 +28,19 @@ pub const RULES: &[Rule] = &[
         weight: Weight::always(Warn),
         effect: Effect::Follows {
             size: Loss,
-            text: "these packets never get to IP; no protocol counter shows them",
+            text: "these packets never reach IP, so no protocol counter shows them",
         },
         check: Check::Device(ingress),
         text: Text {
             why: "The device counts these packets as received. A program that drops all of them, or a filter left behind by an \
                   experiment, looks like a peer that sends nothing.",
-            mechanism: "bpf_prog_run_xdp in the driver or do_xdp_generic; then sch_handle_ingress (net/core/dev.c) runs tcx and \
-                        tc, whose ingress qdisc counts drops; then nf_ingress. Read are the ingress qdisc's counters, the \
-                        driver's counters of XDP drops (mlx5, virtio_net, ena, veth), and, for tcx and nftables, which count \
-                        nothing, whether IP received anything or a device sent it on.",
-            not_when: "a filter against a flood: then it does its work",
-            side_effects: "the filter may be the host's protection: this program never removes it",
+            mechanism: "bpf_prog_run_xdp in the driver or do_xdp_generic; then sch_handle_ingress (net/core/dev.c) \
+                        runs tcx and tc, whose ingress qdisc counts drops; then nf_ingress. rxpath reads the ingress \
+                        qdisc's counters and the driver's XDP drop counters (mlx5, virtio_net, ena, veth). tcx and \
+                        nftables count nothing, so for them it checks whether IP received the packets or a device \
+                        forwarded them.",
+            not_when: "the filter protects against a flood",
+            side_effects: "the filter may protect the host: rxpath never removes it",
             set_now: "find its owner: bpftool net show dev DEV; tc filter show dev DEV ingress; nft list ruleset",
             persist: "the configuration of the program that attached it",
             undo: NOTHING_CHANGED,
@@ -55,26 +56,26 @@ pub const RULES: &[Rule] = &[
         id: "firewall-length",
         area: Area::Hooks,
         kind: Kind::Judge,
-        what: "Does each packet walk a long list of firewall rules?",
+        what: "Is each packet compared with a long list of firewall rules?",
         applies: "hosts with nftables, iptables-nft included; read with CAP_NET_ADMIN",
         weight: Weight::always(Info).when(Throughput, Warn).when(Latency, Warn),
         effect: Effect::Follows {
             size: Multiple,
-            text: "each rule that is compared costs some nanoseconds for each packet",
+            text: "each compared rule costs some nanoseconds per packet",
         },
         check: Check::Host(length),
         text: Text {
-            why: "A chain is walked rule by rule until one matches. Hundreds of rules that differ in an address or port alone \
-                  cost more than the rest of the receive path.",
-            mechanism: "nft_do_chain (net/netfilter/nf_tables_core.c) evaluates one rule after the other; a set or map is one \
-                        lookup for any number of elements. Read is how many rules each chain on a receive hook has \
-                        (NFT_MSG_GETCHAIN), without those of chains that it jumps to.",
+            why: "A chain is evaluated rule by rule until one matches. Hundreds of rules that differ only in an \
+                  address or port cost more than the rest of the receive path.",
+            mechanism: "nft_do_chain (net/netfilter/nf_tables_core.c) evaluates one rule after the other; a set or \
+                        map is one lookup for any number of elements. rxpath counts the rules of each chain on a \
+                        receive hook (NFT_MSG_GETCHAIN), without the chains that it jumps to.",
             not_when: "a rule near the top accepts nearly all packets, such as `ct state established accept`",
-            side_effects: "a changed firewall is a matter of security: this program only reports",
-            set_now: "accept established connections first, and put what the rules compare into one set or verdict map: SETS and \
-                      MAPS in nft(8)",
+            side_effects: "changing the firewall affects security: rxpath only reports",
+            set_now: "accept established connections first, and put the addresses and ports into one set or verdict \
+                      map: SETS and MAPS in nft(8)",
             persist: "the firewall's own configuration",
-            undo: "nft -f FILE, with the ruleset that was saved before",
+            undo: "nft -f FILE, with the ruleset saved before the change",
             verify: "nft list ruleset; `rxpath steal` before and after",
             since: "3.13",
             sources: &[
@@ -115,7 +116,7 @@ fn by_tc(ask: &Ask<'_>, device: &Device) -> Result<Option<Filtered>, Gap> {
     Ok(Some(Filtered { place: "tc", dropped, of: of(Width::U64, |qdisc| qdisc.packets_total)? }))
 }
 
-/// What the driver says that XDP dropped: mlx5, virtio_net, ena and veth count it, most others do not.
+/// XDP drops counted by the driver: mlx5, virtio_net, ena and veth count them, most others do not.
 fn xdp_drops(nic: &Nic) -> Option<u64> {
     let stats = nic.driver_stats.value()?;
     let mut own = stats.iter().filter(|(name, _)| name.contains("xdp_drop")).peekable();
@@ -130,7 +131,7 @@ fn by_xdp(ask: &Ask<'_>, device: &Device, received: u64) -> Result<Option<Filter
     Ok(Some(Filtered { place: "XDP", dropped, of: received.max(dropped) }))
 }
 
-/// A part that may be hidden from this process; what this kernel does not have is not on the device.
+/// A list that may be hidden from this process. A feature that this kernel lacks gives an empty list.
 fn shown<T>(fact: &rxpath_core::Fact<T>) -> Result<Option<&T>, Gap> {
     match fact.known() {
         Ok(value) => Ok(Some(value)),
@@ -162,18 +163,18 @@ pub(super) fn sent(ask: &Ask<'_>) -> Result<u64, Gap> {
     let devices = ask.facts.all_devices()?.iter().filter(|device| !device.is_loopback());
     let counts = devices.map(|device| {
         let count = ask.facts.device_count(device, "tx_packets").known();
-        // A device that is down has one reading, and sends nothing.
+        // A device that is down was read once, and sends nothing.
         count.and_then(Count::in_window).unwrap_or(0)
     });
     Ok(counts.fold(0, u64::saturating_add))
 }
 
-/// Whether what the device received is nowhere else: neither did IP receive it, nor did a device send it on.
+/// Whether the device's received packets appear nowhere else: IP did not receive them, and no device forwarded them.
 ///
-/// What XDP hands to a program's memory (AF_XDP) or sends back by the same device is in no counter that all drivers have, and a
-/// tcx program may hand packets to a device of another namespace: of these alone nothing is concluded.
+/// XDP may pass packets to AF_XDP or send them back on the same device; no counter that all drivers have shows this. A
+/// tcx program may redirect packets to a device of another namespace. So XDP or tcx alone prove nothing.
 fn is_nowhere(ask: &Ask<'_>, device: &Device, received: u64, hooks: &[&str]) -> Result<bool, Gap> {
-    // A bridge or a bond has a reader of its own above this device.
+    // A bridge or a bond above this device receives the packets.
     if hooks.contains(&"XDP") || device.master.value().is_some() {
         return Ok(false);
     }
@@ -219,7 +220,7 @@ fn ingress(ask: &Ask<'_>, device: &Device) -> Checked {
     }
     if received >= ENOUGH && !hooks.is_empty() && is_nowhere(ask, device, received, &hooks)? {
         let told = format!(
-            "{} packets received {span} did not get to IP; on the way: {}",
+            "{} packets received {span} did not reach IP; hooks before IP: {}",
             grouped(received),
             hooks.join(", ")
         );
@@ -230,7 +231,7 @@ fn ingress(ask: &Ask<'_>, device: &Device) -> Checked {
         return Err(Gap::Absent("the driver does not count what XDP drops".into()));
     }
     Answer::fine(format!(
-        "{} packets received {span}; most were not dropped before IP, as far as that is counted",
+        "{} packets received {span}; most were not dropped before IP, according to the counters that exist",
         grouped(received)
     ))
 }
@@ -239,10 +240,10 @@ fn dropping(told: String, device: &Device) -> Checked {
     Found::new(
         told,
         "few, unless this host is flooded",
-        "they never get to IP, and no protocol counter shows them",
+        "they never reach IP, and no protocol counter shows them",
     )
     .advice(format!(
-        "find the owner of the program or filter on {}; this program never removes it",
+        "find the owner of the program or filter on {}; it is never removed by rxpath",
         device.name
     ))
     .answer()
@@ -251,7 +252,7 @@ fn dropping(told: String, device: &Device) -> Checked {
 fn length(ask: &Ask<'_>) -> Checked {
     let chains = (&ask.facts.answers.nft_chains).known()?;
     let receiving = ["prerouting", "input", "forward", "ingress"];
-    // Chains of address translation see the first packet of a connection alone.
+    // NAT chains see only the first packet of a connection.
     let walked: Vec<_> = chains
         .iter()
         .filter(|chain| receiving.contains(&chain.hook.as_str()) && chain.kind != "nat")
@@ -271,11 +272,9 @@ fn length(ask: &Ask<'_>) -> Checked {
     }
     Found::new(
         long.join("; "),
-        "sets and maps in the place of long lists",
+        "sets and maps instead of long lists",
         "each packet is compared with one rule after the other until one matches",
     )
-    .advice(
-        "put addresses and ports into one set; firewall rules are never changed by this program",
-    )
+    .advice("put addresses and ports into one set; firewall rules are never changed by rxpath")
     .answer()
 }

@@ -1,4 +1,4 @@
-//! Firewall and connection tracking. Rules here never propose to remove a firewall: they report.
+//! Firewall and connection tracking. These rules only report: they never propose to remove a firewall.
 
 use rxpath_host::counter::Width;
 use rxpath_host::netlink::netfilter::Conntrack;
@@ -14,28 +14,26 @@ pub const RULES: &[Rule] = &[
         id: "conntrack-active",
         area: Area::Hooks,
         kind: Kind::Judge,
-        what: "Is every flow tracked while packets should be fast?",
+        what: "Does connection tracking process every flow?",
         applies: "hosts with connection tracking loaded",
         weight: Weight::by_goal().when(Throughput, Info).when(Latency, Info).when(Benchmark, Warn),
         effect: Effect::Measure,
         check: Check::Host(active),
         text: Text {
-            why: "Each packet is looked up in the table of connections, and each new flow adds an entry.",
-            mechanism: "nf_conntrack_in (net/netfilter/nf_conntrack_core.c) at PREROUTING and OUTPUT; a rule of priority \
-                        raw goes before it.",
-            not_when: "stateful rules or address translation need it: that is most firewalls",
-            side_effects: "stateful rules no longer match the flows that are exempt: a matter of security",
-            set_now: "rules of yours, never made by this program, for both directions of the flow: \
-                      nft add table inet rxpath_notrack; \
-                      nft add chain inet rxpath_notrack in '{ type filter hook prerouting priority raw; }'; \
-                      nft add chain inet rxpath_notrack out '{ type filter hook output priority raw; }'; \
-                      nft add rule inet rxpath_notrack in udp dport PORT notrack; \
-                      nft add rule inet rxpath_notrack out udp sport PORT notrack. With iptables: \
-                      iptables -t raw -I PREROUTING -p udp --dport PORT -j CT --notrack; \
+            why: "Each packet is looked up in the conntrack table, and each new flow adds an entry.",
+            mechanism: "nf_conntrack_in (net/netfilter/nf_conntrack_core.c) at PREROUTING and OUTPUT; a rule of \
+                        priority raw runs before it.",
+            not_when: "stateful rules or NAT need it, as in most firewalls",
+            side_effects: "stateful rules no longer match the exempt flows: this affects security",
+            set_now: "rules for both directions of the flow, never made by rxpath: nft add table inet rxpath_notrack; \
+                      nft add chain inet rxpath_notrack in '{ type filter hook prerouting priority raw; }'; nft add \
+                      chain inet rxpath_notrack out '{ type filter hook output priority raw; }'; nft add rule inet \
+                      rxpath_notrack in udp dport PORT notrack; nft add rule inet rxpath_notrack out udp sport PORT \
+                      notrack. With iptables: iptables -t raw -I PREROUTING -p udp --dport PORT -j CT --notrack; \
                       iptables -t raw -I OUTPUT -p udp --sport PORT -j CT --notrack",
             persist: "the firewall's own configuration",
-            undo: "nft delete table inet rxpath_notrack; or the same iptables commands with -D in the place of -I",
-            verify: "/proc/sys/net/netfilter/nf_conntrack_count does not rise under the test's traffic",
+            undo: "nft delete table inet rxpath_notrack; or the same iptables commands with -D instead of -I",
+            verify: "/proc/sys/net/netfilter/nf_conntrack_count does not rise with the test traffic",
             since: "2.4",
             sources: &[CONNTRACK, "https://blog.cloudflare.com/how-to-drop-10-million-packets/"],
         },
@@ -44,7 +42,7 @@ pub const RULES: &[Rule] = &[
         id: "conntrack-sizing",
         area: Area::Hooks,
         kind: Kind::Judge,
-        what: "Has the table of connections room?",
+        what: "Has the conntrack table free entries?",
         applies: "hosts with connection tracking loaded",
         weight: Weight::always(Warn),
         effect: Effect::Follows {
@@ -53,15 +51,16 @@ pub const RULES: &[Rule] = &[
         },
         check: Check::Host(sizing),
         text: Text {
-            why: "When the table is full new flows are dropped. When it has few buckets each lookup is a long walk.",
+            why: "A full table drops new flows. Too few hash buckets make each lookup slow.",
             mechanism: "__nf_conntrack_alloc (net/netfilter/nf_conntrack_core.c): early_drop, then `table full, \
                         dropping packet`.",
             not_when: "a flood fills it: exempt the port from tracking instead",
             side_effects: "some hundred bytes for each entry",
             set_now: "sysctl -w net.netfilter.nf_conntrack_max=N; echo N > /sys/module/nf_conntrack/parameters/hashsize",
             persist: "/etc/sysctl.d/, and options nf_conntrack hashsize=N in /etc/modprobe.d/",
-            undo: "nf_conntrack_max: the number from before, by hand; the hash size that a plan wrote is in its journal",
-            verify: "count against max; the drop and early_drop columns of /proc/net/stat/nf_conntrack",
+            undo: "nf_conntrack_max: set the previous number by hand; the plan's journal has the previous hash size",
+            verify: "compare nf_conntrack_count with nf_conntrack_max; the drop and early_drop columns of \
+                     /proc/net/stat/nf_conntrack",
             since: "2.6",
             sources: &[CONNTRACK, "kernel: net/netfilter/nf_conntrack_core.c early_drop"],
         },
@@ -70,22 +69,23 @@ pub const RULES: &[Rule] = &[
         id: "iptables-legacy-chains",
         area: Area::Hooks,
         kind: Kind::Judge,
-        what: "Do rules of the old iptables run next to those of nftables?",
-        applies: "hosts whose tables of the old iptables can be listed",
+        what: "Do legacy iptables rules run in addition to nftables rules?",
+        applies: "hosts whose legacy iptables tables can be listed",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Host(legacy),
         text: Text {
-            why: "Both are walked for each packet, rule by rule, and each tool shows its own half only. Which tables there \
-                  are is read, how many rules they hold is not.",
-            mechanism: "ipt_do_table (net/ipv4/netfilter/ip_tables.c) and nft_do_chain both hang on the same hooks. Read \
-                        are the names of the old tables and those of nftables (NFT_MSG_GETTABLE, CAP_NET_ADMIN; only \
-                        where nf_tables is there already, for asking would load it), else the functions on the hooks.",
-            not_when: "one of the two is what the host uses, and the other holds no rules",
-            side_effects: "a matter of security: this program only reports",
-            set_now: "iptables-legacy-save | iptables-nft-restore, checked by hand; then empty the old tables",
+            why: "Each packet passes both rule sets, rule by rule, and each tool shows only its own half. rxpath \
+                  reads which tables exist, not how many rules they have.",
+            mechanism: "ipt_do_table (net/ipv4/netfilter/ip_tables.c) and nft_do_chain are on the same hooks. \
+                        rxpath reads the names of the legacy tables and of the nftables tables (NFT_MSG_GETTABLE, \
+                        CAP_NET_ADMIN; only if nf_tables is already loaded, because the request would load it), else \
+                        the functions on the hooks.",
+            not_when: "the host uses one of the two, and the other has no rules",
+            side_effects: "this affects security: rxpath only reports",
+            set_now: "iptables-legacy-save | iptables-nft-restore, check the result; then empty the legacy tables",
             persist: "the firewall's own configuration",
-            undo: "iptables-legacy-restore FILE, with what was saved",
+            undo: "iptables-legacy-restore FILE, with the saved rules",
             verify: "cat /proc/net/ip_tables_names is empty, or nft list ruleset is",
             since: "2.4; nftables 3.13",
             sources: &["kernel: net/ipv4/netfilter/ip_tables.c ipt_do_table"],
@@ -95,22 +95,21 @@ pub const RULES: &[Rule] = &[
         id: "ebtables-bridge-nf",
         area: Area::Hooks,
         kind: Kind::Judge,
-        what: "Do bridged frames pass the IP firewall too (br_netfilter)?",
+        what: "Do bridged frames also pass the IP firewall (br_netfilter)?",
         applies: "hosts with br_netfilter loaded and a bridge in this namespace",
         weight: Weight::by_goal().when(Throughput, Warn).when(Latency, Info).when(Benchmark, Warn),
         effect: Effect::Measure,
         check: Check::Host(bridge),
         text: Text {
-            why: "Frames between two ports of a bridge are then walked through iptables and tracked as if they \
-                  were routed.",
+            why: "Frames between two bridge ports then pass iptables and connection tracking as if they were routed.",
             mechanism: "br_nf_pre_routing (net/bridge/br_netfilter_hooks.c).",
-            not_when: "Docker or Kubernetes: their policies rest on it",
-            side_effects: "rules that filter bridged traffic stop matching: a matter of security",
+            not_when: "Docker or Kubernetes: their policies depend on it",
+            side_effects: "rules that filter bridged traffic stop matching: this affects security",
             set_now: "sysctl -w net.bridge.bridge-nf-call-iptables=0 (only where no container runtime needs it)",
             persist: "/etc/sysctl.d/",
-            undo: "the values from before, by hand: this program writes none of them",
+            undo: "restore the previous values by hand: none is written by rxpath",
             verify: "sysctl net.bridge",
-            since: "2.6; a module of its own 3.18",
+            since: "2.6; a separate module since 3.18",
             sources: &["kernel: net/bridge/br_netfilter_hooks.c br_nf_pre_routing"],
         },
     },
@@ -118,17 +117,17 @@ pub const RULES: &[Rule] = &[
         id: "nf-hooks",
         area: Area::Hooks,
         kind: Kind::Record,
-        what: "Which functions hang on the receive hooks of netfilter?",
-        applies: "kernels that tell (nfnetlink hooks), read with CAP_NET_ADMIN",
+        what: "Which functions are registered on netfilter's receive hooks?",
+        applies: "kernels with nfnetlink hooks, read with CAP_NET_ADMIN",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Host(hooks),
         text: Text {
-            why: "Each is called for each packet, before any socket sees it.",
-            mechanism: "nf_hook_slow (net/netfilter/core.c) walks the functions of PREROUTING and INPUT in order \
-                        of their priority.",
-            not_when: "never removed for speed alone: they are the firewall",
-            side_effects: "a matter of security: this program only reports",
+            why: "Each function is called for each packet, before any socket sees it.",
+            mechanism: "nf_hook_slow (net/netfilter/core.c) calls the functions of PREROUTING and INPUT in order of \
+                        priority.",
+            not_when: "never remove them for speed alone: they are the firewall",
+            side_effects: "this affects security: rxpath only reports",
             set_now: NO_SETTING,
             persist: "the firewall's own configuration",
             undo: NOTHING_CHANGED,
@@ -142,7 +141,7 @@ pub const RULES: &[Rule] = &[
 const COUNT: &str = "net.netfilter.nf_conntrack_count";
 const MAX: &str = "net.netfilter.nf_conntrack_max";
 
-/// Whether this host sends on what it receives.
+/// Whether this host forwards packets.
 fn routes(ask: &Ask<'_>) -> bool {
     ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"]
         .into_iter()
@@ -154,22 +153,22 @@ fn active(ask: &Ask<'_>) -> Checked {
     if count == 0 {
         return Answer::fine("loaded, and tracks nothing");
     }
-    // A measurement should know of it all the same.
+    // A measurement should report it nevertheless.
     if ask.goal != Some(Benchmark) && routes(ask) {
         return Answer::silent(
-            "a host that forwards: address translation, firewall and flow tables need the state",
+            "a host that forwards: NAT, firewall and flow tables need the state",
         );
     }
     Found::new(
         format!("{count} flows are tracked"),
-        "an exemption for the flows that are to be fast or measured, where no rule needs their state",
-        "each packet is looked up before it gets to a socket",
+        "exempt the fast or measured flows, if no rule needs their state",
+        "each packet is looked up before it reaches a socket",
     )
-    .advice("a rule of your own before tracking; firewall rules are never changed by this program")
+    .advice("add a notrack rule yourself; firewall rules are never changed by rxpath")
     .answer()
 }
 
-/// What was lost for want of room.
+/// Losses because the table was full.
 fn no_room(ask: &Ask<'_>, count: i64, max: i64) -> Option<Found> {
     let table = ask.facts.answers.conntrack.value()?;
     let later = ask.facts.later_answers().and_then(|answers| answers.conntrack.value());
@@ -181,7 +180,7 @@ fn no_room(ask: &Ask<'_>, count: i64, max: i64) -> Option<Found> {
         return None;
     }
     let watched = &ask.facts.watched;
-    let what = "packets dropped and connections thrown out for want of room";
+    let what = "packets dropped and connections evicted because the table was full";
     let told = watched.tell(both, what, "the namespace was made");
     let found = Found::new(
         format!("{told}; now {count} of at most {max} entries"),
@@ -189,7 +188,7 @@ fn no_room(ask: &Ask<'_>, count: i64, max: i64) -> Option<Found> {
         "the table was full, or nearly, at some time",
     );
     let advice = format!(
-        "sysctl -w {MAX}={}, or shorter timeouts; firewall settings are never changed by this program",
+        "sysctl -w {MAX}={}, or shorter timeouts; firewall settings are never changed by rxpath",
         max.saturating_mul(2)
     );
     Some(found.advice(advice).severity(Warn).rests_on(both, watched))
@@ -205,7 +204,7 @@ fn sizing(ask: &Ask<'_>) -> Checked {
             "new flows are dropped when it is full",
         )
         .advice(format!(
-            "sysctl -w {MAX}={}; firewall settings are never changed by this program",
+            "sysctl -w {MAX}={}; firewall settings are never changed by rxpath",
             max.saturating_mul(2)
         ))
         .severity(Fail)
@@ -214,13 +213,13 @@ fn sizing(ask: &Ask<'_>) -> Checked {
     if let Some(found) = no_room(ask, count, max) {
         return found.answer();
     }
-    // The kernel's own ratio of entries to buckets is 1 since 5.15, and was 4 before.
+    // The kernel's default ratio of entries to buckets is 1 since 5.15, and was 4 before.
     let buckets = ask.facts.number("/sys/module/nf_conntrack/parameters/hashsize").known()?;
     if buckets > 0 && max > 8 * buckets {
         return Found::new(
             format!("at most {max} entries in {buckets} buckets"),
-            "at most 4 entries for a bucket",
-            "each lookup walks a chain",
+            "at most 4 entries per bucket",
+            "each lookup walks a long chain",
         )
         .change(Set::new(
             Knob::attribute("/sys/module/nf_conntrack/parameters/hashsize"),
@@ -232,7 +231,7 @@ fn sizing(ask: &Ask<'_>) -> Checked {
     Answer::fine(format!("{count} of at most {max} entries"))
 }
 
-/// Tables of nftables that hold something, else chains of it on the hooks.
+/// Nftables tables that are in use, else its chains on the hooks.
 fn nft_tables(ask: &Ask<'_>) -> Result<Vec<String>, Gap> {
     let answers = &ask.facts.answers;
     let gap = match (&answers.nft_tables).known() {
@@ -255,22 +254,22 @@ fn legacy(ask: &Ask<'_>) -> Checked {
     let tables = ask.facts.text("/proc/net/ip_tables_names").known()?;
     let tables: Vec<&str> = tables.split_whitespace().collect();
     if tables.is_empty() {
-        return Answer::fine("no table of the old iptables");
+        return Answer::fine("no legacy iptables table");
     }
     let new = nft_tables(ask)?;
     if new.is_empty() {
-        return Answer::fine(format!("the old iptables alone: {}", tables.join(", ")));
+        return Answer::fine(format!("legacy iptables only: {}", tables.join(", ")));
     }
     Found::new(
         format!(
-            "tables of the old iptables ({}) next to those of nftables ({})",
+            "legacy iptables tables ({}) in addition to nftables tables ({})",
             tables.join(", "),
             new.join(", ")
         ),
         "one of the two",
-        "packets walk both, and each tool shows its own half",
+        "packets pass both, and each tool shows only its own half",
     )
-    .advice("compare iptables-legacy-save with nft list ruleset; firewall rules are never changed by this program")
+    .advice("compare iptables-legacy-save with nft list ruleset; firewall rules are never changed by rxpath")
     .answer()
 }
 
@@ -296,15 +295,15 @@ fn bridge(ask: &Ask<'_>) -> Checked {
         .iter()
         .any(|(_, name)| ["dockerd", "kubelet", "containerd", "libvirtd"].contains(&name.as_str()))
     {
-        return Answer::silent("on, and a container runtime that may rest on it runs here");
+        return Answer::silent("on, and a container runtime that may depend on it runs here");
     }
     let list = on.iter().map(|key| format!("sysctl -w {key}=0")).collect::<Vec<_>>().join("; ");
     Found::new(
         format!("{} on", on.join(", ")),
         "0, where no container runtime or policy needs it",
-        "each bridged frame walks the IP firewall",
+        "each bridged frame passes the IP firewall",
     )
-    .advice(format!("{list}: a matter of the firewall, never changed by this program"))
+    .advice(format!("{list}: this changes the firewall, so rxpath never does it"))
     .answer()
 }
 

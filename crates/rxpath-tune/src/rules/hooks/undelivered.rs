@@ -1,4 +1,4 @@
-//! Packets that IP receives and hands to nobody: what firewalls, routes and hooks take away without a counter of their own.
+//! Packets that IP receives but does not deliver: firewalls, routes and hooks drop them without a counter.
 
 use rxpath_core::units::grouped;
 
@@ -7,7 +7,7 @@ use crate::prelude::*;
 
 /// Fewer packets in the window say nothing.
 const ENOUGH: u64 = 50;
-/// From this share of all packets on it is a finding: a firewall that drops less does its work.
+/// Losing this share of all packets or more is a finding; a firewall that drops less works as intended.
 const MUCH_RATIO: f64 = 0.5;
 
 /// Rules of this file.
@@ -15,24 +15,24 @@ pub const RULES: &[Rule] = &[Rule {
     id: "ip-undelivered",
     area: Area::Hooks,
     kind: Kind::Judge,
-    what: "Do packets that IP receives get to a socket or leave again?",
+    what: "Are packets that IP receives delivered or forwarded?",
     applies: "hosts that received packets between two readings",
     weight: Weight::always(Warn),
     effect: Effect::Follows {
         size: Loss,
-        text: "these packets are dropped between IP and the sockets; no counter of IP owns them",
+        text: "these packets are dropped between IP and the sockets, and no IP counter shows them",
     },
     check: Check::Host(undelivered),
     text: Text {
-        why: "A firewall that drops by policy, a queue to a program that does not run, or a blackhole route takes packets away \
-              silently: the device and IP count them as received.",
+        why: "A firewall that drops by policy, a queue to a program that does not run, or a blackhole route drops \
+              packets silently: the device and IP count them as received.",
         mechanism: "ip_rcv_core counts InReceives (net/ipv4/ip_input.c); then nf_hook_slow runs prerouting, \
-                    ip_route_input_noref looks for a route, nf_hook_slow runs input, and ip_local_deliver_finish counts \
-                    InDelivers. ip_forward counts ForwDatagrams. The rest was dropped between, without the packets \
-                    that IP's own error counters and reverse-path filtering own and the fragments that were joined. Where the \
-                    devices sent as many, something sends them on: IPVS, or a program on a hook.",
-        not_when: "somebody floods this host with packets that the firewall should drop",
-        side_effects: "a changed firewall is a matter of security: this program only reports",
+                    ip_route_input_noref looks for a route, nf_hook_slow runs input, and ip_local_deliver_finish \
+                    counts InDelivers. ip_forward counts ForwDatagrams. rxpath subtracts IP's own error counters, \
+                    reverse-path drops and reassembled fragments; the remaining packets were dropped in between. If \
+                    the devices sent as many packets, IPVS or a program on a hook forwards them.",
+        not_when: "this host is flooded with packets that the firewall should drop",
+        side_effects: "changing the firewall affects security: rxpath only reports",
         set_now: "find the place: nft list ruleset, iptables-save, ip route show table all type blackhole; `rxpath trace` names the \
                   function and the reason of each drop",
         persist: "the firewall's own configuration",
@@ -46,13 +46,13 @@ pub const RULES: &[Rule] = &[Rule {
     },
 }];
 
-/// What the counters of one version of IP say of the window.
+/// The counters of one IP version over the window.
 struct Flow {
     received: u64,
     accounted: u64,
 }
 
-/// Counters that own packets which IP received, besides those that it delivered.
+/// Counters that explain packets which IP received but did not deliver.
 const OWNERS: [&str; 8] = [
     "InDelivers",
     "InHdrErrors",
@@ -68,7 +68,7 @@ fn flow(ask: &Ask<'_>, version: &str, forwarded: &str) -> Result<Flow, Gap> {
     let count = |name: &str| -> Result<u64, Gap> {
         match ask.facts.count(name).known() {
             Ok(count) => count.in_window(),
-            // A counter that this kernel does not have owns nothing.
+            // A counter that this kernel lacks counts as 0.
             Err(Gap::Absent(_)) => Ok(0),
             Err(gap) => Err(gap),
         }
@@ -88,7 +88,7 @@ fn flow(ask: &Ask<'_>, version: &str, forwarded: &str) -> Result<Flow, Gap> {
     Ok(Flow { received, accounted })
 }
 
-/// Chains of nftables that may drop what comes, and other functions on the hooks.
+/// Nftables chains that may drop received packets, and other functions on the hooks.
 fn suspects(ask: &Ask<'_>) -> Vec<String> {
     let on_the_way = |hook: &str| ["prerouting", "input", "forward"].contains(&hook);
     let mut named: Vec<String> = Vec::new();
@@ -126,19 +126,20 @@ fn undelivered(ask: &Ask<'_>) -> Checked {
             fine.push(told);
             continue;
         }
-        // IPVS and programs on hooks send packets on without a counter of IP.
+        // IPVS and programs on hooks forward packets without an IP counter.
         if sent(ask)? >= lost {
             fine.push(format!("{told}; as many left again"));
             continue;
         }
         let suspects = suspects(ask);
         let hooks = if suspects.is_empty() {
-            "no chain of a firewall is shown on the way: a route, or a program on a hook".to_owned()
+            "no firewall chain is visible on the path: a route, or a program on a hook".to_owned()
         } else {
-            format!("on the way: {}", suspects.join(", "))
+            format!("on the path: {}", suspects.join(", "))
         };
         return Found::new(format!("{told}; {hooks}"), "few, unless this host is flooded", "something between IP and the sockets drops them")
-            .advice("look at what is named, and at `ip route show table all type blackhole`; firewall rules are never changed by this program")
+            .advice("check the named chains, and `ip route show table all type blackhole`; firewall rules are never \
+                     changed by rxpath")
             .answer();
     }
     Answer::fine(fine.join("; "))

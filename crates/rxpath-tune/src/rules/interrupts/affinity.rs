@@ -1,4 +1,4 @@
-//! Which CPU takes each queue's interrupt.
+//! Which CPU handles each queue's interrupt.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use crate::prelude::*;
 use rxpath_core::{CpuList, Fact};
 
 const SET: &str = "echo CPU > /proc/irq/N/smp_affinity_list, one CPU for each receive interrupt";
-const PERSIST: &str =
-    "a udev rule or a oneshot unit after the device; or irqbalance with a policy script";
+const PERSIST: &str = "a udev rule or a oneshot unit that starts after the device; or irqbalance with a policy script";
 const VERIFY: &str = "/proc/irq/N/effective_affinity_list after the next interrupt, and the columns of /proc/interrupts";
-const SIDE: &str = "the new CPU acts at the next interrupt; channel changes and down/up make new interrupts, so apply again";
+const SIDE: &str = "the new CPU applies from the next interrupt; channel changes and link down/up create new \
+                    interrupts, so apply it again";
 const DOC: &str = "kernel: Documentation/core-api/irq/irq-affinity.rst";
 
 /// Rules of this file.
@@ -19,26 +19,28 @@ pub const RULES: &[Rule] = &[
         id: "irq-affinity",
         area: Area::Interrupts,
         kind: Kind::Judge,
-        what: "Do the interrupts of the receive queues go to CPUs of their own?",
-        applies: "NICs that are up with two or more receive interrupts, where two or more CPUs may serve them",
+        what: "Does each receive queue's interrupt go to a separate CPU?",
+        applies: "NICs that are up with two or more receive interrupts, on hosts where two or more CPUs may serve them",
         weight: Weight::always(Warn).when(Throughput, Fail).sized(Latency, Percents),
         effect: Effect::Figure {
             size: Multiple,
-            text: "one receive queue's CPU was full at 0.35 million packets/s; spread over queues 0.65 million",
+            text: "the CPU of one receive queue was saturated at 0.35 million packets/s; spread over queues: 0.65 \
+                   million packets/s",
             source: "Cloudflare, How to receive a million packets per second, 2015",
         },
         check: Check::Device(one_cpu),
         text: Text {
-            why: "A queue's packets are handled on the CPU that takes its interrupt. Several queues on one CPU \
-                  are no more than one queue.",
-            mechanism: "The handler calls napi_schedule on its CPU (net/core/dev.c), and net_rx_action polls \
-                        there; smp_affinity says where the interrupt may go, effective_affinity where it goes.",
-            not_when: "fewer housekeeping CPUs than queues on purpose: then lower the number of channels instead. A running \
-                       irqbalance moves them again (irqbalance-running), and managed interrupts refuse a mask (EPERM, before 6.12 EIO)",
+            why: "A queue's packets are handled on the CPU that takes its interrupt. Several queues on one CPU are no \
+                  faster than one queue.",
+            mechanism: "The handler calls napi_schedule on its CPU (net/core/dev.c), and net_rx_action polls there; \
+                        smp_affinity is the set of allowed CPUs, effective_affinity the CPU in use.",
+            not_when: "fewer housekeeping CPUs than queues on purpose: reduce the number of channels instead. A \
+                       running irqbalance moves the interrupts again (irqbalance-running). Managed interrupts reject \
+                       a mask (EPERM, before 6.12 EIO)",
             side_effects: SIDE,
             set_now: SET,
             persist: PERSIST,
-            undo: "write back each smp_affinity_list that was read before; irqbalance does not restore them",
+            undo: "restore each previous smp_affinity_list; irqbalance does not restore them",
             verify: VERIFY,
             since: "2.4; effective_affinity 4.13",
             sources: &[DOC, "https://blog.cloudflare.com/how-to-receive-a-million-packets/"],
@@ -62,15 +64,15 @@ pub const RULES: &[Rule] = &[
         },
         check: Check::Device(numa),
         text: Text {
-            why: "The NIC writes packets and descriptors to memory of its node, and often into its cache. A CPU of \
-                  another node reads all of it over the link between the sockets.",
+            why: "The NIC writes packets and descriptors to memory of its own node, and often into that node's cache. \
+                  A CPU of another node reads them over the link between the CPU sockets.",
             mechanism: "Drivers allocate rings and pages on the device's node (dev_to_node, alloc_pages_node); \
                         DMA into the cache reaches the local socket only.",
-            not_when: "the application must run on the other node and uses most of the time there: measure both",
+            not_when: "the application must run on the other node and uses most of the CPU time there: measure both",
             side_effects: SIDE,
             set_now: SET,
             persist: PERSIST,
-            undo: "write back each smp_affinity_list that was read before",
+            undo: "restore each previous smp_affinity_list",
             verify: VERIFY,
             since: "2.6",
             sources: &[DOC, "https://blog.cloudflare.com/how-to-receive-a-million-packets/"],
@@ -80,26 +82,27 @@ pub const RULES: &[Rule] = &[
         id: "irq-isolated-cpus",
         area: Area::Interrupts,
         kind: Kind::Judge,
-        what: "Do receive interrupts stay off the CPUs that were isolated?",
+        what: "Do receive interrupts stay off isolated CPUs?",
         applies: "NICs that are up, on hosts with isolated CPUs (isolcpus=) or CPUs without a tick (nohz_full=)",
         weight: Weight::always(Warn).when(Latency, Fail).when(Benchmark, Fail),
         effect: Effect::Follows {
             size: Multiple,
-            text: "each interrupt and the softirq behind it stop the task on that CPU for their whole length",
+            text: "each interrupt and its softirq stop the task on that CPU until they finish",
         },
         check: Check::Device(isolated),
         text: Text {
-            why: "A CPU is isolated so that one task has it alone. An interrupt there takes it away, and the softirq \
-                  with all packets of the queue follows on the same CPU.",
-            mechanism: "isolcpus= keeps tasks away, not interrupts: their mask is irqaffinity= at boot and smp_affinity \
-                        since. Managed interrupts (genirq, kernel/irq/manage.c irq_do_set_affinity) avoid isolated CPUs \
-                        only with isolcpus=managed_irq, and only while another CPU of their mask is online.",
-            not_when: "the task on that CPU reads this very queue, and the pair was made on purpose",
+            why: "A CPU is isolated so that one task has it alone. An interrupt on that CPU stops the task, and the \
+                  softirq then handles the queue's packets on the same CPU.",
+            mechanism: "isolcpus= keeps tasks away, not interrupts: irqaffinity= sets the interrupt mask at boot, \
+                        smp_affinity later. Managed interrupts (genirq, kernel/irq/manage.c irq_do_set_affinity) \
+                        avoid isolated CPUs only with isolcpus=managed_irq, and only while another CPU of their mask \
+                        is online.",
+            not_when: "the task on that CPU reads this queue, and the placement is intended",
             side_effects: SIDE,
             set_now: "echo CPU > /proc/irq/N/smp_affinity_list, with a housekeeping CPU of the NIC's node",
-            persist: "irqaffinity=CPUS on the kernel command line for those that are made at boot; irqbalance keeps off \
-                      isolated CPUs, or IRQBALANCE_BANNED_CPULIST= names them",
-            undo: "write back each smp_affinity_list that was read before",
+            persist: "irqaffinity=CPUS on the kernel command line for interrupts created at boot; irqbalance avoids \
+                      isolated CPUs, or list them in IRQBALANCE_BANNED_CPULIST=",
+            undo: "restore each previous smp_affinity_list",
             verify: VERIFY,
             since: "isolcpus 2.6; nohz_full 3.10; isolcpus=managed_irq 5.6",
             sources: &[
@@ -119,15 +122,15 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Device(hints),
         text: Text {
-            why: "Drivers that know their queues suggest one CPU for each, near the device. A policy that ignores \
-                  it usually did not mean to.",
+            why: "Some drivers suggest one CPU near the device for each queue. A policy that ignores the hint usually \
+                  does so by accident.",
             mechanism: "irq_set_affinity_and_hint (include/linux/interrupt.h) fills /proc/irq/N/affinity_hint; \
-                        irqbalance need not follow it.",
+                        irqbalance may ignore it.",
             not_when: "interrupts are pinned on purpose to other CPUs",
             side_effects: SIDE,
             set_now: "cat /proc/irq/N/affinity_hint > /proc/irq/N/smp_affinity",
             persist: PERSIST,
-            undo: "write back each smp_affinity_list that was read before",
+            undo: "restore each previous smp_affinity_list",
             verify: VERIFY,
             since: "2.6.35",
             sources: &[DOC, "kernel: include/linux/interrupt.h irq_set_affinity_and_hint"],
@@ -135,8 +138,8 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-/// The receive interrupts with the CPUs that they go to: the effective ones, or the allowed ones where an interrupt is
-/// not active or the kernel is from before 4.13 and has no other.
+/// The receive interrupts with their CPUs: the effective CPUs, or the allowed CPUs if an interrupt is not active or the
+/// kernel is older than 4.13.
 fn placed(ask: &Ask<'_>, device: &Device) -> Result<Vec<(Irq, Vec<u32>)>, Gap> {
     let irqs = device.receiving_irqs().known()?;
     let mut all = Vec::new();
@@ -153,7 +156,7 @@ fn placed(ask: &Ask<'_>, device: &Device) -> Result<Vec<(Irq, Vec<u32>)>, Gap> {
     Ok(all)
 }
 
-/// What moves these interrupts, leaving out those that go to their CPU already.
+/// The changes that move these interrupts, without interrupts that already go to their CPU.
 fn moves(serving: &Serving, placed: &[(Irq, Vec<u32>)]) -> Vec<Set> {
     let goes = serving.spread(placed);
     let moved = placed.iter().zip(goes).filter(|((_, at), cpu)| at.as_slice() != [*cpu]);
@@ -165,7 +168,7 @@ fn moves(serving: &Serving, placed: &[(Irq, Vec<u32>)]) -> Vec<Set> {
         .collect()
 }
 
-/// The CPUs that serve, in words: how many, and which.
+/// The serving CPUs in words: how many, and which.
 fn in_words(serving: &Serving) -> String {
     let mut cpus = serving.cpus.clone();
     cpus.sort_unstable();
@@ -205,7 +208,7 @@ fn one_cpu(ask: &Ask<'_>, device: &Device) -> Checked {
     Found::new(
         format!("{most} of {} receive interrupts go to CPU {cpu}", placed.len()),
         format!("at most {fair} on each of {}", in_words(&serving)),
-        "queues that share a CPU add nothing to it",
+        "queues that share a CPU are no faster than one queue",
     )
     .changes(moves(&serving, &placed))
     .answer()
@@ -246,7 +249,7 @@ fn isolated(ask: &Ask<'_>, device: &Device) -> Checked {
             CpuList(on)
         ),
         in_words(&serving),
-        "interrupts and softirqs take time from what the CPU was isolated for",
+        "interrupts and softirqs take time from the task that the CPU was isolated for",
     )
     .changes(moves(&serving, &placed))
     .answer()
@@ -257,7 +260,7 @@ fn numa(ask: &Ask<'_>, device: &Device) -> Checked {
         return silent;
     }
     let Ok(node) = u32::try_from(*(&device.sysfs.numa_node).known()?) else {
-        return Answer::silent("the platform does not tell the NIC's node (-1)");
+        return Answer::silent("the platform does not report the NIC's node (-1)");
     };
     let topology = (&ask.facts.topology).known()?;
     let of = |cpu: u32| topology.cpu(cpu).and_then(|cpu| cpu.node.value().copied());
@@ -280,7 +283,7 @@ fn numa(ask: &Ask<'_>, device: &Device) -> Checked {
     Found::new(
         format!("{far} of {} receive interrupts go to CPUs outside node {node}", placed.len()),
         format!("{}, which the NIC is attached to", in_words(&serving)),
-        "packets are written to memory of the NIC's node and read over the link between sockets",
+        "packets are written to memory of the NIC's node and read over the link between CPU sockets",
     )
     .changes(moves(&serving, &placed))
     .answer()
@@ -294,7 +297,7 @@ fn hints(ask: &Ask<'_>, device: &Device) -> Checked {
     for (irq, _) in &placed {
         (&irq.masks.hint_cpus).known()?;
     }
-    // A driver knows its node and nothing of isolated CPUs: a suggestion counts as far as its CPUs may serve.
+    // A driver knows its node but not the isolated CPUs: only suggested CPUs that may serve are considered.
     let serving = ask.facts.serving(device)?;
     let may = |list: &CpuList| {
         let cpus = list.as_slice().iter().copied().filter(|cpu| serving.cpus.contains(cpu));
@@ -321,7 +324,7 @@ fn hints(ask: &Ask<'_>, device: &Device) -> Checked {
     Found::new(
         format!("{astray} of {} hinted receive interrupts go elsewhere", hinted.len()),
         "the driver's hints, unless they are pinned on purpose",
-        "the driver spreads its queues near the device; this placement does not",
+        "the driver spreads its queues over CPUs near the device; this placement does not",
     )
     .changes(changes)
     .answer()

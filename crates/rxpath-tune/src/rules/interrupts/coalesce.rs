@@ -1,4 +1,4 @@
-//! How long the NIC waits with its interrupt.
+//! How long the NIC delays its interrupt.
 
 use crate::prelude::*;
 
@@ -7,11 +7,11 @@ const LINK_FILE: &str = "systemd .link: RxCoalesceSec=, UseAdaptiveRxCoalesce=; 
 const HEADER: &str =
     "kernel: Documentation/networking/ethtool-netlink.rst, COALESCE_GET and COALESCE_SET";
 
-/// A lone packet may wait this long for latency's sake: what common drivers take as the smallest delay that
-/// still spares the CPU from an interrupt for each packet.
+/// The largest delay of a lone packet that fits the latency goal: common drivers use it as the smallest delay that
+/// still avoids an interrupt for each packet.
 const LATENCY_USECS: u32 = 8;
 
-/// Above this rate of the link, in Mb/s, an interrupt for each packet is more than a CPU can serve.
+/// Above this link rate, in Mb/s, a CPU cannot serve an interrupt for each packet.
 const FAST_MBPS: i64 = 10_000;
 
 /// Rules of this file.
@@ -20,30 +20,31 @@ pub const RULES: &[Rule] = &[
         id: "irq-coalesce-rx-usecs",
         area: Area::Interrupts,
         kind: Kind::Judge,
-        what: "Does the delay of the receive interrupt fit the goal?",
+        what: "Does the receive interrupt delay fit the goal?",
         applies: "NICs that are up and show rx-usecs while adaptive moderation is off",
         weight: Weight::by_goal().when(Latency, Warn).when(Throughput, Info).when(Fairness, Info),
         effect: Effect::Figure {
             size: Tens,
-            text: "29.16 to 24.56 us per HTTP request on one connection with rx-usecs 0 instead of 1 (on ixgbe \
+            text: "from 29.16 to 24.56 us per HTTP request on one connection with rx-usecs 0 instead of 1 (on ixgbe, \
                    1 lets the driver choose the delay); no difference at 100 connections",
             source: "M. Honda, Is your network stack set up correctly?, 2018",
         },
         check: Check::Device(rx_usecs),
         text: Text {
-            why: "A packet that arrives on an idle NIC waits this long before the CPU hears of it. The delay \
-                  lets more packets share one interrupt.",
-            mechanism: "Most NICs start a timer with the first packet and raise their interrupt when it ends; \
-                        Intel's ITR counts from the last interrupt, so that a packet after a pause waits for nothing. Under load NAPI keeps interrupts masked (napi_schedule, net/core/dev.c), so the \
-                        delay only acts on a NIC that was idle.",
-            not_when: "at high load, where NAPI polls and the delay never acts; where CPU time matters more than \
-                       the time of a lone packet",
-            side_effects: "0 gives an interrupt for each packet of a slow flow: more CPU time in interrupts",
+            why: "A packet that arrives on an idle NIC waits this long for its interrupt. The delay lets more packets \
+                  share one interrupt.",
+            mechanism: "Most NICs start a timer with the first packet and raise their interrupt when it expires. \
+                        Intel's ITR counts from the last interrupt, so a packet after a pause does not wait. Under \
+                        load NAPI keeps interrupts masked (napi_schedule, net/core/dev.c), so the delay applies only \
+                        on a NIC that was idle.",
+            not_when: "at high load NAPI polls and the delay has no effect; or CPU time matters more than the latency \
+                       of a lone packet",
+            side_effects: "with 0 each packet of a slow flow raises an interrupt: more CPU time in interrupts",
             set_now: SET,
             persist: LINK_FILE,
             undo: VALUE_BACK,
-            verify: "ethtool -c DEV reads back the value (drivers round it); interrupts a second in \
-                     /proc/interrupts under a slow flow",
+            verify: "ethtool -c DEV shows the value (drivers round it); interrupts per second in /proc/interrupts \
+                     under a slow flow",
             since: "2.4; over netlink 5.7",
             sources: &[
                 HEADER,
@@ -55,7 +56,7 @@ pub const RULES: &[Rule] = &[
         id: "irq-coalesce-rx-frames",
         area: Area::Interrupts,
         kind: Kind::Judge,
-        what: "Does a frame limit of 1 defeat the delay of the receive interrupt?",
+        what: "Does a frame limit of 1 defeat the receive interrupt delay?",
         applies: "NICs that are up, have a delay and show rx-frames",
         weight: Weight::by_goal().when(Throughput, Warn).when(Fairness, Warn),
         effect: Effect::Follows {
@@ -64,15 +65,15 @@ pub const RULES: &[Rule] = &[
         },
         check: Check::Device(rx_frames),
         text: Text {
-            why: "The interrupt comes after rx-usecs or after rx-frames packets, whichever is first. A limit of \
-                  1 makes the delay useless.",
-            mechanism: "The NIC counts packets since the last interrupt; the first of both limits raises it.",
+            why: "The NIC raises the interrupt after rx-usecs or after rx-frames packets, whichever is first. A limit \
+                  of 1 makes the delay useless.",
+            mechanism: "The NIC counts packets since the last interrupt; the first limit reached raises it.",
             not_when: "latency is the goal: then 1 is right",
-            side_effects: "none except the delay that is asked for",
+            side_effects: "none except the requested delay",
             set_now: "ethtool -C DEV rx-frames 32",
             persist: "systemd .link: RxMaxCoalescedFrames=; or a udev rule",
             undo: VALUE_BACK,
-            verify: "ethtool -c DEV; many drivers refuse it (EINVAL), and then the delay alone acts",
+            verify: "ethtool -c DEV; many drivers reject it (EINVAL), and then only the delay applies",
             since: "2.4; over netlink 5.7",
             sources: &[HEADER],
         },
@@ -81,23 +82,23 @@ pub const RULES: &[Rule] = &[
         id: "irq-coalesce-adaptive",
         area: Area::Interrupts,
         kind: Kind::Judge,
-        what: "Is adaptive interrupt moderation off where times must be steady?",
-        applies: "NICs that are up and show adaptive-rx",
+        what: "Is adaptive interrupt moderation off?",
+        applies: "NICs that are up and report adaptive-rx",
         weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn),
         effect: Effect::Measure,
         check: Check::Device(adaptive),
         text: Text {
-            why: "The driver changes the delay with the traffic of the last moments. The same load then gives \
-                  different times in two runs, depending on what came before.",
-            mechanism: "net_dim (lib/dim/net_dim.c) samples packets, bytes and events and steps through a \
-                        profile of delays; Intel's older drivers have an algorithm of their own. What rx-usecs reads \
-                        as meanwhile depends on the driver: the stored value, or the delay of the moment.",
-            not_when: "throughput or CPU time is the goal and the load changes much: adaptive is then good",
-            side_effects: "the fixed delay that takes its place is right for one load only, and may be long: set it too",
+            why: "The driver changes the delay with recent traffic. The same load then gives different times in two \
+                  runs, depending on earlier traffic.",
+            mechanism: "net_dim (lib/dim/net_dim.c) samples packets, bytes and events and steps through a profile of \
+                        delays; Intel's older drivers use their own algorithm. Meanwhile rx-usecs shows the stored \
+                        value or the current delay, depending on the driver.",
+            not_when: "throughput or CPU time is the goal and the load varies much: adaptive is then good",
+            side_effects: "a fixed delay fits one load only, and the stored value may be long: set rx-usecs too",
             set_now: "ethtool -C DEV adaptive-rx off; then set rx-usecs",
             persist: LINK_FILE,
             undo: VALUE_BACK,
-            verify: "ethtool -c DEV: Adaptive RX: off. Read it back: some drivers accept it and change nothing",
+            verify: "ethtool -c DEV: Adaptive RX: off. Check it: some drivers accept the setting and change nothing",
             since: "2.4; over netlink 5.7",
             sources: &[
                 "kernel: lib/dim/net_dim.c",
@@ -110,18 +111,18 @@ pub const RULES: &[Rule] = &[
         id: "irq-coalesce-tx-usecs",
         area: Area::Interrupts,
         kind: Kind::Judge,
-        what: "Does the delay of transmit completions hold up the receive side?",
+        what: "Do transmit completions wait too long on shared interrupts?",
         applies: "NICs that are up, have combined channels and show tx-usecs",
         weight: Weight::by_goal().when(Latency, Info),
         effect: Effect::Measure,
         check: Check::Device(tx_usecs),
         text: Text {
-            why: "On combined channels one interrupt serves both directions. A long transmit delay keeps sent \
-                  packets' memory and, with byte queue limits, the next packets waiting.",
+            why: "On combined channels one interrupt serves both directions. A long transmit delay holds the memory \
+                  of sent packets and, with byte queue limits, delays the next packets.",
             mechanism: "The completion frees the packet and calls netdev_tx_completed_queue \
-                        (include/linux/netdevice.h), which lets the queue go on.",
-            not_when: "throughput: fewer completions are cheaper",
-            side_effects: "more interrupts; some drivers tie it to the receive delay",
+                        (include/linux/netdevice.h), which lets the queue continue.",
+            not_when: "throughput is the goal: fewer completion interrupts cost less",
+            side_effects: "more interrupts; some drivers couple it to the receive delay",
             set_now: "ethtool -C DEV tx-usecs 8",
             persist: "systemd .link: TxCoalesceSec=; or a udev rule",
             undo: VALUE_BACK,
@@ -134,20 +135,20 @@ pub const RULES: &[Rule] = &[
         id: "irq-coalesce-per-queue",
         area: Area::Interrupts,
         kind: Kind::Judge,
-        what: "Do all receive queues wait equally long?",
-        applies: "NICs that are up and tell the coalescing of each queue",
+        what: "Do all receive queues have the same interrupt delay?",
+        applies: "NICs that are up and report coalescing per queue",
         weight: Weight::always(Info).when(Benchmark, Warn),
         effect: Effect::Measure,
         check: Check::Device(per_queue),
         text: Text {
-            why: "A queue with a delay of its own gives its flows other times than the rest. `ethtool -c` \
-                  shows one value for all, with many drivers that of the first queue.",
+            why: "A queue with a different delay gives its flows different latency. `ethtool -c` shows one value for \
+                  all queues; with many drivers it is the value of the first queue.",
             mechanism: "ETHTOOL_PERQUEUE with ETHTOOL_GCOALESCE (net/ethtool/ioctl.c ethtool_get_per_queue_coalesce).",
-            not_when: "one queue serves an application of its own by design",
-            side_effects: "none except the delay that is asked for",
+            not_when: "one queue serves a dedicated application by design",
+            side_effects: "none except the requested delay",
             set_now: "ethtool -Q DEV queue_mask MASK --coalesce rx-usecs N (-C sets all of them)",
             persist: "a udev rule",
-            undo: "write back the values of each queue that were read before",
+            undo: "restore the previous values of each queue",
             verify: "ethtool -Q DEV --show-coalesce",
             since: "4.6",
             sources: &["kernel: net/ethtool/ioctl.c ethtool_get_per_queue_coalesce", HEADER],
@@ -157,17 +158,17 @@ pub const RULES: &[Rule] = &[
         id: "irq-coalesce-cqe-mode",
         area: Area::Interrupts,
         kind: Kind::Judge,
-        what: "Does the interrupt timer restart with each completion where latency matters?",
-        applies: "NICs whose driver tells use-cqe-mode-rx (mlx5 and few others)",
+        what: "Does the interrupt timer restart with each completion?",
+        applies: "NICs whose driver reports use-cqe-mode-rx (mlx5 and few others)",
         weight: Weight::by_goal().when(Latency, Info),
         effect: Effect::Measure,
         check: Check::Device(cqe_mode),
         text: Text {
-            why: "With the timer per completion each further packet moves the interrupt away, until the frame \
-                  limit ends it. With the timer per event the first packet's wait is bounded.",
+            why: "With the timer per completion, each further packet postpones the interrupt until the frame limit is \
+                  reached. With the timer per event, the first packet's wait is bounded.",
             mechanism: "ETHTOOL_A_COALESCE_USE_CQE_MODE_RX; mlx5 sets the period mode of the completion queue \
                         (drivers/net/ethernet/mellanox/mlx5/core/en_ethtool.c).",
-            not_when: "throughput: per completion batches more",
+            not_when: "throughput is the goal: a timer per completion batches more",
             side_effects: "more interrupts under load",
             set_now: "ethtool -C DEV cqe-mode-rx off",
             persist: "a udev rule",
@@ -194,7 +195,9 @@ fn rx_usecs(ask: &Ask<'_>, device: &Device) -> Checked {
         Some(Latency) if usecs > LATENCY_USECS => Found::new(
             observed,
             format!("0 to {LATENCY_USECS}"),
-            format!("a packet that meets an idle NIC waits up to {usecs} us for its interrupt"),
+            format!(
+                "a packet that arrives on an idle NIC waits up to {usecs} us for its interrupt"
+            ),
         )
         .change(Set::new(knob, 0))
         .answer(),
@@ -245,13 +248,13 @@ fn adaptive(ask: &Ask<'_>, device: &Device) -> Checked {
         return Answer::fine("off");
     }
     let knob = |which: &str| Knob::Coalesce { dev: device.name.clone(), which: which.into() };
-    // The stored delay takes the place of the driver's choice, and may be longer than that ever was.
+    // The stored delay replaces the driver's choice, and may be longer than the driver ever chose.
     let is_long = coalesce.rx_usecs.is_some_and(|usecs| usecs > LATENCY_USECS);
     let delay = (is_long && ask.goal == Some(Latency)).then(|| Set::new(knob("rx-usecs"), 0));
     Found::new(
         "adaptive-rx is on",
         "off, with a fixed rx-usecs",
-        "the delay depends on the traffic before",
+        "the delay depends on earlier traffic",
     )
     .change(Set::new(knob("adaptive-rx"), false))
     .changes(delay)
@@ -265,7 +268,7 @@ fn tx_usecs(_: &Ask<'_>, device: &Device) -> Checked {
     let coalesce = (&device.nic.coalesce).known()?;
     let combined = (&device.nic.channels).known()?.combined.now.unwrap_or(0);
     if combined == 0 {
-        return Answer::silent("no combined channels: transmit has interrupts of its own");
+        return Answer::silent("no combined channels: transmit has separate interrupts");
     }
     if coalesce.adaptive_tx == Some(true) {
         return Answer::silent("adaptive moderation is on: the driver chooses the delay");
@@ -278,7 +281,7 @@ fn tx_usecs(_: &Ask<'_>, device: &Device) -> Checked {
     Found::new(
         format!("tx-usecs is {usecs} on combined channels"),
         "64 or less",
-        "sent packets wait for their completion, and with them what queues behind",
+        "sent packets wait for their completion, and so do the packets queued behind them",
     )
     .change(Set::new(knob, 8))
     .answer()
@@ -290,10 +293,10 @@ fn cqe_mode(_: &Ask<'_>, device: &Device) -> Checked {
     }
     let on = ((&device.nic.coalesce).known()?.cqe_mode_rx, "cqe-mode-rx").known()?;
     if !on {
-        return Answer::fine("the timer starts with the event");
+        return Answer::fine("the timer runs per event");
     }
     let knob = Knob::Coalesce { dev: device.name.clone(), which: "cqe-mode-rx".into() };
-    Found::new("cqe-mode-rx is on", "off", "each further packet moves the interrupt away")
+    Found::new("cqe-mode-rx is on", "off", "each further packet postpones the interrupt")
         .change(Set::new(knob, false))
         .answer()
 }
@@ -306,7 +309,7 @@ fn per_queue(_: &Ask<'_>, device: &Device) -> Checked {
     let mut delays: Vec<u32> = queues.iter().filter_map(|queue| queue.rx_usecs).collect();
     let adaptive = queues.iter().any(|queue| queue.adaptive_rx == Some(true));
     if delays.len() < 2 || adaptive {
-        return Answer::silent("one queue, or adaptive moderation, which differs by nature");
+        return Answer::silent("one queue, or adaptive moderation: delays then differ by design");
     }
     delays.sort_unstable();
     let (least, most) = (delays[0], delays[delays.len() - 1]);
@@ -315,8 +318,8 @@ fn per_queue(_: &Ask<'_>, device: &Device) -> Checked {
     }
     Found::new(
         format!("rx-usecs is between {least} and {most} by queue"),
-        "the same on all, unless a queue serves an application of its own",
-        "flows get other times by the queue that they fall on",
+        "the same on all, unless a queue serves a dedicated application",
+        "a flow's latency depends on its queue",
     )
     .advice(format!("ethtool -Q {} --show-coalesce shows each", device.name))
     .answer()

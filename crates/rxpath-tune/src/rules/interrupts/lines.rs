@@ -1,4 +1,4 @@
-//! The interrupt lines themselves: vectors, threads, who moves them, and the link that sleeps.
+//! Interrupt lines: vectors, threaded interrupts, irqbalance, and Energy-Efficient Ethernet.
 
 use std::collections::BTreeSet;
 
@@ -10,20 +10,20 @@ pub const RULES: &[Rule] = &[
         id: "irqbalance-running",
         area: Area::Interrupts,
         kind: Kind::Judge,
-        what: "Does irqbalance move interrupts while times should be steady?",
-        applies: "hosts on which processes can be seen",
+        what: "Does irqbalance move interrupts?",
+        applies: "hosts whose processes are visible",
         weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn),
         effect: Effect::Measure,
         check: Check::Host(irqbalance),
         text: Text {
-            why: "irqbalance rewrites affinities every ten seconds by load. Pinned interrupts come loose, and two \
-                  runs are placed differently.",
+            why: "irqbalance rewrites affinities every ten seconds by load. Pinned interrupts lose their CPU, and two \
+                  runs get different placements.",
             mechanism: "A daemon that reads /proc/interrupts and /proc/stat and writes /proc/irq/N/smp_affinity.",
-            not_when: "fairness on a host with many devices: spreading by load is what it is for",
-            side_effects: "stopping it does not bring the old masks back; new devices stay on their first CPU",
+            not_when: "fairness on a host with many devices: irqbalance exists to spread interrupts by load",
+            side_effects: "stopping it does not restore the old masks; new devices stay on their first CPU",
             set_now: "systemctl stop irqbalance; or its option --banirq=N for each interrupt of the NIC, or IRQBALANCE_BANNED_CPULIST for CPUs",
             persist: "systemctl disable irqbalance; or the ban in /etc/default/irqbalance (Debian) or /etc/sysconfig/irqbalance (Fedora, RHEL)",
-            undo: "systemctl enable --now irqbalance, after writing back each smp_affinity_list",
+            undo: "systemctl enable --now irqbalance, after restoring each smp_affinity_list",
             verify: "pgrep irqbalance; /proc/irq/N/smp_affinity_list stays the same for a minute",
             since: "every kernel",
             sources: &[
@@ -42,12 +42,12 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Host(threaded),
         text: Text {
-            why: "With threadirqs each interrupt wakes a kernel thread that does the work: one more wake-up \
-                  between the wire and the softirq, at the mercy of the scheduler.",
+            why: "With threadirqs each interrupt wakes a kernel thread that does the work: one more wake-up between \
+                  the wire and the softirq, delayed by the scheduler.",
             mechanism: "force_irqthreads (kernel/irq/manage.c) turns handlers into threads irq/N-name; \
                         PREEMPT_RT does it always.",
-            not_when: "a real-time host: there it is the point",
-            side_effects: "interrupt work can then no longer be preempted by priorities of tasks",
+            not_when: "a real-time host: it needs threaded interrupts",
+            side_effects: "tasks of higher priority can no longer preempt interrupt work",
             set_now: "only at boot: remove threadirqs from the kernel command line",
             persist: "the boot loader's configuration",
             undo: "put threadirqs back on the kernel command line",
@@ -78,10 +78,10 @@ pub const RULES: &[Rule] = &[
                         platform and device have; drivers fall back to fewer queues or to one shared line.",
             not_when: "a device that has one queue: one vector is all it can use",
             side_effects: "not changeable at runtime",
-            set_now: "in a guest: more vectors for the device (QEMU: vectors=2*queues+2); on hardware: no \
-                      pci=nomsi on the kernel command line, newer firmware",
+            set_now: "in a guest: give the device more vectors (QEMU: vectors=2*queues+2); on hardware: no pci=nomsi \
+                      on the kernel command line, newer firmware",
             persist: "the hypervisor's or the boot loader's configuration",
-            undo: "put the old configuration back",
+            undo: "restore the old configuration",
             verify: "PCI-MSI (since 6.2 on x86 PCI-MSIX) in the device's lines of /proc/interrupts, one line for each queue",
             since: "2.6; pci_alloc_irq_vectors 4.8",
             sources: &["kernel: Documentation/PCI/msi-howto.rst"],
@@ -91,7 +91,7 @@ pub const RULES: &[Rule] = &[
         id: "eee",
         area: Area::Interrupts,
         kind: Kind::Judge,
-        what: "Does the link sleep between packets (Energy-Efficient Ethernet)?",
+        what: "Is Energy-Efficient Ethernet on, so that the link sleeps between packets?",
         applies: "NICs that are up and show EEE",
         weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn),
         effect: Effect::Figure {
@@ -105,7 +105,7 @@ pub const RULES: &[Rule] = &[
             mechanism: "The MAC signals low-power idle; the peer must refresh and wake it before data (phylib: \
                         drivers/net/phy/phy.c phy_ethtool_set_eee).",
             not_when: "power matters more than tens of us on idle links",
-            side_effects: "the link renegotiates: seconds without it",
+            side_effects: "the link renegotiates: no link for seconds",
             set_now: "ethtool --set-eee DEV eee off",
             persist: "a udev rule or a oneshot unit",
             undo: "ethtool --set-eee DEV eee on, with the modes that were advertised before",
@@ -127,7 +127,7 @@ fn irqbalance(ask: &Ask<'_>) -> Checked {
     };
     Found::new(
         format!("irqbalance runs (pid {pid})"),
-        "stopped, or kept off the NIC's interrupts and the CPUs of the measurement",
+        "stopped, or banned from the NIC's interrupts and the measured CPUs",
         "it moves interrupts by load every ten seconds",
     )
     .advice(
@@ -142,7 +142,7 @@ fn threaded(ask: &Ask<'_>) -> Checked {
         return Answer::silent("a PREEMPT_RT kernel threads every interrupt by design");
     }
     if ask.facts.kernel.parameter("threadirqs").is_none() {
-        return Answer::fine("interrupts are served where they come");
+        return Answer::fine("interrupts are not threaded");
     }
     Found::new(
         "threadirqs is on the kernel command line",
@@ -196,7 +196,9 @@ fn eee(_: &Ask<'_>, device: &Device) -> Checked {
     }
     let eee = (&device.nic.eee).known()?;
     match (eee.enabled, eee.active) {
-        (Some(true), Some(false)) => Answer::fine("enabled, but the other end does not do it"),
+        (Some(true), Some(false)) => {
+            Answer::fine("enabled, but the link partner does not support it")
+        }
         (Some(true), _) => Found::new(
             "EEE is on",
             "off",

@@ -1,11 +1,12 @@
-//! The queue of each CPU for packets without a NAPI of their own, and what goes with it.
+//! The per-CPU backlog for packets without their own NAPI, and its settings.
 
 use crate::prelude::*;
 
 const ADMIN: &str = "kernel: Documentation/admin-guide/sysctl/net.rst";
 const BACKLOG: &str = "kernel: net/core/dev.c enqueue_to_backlog, process_backlog";
 
-/// Packets that hold a burst of some ms; the kernel's own is 1000. More only hides a CPU that cannot keep up.
+/// A backlog for a burst of some ms; the kernel's default is 1000. A longer backlog only hides a CPU that cannot keep
+/// up.
 const WANTED: i64 = 4000;
 
 /// Rules of this file.
@@ -14,22 +15,22 @@ pub const RULES: &[Rule] = &[
         id: "backlog-max",
         area: Area::Napi,
         kind: Kind::Judge,
-        what: "Is the backlog of each CPU large enough for what RPS, veth and tunnels put into it?",
+        what: "Is the per-CPU backlog large enough for RPS, veth and tunnels?",
         applies: "hosts on which RPS is on, a device without NAPI of its own is up, or a backlog (loopback's too) dropped",
         weight: Weight::always(Warn).when(Throughput, Fail).when(Latency, Info),
         effect: Effect::Follows {
             size: Loss,
-            text: "each packet that finds the backlog full is lost, and one loss moves five counters",
+            text: "each packet that finds the backlog full is lost, and one loss raises five counters",
         },
         check: Check::Host(backlog),
         text: Text {
-            why: "Packets of loopback, veth, tunnels and RPS wait in a queue of the CPU that shall handle them. When it is \
-                  full, they are dropped before any protocol saw them.",
+            why: "Packets of loopback, veth, tunnels and RPS wait in the backlog of the CPU that will handle them. \
+                  When the backlog is full, they are dropped before any protocol sees them.",
             mechanism: "enqueue_to_backlog (net/core/dev.c) drops above netdev_max_backlog and counts it in column 2 \
-                        of softnet_stat and in the device's rx_dropped. A NIC's own NAPI never comes here.",
-            not_when: "no RPS and no such device: then it is loopback's alone; a CPU that is at its limit fills \
-                       any queue. The counters are the whole machine's and start at boot: drops that an experiment in a \
-                       namespace made, rxpath's own too, stay in them. Only drops while rxpath watches ask for a change",
+                        of softnet_stat and in the device's rx_dropped. A NIC's own NAPI never uses the backlog.",
+            not_when: "without RPS and such devices only loopback uses the backlog; a saturated CPU fills any queue. \
+                       The counters are machine-wide and start at boot. They keep drops from experiments in a \
+                       namespace, including rxpath's own. Only drops while rxpath watches call for a change",
             side_effects: "memory, and the time that packets wait in the longer queue",
             set_now: "sysctl -w net.core.netdev_max_backlog=4000",
             persist: "/etc/sysctl.d/",
@@ -43,18 +44,18 @@ pub const RULES: &[Rule] = &[
         id: "dev-weight",
         area: Area::Napi,
         kind: Kind::Judge,
-        what: "Is the batch of the backlog the kernel's own, or does somebody believe it is the NIC's?",
+        what: "Is the batch size of the backlog the kernel's default?",
         applies: "every host",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Host(weight),
         text: Text {
-            why: "dev_weight is the batch of the backlog (RPS, veth), and of each run of a qdisc that sends. Drivers fix \
-                  the weight of their own NAPI in code: what a NIC receives does not change with it.",
+            why: "dev_weight is the batch size of the backlog (RPS, veth) and of each qdisc run on transmit. Drivers \
+                  fix the weight of their own NAPI in code, so dev_weight does not change NIC reception.",
             mechanism: "process_backlog takes dev_rx_weight = dev_weight * dev_weight_rx_bias packets, __qdisc_run \
                         (net/sched/sch_generic.c) dev_tx_weight = dev_weight * dev_weight_tx_bias; drivers register NAPI \
                         with NAPI_POLL_WEIGHT (64).",
-            not_when: "RPS or veth carry the load, and a larger batch was measured to help",
+            not_when: "RPS or veth carries the load, and a measurement showed that a larger batch helps",
             side_effects: "larger: other NAPI instances of the CPU wait longer, and a sender keeps the qdisc for longer",
             set_now: "sysctl -w net.core.dev_weight=64",
             persist: "remove the line from /etc/sysctl.d/",
@@ -79,9 +80,9 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Host(defer),
         text: Text {
-            why: "Freeing on the allocating CPU spares cache misses when another CPU reads the socket.",
-            mechanism: "skb_attempt_defer_free (net/core/skbuff.c) hands buffers back up to skb_defer_max of them.",
-            not_when: "one CPU receives and reads: then nothing is handed back",
+            why: "Freeing on the allocating CPU avoids cache misses when another CPU reads the socket.",
+            mechanism: "skb_attempt_defer_free (net/core/skbuff.c) returns up to skb_defer_max buffers.",
+            not_when: "one CPU receives and reads: then nothing is returned",
             side_effects: "0 turns it off",
             set_now: "sysctl -w net.core.skb_defer_max=64",
             persist: "/etc/sysctl.d/",
@@ -95,17 +96,17 @@ pub const RULES: &[Rule] = &[
         id: "tstamp-prequeue",
         area: Area::Napi,
         kind: Kind::Record,
-        what: "Are packets stamped before RPS or after it?",
+        what: "Are packets timestamped before or after RPS?",
         applies: "every host",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Host(prequeue),
         text: Text {
-            why: "A latency probe sees the wait in the backlog only when packets are stamped before it.",
-            mechanism: "netif_receive_skb_internal and netif_rx_internal (net/core/dev.c) stamp before the backlog \
-                        when netdev_tstamp_prequeue is 1, else __netif_receive_skb_core does.",
-            not_when: "latency is measured from the stamp: without it the wait in the backlog is left out",
-            side_effects: "0 moves the cost of the stamp to the CPU that RPS chose",
+            why: "A latency probe sees the wait in the backlog only if packets are timestamped before the backlog.",
+            mechanism: "netif_receive_skb_internal and netif_rx_internal (net/core/dev.c) timestamp before the \
+                        backlog when netdev_tstamp_prequeue is 1, else __netif_receive_skb_core does.",
+            not_when: "latency is measured from the timestamp: with 0 the wait in the backlog is left out",
+            side_effects: "0 moves the cost of the timestamp to the CPU that RPS chose",
             set_now: "sysctl -w net.core.netdev_tstamp_prequeue=0",
             persist: "/etc/sysctl.d/",
             undo: VALUE_BACK,
@@ -118,7 +119,7 @@ pub const RULES: &[Rule] = &[
 
 fn backlog(ask: &Ask<'_>) -> Checked {
     let (dropped, processed) = ask.facts.backlog_drops().known()?;
-    // Where something was dropped something passed, if only through loopback.
+    // If packets were dropped, the backlog is in use, if only by loopback.
     if dropped.total == 0 && !ask.facts.uses_backlog()? {
         return Answer::silent(
             "nothing was dropped, and only loopback passes the backlog: no RPS, no other device without NAPI",
@@ -138,10 +139,10 @@ fn backlog(ask: &Ask<'_>) -> Checked {
         return Found::new(
             observed,
             "no drops",
-            "the CPU that gets them cannot keep up",
+            "the receiving CPU cannot keep up",
         )
         .advice(
-            "a longer queue will not help: spread over more CPUs, or spare work for each packet",
+            "a longer queue will not help: spread the load over more CPUs, or reduce the work per packet",
         )
         .rests_on(dropped, watched)
         .answer();
@@ -162,12 +163,14 @@ fn weight(ask: &Ask<'_>) -> Checked {
         return Answer::fine("64");
     }
     if ask.facts.uses_backlog()? {
-        return Answer::silent("the backlog is in use: its batch may have been measured");
+        return Answer::silent(
+            "the backlog is in use: its batch may have been chosen by measurement",
+        );
     }
     Found::new(
         now.to_string(),
         "64",
-        "no NIC's NAPI looks at it: it is the batch of RPS and veth, and of qdiscs that send",
+        "no NIC's NAPI uses it: it is the batch of RPS and veth, and of qdiscs on transmit",
     )
     .change(Set::new(Knob::sysctl("net.core.dev_weight"), 64))
     .answer()

@@ -7,11 +7,11 @@ const ADMIN: &str =
     "kernel: Documentation/admin-guide/sysctl/net.rst, netdev_budget and netdev_budget_usecs";
 const ACTION: &str = "kernel: net/core/dev.c net_rx_action";
 
-/// The kernel's own budget (net/core/hotdata.c, `netdev_budget`).
+/// The kernel's default budget (net/core/hotdata.c, `netdev_budget`).
 const BUDGET: i64 = 300;
-/// More than this many times the default is no tuning but a softirq that keeps the CPU.
+/// Above this multiple of the default the softirq monopolises the CPU.
 const MUCH: i64 = 8;
-/// Squeezes over packets: below it a squeeze is an accident of a burst.
+/// Squeezes per packet: below this a squeeze comes from a single burst.
 const SQUEEZE_RATIO: f64 = 1e-4;
 
 /// Rules of this file.
@@ -20,7 +20,7 @@ pub const RULES: &[Rule] = &[
         id: "napi-budget",
         area: Area::Napi,
         kind: Kind::Judge,
-        what: "Does the receive softirq end its work, without keeping the CPU for too long?",
+        what: "Is the softirq budget large enough, without keeping the CPU for too long?",
         applies: "hosts with two or more CPUs and a NIC with two or more receive queues; the upper bound: every host",
         weight: Weight::by_goal()
             .when(Throughput, Warn)
@@ -29,19 +29,19 @@ pub const RULES: &[Rule] = &[
             .when(Benchmark, Info),
         effect: Effect::Follows {
             size: Percents,
-            text: "each squeeze puts the rest off to the next round or to ksoftirqd; each step up keeps other \
-                   softirqs and tasks waiting",
+            text: "each squeeze defers the remaining packets to the next round or to ksoftirqd; each larger budget \
+                   makes other softirqs and tasks wait longer",
         },
         check: Check::Host(budget),
         text: Text {
-            why: "A softirq that runs out of budget leaves packets in the ring for later. One with a huge budget \
-                  starves whatever else the CPU should do.",
+            why: "A softirq that runs out of budget leaves packets in the ring for later. A softirq with a huge \
+                  budget starves all other work on the CPU.",
             mechanism: "net_rx_action (net/core/dev.c) polls until netdev_budget packets or netdev_budget_usecs are \
-                        used up, then counts a time_squeeze and raises itself again.",
-            not_when: "a CPU that serves one queue alone and is at its limit is squeezed whatever the budget is; \
-                       threaded NAPI does not come through here",
-            side_effects: "other softirqs and tasks of that CPU wait longer: an automatic tuner drove it to 300 ms \
-                           of softirq at a stretch",
+                        used up. It then counts a time_squeeze and raises the softirq again.",
+            not_when: "a saturated CPU that serves only one queue is squeezed at any budget; threaded NAPI does not \
+                       use this budget",
+            side_effects: "other softirqs and tasks of that CPU wait longer: an automatic tuner raised it until \
+                           softirqs ran for 300 ms without a break",
             set_now: "sysctl -w net.core.netdev_budget=600",
             persist: "/etc/sysctl.d/",
             undo: VALUE_BACK,
@@ -54,17 +54,17 @@ pub const RULES: &[Rule] = &[
         id: "napi-budget-usecs",
         area: Area::Napi,
         kind: Kind::Judge,
-        what: "Is the time that one receive softirq may take near the kernel's own two ticks?",
+        what: "Is the time limit of a receive softirq near the kernel's default of two ticks?",
         applies: "hosts whose tick is known (config or clock)",
         weight: Weight::by_goal().when(Latency, Warn).when(Fairness, Warn).when(Benchmark, Info),
         effect: Effect::Follows {
             size: Percents,
-            text: "the time is the longest that a task of that CPU waits for one softirq",
+            text: "a task on that CPU waits at most this long for one softirq",
         },
         check: Check::Host(usecs),
         text: Text {
-            why: "Guides print 2000 as if it were the default of all kernels. Since 5.7 the default is two ticks: 2000 us \
-                  at HZ=1000, 8000 us at HZ=250, 20000 us at HZ=100. From 4.12 to 5.6 it was 2000 us at every HZ.",
+            why: "Guides give 2000 as the default of all kernels. Since 5.7 the default is two ticks: 2000 us at \
+                  HZ=1000, 8000 us at HZ=250, 20000 us at HZ=100. From 4.12 to 5.6 it was 2000 us at every HZ.",
             mechanism: "netdev_budget_usecs is 2 * USEC_PER_SEC / HZ (net/core/hotdata.c); net_rx_action rounds it \
                         up to whole ticks.",
             not_when: "a router whose CPUs do nothing else",
@@ -87,8 +87,7 @@ pub const RULES: &[Rule] = &[
 fn budget(ask: &Ask<'_>) -> Checked {
     let now = ask.facts.sysctl_number("net.core.netdev_budget").known()?;
     if now > BUDGET * MUCH {
-        let why =
-            "a softirq that may handle so many packets keeps tasks and other softirqs waiting";
+        let why = "a softirq with this budget makes tasks and other softirqs wait";
         return Found::new(now.to_string(), format!("{BUDGET} to {}", BUDGET * MUCH), why)
             .change(Set::new(Knob::sysctl("net.core.netdev_budget"), BUDGET as u64))
             .answer();
@@ -100,14 +99,14 @@ fn budget(ask: &Ask<'_>) -> Checked {
     let online = (&ask.facts.topology).known()?.online.as_slice().len();
     if queues < 2 || online < 2 {
         return Answer::silent(
-            "one queue or one CPU: a squeeze there says that the CPU is at its limit",
+            "one queue or one CPU: a squeeze there means that the CPU is saturated",
         );
     }
     squeezed(ask, now)
 }
 
-/// By the squeezes between two readings: both columns are 32 bits wide, so that their ratio since boot means nothing once
-/// the packets have wrapped.
+/// Uses the squeezes between two readings. Both columns are 32 bits wide: once the packet count has wrapped, their
+/// ratio since boot means nothing.
 fn squeezed(ask: &Ask<'_>, now: i64) -> Checked {
     let lines = ask.facts.softnet_counts().known()?;
     if lines.iter().all(|(_, line)| line.processed.total == 0) {
@@ -117,7 +116,7 @@ fn squeezed(ask: &Ask<'_>, now: i64) -> Checked {
     let squeezes = Count::sum(lines.iter().map(|(_, line)| line.time_squeeze));
     let Some(recent) = squeezes.recent else {
         return Err(Gap::Absent(
-            "softnet_stat was read once: what its 32-bit columns say since boot has no base".into(),
+            "softnet_stat was read once: its 32-bit columns may have wrapped since boot".into(),
         ));
     };
     let told = watched.tell(squeezes, "times out of budget", "boot");

@@ -1,4 +1,4 @@
-//! Interrupts put off by software, and packets gathered before the stack sees them.
+//! Interrupts deferred by software, and packets batched before the stack.
 
 use crate::prelude::*;
 
@@ -14,29 +14,30 @@ pub const RULES: &[Rule] = &[
         id: "napi-defer-hard-irqs",
         area: Area::Napi,
         kind: Kind::Judge,
-        what: "Does the number of empty polls have the timer that makes them?",
+        what: "If empty polls are allowed, is their timer set as well?",
         applies: "devices with NAPI that are up, Linux 5.8 and later",
         weight: Weight::always(Warn),
         effect: Effect::Figure {
             size: Tens,
-            text: "both set: up to 20 % more on a 100 Gb/s NIC with 32 queues; the number of polls without the timer does nothing",
+            text: "with both set: up to 20 % more on a 100 Gb/s NIC with 32 queues; the number of polls without the \
+                   timer has no effect",
             source: COMMIT,
         },
         check: Check::Device(defer),
         text: Text {
-            why: "The number of empty polls that are allowed needs a timer that makes them. Without the timer the \
-                  interrupt is enabled at once, as if nothing were set. The timer without the number only makes GRO hold \
+            why: "napi_defer_hard_irqs allows empty polls, and the timer gro_flush_timeout runs them. Without the \
+                  timer the interrupt is enabled at once, as if nothing were set. The timer alone only makes GRO hold \
                   packets (gro-flush-timeout).",
-            mechanism: "napi_complete_done (net/core/dev.c) keeps the interrupt masked while defer_hard_irqs_count \
-                        is left, and only when gro_flush_timeout is set arms the timer that polls again.",
+            mechanism: "napi_complete_done (net/core/dev.c) keeps the interrupt masked while defer_hard_irqs_count is \
+                        above 0. It arms the timer that polls again only when gro_flush_timeout is set.",
             not_when: "latency of single packets matters: each may wait for the timer",
             side_effects: "a lone packet waits up to gro_flush_timeout; some CPU for the empty polls",
             set_now: "echo 10 > /sys/class/net/DEV/napi_defer_hard_irqs; \
                       echo 20000 > /sys/class/net/DEV/gro_flush_timeout (ns)",
             persist: "a udev rule for the device",
-            undo: "write back both values read before; 0 in both is off",
-            verify: "interrupts a second of the queue fall in /proc/interrupts under the same load",
-            since: "5.8; for each NAPI 6.13",
+            undo: "restore both previous values; 0 in both is off",
+            verify: "interrupts per second of the queue fall in /proc/interrupts under the same load",
+            since: "5.8; per NAPI 6.13",
             sources: &[NAPI, COMMIT],
         },
     },
@@ -44,25 +45,23 @@ pub const RULES: &[Rule] = &[
         id: "gro-flush-timeout",
         area: Area::Napi,
         kind: Kind::Judge,
-        what: "Does no timer hold packets back for longer than a round trip in a rack?",
+        what: "Is the GRO timer short enough for latency (at most a round trip in a rack)?",
         applies: "devices with NAPI that are up",
         weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Info),
-        effect: Effect::Follows {
-            size: Tens,
-            text: "adds up to its value to a packet that comes alone",
-        },
+        effect: Effect::Follows { size: Tens, text: "delays a lone packet by up to its value" },
         check: Check::Device(flush),
         text: Text {
-            why: "GRO holds packets until the timer ends or enough came. A packet that comes alone waits for it.",
-            mechanism: "napi_complete_done arms a timer of gro_flush_timeout ns; napi_gro_flush hands up what is \
-                        older. 0 flushes at the end of each poll.",
-            not_when: "bulk transfer is what the host is for; busy polling with prefer_busy_poll uses it as a guard",
-            side_effects: "with a smaller value smaller GRO packets: more CPU for bulk TCP",
+            why: "GRO holds packets until the timer expires or enough packets came. A lone packet waits for the timer.",
+            mechanism: "napi_complete_done arms a timer of gro_flush_timeout ns; napi_gro_flush then passes older \
+                        packets to the stack. 0 flushes at the end of each poll.",
+            not_when: "the host is for bulk transfer; or busy polling with prefer_busy_poll uses the timer as a \
+                       safeguard",
+            side_effects: "a smaller value gives smaller GRO packets: more CPU time for bulk TCP",
             set_now: "echo 20000 > /sys/class/net/DEV/gro_flush_timeout, or 0",
             persist: "a udev rule for the device",
             undo: VALUE_BACK,
             verify: "cat /sys/class/net/DEV/gro_flush_timeout; round-trip times of single packets",
-            since: "3.19; for each NAPI 6.13",
+            since: "3.19; per NAPI 6.13",
             sources: &[NAPI, "kernel: net/core/dev.c napi_complete_done"],
         },
     },
@@ -70,18 +69,18 @@ pub const RULES: &[Rule] = &[
         id: "gro-normal-batch",
         area: Area::Napi,
         kind: Kind::Judge,
-        what: "Is the batch that GRO hands to the stack one that somebody measured?",
+        what: "Is GRO's batch of unmerged packets at a sensible size?",
         applies: "Linux 5.4 and later",
         weight: Weight::by_goal().when(Latency, Info).when(Throughput, Info),
         effect: Effect::Measure,
         check: Check::Host(batch),
         text: Text {
-            why: "Packets that GRO does not merge go up in lists: instruction caches stay warm, and the first of a \
-                  list waits for the last.",
-            mechanism: "gro_normal_one (include/net/gro.h) hands the list up at gro_normal_batch packets, \
-                        and napi_complete_done at the end of the poll.",
-            not_when: "forwarding small packets at high rates may like 16 and more",
-            side_effects: "larger: later first packets; 1: no lists at all",
+            why: "GRO passes packets that it does not merge to the stack in lists. Instruction caches stay warm, but \
+                  the first packet of a list waits for the last.",
+            mechanism: "gro_normal_one (include/net/gro.h) passes the list up at gro_normal_batch packets, \
+                        napi_complete_done at the end of the poll.",
+            not_when: "forwarding small packets at high rates may gain from 16 and more",
+            side_effects: "larger: first packets wait longer; 1: no lists",
             set_now: "sysctl -w net.core.gro_normal_batch=8",
             persist: "/etc/sysctl.d/",
             undo: VALUE_BACK,
@@ -97,20 +96,20 @@ pub const RULES: &[Rule] = &[
         id: "irq-suspend-timeout",
         area: Area::Napi,
         kind: Kind::Record,
-        what: "Are interrupts suspended while an application keeps finding data?",
+        what: "Are interrupts suspended while an application polls and finds data?",
         applies: "devices whose NAPI instances can be read (6.13)",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Device(suspend),
         text: Text {
-            why: "With it an application that polls gets its packets without interrupts, and the host gets \
-                  interrupts again as soon as it stops.",
+            why: "With suspension a polling application gets its packets without interrupts. When it stops polling, \
+                  interrupts resume at once.",
             mechanism: "ep_suspend_napi_irqs (fs/eventpoll.c) masks the interrupt for irq-suspend-timeout ns when \
                         epoll_wait found data and prefer_busy_poll is set.",
-            not_when: "no program polls with epoll busy polling: then it never acts",
+            not_when: "no program uses epoll busy polling: then it has no effect",
             side_effects: "the application has to cooperate (EPIOCSPARAMS, 6.9)",
             set_now: "rxpath tune plan --set DEV/napi-0/irq-suspend-timeout=20000000 (ns), for each receive queue that a program polls",
-            persist: "a unit that runs after the device is up: it is lost with the NAPI instance",
+            persist: "a unit that runs after the device is up: the setting is lost with the NAPI instance",
             undo: VALUE_BACK,
             verify: "the netdev family's napi-get shows irq-suspend-timeout",
             since: "6.13",
@@ -121,14 +120,14 @@ pub const RULES: &[Rule] = &[
         id: "napi-id-map",
         area: Area::Napi,
         kind: Kind::Record,
-        what: "Does the driver say which NAPI instance and interrupt serve which queue?",
+        what: "Does the driver report which NAPI instance and interrupt serve each queue?",
         applies: "NICs that are up",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Device(linked),
         text: Text {
-            why: "Where it does not, the interrupt of a queue is known by the name of the interrupt alone.",
-            mechanism: "netif_queue_set_napi and netif_napi_set_irq (net/core/dev.c) are the driver's to call.",
+            why: "If it does not, only the interrupt's name links it to a queue.",
+            mechanism: "netif_queue_set_napi and netif_napi_set_irq (net/core/dev.c) are called by the driver.",
             not_when: NO_SETTING,
             side_effects: "none",
             set_now: NO_SETTING,
@@ -152,11 +151,11 @@ fn defer(_: &Ask<'_>, device: &Device) -> Checked {
     }
     let (defer, flush) = halves(device)?;
     match (defer, flush) {
-        (0, _) => Answer::fine("hardware interrupts are not put off"),
+        (0, _) => Answer::fine("hardware interrupts are not deferred"),
         (defer, 0) => Found::new(
             format!("napi_defer_hard_irqs {defer}, gro_flush_timeout 0"),
             "a timer as well, or 0 in both",
-            "without the timer the setting does nothing",
+            "without the timer the setting has no effect",
         )
         .change(Set::new(Knob::attribute(device.path("gro_flush_timeout")), 20_000))
         .answer(),
@@ -175,7 +174,7 @@ fn flush(_: &Ask<'_>, device: &Device) -> Checked {
     Found::new(
         format!("gro_flush_timeout {flush} ns"),
         format!("{LONG_NS} ns or less"),
-        "a packet that comes alone waits that long",
+        "a lone packet waits that long",
     )
     .change(Set::new(Knob::attribute(device.path("gro_flush_timeout")), 20_000))
     .answer()
@@ -193,7 +192,7 @@ fn batch(ask: &Ask<'_>) -> Checked {
         )
         .change(Set::new(Knob::sysctl("net.core.gro_normal_batch"), 8))
         .answer(),
-        _ => Found::new(now.to_string(), "8 to 64", "the kernel's own batch is 8")
+        _ => Found::new(now.to_string(), "8 to 64", "the kernel's default is 8")
             .change(Set::new(Knob::sysctl("net.core.gro_normal_batch"), 8))
             .answer(),
     }

@@ -1,4 +1,4 @@
-//! Busy polling, NAPI threads, and how buffers come back.
+//! Busy polling, NAPI threads, and page pool recycling.
 
 use rxpath_host::counter::Width;
 use rxpath_host::netlink::netdev::PagePool;
@@ -9,7 +9,7 @@ use crate::prelude::*;
 const ADMIN: &str = "kernel: Documentation/admin-guide/sysctl/net.rst, busy_poll and busy_read";
 const NAPI: &str = "kernel: Documentation/networking/napi.rst";
 
-/// Of all buffers, so many from the page allocator is a pool that does not recycle.
+/// With this share of buffers from the page allocator a pool does not recycle.
 const SLOW_RATIO: f64 = 0.1;
 
 /// Rules of this file.
@@ -18,26 +18,27 @@ pub const RULES: &[Rule] = &[
         id: "busy-poll-sysctl",
         area: Area::Napi,
         kind: Kind::Judge,
-        what: "Do all sockets busy poll because a sysctl says so?",
+        what: "Do sysctls make all sockets busy poll?",
         applies: "hosts with a NIC (sockets without a NAPI id never poll)",
         weight: Weight::by_goal().when(Fairness, Warn).when(Latency, Info).when(Benchmark, Info),
         effect: Effect::Figure {
             size: Multiple,
-            text: "1-byte TCP round trips from 8353/s to 18967/s over virtio and mlx4, for the CPU of every waiting \
-                   thread",
+            text: "1-byte TCP round trips from 8353/s to 18967/s over virtio and mlx4, at the cost of the CPU of \
+                   every waiting thread",
             source: "kernel commit 91815639d880",
         },
         check: Check::Host(busy),
         text: Text {
-            why: "A waiting thread polls the NIC itself: no interrupt, no wake-up. It costs that thread's CPU. busy_read \
-                  reaches every socket of the host, busy_poll every program that waits in epoll.",
+            why: "A waiting thread polls the NIC itself: no interrupt, no wake-up. It uses that thread's CPU. \
+                  busy_read applies to every socket of the host, busy_poll to every program that waits in epoll.",
             mechanism: "sk_busy_loop and napi_busy_loop (net/core/dev.c) poll the NAPI instance whose id the socket \
-                        saw. busy_read is the default of SO_BUSY_POLL of each socket made later. busy_poll is for poll, select and \
-                        epoll: poll and select look at sockets with SO_BUSY_POLL only (net/socket.c sock_poll), epoll since \
-                        4.12 at every socket with a NAPI id (fs/eventpoll.c ep_set_busy_poll_napi_id).",
-            not_when: "other work shares the CPUs; sockets over loopback, or veth without NAPI, never poll. A socket \
-                       option (SO_BUSY_POLL, EPIOCSPARAMS) reaches the one program that needs it",
-            side_effects: "CPU time of waiting threads up to the whole of it; power",
+                        saw. busy_read is the default SO_BUSY_POLL of sockets created later. busy_poll is for poll, \
+                        select and epoll: poll and select apply it only to sockets with SO_BUSY_POLL (net/socket.c \
+                        sock_poll), epoll since 4.12 to every socket with a NAPI id (fs/eventpoll.c \
+                        ep_set_busy_poll_napi_id).",
+            not_when: "other work shares the CPUs; sockets over loopback, or veth without NAPI, never poll. \
+                       SO_BUSY_POLL or EPIOCSPARAMS enables it only for the program that needs it",
+            side_effects: "waiting threads may use all of their CPU's time; power",
             set_now: "sysctl -w net.core.busy_poll=50 net.core.busy_read=50 (us)",
             persist: "/etc/sysctl.d/; tuned's network-latency sets both",
             undo: VALUE_BACK,
@@ -62,7 +63,7 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Host(polled),
         text: Text {
-            why: "The option belongs to the socket, and no interface shows it; the counter shows that it works.",
+            why: "No interface shows the socket option; this counter shows that busy polling works.",
             mechanism: "napi_busy_loop adds what it received to LINUX_MIB_BUSYPOLLRXPACKETS.",
             not_when: NO_SETTING,
             side_effects: "none",
@@ -78,25 +79,25 @@ pub const RULES: &[Rule] = &[
         id: "napi-threaded",
         area: Area::Napi,
         kind: Kind::Judge,
-        what: "Where NAPI runs in threads, are they bound to CPUs?",
+        what: "Are NAPI threads bound to CPUs?",
         applies: "devices that are up with threaded set, Linux 5.12 and later",
         weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn).when(Fairness, Info),
         effect: Effect::Follows {
             size: Tens,
-            text: "a thread that wanders leaves its caches and its node behind",
+            text: "a thread that migrates loses its caches, and perhaps its node",
         },
         check: Check::Device(threaded),
         text: Text {
-            why: "In threads the scheduler sees the receive path, and may move it to any CPU.",
+            why: "The scheduler may move NAPI threads to any CPU.",
             mechanism: "napi_threaded_poll (net/core/dev.c) runs in kthreads napi/DEV-ID; they are ordinary \
                         SCHED_OTHER threads.",
-            not_when: "the scheduler shall balance them, which is what threads are for",
-            side_effects: "bound threads cannot go away from a busy CPU; many drivers make them again when the device goes \
+            not_when: "the scheduler should balance the threads",
+            side_effects: "bound threads cannot leave a busy CPU; many drivers recreate them when the device goes \
                            down and up or changes its channels",
-            set_now: "for pid in $(pgrep '^napi/DEV-'); do taskset -pc CPUS $pid; done; one CPU for each thread where each serves \
-                      one queue",
+            set_now: "for pid in $(pgrep '^napi/DEV-'); do taskset -pc CPUS $pid; done; one CPU per thread if each \
+                      serves one queue",
             persist: "a unit that runs after the device is up",
-            undo: "taskset -pc CPUS PID, with the list read before",
+            undo: "taskset -pc CPUS PID, with the previous list",
             verify: "for pid in $(pgrep '^napi/DEV-'); do grep Cpus_allowed_list /proc/$pid/status; done",
             since: "5.12; for each NAPI 6.17",
             sources: &[NAPI, "kernel: Documentation/ABI/testing/sysfs-class-net, threaded"],
@@ -106,14 +107,14 @@ pub const RULES: &[Rule] = &[
         id: "napi-threaded-busy",
         area: Area::Napi,
         kind: Kind::Record,
-        what: "Do NAPI threads poll all the time?",
+        what: "Do NAPI threads poll continuously?",
         applies: "devices whose NAPI instances can be read, Linux 6.19 and later for the value 2",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Device(always),
         text: Text {
-            why: "Such a thread takes a whole core for each NAPI instance, whether packets come or not.",
-            mechanism: "threaded=2 keeps napi_threaded_poll in its loop; kernels before 6.19 refuse it (ERANGE).",
+            why: "Each such thread uses a whole core, with or without packets.",
+            mechanism: "threaded=2 keeps napi_threaded_poll in its loop; kernels before 6.19 reject it (ERANGE).",
             not_when: NO_SETTING,
             side_effects: "a core for each instance",
             set_now: NO_SETTING,
@@ -128,13 +129,13 @@ pub const RULES: &[Rule] = &[
         id: "backlog-threads",
         area: Area::Napi,
         kind: Kind::Record,
-        what: "Does the backlog run in threads of its own?",
+        what: "Does the backlog run in threads?",
         applies: "Linux 6.10 and later",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Host(threads),
         text: Text {
-            why: "The scheduler then sees the work of RPS and veth, and softirq time does not.",
+            why: "The work of RPS and veth then counts as thread time, not as softirq time.",
             mechanism: "thread_backlog_napi at boot, always with PREEMPT_RT: kthreads backlog_napi/N run \
                         process_backlog.",
             not_when: NO_SETTING,
@@ -151,24 +152,24 @@ pub const RULES: &[Rule] = &[
         id: "ksoftirqd-sched",
         area: Area::Napi,
         kind: Kind::Judge,
-        what: "Does ksoftirqd run with the kernel's own priority on its CPU?",
+        what: "Does ksoftirqd run with the kernel's default priority?",
         applies: "hosts that show ksoftirqd's /proc/PID/stat",
         weight: Weight::by_goal().when(Fairness, Warn).when(Latency, Info).when(Benchmark, Warn),
         effect: Effect::Follows {
             size: Tens,
-            text: "under load it does the receiving; its priority is the stack's",
+            text: "under load ksoftirqd runs the receive path, at its own priority",
         },
         check: Check::Host(ksoftirqd),
         text: Text {
-            why: "Under load softirqs are put off to ksoftirqd. At real-time priority it starves every program of \
-                  the CPU; with a high nice value programs starve it.",
-            mechanism: "wakeup_softirqd (kernel/softirq.c) hands over when softirqs keep coming; ksoftirqd is \
+            why: "Under load softirqs are deferred to ksoftirqd. At real-time priority it starves every program on \
+                  its CPU; at a high nice value programs starve it.",
+            mechanism: "wakeup_softirqd (kernel/softirq.c) wakes it when softirqs keep coming; ksoftirqd is \
                         SCHED_OTHER, nice 0.",
-            not_when: "PREEMPT_RT hosts that were tuned as a whole",
-            side_effects: "priority of all softirqs that are put off, timers and RCU among them",
+            not_when: "PREEMPT_RT hosts with tuned priorities",
+            side_effects: "changes the priority of all deferred softirqs, including timers and RCU",
             set_now: "chrt -o -p 0 PID; renice 0 PID",
             persist: "remove the unit or script that changes it",
-            undo: "chrt -f -p N PID (-r, -o: the policy that was read before); renice N PID",
+            undo: "chrt -f -p N PID (-r, -o: the previous policy); renice N PID",
             verify: "fields 18, 19, 41 of /proc/PID/stat",
             since: "2.4",
             sources: &["kernel: kernel/softirq.c wakeup_softirqd", "proc_pid_stat(5)"],
@@ -178,22 +179,22 @@ pub const RULES: &[Rule] = &[
         id: "page-pool-recycle",
         area: Area::Napi,
         kind: Kind::Judge,
-        what: "Do receive buffers come back to their pool?",
-        applies: "hosts that count it (CONFIG_PAGE_POOL_STATS, Linux 6.8)",
+        what: "Are receive buffers recycled to their page pool?",
+        applies: "hosts that count recycling (CONFIG_PAGE_POOL_STATS, Linux 6.8)",
         weight: Weight::by_goal().when(Throughput, Warn).when(Benchmark, Info),
         effect: Effect::Follows {
             size: Tens,
-            text: "each buffer that does not costs the page allocator twice",
+            text: "each buffer that is not recycled costs two page allocator calls",
         },
         check: Check::Host(recycle),
         text: Text {
-            why: "A pool that gets its buffers back hands out pages that are mapped and warm.",
-            mechanism: "page_pool_put_unrefed_netmem (net/core/page_pool.c) takes back what nobody else holds; what is held \
-                        longer or comes when the ring is full goes to the page allocator.",
-            not_when: "short bursts after boot: look again under steady load",
-            side_effects: "larger rings keep more memory",
-            set_now: "no setting: a reader that holds buffers long (zero copy, a slow tap), or a pool smaller than \
-                      the ring, is the cause",
+            why: "A pool that recycles buffers provides pages that are already mapped and in the cache.",
+            mechanism: "page_pool_put_unrefed_netmem (net/core/page_pool.c) recycles pages that have no other user. \
+                        Pages that are held longer, or come when the ring is full, go to the page allocator.",
+            not_when: "short bursts after boot: check again under steady load",
+            side_effects: "larger rings use more memory",
+            set_now: "no setting: the cause is a reader that holds buffers long (zero copy, a slow tap), or a pool \
+                      smaller than the ring",
             persist: NO_SETTING,
             undo: NOTHING_CHANGED,
             verify: "page-pool-stats-get: alloc-slow does not rise, recycle-ring rises",
@@ -215,7 +216,7 @@ fn busy(ask: &Ask<'_>) -> Checked {
     if read == 0 && poll == 0 {
         return Answer::fine("off");
     }
-    // Without busy_read only epoll looks at sockets that did not ask, and older kernels' epoll at none.
+    // Without busy_read only epoll polls sockets that did not ask for it, and older kernels' epoll polls none.
     if read == 0 {
         (&ask.facts.kernel.version).known()?;
         if ask.facts.kernel.is_before(4, 12) {
@@ -232,7 +233,7 @@ fn busy(ask: &Ask<'_>) -> Checked {
     Found::new(
         observed,
         "0, and the option on the sockets that need it",
-        "every waiting thread of the host spends its CPU on polling",
+        "every waiting thread of the host uses its CPU for polling",
     )
     .changes(off.map(|(key, _)| Set::new(Knob::sysctl(key), 0)))
     .answer()
@@ -243,7 +244,7 @@ fn polled(ask: &Ask<'_>) -> Checked {
     Answer::recorded(format!("{packets} packets by busy polling since boot"))
 }
 
-/// Threads of a device's NAPI, by the beginning of their names (`comm` is cut to 15 bytes).
+/// NAPI threads of a device, by the beginning of their names (`comm` is cut to 15 bytes).
 fn napi_threads(ask: &Ask<'_>, device: &Device) -> Result<Vec<i32>, Gap> {
     let processes = (&ask.facts.processes).known()?;
     let prefix: String = format!("napi/{}-", device.name).chars().take(15).collect();
@@ -273,7 +274,7 @@ fn threaded(ask: &Ask<'_>, device: &Device) -> Checked {
     Found::new(
         format!("{wandering} of {} NAPI threads may run on every CPU", pids.len()),
         "each bound to a CPU of the device's node",
-        "a thread that wanders leaves its caches behind",
+        "a thread that migrates loses its caches",
     )
     .advice(format!("taskset -pc CPU PID for the threads napi/{}-*", device.name))
     .answer()
@@ -292,9 +293,9 @@ fn threads(ask: &Ask<'_>) -> Checked {
     let processes = (&ask.facts.processes).known()?;
     let of = |start: &str| processes.all.iter().filter(|(_, name)| name.starts_with(start)).count();
     let count = of("backlog_napi/");
-    // Every kernel has ksoftirqd: where it does not show, no thread of the kernel's does.
+    // Every kernel has ksoftirqd: if it is not visible, no kernel thread is.
     if count == 0 && of("ksoftirqd/") == 0 {
-        return Err(Gap::Absent("threads of the kernel are not visible from here".into()));
+        return Err(Gap::Absent("kernel threads are not visible from here".into()));
     }
     Answer::recorded(if count == 0 { "in softirq".into() } else { format!("in {count} threads") })
 }
@@ -318,14 +319,14 @@ fn ksoftirqd(ask: &Ask<'_>) -> Checked {
                 "SCHED_OTHER, nice 0",
                 "all deferred receiving runs at this priority",
             )
-            .advice("find who set it before you set it back: an RT tuning profile or a script")
+            .advice("find what set it before you restore it: an RT tuning profile or a script")
             .answer();
         }
     }
     Answer::fine(format!("{} threads, SCHED_OTHER, nice 0", own.len()))
 }
 
-/// Buffers of a pool that came from the page allocator, and all of them.
+/// Buffers of a pool: those from the page allocator, and all.
 fn handed_out(pool: &PagePool, later: Option<&Vec<PagePool>>) -> Option<(Count, Count)> {
     let first = pool.stats?;
     let then = later.and_then(|all| all.iter().find(|one| one.id == pool.id)?.stats);
@@ -346,14 +347,14 @@ fn recycle(ask: &Ask<'_>) -> Checked {
         pools.iter().filter_map(|pool| handed_out(pool, later)).collect();
     if counted.is_empty() {
         return Err(Gap::Absent(format!(
-            "{} page pools, and this kernel does not count what they do (CONFIG_PAGE_POOL_STATS)",
+            "{} page pools, but this kernel has no page pool statistics (CONFIG_PAGE_POOL_STATS)",
             pools.len()
         )));
     }
     let slow = Count::sum(counted.iter().map(|(slow, _)| *slow));
     let all = Count::sum(counted.iter().map(|(_, all)| *all));
     if all.total < 100_000 {
-        return Answer::silent("too few buffers were handed out to tell");
+        return Answer::silent("too few buffers were allocated to judge");
     }
     let ratio = slow.ratio_of(all).unwrap_or(0.0);
     if ratio < SLOW_RATIO {
@@ -364,7 +365,7 @@ fn recycle(ask: &Ask<'_>) -> Checked {
     Found::new(
         format!("{told}: {:.0} % of all", ratio * 100.0),
         "less than 10 %",
-        "buffers do not come back to their pool",
+        "buffers are not recycled to their pool",
     )
     .advice("look for readers that hold buffers: zero copy, packet taps, sockets with long queues")
     .rests_on(slow, watched)

@@ -1,10 +1,10 @@
-//! What lies above a device, and whether the host sends on what the device receives.
+//! Devices above a device, and whether the host forwards its packets.
 
 use std::collections::BTreeSet;
 
 use crate::prelude::*;
 
-/// Whether this host sends on what it receives: a router, or a device below a bridge.
+/// Whether this host forwards the device's packets: a router, or a device below a bridge.
 pub(super) fn forwards(ask: &Ask<'_>, device: &Device) -> bool {
     let on = |key: &str| ask.facts.sysctl_number(key).value().is_some_and(|value| *value != 0);
     on("net.ipv4.ip_forward") || on("net.ipv6.conf.all.forwarding") || is_switched(ask, device)

@@ -7,8 +7,8 @@ use crate::prelude::*;
 const FEATURES: &str =
     "kernel: Documentation/networking/ethtool-netlink.rst, FEATURES_GET and FEATURES_SET";
 const SEGMENT: &str = "kernel: Documentation/networking/segmentation-offloads.rst";
-const GROUPS: &str = "features move in groups: others may change with it, and the kernel lists them as not requested";
-const UNDO: &str = "write back the whole set of features that was read before";
+const GROUPS: &str = "features change in groups: others may change with it, and the kernel lists them as not requested";
+const UNDO: &str = "restore the whole previous set of features";
 
 /// Rules of this file.
 pub const RULES: &[Rule] = &[
@@ -21,19 +21,19 @@ pub const RULES: &[Rule] = &[
         weight: Weight::by_goal().when(Throughput, Warn).when(Fairness, Warn),
         effect: Effect::Follows {
             size: Multiple,
-            text: "with bulk TCP one walk up the stack serves up to 64 KiB instead of one segment",
+            text: "with bulk TCP one pass through the stack handles up to 64 KiB instead of one segment",
         },
         check: Check::Device(gro),
         text: Text {
-            why: "Most of the receive cost is per packet. GRO joins the segments of a flow that one poll brings \
-                  before they go up the stack.",
+            why: "Most of the receive cost is per packet. GRO merges the segments of a flow within one poll before \
+                  they go up the stack.",
             mechanism: "dev_gro_receive (net/core/gro.c) holds segments of a flow until the poll ends, \
-                        gro_flush_timeout passes or 64 KiB are full. A tunnel joins what it unpacked once more, with its own \
-                        switch (gro_cells_receive, net/core/gro_cells.c); bridges, bonds, VLANs and macvlans have what the \
-                        device below joined, and a veth joins when its GRO is turned on (off by default).",
-            not_when: "a measurement of the path per packet; small UDP datagrams gain nothing unless the socket \
-                       sets UDP_GRO",
-            side_effects: "packets of a flow arrive in batches; features move in groups",
+                        gro_flush_timeout passes or 64 KiB are full. A tunnel merges decapsulated packets again, with \
+                        its own switch (gro_cells_receive, net/core/gro_cells.c). Bridges, bonds, VLANs and macvlans \
+                        get packets that the device below merged. A veth merges if its GRO is on (off by default).",
+            not_when: "a per-packet measurement of the path; small UDP datagrams gain nothing unless the socket sets \
+                       UDP_GRO",
+            side_effects: "packets of a flow arrive in batches; features change in groups",
             set_now: "ethtool -K DEV gro on",
             persist: "systemd .link: GenericReceiveOffload=yes",
             undo: UNDO,
@@ -46,14 +46,15 @@ pub const RULES: &[Rule] = &[
         id: "offload-gro-hw",
         area: Area::Offloads,
         kind: Kind::Judge,
-        what: "Does the NIC join segments itself where it could (rx-gro-hw)?",
+        what: "Is hardware GRO on (rx-gro-hw)?",
         applies: "NICs that are up and let rx-gro-hw be switched",
         weight: Weight::by_goal().when(Throughput, Info),
         effect: Effect::Measure,
         check: Check::Device(gro_hw),
         text: Text {
-            why: "What the NIC joins costs the CPU nothing per segment. Unlike LRO it can be taken apart again.",
-            mechanism: "NETIF_F_GRO_HW: the driver hands up frames that look as software GRO would have made them.",
+            why: "Merging in the NIC costs the CPU nothing per segment. Unlike with LRO, merged packets can be split \
+                  again.",
+            mechanism: "NETIF_F_GRO_HW: the driver delivers frames that look like those of software GRO.",
             not_when: "per-packet measurements; drivers turn it off under XDP",
             side_effects: GROUPS,
             set_now: "ethtool -K DEV rx-gro-hw on",
@@ -73,11 +74,11 @@ pub const RULES: &[Rule] = &[
         weight: Weight::always(Fail),
         effect: Effect::Follows {
             size: Loss,
-            text: "packets that LRO joined cannot be sent on as they came: they are dropped or cut wrongly",
+            text: "packets merged by LRO cannot be restored for forwarding: they are dropped or cut wrongly",
         },
         check: Check::Device(lro),
         text: Text {
-            why: "LRO loses the headers of the packets that it joins. A router or bridge cannot restore them.",
+            why: "LRO loses the headers of merged packets. A router or bridge cannot restore them.",
             mechanism: "dev_disable_lro (net/core/dev.c) turns it off for ip_forward, bridges and generic XDP; a driver or \
                         an administrator can turn it on again afterwards.",
             not_when: "an end host that does not forward: LRO is then allowed, GRO is still the better choice",
@@ -86,7 +87,7 @@ pub const RULES: &[Rule] = &[
             persist: "systemd .link: LargeReceiveOffload=no",
             undo: UNDO,
             verify: "ethtool -k DEV: large-receive-offload: off",
-            since: "2.6.24; turned off by the kernel 2.6.27",
+            since: "2.6.24; turned off by the kernel since 2.6.27",
             sources: &["kernel: net/core/dev.c dev_disable_lro", SEGMENT],
         },
     },
@@ -122,8 +123,8 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Device(udp_fwd),
         text: Text {
-            why: "Tunnels and QUIC are UDP. Without it a router handles each datagram alone; WireGuard \
-                  implementations ask for it.",
+            why: "Tunnels and QUIC are UDP. Without this setting a router handles each datagram alone; WireGuard \
+                  implementations recommend it.",
             mechanism: "udp_gro_receive (net/ipv4/udp_offload.c) aggregates flows without a local socket when \
                         NETIF_F_GRO_UDP_FWD is set.",
             not_when: "no UDP is forwarded",
@@ -140,15 +141,16 @@ pub const RULES: &[Rule] = &[
         id: "udp-gro-socket",
         area: Area::Offloads,
         kind: Kind::Record,
-        what: "Can programs here receive joined datagrams (UDP_GRO)?",
-        applies: "every host; whether a program uses it is its own business and cannot be read",
+        what: "Can programs here receive merged datagrams (UDP_GRO)?",
+        applies: "every host; whether a program uses it cannot be read",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Host(udp_gro),
         text: Text {
-            why: "A program that sets UDP_GRO reads several datagrams of a flow in one call. Only it knows.",
-            mechanism: "setsockopt(SOL_UDP, UDP_GRO); udp_gro_receive joins datagrams of equal length.",
-            not_when: "the program must handle joined reads, or it loses datagrams' bounds",
+            why: "A program that sets UDP_GRO reads several datagrams of a flow in one call. No interface shows the \
+                  option.",
+            mechanism: "setsockopt(SOL_UDP, UDP_GRO); udp_gro_receive merges datagrams of equal length.",
+            not_when: "the program cannot handle merged reads: it would lose datagram boundaries",
             side_effects: "the program sees several datagrams in one read, with their length next to it",
             set_now: "an option of the application; `rxpath serve udp --gro` has it",
             persist: "the application's configuration",
@@ -162,7 +164,7 @@ pub const RULES: &[Rule] = &[
         id: "offload-rx-csum",
         area: Area::Offloads,
         kind: Kind::Judge,
-        what: "Does the NIC check checksums?",
+        what: "Does the NIC verify checksums?",
         applies: "NICs that are up and let rx-checksum be switched",
         weight: Weight::always(Warn),
         effect: Effect::Follows {
@@ -171,9 +173,10 @@ pub const RULES: &[Rule] = &[
         },
         check: Check::Device(rx_csum),
         text: Text {
-            why: "Without it the kernel sums every packet, GRO's too, and turns rx-gro-hw off.",
-            mechanism: "CHECKSUM_UNNECESSARY or CHECKSUM_COMPLETE (include/linux/skbuff.h) spare \
-                        __skb_checksum_complete; netdev_fix_features (net/core/dev.c) allows no GRO_HW without RXCSUM.",
+            why: "Without it the kernel computes the checksum of every packet, also for GRO, and turns rx-gro-hw off.",
+            mechanism: "CHECKSUM_UNNECESSARY or CHECKSUM_COMPLETE (include/linux/skbuff.h) avoid \
+                        __skb_checksum_complete; netdev_fix_features (net/core/dev.c) allows no GRO_HW without \
+                        RXCSUM.",
             not_when: "a NIC whose checksums are known to be wrong",
             side_effects: GROUPS,
             set_now: "ethtool -K DEV rx on",
@@ -188,13 +191,13 @@ pub const RULES: &[Rule] = &[
         id: "offload-rx-hash",
         area: Area::Offloads,
         kind: Kind::Judge,
-        what: "Does the NIC hand its hash to RPS and RFS?",
+        what: "Does the NIC pass its hash to RPS and RFS?",
         applies: "NICs that are up, on hosts that use RPS or RFS on them",
         weight: Weight::always(Info).when(Throughput, Warn),
         effect: Effect::Measure,
         check: Check::Device(rx_hash),
         text: Text {
-            why: "RPS needs a hash of each packet. Without the NIC's the CPU dissects the headers itself.",
+            why: "RPS needs a hash of each packet. Without the NIC's hash the CPU dissects the headers itself.",
             mechanism: "skb_get_hash (net/core/flow_dissector.c) computes one when the driver set none \
                         (NETIF_F_RXHASH off).",
             not_when: "the NIC's hash leaves out the ports (see rss-fields-udp4)",
@@ -211,19 +214,19 @@ pub const RULES: &[Rule] = &[
         id: "offload-tso-gso",
         area: Area::Offloads,
         kind: Kind::Judge,
-        what: "Does this host send large packets and let the NIC cut them?",
+        what: "Is segmentation offload on (TSO, GSO)?",
         applies: "devices that are up and let segmentation be switched, virtual ones too",
         weight: Weight::by_goal().when(Throughput, Warn).when(Benchmark, Warn),
         effect: Effect::Follows {
             size: Multiple,
-            text: "a bulk sender walks the stack once for up to 64 KiB",
+            text: "a bulk sender passes the stack once for up to 64 KiB",
         },
         check: Check::Device(tso),
         text: Text {
-            why: "Off, the sending side is slow, and a test of a receiver then measures its sender.",
-            mechanism: "validate_xmit_skb (net/core/dev.c) hands a large packet to a driver with NETIF_F_TSO; for others \
-                        skb_gso_segment cuts it.",
-            not_when: "a measurement of the path per packet",
+            why: "Without it the sender is slow, and a receiver test then measures the sender.",
+            mechanism: "validate_xmit_skb (net/core/dev.c) passes a large packet to a driver with NETIF_F_TSO; for \
+                        others skb_gso_segment splits it.",
+            not_when: "a per-packet measurement of the path",
             side_effects: GROUPS,
             set_now: "ethtool -K DEV tso on gso on",
             persist: "systemd .link: TCPSegmentationOffload=yes, GenericSegmentationOffload=yes",
@@ -237,14 +240,14 @@ pub const RULES: &[Rule] = &[
         id: "offload-vlan",
         area: Area::Offloads,
         kind: Kind::Judge,
-        what: "Does the NIC take VLAN tags off itself?",
+        what: "Does the NIC strip VLAN tags?",
         applies: "NICs that are up, let it be switched and carry VLANs",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Device(vlan),
         text: Text {
-            why: "In software the 12 bytes of the addresses are moved over the tag of each packet, in a header that may first have to \
-                  be copied.",
+            why: "In software the CPU moves the 12 address bytes of each packet over the tag, and may have to copy \
+                  the header first.",
             mechanism: "skb_vlan_untag and skb_reorder_vlan_header (net/core/skbuff.c) when NETIF_F_HW_VLAN_CTAG_RX is off.",
             not_when: "no VLAN is used on it",
             side_effects: GROUPS,
@@ -285,11 +288,11 @@ fn gro(_: &Ask<'_>, device: &Device) -> Checked {
     if let Some(answer) = without_hardware::gro(device) {
         return answer;
     }
-    should_be_on(device, "rx-gro", "every segment walks up the stack alone")
+    should_be_on(device, "rx-gro", "every segment passes the stack alone")
 }
 
 fn gro_hw(_: &Ask<'_>, device: &Device) -> Checked {
-    should_be_on(device, "rx-gro-hw", "the CPU joins segments that the NIC could join")
+    should_be_on(device, "rx-gro-hw", "the CPU merges segments that the NIC could merge")
 }
 
 fn lro(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -306,7 +309,7 @@ fn lro(ask: &Ask<'_>, device: &Device) -> Checked {
     let found = Found::new(
         "rx-lro is on and this host forwards or bridges its packets",
         "off",
-        "what LRO joined cannot be sent on as it came",
+        "packets merged by LRO cannot be restored for forwarding",
     );
     if changeable {
         let knob = Knob::Feature { dev: device.name.clone(), name: "rx-lro".into() };
@@ -321,13 +324,13 @@ fn gro_list(ask: &Ask<'_>, device: &Device) -> Checked {
     if !forwards(ask, device) {
         return Answer::silent("this host does not forward");
     }
-    // Both in one plan would undo each other: a list is what udp_gro_receive then makes.
+    // Both in one plan would undo each other: with rx-gro-list, udp_gro_receive makes lists.
     match feature(device, "rx-udp-gro-forwarding") {
         Ok((true, _)) => return Answer::silent("rx-udp-gro-forwarding is on instead"),
         Ok((false, true)) => return Answer::silent("rx-udp-gro-forwarding can be on instead"),
         _ => {}
     }
-    should_be_on(device, "rx-gro-list", "forwarded packets are merged and cut again")
+    should_be_on(device, "rx-gro-list", "forwarded packets are merged and split again")
 }
 
 fn udp_fwd(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -337,7 +340,7 @@ fn udp_fwd(ask: &Ask<'_>, device: &Device) -> Checked {
     if feature(device, "rx-gro-list").is_ok_and(|(on, _)| on) {
         return Answer::silent("rx-gro-list is on instead");
     }
-    should_be_on(device, "rx-udp-gro-forwarding", "each forwarded datagram walks the stack alone")
+    should_be_on(device, "rx-udp-gro-forwarding", "each forwarded datagram passes the stack alone")
 }
 
 fn udp_gro(ask: &Ask<'_>) -> Checked {
@@ -350,7 +353,7 @@ fn udp_gro(ask: &Ask<'_>) -> Checked {
 }
 
 fn rx_csum(_: &Ask<'_>, device: &Device) -> Checked {
-    should_be_on(device, "rx-checksum", "the CPU reads every byte once more to sum it")
+    should_be_on(device, "rx-checksum", "the CPU reads every byte once more for the checksum")
 }
 
 fn rx_hash(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -369,12 +372,12 @@ fn tso(_: &Ask<'_>, device: &Device) -> Checked {
     }
     match feature(device, "tx-tcp-segmentation")? {
         (false, true) => {
-            should_be_on(device, "tx-tcp-segmentation", "the sending side cuts segments on the CPU")
+            should_be_on(device, "tx-tcp-segmentation", "the sender splits segments on the CPU")
         }
         _ => should_be_on(
             device,
             "tx-generic-segmentation",
-            "each segment walks down the stack alone",
+            "each segment passes down the stack alone",
         ),
     }
 }
@@ -383,5 +386,5 @@ fn vlan(ask: &Ask<'_>, device: &Device) -> Checked {
     if vlans(ask, device).next().is_none() {
         return Answer::silent("no VLAN on this device");
     }
-    should_be_on(device, "rx-vlan-hw-parse", "the CPU takes the tag out of each packet")
+    should_be_on(device, "rx-vlan-hw-parse", "the CPU removes the tag from each packet")
 }

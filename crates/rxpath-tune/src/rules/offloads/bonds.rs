@@ -1,4 +1,4 @@
-//! Bonds: ports that should be alike, and how what is sent is spread over them.
+//! Bonds: equal ports, and how transmitted flows are spread over them.
 
 use std::collections::BTreeSet;
 
@@ -21,19 +21,19 @@ pub const RULES: &[Rule] = &[
         weight: Weight::always(Info),
         effect: Effect::Follows {
             size: Tens,
-            text: "a flow is as fast as the port that it falls on; with LACP a port of another speed carries nothing",
+            text: "a flow is as fast as its port; with LACP a port of another speed carries nothing",
         },
         check: Check::Device(alike),
         text: Text {
-            why: "The hash of a flow chooses its port. Where ports differ, equal flows get different times and rates, and \
-                  what is measured depends on addresses.",
+            why: "The hash of a flow chooses its port. If ports differ, equal flows get different latency and rates, \
+                  and results depend on addresses.",
             mechanism: "802.3ad puts ports of one speed into one aggregator and uses one aggregator at a time \
                         (drivers/net/bonding/bond_3ad.c ad_port_selection_logic); other modes use every port. Rings, \
-                        queues and most offloads are the port's own: setting the bond does not set them.",
+                        queues and most offloads belong to the port: setting the bond does not set them.",
             not_when: "active-backup with a slower port in reserve on purpose: its speed is not compared",
-            side_effects: "as those of the setting that is changed; rings and channels may take the port down for a moment",
-            set_now: "at the port that differs, as the others are: ethtool -K DEV gro on; ethtool -G DEV rx 4096; \
-                      ethtool -L DEV combined 8; speed: cable, transceiver, switch port",
+            side_effects: "those of the changed setting; rings and channels may take the port down for a moment",
+            set_now: "set the differing port like the others: ethtool -K DEV gro on; ethtool -G DEV rx 4096; ethtool \
+                      -L DEV combined 8; speed: cable, transceiver, switch port",
             persist: "one systemd .link file or udev rule that matches all ports",
             undo: NOTHING_CHANGED,
             verify: "rxpath check; /proc/net/bonding/BOND: one Aggregator ID for all ports",
@@ -50,15 +50,15 @@ pub const RULES: &[Rule] = &[
         weight: Weight::by_goal().when(Throughput, Info),
         effect: Effect::Follows {
             size: Multiple,
-            text: "all that goes to one gateway has one pair of addresses, and leaves by one port",
+            text: "all packets to one gateway have one pair of addresses, and leave by one port",
         },
         check: Check::Device(policy),
         text: Text {
-            why: "A host behind a gateway has one peer on its wire. By Ethernet addresses alone one port sends everything \
-                  and the others nothing. Which port packets come in by is the switch's choice, made by its own policy.",
+            why: "A host behind a gateway has one peer on its wire. Hashed by Ethernet addresses alone, one port \
+                  sends everything and the others nothing. The switch chooses the receiving port by its own policy.",
             mechanism: "bond_xmit_hash (drivers/net/bonding/bond_main.c): layer2 mixes the two Ethernet addresses, layer2+3 \
                         the IP addresses as well, layer3+4 IP addresses and ports.",
-            not_when: "a switch that insists on all fragments of a flow in order: layer2+3 is strict, layer3+4 is not",
+            not_when: "all fragments of a flow must stay in order: layer2+3 keeps them in order, layer3+4 does not",
             side_effects: "flows move to other ports at once",
             set_now: "ip link set BOND type bond xmit_hash_policy layer3+4",
             persist: "BondXmitHashPolicy= of systemd-networkd, xmit_hash_policy of the network configuration",
@@ -86,7 +86,7 @@ fn bond<'a>(ask: &'a Ask<'_>, device: &Device) -> Result<(String, Vec<&'a Device
     Ok((mode, ports))
 }
 
-/// What of a port is compared: a name, and how to read it.
+/// A compared setting of a port: its name, and how to read it.
 type Part<'a> = (&'a str, Box<dyn Fn(&Device) -> Option<String>>);
 
 fn parts(ask: &Ask<'_>, mode: &str) -> Vec<Part<'static>> {
@@ -145,10 +145,10 @@ fn alike(ask: &Ask<'_>, device: &Device) -> Checked {
     match (differ.is_empty(), partly, known) {
         (false, ..) => {}
         (true, Some(name), _) => {
-            return Err(Gap::Absent(format!("not every port tells its {name}")));
+            return Err(Gap::Absent(format!("not every port reports its {name}")));
         }
         (true, None, 0) => {
-            return Err(Gap::Absent("its ports tell nothing that could be compared".into()));
+            return Err(Gap::Absent("its ports report nothing that can be compared".into()));
         }
         (true, None, known) => {
             return Answer::fine(format!("{} ports, alike in {known} respects", ports.len()));
@@ -157,9 +157,9 @@ fn alike(ask: &Ask<'_>, device: &Device) -> Checked {
     let found = Found::new(
         differ.join("; "),
         "ports that are alike",
-        "a flow gets the port that its hash chooses, whatever that port can do",
+        "the hash chooses a flow's port, fast or slow",
     )
-    .advice("set the port that differs as the others are; the bond does not do it");
+    .advice("set the differing port like the others; the bond does not do it");
     if has_speeds { found.severity(Warn).size(Multiple).answer() } else { found.answer() }
 }
 
@@ -182,7 +182,7 @@ fn policy(ask: &Ask<'_>, device: &Device) -> Checked {
     Found::new(
         format!("xmit_hash_policy is layer2, over {} ports", ports.len()),
         "layer3+4, or layer2+3 where fragments must stay in order",
-        "all that goes to one gateway leaves by one port",
+        "all packets to one gateway leave by one port",
     )
     .advice(format!("ip link set {} type bond xmit_hash_policy layer3+4", device.name))
     .answer()

@@ -1,4 +1,4 @@
-//! Sizes that do not fit: an MTU above that of the other end or of the device below, and limits of joined packets.
+//! Sizes that do not fit: an MTU above that of the other end or of the device below, and size limits of merged packets.
 
 use crate::prelude::*;
 
@@ -10,7 +10,7 @@ const VLAN_BYTES: u32 = 4;
 /// **Source** include/net/vxlan.h `VXLAN_HEADROOM`.
 const OVERLAYS: [(&str, u32); 1] = [("vxlan", 50)];
 
-/// The kernel's own limit of joined packets, in bytes: `GRO_LEGACY_MAX_SIZE`, `GSO_LEGACY_MAX_SIZE`.
+/// The kernel's default size limit of merged packets, in bytes: `GRO_LEGACY_MAX_SIZE`, `GSO_LEGACY_MAX_SIZE`.
 const JOINED_BYTES: u32 = 65_536;
 /// Nobody sets less for speed.
 const SMALL_BYTES: u32 = 16_384;
@@ -31,15 +31,16 @@ pub const RULES: &[Rule] = &[
         check: Check::Device(mtu),
         text: Text {
             why: "Small packets pass and large ones do not: connections open and then hang.",
-            mechanism: "veth_forward_skb calls __dev_forward_skb, whose is_skb_forwardable (include/linux/netdevice.h) drops what \
-                        is longer than the receiving end's MTU and a VLAN tag. An overlay adds its headers (VXLAN 50 \
-                        bytes over IPv4, 70 over IPv6) and its packet then has to fit the device below. The other end is \
-                        asked of in its own namespace (RTM_GETLINK with IFLA_TARGET_NETNSID).",
-            not_when: "nothing larger than the smaller MTU is ever sent, since routes carry an MTU of their own",
+            mechanism: "veth_forward_skb calls __dev_forward_skb, whose is_skb_forwardable \
+                        (include/linux/netdevice.h) drops packets longer than the receiving end's MTU plus a VLAN \
+                        tag. An overlay adds its headers (VXLAN 50 bytes over IPv4, 70 over IPv6), and the result \
+                        must fit the device below. rxpath reads the other end in its own namespace (RTM_GETLINK with \
+                        IFLA_TARGET_NETNSID).",
+            not_when: "nothing larger than the smaller MTU is ever sent, because routes set a smaller MTU",
             side_effects: "connections that are open keep their segment size for a while",
             set_now: "ip link set dev DEV mtu 1500, with the smaller of the two",
             persist: "systemd .link or .network: MTUBytes=; the container network's own MTU setting",
-            undo: "ip link set dev DEV mtu N, with the MTU that was read before",
+            undo: "ip link set dev DEV mtu N, with the previous MTU",
             verify: "ping -M do -s 1472 HOST; ip -s link show dev DEV: dropped of TX does not rise",
             since: "2.6.24; the question across namespaces 4.20",
             sources: &[
@@ -53,25 +54,27 @@ pub const RULES: &[Rule] = &[
         id: "joined-size",
         area: Area::Offloads,
         kind: Kind::Judge,
-        what: "May GRO and segmentation join packets as far as the kernel's own limit?",
-        applies: "devices that are up and tell their limits",
+        what: "May GRO and GSO packets grow to the kernel's default limit?",
+        applies: "devices that are up and report their limits",
         weight: Weight::always(Info).when(Throughput, Warn),
         effect: Effect::Follows {
             size: Multiple,
-            text: "with bulk TCP the stack is walked once for each joined packet: 64 KiB in the place of some segments",
+            text: "with bulk TCP each merged packet passes the stack once: 64 KiB instead of some segments",
         },
         check: Check::Device(joined),
         text: Text {
-            why: "Somebody lowered the limit, for an experiment or for another path. Joining then ends after a few segments.",
-            mechanism: "skb_gro_receive (net/core/gro.c) refuses to join beyond gro_max_size or gro_ipv4_max_size; tcp_tso_autosize \
-                        and sk_setup_caps (net/core/sock.c) keep to gso_max_size. A driver's own limit is tso_max_size, and \
-                        is not judged.",
+            why: "The limit was lowered, for an experiment or for another path. Merging then ends after a few \
+                  segments.",
+            mechanism: "skb_gro_receive (net/core/gro.c) does not merge beyond gro_max_size or gro_ipv4_max_size; \
+                        tcp_tso_autosize and sk_setup_caps (net/core/sock.c) respect gso_max_size. A driver's own \
+                        limit is tso_max_size; rxpath does not judge it.",
             not_when: "a router that has to keep its packets small for a slow link",
             side_effects: "packets of a flow arrive in larger batches",
             set_now: "ip link set dev DEV gro_max_size 65536 gso_max_size 65536; since 6.3 also \
                       ip link set dev DEV gro_ipv4_max_size 65536 gso_ipv4_max_size 65536",
-            persist: "systemd .link: GenericReceiveOffload=yes keeps the kernel's own; take out what sets it",
-            undo: "ip link set dev DEV gro_max_size N gso_max_size N, with what was read before",
+            persist: "systemd .link: GenericReceiveOffload=yes keeps the kernel's default; remove the line that sets \
+                      it",
+            undo: "ip link set dev DEV gro_max_size N gso_max_size N, with the previous values",
             verify: "ip -d link show dev DEV",
             since: "4.16 (gso_max_size); gro_max_size 5.19; for IPv4 6.3",
             sources: &[
@@ -107,7 +110,7 @@ fn mtu(ask: &Ask<'_>, device: &Device) -> Checked {
         Some(kind) => match OVERLAYS.iter().find(|(known, _)| *known == kind) {
             Some((_, headers)) => overlay(ask, device, link.mtu_bytes, *headers),
             None => Answer::silent(format!(
-                "a {kind}: judged are veth and VXLAN; VLANs and macvlans the kernel keeps within the device below"
+                "a {kind}: only veth and VXLAN are judged; the kernel keeps VLANs and macvlans within the device below"
             )),
         },
         None => Answer::silent("no virtual device"),
@@ -146,7 +149,7 @@ fn fits(device: &Device, own: u32, (most, wanted): (u32, u32), words: &str) -> C
     let found = Found::new(
         told,
         format!("at most {wanted}"),
-        "larger packets are dropped or fragmented, and no sender learns of it",
+        "larger packets are dropped or fragmented, and the sender is not informed",
     );
     // Below 1280 IPv6 leaves the device with all its addresses.
     if wanted < 1280 {
@@ -169,7 +172,9 @@ fn joined(_: &Ask<'_>, device: &Device) -> Checked {
     let known: Vec<(&str, u32, u32)> =
         limits.into_iter().filter_map(|(name, now, most)| Some((name, now?, most))).collect();
     if known.is_empty() {
-        return Err(Gap::Absent("the kernel does not tell how large packets may be joined".into()));
+        return Err(Gap::Absent(
+            "the kernel does not report the size limits of merged packets".into(),
+        ));
     }
     let told = |all: &[(&str, u32, u32)]| {
         let words = all.iter().map(|(name, now, _)| format!("{name} {now}"));
@@ -189,11 +194,7 @@ fn joined(_: &Ask<'_>, device: &Device) -> Checked {
         let knob = Knob::Link { dev: device.name.clone(), which: which.into() };
         Set::new(knob, u64::from(*most))
     });
-    Found::new(
-        told(&low),
-        "65536 bytes, the kernel's own limit",
-        "joining ends after a few segments",
-    )
-    .changes(sets)
-    .answer()
+    Found::new(told(&low), "65536 bytes, the kernel's default", "merging ends after a few segments")
+        .changes(sets)
+        .answer()
 }

@@ -6,12 +6,12 @@ use rxpath_host::netlink::ethtool::Duplex;
 use super::without_hardware;
 use crate::prelude::*;
 
-const LINK_DOWN: &str = "the link goes down for seconds and is negotiated again";
+const LINK_DOWN: &str = "the link goes down for seconds and renegotiates";
 
-/// 100 Gb/s, from where the CPU's work for each packet bounds a single flow.
+/// 100 Gb/s: from here on the CPU's work per packet limits a single flow.
 const VERY_FAST_MBPS: i64 = 100_000;
 
-/// What GRO joins at most without BIG TCP: `GRO_LEGACY_MAX_SIZE`, include/linux/netdevice.h.
+/// GRO's limit without BIG TCP: `GRO_LEGACY_MAX_SIZE`, include/linux/netdevice.h.
 const LEGACY_GRO_BYTES: u32 = 65_536;
 
 /// Rules of this file.
@@ -20,13 +20,13 @@ pub const RULES: &[Rule] = &[
         id: "gro-max-size",
         area: Area::Offloads,
         kind: Kind::Judge,
-        what: "May GRO join more than 64 KiB on a very fast link (BIG TCP)?",
+        what: "May GRO merge more than 64 KiB on a very fast link (BIG TCP)?",
         applies: "NICs of 100 Gb/s and more that are up",
         weight: Weight::by_goal().when(Throughput, Info),
         effect: Effect::Measure,
         check: Check::Device(gro_max),
         text: Text {
-            why: "At 100 Gb/s 64 KiB last 5 us: a larger unit is one more walk up the stack saved.",
+            why: "At 100 Gb/s 64 KiB last 5 us: larger packets mean fewer passes through the stack.",
             mechanism: "gro_max_size and gro_ipv4_max_size of the device bound dev_gro_receive; IPv6 uses a \
                         jumbo header inside the host, IPv4 a length of 0.",
             not_when: "programs that capture or filter packets cannot take more than 64 KiB",
@@ -56,10 +56,10 @@ pub const RULES: &[Rule] = &[
         },
         check: Check::Device(mtu),
         text: Text {
-            why: "Cost is per packet. All hosts and switches of the network must agree, and this host cannot \
-                  tell whether they do.",
+            why: "Cost is per packet. All hosts and switches of the network must agree, and this host cannot check \
+                  that.",
             mechanism: "The driver sizes its receive buffers by it; some leave their fast path above a page.",
-            not_when: "any host or switch of the network has a smaller one: packets vanish without a word",
+            not_when: "any host or switch of the network has a smaller one: packets are lost silently",
             side_effects: "some drivers reset the link",
             set_now: "ip link set DEV mtu 9000",
             persist: "systemd .link: MTUBytes=9000",
@@ -74,17 +74,18 @@ pub const RULES: &[Rule] = &[
         area: Area::Offloads,
         kind: Kind::Judge,
         what: "Did the link come up as fast as the NIC can?",
-        applies: "NICs that are up and tell their link modes",
+        applies: "NICs that are up and report their link modes",
         weight: Weight::always(Warn),
         effect: Effect::Follows { size: Multiple, text: "half of the speed is half of the result" },
         check: Check::Device(speed),
         text: Text {
-            why: "A bad cable, an old switch port or a forced setting leaves the link slower than the NIC, and \
-                  no counter says so.",
+            why: "A bad cable, an old switch port or a forced setting leaves the link slower than the NIC, and no \
+                  counter shows it.",
             mechanism: "Autonegotiation takes the best mode that both ends advertise.",
             not_when: "the switch has no faster port",
             side_effects: LINK_DOWN,
-            set_now: "rxpath tune plan --set DEV/link-modes/autoneg=on, or ethtool -s DEV autoneg on; else look at cable, transceiver and switch port",
+            set_now: "rxpath tune plan --set DEV/link-modes/autoneg=on, or ethtool -s DEV autoneg on; else check \
+                      cable, transceiver and switch port",
             persist: "systemd .link: AutoNegotiation=yes",
             undo: "ethtool -s DEV autoneg on|off speed N duplex full|half, with what was read before",
             verify: "ethtool DEV: Speed, Duplex",
@@ -96,21 +97,21 @@ pub const RULES: &[Rule] = &[
         id: "fec-mode",
         area: Area::Offloads,
         kind: Kind::Record,
-        what: "Which forward error correction is in force?",
+        what: "Which forward error correction is active?",
         applies: "NICs whose link has FEC (25 Gb/s and more)",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Device(fec_mode),
         text: Text {
-            why: "A stronger code repairs more and holds every frame back for longer: RS collects a block of 5280 \
-                  bits (5440 from 50 Gb/s a lane on) before it hands on, BASER one of 2112.",
+            why: "A stronger code repairs more and delays every frame longer: RS collects a block of 5280 bits (5440 \
+                  from 50 Gb/s per lane on) before it passes data on, BASER a block of 2112 bits.",
             mechanism: "ethtool_ops.get_fecparam; negotiated by clause 73 unless it was forced.",
-            not_when: "a link that needs the code to be free of errors",
+            not_when: "the link has errors without this code",
             side_effects: "the link goes down, and stays down when the two ends differ",
             set_now: "rxpath tune plan --set DEV/fec/rs=on with the others off (auto, off, baser), or ethtool --set-fec \
                       DEV encoding rs, at both ends",
             persist: "a udev rule or unit that runs it when the link is made",
-            undo: "ethtool --set-fec DEV encoding MODE, with the mode that was read before",
+            undo: "ethtool --set-fec DEV encoding MODE, with the previous mode",
             verify: "ethtool --show-fec DEV; rxpath explain fec-errors",
             since: "4.14; over netlink 5.13",
             sources: &["IEEE 802.3 clauses 74, 91, 108 and 134", "kernel: net/ethtool/fec.c"],
@@ -129,14 +130,13 @@ pub const RULES: &[Rule] = &[
         },
         check: Check::Device(fec),
         text: Text {
-            why: "Blocks that cannot be corrected are packets lost on the wire: a dirty or damaged cable or \
-                  transceiver.",
+            why: "An uncorrectable block means lost packets on the wire: a dirty or damaged cable or transceiver.",
             mechanism: "Reed-Solomon or BASE-R FEC of IEEE 802.3; ETHTOOL_A_FEC_STATS counts its blocks.",
             not_when: "the count does not rise: it may be from when the cable was plugged in",
             side_effects: "another FEC mode takes the link down, for good if the ends differ",
             set_now: "clean or replace cable and transceiver; ethtool --set-fec DEV encoding rs, on both ends",
             persist: "a udev rule",
-            undo: "ethtool --set-fec DEV encoding MODE, with the encoding that was read before",
+            undo: "ethtool --set-fec DEV encoding MODE, with the previous encoding",
             verify: "ethtool -I --show-fec DEV, twice",
             since: "5.13; statistics 5.13",
             sources: &["kernel: Documentation/networking/ethtool-netlink.rst, FEC_GET"],
@@ -147,7 +147,7 @@ pub const RULES: &[Rule] = &[
         area: Area::Offloads,
         kind: Kind::Record,
         what: "Which clock and which time stamps does the NIC have?",
-        applies: "NICs that tell their time stamping",
+        applies: "NICs that report their time stamping",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Device(timestamping),
@@ -159,7 +159,7 @@ pub const RULES: &[Rule] = &[
             side_effects: "setting the filter resets some links (igb)",
             set_now: "rxpath tune plan --set DEV/time-stamps/rx-filter=none, or hwstamp_ctl -i DEV -r 0",
             persist: "stop the program that sets it",
-            undo: "hwstamp_ctl -i DEV -r N, with the filter that was read before",
+            undo: "hwstamp_ctl -i DEV -r N, with the previous filter",
             verify: "ethtool -T DEV",
             since: "3.5; over netlink 5.7, the filter 6.14",
             sources: &["kernel: Documentation/networking/timestamping.rst"],
@@ -175,9 +175,9 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Device(driver),
         text: Text {
-            why: "Two results compare only when driver and firmware are the same. A driver from outside the \
-                  kernel has code that nobody here knows.",
-            mechanism: "ETHTOOL_GDRVINFO; /sys/module/DRIVER/taint holds O for a driver from outside the kernel.",
+            why: "Two results are comparable only with the same driver and firmware. An out-of-tree driver's code is \
+                  unknown to rxpath.",
+            mechanism: "ETHTOOL_GDRVINFO; /sys/module/DRIVER/taint holds O for an out-of-tree driver.",
             not_when: "nothing to change: it is recorded",
             side_effects: "none",
             set_now: NO_SETTING,
@@ -192,13 +192,13 @@ pub const RULES: &[Rule] = &[
         id: "nic-promisc-rxall",
         area: Area::Offloads,
         kind: Kind::Judge,
-        what: "Does the NIC hand up packets that are not for this host?",
+        what: "Does the NIC deliver packets that are not for this host?",
         applies: "devices that are up and in no bridge or bond, virtual ones too",
         weight: Weight::always(Info).when(Benchmark, Warn).when(Fairness, Warn),
         effect: Effect::Measure,
         check: Check::Device(promiscuous),
         text: Text {
-            why: "In promiscuous mode every packet on the wire costs a walk into the stack before it is dropped.",
+            why: "In promiscuous mode every packet on the wire enters the stack before it is dropped.",
             mechanism: "IFF_PROMISC turns the NIC's address filter off, and with it VLAN filtering in many drivers.",
             not_when: "a capture, a bridge or a virtual machine needs it",
             side_effects: "the program that set it no longer sees other hosts' packets",
@@ -264,10 +264,10 @@ fn speed(_: &Ask<'_>, device: &Device) -> Checked {
     if now >= best {
         return Answer::fine(format!("{now} Mb/s"));
     }
-    let better = format!("{best} Mb/s, which the NIC can");
+    let better = format!("{best} Mb/s, the NIC's maximum");
     if forced {
         let observed = format!("{now} Mb/s, forced: negotiation is off");
-        let found = Found::new(observed, better, "the NIC is set not to try for more");
+        let found = Found::new(observed, better, "the NIC is set to this speed");
         return found.changes(negotiate()).answer();
     }
     Found::new(format!("{now} Mb/s"), better, "cable, transceiver, switch port or a forced setting")
@@ -292,7 +292,7 @@ fn fec(ask: &Ask<'_>, device: &Device) -> Checked {
     Found::new(
         format!("{told}, in mode {mode}"),
         "none",
-        "the wire damages more than the correction repairs",
+        "the wire has more errors than FEC can correct",
     )
     .advice("clean or replace cable and transceiver")
     .rests_on(count, watched)
@@ -308,7 +308,7 @@ fn fec_mode(_: &Ask<'_>, device: &Device) -> Checked {
     let asked =
         fec.configured.as_ref().map_or_else(|| "not reported".into(), |modes| modes.join(" or "));
     let auto = if fec.auto == Some(true) { ", the driver chooses" } else { "" };
-    Answer::recorded(format!("in force: {active}; configured: {asked}{auto}"))
+    Answer::recorded(format!("active: {active}; configured: {asked}{auto}"))
 }
 
 fn timestamping(_: &Ask<'_>, device: &Device) -> Checked {
@@ -329,7 +329,7 @@ fn driver(ask: &Ask<'_>, device: &Device) -> Checked {
     let taint = ask.facts.text(&format!("/sys/module/{}/taint", driver.driver));
     let outside = taint.value().is_some_and(|taint| taint.contains('O'));
     let firmware = if driver.firmware.is_empty() { "none told" } else { &driver.firmware };
-    let outside = if outside { ", from outside the kernel" } else { "" };
+    let outside = if outside { ", out-of-tree" } else { "" };
     Answer::recorded(format!("{} {}{outside}; firmware {firmware}", driver.driver, driver.version))
 }
 
@@ -373,12 +373,12 @@ fn promiscuous(ask: &Ask<'_>, device: &Device) -> Checked {
     let found = Found::new(
         on.join(", "),
         "off, unless a capture or virtual machine needs it",
-        "others' packets cost CPU here",
+        "packets for other hosts cost CPU time here",
     );
     if flags & PROMISCUOUS != 0 {
         return found
             .advice(format!(
-                "find the program that needs it; where none does, ip link set {} promisc off",
+                "find the program that needs it; if none does: ip link set {} promisc off",
                 device.name
             ))
             .answer();

@@ -10,7 +10,7 @@ pub const RULES: &[Rule] = &[Rule {
     id: "flow-control-pause",
     area: Area::Offloads,
     kind: Kind::Judge,
-    what: "Does flow control stop the other end instead of showing loss?",
+    what: "Is flow control off, so that loss is visible?",
     applies: "NICs that are up and show their pause settings",
     weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Warn).when(Throughput, Warn),
     effect: Effect::Follows {
@@ -19,15 +19,15 @@ pub const RULES: &[Rule] = &[Rule {
     },
     check: Check::Device(pause),
     text: Text {
-        why: "A receiver that sends pause frames stops its switch port, and with it other traffic. Loss moves \
-              to where nobody counts it.",
+        why: "A receiver that sends pause frames stops its switch port, and with it other traffic. Packets are then \
+              lost where no counter shows it.",
         mechanism: "IEEE 802.3 annex 31B: a full receive buffer sends PAUSE; the peer's MAC stops.",
         not_when: "storage that needs a lossless network",
         side_effects: "many drivers take the link down for seconds and negotiate it again",
         set_now: "ethtool -A DEV autoneg off rx off tx off",
         persist: "systemd .link: RxFlowControl=no, TxFlowControl=no, AutoNegotiationFlowControl=no",
-        undo: "write back all three values that were read before",
-        verify: "ethtool -a DEV: read it back, some drivers accept one half only; pause counters do not rise",
+        undo: "restore all three previous values",
+        verify: "ethtool -a DEV: check it, some drivers accept only one direction; pause counters do not rise",
         since: "2.4; over netlink 5.7",
         sources: &[
             "kernel: Documentation/networking/ethtool-netlink.rst, PAUSE_GET",
@@ -52,11 +52,11 @@ fn stops(ask: &Ask<'_>, device: &Device, pause: &Pause) -> Checked {
     Found::new(
         told,
         "none",
-        "this host does not take what comes as fast as it comes, and stops the other end",
+        "this host cannot receive as fast as packets arrive, and stops the other end",
     )
     .advice(
-        "flow control hides a loss: look for its cause first (interrupts, rings, PCIe lanes, the readers); a switch that is \
-         stopped stops others as well",
+        "flow control hides a loss: look for its cause first (interrupts, rings, PCIe lanes, the readers); a stopped \
+         switch stops other hosts as well",
     )
     .rests_on(sent, watched)
     .answer()
@@ -93,7 +93,7 @@ fn pause(ask: &Ask<'_>, device: &Device) -> Checked {
         Set::new(Knob::Pause { dev: device.name.clone(), which: which.into() }, false)
     };
     let found =
-        Found::new(observed, "off", "the sender is stopped where loss would show the limit");
+        Found::new(observed, "off", "the sender is stopped, where loss would show the limit");
     let found = if pause.autoneg == Some(true) { found.change(set("autoneg")) } else { found };
     found.changes(on.into_iter().map(set)).answer()
 }

@@ -1,4 +1,4 @@
-//! The way between NIC and memory: PCIe and NUMA.
+//! The path between NIC and memory: PCIe and NUMA.
 
 use crate::prelude::*;
 
@@ -10,17 +10,17 @@ pub const RULES: &[Rule] = &[
         id: "pcie-link",
         area: Area::Offloads,
         kind: Kind::Judge,
-        what: "Has the NIC the PCIe lanes and speed that it can have?",
-        applies: "NICs on PCIe that tell their link; guests usually do not",
+        what: "Does the NIC have its maximum PCIe lanes and speed?",
+        applies: "NICs on PCIe that report their link; guests usually do not",
         weight: Weight::always(Warn).sized(Latency, Percents),
         effect: Effect::Follows {
             size: Multiple,
-            text: "half of the lanes is half of the bytes a second",
+            text: "half of the lanes is half of the bytes per second",
         },
         check: Check::Device(link),
         text: Text {
-            why: "A card in the wrong slot, or one that trained badly, has half of its lanes or speed. It works, \
-                  and caps what it can bring in.",
+            why: "A card in the wrong slot, or with bad link training, gets half of its lanes or speed. It works, but \
+                  with a lower maximum rate.",
             mechanism: "Link status and capability registers of PCI Express, shown as current_link_* and max_link_*.",
             not_when: "the link still carries more than the port's rate",
             side_effects: "the host must be opened",
@@ -44,8 +44,8 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "Larger transfers have less overhead on the bus.",
             mechanism: "Device control register of the PCI Express capability, bits 7:5 and 14:12.",
-            not_when: "leave it: the firmware chose what every bridge on the way takes",
-            side_effects: "a payload that a bridge does not take ends in bus errors",
+            not_when: "leave it: the firmware chose a size that every bridge on the path supports",
+            side_effects: "a payload that a bridge does not support causes bus errors",
             set_now: "only at boot: pci=pcie_bus_perf",
             persist: "the kernel command line",
             undo: "remove it from the kernel command line",
@@ -61,7 +61,7 @@ pub const RULES: &[Rule] = &[
         id: "pcie-aspm",
         area: Area::Offloads,
         kind: Kind::Judge,
-        what: "May the NIC's PCIe link sleep (ASPM)?",
+        what: "Is ASPM on, so that the NIC's PCIe link may sleep?",
         applies: "NICs on PCIe whose link states are shown",
         weight: Weight::by_goal().when(Latency, Warn).when(Benchmark, Info),
         effect: Effect::Measure,
@@ -69,7 +69,7 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "After a pause the first transfer waits until the link is awake.",
             mechanism: "Active State Power Management puts an idle link into L0s or L1 (drivers/pci/pcie/aspm.c).",
-            not_when: "power matters more than the time of a lone packet",
+            not_when: "power matters more than the latency of a lone packet",
             side_effects: "more power at idle",
             set_now: "echo 0 > /sys/class/net/DEV/device/link/l1_aspm (and l0s_aspm)",
             persist: "pcie_aspm.policy=performance on the kernel command line",
@@ -84,7 +84,7 @@ pub const RULES: &[Rule] = &[
         area: Area::Offloads,
         kind: Kind::Record,
         what: "Which NUMA node and CPUs are near the NIC?",
-        applies: "NICs whose platform tells",
+        applies: "NICs whose platform reports it",
         weight: Weight::always(Info),
         effect: Effect::Figure {
             size: Tens,
@@ -196,7 +196,7 @@ fn aspm(ask: &Ask<'_>, device: &Device) -> Checked {
             on.push(name);
         }
     }
-    // A link shows the states that it has; one without L1 has none that is deep enough to matter.
+    // A link shows its states; without L1 it has no state deep enough to matter.
     if !is_shown || (on.is_empty() && !ask.facts.exists(&device.path("device/link/l1_aspm"))) {
         return Err(Gap::Absent("the PCIe link does not show whether it sleeps in L1".into()));
     }
@@ -218,7 +218,7 @@ fn aspm(ask: &Ask<'_>, device: &Device) -> Checked {
 fn node(ask: &Ask<'_>, device: &Device) -> Checked {
     let node = *(&device.sysfs.numa_node).known()?;
     if node < 0 {
-        return Answer::silent("the platform does not tell the NIC's node (-1)");
+        return Answer::silent("the platform does not report the NIC's node (-1)");
     }
     let cpus = bus(ask, device, "local_cpulist").unwrap_or_else(|_| "not reported".into());
     Answer::recorded(format!("node {node}, CPUs {cpus}"))

@@ -1,12 +1,13 @@
-//! What rules about offloads ask of devices without hardware: veth, bridges, VLANs, tunnels.
+//! Offload checks for devices without hardware: veth, bridges, VLANs, tunnels.
 
 use crate::prelude::*;
 
-/// Devices that unpack packets and join what comes out (net/core/gro_cells.c `gro_cells_init` is called by each).
+/// Devices that decapsulate packets and merge the result (net/core/gro_cells.c `gro_cells_init` is called by each).
 const TUNNELS: [&str; 8] =
     ["vxlan", "geneve", "gre", "gretap", "ip6gre", "ip6gretap", "ipip", "bareudp"];
 
-/// A feature of a virtual device that somebody turned off: what the device below lacks is still wanted.
+/// A feature that was turned off on a virtual device. If only the device below lacks it, the kernel still lists it as
+/// wanted.
 fn turned_off(device: &Device, name: &str, why: &str) -> Checked {
     if let Some(silent) = idle(device) {
         return silent;
@@ -29,13 +30,13 @@ fn turned_off(device: &Device, name: &str, why: &str) -> Checked {
 /// GRO of a tunnel; `None` for all other devices.
 pub(super) fn gro(device: &Device) -> Option<Checked> {
     let kind = device.nic.link.value().and_then(|link| link.kind.as_deref())?;
-    let why = "every segment out of the tunnel walks up the stack alone";
+    let why = "every decapsulated segment passes the stack alone";
     (!device.is_nic() && TUNNELS.contains(&kind)).then(|| turned_off(device, "rx-gro", why))
 }
 
 /// Segmentation of what leaves by the device.
 pub(super) fn segmentation(device: &Device) -> Checked {
-    let why = "the stack is walked for each segment that leaves by this device";
+    let why = "each transmitted segment passes the stack alone";
     match turned_off(device, "tx-tcp-segmentation", why) {
         Ok(Answer::Fine(_) | Answer::Silent(_)) => {
             turned_off(device, "tx-generic-segmentation", why)
@@ -44,7 +45,7 @@ pub(super) fn segmentation(device: &Device) -> Checked {
     }
 }
 
-/// What needs every packet of a virtual device: a capture, or a device above it.
+/// A user of every packet of a virtual device: a capture, or a device above it.
 pub(super) fn reader_of_all(ask: &Ask<'_>, device: &Device) -> Result<Option<String>, Gap> {
     if device.is_nic() {
         return Ok(None);

@@ -6,10 +6,10 @@ use crate::prelude::*;
 const CHANNELS: &str =
     "kernel: Documentation/networking/ethtool-netlink.rst, CHANNELS_GET and CHANNELS_SET";
 const SCALING: &str = "kernel: Documentation/networking/scaling.rst, section RSS";
-const SIDE: &str = "all rings are rebuilt: the link may drop for a moment, interrupts get new numbers and \
-                    affinities, counters start again at 0, some drivers reset the RSS table";
-const UNDO: &str = "first write back the RSS table, then the number of channels, then the affinities: the kernel \
-                    refuses channels that a table entry names";
+const SIDE: &str = "all rings are rebuilt: the link may go down for a moment, interrupts get new numbers and \
+                    affinities, counters restart at 0, some drivers reset the RSS table";
+const UNDO: &str = "first restore the RSS table, then the number of channels, then the affinities: the kernel does \
+                    not remove channels that a table entry uses";
 
 /// Rules of this file.
 pub const RULES: &[Rule] = &[
@@ -17,22 +17,22 @@ pub const RULES: &[Rule] = &[
         id: "channels-combined",
         area: Area::Queues,
         kind: Kind::Judge,
-        what: "Are there receive queues for the CPUs that could serve them?",
+        what: "Are there enough receive queues for the CPUs?",
         applies: "NICs that are up and show their channels, for throughput and where the NIC loses packets",
         weight: Weight::always(Warn),
         effect: Effect::Figure {
             size: Multiple,
-            text: "8 queues and 8 threads served 3.8 times the requests/s of one at 100 connections, and nothing \
-                   more at one connection",
+            text: "8 queues and 8 threads served 3.8 times the requests/s of one queue and thread at 100 connections, \
+                   and no more at one connection",
             source: "M. Honda, Is your network stack set up correctly?, 2018",
         },
         check: Check::Device(combined),
         text: Text {
-            why: "One queue is one CPU's worth of softirq. More flows than one CPU can serve need more queues.",
+            why: "One queue uses one CPU for softirqs. More load than one CPU can handle needs more queues.",
             mechanism: "The NIC hashes each flow to a queue (RSS); each queue has a NAPI instance and an \
                         interrupt of its own.",
-            not_when: "few flows, or CPUs that other work should keep: more queues than busy CPUs means less \
-                       batching in each",
+            not_when: "few flows, or CPUs reserved for other work: more queues than busy CPUs means less batching in \
+                       each queue",
             side_effects: SIDE,
             set_now: "ethtool -L DEV combined N, with N the CPUs of the NIC's node",
             persist: "systemd .link: CombinedChannels=",
@@ -56,11 +56,11 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Device(too_many),
         text: Text {
-            why: "Queues beyond the CPUs share them: each poll finds fewer packets, and interrupts and rings are \
-                  spent for nothing.",
+            why: "With more queues than CPUs, queues share CPUs: each poll finds fewer packets, and interrupts and \
+                  rings are wasted.",
             mechanism: "netif_get_num_default_rss_queues (net/core/dev.c) takes half of the physical cores where \
-                        there are more than two (before 5.18 all CPUs, at most 8); drivers that do not ask it take one for \
-                        each CPU.",
+                        there are more than two (before 5.18 all CPUs, at most 8); drivers that do not use it create \
+                        one for each CPU.",
             not_when: "queues that flow rules or RSS contexts reserve for one application",
             side_effects: SIDE,
             set_now: "ethtool -L DEV combined N",
@@ -79,7 +79,7 @@ pub fn receiving(device: &Device) -> Result<(u32, u32), Gap> {
     let sum = |a: Option<u32>, b: Option<u32>| a.unwrap_or(0) + b.unwrap_or(0);
     let now = sum(channels.combined.now, channels.rx.now);
     if now == 0 {
-        return Err(Gap::Absent("the driver tells no number of receive channels".into()));
+        return Err(Gap::Absent("the driver does not report its receive channels".into()));
     }
     Ok((now, sum(channels.combined.max, channels.rx.max).max(now)))
 }
@@ -98,11 +98,11 @@ fn combined(ask: &Ask<'_>, device: &Device) -> Checked {
     let (now, max) = receiving(device)?;
     let cpus = ask.facts.serving(device)?.cpus.len() as u32;
     let wanted = max.min(cpus);
-    // Half of the CPUs is the kernel's own choice: threads of a core share it.
+    // Half of the CPUs is the kernel's default: hyper-threads share a core.
     if now >= wanted.div_ceil(2) {
         return Answer::fine(format!("{now} receive queues for {cpus} CPUs that may serve them"));
     }
-    let many = "when many flows come";
+    let many = "for many flows";
     let observed = format!("{now} receive queues of at most {max}, {cpus} CPUs may serve them");
     let why = "each queue is served by one CPU";
     if ask.goal == Some(Throughput) {
@@ -118,7 +118,7 @@ fn combined(ask: &Ask<'_>, device: &Device) -> Checked {
     Found::new(
         format!("{observed}; the NIC lost packets ({})", it.words),
         format!("{wanted}, {many}"),
-        "one CPU empties each ring, and what comes while it is busy is lost",
+        "one CPU empties each ring, and packets that arrive while it is busy are lost",
     )
     .change(set(device, wanted))
     .severity(Fail)

@@ -4,11 +4,11 @@ use rxpath_core::units::grouped;
 
 use crate::prelude::*;
 
-/// Fewer in the window are an accident: protocols that nobody here speaks send some now and then.
+/// Fewer drops in the window are normal: some packets belong to protocols that this host does not use.
 const ENOUGH: u64 = 25;
 const MUCH_RATIO: f64 = 0.01;
 
-/// Damaged frames, from which on a cable is worth a look.
+/// From this many damaged frames on, the cable should be checked.
 const DAMAGED: u64 = 3;
 const DAMAGED_RATIO: f64 = 1e-5;
 
@@ -18,19 +18,19 @@ pub const RULES: &[Rule] = &[
         id: "device-drops",
         area: Area::Queues,
         kind: Kind::Judge,
-        what: "Does a device, virtual ones too, drop packets?",
+        what: "Does a device drop packets (virtual devices included)?",
         applies: "devices that are up and were read twice",
         weight: Weight::always(Warn),
         effect: Effect::Follows { size: Loss, text: "each of them is lost on this host" },
         check: Check::Device(drops),
         text: Text {
-            why: "Received packets are dropped when no protocol wants them, when the backlog of a CPU is full or when the driver \
-                  has no memory. Packets to send are dropped when the other end of a virtual device is full, down or has a \
-                  smaller MTU.",
-            mechanism: "__netif_receive_skb_core counts rx_dropped of a packet that no handler takes, enqueue_to_backlog that of a \
-                        full backlog (net/core/dev.c); veth_xmit and tun_net_xmit count tx_dropped of what the other end \
-                        does not take. struct rtnl_link_stats64 holds both.",
-            not_when: "frames of a protocol that is not for this host, such as those that switches send each other",
+            why: "Received packets are dropped if no protocol handles them, if a CPU's backlog is full, or if the \
+                  driver has no memory. Transmitted packets are dropped if the other end of a virtual device is full, \
+                  down or has a smaller MTU.",
+            mechanism: "__netif_receive_skb_core counts rx_dropped for a packet without a handler, enqueue_to_backlog \
+                        for a full backlog (net/core/dev.c). veth_xmit and tun_net_xmit count tx_dropped for packets \
+                        that the other end does not accept. struct rtnl_link_stats64 holds both.",
+            not_when: "frames of protocols that are not for this host, such as those between switches",
             side_effects: "none: this only counts",
             set_now: "`rxpath trace` names the function and the reason; tx_dropped of a virtual device: mtu-fit, and the reader of a tun",
             persist: "no setting: the cause is a protocol, an MTU or a reader",
@@ -53,13 +53,13 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Follows { size: Loss, text: "the NIC drops each damaged frame" },
         check: Check::Device(damaged),
         text: Text {
-            why: "A cable, a transceiver or a port that is about to fail; or two ends that disagree about duplex.",
+            why: "A cable, transceiver or port is about to fail, or the two ends disagree about duplex.",
             mechanism: "The NIC compares the checksum of each frame (FCS) and the driver reports rx_crc_errors, rx_frame_errors and \
                         rx_length_errors in struct rtnl_link_stats64.",
             not_when: "frames longer than the MTU on purpose raise rx_length_errors",
             side_effects: "the link goes down while the cable is changed",
-            set_now: "clean or replace cable and transceiver; compare both ends: ethtool DEV shows speed and duplex, ethtool -m DEV \
-                      shows the light of an optical one",
+            set_now: "clean or replace cable and transceiver; compare both ends: ethtool DEV shows speed and duplex, \
+                      ethtool -m DEV shows the optical power of a transceiver",
             persist: "no setting: the cause is the wire",
             undo: NOTHING_CHANGED,
             verify: "ip -s -s link show dev DEV, twice: crc, frame and length",
@@ -95,7 +95,7 @@ fn drops(ask: &Ask<'_>, device: &Device) -> Checked {
     if !much {
         return Answer::fine(observed);
     }
-    Found::new(observed, "less than 1 %", "no protocol, no room or no reader took them")
+    Found::new(observed, "less than 1 %", "no protocol, no buffer space or no reader")
         .advice("`rxpath trace` names the function that drops, and the reason")
         .answer()
 }

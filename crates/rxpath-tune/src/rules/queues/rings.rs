@@ -1,4 +1,4 @@
-//! Descriptor rings, and the packets that found none.
+//! Descriptor rings, and packets that found no descriptor.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use rxpath_host::queue_map::counters;
 use crate::prelude::*;
 
 const RINGS: &str = "kernel: Documentation/networking/ethtool-netlink.rst, RINGS_GET and RINGS_SET";
-const BOUNCE: &str = "many drivers take the link down for 0.4 to 1 s (igb, even emulated); counters start again at 0; \
-                      the size is rounded";
+const BOUNCE: &str = "many drivers take the link down for 0.4 to 1 s (igb, even emulated); counters restart at 0; the \
+                      size is rounded";
 
-/// Lost to the ring, over what came: nobody should live with it.
+/// From this ring loss ratio on, the loss is serious.
 pub(super) const MUCH_RATIO: f64 = 1e-4;
 
 /// Counters of packets that found no descriptor or no room in the NIC (linux/if_link.h).
@@ -41,15 +41,15 @@ pub const RULES: &[Rule] = &[
         weight: Weight::always(Warn),
         effect: Effect::Follows {
             size: Loss,
-            text: "these packets are lost and `ip -s` hides the place",
+            text: "these packets are lost, and `ip -s` does not show where",
         },
         check: Check::Device(losses),
         text: Text {
             why: "A packet that finds no free descriptor is lost in the NIC. No socket counter ever shows it.",
-            mechanism: "The NIC counts it and the driver reports rx_missed_errors, rx_fifo_errors or \
-                        rx_over_errors (struct rtnl_link_stats64); causes are a ring too small for the burst, a \
-                        softirq that comes too late, or one CPU for all queues.",
-            not_when: "counters that do not rise: they count since the driver was loaded, so look twice",
+            mechanism: "The NIC counts it and the driver reports rx_missed_errors, rx_fifo_errors or rx_over_errors \
+                        (struct rtnl_link_stats64); causes: a ring too small for the burst, a late softirq, or one \
+                        CPU for all queues.",
+            not_when: "the counters do not rise: they count since the driver was loaded, so read them twice",
             side_effects: "none: this only counts",
             set_now: "spread the queues over CPUs (irq-affinity), then ethtool -G DEV rx MAX",
             persist: "systemd .link: RxBufferSize=max",
@@ -72,16 +72,16 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Device(ring_rx),
         text: Text {
-            why: "The ring has to hold what comes between two polls. At 10 Gb/s 512 descriptors last 34 us of \
-                  the smallest packets.",
-            mechanism: "The driver's poll refills descriptors as it takes packets; between the interrupt and the \
-                        poll nothing refills.",
-            not_when: "no packet is lost in the NIC: a larger ring only spoils the cache and hides a slow reader",
+            why: "The ring must hold the packets that arrive between two polls. At 10 Gb/s 512 descriptors last 34 us \
+                  of the smallest packets.",
+            mechanism: "The driver's poll refills descriptors as it takes packets; between the interrupt and the poll \
+                        no descriptor is refilled.",
+            not_when: "no packet is lost in the NIC: a larger ring only causes cache misses and hides a slow reader",
             side_effects: BOUNCE,
             set_now: "ethtool -G DEV rx MAX",
             persist: "systemd .link: RxBufferSize=max",
-            undo: "ethtool -G DEV rx N, with the size that was read before; the link goes down again",
-            verify: "ethtool -g DEV reads back the size; rx_missed_errors does not rise",
+            undo: "ethtool -G DEV rx N, with the previous size; the link goes down again",
+            verify: "ethtool -g DEV shows the size; rx_missed_errors does not rise",
             since: "2.4; over netlink 5.7",
             sources: &[RINGS, "https://github.com/redhat-performance/tuned/issues/660"],
         },
@@ -113,7 +113,7 @@ pub const RULES: &[Rule] = &[
         area: Area::Queues,
         kind: Kind::Record,
         what: "How long is a receive buffer of the ring?",
-        applies: "NICs whose driver tells rx-buf-len",
+        applies: "NICs whose driver reports rx-buf-len",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Device(buf_len),
@@ -135,17 +135,17 @@ pub const RULES: &[Rule] = &[
         area: Area::Queues,
         kind: Kind::Record,
         what: "Does the NIC split headers from TCP data?",
-        applies: "NICs whose driver tells tcp-data-split",
+        applies: "NICs whose driver reports tcp-data-split",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Device(data_split),
         text: Text {
-            why: "Receiving without copying (TCP_ZEROCOPY_RECEIVE, device memory) needs the data in pages of its \
-                  own.",
+            why: "Zero-copy receive (TCP_ZEROCOPY_RECEIVE, device memory) needs the data in separate pages.",
             mechanism: "ETHTOOL_A_RINGS_TCP_DATA_SPLIT, and hds-thresh since 6.14.",
-            not_when: "no program receives without copying",
-            side_effects: "no XDP program for single buffers can be attached meanwhile, nor the reverse (6.14)",
-            set_now: "rxpath tune plan --set DEV/rings/tcp-data-split=on, or ethtool -G DEV tcp-data-split on (version 6.1 lacks the word)",
+            not_when: "no program uses zero-copy receive",
+            side_effects: "excludes single-buffer XDP programs: neither can be enabled while the other is (6.14)",
+            set_now: "rxpath tune plan --set DEV/rings/tcp-data-split=on, or ethtool -G DEV tcp-data-split on \
+                      (missing in ethtool 6.1)",
             persist: "a udev rule",
             undo: VALUE_BACK,
             verify: "ethtool -g DEV",
@@ -155,7 +155,7 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-/// Packets lost in the NIC since its driver was loaded, with what came, and the counters in words.
+/// Packets lost in the NIC since its driver was loaded, the received packets, and the counters in words.
 pub(super) struct Lost {
     /// Packets that the NIC lost.
     pub(super) lost: Count,
@@ -196,7 +196,8 @@ pub(super) fn lost(ask: &Ask<'_>, device: &Device) -> Result<Lost, Gap> {
         .collect();
     shown.retain(|(_, count)| count.total > 0);
     if shown.is_empty() {
-        // The kernel's three are 0 with many drivers: that nothing was lost the driver must have said.
+        // The kernel's three counters are 0 with many drivers: only the driver's own counters can show that nothing was
+        // lost.
         (&device.nic.driver_stats).known()?;
     }
     // Drivers fill several of them from one register: the largest is the loss.
@@ -246,7 +247,7 @@ fn losses(ask: &Ask<'_>, device: &Device) -> Checked {
             ratio * 100.0
         ),
         "none",
-        "the NIC had no free descriptor: a burst larger than the ring, or a softirq that came too late",
+        "the NIC had no free descriptor: a burst larger than the ring, or a late softirq",
     )
     .advice("see irq-affinity, channels-combined and ring-rx")
     .severity(if ratio >= MUCH_RATIO { Fail } else { Warn })
@@ -271,7 +272,7 @@ fn ring_rx(ask: &Ask<'_>, device: &Device) -> Checked {
         return Found::new(
             format!("{observed}, and the NIC lost packets ({})", it.words),
             format!("{max}"),
-            "packets that come between two polls find no descriptor",
+            "packets that arrive between two polls find no descriptor",
         )
         .change(set)
         .size(Loss)

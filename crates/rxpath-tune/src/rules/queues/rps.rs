@@ -1,4 +1,4 @@
-//! RPS: packets that software hands to other CPUs.
+//! RPS: software moves packets to other CPUs.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use crate::prelude::*;
 
 const SCALING: &str = "kernel: Documentation/networking/scaling.rst";
 
-/// Kinds of devices whose packets a device below took to a CPU: `__netif_receive_skb_core` goes round again with the
-/// upper device, behind `get_rps_cpu` (net/core/dev.c).
+/// Kinds of devices whose packets the device below already steered to a CPU: `__netif_receive_skb_core` goes round
+/// again with the upper device, behind `get_rps_cpu` (net/core/dev.c).
 const BEHIND_RPS: [&str; 3] = ["bond", "team", "vlan"];
 
 /// Rules of this file.
@@ -29,19 +29,18 @@ pub const RULES: &[Rule] = &[
             .when(Benchmark, Info),
         effect: Effect::Follows {
             size: Tens,
-            text: "with one queue a second CPU shares the work; with a queue for each CPU every packet is moved \
-                   for nothing",
+            text: "with one queue RPS adds a second CPU; with a queue per CPU every packet is moved for nothing",
         },
         check: Check::Device(rps),
         text: Text {
-            why: "RPS hashes in software and hands packets to other CPUs by an inter-processor interrupt. One \
-                  hardware queue gains CPUs by it; a NIC with a queue for each CPU only pays.",
-            mechanism: "get_rps_cpu and enqueue_to_backlog (net/core/dev.c); the other CPU's backlog NAPI goes on.",
+            why: "RPS hashes in software and moves packets to other CPUs with an inter-processor interrupt. It adds \
+                  CPUs to a single hardware queue; on a NIC with a queue per CPU it only costs time.",
+            mechanism: "get_rps_cpu and enqueue_to_backlog (net/core/dev.c); the other CPU's backlog NAPI continues.",
             not_when: "hardware queues without the right hash (GRE, IPIP, PPPoE): RPS hashes the inner headers",
             side_effects: "the CPUs of the mask take softirq time; netdev_max_backlog bounds their queues",
             set_now: "echo MASK > /sys/class/net/DEV/queues/rx-N/rps_cpus; 0 is off",
             persist: "a udev rule; net.core.rps_default_mask for devices made later (6.3)",
-            undo: "write back each mask that was read before",
+            undo: "restore each previous mask",
             verify: "column 10 of /proc/net/softnet_stat rises on the CPUs of the mask",
             since: "2.6.35",
             sources: &[SCALING, "https://github.com/redpanda-data/redpanda/pull/27680"],
@@ -56,20 +55,20 @@ pub const RULES: &[Rule] = &[
         weight: Weight::always(Warn),
         effect: Effect::Follows {
             size: Tens,
-            text: "a mask of one CPU for all queues makes one CPU of many; of another node, each packet crosses the link \
-                   between the sockets",
+            text: "a mask of one CPU for all queues reduces many CPUs to one; with a mask of another node, each \
+                   packet crosses the link between the CPU sockets",
         },
         check: Check::Device(masks),
         text: Text {
-            why: "RPS helps by CPUs that have time and are near. A mask of one CPU undoes RSS, a mask of another node pays \
-                  for distance, and a mask of CPUs that are offline does nothing at all.",
+            why: "RPS helps with CPUs that are idle and near. A mask of one CPU undoes RSS, a mask of another node \
+                  adds remote memory access, and a mask of offline CPUs has no effect.",
             mechanism: "get_rps_cpu (net/core/dev.c) takes a CPU of the mask by the flow's hash and uses it if it is \
                         online. Bonds, teams and VLANs get their packets behind it: the mask of the device below counts.",
-            not_when: "one CPU is meant to do the network's work for all others, and it is not full",
+            not_when: "one CPU is dedicated to network work and is not saturated",
             side_effects: "the CPUs of the mask take softirq time; flows move once, packets of a flow may be reordered then",
             set_now: "echo MASK > /sys/class/net/DEV/queues/rx-N/rps_cpus; 0 is off",
             persist: "a udev rule; net.core.rps_default_mask for devices made later (6.3)",
-            undo: "write back each mask that was read before",
+            undo: "restore each previous mask",
             verify: "column 10 of /proc/net/softnet_stat rises on the CPUs of the mask",
             since: "2.6.35",
             sources: &[SCALING, "kernel: net/core/dev.c get_rps_cpu"],
@@ -110,7 +109,7 @@ fn rps(ask: &Ask<'_>, device: &Device) -> Checked {
         return Found::new(
             format!("RPS is on, next to {queues} hardware queues for {cpus} CPUs"),
             "off (masks of 0)",
-            "every packet is moved once more, to a CPU that had a queue of its own",
+            "every packet is moved once more, to a CPU that has its own queue",
         )
         .changes(set_all(device, "0"))
         .severity(Warn)
@@ -123,7 +122,7 @@ fn rps(ask: &Ask<'_>, device: &Device) -> Checked {
         return Found::new(
             format!("one receive queue, {cpus} CPUs, RPS off"),
             "a mask of the CPUs that may help",
-            "one CPU does the whole receive work below the sockets",
+            "one CPU does all receive work below the sockets",
         )
         .changes(set_all(device, &serving.mask()))
         .answer();
@@ -137,7 +136,7 @@ fn rps(ask: &Ask<'_>, device: &Device) -> Checked {
     Answer::fine(format!("RPS {}, {queues} queues", if device.has_rps() { "on" } else { "off" }))
 }
 
-/// What is wrong with the masks of a device, and why that matters.
+/// The fault of a device's masks, and why it matters.
 fn wrong(ask: &Ask<'_>, masks: &[&CpuList], serving: &Serving) -> Result<Option<[String; 2]>, Gap> {
     let topology = (&ask.facts.topology).known()?;
     let online: BTreeSet<u32> = topology.online.as_slice().iter().copied().collect();
@@ -154,7 +153,7 @@ fn wrong(ask: &Ask<'_>, masks: &[&CpuList], serving: &Serving) -> Result<Option<
     if !kept.is_empty() {
         return Ok(Some([
             format!("the masks name isolated CPUs {}", CpuList(kept)),
-            "softirqs take time from what these CPUs were isolated for".into(),
+            "softirqs take time from the tasks that these CPUs were isolated for".into(),
         ]));
     }
     let node = |cpu: u32| topology.cpu(cpu).and_then(|cpu| cpu.node.value().copied());
@@ -166,7 +165,7 @@ fn wrong(ask: &Ask<'_>, masks: &[&CpuList], serving: &Serving) -> Result<Option<
                 "the masks name only CPUs of another node than the NIC's ({})",
                 CpuList(named.into_iter().collect())
             ),
-            "each packet is read over the link between the sockets".into(),
+            "each packet is read over the link between the CPU sockets".into(),
         ]));
     }
     let only = named.first().filter(|_| named.len() == 1 && masks.len() > 1);
@@ -189,7 +188,7 @@ fn masks(ask: &Ask<'_>, device: &Device) -> Checked {
         return Found::new(
             format!("an RPS mask on a {kind}"),
             "the mask on the devices below it",
-            "its packets were given to a CPU before they came to it: the mask has no effect",
+            "its packets are steered before they reach this device: the mask has no effect",
         )
         .changes(set_all(device, "0"))
         .severity(Info)

@@ -28,7 +28,7 @@ pub const RULES: &[Rule] = &[
             .sized(Latency, Percents),
         effect: Effect::Follows {
             size: Tens,
-            text: "the queue with twice the buckets is full at half the load",
+            text: "a queue with twice the entries is saturated at half the load",
         },
         check: Check::Device(table),
         text: Text {
@@ -37,10 +37,10 @@ pub const RULES: &[Rule] = &[
             mechanism: "The low bits of the hash choose an entry, the entry names the queue; \
                         ethtool_rxfh_indir_default (include/linux/ethtool.h) spreads evenly.",
             not_when: "queues are kept free on purpose, for flow rules or for CPUs of an application",
-            side_effects: "flows that exist move to other queues: packets in flight may arrive out of order",
+            side_effects: "existing flows move to other queues: packets in flight may arrive out of order",
             set_now: "ethtool -X DEV equal N",
             persist: "a udev rule; the driver's default comes back with new channels",
-            undo: "write back every entry that was read before: `default` need not be the same table",
+            undo: "restore every previous entry: `default` may give another table",
             verify: "ethtool -x DEV, and per-queue packet counters under many flows",
             since: "2.6.36; over netlink 6.2, set over netlink 6.17",
             sources: &[SCALING, RSS],
@@ -55,20 +55,20 @@ pub const RULES: &[Rule] = &[
         weight: Weight::by_goal().when(Benchmark, Info),
         effect: Effect::Follows {
             size: Tens,
-            text: "with few flows the queues they fall on decide the result, and a new key spreads them differently",
+            text: "with few flows the result depends on their queues, and a new key spreads them differently",
         },
         check: Check::Device(key),
         text: Text {
-            why: "Most drivers take a key that the kernel draws at boot. Few flows then fall on other queues after \
-                  the next boot, and so does the result.",
+            why: "Most drivers use a random key that the kernel creates at boot. After the next boot a few flows go \
+                  to other queues, and the result changes.",
             mechanism: "netdev_rss_key_fill (net/ethtool/common.c) fills the key from random bytes once a boot.",
-            not_when: "with thousands of flows the draw evens out; against strangers a fixed key invites floods of \
-                       one queue",
-            side_effects: "flows that exist move to other queues; the repeating key 6d:5a hashes both directions alike, \
+            not_when: "with thousands of flows any key spreads evenly; on an open network a fixed key lets attackers \
+                       flood one queue",
+            side_effects: "existing flows move to other queues; the repeating key 6d:5a hashes both directions alike, \
                            and gives fewer distinct hashes",
-            set_now: "ethtool -X DEV hkey 6d:5a:6d:5a:... (the same in every run); some drivers refuse",
+            set_now: "ethtool -X DEV hkey 6d:5a:6d:5a:... (the same in every run); some drivers reject it",
             persist: "a udev rule",
-            undo: "write back the key that was read before",
+            undo: "restore the previous key",
             verify: "ethtool -x DEV",
             since: "3.16",
             sources: &[RSS, "kernel: net/ethtool/common.c netdev_rss_key_fill"],
@@ -84,10 +84,10 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Device(function),
         text: Text {
-            why: "Toeplitz with a random key spreads well; xor keeps patterns of the addresses.",
+            why: "Toeplitz with a random key spreads well; xor keeps address patterns.",
             mechanism: "ETHTOOL_A_RSS_HFUNC.",
             not_when: "leave it, unless measured queue shares are uneven with an even table",
-            side_effects: "flows that exist move to other queues",
+            side_effects: "existing flows move to other queues",
             set_now: "ethtool -X DEV hfunc toeplitz",
             persist: "a udev rule",
             undo: VALUE_BACK,
@@ -100,13 +100,14 @@ pub const RULES: &[Rule] = &[
         id: "rss-input-xfrm",
         area: Area::Queues,
         kind: Kind::Record,
-        what: "Is the hash made symmetric, so that both directions meet on one queue?",
+        what: "Is the hash symmetric, so that both directions of a flow use one queue?",
         applies: "NICs that show it",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Device(transformation),
         text: Text {
-            why: "Tools that watch both directions of a flow want them on one queue. It takes bits from the hash.",
+            why: "Tools that watch both directions of a flow need them on one queue. Symmetry removes bits from the \
+                  hash.",
             mechanism: "ETHTOOL_A_RSS_INPUT_XFRM: source and destination are combined by XOR (or by OR and XOR) before hashing.",
             not_when: "no program needs both directions on one CPU",
             side_effects: "fewer different hash values: flows collide more often",
@@ -127,8 +128,8 @@ pub const RULES: &[Rule] = &[
         weight: Weight::by_goal().when(Throughput, Warn).when(Fairness, Info),
         effect: Effect::Figure {
             size: Multiple,
-            text: "0.35 million packets/s with all flows between two hosts on one queue, 0.61 to 0.66 million \
-                   spread over several",
+            text: "0.35 million packets/s with all flows between two hosts on one queue, 0.61 to 0.66 million with \
+                   flows spread over several",
             source: "Cloudflare, How to receive a million packets per second, 2015",
         },
         check: Check::Device(udp4),
@@ -140,8 +141,8 @@ pub const RULES: &[Rule] = &[
             side_effects: "fragments of one datagram and whole datagrams of the same flow may take two queues",
             set_now: "ethtool -N DEV rx-flow-hash udp4 sdfn",
             persist: "a udev rule",
-            undo: "ethtool -N DEV rx-flow-hash udp4 FIELDS, with the fields that were read before",
-            verify: "ethtool -n DEV rx-flow-hash udp4 names the ports; ethtool's exit status is 0 on a refusal",
+            undo: "ethtool -N DEV rx-flow-hash udp4 FIELDS, with the previous fields",
+            verify: "ethtool -n DEV rx-flow-hash udp4 shows the ports; ethtool's exit status is 0 even on a refusal",
             since: "2.6.27; over netlink 6.17",
             sources: &[SCALING, "https://blog.cloudflare.com/how-to-receive-a-million-packets/"],
         },
@@ -150,18 +151,18 @@ pub const RULES: &[Rule] = &[
         id: "rss-contexts",
         area: Area::Queues,
         kind: Kind::Record,
-        what: "Are there further RSS tables, and whose are they?",
+        what: "Are there additional RSS contexts?",
         applies: "NICs whose driver has RSS contexts",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Device(contexts),
         text: Text {
-            why: "A context gives some flows queues of their own. One that outlived its program keeps them.",
+            why: "A context gives some flows dedicated queues. A context that outlives its program keeps the queues.",
             mechanism: "ETHTOOL_MSG_RSS_GET dumps them since 6.12; flow rules send packets to them.",
             not_when: "an application uses it",
             side_effects: "flows of a removed context fall back to the main table",
             set_now: "ethtool -X DEV context N delete",
-            persist: "none: contexts do not survive a boot",
+            persist: "none: contexts do not survive a reboot",
             undo: "create it again with the same table, key and rules",
             verify: "ethtool -x DEV context N",
             since: "4.17",
@@ -209,7 +210,7 @@ fn table(_: &Ask<'_>, device: &Device) -> Checked {
         return Found::new(
             format!("between {least} and {most} entries for a queue"),
             expected,
-            "the queue with the most entries is full first",
+            "the queue with the most entries saturates first",
         )
         .change(set)
         .answer();
@@ -235,8 +236,8 @@ fn key(_: &Ask<'_>, device: &Device) -> Checked {
         return Answer::fine("a key that is the same on every boot");
     }
     Answer::caution(
-        "the RSS key is drawn at boot or set here: with few flows another key gives another result. Use many \
-         flows, or set the same key in every run",
+        "the RSS key is random at boot or was set: with few flows another key gives another result. Use many flows, \
+         or set the same key in every run",
     )
 }
 
@@ -274,5 +275,5 @@ fn udp4(_: &Ask<'_>, device: &Device) -> Checked {
 
 fn contexts(_: &Ask<'_>, device: &Device) -> Checked {
     let contexts = (&device.nic.rss_contexts).known()?;
-    Answer::recorded(format!("{} RSS contexts next to the main table", contexts.len()))
+    Answer::recorded(format!("{} RSS contexts in addition to the main table", contexts.len()))
 }

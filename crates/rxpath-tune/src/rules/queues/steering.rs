@@ -1,4 +1,4 @@
-//! Packets that are sent to a queue or CPU by rule instead of by hash: flow rules, accelerated RFS, XPS.
+//! Packets steered to a queue or CPU by rule instead of by hash: flow rules, accelerated RFS, XPS.
 
 use crate::facts::host_wide;
 use crate::prelude::*;
@@ -18,13 +18,13 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Device(flow_rules),
         text: Text {
-            why: "A rule sends matching packets to one queue, whatever the RSS table says. Rules that a dead \
-                  program left behind do it silently.",
+            why: "A rule sends matching packets to one queue, whatever the RSS table says. Rules left behind by a \
+                  dead program do so silently.",
             mechanism: "ETHTOOL_SRXCLSRLINS gives the rule to the NIC, which matches it before it hashes.",
-            not_when: "an application or an isolation setup made them: then they are the point",
+            not_when: "an application or an isolation setup needs them",
             side_effects: "flows of a removed rule go where the hash sends them",
             set_now: "ethtool -n DEV (lists them); ethtool -N DEV delete N",
-            persist: "none: rules do not survive a boot, remove what makes them",
+            persist: "none: rules do not survive a reboot; change the program that creates them",
             undo: "insert the same rule again at the same place",
             verify: "ethtool -n DEV; per-queue counters of the driver",
             since: "2.6.34; lists 3.0",
@@ -59,14 +59,14 @@ pub const RULES: &[Rule] = &[
         id: "arfs",
         area: Area::Queues,
         kind: Kind::Judge,
-        what: "Is accelerated RFS whole: filter bit, flow tables and a kernel that has it?",
+        what: "Is accelerated RFS complete: filter bit, flow tables and kernel support?",
         applies: "NICs with flow steering on, on hosts that use RFS",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Device(arfs),
         text: Text {
-            why: "Accelerated RFS needs the ntuple bit, both RFS tables and CONFIG_RFS_ACCEL. With a part missing \
-                  nothing says so.",
+            why: "Accelerated RFS needs the ntuple bit, both RFS tables and CONFIG_RFS_ACCEL. If a part is missing, \
+                  nothing reports it.",
             mechanism: "net/core/dev.c set_rps_cpu under CONFIG_RFS_ACCEL, lib/cpu_rmap.c.",
             not_when: "the filter bit is on for flow rules of your own and RFS is not wanted",
             side_effects: "as ntuple-enabled and rfs-flow-entries",
@@ -82,17 +82,17 @@ pub const RULES: &[Rule] = &[
         id: "flow-limit",
         area: Area::Queues,
         kind: Kind::Judge,
-        what: "Are small flows protected where the backlog overflows?",
+        what: "Does the flow limit protect small flows when the backlog overflows?",
         applies: "hosts that use the backlog (RPS, devices without a NAPI) and have lost packets there",
         weight: Weight::by_goal().when(Fairness, Info),
         effect: Effect::Measure,
         check: Check::Host(flow_limit),
         text: Text {
-            why: "One large flow fills a CPU's backlog, and then all flows lose. The flow limit drops from the \
-                  flow that has the most first.",
+            why: "One large flow fills a CPU's backlog, and then all flows lose. The flow limit drops packets of the \
+                  largest flow first.",
             mechanism: "skb_flow_limit (net/core/dev.c): once the backlog is half full, a flow with more than \
                         half of the recent packets is dropped.",
-            not_when: "few large flows are all there is: then it only drops sooner",
+            not_when: "all traffic is a few large flows: then it only drops sooner",
             side_effects: "drops of the largest flow before the backlog is full",
             set_now: "sysctl -w net.core.flow_limit_cpu_bitmap=MASK",
             persist: "/etc/sysctl.d/",
@@ -113,7 +113,7 @@ pub const RULES: &[Rule] = &[
         check: Check::Device(xps),
         text: Text {
             why: "Acknowledgements and replies then stay on the CPU of their flow: no lock is shared, and the \
-                  completion comes where the packet was made.",
+                  completion runs on the CPU that sent the packet.",
             mechanism: "get_xps_queue (net/core/dev.c) looks the CPU up; without a map the flow's hash chooses.",
             not_when: "one transmit queue, or a driver that chooses by itself (ndo_select_queue)",
             side_effects: "a flow whose thread moves may change its queue once it is idle",
@@ -135,9 +135,9 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Device(flags),
         text: Text {
-            why: "Flags such as legacy-rx or rx_striding_rq choose another receive path in the driver.",
+            why: "Flags such as legacy-rx or rx_striding_rq select another receive path in the driver.",
             mechanism: "ETHTOOL_MSG_PRIVFLAGS_GET; their meaning is the driver's.",
-            not_when: "leave them, unless the driver's documentation says so for your case",
+            not_when: "leave them, unless the driver's documentation recommends a change for your case",
             side_effects: "some reset the link (igb legacy-rx)",
             set_now: "ethtool --set-priv-flags DEV NAME on|off",
             persist: "a udev rule",
@@ -154,7 +154,7 @@ fn flow_rules(_: &Ask<'_>, device: &Device) -> Checked {
         0 => Answer::fine("no flow rules"),
         count => Found::new(
             format!("{count} flow rules"),
-            "none, or the ones that you made",
+            "none, or only your own rules",
             "they send packets to queues whatever the RSS table says",
         )
         .advice(format!("list them: ethtool -n {}", device.name))
@@ -162,7 +162,7 @@ fn flow_rules(_: &Ask<'_>, device: &Device) -> Checked {
     }
 }
 
-/// Whether RFS steers packets of this device: both halves are set.
+/// Whether RFS steers packets of this device: both tables are set.
 fn uses_rfs(ask: &Ask<'_>, device: &Device) -> Result<bool, Gap> {
     let entries = ask.facts.sysctl_number("net.core.rps_sock_flow_entries").known()?;
     Ok(entries > 0 && device.has_flow_tables())
@@ -206,11 +206,11 @@ fn arfs(ask: &Ask<'_>, device: &Device) -> Checked {
         return Answer::silent("flow steering or RFS is off");
     }
     if ask.facts.option("RFS_ACCEL").known()? == "y" {
-        return Answer::fine("filter bit, flow tables and kernel are there");
+        return Answer::fine("filter bit, flow tables and kernel support are present");
     }
     Found::new(
         "ntuple and RFS are on, the kernel is built without CONFIG_RFS_ACCEL",
-        "a kernel with it, or RFS in software known as such",
+        "a kernel with it, or deliberate software RFS",
         "flows are steered in software only",
     )
     .advice("not changeable at runtime")
@@ -268,7 +268,7 @@ fn xps(_: &Ask<'_>, device: &Device) -> Checked {
         "replies of one CPU share queues, and their locks, with other CPUs",
     )
     .advice(
-        "see set now of `rxpath explain xps`; drivers with a choice of their own ignore the maps",
+        "see set now of `rxpath explain xps`; drivers that choose the queue themselves ignore the maps",
     )
     .answer()
 }

@@ -1,4 +1,4 @@
-//! How large receive buffers may get and what they lost, held against this kernel's own defaults.
+//! Receive buffer limits and losses, compared with this kernel's defaults.
 
 use crate::prelude::*;
 
@@ -24,15 +24,15 @@ pub const RULES: &[Rule] = &[
         weight: Weight::always(Warn),
         effect: Effect::Follows {
             size: Loss,
-            text: "each of them is a datagram that a program never got",
+            text: "each one is a datagram that a program never received",
         },
         check: Check::Host(lost),
         text: Text {
-            why: "A datagram that finds its socket's buffer full is dropped. The program cannot see it, unless it \
-                  asks.",
+            why: "A datagram that finds its socket's buffer full is dropped. The program does not see the loss unless \
+                  it asks for it.",
             mechanism: "__udp_enqueue_schedule_skb (net/ipv4/udp.c) against sk_rcvbuf, which counts truesize: a \
                         small datagram takes several times its payload. Udp.RcvbufErrors counts.",
-            not_when: "the reader is too slow for good: a larger buffer only delays the loss",
+            not_when: "the reader is permanently too slow: a larger buffer only delays the loss",
             side_effects: "a longer queue is a longer wait",
             set_now: "more receiving threads or larger reads in the program; SO_RCVBUF with net.core.rmem_max",
             persist: "the application's configuration",
@@ -49,8 +49,8 @@ pub const RULES: &[Rule] = &[
         id: "rmem-max",
         area: Area::Sockets,
         kind: Kind::Judge,
-        what: "May a program get a receive buffer that holds a burst?",
-        applies: "every host; it bounds SO_RCVBUF of UDP and raw sockets, and of TCP sockets that set it themselves",
+        what: "May a program set a receive buffer large enough for a burst?",
+        applies: "every host; it limits SO_RCVBUF of UDP and raw sockets, and of TCP sockets that set it",
         weight: Weight::by_goal()
             .when(Throughput, Info)
             .when(Benchmark, Info)
@@ -62,9 +62,9 @@ pub const RULES: &[Rule] = &[
         },
         check: Check::Host(max),
         text: Text {
-            why: "Programs that know their bursts ask for more and are cut down to this limit without an error.",
-            mechanism: "sk_setsockopt SO_RCVBUF (net/core/sock.c) takes the smaller of the asked size and rmem_max, \
-                        and doubles it for the packets' own overhead.",
+            why: "Programs that request more get only this limit, without an error.",
+            mechanism: "sk_setsockopt SO_RCVBUF (net/core/sock.c) takes the smaller of the requested size and \
+                        rmem_max, and doubles it for the packets' own overhead.",
             not_when: "latency: a longer queue is a longer wait; TCP does not need it, its buffer grows up to \
                        tcp_rmem[2] when the program sets none",
             side_effects: "any program may then hold as much kernel memory for each socket",
@@ -84,20 +84,20 @@ pub const RULES: &[Rule] = &[
         id: "rmem-default",
         area: Area::Sockets,
         kind: Kind::Judge,
-        what: "Is the buffer of sockets that ask for none at least the kernel's default?",
+        what: "Is the default socket receive buffer at least the kernel's default?",
         applies: "every host",
         weight: Weight::always(Warn),
         effect: Effect::Measure,
         check: Check::Host(default),
         text: Text {
-            why: "Every UDP socket that sets no SO_RCVBUF has this much. Something made it smaller.",
+            why: "Every UDP socket without SO_RCVBUF has this buffer size. Something lowered it.",
             mechanism: "sock_init_data (net/core/sock.c) copies it into sk_rcvbuf.",
             not_when: "thousands of sockets on little memory",
-            side_effects: "sockets made later hold more memory",
+            side_effects: "sockets created later use more memory",
             set_now: "sysctl -w net.core.rmem_default=212992",
             persist: "remove the line that lowers it",
             undo: VALUE_BACK,
-            verify: "sysctl net.core.rmem_default; sockets that exist keep theirs",
+            verify: "sysctl net.core.rmem_default; existing sockets keep their size",
             since: "2.2",
             sources: &["kernel: net/core/sock.c sock_init_data", SYSCTL],
         },
@@ -106,7 +106,7 @@ pub const RULES: &[Rule] = &[
         id: "tcp-mem",
         area: Area::Sockets,
         kind: Kind::Judge,
-        what: "Is TCP's memory limit, in pages, one that this host can mean?",
+        what: "Is TCP's memory limit (in pages) plausible for this host?",
         applies: "every host whose memory can be read",
         weight: Weight::always(Warn),
         effect: Effect::Follows {
@@ -115,9 +115,9 @@ pub const RULES: &[Rule] = &[
         },
         check: Check::Host(tcp_mem),
         text: Text {
-            why: "The unit is pages. Written in bytes the limit is thousands of times the memory, and none at all.",
-            mechanism: "tcp_enter_memory_pressure (net/ipv4/tcp.c) at the second number, no memory at the third; \
-                        tcp_init_mem sets them by the memory.",
+            why: "The unit is pages. A limit given in bytes is thousands of times the memory: no limit at all.",
+            mechanism: "tcp_enter_memory_pressure (net/ipv4/tcp.c) at the second number, no more memory at the third; \
+                        tcp_init_mem derives them from the memory size.",
             not_when: "leave it to the kernel",
             side_effects: "acts at once on all connections",
             set_now: "sysctl -w net.ipv4.tcp_mem='...' with the three defaults, or remove the line and reboot",
@@ -132,18 +132,19 @@ pub const RULES: &[Rule] = &[
         id: "udp-mem",
         area: Area::Sockets,
         kind: Kind::Judge,
-        what: "Is UDP's memory limit, in pages, neither reached nor meaningless?",
+        what: "Is UDP's memory limit (in pages) plausible and not reached?",
         applies: "every host whose memory can be read",
         weight: Weight::always(Warn),
         effect: Effect::Follows {
             size: Loss,
-            text: "beyond the limit datagrams are dropped however empty the socket is",
+            text: "beyond the limit datagrams are dropped even if the socket is empty",
         },
         check: Check::Host(udp_mem),
         text: Text {
-            why: "All UDP sockets share this many pages. Beyond it datagrams are lost without any socket being full.",
+            why: "All UDP sockets share this many pages. Beyond the limit datagrams are lost although no socket is \
+                  full.",
             mechanism: "__sk_mem_raise_allocated (net/core/sock.c); Udp.MemErrors counts since 5.11.",
-            not_when: "leave it to the kernel, unless MemErrors counts",
+            not_when: "leave it to the kernel, unless MemErrors rises",
             side_effects: "UDP may hold more memory",
             set_now: "sysctl -w net.ipv4.udp_mem='...' (pages)",
             persist: FILE,
@@ -161,13 +162,13 @@ pub const RULES: &[Rule] = &[
         id: "udp-rmem-min",
         area: Area::Sockets,
         kind: Kind::Record,
-        what: "How much may a UDP socket hold while UDP's memory is short?",
+        what: "How much memory may a UDP socket use while UDP's memory is short?",
         applies: "every host",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Host(udp_min),
         text: Text {
-            why: "Below it a socket takes no part in the pressure on all.",
+            why: "A socket that uses less than this is not affected by UDP memory pressure.",
             mechanism: "net.ipv4.udp_rmem_min: __sk_mem_raise_allocated lets sockets below it allocate.",
             not_when: "leave it",
             side_effects: "memory above udp_mem",
@@ -204,9 +205,9 @@ fn lost(ask: &Ask<'_>) -> Checked {
     Found::new(
         format!("{told} ({} of {of}){place}", percent(ratio)),
         "none, or a count that no longer rises",
-        "the reader was away or too slow for longer than its buffer lasts",
+        "the reader was stopped or too slow for longer than its buffer lasts",
     )
-    .advice("`rxpath diagnose` and `rxpath model bounds` show which of the two; sockets that are closed take their count with them")
+    .advice("`rxpath diagnose` and `rxpath model bounds` show which of the two; counts of closed sockets are lost")
     .severity(if ratio > 0.01 { Fail } else { Warn })
     .rests_on(lost, watched)
     .answer()
@@ -245,7 +246,7 @@ fn memory_pages(ask: &Ask<'_>) -> Result<i64, Gap> {
     Ok((ask.facts.memory_bytes().known()? / ask.facts.page_bytes().known()?.max(1)) as i64)
 }
 
-/// With fewer pages for all connections of a host none of them works for long.
+/// With fewer pages for all connections of a host, no connection works for long.
 const DEAD_PAGES: i64 = 1024;
 
 fn tcp_mem(ask: &Ask<'_>) -> Checked {

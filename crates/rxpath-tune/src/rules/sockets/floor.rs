@@ -1,9 +1,9 @@
-//! Settings with a least value below which something breaks.
+//! Settings with a minimum below which something breaks.
 
 use crate::facts::HostFacts;
 use crate::prelude::*;
 
-/// A setting, the least that works, and the kernel's own value where it is one for all hosts.
+/// A setting, its minimum, and the kernel's default if it is the same on all hosts.
 pub struct Floor {
     key: &'static str,
     /// Which of its numbers.
@@ -12,7 +12,7 @@ pub struct Floor {
     default: Option<u64>,
     /// What happens below.
     below: &'static str,
-    /// The first kernel on which it does nothing.
+    /// The first kernel on which it has no effect.
     until: Option<(u32, u32)>,
     /// Whether a protocol does not work at all below it.
     is_deadly: bool,
@@ -60,7 +60,7 @@ impl Floor {
         self
     }
 
-    /// Where the version is not known the setting may do nothing.
+    /// If the version is not known, the setting may have no effect.
     fn counts(&self, facts: &HostFacts) -> bool {
         self.until.is_none_or(|(major, minor)| facts.kernel.is_before(major, minor))
     }
@@ -109,13 +109,13 @@ pub fn judge(read: Vec<Reading>, fine: impl Fn(usize) -> String) -> Checked {
     let severity = if low.iter().any(|low| low.is_deadly) { Fail } else { Warn };
     let by_hand: Vec<&str> =
         low.iter().filter(|low| low.set.is_none()).map(|low| low.key.as_str()).collect();
-    let advice = format!("find out what sets {}, and take it out", by_hand.join(", "));
+    let advice = format!("find what sets {}, and remove it", by_hand.join(", "));
     let is_by_hand = !by_hand.is_empty();
     let found = found.severity(severity).changes(low.into_iter().filter_map(|low| low.set));
     if is_by_hand { found.advice(advice).answer() } else { found.answer() }
 }
 
-/// As [`Floor`]s say of this host; settings of other kernels are left out.
+/// The [`Floor`]s judged on this host; settings of other kernels are left out.
 pub fn read(facts: &HostFacts, floors: &[Floor]) -> Vec<Reading> {
     let here = floors.iter().filter(|floor| floor.counts(facts));
     here.map(|floor| floor.read(facts)).collect()

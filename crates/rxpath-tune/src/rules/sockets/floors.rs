@@ -1,4 +1,4 @@
-//! Settings so small that the receive path starves, whatever the load is.
+//! Settings so small that the receive path starves at any load.
 
 use super::floor::{Floor, floor, judge, read};
 use crate::prelude::*;
@@ -27,7 +27,12 @@ const FLOORS: [Floor; 12] = [
         None,
         "a burst of connections overflows each listener",
     ),
-    floor("net.ipv4.tcp_window_scaling", 1, Some(1), "a connection brings 64 KiB in a round trip"),
+    floor(
+        "net.ipv4.tcp_window_scaling",
+        1,
+        Some(1),
+        "a connection transfers at most 64 KiB per round trip",
+    ),
     floor(
         "net.ipv4.tcp_adv_win_scale",
         -2,
@@ -35,12 +40,7 @@ const FLOORS: [Floor; 12] = [
         "a small part of each receive buffer becomes its window",
     )
     .until(6, 6),
-    floor(
-        "net.ipv4.tcp_syncookies",
-        1,
-        None,
-        "a flood of connection requests locks all clients out",
-    ),
+    floor("net.ipv4.tcp_syncookies", 1, None, "a SYN flood locks out all clients"),
     floor("net.ipv4.tcp_rmem", 16_384, None, "connections begin with a window of some segments")
         .part(1),
     floor("net.ipv4.tcp_mem", 1024, None, "all connections together may hold 4 MiB or less")
@@ -61,20 +61,20 @@ pub const RULES: &[Rule] = &[Rule {
     weight: Weight::always(Warn),
     effect: Effect::Follows {
         size: Loss,
-        text: "what does not fit into a queue is dropped; a budget of some packets makes a softirq for each few",
+        text: "packets that do not fit into a queue are dropped; a tiny budget needs a softirq for every few packets",
     },
     check: Check::Host(floors),
     text: Text {
-        why: "Somebody's test or typing error, or advice against another problem: no load needs values so small.",
+        why: "A leftover test, a typing error, or advice for another problem: no load needs values so small.",
         mechanism: "net_rx_action and process_backlog (net/core/dev.c) end after the budget, enqueue_to_backlog drops \
                     beyond netdev_max_backlog, sk_acceptq_is_full and tcp_conn_request refuse connections, \
                     __sk_mem_raise_allocated refuses memory. \
                     tcp_adv_win_scale is judged before 6.6, where tcp_win_from_space used it.",
-        not_when: "an experiment that shows what they do",
+        not_when: "an experiment that shows their effect",
         side_effects: "more memory and longer queues than now",
-        set_now: "sysctl -w net.core.netdev_budget=300, and so on with the kernel's own value of each that is named; where \
-                  that depends on the host's memory take out what sets it, and restart",
-        persist: "take the line that sets it out of /etc/sysctl.conf and /etc/sysctl.d/",
+        set_now: "sysctl -w net.core.netdev_budget=300, and so on with the kernel's default of each named setting; if \
+                  the default depends on the host's memory, remove what sets it and reboot",
+        persist: "remove the line that sets it from /etc/sysctl.conf and /etc/sysctl.d/",
         undo: VALUE_BACK,
         verify: "rxpath check",
         since: "2.4; netdev_budget 2.6.13, netdev_budget_usecs 4.12, udp_mem 2.6.25; tcp_adv_win_scale until 6.5",
@@ -90,7 +90,7 @@ fn floors(ask: &Ask<'_>) -> Checked {
         format!("{count} settings are large enough to work")
     })?;
     if matches!(answer, Answer::Fine(_)) {
-        // What was not read may be the one that is too small, and the version says whether a setting counts.
+        // An unread setting may be the one that is too small, and the version decides whether a setting applies.
         ask.facts.sysctl_numbers("net.ipv4.tcp_mem").known()?;
         (&ask.facts.kernel.version).known()?;
     }

@@ -1,4 +1,4 @@
-//! Limits of protocols set so low that they break what they bound.
+//! Protocol limits so low that they break the protocol.
 
 use super::floor::{Floor, Low, Reading, floor, judge, read};
 use crate::prelude::*;
@@ -42,7 +42,7 @@ const FLOORS: [Floor; 11] = [
         Some(200),
         "TCP cannot grow its window at the start",
     ),
-    floor("net.ipv4.tcp_reordering", 3, Some(3), "TCP takes each packet out of order for a loss"),
+    floor("net.ipv4.tcp_reordering", 3, Some(3), "TCP treats each reordered packet as lost"),
     floor("net.ipv4.tcp_retries2", 3, Some(15), "connections end after a second without an answer"),
     floor("net.ipv4.ip_default_ttl", 32, Some(64), "packets end on the way to peers that are far"),
     floor(
@@ -54,12 +54,12 @@ const FLOORS: [Floor; 11] = [
 ];
 
 const PORTS: &str = "net.ipv4.ip_local_port_range";
-/// Fewer ports for outgoing connections than that nobody sets on purpose; the kernel's own range has 28,232.
+/// A smaller port range for outgoing connections is a mistake; the kernel's default range has 28,232 ports.
 const LEAST_PORTS: i64 = 1000;
 
 const PROBING: &str = "net.ipv4.tcp_mtu_probing";
 const BASE_MSS: &str = "net.ipv4.tcp_base_mss";
-/// Where probing began before the kernel's own value became 1024 (4.1).
+/// The start of probing before the kernel's default became 1024 (4.1).
 const LEAST_MSS: i64 = 512;
 
 /// Rules of this file.
@@ -68,26 +68,27 @@ pub const RULES: &[Rule] = &[
         id: "protocol-limits",
         area: Area::Sockets,
         kind: Kind::Judge,
-        what: "Is a limit of IP or TCP so low that it breaks what it bounds?",
+        what: "Is an IP or TCP limit so low that it breaks the protocol?",
         applies: "every host",
         weight: Weight::always(Warn),
         effect: Effect::Follows {
             size: Loss,
-            text: "fragments, connections or most of the speed are lost as long as it stays so",
+            text: "fragments, connections or most of the speed are lost until it is raised",
         },
         check: Check::Host(limits),
         text: Text {
             why: "A typing error, a wrong unit, or advice for another kernel. No load needs values so low.",
-            mechanism: "inet_frag_kill and inet_frag_create refuse fragments beyond ipfrag_high_thresh \
+            mechanism: "inet_frag_kill and inet_frag_create drop fragments beyond ipfrag_high_thresh \
                         (net/ipv4/inet_fragment.c); tcp_small_queue_check holds a sender at tcp_limit_output_bytes \
                         (net/ipv4/tcp_output.c); tcp_update_pacing_rate multiplies by the pacing ratios \
                         (net/ipv4/tcp_input.c); __inet_hash_connect takes ports from ip_local_port_range \
-                        (net/ipv4/inet_hashtables.c); tcp_mtu_probing searches from tcp_base_mss on (net/ipv4/tcp_timer.c).",
-            not_when: "an experiment that shows what they do",
+                        (net/ipv4/inet_hashtables.c); tcp_mtu_probing searches from tcp_base_mss on \
+                        (net/ipv4/tcp_timer.c).",
+            not_when: "an experiment that shows their effect",
             side_effects: "none beyond the kernel's own behaviour",
-            set_now: "sysctl -w net.ipv4.ipfrag_high_thresh=4194304, and so on with the kernel's own value of each that is \
-                      named",
-            persist: "take the line that sets it out of /etc/sysctl.conf and /etc/sysctl.d/",
+            set_now: "sysctl -w net.ipv4.ipfrag_high_thresh=4194304, and so on with the kernel's default of each \
+                      named setting",
+            persist: "remove the line that sets it from /etc/sysctl.conf and /etc/sysctl.d/",
             undo: VALUE_BACK,
             verify: "rxpath check",
             since: "2.4; tcp_limit_output_bytes 3.6, tcp_notsent_lowat 3.12, pacing ratios 4.2",
@@ -98,28 +99,28 @@ pub const RULES: &[Rule] = &[
         id: "neighbour-settings",
         area: Area::Sockets,
         kind: Kind::Judge,
-        what: "Can addresses of neighbours be found, and are they kept for a while?",
+        what: "Can neighbour addresses (ARP, ND) be resolved and cached?",
         applies: "devices that are up and find their neighbours by ARP or neighbour discovery",
         weight: Weight::always(Warn),
         effect: Effect::Follows {
             size: Loss,
-            text: "packets to a neighbour whose address is looked for are dropped",
+            text: "packets to a neighbour whose address is being resolved are dropped",
         },
         check: Check::Device(neighbours),
         text: Text {
-            why: "Before the first packet goes to a neighbour, and each time its entry is too old, its address is looked for. \
-                  Packets wait for it in a queue.",
+            why: "A neighbour's address is resolved before the first packet, and again when its entry is too old. \
+                  Meanwhile packets wait in a queue.",
             mechanism: "__neigh_event_send (net/core/neighbour.c) queues up to unres_qlen_bytes and drops the oldest; \
-                        neigh_timer_handler asks mcast_solicit times; neigh_periodic_work draws the time for which an entry \
-                        counts as reachable from base_reachable_time_ms.",
+                        neigh_timer_handler asks mcast_solicit times; neigh_periodic_work derives the random time for \
+                        which an entry counts as reachable from base_reachable_time_ms.",
             not_when: "all neighbours of the device are permanent entries",
             side_effects: "up to unres_qlen_bytes of memory for each neighbour that does not answer",
             set_now: "sysctl -w net.ipv4.neigh.DEV.unres_qlen_bytes=212992; \
                       sysctl -w net.ipv4.neigh.DEV.base_reachable_time_ms=30000; \
                       sysctl -w net.ipv4.neigh.DEV.mcast_solicit=3",
-            persist: "take the line that sets it out of /etc/sysctl.d/",
+            persist: "remove the line that sets it from /etc/sysctl.d/",
             undo: VALUE_BACK,
-            verify: "ip -s neigh show dev DEV: none is FAILED that answers",
+            verify: "ip -s neigh show dev DEV: no neighbour that answers is FAILED",
             since: "2.2; unres_qlen_bytes 3.3",
             sources: &["kernel: net/core/neighbour.c __neigh_event_send", SYSCTL],
         },
@@ -169,9 +170,9 @@ const NEIGHBOURS: [(&str, i64, u64, &str); 3] = [
         "unres_qlen_bytes",
         4096,
         212_992,
-        "packets are dropped while the neighbour's address is looked for",
+        "packets are dropped while the neighbour's address is resolved",
     ),
-    ("base_reachable_time_ms", 1000, 30_000, "each neighbour is looked for again all the time"),
+    ("base_reachable_time_ms", 1000, 30_000, "each neighbour is resolved again all the time"),
     ("mcast_solicit", 1, 3, "nobody is asked for a neighbour's address"),
 ];
 
@@ -180,7 +181,7 @@ fn neighbours(ask: &Ask<'_>, device: &Device) -> Checked {
         return silent;
     }
     if device.flags.value().is_some_and(|flags| flags & NO_ARP != 0) {
-        return Answer::silent("the device has no neighbours to look for");
+        return Answer::silent("the device does not resolve neighbours");
     }
     let mut all = Vec::new();
     for family in ["ipv4", "ipv6"] {

@@ -17,8 +17,8 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Host(tcp_demux),
         text: Text {
-            why: "An end host finds the socket first and takes the route from it. A router finds no socket, and \
-                  the lookup was wasted.",
+            why: "An end host finds the socket first and takes the route from it. A router finds no socket, so the \
+                  lookup is wasted.",
             mechanism: "ip_rcv_finish_core (net/ipv4/ip_input.c) calls tcp_v4_early_demux.",
             not_when: "a host that both forwards and serves: measure",
             side_effects: "none",
@@ -40,7 +40,8 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Host(udp_demux),
         text: Text {
-            why: "It helps connected UDP sockets on end hosts. A router finds none for any datagram.",
+            why: "Early demultiplexing helps connected UDP sockets on end hosts. A router finds no socket for any \
+                  datagram.",
             mechanism: "udp_v4_early_demux (net/ipv4/udp.c).",
             not_when: "a host that both forwards and serves: measure",
             side_effects: "none",
@@ -57,17 +58,18 @@ pub const RULES: &[Rule] = &[
         area: Area::Sockets,
         kind: Kind::Record,
         what: "How large is the table of UDP sockets?",
-        applies: "kernels that tell",
+        applies: "kernels that report it",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Host(udp_hash),
         text: Text {
-            why: "Many sockets in few buckets are long walks for each datagram.",
-            mechanism: "net.ipv4.udp_hash_entries is the table of this namespace; a negative number says that it \
-                        is shared with the first one.",
+            why: "Many sockets in few buckets make each lookup slow.",
+            mechanism: "net.ipv4.udp_hash_entries is the table of this namespace; a negative number means that it is \
+                        shared with the initial namespace.",
             not_when: "hundreds of sockets: leave it",
-            side_effects: "memory of each namespace made later",
-            set_now: "sysctl -w net.ipv4.udp_child_hash_entries=N before the namespace is made; uhash_entries= at boot",
+            side_effects: "memory for each namespace created later",
+            set_now: "sysctl -w net.ipv4.udp_child_hash_entries=N before the namespace is created; uhash_entries= at \
+                      boot",
             persist: "/etc/sysctl.d/, the kernel command line",
             undo: VALUE_BACK,
             verify: "sysctl net.ipv4.udp_hash_entries inside the namespace",
@@ -84,17 +86,18 @@ pub const RULES: &[Rule] = &[
         weight: Weight::always(Info),
         effect: Effect::Figure {
             size: Multiple,
-            text: "1.1 million packets/s with a socket for each of four threads, 0.5 million with one that two threads share",
+            text: "1.1 million packets/s with a socket for each of four threads, 0.5 million with one socket shared \
+                   by two threads",
             source: "Cloudflare, How to receive a million packets per second, 2015",
         },
         check: Check::Host(groups),
         text: Text {
-            why: "Threads that read from one socket wait for its lock. A socket each spreads the flows, though not \
-                  evenly when there are few.",
+            why: "Threads that read from one socket wait for its lock. One socket per thread spreads the flows, but \
+                  few flows are not spread evenly.",
             mechanism: "reuseport_select_sock (net/core/sock_reuseport.c) by hash, by a BPF program, or by \
                         SO_INCOMING_CPU since 6.2.",
             not_when: "one reader is fast enough",
-            side_effects: "flows change sockets when one joins or leaves the group",
+            side_effects: "flows change sockets when a socket joins or leaves the group",
             set_now: "an option of the application",
             persist: "the application's configuration",
             undo: NOTHING_CHANGED,
@@ -111,7 +114,7 @@ pub const RULES: &[Rule] = &[
         area: Area::Sockets,
         kind: Kind::Honesty,
         what: "Do programs and the NIC's interrupts run on one NUMA node?",
-        applies: "hosts with two or more NUMA nodes and a NIC that tells its node",
+        applies: "hosts with two or more NUMA nodes and a NIC that reports its node",
         weight: Weight::by_goal().when(Benchmark, Info),
         effect: Effect::Figure {
             size: Tens,
@@ -120,14 +123,14 @@ pub const RULES: &[Rule] = &[
         },
         check: Check::Host(receivers),
         text: Text {
-            why: "Where the scheduler puts the reader decides a third of the result, and it puts it anywhere.",
+            why: "The reader's node changes the result by a third, and the scheduler may use any node.",
             mechanism: "The kernel wakes a reader near its last CPU (select_task_rq_fair, kernel/sched/fair.c), not \
                         near the NIC.",
             not_when: "the reader is pinned already",
             side_effects: "a pinned reader cannot leave a busy CPU",
             set_now: "taskset -c CPUS COMMAND with CPUs of the NIC's node; `rxpath serve udp --cpu`",
             persist: "systemd unit: CPUAffinity=, NUMAPolicy=",
-            undo: "taskset -p MASK PID, with the mask that was read before",
+            undo: "taskset -p MASK PID, with the previous mask",
             verify: "ps -L -o psr -p PID, against local_cpulist of the NIC",
             since: "every kernel",
             sources: &[
@@ -140,21 +143,22 @@ pub const RULES: &[Rule] = &[
         id: "stale-settings",
         area: Area::Sockets,
         kind: Kind::Judge,
-        what: "Are there settings that do nothing on this kernel?",
-        applies: "hosts whose files of settings or sysctls can be read",
+        what: "Are there settings without effect on this kernel?",
+        applies: "hosts whose settings files or sysctls can be read",
         weight: Weight::always(Info),
-        effect: Effect::Follows { size: Unmeasured, text: "none: that is the finding" },
+        effect: Effect::Follows { size: Unmeasured, text: "none: these settings have no effect" },
         check: Check::Host(stale),
         text: Text {
-            why: "Settings copied from old guides look like tuning and do nothing. They hide what is really set.",
-            mechanism: "tcp_low_latency does nothing since 4.14 (the prequeue went), tcp_tw_recycle is gone since \
-                        4.12, tcp_fack since 4.15, route.max_size since 3.6; netdev_max_backlog is not on the way of \
-                        a NIC with NAPI and without RPS; txqueuelen is about sending.",
+            why: "Settings copied from old guides look like tuning but have no effect. They hide the effective \
+                  settings.",
+            mechanism: "tcp_low_latency does nothing since 4.14 (the prequeue was removed), tcp_tw_recycle is removed \
+                        since 4.12, tcp_fack has no effect since 4.15, route.max_size since 3.6; netdev_max_backlog \
+                        does not affect a NIC with NAPI and without RPS; txqueuelen is about transmit.",
             not_when: "the same file serves old kernels too",
             side_effects: "none",
             set_now: "remove the lines from /etc/sysctl.conf and /etc/sysctl.d/",
             persist: "the same",
-            undo: "put the lines back",
+            undo: "restore the lines",
             verify: "sysctl --system reports no unknown key",
             since: "4.12 and later",
             sources: &[
@@ -166,7 +170,7 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-/// Whether this host sends on what it receives.
+/// Whether this host forwards packets.
 fn routes(ask: &Ask<'_>) -> Result<bool, Gap> {
     Ok(ask.facts.sysctl_number("net.ipv4.ip_forward").known()? != 0)
 }
@@ -178,14 +182,14 @@ fn demux(ask: &Ask<'_>, key: &str) -> Checked {
         (0, false) => Found::new(
             format!("{key} is 0 on a host that does not forward"),
             "1, the default",
-            "route and socket are looked up apart for each packet",
+            "route and socket are looked up separately for each packet",
         )
         .change(Set::new(Knob::sysctl(key), 1))
         .answer(),
         (0, true) => Answer::fine("0 on a host that forwards"),
-        (_, true) => {
-            Answer::silent("1 on a host that forwards: which is better depends on what ends here")
-        }
+        (_, true) => Answer::silent(
+            "1 on a host that forwards: which is better depends on how much traffic ends here",
+        ),
         (_, false) => Answer::fine("1 on a host that does not forward"),
     }
 }
@@ -229,7 +233,7 @@ fn receivers(ask: &Ask<'_>) -> Checked {
         })
         .collect();
     if near.is_empty() {
-        return Answer::silent("no NIC tells its node");
+        return Answer::silent("no NIC reports its node");
     }
     Answer::caution(format!(
         "{} NUMA nodes, {}: pin the program to CPUs of that node, or say where it ran",
@@ -238,7 +242,7 @@ fn receivers(ask: &Ask<'_>) -> Checked {
     ))
 }
 
-/// Settings that do nothing, the kernel since which that is so, and why.
+/// Settings without effect, the first such kernel, and the reason.
 const STALE: [(&str, (u32, u32), &str); 4] = [
     ("net.ipv4.tcp_low_latency", (4, 14), "without effect since 4.14"),
     ("net.ipv4.tcp_tw_recycle", (4, 12), "gone since 4.12"),
@@ -282,7 +286,11 @@ fn stale(ask: &Ask<'_>) -> Checked {
         }
         return Answer::fine("none of the known ones");
     }
-    Found::new(found.join("; "), "no such lines", "they do nothing, and hide what is really set")
-        .advice("remove the lines from the files of settings")
-        .answer()
+    Found::new(
+        found.join("; "),
+        "no such lines",
+        "they have no effect, and hide the effective settings",
+    )
+    .advice("remove the lines from the settings files")
+    .answer()
 }

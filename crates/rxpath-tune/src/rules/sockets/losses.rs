@@ -1,4 +1,4 @@
-//! Losses and damage that the protocols count while rxpath watches. A count since boot says nothing here.
+//! Losses and damage that the protocols count while rxpath watches. Counts since boot are not used here.
 
 use rxpath_core::units::grouped;
 
@@ -7,9 +7,9 @@ use crate::prelude::*;
 const COUNTERS: &str = "kernel: Documentation/networking/snmp_counter.rst";
 const SNMP: &str = "kernel: net/ipv4/proc.c snmp4_net_list";
 
-/// Fewer in a window are an accident.
+/// Fewer in a window are not significant.
 const FEW: u64 = 5;
-/// The same of what happens on healthy networks too.
+/// The same for events that also happen on healthy networks.
 const SOME: u64 = 20;
 
 /// Rules of this file.
@@ -18,7 +18,7 @@ pub const RULES: &[Rule] = &[
         id: "tcp-receive-losses",
         area: Area::Sockets,
         kind: Kind::Judge,
-        what: "Do TCP sockets throw away segments that arrived?",
+        what: "Do TCP sockets drop received segments?",
         applies: "hosts whose TCP counters were read twice",
         weight: Weight::always(Warn),
         effect: Effect::Follows {
@@ -27,16 +27,16 @@ pub const RULES: &[Rule] = &[
         },
         check: Check::Host(tcp_losses),
         text: Text {
-            why: "The network delivered these segments and the socket had no room: its reader is too slow, or its buffer is \
-                  too small for many small segments.",
-            mechanism: "tcp_add_backlog (net/ipv4/tcp_ipv4.c) counts TCPBacklogDrop while the reader holds the socket. \
-                        tcp_data_queue and tcp_data_queue_ofo (net/ipv4/tcp_input.c) count TCPRcvQDrop and TCPOFODrop; \
-                        tcp_prune_queue counts RcvPruned and tcp_prune_ofo_queue OfoPruned. Buffers count the memory of a \
-                        packet, which is many times the payload of a small one.",
-            not_when: "somebody sends small segments faster than the window allows on purpose",
+            why: "The network delivered these segments, but the socket buffer was full: its reader is too slow, or \
+                  its buffer is too small for many small segments.",
+            mechanism: "tcp_add_backlog (net/ipv4/tcp_ipv4.c) counts TCPBacklogDrop while the reader holds the \
+                        socket. tcp_data_queue and tcp_data_queue_ofo (net/ipv4/tcp_input.c) count TCPRcvQDrop and \
+                        TCPOFODrop; tcp_prune_queue counts RcvPruned and tcp_prune_ofo_queue OfoPruned. Buffers count \
+                        the memory of a packet, many times the payload of a small packet.",
+            not_when: "a test deliberately sends small segments faster than the window allows",
             side_effects: "larger buffers hold more memory for each connection",
-            set_now: "find the reader that is late: ss -tmn shows Recv-Q and skmem of each connection; then a faster reader, or a larger \
-                      maximum in net.ipv4.tcp_rmem",
+            set_now: "find the slow reader: ss -tmn shows Recv-Q and skmem of each connection; then a faster reader, \
+                      or a larger maximum in net.ipv4.tcp_rmem",
             persist: "the application's configuration, or /etc/sysctl.d/ for tcp_rmem",
             undo: VALUE_BACK,
             verify: "nstat -az TcpExtTCPBacklogDrop TcpExtTCPRcvQDrop TcpExtRcvPruned, twice",
@@ -48,19 +48,18 @@ pub const RULES: &[Rule] = &[
         id: "tcp-retransmits",
         area: Area::Sockets,
         kind: Kind::Judge,
-        what: "Does this host send a large share of its TCP segments again?",
+        what: "Does this host retransmit a large share of its TCP segments?",
         applies: "hosts that sent TCP segments between two readings",
         weight: Weight::always(Warn),
         effect: Effect::Follows {
             size: Multiple,
-            text: "loss-based congestion control sends slower with the square root of the loss",
+            text: "the rate of loss-based congestion control falls with the square root of the loss",
         },
         check: Check::Host(retransmits),
         text: Text {
-            why: "Segments or their acknowledgements are lost on the way to the peers, or so late that the sender takes \
-                  them for lost.",
-            mechanism: "__tcp_retransmit_skb (net/ipv4/tcp_output.c) counts RetransSegs; __tcp_transmit_skb counts OutSegs, \
-                        without segments that are sent again.",
+            why: "Segments or their acknowledgements are lost on the path, or so late that the sender assumes loss.",
+            mechanism: "__tcp_retransmit_skb (net/ipv4/tcp_output.c) counts RetransSegs; __tcp_transmit_skb counts \
+                        OutSegs, without retransmissions.",
             not_when: "a long path that is known to lose packets, or congestion control that probes for loss",
             side_effects: "none: this only counts",
             set_now: "find where they are lost: ss -ti names the connections (retrans, lost); then the counters of this host's qdisc \
@@ -79,18 +78,18 @@ pub const RULES: &[Rule] = &[
         what: "Do packets arrive with wrong checksums?",
         applies: "hosts whose protocol counters were read twice",
         weight: Weight::always(Warn),
-        effect: Effect::Follows { size: Loss, text: "each of them is dropped" },
+        effect: Effect::Follows { size: Loss, text: "each one is dropped" },
         check: Check::Host(checksums),
         text: Text {
-            why: "The link's own check passed, so the packet was damaged inside a machine: a NIC, a virtual switch, a router, \
-                  or a sender that leaves checksums to hardware that does not fill them in.",
+            why: "The link's own check passed, so the packet was damaged inside a machine: a NIC, a virtual switch, a \
+                  router, or a sender that relies on checksum offload that does not work.",
             mechanism: "udp_csum_pull_header and __udp4_lib_rcv (net/ipv4/udp.c), tcp_checksum_complete and \
                         tcp_v4_rcv (net/ipv4/tcp_ipv4.c), icmp_rcv and ip_rcv_core drop such a packet and count InCsumErrors.",
             not_when: "a test that sends damaged packets on purpose",
             side_effects: "turning an offload off costs CPU time",
-            set_now: "find the sender; where it is a virtual machine or container whose checksum offload goes wrong: \
-                      ethtool -K DEV tx off, in the sender",
-            persist: "a udev rule in the sender, until its driver is repaired",
+            set_now: "find the sender; if it is a virtual machine or container with broken checksum offload: ethtool \
+                      -K DEV tx off, in the sender",
+            persist: "a udev rule in the sender, until its driver is fixed",
             undo: "ethtool -K DEV tx on",
             verify: "nstat -az UdpInCsumErrors TcpInCsumErrors IpExtInCsumErrors, twice",
             since: "3.10",
@@ -101,21 +100,21 @@ pub const RULES: &[Rule] = &[
         id: "udp-no-ports",
         area: Area::Sockets,
         kind: Kind::Judge,
-        what: "Do datagrams come for ports on which nobody listens?",
+        what: "Do datagrams arrive for ports without a socket?",
         applies: "hosts that received datagrams between two readings",
         weight: Weight::always(Warn),
         effect: Effect::Follows {
             size: Loss,
-            text: "each of them is dropped, and answered by an ICMP message within icmp_ratelimit",
+            text: "each one is dropped, and answered by an ICMP message within icmp_ratelimit",
         },
         check: Check::Host(no_ports),
         text: Text {
             why: "The program ended, listens on another port or address, or the sender has the wrong host.",
             mechanism: "__udp4_lib_rcv (net/ipv4/udp.c) finds no socket, counts NoPorts and calls icmp_send.",
-            not_when: "somebody scans ports, or floods: the datagrams are not meant for a program",
+            not_when: "a port scan or flood: the datagrams are not meant for a program",
             side_effects: "none: this only counts",
-            set_now: "compare where datagrams go with who listens: ss -ulnp; the drop reason NO_SOCKET names the port: \
-                      rxpath explain NO_SOCKET",
+            set_now: "compare the datagrams' ports with the listeners: ss -ulnp; the drop reason NO_SOCKET names the \
+                      port: rxpath explain NO_SOCKET",
             persist: "the application's configuration, or the sender's",
             undo: NOTHING_CHANGED,
             verify: "nstat -az UdpNoPorts Udp6NoPorts, twice",
@@ -127,22 +126,22 @@ pub const RULES: &[Rule] = &[
         id: "ip-input-errors",
         area: Area::Sockets,
         kind: Kind::Judge,
-        what: "Does IP throw away packets that it received?",
+        what: "Does IP drop received packets?",
         applies: "hosts whose IP counters were read twice",
         weight: Weight::always(Warn),
-        effect: Effect::Follows { size: Loss, text: "each of them is dropped before any socket" },
+        effect: Effect::Follows { size: Loss, text: "each one is dropped before any socket" },
         check: Check::Host(ip_errors),
         text: Text {
-            why: "Each counter names one cause: a damaged header, an address that is not this host's, no route, fragments that \
-                  never become a packet, a packet too large for the link that it has to leave by.",
+            why: "Each counter names one cause: a damaged header, an address that is not this host's, no route, \
+                  fragments that are never reassembled, a packet too large for its outgoing link.",
             mechanism: "ip_rcv_core counts InHdrErrors, InTruncatedPkts and InDiscards (net/ipv4/ip_input.c), ip_error \
                         InAddrErrors and InNoRoutes (net/ipv4/route.c), ip_protocol_deliver_rcu InUnknownProtos, ip_defrag \
                         and ip_expire ReasmFails (net/ipv4/ip_fragment.c), ip_forward and ip_do_fragment FragFails.",
             not_when: "the packets are forged or broken, and dropping them is right",
             side_effects: "none: this only counts",
-            set_now: "by the counter that is named. ReasmFails: a smaller datagram at the sender, or more memory: \
-                      sysctl -w net.ipv4.ipfrag_high_thresh=4194304. InAddrErrors and InNoRoutes: ip route get shows the \
-                      way of an address. FragFails: the path's MTU and the ICMP messages that report it",
+            set_now: "depends on the named counter. ReasmFails: a smaller datagram at the sender, or more memory: \
+                      sysctl -w net.ipv4.ipfrag_high_thresh=4194304. InAddrErrors and InNoRoutes: ip route get shows \
+                      the route of an address. FragFails: the path's MTU and the ICMP messages that report it",
             persist: "/etc/sysctl.d/ for the memory of fragments; routes in the network's configuration",
             undo: VALUE_BACK,
             verify: "nstat -az IpInHdrErrors IpInAddrErrors IpReasmFails IpFragFails IpInDiscards IpExtInNoRoutes, twice",
@@ -156,7 +155,7 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-/// What a counter counted in the window; `None` where this kernel does not count it.
+/// A counter's change in the window; `None` if this kernel lacks the counter.
 fn moved(ask: &Ask<'_>, name: &str) -> Result<Option<u64>, Gap> {
     match ask.facts.count(name).known() {
         Ok(count) => count.in_window().map(Some),
@@ -165,7 +164,7 @@ fn moved(ask: &Ask<'_>, name: &str) -> Result<Option<u64>, Gap> {
     }
 }
 
-/// The counters that moved in the window, with their words; a gap when the kernel has none of them.
+/// The counters that changed in the window, with their words; a gap if the kernel has none of them.
 fn all_moved<'a>(
     ask: &Ask<'_>,
     names: &[(&'a str, &'a str)],
@@ -218,9 +217,9 @@ fn tcp_losses(ask: &Ask<'_>) -> Checked {
     Found::new(
         format!("{} of {} segments received {}", listed(&lost), grouped(received), ask.facts.watched.span()),
         "none",
-        "the reader or its buffer does not keep up, and the peer sends again",
+        "the reader or its buffer does not keep up, and the peer retransmits",
     )
-    .advice("ss -tmn shows the connection whose Recv-Q is full, with the memory that it holds; `rxpath diagnose` names its reader")
+    .advice("ss -tmn shows the connection with a full Recv-Q, and its memory; `rxpath diagnose` names its reader")
     .severity(if ratio > 0.01 { Fail } else { Warn })
     .answer()
 }
@@ -239,10 +238,16 @@ fn retransmits(ask: &Ask<'_>) -> Checked {
     if again < SOME || ratio < 0.02 {
         return Answer::fine(told);
     }
-    Found::new(told, "less than 2 %", "packets or their acknowledgements are lost between here and the peers")
-        .advice("ss -ti names the connections that send again; then look at each queue and link on the path")
-        .severity(if ratio > 0.1 { Fail } else { Warn })
-        .answer()
+    Found::new(
+        told,
+        "less than 2 %",
+        "packets or their acknowledgements are lost between here and the peers",
+    )
+    .advice(
+        "ss -ti names the connections that retransmit; then check each queue and link on the path",
+    )
+    .severity(if ratio > 0.1 { Fail } else { Warn })
+    .answer()
 }
 
 const CHECKSUMS: [(&str, &str); 6] = [
@@ -271,9 +276,10 @@ fn checksums(ask: &Ask<'_>) -> Checked {
             percent(ratio)
         ),
         "none",
-        "they passed the link's own check, and were damaged or not finished inside a machine",
+        "they passed the link's own check, so they were damaged inside a machine, or their checksum was never filled \
+         in",
     )
-    .advice("find the sender; a virtual machine or container whose checksum offload goes wrong is the usual one")
+    .advice("find the sender; usually a virtual machine or container with broken checksum offload")
     .severity(if ratio > 0.01 { Fail } else { Warn })
     .answer()
 }
@@ -304,7 +310,7 @@ fn no_ports(ask: &Ask<'_>) -> Checked {
         "none, or few",
         "the program ended or listens elsewhere, or the sender has the wrong host",
     )
-    .advice("compare where they go with who listens: ss -ulnp")
+    .advice("compare their ports with the listeners: ss -ulnp")
     .answer()
 }
 
@@ -313,21 +319,21 @@ const IP_ERRORS: [(&str, &str); 8] = [
     ("Ip.InAddrErrors", "not for this host, which does not forward them"),
     ("IpExt.InNoRoutes", "no route"),
     ("IpExt.InTruncatedPkts", "shorter than the header says"),
-    ("Ip.InUnknownProtos", "a protocol that nobody here speaks"),
+    ("Ip.InUnknownProtos", "a protocol that this host does not use"),
     ("Ip.InDiscards", "no memory, or refused by the kernel"),
-    ("Ip.ReasmFails", "fragments that did not become a packet"),
-    ("Ip.FragFails", "too large for the link to leave by, and may not be fragmented"),
+    ("Ip.ReasmFails", "fragments that were not reassembled"),
+    ("Ip.FragFails", "too large for the outgoing link, and must not be fragmented"),
 ];
 
 fn ip_errors(ask: &Ask<'_>) -> Checked {
     let received = ask.facts.count("Ip.InReceives").known()?.in_window()?;
     let mut wrong = all_moved(ask, &IP_ERRORS)?;
-    // A scanner or a late neighbour makes some of each on any network.
+    // A scanner or a slow neighbour causes some of each on any network.
     wrong.retain(|(_, _, count)| *count >= SOME && share(*count, received) >= 0.01);
     if wrong.is_empty() {
         let span = ask.facts.watched.span();
         return Answer::fine(format!(
-            "{received} packets {span}, less than 1 % of them thrown away by IP"
+            "{received} packets {span}, less than 1 % of them dropped by IP"
         ));
     }
     Found::new(
@@ -335,6 +341,6 @@ fn ip_errors(ask: &Ask<'_>) -> Checked {
         "less than 1 %",
         "each counter names the place and the reason",
     )
-    .advice("compare addresses, routes and MTU with what the senders use; `rxpath trace` names the function")
+    .advice("compare addresses, routes and MTU with those of the senders; `rxpath trace` names the function")
     .answer()
 }

@@ -1,4 +1,4 @@
-//! The tables of neighbours, which all network namespaces share.
+//! The neighbour tables, shared by all network namespaces.
 
 use rxpath_core::units::grouped;
 use rxpath_host::counter::Width;
@@ -11,20 +11,20 @@ pub const RULES: &[Rule] = &[Rule {
     id: "neighbour-table",
     area: Area::Sockets,
     kind: Kind::Judge,
-    what: "Have the tables of neighbours (ARP, neighbour discovery) room?",
+    what: "Do the neighbour tables (ARP, ND) have free entries?",
     applies: "hosts whose tables are shown (rtnetlink)",
     weight: Weight::always(Warn),
     effect: Effect::Follows {
         size: Loss,
-        text: "with a full table nothing can be sent to a neighbour that is not in it",
+        text: "with a full table nothing can be sent to new neighbours",
     },
     check: Check::Host(tables),
     text: Text {
-        why: "On a large flat network, or with many containers, the table fills. Each namespace of the host puts its \
-              neighbours into the same table.",
-        mechanism: "neigh_alloc (net/core/neighbour.c) collects entries above gc_thresh2 and gc_thresh3, and refuses a new \
-                    one when that frees none: `neighbour table overflow` in the log, table_fulls among the table's \
-                    statistics. Entries that are permanent or learned from outside do not count against the limit.",
+        why: "On a large flat network, or with many containers, the table fills. All namespaces of the host share one \
+              table.",
+        mechanism: "neigh_alloc (net/core/neighbour.c) frees entries above gc_thresh2 and gc_thresh3, and rejects a \
+                    new entry if none could be freed: `neighbour table overflow` in the log, table_fulls in the \
+                    table's statistics. Permanent and externally learned entries do not count against the limit.",
         not_when: "a scan of the whole network fills it for a moment",
         side_effects: "some hundred bytes for each entry",
         set_now: "sysctl -w net.ipv4.neigh.default.gc_thresh3=8192 net.ipv4.neigh.default.gc_thresh2=4096, in the first \
@@ -94,7 +94,7 @@ fn full(
         );
         return Some(found.advice(advice).severity(Fail).rests_on(fulls, watched));
     }
-    // Permanent entries are among those that are counted: with few left it is not known to be full.
+    // The count includes permanent entries: near the limit the table may still not be full.
     if u64::from(entries) * 10 < u64::from(most) * 9 {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Where pinned programs read, against where the NIC's interrupts go.
+//! Compares the CPUs of pinned readers with those of the NIC's interrupts.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::prelude::*;
 
 const MILLION: &str = "Cloudflare, How to receive a million packets per second, 2015";
 
-/// Programs that are named before the rest is only counted.
+/// At most this many programs are named; the rest is counted.
 const NAMED: usize = 4;
 
 /// Rules of this file.
@@ -19,7 +19,7 @@ pub const RULES: &[Rule] = &[Rule {
     id: "reader-placement",
     area: Area::Sockets,
     kind: Kind::Judge,
-    what: "Do pinned programs read near the interrupt, and not on its core's other thread?",
+    what: "Do pinned readers run near the interrupt, and not on its hyper-thread sibling?",
     applies: "hosts with a NIC that has interrupts, and programs pinned to CPUs whose sockets are visible",
     weight: Weight::by_goal().when(Latency, Warn).when(Throughput, Warn).when(Benchmark, Warn),
     effect: Effect::Figure {
@@ -30,15 +30,15 @@ pub const RULES: &[Rule] = &[Rule {
     },
     check: Check::Host(placement),
     text: Text {
-        why: "A reader on the hyper-thread of the interrupt's core takes half of that core from the softirq that \
-              feeds it. A reader on another node fetches every packet over the link between the sockets.",
+        why: "A reader on the hyper-thread of the interrupt's core competes with the softirq for that core. A reader \
+              on another node fetches every packet over the link between the CPU sockets.",
         mechanism: "The softirq runs where the interrupt goes (effective_affinity); packets lie in that CPU's caches \
                     until they are read.",
         not_when: "the reader does far more work than receiving, and its memory is on its own node",
         side_effects: "a pinned reader cannot leave a busy CPU",
         set_now: "taskset -pc CPUS PID with another core of the interrupt's node; or move the interrupt",
         persist: "systemd unit: CPUAffinity=, NUMAPolicy=; the application's own setting",
-        undo: "taskset -pc CPUS PID, with the list that was read before",
+        undo: "taskset -pc CPUS PID, with the previous list",
         verify: "rxpath check --queues for the interrupts' CPUs; grep Cpus_allowed_list /proc/PID/task/*/status",
         since: "every kernel",
         sources: &[
@@ -60,7 +60,7 @@ fn interrupt_cpus(ask: &Ask<'_>) -> Vec<u32> {
     cpus.into_iter().collect()
 }
 
-/// How near a thread is at best, over the CPUs that it may run on; `None` when the host does not tell.
+/// A thread's best distance over its allowed CPUs; `None` if the host does not report it.
 fn nearest(topology: &Topology, allowed: &CpuList, interrupts: &[u32]) -> Option<Vec<Distance>> {
     allowed
         .as_slice()
@@ -76,7 +76,7 @@ fn placement(ask: &Ask<'_>) -> Checked {
         return Answer::silent("no NIC whose interrupts are known");
     }
     let readers = ask.facts.readers().known()?;
-    // A container's CPUs are those of its first process: within them nobody chose anything.
+    // A container's CPUs are those of its first process: a thread allowed on all of them is not pinned.
     let free = ask.facts.readers_baseline().unwrap_or_else(|| topology.online.clone());
     let pinned: Vec<&Reader> = readers
         .seen
@@ -90,12 +90,12 @@ fn placement(ask: &Ask<'_>) -> Checked {
     found(wrong, interrupts)
 }
 
-/// Nothing is wrong with what was seen; programs that were not shown are told.
+/// No fault among the visible programs; hidden programs are reported.
 fn content(pinned: usize, readers: &Readers) -> Checked {
     match (pinned, readers.hidden_sockets) {
         (_, hidden) if hidden > 0 && readers.is_hidden_from_all => Err(Gap::Absent(format!(
-            "the programs of {hidden} receiving sockets are shown to nobody here: they belong to a user namespace above \
-             this one, or a security module keeps them"
+            "the programs of {hidden} receiving sockets are not visible here: they belong to a parent user namespace, \
+             or a security module hides them"
         ))),
         (_, hidden) if hidden > 0 => Err(Gap::Denied(format!(
             "{}, to see the programs of {hidden} receiving sockets of other users",
@@ -106,7 +106,7 @@ fn content(pinned: usize, readers: &Readers) -> Checked {
     }
 }
 
-/// Pinned readers that are far from the interrupts or on their cores' other threads.
+/// Pinned readers on another node than the interrupts, or on their hyper-thread siblings.
 fn misplaced(topology: &Topology, pinned: &[&Reader], interrupts: &[u32]) -> Vec<String> {
     let mut wrong = Vec::new();
     for reader in pinned {
@@ -135,7 +135,7 @@ fn found(mut wrong: Vec<String>, interrupts: Vec<u32>) -> Checked {
     Found::new(
         format!("{}; interrupts on CPUs {}", wrong.join("; "), CpuList(interrupts)),
         "another core of the interrupts' node",
-        "the softirq and its reader share a core, or no cache at all",
+        "the softirq and its reader share a core, or have no common cache",
     )
     .advice("taskset -pc CPUS PID; move the interrupt where the program cannot move")
     .answer()
@@ -157,7 +157,7 @@ mod tests {
             other => panic!("{other:?}"),
         }
         match content(1, &hidden(3, true)) {
-            Err(Gap::Absent(why)) => assert!(why.contains("shown to nobody"), "{why}"),
+            Err(Gap::Absent(why)) => assert!(why.contains("not visible here"), "{why}"),
             other => panic!("{other:?}"),
         }
         assert!(matches!(content(1, &hidden(0, false)), Ok(Answer::Fine(_))));

@@ -5,10 +5,10 @@ use crate::prelude::*;
 const SYSCTL: &str = "kernel: Documentation/networking/ip-sysctl.rst";
 const FILE: &str = "/etc/sysctl.d/";
 
-/// The size that TCP's receive buffers grow to by default.
+/// TCP's default maximum receive buffer.
 ///
-/// **Source** net/ipv4/tcp.c `tcp_init`: the smaller of it and 1/128 of the memory; 6 MiB up to 6.15, 32 MiB since 6.16
-/// (commit 572be9bf9d0d).
+/// **Source** net/ipv4/tcp.c `tcp_init`: the smaller of this size and 1/128 of the memory; 6 MiB up to 6.15, 32 MiB
+/// since 6.16 (commit 572be9bf9d0d).
 fn default_rmem_max(ask: &Ask<'_>) -> Result<i64, Gap> {
     let memory = ask.facts.memory_bytes().known()? as i64;
     (&ask.facts.kernel.version).known()?;
@@ -22,20 +22,22 @@ pub const RULES: &[Rule] = &[
         id: "tcp-rmem",
         area: Area::Sockets,
         kind: Kind::Judge,
-        what: "May TCP's receive buffers grow at least as far as this kernel's own default?",
+        what: "May TCP's receive buffers grow to this kernel's default?",
         applies: "every host whose memory and sysctls can be read",
         weight: Weight::always(Warn).when(Latency, Info).sized(Latency, Unmeasured),
         effect: Effect::Follows {
             size: Tens,
-            text: "one connection brings at most its window in a round trip, about half of the buffer: 6 MiB at 100 ms is 0.25 Gb/s",
+            text: "one connection transfers at most its window per round trip, about half of the buffer: 6 MiB at 100 \
+                   ms is 0.25 Gb/s",
         },
         check: Check::Host(tcp_rmem),
         text: Text {
-            why: "Tuning guides and profiles of years ago name sizes that were large then. On a new kernel they \
+            why: "Old tuning guides and profiles contain sizes that were large then. On a new kernel these sizes \
                   lower the default.",
-            mechanism: "tcp_rcv_space_adjust (net/ipv4/tcp_input.c) grows the buffer up to tcp_rmem[2]; tcp_init \
-                        sets the default by the memory: at most 6 MiB, 32 MiB since 6.16. The window is what of the buffer \
-                        is not overhead: half by tcp_adv_win_scale 1; since 6.6 by the packets' truesize, half at first.",
+            mechanism: "tcp_rcv_space_adjust (net/ipv4/tcp_input.c) grows the buffer up to tcp_rmem[2]; tcp_init sets \
+                        the default by the memory: at most 6 MiB, 32 MiB since 6.16. The window is the buffer without \
+                        overhead: half with tcp_adv_win_scale 1; since 6.6 derived from the packets' truesize, half \
+                        at first.",
             not_when: "many connections on little memory, or a short window on purpose for latency",
             side_effects: "connections may hold more memory each, within tcp_mem",
             set_now: "sysctl -w net.ipv4.tcp_rmem='4096 131072 33554432'",
@@ -55,12 +57,12 @@ pub const RULES: &[Rule] = &[
         id: "tcp-wmem",
         area: Area::Sockets,
         kind: Kind::Judge,
-        what: "May TCP's send buffers grow at least as far as the kernel's default?",
+        what: "May TCP's send buffers grow to the kernel's default?",
         applies: "every host whose memory and sysctls can be read",
         weight: Weight::always(Info).sized(Latency, Unmeasured),
         effect: Effect::Follows {
             size: Tens,
-            text: "a sender holds what is not acknowledged: its buffer bounds a round trip",
+            text: "a sender keeps unacknowledged data: its buffer limits the data per round trip",
         },
         check: Check::Host(tcp_wmem),
         text: Text {
@@ -85,11 +87,11 @@ pub const RULES: &[Rule] = &[
         weight: Weight::always(Warn),
         effect: Effect::Follows {
             size: Multiple,
-            text: "off, the window stays at about half of tcp_rmem[1]: of 128 KiB at 50 ms that is 10 Mb/s",
+            text: "without it the window stays at about half of tcp_rmem[1]: with 128 KiB at 50 ms that is 10 Mb/s",
         },
         check: Check::Host(moderate),
         text: Text {
-            why: "Without it every connection keeps the window that it starts with.",
+            why: "Without it every connection keeps its initial window.",
             mechanism: "tcp_rcv_space_adjust (net/ipv4/tcp_input.c) does nothing when it is 0 or the program has \
                         set SO_RCVBUF.",
             not_when: "a measurement with a fixed window",
@@ -112,12 +114,12 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Host(timestamps),
         text: Text {
-            why: "They time round trips and keep old segments of fast connections apart (PAWS). Old guides turn \
-                  them off for 12 bytes a packet.",
+            why: "Timestamps measure round trips and reject old segments of fast connections (PAWS). Old guides turn \
+                  them off to save 12 bytes per packet.",
             mechanism: "RFC 7323; the receive window needs them for its own round trip estimate \
                         (tcp_rcv_rtt_measure_ts).",
-            not_when: "a network of one's own where the 12 bytes are measured to matter",
-            side_effects: "12 bytes in each segment; connections that exist keep what they negotiated",
+            not_when: "a private network where a measurement shows that the 12 bytes matter",
+            side_effects: "12 bytes in each segment; existing connections keep their negotiated options",
             set_now: "sysctl -w net.ipv4.tcp_timestamps=1",
             persist: FILE,
             undo: VALUE_BACK,
@@ -142,7 +144,7 @@ pub const RULES: &[Rule] = &[
             why: "The sender learns which segments are missing and sends those only.",
             mechanism: "RFC 2018; loss recovery by RACK (RFC 8985) needs it.",
             not_when: "never on a network that can lose packets",
-            side_effects: "connections that exist keep what they negotiated",
+            side_effects: "existing connections keep their negotiated options",
             set_now: "sysctl -w net.ipv4.tcp_sack=1",
             persist: FILE,
             undo: VALUE_BACK,
@@ -155,20 +157,21 @@ pub const RULES: &[Rule] = &[
         id: "tcp-backlog-ack-defer",
         area: Area::Sockets,
         kind: Kind::Record,
-        what: "Are acknowledgements put off while a backlog is worked through?",
+        what: "Are acknowledgements deferred while a socket backlog is processed?",
         applies: "kernels that have it",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Host(ack_defer),
         text: Text {
             why: "One acknowledgement for the whole backlog instead of one for every other segment.",
-            mechanism: "tcp_backlog_ack_defer: tcp_release_cb sends the acknowledgement when the socket is let go.",
+            mechanism: "tcp_backlog_ack_defer: tcp_release_cb sends the acknowledgement when the socket is released.",
             not_when: "leave it at 1",
             side_effects: "fewer, later acknowledgements",
             set_now: "sysctl -w net.ipv4.tcp_backlog_ack_defer=1",
             persist: FILE,
             undo: VALUE_BACK,
-            verify: "sysctl net.ipv4.tcp_backlog_ack_defer; acknowledgements a segment: nstat -az TcpOutSegs TcpInSegs",
+            verify: "sysctl net.ipv4.tcp_backlog_ack_defer; acknowledgements per segment: nstat -az TcpOutSegs \
+                     TcpInSegs",
             since: "6.7",
             sources: &[SYSCTL],
         },
@@ -183,10 +186,10 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Host(comp_sack),
         text: Text {
-            why: "During a loss every segment would bring an acknowledgement; they are put off and counted as one.",
-            mechanism: "tcp_comp_sack_nr and tcp_comp_sack_delay_ns bound number and delay (net/ipv4/tcp_input.c).",
-            not_when: "leave it, unless recovery on your path is measured with and without",
-            side_effects: "the sender learns of holes a little later",
+            why: "During a loss every segment would cause an acknowledgement; compression sends one for several.",
+            mechanism: "tcp_comp_sack_nr and tcp_comp_sack_delay_ns limit number and delay (net/ipv4/tcp_input.c).",
+            not_when: "leave it, unless you measured loss recovery with and without it",
+            side_effects: "the sender learns of missing segments a little later",
             set_now: "sysctl -w net.ipv4.tcp_comp_sack_nr=44",
             persist: FILE,
             undo: VALUE_BACK,
@@ -204,15 +207,15 @@ pub const RULES: &[Rule] = &[
         weight: Weight::always(Warn),
         effect: Effect::Follows {
             size: Loss,
-            text: "a connection that finds the accept queue full is dropped and tried again after a second",
+            text: "a connection that finds the accept queue full is dropped, and the client retries after a second",
         },
         check: Check::Host(accept_queue),
         text: Text {
-            why: "A connection whose listener's queue is full is dropped; the client tries again after a second.",
+            why: "A connection whose listener's queue is full is dropped; the client retries after a second.",
             mechanism: "sk_acceptq_is_full (include/net/sock.h) against the smaller of listen()'s backlog and \
                         net.core.somaxconn; ListenOverflows counts.",
-            not_when: "the listener is too slow for good: a longer queue only delays the loss",
-            side_effects: "a longer queue waits longer",
+            not_when: "the listener is permanently too slow: a longer queue only delays the loss",
+            side_effects: "connections wait longer in a longer queue",
             set_now: "sysctl -w net.core.somaxconn=16384, and a larger backlog in the program; restart the listener",
             persist: FILE,
             undo: VALUE_BACK,
@@ -233,13 +236,13 @@ pub const RULES: &[Rule] = &[
         text: Text {
             why: "A listener's queue of open handshakes is as long as its backlog. When it is full, the kernel sends a \
                   SYN cookie, or drops the request.",
-            mechanism: "tcp_conn_request (net/ipv4/tcp_input.c) asks inet_csk_reqsk_queue_is_full: the backlog of \
+            mechanism: "tcp_conn_request (net/ipv4/tcp_input.c) checks inet_csk_reqsk_queue_is_full: the backlog of \
                         listen(), at most somaxconn. tcp_syn_flood_action then counts TCPReqQFullDoCookies, or \
-                        TCPReqQFullDrop where tcp_syncookies is 0. tcp_max_syn_backlog bounds something else, and only \
-                        where tcp_syncookies is 0: when less than a quarter of it is left, requests of unknown clients are dropped; \
+                        TCPReqQFullDrop where tcp_syncookies is 0. tcp_max_syn_backlog matters only if tcp_syncookies \
+                        is 0: when less than a quarter of it is left, requests of unknown clients are dropped, and \
                         only ListenDrops counts them.",
-            not_when: "a flood: more queue is more memory for the attacker, cookies are the answer",
-            side_effects: "a connection made by a cookie has fewer options; a longer queue holds more memory",
+            not_when: "a SYN flood: a longer queue only gives the attacker more memory; use cookies",
+            side_effects: "a connection from a cookie has fewer options; a longer queue holds more memory",
             set_now: "sysctl -w net.ipv4.tcp_syncookies=1, and a larger backlog in the program's listen()",
             persist: FILE,
             undo: VALUE_BACK,
@@ -260,15 +263,15 @@ fn tcp_rmem(ask: &Ask<'_>) -> Checked {
         return Err(Gap::Absent("net.ipv4.tcp_rmem does not hold three numbers".into()));
     };
     let default = default_rmem_max(ask)?;
-    // The kernel counts the pages that were free at boot: a fifth of room for what it did not see.
+    // The kernel counts the pages that were free at boot: a margin of a fifth allows for the rest.
     if max * 5 >= default * 4 {
         return Answer::fine(format!("up to {max} bytes"));
     }
-    // A first window of some segments is no better with room above it.
+    // A tiny initial window is not fixed by a larger maximum.
     let start = if start < SMALL_START_BYTES { DEFAULT_START_BYTES } else { start };
     Found::new(
         format!("net.ipv4.tcp_rmem ends at {max} bytes"),
-        format!("{default} or more: this kernel's own default with this memory"),
+        format!("{default} or more: this kernel's default with this memory"),
         "something lowered it, as old profiles do",
     )
     .change(Set::new(Knob::sysctl("net.ipv4.tcp_rmem"), format!("{min} {start} {default}")))
@@ -289,7 +292,7 @@ fn tcp_wmem(ask: &Ask<'_>) -> Checked {
     }
     Found::new(
         format!("net.ipv4.tcp_wmem ends at {max} bytes"),
-        format!("{default} or more: the kernel's own default with this memory"),
+        format!("{default} or more: the kernel's default with this memory"),
         "something lowered it",
     )
     .change(Set::new(Knob::sysctl("net.ipv4.tcp_wmem"), format!("{min} {start} {default}")))
@@ -307,23 +310,19 @@ fn switch(ask: &Ask<'_>, key: &str, why: &str) -> Checked {
 }
 
 fn moderate(ask: &Ask<'_>) -> Checked {
-    switch(
-        ask,
-        "net.ipv4.tcp_moderate_rcvbuf",
-        "every connection keeps the window that it starts with",
-    )
+    switch(ask, "net.ipv4.tcp_moderate_rcvbuf", "every connection keeps its initial window")
 }
 
 fn timestamps(ask: &Ask<'_>) -> Checked {
     switch(
         ask,
         "net.ipv4.tcp_timestamps",
-        "round trips are timed worse and old segments are not distinguished",
+        "round trips are measured less precisely, and old segments are not rejected",
     )
 }
 
 fn sack(ask: &Ask<'_>) -> Checked {
-    switch(ask, "net.ipv4.tcp_sack", "each loss in a window costs a round trip of its own")
+    switch(ask, "net.ipv4.tcp_sack", "each loss in a window costs a separate round trip")
 }
 
 fn ack_defer(ask: &Ask<'_>) -> Checked {
@@ -347,9 +346,9 @@ fn accept_queue(ask: &Ask<'_>) -> Checked {
     let found = Found::new(
         format!("{told}; somaxconn is {max}"),
         "none since boot, or a count that no longer rises",
-        "clients wait a second and try again",
+        "clients wait a second and retry",
     )
-    .advice("a larger backlog in the program's listen(), and one that accepts faster");
+    .advice("a larger backlog in the program's listen(), and a faster accept loop");
     let set = (max < 4096).then(|| Set::new(Knob::sysctl("net.core.somaxconn"), 4096));
     found.changes(set).rests_on(overflows, watched).answer()
 }

@@ -1,4 +1,4 @@
-//! Devices whose settings are not those that their .link file says.
+//! Devices whose settings differ from their .link file.
 
 use rxpath_core::CpuList;
 use rxpath_host::Group;
@@ -13,24 +13,24 @@ pub const RULES: &[Rule] = &[Rule {
     id: "link-files",
     area: Area::Surroundings,
     kind: Kind::Judge,
-    what: "Will the next boot bring the same device settings as now?",
+    what: "Will the device settings be the same after a reboot?",
     applies: "devices for which a .link file names rings, queues, coalescing, offloads, flow control or MTU",
     weight: Weight::always(Warn),
     effect: Effect::Follows {
         size: Unmeasured,
-        text: "what was set by hand is gone after a reboot, or the file never did what it says",
+        text: "manual settings are lost after a reboot, or the file never took effect",
     },
     check: Check::Device(file),
     text: Text {
-        why: "A .link file that says one thing while the device does another was overruled by hand or by a manager, \
-              refused by the driver, or never used because a file before it fits too.",
-        mechanism: "udev applies the first file that fits when the device appears, and never again.",
-        not_when: "the difference is on purpose and short",
+        why: "If the device differs from its .link file, the file was overridden by hand or by a manager, rejected by \
+              the driver, or never used because an earlier file matches too.",
+        mechanism: "udev applies the first matching file when the device appears, and never again.",
+        not_when: "the difference is intended and temporary",
         side_effects: "none",
         set_now: "udevadm trigger --action=add /sys/class/net/DEV, or correct the file",
         persist: "the file",
         undo: VALUE_BACK,
-        verify: "networkctl status DEV names the file in force; udevadm test-builtin net_setup_link /sys/class/net/DEV",
+        verify: "networkctl status DEV names the active file; udevadm test-builtin net_setup_link /sys/class/net/DEV",
         since: "any",
         sources: &[
             "systemd.link(5)",
@@ -39,7 +39,7 @@ pub const RULES: &[Rule] = &[Rule {
     },
 }];
 
-/// What a key's value means, in the words that the device's own value is told in.
+/// A key's value in the same words as the device's value.
 fn wanted((group, name): (Group, &str), value: &str, max: Option<u32>) -> Option<String> {
     let lower = value.to_ascii_lowercase();
     match lower.as_str() {
@@ -97,7 +97,7 @@ fn micros(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(scale)
 }
 
-/// What the device does now, and the most that it could.
+/// The device's current value and its maximum.
 fn live(device: &Device, group: Group, name: &str) -> Option<(String, Option<u32>)> {
     let nic = &device.nic;
     let amount = |amount: Amount| Some((amount.now?.to_string(), amount.max));
@@ -196,11 +196,11 @@ fn file(ask: &Ask<'_>, device: &Device) -> Checked {
     Answer::silent(hides.unwrap_or_else(|| "no .link file fits it".into()))
 }
 
-/// What comes of the first file that fits for sure; `hides` is the file before it that may be in force instead.
+/// The verdict on the first file that surely matches; `hides` is an earlier file that may apply instead.
 fn judged(ask: &Ask<'_>, file: &LinkFile, device: &Device, hides: Option<String>) -> Checked {
     let (differ, compared) = compare(ask, file, device);
     if compared == 0 {
-        return Answer::silent(format!("{} names nothing that is read here", file.file));
+        return Answer::silent(format!("{} sets nothing that is read here", file.file));
     }
     if differ.is_empty() {
         return Answer::fine(format!("{compared} settings are as {} says", file.file));
@@ -211,7 +211,7 @@ fn judged(ask: &Ask<'_>, file: &LinkFile, device: &Device, hides: Option<String>
     Found::new(
         format!("{} says {}", file.file, differ.join(", ")),
         "the same in both",
-        "the file was overruled, refused or never used",
+        "the file was overridden, rejected or never used",
     )
     .advice("decide which is right; udev applies the file when the device appears")
     .answer()

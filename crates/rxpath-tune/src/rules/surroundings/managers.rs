@@ -1,8 +1,8 @@
-//! Who else sets what rxpath reads: two owners of one knob undo each other.
+//! Other programs that change the settings: two owners of one setting undo each other.
 
 use crate::prelude::*;
 
-/// Programs that set what is read here, by `comm` (cut to 15 bytes), and what they own.
+/// Programs that change these settings, by `comm` (cut to 15 bytes), and their settings.
 const MANAGERS: [(&str, &str); 8] = [
     ("bpftune", "buffers, backlog, budget"),
     ("ktune", "sysctls"),
@@ -20,21 +20,22 @@ pub const RULES: &[Rule] = &[
         id: "tuned-active",
         area: Area::Surroundings,
         kind: Kind::Judge,
-        what: "Will a tuned profile set things back at its next start?",
+        what: "Will a tuned profile overwrite settings at its next start?",
         applies: "hosts on which tuned runs",
         weight: Weight::always(Info).when(Benchmark, Warn),
         effect: Effect::Measure,
         check: Check::Host(tuned),
         text: Text {
-            why: "tuned writes its profile again when it starts. What was set by hand is gone then, and its own \
-                  check fails until then.",
-            mechanism: "Profiles are lists of sysctls and device settings; /etc/tuned/active_profile names the one. After a \
-                        profile tuned applies /etc/sysctl.d again (reapply_sysctl=1, the default): there its sysctls lose.",
-            not_when: "the profile is what you want: then change the profile and not the value",
-            side_effects: "without it the settings of the profile go back to what they were before it",
+            why: "tuned writes its profile again when it starts. Manual settings are then lost; until then tuned-adm \
+                  verify fails.",
+            mechanism: "Profiles are lists of sysctls and device settings; /etc/tuned/active_profile names the active \
+                        profile. After the profile tuned applies /etc/sysctl.d again (reapply_sysctl=1, the default), \
+                        so those files override the profile's sysctls.",
+            not_when: "you want the profile: then change the profile, not the value",
+            side_effects: "tuned restores the settings from before its profile",
             set_now: "tuned-adm off, or settings in a profile of your own that includes it",
             persist: "systemctl disable --now tuned",
-            undo: "tuned-adm profile NAME with the name read before",
+            undo: "tuned-adm profile NAME with the previous name",
             verify: "tuned-adm active; tuned-adm verify",
             since: "any",
             sources: &[
@@ -48,16 +49,16 @@ pub const RULES: &[Rule] = &[
         id: "other-managers",
         area: Area::Surroundings,
         kind: Kind::Judge,
-        what: "Does no other program own the same settings?",
+        what: "Is rxpath the only program that changes these settings?",
         applies: "hosts that show their processes",
         weight: Weight::by_goal().when(Benchmark, Warn).when(Latency, Info),
         effect: Effect::Measure,
         check: Check::Host(others),
         text: Text {
-            why: "Two owners of one setting undo each other at times that nobody chose.",
+            why: "Two owners of one setting undo each other at unpredictable times.",
             mechanism: "Each writes at its own events: link up, load, a timer.",
-            not_when: "the other one owns it: set it there",
-            side_effects: "what it did stays undone",
+            not_when: "the other program owns it: set it there",
+            side_effects: "the stopped program no longer sets its values",
             set_now: "systemctl stop UNIT while measuring, or set it there",
             persist: "systemctl disable UNIT",
             undo: "systemctl start UNIT",
@@ -70,32 +71,31 @@ pub const RULES: &[Rule] = &[
         id: "persistent-vs-live",
         area: Area::Surroundings,
         kind: Kind::Judge,
-        what: "Will the next boot bring the same settings as now?",
+        what: "Will the settings be the same after a reboot?",
         applies: "hosts whose sysctl.d, udev rules, rc.local or kernel command line name settings of the receive path",
         weight: Weight::always(Warn),
         effect: Effect::Follows {
             size: Unmeasured,
-            text: "what was tuned by hand is gone after a reboot, or the file is wrong",
+            text: "manual tuning is lost after a reboot, or the file is wrong",
         },
         check: Check::Host(super::persistent::kept),
         text: Text {
-            why: "A value that differs from its file or from the command line was changed after boot, by somebody or \
-                  something, or was never taken.",
-            mechanism: "systemd-sysctl applies the files once at boot, in the order of their names; the last line wins, a \
-                        named key wins over a pattern (*, ?, [abc], [!abc]), and -KEY keeps patterns away. The command \
-                        line (sysctl.KEY=, nmi_watchdog=, nowatchdog, nosoftlockup, numa_balancing=) comes before the \
-                        files. Compared are net and what else the receive path depends on, and of the command line \
-                        transparent_hugepage=, clocksource=, preempt=, nosmt, cpuidle.governor=, \
-                        cpufreq.default_governor=, intel_pstate=, amd_pstate=, pcie_aspm.policy= and haltpoll.*: what \
-                        a running kernel shows and takes. \
-                        udev rules act when a device appears, rc.local at the end of the boot; the last line that sets \
-                        a value counts, and one under a condition makes it unknown.",
+            why: "A value that differs from its file or from the command line was changed after boot, or was never \
+                  applied.",
+            mechanism: "systemd-sysctl applies the files once at boot, in the order of their names; the last line \
+                        wins, a named key wins over a pattern (*, ?, [abc], [!abc]), and -KEY keeps patterns away. \
+                        The command line (sysctl.KEY=, nmi_watchdog=, nowatchdog, nosoftlockup, numa_balancing=) \
+                        comes before the files. rxpath compares net and the other settings of the receive path, and \
+                        from the command line transparent_hugepage=, clocksource=, preempt=, nosmt, \
+                        cpuidle.governor=, cpufreq.default_governor=, intel_pstate=, amd_pstate=, pcie_aspm.policy= \
+                        and haltpoll.*. udev rules act when a device appears, rc.local at the end of the boot; the \
+                        last line that sets a value counts, and a conditional line makes the value unknown.",
             not_when: "the difference is on purpose and short",
             side_effects: "none",
             set_now: "sysctl --system, or correct the file",
             persist: "the file",
             undo: VALUE_BACK,
-            verify: "rxpath check says nothing more",
+            verify: "rxpath check reports it no more",
             since: "any",
             sources: &[
                 "sysctl.d(5)",
@@ -118,11 +118,11 @@ pub const RULES: &[Rule] = &[
             mechanism: "net.core.default_qdisc (3.12) for devices that come up, below mq for each queue; fq paces, fq_codel drops \
                         late packets.",
             not_when: NO_SETTING,
-            side_effects: "replacing it loses its configuration: dump it first. In the place of mq, the root of NICs with several \
-                           queues, one qdisc is one lock for all of them",
+            side_effects: "replacing it loses its configuration: dump it first. If one qdisc replaces mq (the root on \
+                           NICs with several queues), all queues share one lock",
             set_now: "tc qdisc replace dev DEV root fq",
             persist: "net.core.default_qdisc in /etc/sysctl.d/",
-            undo: "tc qdisc replace dev DEV root KIND, as it was dumped before",
+            undo: "tc qdisc replace dev DEV root KIND, with the dumped options",
             verify: "tc qdisc show dev DEV",
             since: "2.2",
             sources: &["kernel: net/sched/sch_generic.c", "tc(8)"],
@@ -138,14 +138,14 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Host(peer),
         text: Text {
-            why: "A sender at its limit reads as a receiver's result.",
-            mechanism: "Nothing on this host shows the other one.",
+            why: "A sender at its limit looks like a receiver's limit.",
+            mechanism: "Nothing on this host shows the sender's state.",
             not_when: NO_SETTING,
             side_effects: "none",
             set_now: "rxpath check --goal benchmark on the sender",
             persist: NO_SETTING,
             undo: NOTHING_CHANGED,
-            verify: "both reports next to the result",
+            verify: "store both reports with the result",
             since: "any",
             sources: &["rxpath: docs/guide.md, where each side says where its own limit was"],
         },
@@ -183,7 +183,7 @@ fn others(ask: &Ask<'_>) -> Checked {
     Found::new(
         found.join(", "),
         "one owner of each setting",
-        "they write what you set at times of their own",
+        "they overwrite your settings at their own times",
     )
     .advice("set it there, or stop them while measuring")
     .answer()
@@ -200,6 +200,6 @@ fn qdisc(_: &Ask<'_>, device: &Device) -> Checked {
 fn peer(ask: &Ask<'_>) -> Checked {
     (&ask.facts.kernel.release).known()?;
     Answer::caution(
-        "a limit of the sender reads as a result of the receiver: check it there as well",
+        "a limit of the sender looks like a limit of the receiver: check the sender as well",
     )
 }

@@ -4,10 +4,10 @@ use rxpath_host::counter::Width;
 
 use crate::prelude::*;
 
-/// Fewer packets do not tell which way most of them take: broadcasts and the first packets take the slow one.
+/// Fewer packets do not show which path most of them take: broadcasts and the first packets take the slow path.
 const MANY: u64 = 10_000;
 
-/// Of what was received, so much by the virtual function means that it carries the traffic.
+/// If the virtual function received this share of the packets, it carries the traffic.
 const USED_RATIO: f64 = 0.5;
 
 /// Rules of this file.
@@ -15,20 +15,20 @@ pub const RULES: &[Rule] = &[Rule {
     id: "netvsc-vf",
     area: Area::Surroundings,
     kind: Kind::Judge,
-    what: "Do packets come by the virtual function that the hypervisor gave (accelerated networking)?",
+    what: "Do packets use the virtual function (accelerated networking)?",
     applies: "synthetic NICs of Hyper-V (hv_netvsc) that are up and have, or had, a virtual function",
     weight: Weight::always(Warn),
     effect: Effect::Follows {
         size: Multiple,
-        text: "without it each packet is copied by the hypervisor's switch, on CPUs that other machines share",
+        text: "without it each packet is copied by the hypervisor's switch, on CPUs shared with other machines",
     },
     check: Check::Device(function),
     text: Text {
-        why: "The machine pays for accelerated networking and does not use it, and nothing fails: packets come by the \
-              synthetic NIC, slower and with more delay.",
-        mechanism: "hv_netvsc takes the function with its own MAC address as its lower device and asks the host to switch \
-                    the data path when that comes up (drivers/net/hyperv/netvsc_drv.c netvsc_vf_changed). What the \
-                    function receives is counted in vf_rx_packets, and in the synthetic NIC's rx_packets as well.",
+        why: "Accelerated networking is configured but unused, and nothing fails: packets come by the synthetic NIC, \
+              slower and with more delay.",
+        mechanism: "hv_netvsc takes the function with its own MAC address as its lower device and asks the host to \
+                    switch the data path when that comes up (drivers/net/hyperv/netvsc_drv.c netvsc_vf_changed). \
+                    Packets of the function count in vf_rx_packets and also in the synthetic NIC's rx_packets.",
         not_when: "while the host is being serviced: the function goes away for some seconds and comes back",
         side_effects: "none: the synthetic NIC keeps its addresses and routes",
         set_now: "ip link set VF up; give addresses to the synthetic NIC alone, never to the function",
@@ -72,33 +72,35 @@ fn function(ask: &Ask<'_>, device: &Device) -> Checked {
     Found::new(
         format!("its virtual function {} ({}) is down", vf.name, vf.driver()),
         "up: accelerated networking is there and not used",
-        "every packet takes the slow way through the hypervisor",
+        "every packet takes the slow path through the hypervisor",
     )
     .advice(format!(
-        "ip link set {} up; find out why it is down: a network manager that takes it for a NIC of its own, or its driver (dmesg)",
+        "ip link set {} up; find out why it is down: a network manager that treats it as a separate NIC, or its \
+         driver (dmesg)",
         vf.name
     ))
     .answer()
 }
 
-/// There is no function: none was given, or it went away.
+/// There is no function: none was provided, or it was removed.
 fn without(by_vf: Count) -> Checked {
     if by_vf.total < MANY {
         return Answer::silent(
-            "no virtual function below it: accelerated networking is not given here",
+            "no virtual function below it: accelerated networking is not provided here",
         );
     }
     Found::new(
         format!("{} packets came by a virtual function that is not there now", by_vf.total),
         "a virtual function below it",
-        "every packet takes the slow way through the hypervisor",
+        "every packet takes the slow path through the hypervisor",
     )
-    .advice("the host takes it away for servicing and gives it back; where it stays away: dmesg, lspci, its driver's module")
+    .advice("the host removes it for servicing and restores it; if it stays away, check dmesg, lspci and its driver's \
+             module")
     .severity(Info)
     .answer()
 }
 
-/// Which way packets take while the function is up.
+/// The path of packets while the function is up.
 fn carried(ask: &Ask<'_>, device: &Device, vf: &Device) -> Checked {
     let by_vf = by_function(ask, device)?;
     let name = "rx_packets";

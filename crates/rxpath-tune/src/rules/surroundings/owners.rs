@@ -1,4 +1,4 @@
-//! Settings with two owners, and what a host is set to as a whole.
+//! Settings with two owners, and the fingerprint of all settings.
 
 use rxpath_host::Group;
 use rxpath_host::glob;
@@ -28,7 +28,7 @@ const OWNED: [Owned; 3] = [
         owners: &["tuned", "power-profiles-", "thermald"],
         severity: Warn,
     },
-    // Each may be told to leave the other's links alone, and often is.
+    // Each may be configured to ignore the other's links, and often is.
     Owned {
         what: "MTU and ethtool settings of links",
         owners: &["NetworkManager", "systemd-network"],
@@ -42,23 +42,24 @@ pub const RULES: &[Rule] = &[
         id: "two-owners",
         area: Area::Surroundings,
         kind: Kind::Judge,
-        what: "Has each setting one owner at most?",
+        what: "Does each setting have at most one owner?",
         applies: "hosts on which a manager of settings runs, or whose start-up files name one setting twice",
         weight: Weight::always(Warn),
         effect: Effect::Measure,
         check: Check::Host(owners),
         text: Text {
-            why: "Two programs that write one setting undo each other, and each reports that all is well.",
-            mechanism: "sysctl.d, udev rules and rc.local are held against each other line by line, and their ethtool lines \
-                        against the .link file in force; scripts that they call are not looked into. irqbalance moves \
-                        interrupts every 10 s, whatever pinned them at boot (irqaffinity=, udev rules, rc.local); tuned writes its profile when it starts, bpftune on events of its tracepoints, NetworkManager \
-                        and networkd when a link comes up, power-profiles-daemon and thermald when load or heat change.",
-            not_when: "one of them was told to leave these settings alone: suppress the finding with that reason",
-            side_effects: "what the stopped one did stays until somebody sets it back",
+            why: "Two programs that write one setting undo each other, and each reports success.",
+            mechanism: "rxpath compares sysctl.d, udev rules and rc.local line by line, and their ethtool lines with \
+                        the active .link file; it does not read scripts that they call. irqbalance moves interrupts \
+                        every 10 s, whatever pinned them at boot (irqaffinity=, udev rules, rc.local); tuned writes \
+                        its profile when it starts, bpftune on tracepoint events, NetworkManager and networkd when a \
+                        link comes up, power-profiles-daemon and thermald when load or heat change.",
+            not_when: "one of them is configured to leave these settings alone: suppress the finding with that reason",
+            side_effects: "values set by the stopped program stay until they are changed",
             set_now: "systemctl stop UNIT of all but one",
             persist: "systemctl disable UNIT of all but one, or take the settings out of its configuration",
             undo: "systemctl enable --now UNIT",
-            verify: "rxpath check says nothing more; the values are the same after an hour",
+            verify: "rxpath check reports it no more; the values are the same after an hour",
             since: "any",
             sources: &[
                 "redhat-performance/tuned issue 78",
@@ -71,17 +72,17 @@ pub const RULES: &[Rule] = &[
         id: "env-fingerprint",
         area: Area::Surroundings,
         kind: Kind::Record,
-        what: "What is this host set to, in one number?",
+        what: "What is the fingerprint of this host's settings?",
         applies: "every host, for benchmarks",
         weight: Weight::by_goal().when(Benchmark, Info),
         effect: Effect::Measure,
         check: Check::Host(fingerprint),
         text: Text {
-            why: "Two results compare only when what they depend on was the same. One number tells at a glance \
-                  whether it was.",
+            why: "Two results are comparable only with the same settings. One number shows at a glance whether the \
+                  settings were the same.",
             mechanism: "SHA-256 over the settings that are read here, by name: kernel and its options and parameters, \
                         CPUs and their clocks, sysctls, devices with their features, rings, queues, coalescing, RSS \
-                        and steering. Counters, times and what comes and goes are left out.",
+                        and steering. Counters, times and transient values are left out.",
             not_when: NO_SETTING,
             side_effects: "none",
             set_now: NO_SETTING,
@@ -138,9 +139,9 @@ fn owners(ask: &Ask<'_>) -> Checked {
 }
 
 fn found(twice: &[String], worst: Severity) -> Checked {
-    Found::new(twice.join("; "), "one owner of each", "what one sets the other sets back")
+    Found::new(twice.join("; "), "one owner of each", "each overwrites the other's value")
         .severity(worst)
-        .advice("stop all but one, or tell each what to leave alone")
+        .advice("stop all but one, or configure each to leave the others' settings alone")
         .answer()
 }
 
@@ -196,7 +197,7 @@ fn contradiction(path: &str, claims: &[Claim]) -> Option<String> {
     Some(format!("{name}: {} says {value}, {} says {differs}", first.place, other.place))
 }
 
-/// The .link file that is in force for a device; `None` where that is not to be told.
+/// The active .link file of a device; `None` if it is not known.
 fn link_file(ask: &Ask<'_>, device: &Device) -> Option<LinkFile> {
     let first =
         ask.facts.link_files().into_iter().find_map(|file| match ask.facts.fits(&file, device) {
@@ -227,9 +228,9 @@ fn ethtool_group(command: &str) -> Option<Group> {
     }
 }
 
-/// What pins interrupts for good: a boot parameter, udev rules and start scripts that write affinities.
+/// Permanent interrupt pins: a boot parameter, udev rules and start scripts that write affinities.
 ///
-/// **Caveat** a unit or script elsewhere is not found, and masks alone do not tell who wrote them.
+/// **Caveat** a unit or script elsewhere is not found, and masks alone do not show who wrote them.
 fn pins(ask: &Ask<'_>) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(list) = ask.facts.kernel.parameter("irqaffinity") {

@@ -1,4 +1,5 @@
-//! What the next boot brings against what is set now: the kernel command line, files of sysctl.d, udev rules, rc.local.
+//! Compares the settings of the next boot with the current settings: the kernel command line, files of sysctl.d, udev
+//! rules, rc.local.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +44,7 @@ enum Shown {
     Chosen,
 }
 
-/// Parameters of the command line whose value a running kernel shows and takes: name, file, form.
+/// Command line parameters that a running kernel shows and accepts: name, file, form.
 ///
 /// **Source** Documentation/admin-guide/kernel-parameters.txt; parameters of modules are those of
 /// `/sys/module/NAME/parameters` with mode 0644.
@@ -84,7 +85,7 @@ const PARAMETERS: [(&str, &str, Shown); 12] = [
 
 /// A value that the next boot sets.
 struct Wanted {
-    /// Who says so.
+    /// The source of the value.
     source: String,
     /// The value, as the live file shows it.
     value: String,
@@ -95,11 +96,11 @@ struct Wanted {
 pub(super) struct Claim {
     /// The file; with its line where that is known.
     pub place: String,
-    /// The value; `None` when the line does not tell it.
+    /// The value; `None` if the line does not give it.
     pub value: Option<String>,
 }
 
-/// What files of sysctl.d, udev rules and rc.local keep, by the file that shows it, in the order in which they act.
+/// Values that sysctl.d, udev rules and rc.local set, by the file that shows them, in the order in which they apply.
 pub(super) fn claims(ask: &Ask<'_>) -> BTreeMap<String, Vec<Claim>> {
     let mut all: BTreeMap<String, Vec<Claim>> = BTreeMap::new();
     for (path, line) in ask.facts.kept_in_force().into_iter().filter(|(path, _)| is_ours(ask, path))
@@ -166,7 +167,7 @@ fn acted(name: &str, value: &str) -> Option<String> {
     Some(shown.to_owned())
 }
 
-/// What the command line sets beside the sysctls, by the file that shows it.
+/// Other values that the command line sets, by the file that shows them.
 fn parameters(ask: &Ask<'_>) -> BTreeMap<String, Wanted> {
     let kernel = &ask.facts.kernel;
     let mut all = BTreeMap::new();
@@ -201,13 +202,13 @@ fn wanted(ask: &Ask<'_>) -> BTreeMap<String, Wanted> {
         (path, Wanted { source, value, shown: Shown::Plain })
     });
     all.extend(sysctls.filter(|(path, _)| is_ours(ask, path)));
-    // Files are applied after the kernel has started, and the last that acts has the last word.
+    // Files are applied after the kernel has started, and the last one wins.
     for (path, claims) in claims(ask) {
         let Some(last) = claims.into_iter().next_back() else { continue };
         let shown = if path.starts_with("/sys/") { Shown::Chosen } else { Shown::Plain };
         match last.value {
             Some(value) => drop(all.insert(path, Wanted { source: last.place, value, shown })),
-            // What it will be is not to be told.
+            // The value after boot cannot be predicted.
             None => drop(all.remove(&path)),
         }
     }
@@ -270,7 +271,7 @@ pub(super) fn kept(ask: &Ask<'_>) -> Checked {
         }
     }
     if !differ.is_empty() {
-        let why = "the next boot brings other values than now";
+        let why = "the next boot sets other values";
         return Found::new(differ.join("; "), "the same in both", why)
             .advice("decide which is right, and correct the file, the line or the command line")
             .answer();
@@ -281,7 +282,8 @@ pub(super) fn kept(ask: &Ask<'_>) -> Checked {
     }
     match (compared, unread.is_empty()) {
         (0, true) => Answer::silent(
-            "neither the command line nor sysctl.d, udev rules or rc.local name a setting of the receive path that is here",
+            "neither the command line nor sysctl.d, udev rules or rc.local contain a setting of the receive path that \
+             this host has",
         ),
         (0, false) => {
             let gap = Gap::Absent(format!("{} cannot be read here", unread.join(", ")));

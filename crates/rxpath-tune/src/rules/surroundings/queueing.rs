@@ -7,7 +7,7 @@ use rxpath_host::nic::QdiscFacts;
 
 use crate::prelude::*;
 
-/// Fewer in the window are an accident.
+/// Fewer in the window are not significant.
 const ENOUGH: u64 = 20;
 /// A queue that drops so large a share is too short, or its device too slow. Queues that drop early on purpose stay below.
 const MUCH_RATIO: f64 = 0.05;
@@ -23,27 +23,28 @@ pub const RULES: &[Rule] = &[
         id: "qdisc-limit",
         area: Area::Surroundings,
         kind: Kind::Judge,
-        what: "Does each queueing discipline have room for more than one packet?",
+        what: "Can each queueing discipline hold more than one packet?",
         applies: "devices that are up; read over rtnetlink",
         weight: Weight::always(Warn),
         effect: Effect::Follows {
             size: Loss,
-            text: "two packets that leave close together are one packet and one loss",
+            text: "of two packets sent close together, one is lost",
         },
         check: Check::Device(limit),
         text: Text {
-            why: "A queue of one packet, or of fewer bytes than one packet has, drops all but the first of a burst: replies, \
-                  acknowledgements, and what is forwarded.",
-            mechanism: "pfifo_enqueue and bfifo_enqueue (net/sched/sch_fifo.c) drop beyond the limit, tbf_enqueue beyond its \
-                        bytes. The rings of pfifo_fast are as long as the device's tx_queue_len \
+            why: "A queue of one packet, or of fewer bytes than a packet, drops all but the first packet of a burst: \
+                  replies, acknowledgements and forwarded packets.",
+            mechanism: "pfifo_enqueue and bfifo_enqueue (net/sched/sch_fifo.c) drop beyond the limit, tbf_enqueue \
+                        beyond its bytes. The rings of pfifo_fast are as long as the device's tx_queue_len \
                         (pfifo_fast_change_tx_queue_len, net/sched/sch_generic.c). A pfifo takes its limit from \
-                        tx_queue_len when it is made; old kernels had none for veth, bridges and VLANs.",
-            not_when: "an experiment that shows what it does",
+                        tx_queue_len when it is created; on old kernels tx_queue_len was 0 for veth, bridges and \
+                        VLANs.",
+            not_when: "an experiment that shows its effect",
             side_effects: "replacing a qdisc loses its packets and its configuration: dump it first",
-            set_now: "tc qdisc replace dev DEV root pfifo limit 1000, or the kind that is there with a larger limit; \
-                      ip link set dev DEV txqueuelen 1000",
-            persist: "what makes the qdisc: a unit, a script, the container's or machine's definition",
-            undo: "tc qdisc replace dev DEV root KIND, with the options that were dumped before",
+            set_now: "tc qdisc replace dev DEV root pfifo limit 1000, or the existing kind with a larger limit; ip \
+                      link set dev DEV txqueuelen 1000",
+            persist: "change what creates the qdisc: a unit, a script, the container's or machine's definition",
+            undo: "tc qdisc replace dev DEV root KIND, with the dumped options",
             verify: "tc -s qdisc show dev DEV: dropped does not rise",
             since: "2.2",
             sources: &["kernel: net/sched/sch_fifo.c fifo_init", "tc-pfifo(8)"],
@@ -53,24 +54,21 @@ pub const RULES: &[Rule] = &[
         id: "qdisc-drops",
         area: Area::Surroundings,
         kind: Kind::Judge,
-        what: "Does the queueing discipline drop much of what the device should send?",
+        what: "Does the queueing discipline drop many packets?",
         applies: "devices that are up and whose qdisc was read twice",
         weight: Weight::always(Warn),
-        effect: Effect::Follows {
-            size: Loss,
-            text: "what a queue drops here never leaves the host",
-        },
+        effect: Effect::Follows { size: Loss, text: "packets dropped here never leave the host" },
         check: Check::Device(drops),
         text: Text {
-            why: "More is sent than the device or the shaper lets pass, or the queue is too short for the bursts.",
-            mechanism: "qdisc_drop (include/net/sch_generic.h) counts each packet that a qdisc refuses; the counters come with \
-                        RTM_GETQDISC.",
+            why: "The host sends more than the device or the shaper allows, or the queue is too short for the bursts.",
+            mechanism: "qdisc_drop (include/net/sch_generic.h) counts each packet that a qdisc rejects; the counters \
+                        come with RTM_GETQDISC.",
             not_when: "a shaper on purpose, under more load than its rate",
             side_effects: "a longer queue is a longer wait",
             set_now: "tc -s qdisc show dev DEV names the queue; then a higher rate or limit, fq_codel in its place, or a sender that \
                       sends less",
-            persist: "what makes the qdisc: a unit, a script, the container's or machine's definition",
-            undo: "tc qdisc replace dev DEV root KIND, with the options that were dumped before",
+            persist: "change what creates the qdisc: a unit, a script, the container's or machine's definition",
+            undo: "tc qdisc replace dev DEV root KIND, with the dumped options",
             verify: "tc -s qdisc show dev DEV, twice: dropped",
             since: "2.2",
             sources: &["kernel: net/sched/sch_generic.c", "kernel: net/core/gen_stats.c"],
@@ -80,7 +78,7 @@ pub const RULES: &[Rule] = &[
         id: "qdisc-shaper",
         area: Area::Surroundings,
         kind: Kind::Judge,
-        what: "Does a shaper hold packets back while throughput or time is asked for?",
+        what: "Does a shaper delay packets?",
         applies: "devices that are up and whose qdisc was read twice",
         weight: Weight::by_goal().when(Throughput, Warn).when(Latency, Warn).when(Benchmark, Warn),
         effect: Effect::Follows {
@@ -89,14 +87,17 @@ pub const RULES: &[Rule] = &[
         },
         check: Check::Device(shaper),
         text: Text {
-            why: "What is measured is then the shaper. It may be left over from a test, or belong to a container's limits.",
-            mechanism: "tbf_dequeue (net/sched/sch_tbf.c), htb_dequeue and cake_dequeue count overlimits when a packet has to \
-                        wait for tokens. A token bucket's own rate is read, those of classes are not.",
+            why: "A measurement then shows the shaper's rate. The shaper may be left over from a test, or belong to a \
+                  container's limits.",
+            mechanism: "tbf_dequeue (net/sched/sch_tbf.c), htb_dequeue and cake_dequeue count overlimits when a \
+                        packet has to wait for tokens. rxpath reads a token bucket's own rate, not the rates of \
+                        classes.",
             not_when: "the link behind the host is slower, and the shaper keeps its queue short",
-            side_effects: "without it the queue builds up where nobody controls it",
-            set_now: "tc qdisc show dev DEV, and the program that made it; for a measurement: tc qdisc del dev DEV root",
+            side_effects: "without it the queue builds up at a place that nothing controls",
+            set_now: "find the program that created it: tc qdisc show dev DEV; for a measurement: tc qdisc del dev \
+                      DEV root",
             persist: "what makes the qdisc",
-            undo: "tc qdisc replace dev DEV root KIND, with the options that were dumped before",
+            undo: "tc qdisc replace dev DEV root KIND, with the dumped options",
             verify: "tc -s qdisc show dev DEV, twice: overlimits",
             since: "2.2; cake 4.19",
             sources: &["kernel: net/sched/sch_tbf.c tbf_dequeue", "tc-tbf(8)"],
@@ -115,15 +116,16 @@ pub const RULES: &[Rule] = &[
         },
         check: Check::Device(ifb),
         text: Text {
-            why: "Traffic that is shaped on the way in goes through a qdisc of the ifb device, and comes back to the stack from \
-                  one tasklet for each of its queues.",
+            why: "Shaped incoming traffic goes through a qdisc of the ifb device, and returns to the stack from one \
+                  tasklet per ifb queue.",
             mechanism: "tcf_mirred_act (net/sched/act_mirred.c) sends the packet to ifb_xmit, ifb_ri_tasklet \
                         (drivers/net/ifb.c) hands it to netif_receive_skb again.",
-            not_when: "the input must be shaped here, since nobody before this host does it",
+            not_when: "the input must be shaped here, because no device before this host does it",
             side_effects: "without it the input is not shaped",
-            set_now: "tc filter show dev DEV ingress, and what made it; a policer drops without the detour",
+            set_now: "tc filter show dev DEV ingress, and the program that created it; a policer drops without the \
+                      detour",
             persist: "what makes the filter",
-            undo: "the filter that was shown before, added again by tc filter add",
+            undo: "add the dumped filter again with tc filter add",
             verify: "ip -s link show dev DEV, twice",
             since: "2.6.20",
             sources: &[
@@ -144,7 +146,7 @@ fn root(device: &Device) -> Result<Option<&QdiscFacts>, Gap> {
     Ok(egress(device)?.find(|qdisc| qdisc.is_root))
 }
 
-/// Why a qdisc of this device has no room; `None` when it has.
+/// Why a qdisc of this device is too short; `None` if it is not.
 fn no_room(qdisc: &QdiscFacts, device: &Device, mtu: u32) -> Option<String> {
     // Its ring has the length of the device's queue, and no limit of its own that would be shown.
     if qdisc.kind == "pfifo_fast" && device.sysfs.tx_queue_len_packets.value() == Some(&0) {
@@ -195,7 +197,7 @@ fn counted(
     let Some(first) = root(device)? else { return Ok(0) };
     let later = ask.facts.later_device(device).and_then(|later| later.nic.qdiscs.value());
     let later = later.and_then(|all| all.iter().find(|qdisc| qdisc.is_root));
-    // A qdisc that took the place of another one counts from the beginning.
+    // A qdisc that replaced another one counts from 0.
     let later = later.filter(|later| later.kind == first.kind);
     get(first).map_or(Ok(0), |count| Count::of(width, count, later.and_then(get)).in_window())
 }
@@ -218,7 +220,7 @@ fn drops(ask: &Ask<'_>, device: &Device) -> Checked {
     if dropped < ENOUGH || ratio < MUCH_RATIO {
         return Answer::fine(told);
     }
-    Found::new(told, "less than 5 %", "more is sent than the device or the shaper lets pass")
+    Found::new(told, "less than 5 %", "the host sends more than the device or the shaper allows")
         .advice(format!("tc -s qdisc show dev {} names the queue", device.name))
         .answer()
 }
@@ -243,8 +245,8 @@ fn shaper(ask: &Ask<'_>, device: &Device) -> Checked {
     if held < ENOUGH {
         return Answer::fine(told);
     }
-    Found::new(told, "no shaper, or one that is known", "what is measured is the shaper")
-        .advice("find the program that made it; a container's or machine's limits may be meant so")
+    Found::new(told, "no shaper, or one that is known", "the measurement shows the shaper's rate")
+        .advice("find the program that made it; a container's or machine's limits may be intended")
         .answer()
 }
 

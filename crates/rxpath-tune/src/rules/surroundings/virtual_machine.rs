@@ -1,4 +1,4 @@
-//! What the host runs in, and what that does to numbers.
+//! The environment of the host (guest, container), and its effect on measurements.
 
 use rxpath_host::counter::Width;
 
@@ -11,7 +11,7 @@ const VIRTIO: &str = "virtio 1.3 specification, 5.1.3 feature bits; linux/virtio
 const BITS: [(usize, &str); 4] =
     [(22, "multiqueue"), (29, "event index"), (53, "coalescing"), (60, "RSS")];
 
-/// Counters of cloud NICs for packets that the cloud held back.
+/// Cloud NIC counters for packets above an allowance.
 const ALLOWANCES: [&str; 5] = [
     "bw_in_allowance_exceeded",
     "pps_allowance_exceeded",
@@ -20,7 +20,7 @@ const ALLOWANCES: [&str; 5] = [
     "bw_out_allowance_exceeded",
 ];
 
-/// Stolen over all CPU time: above it a run is disturbed.
+/// Above this share of stolen CPU time a run is disturbed.
 const STEAL_RATIO: f64 = 0.005;
 
 /// Rules of this file.
@@ -29,19 +29,19 @@ pub const RULES: &[Rule] = &[
         id: "hypervisor",
         area: Area::Surroundings,
         kind: Kind::Honesty,
-        what: "Is this a guest, and does its host take time from it?",
+        what: "Is this a guest, and does its host steal CPU time?",
         applies: "every host",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Host(hypervisor),
         text: Text {
-            why: "Numbers of a guest describe its host as well: its load, its vCPU scheduling, its switch.",
-            mechanism: "steal in /proc/stat is time in which a runnable vCPU did not run. That it is a guest is shown by \
-                        the x86 flag hypervisor, /sys/hypervisor/type and the names in DMI; a guest whose hypervisor \
-                        hides all three looks like metal.",
+            why: "A guest's results also depend on its host: its load, its vCPU scheduling, its switch.",
+            mechanism: "steal in /proc/stat is time in which a runnable vCPU did not run. A guest is recognised by \
+                        the x86 flag hypervisor, /sys/hypervisor/type and DMI names; if the hypervisor hides all \
+                        three, the guest looks like bare metal.",
             not_when: NO_SETTING,
             side_effects: "none",
-            set_now: "nothing here: dedicated hosts or pinned vCPUs are the hypervisor's",
+            set_now: "nothing on the guest: use a dedicated host or vCPUs pinned by the hypervisor",
             persist: NO_SETTING,
             undo: NOTHING_CHANGED,
             verify: "steal in /proc/stat does not rise during a run",
@@ -56,14 +56,14 @@ pub const RULES: &[Rule] = &[
         id: "virtio-features",
         area: Area::Surroundings,
         kind: Kind::Record,
-        what: "What did the hypervisor give the virtio NIC?",
+        what: "Which features does the hypervisor offer the virtio NIC?",
         applies: "virtio_net devices",
         weight: Weight::always(Info),
         effect: Effect::Measure,
         check: Check::Device(virtio),
         text: Text {
-            why: "Without multiqueue one CPU serves all; without coalescing the driver refuses rx-usecs.",
-            mechanism: "virtnet_probe (drivers/net/virtio_net.c) takes what both sides offer.",
+            why: "Without multiqueue one CPU serves all; without coalescing the driver rejects rx-usecs.",
+            mechanism: "virtnet_probe (drivers/net/virtio_net.c) uses the features that both sides offer.",
             not_when: NO_SETTING,
             side_effects: "none",
             set_now: "options of the hypervisor: queues=, mq=on, rx_queue_size=1024",
@@ -78,7 +78,7 @@ pub const RULES: &[Rule] = &[
         id: "cloud-nic",
         area: Area::Surroundings,
         kind: Kind::Judge,
-        what: "Does the cloud hold packets back because an allowance is used up?",
+        what: "Does the cloud drop or delay packets because an allowance is used up?",
         applies: "NICs that count it (ena)",
         weight: Weight::always(Warn).when(Throughput, Fail).when(Benchmark, Fail),
         effect: Effect::Follows {
@@ -87,9 +87,10 @@ pub const RULES: &[Rule] = &[
         },
         check: Check::Device(cloud),
         text: Text {
-            why: "Loss above the instance's allowance looks like loss on the host and cannot be tuned away on it.",
+            why: "Loss above the instance's allowance looks like loss on the host, but no setting of the host removes \
+                  it.",
             mechanism: "The counters are the NIC's own; the driver reads them (ena_metrics_stats_strings).",
-            not_when: "the counts are old: look whether they move",
+            not_when: "the counts are old: check whether they rise",
             side_effects: "none",
             set_now: "a larger instance, fewer packets (larger ones), fewer tracked flows",
             persist: NO_SETTING,
@@ -112,9 +113,9 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Host(no_nic),
         text: Text {
-            why: "On loopback and veth the sender's CPU does the receiver's work, nothing interrupts, nothing is \
-                  copied by DMA: results say nothing about a NIC.",
-            mechanism: "loopback_xmit and veth_xmit hand the packet to the backlog or to NAPI of the same host.",
+            why: "On loopback and veth the sender's CPU does the receiver's work, without interrupts or DMA: results \
+                  say nothing about a NIC.",
+            mechanism: "loopback_xmit and veth_xmit pass the packet to the backlog or to NAPI of the same host.",
             not_when: NO_SETTING,
             side_effects: "none",
             set_now: NO_SETTING,
@@ -135,8 +136,8 @@ pub const RULES: &[Rule] = &[
         effect: Effect::Measure,
         check: Check::Host(namespace),
         text: Text {
-            why: "In a container half of the sysctls are the container's, the NIC is elsewhere, and settings of the \
-                  host do not show.",
+            why: "In a container half of the sysctls are the container's, the NIC is in another namespace, and host \
+                  settings are not visible.",
             mechanism: "net sysctls belong to a namespace or to the first one only (net/core/sysctl_net_core.c).",
             not_when: NO_SETTING,
             side_effects: "none",
@@ -208,7 +209,7 @@ const DMI: [&str; 12] = [
     "Virtual Machine",
 ];
 
-/// What shows that this is a guest; a gap when no place that would show it can be read.
+/// The signs that this is a guest; a gap if no source can be read.
 fn guest_signs(ask: &Ask<'_>) -> Result<Vec<String>, Gap> {
     let mut signs = Vec::new();
     let mut is_told = false;
@@ -231,7 +232,7 @@ fn guest_signs(ask: &Ask<'_>) -> Result<Vec<String>, Gap> {
         .collect();
     is_told |= !names.is_empty();
     let machine = names.join(" ");
-    // Metal of a cloud bears the cloud's name, and says that it is metal.
+    // Bare metal of a cloud carries the cloud's name, and says that it is metal.
     if DMI.iter().any(|maker| machine.contains(maker)) && !machine.contains(".metal") {
         signs.push(machine);
     }
