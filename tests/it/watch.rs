@@ -381,5 +381,5 @@ fn a_dumb_terminal_gets_no_full_screen() {
     let output = command.stdout(terminal).stderr(Stdio::piped()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("TERM=dumb") && said.contains("--once prints one look"), "{said}");
+    assert!(said.contains("TERM=dumb") && said.contains("--once prints one sample"), "{said}");
 }

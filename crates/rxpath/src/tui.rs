@@ -39,7 +39,7 @@ pub fn show(
     color: bool,
 ) -> Outcome {
     let mut terminal = ratatui::try_init().map_err(|error| {
-        Failure::new(Exit::Cannot, error).hint("--once prints one look as text")
+        Failure::new(Exit::Cannot, error).hint("--once prints one sample as text")
     })?;
     let done = drive(&mut terminal, &mut *source, &mut recorder, interrupt, color);
     ratatui::restore();
