@@ -333,7 +333,7 @@ fn the_view_follows_its_terminal_and_records_on_a_key() {
     let mut screen = Screen::start(24, 80);
     screen.until("q quit");
     screen.resize(40, 140);
-    screen.until("Enter all of it");
+    screen.until("Enter details");
     screen.resize(5, 30);
     screen.until("small");
     screen.resize(24, 80);
