@@ -47,7 +47,7 @@ fn bad_questions_are_refused_in_one_line() {
         (&["check", "--sysroot", "/no/such/tree"][..], "/no/such/tree"),
         (&["check", "--dev", "nosuch0"], "--dev nosuch0: no such network device here"),
         (&["check", "--goal", "speed"], "invalid value 'speed'"),
-        (&["explain", "rfs-flov"], "explain rfs-flov: nothing here is called so"),
+        (&["explain", "rfs-flov"], "explain rfs-flov: no topic has this name"),
     ] {
         let done = rxpath(args).code(2);
         let told = String::from_utf8(done.get_output().stderr.clone()).unwrap();

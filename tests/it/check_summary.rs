@@ -120,7 +120,7 @@ fn nothing_to_sum_up_is_one_line_and_status_2() {
     ask(&["check", "--summarize", path], "no file in it");
     ask(&["check", "--summarize", "/no/such/dir"], "No such file");
     ask(&["check", "--summarize", path, "--goal", "latency"], "cannot be used with");
-    ask(&["check", "--summarize", path, "--format", "sarif"], "prints table or json");
+    ask(&["check", "--summarize", path, "--format", "sarif"], "prints only table or json");
     fs::write(dir.path().join("x"), "{}").unwrap();
     ask(
         &["check", "--summarize", path],

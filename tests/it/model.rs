@@ -68,7 +68,7 @@ fn flags_win_over_the_file_and_nonsense_is_usage() {
     assert_eq!(got["settings"]["rx_usecs"], 20);
     assert_eq!(got["settings"]["size_bytes"], 32);
     for (words, wanted) in [
-        (vec!["model", "bounds"], "bound nothing"),
+        (vec!["model", "bounds"], "no bound follows"),
         (vec!["model", "bounds", "--share", "2"], "`share` must be above 0"),
         (vec!["model", "bounds", "--stall", "3"], "unit is missing"),
         (vec!["model", "bounds", "--stall", "-1s"], "`--stall -1s`: is negative"),
@@ -118,7 +118,7 @@ fn a_simulation_is_kept_as_a_run_that_can_be_reported() {
     assert_eq!(report.status.code(), Some(0), "{}", String::from_utf8_lossy(&report.stderr));
     assert!(report.stderr.is_empty(), "whole: {}", String::from_utf8_lossy(&report.stderr));
     let page = std::fs::read_to_string(Path::new(&run).join("report.html")).unwrap();
-    assert!(page.contains("every figure here is simulated, none was measured"));
+    assert!(page.contains("all results here are simulated, none was measured"));
 }
 
 #[test]

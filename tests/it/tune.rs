@@ -187,7 +187,7 @@ fn drafts_for_a_restart_are_written_for_review() {
         &to,
     ]);
     assert_eq!(said.code, Some(0), "{}", said.err);
-    assert!(said.out.contains("review it, it belongs to /etc/sysctl.d/"), "{}", said.out);
+    assert!(said.out.contains("review it, then install it as /etc/sysctl.d/"), "{}", said.out);
     assert!(said.out.contains("not in the draft: lo/link mtu=4000: not a sysctl"), "{}", said.out);
     let text = std::fs::read_to_string(Path::new(&to).join("90-rxpath.conf")).unwrap();
     assert!(text.contains("net.ipv4.udp_rmem_min = 8192"), "{text}");

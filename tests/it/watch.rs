@@ -333,7 +333,7 @@ fn the_view_follows_its_terminal_and_records_on_a_key() {
     let mut screen = Screen::start(24, 80);
     screen.until("q quit");
     screen.resize(40, 140);
-    screen.until("Enter all of it");
+    screen.until("Enter details");
     screen.resize(5, 30);
     screen.until("small");
     screen.resize(24, 80);
@@ -381,5 +381,5 @@ fn a_dumb_terminal_gets_no_full_screen() {
     let output = command.stdout(terminal).stderr(Stdio::piped()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("TERM=dumb") && said.contains("--once prints one look"), "{said}");
+    assert!(said.contains("TERM=dumb") && said.contains("--once prints one sample"), "{said}");
 }

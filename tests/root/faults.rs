@@ -41,7 +41,10 @@ fn a_signal_in_each_phase_keeps_the_run_and_leaves_nothing() {
         let ended = run.wait();
         assert_eq!(ended.status.code(), Some(code), "{phase}: {}", ended.stderr);
         let line = said(&ended);
-        assert!(line.contains("interrupted; the run is kept up to here in "), "{phase}: {line}");
+        assert!(
+            line.contains("interrupted; the run up to this point is kept in "),
+            "{phase}: {line}"
+        );
         let read = RunReader::open(&directory).unwrap();
         assert_eq!(read.manifest.status, Status::Interrupted, "{phase}");
         assert!(read.partial().unwrap().contains("was interrupted"), "{phase}");
@@ -65,7 +68,7 @@ fn a_workload_that_dies_is_told_with_how_and_ends_the_run() {
         assert_eq!(ended.status.code(), Some(5), "{}", ended.stderr);
         let wanted = format!("rxpath: {verb} died during measure: it was ended by signal 9");
         assert_eq!(said(&ended), wanted);
-        assert!(ended.stderr.contains("hint: what was measured before is kept in "));
+        assert!(ended.stderr.contains("hint: earlier measurements are kept in "));
         assert_eq!(RunReader::open(&directory).unwrap().manifest.status, Status::Failed);
         arena.assert_clean(&format!("after the death of {verb}"));
     }

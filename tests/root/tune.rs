@@ -80,7 +80,7 @@ fn a_refusal_stops_the_plan_and_offers_to_undo() {
     );
     assert!(applied.out.contains("1 more steps were not tried"), "{applied:?}");
     assert!(
-        applied.err.contains("hint: undo what was done with: rxpath tune undo 1"),
+        applied.err.contains("hint: undo the completed steps with: rxpath tune undo 1"),
         "{applied:?}"
     );
     assert!(place.has("veth/link/mtu", "1400"), "the step before stays until it is undone");
@@ -141,7 +141,7 @@ fn changes_on_top_of_each_other_are_undone_in_order() {
     }
     let refused = place.rxpath(&["tune", "undo", "1"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
-    assert!(refused.err.contains("journal 2 came after journal 1"), "{refused:?}");
+    assert!(refused.err.contains("journal 2 is newer than journal 1"), "{refused:?}");
     place.rxpath(&["tune", "undo", "--all"]).ok();
     assert_eq!(place.snapshot(), before);
 }

@@ -1,4 +1,4 @@
-//! The command line's frame: options of every command, and how a bad line is refused.
+//! The top level of the command line: options of every command, and how an invalid command line is rejected.
 
 pub mod complete;
 pub mod examples;
@@ -18,7 +18,7 @@ pub struct Cli {
     /// When to colour what is printed; the variable `NO_COLOR` turns it off as well
     #[arg(long, global = true, value_enum, default_value_t = When::Auto, display_order = 1000)]
     pub color: When,
-    /// What to do; alone `rxpath check`.
+    /// What to do; without a command: `rxpath check`.
     #[command(subcommand)]
     pub command: Option<Command>,
 }
@@ -45,7 +45,7 @@ pub fn parse() -> Result<Cli, Exit> {
 fn refuse(error: &clap::Error) -> Exit {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // A reader that closed the pipe has seen enough.
+            // A reader that closed the pipe wants no more output.
             let _ = error.print();
             return Exit::Done;
         }
@@ -64,7 +64,7 @@ fn refuse(error: &clap::Error) -> Exit {
     Exit::Usage
 }
 
-/// A negative value is no option, for which clap takes it: said so, where one follows an option.
+/// Clap takes a negative value for an option. This message says so where the value follows an option.
 fn negative_value(words: &[String]) -> Option<String> {
     let negative = |word: &str| {
         let mut letters = word.chars();
@@ -72,7 +72,7 @@ fn negative_value(words: &[String]) -> Option<String> {
     };
     let pair = words.windows(2).find(|pair| pair[0].starts_with('-') && negative(&pair[1]))?;
     let [option, value] = pair else { return None };
-    Some(format!("rxpath: `{option} {value}`: is negative\nhint: it takes a value from 0 on\n"))
+    Some(format!("rxpath: `{option} {value}`: is negative\nhint: the smallest value is 0\n"))
 }
 
 /// The page of help that belongs to these words: `rxpath load udp --help`.
@@ -91,7 +91,7 @@ fn page_of(words: &[String]) -> String {
     page + " --help"
 }
 
-/// Clap's `error: …` and `tip: …` as ours; several lines of one message are joined.
+/// Rewrites clap's `error: …` and `tip: …` in our form; joins the lines of a message.
 fn in_our_words(text: &str, page: &str) -> String {
     let mut out = String::new();
     for paragraph in text.split("\n\n").filter(|p| !p.trim().is_empty()) {

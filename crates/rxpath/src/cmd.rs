@@ -1,4 +1,4 @@
-//! The commands: one file each, and one line in the list below.
+//! The commands: a file and a line in the list below for each.
 
 mod address;
 mod capture;
@@ -52,37 +52,38 @@ macro_rules! commands {
 commands! {
     /// Is this host's receive path set up right? (`rxpath` alone does the same)
     Check(check::CheckCommand),
-    /// Write this host's files and answers as a scrubbed tree that `--sysroot` takes
+    /// Save this host's state (files and answers of the kernel) as a scrubbed tree for `--sysroot`
     Capture(capture::CaptureCommand),
     /// Explain a rule, sysctl, counter, ethtool name, drop reason, term, stage or exit status
     Explain(explain::ExplainCommand),
-    /// The tutorial: a lab with a planted bottleneck, found, explained, fixed, measured again, reported
+    /// The tutorial: a lab with a planted bottleneck: find it, explain it, fix it, measure again, write a report
     Demo(demo::DemoCommand),
     /// Run an experiment, in a lab of two network namespaces by default
     Run(run::RunCommand),
-    /// Which stage limits, how sure, by what evidence: of this host, of a run, or of limits made on purpose
+    /// Which stage limits the receive path, with confidence and evidence: on this host, in a run, or for limits made on
+    /// purpose
     Diagnose(diagnose::DiagnoseCommand),
     /// The bundled experiments, each with its question
     List(list::ListCommand),
-    /// Receive over UDP, TCP or HTTP: count all that arrives and say where the receiver's limit is
+    /// Receive over UDP, TCP or HTTP: count what arrives and report where the receiver's limit is
     Serve(serve::ServeCommand),
-    /// Send over UDP, TCP or HTTP: offer load by schedule or without pause and say where the sender's limit is
+    /// Send over UDP, TCP or HTTP, by schedule or without pause, and report where the sender's limit is
     Load(load::LoadCommand),
-    /// What can be measured here, and why not
+    /// What can be measured on this host, what cannot, and why
     Doctor(doctor::DoctorCommand),
-    /// Softirqs, NAPI polls, interrupts, drops and the latency of stages, for a while
+    /// Trace softirqs, NAPI polls, interrupts, drops and stage latencies for a while
     Trace(trace::TraceCommand),
-    /// CPU time that networking takes from work: by task, measured, with who caused it
+    /// CPU time that network processing takes from other work: measured per task, with its cause
     Steal(steal::StealCommand),
-    /// The live path, stage by stage: rates, drops, queues, CPU taken; recorded and replayed
+    /// The live receive path, stage by stage: rates, drops, queues, CPU time; can be recorded and replayed
     Watch(watch::WatchCommand),
-    /// Predict: fluid bounds and queueing formulas of the receive path
+    /// Predict what the receive path can carry: fluid bounds, queueing formulas, simulation
     Model(model::ModelCommand),
     /// Change the host's settings: plan, apply, verify, undo
     Tune(tune::TuneCommand),
-    /// Remove what a killed run left behind, and nothing else
+    /// Remove what a killed run left behind; nothing else is touched
     Cleanup(cleanup::CleanupCommand),
-    /// Print the JSON Schemas of what is written and printed
+    /// Print the JSON Schemas of rxpath's files and output
     Schema(schema::SchemaCommand),
     /// Print a shell's completion script
     Completions(completions::CompletionsCommand),
@@ -90,7 +91,7 @@ commands! {
     Man(man::ManCommand),
     /// Is the second run better, worse or the same as the first?
     Compare(compare::CompareCommand),
-    /// Write a page that a person reads from a run directory
+    /// Write a readable report from a run directory
     Report(report::ReportCommand),
 }
 

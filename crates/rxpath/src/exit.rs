@@ -1,4 +1,4 @@
-//! How a command ends: its exit status, and the one form in which errors are printed.
+//! How a command ends: its exit status, and the format of errors.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ pub enum Exit {
     Inconclusive,
     /// Some hosts, trials or changes failed.
     Partial,
-    /// What a command that ran on the user's behalf ended with.
+    /// The exit status of a command that ran on the user's behalf.
     Command(u8),
     /// Stopped by this signal (2 = SIGINT: 130, 15 = SIGTERM: 143).
     Signal(i32),
@@ -28,14 +28,14 @@ pub enum Exit {
 impl Exit {
     /// Every status with its meaning: one table for help, man pages and `explain`.
     pub const STATUSES: [(u8, &'static str); 8] = [
-        (0, "done; of a comparison: the same or better"),
+        (0, "done; for a comparison: the same or better"),
         (1, "done, with a negative verdict: worse, drifted, or a finding at or above --fail-on"),
         (2, "bad usage, address or file, a file that cannot be written, or a port in use"),
         (3, "cannot measure here: a privilege, a kernel feature or a device is missing"),
         (4, "inconclusive, or too noisy to conclude"),
         (5, "partial: some trials, changes or parts of the answer are missing"),
-        (130, "interrupted (SIGINT); what was measured until then is printed or kept"),
-        (143, "terminated (SIGTERM); likewise"),
+        (130, "interrupted (SIGINT); results up to that point are printed or kept"),
+        (143, "terminated (SIGTERM); results up to that point are printed or kept"),
     ];
 }
 
@@ -54,7 +54,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command failed, with its exit status and, where there is one, the way out.
+/// Why a command failed, with its exit status and, if there is one, a hint.
 #[derive(Debug)]
 pub struct Failure {
     exit: Exit,
@@ -62,7 +62,7 @@ pub struct Failure {
     hint: Option<String>,
 }
 
-/// What every command returns.
+/// The result of every command.
 pub type Outcome = Result<Exit, Failure>;
 
 impl Failure {
@@ -81,7 +81,7 @@ impl Failure {
         Self::new(Exit::Usage, error)
     }
 
-    /// Adds the line that says what to do.
+    /// Adds the hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -93,9 +93,9 @@ impl Failure {
         chain(&self.error)
     }
 
-    /// Prints `rxpath: a: b: c` and `hint: …` on stderr, and gives the exit status.
+    /// Prints `rxpath: a: b: c` and `hint: …` on stderr, and returns the exit status.
     ///
-    /// A reader of our stdout that went away is no failure: it prints nothing and is status 0.
+    /// A closed stdout is not a failure: nothing is printed, status 0.
     pub fn print(&self) -> Exit {
         if is_closed_stdout(&self.error) {
             return Exit::Done;
@@ -114,7 +114,7 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     }
 }
 
-/// The chain of causes in one line; a cause that its wrapper already printed is not repeated.
+/// The chain of causes in one line; a cause already printed by its wrapper is not repeated.
 fn chain(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain().map(ToString::to_string) {

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM as something to wait for beside other descriptors.
+//! SIGINT and SIGTERM as a descriptor to wait for, alongside others.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,12 +12,12 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::{flag, low_level};
 
-/// Signals this close together are one wish: timeout(1) signals its child and then the child's whole group, and a
+/// Signals this close together are one request: timeout(1) signals its child and then the child's whole group, and a
 /// terminal and a service manager may both pass one on.
 const ONE_WISH: Duration = Duration::from_secs(1);
 
-/// Catches SIGINT and SIGTERM from its creation on; one that comes later than a second after the first ends the
-/// process at once.
+/// Catches SIGINT and SIGTERM from its creation on. A signal more than a second after the first ends the process at
+/// once.
 #[derive(Debug)]
 pub struct Interrupt {
     wake: UnixStream,
@@ -28,8 +28,8 @@ pub struct Interrupt {
 impl Interrupt {
     /// Installs the handlers.
     ///
-    /// Both signals wait until all of them are there: with the first one installed a signal no longer ends the
-    /// process, and without the last one nobody would hear of it.
+    /// Both signals are blocked until all handlers exist: with the first one installed, a signal no longer ends the
+    /// process, and without the last one, the signal would be lost.
     pub fn catch() -> io::Result<Self> {
         let held = Held::hold()?;
         let (wake, write) = UnixStream::pair()?;
@@ -46,12 +46,12 @@ impl Interrupt {
         Ok(Self { wake, number, stop })
     }
 
-    /// True from the first signal on; for loops that look at it now and then.
+    /// True from the first signal on; for loops that poll it.
     pub fn stop(&self) -> &Arc<AtomicBool> {
         &self.stop
     }
 
-    /// The signal that came, if one did.
+    /// The signal received, if any.
     pub fn caught(&self) -> Option<i32> {
         match self.number.load(Ordering::SeqCst) {
             0 => None,
@@ -60,7 +60,7 @@ impl Interrupt {
     }
 }
 
-/// SIGINT and SIGTERM kept pending for this thread, the only one at that time; let through when it is dropped.
+/// SIGINT and SIGTERM blocked for this thread, the only one at that time; unblocked on drop.
 struct Held(SigSet);
 
 impl Held {
@@ -72,12 +72,12 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // It cannot fail: the mask is one that the kernel gave.
+        // It cannot fail: the mask comes from the kernel.
         let _ = self.0.thread_set_mask();
     }
 }
 
-/// Ends the process at a signal that comes when ending in order takes too long for whoever sent the first.
+/// Ends the process at a second signal, for the sender of the first one does not want to wait for an orderly end.
 fn end_at_once(mut signals: Signals) {
     let mut first: Option<Instant> = None;
     for signal in &mut signals {
@@ -89,7 +89,7 @@ fn end_at_once(mut signals: Signals) {
 }
 
 impl AsFd for Interrupt {
-    /// Readable once a signal came.
+    /// Readable after a signal.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }

@@ -19,14 +19,15 @@ use std::io::{self, IsTerminal, Write};
 use serde::Serialize;
 use thiserror::Error;
 
-/// Our reader closed the pipe: no failure, there is just nobody left to print for.
+/// The reader closed the pipe: not an error, nothing more needs to be printed.
 #[derive(Debug, Error)]
 #[error("standard output is closed")]
 pub struct Closed;
 
-/// Columns of standard output: `COLUMNS`, else the terminal's, else 80; `None` where it is no terminal and nobody said.
+/// Columns of standard output: `COLUMNS`, else the terminal's, else 80; `None` if it is not a terminal and `COLUMNS` is
+/// not set.
 pub fn width() -> Option<usize> {
-    /// What everything is readable at, still.
+    /// The smallest width at which everything is still readable.
     const NARROWEST: usize = 40;
     let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
     let asked = || {
@@ -49,8 +50,8 @@ pub fn line(text: &str) -> anyhow::Result<()> {
     told(writeln!(out, "{}", harmless(text)).and_then(|()| out.flush()))
 }
 
-/// The text without what would move a terminal's cursor or change its title: names of devices, programs and files come
-/// from the host or a capture. Line ends, tabs and the colours that [`color::paint`] makes stay.
+/// Removes characters that would move a terminal's cursor or change its title: names of devices, programs and files
+/// come from the host or a capture. Line ends, tabs and the colours that [`color::paint`] makes stay.
 fn harmless(text: &str) -> Cow<'_, str> {
     let is_odd = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if !text.contains(is_odd) {
@@ -73,7 +74,7 @@ fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(out + rest)
 }
 
-/// How long a colour's sequence at the beginning of the text is; 0 when there is none (ECMA-48, SGR).
+/// Length of the colour sequence at the beginning of the text; 0 if there is none (ECMA-48, SGR).
 fn colour_length(text: &str) -> usize {
     let Some(codes) = text.strip_prefix("\u{1b}[") else { return 0 };
     let end = codes.find(|c: char| !c.is_ascii_digit() && c != ';');
@@ -90,7 +91,7 @@ pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
     line(&serde_json::to_string_pretty(value)?)
 }
 
-/// Writes one line to stderr. Nobody may be reading it any more, and that keeps us from nothing.
+/// Writes one line to stderr. A closed stderr is not an error.
 pub fn say(line: std::fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
@@ -101,7 +102,7 @@ macro_rules! note {
     ($($words:tt)*) => { $crate::output::say(format_args!($($words)*)) };
 }
 
-/// A warning on stderr: `warning: TEXT (CAUSE); CURE`.
+/// A warning on stderr: `warning: TEXT (CAUSE); REMEDY`.
 pub fn warning(warning: &rxpath_core::Warning) {
     crate::note!(
         "{} {warning}",

@@ -1,7 +1,7 @@
 //! The live view of the path: state never draws, the view never fetches.
 //!
-//! A [`Source`] gives frames, from this host or from a recording; [`state::App`] keeps what a person chose;
-//! [`view`] draws both. The loop here is the only place that knows a terminal.
+//! A [`Source`] gives frames, from this host or from a recording; [`state::App`] keeps the user's choices; [`view`]
+//! draws both. Only the loop here uses the terminal.
 
 mod cost;
 mod explain;
@@ -28,10 +28,10 @@ use recorder::Recorder;
 use source::Source;
 use state::{App, Effect};
 
-/// A signal is noticed after this time at the latest.
+/// A signal is noticed within this time.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Shows the frames of a source on this terminal until the person or a signal ends it.
+/// Shows the frames of a source on this terminal until the user or a signal ends it.
 pub fn show(
     mut source: Box<dyn Source>,
     mut recorder: Option<Recorder>,
@@ -39,7 +39,7 @@ pub fn show(
     color: bool,
 ) -> Outcome {
     let mut terminal = ratatui::try_init().map_err(|error| {
-        Failure::new(Exit::Cannot, error).hint("--once prints one look as text")
+        Failure::new(Exit::Cannot, error).hint("--once prints one sample as text")
     })?;
     let done = drive(&mut terminal, &mut *source, &mut recorder, interrupt, color);
     ratatui::restore();
@@ -49,7 +49,7 @@ pub fn show(
     done
 }
 
-/// Frequent drop reasons and counters with their remedies, as the live view tells them.
+/// Frequent drop reasons and counters with their remedies, as the live view shows them.
 pub fn ways_out() -> &'static [(&'static str, &'static str)] {
     &explain::WAYS_OUT
 }
@@ -64,7 +64,7 @@ fn drive(
     let palette = Palette::new(color);
     let mut app = App::new(source.settings().clone(), source.position());
     app.recording = recorder.as_ref().map(Recorder::name);
-    // Drawing costs more than looking: only what changed is drawn.
+    // Drawing costs more than sampling: only changes are drawn.
     let mut stale = true;
     loop {
         if stale {
@@ -101,7 +101,7 @@ fn drive(
     }
 }
 
-/// Writes a frame into the recording; a full disk ends the recording, not the watching.
+/// Writes a frame into the recording; a full disk ends the recording, not the view.
 fn keep(recorder: &mut Option<Recorder>, frame: &rxpath_record::watch::Frame, app: &mut App) {
     let Some(open) = recorder else { return };
     if let Err(error) = open.write(frame) {

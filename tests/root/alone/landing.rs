@@ -255,7 +255,7 @@ fn what_can_not_be_probed_is_refused_in_a_line() {
     let (tcp, foreign) = (plain.replace("udp", "tcp"), plain.replace("10.77.0.2", "192.0.2.1"));
     for (flow, words, why) in [
         (&tcp, vec!["--probe"], "would open a connection"),
-        (&plain, vec!["--probe"], "is no address of the sending side"),
+        (&plain, vec!["--probe"], "is not an address of the sending side"),
         (&plain, vec!["--probe", "--probe-from", "no-such"], "/run/netns/no-such"),
         (&plain, vec!["--probe-sockets", "2"], "--probe"),
     ] {

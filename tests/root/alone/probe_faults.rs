@@ -240,7 +240,7 @@ fn what_is_no_namespace_is_refused() {
         let output = rxpath(&["trace", "-d", "100ms", "--netns", name]);
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{name}: {told}");
-        assert!(told.contains("is no network namespace"), "{name}: {told}");
+        assert!(told.contains("is not a network namespace"), "{name}: {told}");
     }
 }
 

@@ -30,7 +30,7 @@ fn without_a_confirmation_it_is_undone() {
     assert!(status.contains("unless confirmed"), "{status}");
     until("the watchdog has ended", || watchdog_is_gone(&place));
     assert_eq!(place.snapshot(), before, "{}", log(&place));
-    assert!(log(&place).contains("nobody confirmed: undone"), "{}", log(&place));
+    assert!(log(&place).contains("not confirmed in time: undone"), "{}", log(&place));
     let late = place.rxpath(&["tune", "confirm", "1"]);
     assert_eq!(late.code, Some(1), "{late:?}");
     assert!(late.err.contains("too late"), "{late:?}");

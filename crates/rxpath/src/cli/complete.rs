@@ -1,4 +1,4 @@
-//! What shells complete: the values of options and arguments, asked of this program when they are wanted.
+//! Shell completion: the shell asks this program for the values of options and arguments at each completion.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn tree() -> Command {
     with_values(super::bare_tree(), "")
 }
 
-/// Answers a shell that asks what may come next; whether one asked.
+/// Answers a shell that asks for completions. Returns whether a shell asked.
 pub fn answered() -> bool {
     if std::env::var_os(VARIABLE).is_none() {
         return false;
@@ -47,14 +47,14 @@ pub fn script(shell: &str) -> anyhow::Result<Vec<u8>> {
     Ok(script)
 }
 
-/// What gives the values of an argument.
+/// The source of an argument's values.
 enum Values {
     Given(fn() -> Vec<CompletionCandidate>),
     OrFile(fn() -> Vec<CompletionCandidate>),
     KindThenDir,
 }
 
-/// Whose values are given: the command, or any; the long name of the option, or the argument.
+/// Each entry: the command (or any), the long name of the option or the argument, its values.
 const VALUES: &[(&str, &str, Values)] = &[
     ("explain", "words", Values::Given(topics)),
     ("run", "scenario", Values::OrFile(scenarios)),
@@ -96,7 +96,7 @@ fn name_of(arg: &clap::Arg) -> String {
     arg.get_long().unwrap_or_else(|| arg.get_id().as_str()).to_owned()
 }
 
-/// Names, and files where none begins so.
+/// Names; files where no name begins so.
 struct OrFile(fn() -> Vec<CompletionCandidate>);
 
 impl ValueCompleter for OrFile {

@@ -12,7 +12,7 @@ pub fn of(path: &str) -> &'static [Example] {
 pub fn text(path: &str) -> String {
     let examples = of(path);
     let width = examples.iter().map(|(line, _)| line.len()).max().unwrap_or(0);
-    // A long line stands alone, so that none is broken where it is copied.
+    // A long line stays on a line of its own, so that it can be copied unbroken.
     let line = |(line, what): &Example| {
         if width > 44 {
             format!("  {line}\n      {what}\n")
@@ -28,7 +28,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "",
         &[
             ("rxpath", "what is misconfigured on this host's receive path"),
-            ("rxpath watch", "live view: rates, drops and CPU of each stage"),
+            ("rxpath watch", "live view: rates, drops and CPU time of each stage"),
             ("rxpath diagnose -d 10s --port 53", "which stage limits the DNS server now"),
             ("rxpath explain net.core.rmem_max", "what a setting does and when not to touch it"),
             (
@@ -43,7 +43,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("rxpath check", "the findings that matter most"),
             (
                 "rxpath check --goal latency --fail-on warn",
-                "for a script: status 1 when something is wrong",
+                "for a script: exit status 1 for a warning or failure",
             ),
             (
                 "rxpath check --dev eth0 --queues --interval 1s",
@@ -51,15 +51,15 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
             (
                 "rxpath check --flow '192.0.2.1:4000->192.0.2.2:53/udp' --dev eth0",
-                "where a flow lands",
+                "the queue, CPU and socket of a flow",
             ),
         ],
     ),
     (
         "capture",
         &[
-            ("rxpath capture host-a", "keep this host, without addresses and names"),
-            ("rxpath check --sysroot host-a", "judge it elsewhere"),
+            ("rxpath capture host-a", "save this host's state without addresses and names"),
+            ("rxpath check --sysroot host-a", "check it on another machine"),
         ],
     ),
     (
@@ -179,23 +179,23 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "steal",
         &[
             ("rxpath steal -d 5s", "which tasks lose CPU time to networking"),
-            ("rxpath steal --probe --cpu 1", "what a busy loop on CPU 1 loses"),
-            ("rxpath steal --pid 1234", "what the threads of a process lose"),
-            ("rxpath steal -- make -j2", "what a command loses; its status is passed on"),
+            ("rxpath steal --probe --cpu 1", "how much CPU time a busy loop on CPU 1 loses"),
+            ("rxpath steal --pid 1234", "how much the threads of a process lose"),
+            ("rxpath steal -- make -j2", "how much a command loses; its exit status is passed on"),
         ],
     ),
     (
         "watch",
         &[
             ("rxpath watch", "live, in the terminal; ? shows the keys"),
-            ("rxpath watch --once", "one look as text"),
-            ("rxpath watch --record r.jsonl -d 1min", "keep each look"),
-            ("rxpath watch --replay r.jsonl", "look at it later, or elsewhere"),
+            ("rxpath watch --once", "one sample as text"),
+            ("rxpath watch --record r.jsonl -d 1min", "save each sample"),
+            ("rxpath watch --replay r.jsonl", "view it later, or on another machine"),
         ],
     ),
     (
         "model",
-        &[("rxpath model bounds --arrival-rate 400k --stall 10ms", "how large the buffer must be")],
+        &[("rxpath model bounds --arrival-rate 400k --stall 10ms", "the required buffer size")],
     ),
     (
         "model bounds",
@@ -211,7 +211,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ("model eval", &[("rxpath model eval cases.json", "every case of a file")]),
     (
         "model validate",
-        &[("rxpath model validate --run rxpath-runs/RUN", "against a run that is there")],
+        &[("rxpath model validate --run rxpath-runs/RUN", "against an existing run")],
     ),
     (
         "model simulate",
@@ -219,7 +219,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("rxpath model simulate --list", "the bundled sets"),
             (
                 "rxpath model simulate --from rxpath-runs/RUN --set nic.ring=1024",
-                "a run with another ring",
+                "a run with another ring size",
             ),
         ],
     ),
@@ -229,9 +229,9 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("rxpath tune plan --goal latency -o p.toml", "a plan to read"),
             (
                 "rxpath tune apply p.toml --confirm-within 60s",
-                "as root: undone by itself unless confirmed",
+                "as root: undone automatically unless confirmed",
             ),
-            ("rxpath tune undo", "back to what was there"),
+            ("rxpath tune undo", "restore the old values"),
         ],
     ),
     (
@@ -244,13 +244,16 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
             (
                 "rxpath tune plan rmem-max --persist sysctl.d out",
-                "and a file that keeps it over a reboot",
+                "and a file that keeps it after a reboot",
             ),
         ],
     ),
     (
         "tune apply",
-        &[("rxpath tune apply p.toml --confirm-within 60s", "undone by itself unless confirmed")],
+        &[(
+            "rxpath tune apply p.toml --confirm-within 60s",
+            "undone automatically unless confirmed",
+        )],
     ),
     ("tune confirm", &[("rxpath tune confirm", "keep what was applied")]),
     (

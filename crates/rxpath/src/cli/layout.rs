@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::output::table::hanging;
 use crate::output::width;
 
-/// The commands by what a person wants.
+/// The commands, grouped by task.
 pub const GROUPS: [(&str, &[&str]); 6] = [
     ("This host", &["check", "explain", "watch", "diagnose", "trace", "steal", "doctor"]),
     ("Change it", &["tune"]),
@@ -21,7 +21,8 @@ pub const GROUPS: [(&str, &[&str]); 6] = [
 
 const OUTPUT: &str = "Output";
 
-/// Headings for options by their long names, for commands that begin with these words. The first that fits holds.
+/// Headings over options, by the long name of the option, for commands that begin with these words. The first match
+/// applies.
 const HEADINGS: &[(&str, &str, &[&str])] = &[
     ("serve", "Threads", &["threads", "cpu", "nice"]),
     ("serve", "Simulated work", &["work", "sleep", "every", "nap"]),
@@ -183,7 +184,7 @@ fn with_examples(mut command: Command, path: &str, end: &str) -> Command {
     })
 }
 
-/// The workloads share options, whose texts are written for datagrams and the receiver.
+/// The workload commands share options, and their texts speak of datagrams and the receiver.
 fn of_protocol(path: &str, text: &str) -> String {
     let first = match path.split(' ').nth(1) {
         Some("tcp") => "first byte",

@@ -1,10 +1,10 @@
-//! Addresses as people type them: `IP:PORT`, `[v6]:PORT`, `[fe80::1%eth0]:PORT`, `HOST:PORT`.
+//! Addresses as users type them: `IP:PORT`, `[v6]:PORT`, `[fe80::1%eth0]:PORT`, `HOST:PORT`.
 
 use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 use rxpath_load::zone;
 
-/// The address that the text stands for; of a host name the first that the resolver gives.
+/// The address that the text stands for. For a host name: the first address from the resolver.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(addr) = text.parse() {
         return Ok(addr);

@@ -1,4 +1,4 @@
-//! `rxpath capture`: this host's files and answers as a tree for `--sysroot`.
+//! `rxpath capture`: this host's files and kernel answers as a tree for `--sysroot`.
 
 use std::path::PathBuf;
 
@@ -15,12 +15,12 @@ use crate::output::format::FormatArgs;
 /// Options of `rxpath capture`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Addresses (MAC, IPv4, IPv6), UUIDs, the host's and its users' names are replaced by stand-ins, and \
-                  keys are left out. Look the tree over before you give it away: everything in it is text.\n\
+    after_help = "Addresses (MAC, IPv4, IPv6), UUIDs, the host's and its users' names are replaced by placeholders, and \
+                  keys are left out. Review the tree before you share it: it holds only text.\n\
                   Then: rxpath check --sysroot DIR."
 )]
 pub struct CaptureCommand {
-    /// Where to: a new or empty directory
+    /// Target: a new or empty directory
     dir: PathBuf,
     /// Keep addresses, names and the RSS key as they are
     #[arg(long)]
@@ -29,7 +29,7 @@ pub struct CaptureCommand {
     format: FormatArgs,
 }
 
-/// What was asked.
+/// The options in force.
 #[derive(Debug, Serialize)]
 struct Settings {
     dir: PathBuf,
@@ -56,7 +56,7 @@ impl CaptureCommand {
 fn refused(error: HostError) -> Failure {
     match error {
         HostError::Malformed { .. } => {
-            Failure::new(Exit::Usage, error).hint("name a directory that is not there yet")
+            Failure::new(Exit::Usage, error).hint("name a directory that does not exist yet")
         }
         HostError::Io { op: "write" | "create" | "list", .. }
         | HostError::Denied { .. }
@@ -71,12 +71,12 @@ fn warnings(captured: &Captured) -> Vec<Warning> {
     let denied: Vec<&LeftOut> = captured.left_out.iter().filter(|left| left.is_denied).collect();
     let Some(first) = denied.first() else { return Vec::new() };
     let what = format!(
-        "{} file(s) were not shown to this process, the first {} ({})",
+        "{} file(s) could not be read, the first is {} ({})",
         denied.len(),
         first.path,
         first.why
     );
-    vec![Warning::new("capture-denied", what).cure("run it as root for the whole host")]
+    vec![Warning::new("capture-denied", what).cure("run as root to capture the whole host")]
 }
 
 fn text(captured: &Captured, dir: &std::path::Path) -> String {

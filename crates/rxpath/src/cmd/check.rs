@@ -27,25 +27,27 @@ const CONFIG: &str = "/etc/rxpath/check.toml";
 /// `rxpath check`
 #[derive(Debug, Default, clap::Args)]
 pub struct CheckCommand {
-    /// What the host should be good for; without it only what is wrong for any is judged
+    /// Workload goal of the host; without it, only settings that are wrong for any goal count
     #[arg(long, value_enum)]
     goal: Option<GoalArg>,
-    /// Look at this device only (may be given again)
+    /// Check only this device; repeatable
     #[arg(long, value_name = "IF")]
     dev: Vec<String>,
     /// Read a captured tree instead of this host
     #[arg(long, value_name = "DIR")]
     sysroot: Option<PathBuf>,
-    /// Show every answer: what is fine, what was recorded, what does not apply and why
+    /// Show every answer: also rules that found nothing wrong, facts recorded, and rules that do not apply, with the
+    /// reason
     #[arg(long)]
     all: bool,
-    /// Exit with status 1 when a finding is this bad or worse
+    /// Exit with status 1 when a finding is at least this severe
     #[arg(long, value_enum, value_name = "SEVERITY")]
     fail_on: Option<FailOn>,
     /// File of suppressions, instead of /etc/rxpath/check.toml
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Watch the counters for so long: only what counts in that time asks for a change (0s reads them once) [default: 250ms]
+    /// Watch the counters for this long; only counts within this time lead to a recommended change (0s reads them once)
+    /// [default: 250ms]
     #[arg(long, value_name = "TIME", conflicts_with_all = ["sysroot", "queues", "flow", "summarize"])]
     window: Option<Nanos>,
     #[command(flatten)]
@@ -55,40 +57,41 @@ pub struct CheckCommand {
     /// Print the result as JSON (the same as `--format json`)
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Form of the result; --queues, --flow and --summarize have table and json only
+    /// Output format; --queues, --flow and --summarize have only table and json
     #[arg(long, value_enum)]
     format: Option<Form>,
 }
 
-/// The way of packets, or other hosts' reports, instead of the rules.
+/// The path of packets, or the reports of other hosts, instead of the rules.
 #[derive(Debug, Default, clap::Args)]
 struct Way {
     /// Show which CPU serves which queue: NAPI, IRQ, CPU, NUMA node, RSS share, RPS, XPS, packets and drops
     #[arg(long, conflicts_with_all = ["flow", "goal", "all", "fail_on"])]
     queues: bool,
-    /// With --queues: show packets/s and drops/s of each such time, until interrupted (1s, 500ms)
+    /// With --queues: show packets/s and drops/s for each interval of this length, until interrupted (1s, 500ms)
     #[arg(long, value_name = "TIME", requires = "queues")]
     interval: Option<Nanos>,
-    /// Say on which queue and CPU of --dev a flow lands: SRC:PORT->DST:PORT/udp (or /tcp)
+    /// Show on which queue and CPU of --dev a flow lands: SRC:PORT->DST:PORT/udp (or /tcp)
     #[arg(long, value_name = "FLOW", conflicts_with_all = ["goal", "all", "fail_on"])]
     flow: Option<String>,
     #[command(flatten)]
     probing: flow::Probing,
-    /// Sum up the reports below DIR, one `check --json` of each host: common findings, and the odd one out of each kind
+    /// Summarize the reports below DIR (one `check --json` per host): common findings, and the hosts that differ from
+    /// others of their kind
     #[arg(long, value_name = "DIR", conflicts_with_all = ["queues", "flow", "goal", "dev", "sysroot", "fail_on", "config"])]
     summarize: Option<PathBuf>,
 }
 
-/// The goals of the command line.
+/// The goals on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum GoalArg {
-    /// Short and steady times from the wire to the application
+    /// Short, predictable time from wire to application
     Latency,
-    /// Many packets or bytes a second
+    /// Many packets or bytes per second
     Throughput,
-    /// Networking takes little time from other work
+    /// Little CPU time taken from other work
     Fairness,
-    /// Numbers that another run gives again
+    /// Measurements that repeat from run to run
     Benchmark,
 }
 
@@ -103,7 +106,7 @@ impl From<GoalArg> for Goal {
     }
 }
 
-/// From which severity on a finding is a negative verdict.
+/// The least severity that makes the verdict negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum FailOn {
     /// Warnings and failures
@@ -121,7 +124,7 @@ impl From<FailOn> for Severity {
     }
 }
 
-/// What the check was asked.
+/// The options in force.
 #[derive(Debug, Serialize)]
 pub struct Settings {
     goal: Option<Goal>,
@@ -138,7 +141,7 @@ impl CheckCommand {
         self.is_scope_possible()?;
         if let Some(dir) = &self.way.summarize {
             if !matches!(self.form(), Form::Table | Form::Json) {
-                return Err(Failure::usage("--format: --summarize prints table or json"));
+                return Err(Failure::usage("--format: --summarize prints only table or json"));
             }
             return summarize::run(dir, self.form() == Form::Json, self.all);
         }
@@ -187,15 +190,15 @@ impl CheckCommand {
         Ok(exit)
     }
 
-    /// Namespace and processes are those of this host, and of what its rules read.
+    /// The namespace and the processes must be those of this host, and they limit what the rules read.
     fn is_scope_possible(&self) -> Result<(), Failure> {
         if self.scope.is_given() && (self.sysroot.is_some() || self.way.summarize.is_some()) {
-            return Err(Failure::usage("--netns, --pid and --cgroup are about this host"));
+            return Err(Failure::usage("--netns, --pid and --cgroup work on this host only"));
         }
         let is_way = self.way.queues || self.way.flow.is_some();
         if is_way && (self.scope.pid.is_some() || self.scope.cgroup.is_some()) {
-            let what = "--pid and --cgroup: --queues and --flow show the devices of everybody";
-            return Err(Failure::usage(what).hint("--netns PID is the namespace of a process"));
+            let what = "--pid and --cgroup: --queues and --flow cannot be limited to processes";
+            return Err(Failure::usage(what).hint("use --netns PID for the namespace of a process"));
         }
         Ok(())
     }
@@ -224,9 +227,9 @@ impl CheckCommand {
         }
     }
 
-    /// The suppressions of the file that was named, or of the host's own file where there is one.
+    /// Reads suppressions from the named file, or from the host's own file if it exists.
     ///
-    /// A captured tree is another host: this host's file does not count for it.
+    /// A captured tree is another host: this host's file does not apply to it.
     fn suppressions(&self) -> Result<Vec<Suppression>, Failure> {
         let path = match &self.config {
             Some(path) => path.clone(),
@@ -254,13 +257,13 @@ impl CheckCommand {
             return None;
         }
         if !matches!(self.form(), Form::Table | Form::Json) {
-            let what = "--format: --queues and --flow print table or json";
+            let what = "--format: --queues and --flow print only table or json";
             return Some(Err(Failure::usage(what)));
         }
         let json = self.form() == Form::Json;
         let interval = self.way.interval.map(Nanos::as_duration);
         if interval.is_some_and(|interval| interval.is_zero()) {
-            return Some(Err(Failure::usage("--interval 0: a time above zero is needed")));
+            return Some(Err(Failure::usage("--interval 0: the time must be above 0")));
         }
         let ask = queues::Ask { root, devices: &self.dev, interval, json };
         Some(match &self.way.flow {
@@ -275,7 +278,7 @@ impl CheckCommand {
     }
 }
 
-/// Reads the counters a second time, after `window` or the shortest time that can be judged.
+/// Reads the counters a second time, after `window` or after the shortest time that can be judged.
 pub fn watch(facts: &mut HostFacts, window: Option<Nanos>) {
     let window = window.map_or(SHORT_WINDOW, Nanos::as_duration);
     if !window.is_zero() {
@@ -283,7 +286,7 @@ pub fn watch(facts: &mut HostFacts, window: Option<Nanos>) {
     }
 }
 
-/// A device that was named and is not there is a typing error.
+/// A named device that does not exist is a usage error.
 pub fn known_devices(named: &[String], facts: &HostFacts) -> Result<(), Failure> {
     let missing = named.iter().find(|name| facts.device(name).is_none());
     let Some(name) = missing else { return Ok(()) };

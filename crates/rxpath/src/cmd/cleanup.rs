@@ -36,11 +36,11 @@ impl CleanupCommand {
 /// The `result` object.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Cleaned {
-    /// Runs that were dead and left something.
+    /// Dead runs that left something behind.
     runs: Vec<String>,
     /// What was removed.
     removed: Vec<String>,
-    /// Runs that still go on: left alone.
+    /// Runs that are still active: left alone.
     alive: Vec<String>,
 }
 

@@ -19,28 +19,28 @@ use crate::output::format::FormatArgs;
 use crate::output::{self, json};
 use hosts::Changed;
 
-/// Of the resamples: the same runs get the same words.
+/// Seed of the resampling: the same runs give the same verdicts.
 const SEED: u64 = 1;
-/// Lines on what differs between the hosts that people are shown; `--json` has them all.
+/// Host differences that the text shows at most; `--json` has them all.
 const SHOWN: usize = 8;
 
 /// `rxpath compare`
 #[derive(Debug, Args)]
 pub struct CompareCommand {
-    /// The run that is the base
+    /// The base run
     #[arg(value_name = "A")]
     base: PathBuf,
-    /// The run that is held against it
+    /// The run to compare with the base
     #[arg(value_name = "B")]
     other: PathBuf,
-    /// Compare this metric; repeatable [default: the one that the runs are about]
+    /// Compare this metric; repeatable [default: the main metric of the runs]
     #[arg(long = "metric", value_name = "NAME")]
     metrics: Vec<String>,
-    /// Compare this variant alone; repeatable [default: all that both runs have]
+    /// Compare only this variant; repeatable [default: all variants that both runs have]
     #[arg(long = "variant", value_name = "NAME")]
     variants: Vec<String>,
-    /// Ratios within 1 +- this are the same; shares (`*_ratio`) are compared by difference, the same within half a
-    /// percentage point
+    /// Ratios within 1 +- this count as the same; shares (`*_ratio`) are compared by difference and count as the same
+    /// within half a percentage point
     #[arg(long, value_name = "SHARE", default_value_t = 0.02)]
     threshold: f64,
     #[command(flatten)]
@@ -57,11 +57,11 @@ struct Settings<'a> {
 /// The `result` object.
 #[derive(Serialize, JsonSchema)]
 pub struct Compared {
-    /// The worst word of all differences: worse, inconclusive, no-ratio, same, better.
+    /// The worst verdict of all differences: worse, inconclusive, no-ratio, same, better.
     outcome: Outcome,
-    /// One for each variant and metric.
+    /// One entry for each variant and metric.
     differences: Vec<Difference>,
-    /// Facts of the hosts that are not the same: reasons for a difference that are none of the variant's.
+    /// Host facts that differ: possible causes of a difference, other than the variant.
     hosts_changed: Vec<Changed>,
 }
 
@@ -76,13 +76,13 @@ struct Difference {
     medians: [f64; 2],
     /// Trials of each run.
     trials_count: [usize; 2],
-    /// How far apart they are, each run resampled apart; ranges are of any two trials.
+    /// The difference, with each run resampled separately; the ranges cover any two trials.
     #[serde(flatten)]
     effect: Effect,
 }
 
 impl CompareCommand {
-    /// Reads both runs and says the difference.
+    /// Reads both runs and reports the difference.
     pub fn run(self) -> Ended {
         if !(0.0..1.0).contains(&self.threshold) {
             return Err(Failure::usage(format!(
@@ -143,7 +143,7 @@ impl CompareCommand {
             let what =
                 format!("nothing to compare: no variant of both runs has {}", listed(&metrics));
             return Err(Failure::usage(what).hint(format!(
-                "variants of A: {}; of B: {}; metrics of a variant stand in manifest.json",
+                "variants of A: {}; of B: {}; manifest.json lists the metrics of each variant",
                 listed(&names(base)),
                 listed(&names(other))
             )));
@@ -173,7 +173,7 @@ fn listed(names: &[String]) -> String {
     if names.is_empty() { "none".into() } else { names.join(", ") }
 }
 
-/// The word of all together: a loss anywhere is a loss.
+/// The overall verdict: worse if anything is worse.
 fn worst(differences: &[Difference]) -> Outcome {
     let any = |word: Outcome| differences.iter().any(|found| found.effect.outcome == word);
     [Outcome::Worse, Outcome::Inconclusive, Outcome::NoRatio, Outcome::Same]
@@ -221,7 +221,7 @@ fn text(differences: &[Difference], hosts: &[Changed]) -> String {
         );
     }
     if hosts.is_empty() {
-        out += "the hosts are the same by all facts that were recorded\n";
+        out += "the hosts agree in all recorded facts\n";
     }
     for change in hosts.iter().take(SHOWN) {
         out += &format!("host: {} was {}, is {}\n", change.fact, change.base, change.other);

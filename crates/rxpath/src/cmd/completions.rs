@@ -15,8 +15,8 @@ pub struct CompletionsCommand {
 }
 
 impl CompletionsCommand {
-    /// Prints the script. It asks the installed rxpath at each completion, so that devices, rules and experiments are
-    /// those of the moment.
+    /// Prints the script. The script calls the installed rxpath at each completion, so devices, rules and experiments
+    /// are current.
     pub fn run(self) -> Outcome {
         let script = complete::script(&self.shell.to_string())?;
         output::text(&String::from_utf8_lossy(&script))?;

@@ -1,4 +1,4 @@
-//! Conducting a workload, sender or receiver: orders, signals, intervals, the end, the result.
+//! Runs a workload, sender or receiver: orders, signals, intervals, the end, the result.
 
 use std::os::fd::AsFd;
 
@@ -26,30 +26,30 @@ pub struct ConductArgs {
     /// and ends after this long without one, too
     #[arg(short, long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<Nanos>,
-    /// Leave this long at the start out of the rates (counts are whole)
+    /// Exclude this long at the start from the rates; counts still cover the whole run
     #[arg(long, value_name = "TIME")]
     pub warmup: Option<Nanos>,
     /// Print cumulative counters this often; with --json as JSON Lines
     #[arg(long, value_name = "TIME")]
     pub interval: Option<Nanos>,
-    /// Print the rates of each thread and socket, too
+    /// Also print the rates of each thread and socket
     #[arg(long)]
     pub split: bool,
     /// Take `start T`, `stop` and `close` from standard input; implies JSON Lines
     #[arg(long)]
     pub control: bool,
-    /// Form of the result.
+    /// Output format.
     #[command(flatten)]
     pub format: FormatArgs,
 }
 
-/// Options of the receiving sides: when they end.
+/// Options of the receiving side: when it ends.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct EndArgs {
     /// End after this long without traffic
     #[arg(long, value_name = "TIME")]
     idle_exit: Option<Nanos>,
-    /// With --duration: wait for traffic to begin for as long as it takes
+    /// With --duration: wait without limit for traffic to begin
     #[arg(long, requires = "duration")]
     wait: bool,
 }
@@ -59,44 +59,44 @@ impl ConductArgs {
     pub fn ends(&self, end: EndArgs) -> Ends {
         Ends {
             after_first_ns: self.duration.map(|duration| duration.0),
-            // A parent says when it starts, and ends it.
+            // A parent process gives the start and the end.
             waits: end.wait || self.control,
             idle_ns: end.idle_exit.map(|idle| idle.0),
         }
     }
 }
 
-/// How a workload's text looks.
+/// How the text of a workload looks.
 pub trait Shown: Workload {
     /// The effective settings, for people.
     fn settings_text(&self) -> String;
     /// The result, for people.
     fn result_text(&self, result: &Self::Result) -> String;
-    /// Replaces the rate by that of the time behind the warm-up.
+    /// Replaces the rate by the rate after the warm-up.
     fn set_rate(result: &mut Self::Result, pps: f64);
-    /// The exit status that the result stands for.
+    /// The exit status for the result.
     fn exit(&self, _result: &Self::Result) -> Exit {
         Exit::Done
     }
-    /// What makes the line per second of the counters; with `split` per thread and socket, too.
+    /// Makes the line per second from the counters; with `split`, also per thread and socket.
     fn rows(&self, split: bool) -> Rows<Self::Interval>;
 }
 
-/// Turns counters into the line per second; `None` while there is nothing to tell.
+/// Turns counters into the line per second; `None` while there is nothing to report.
 pub type Rows<I> = Box<dyn FnMut(&I) -> Option<String>>;
 
-/// When a workload ends by itself, beside its own end.
+/// When a workload ends by itself, in addition to its own end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ends {
-    /// This long after the first datagram; after the start, while there is none.
+    /// This long after the first datagram; before the first datagram, this long after the start.
     pub after_first_ns: Option<u64>,
-    /// The first datagram is waited for.
+    /// Waits for the first datagram.
     pub waits: bool,
-    /// This long without a datagram.
+    /// After this long without a datagram.
     pub idle_ns: Option<u64>,
 }
 
-/// A refusal of the workload as an exit status with its hint.
+/// A rejection by the workload, as an exit status with its hint.
 pub fn refuse(error: LoadError) -> Failure {
     let exit = if error.is_usage() { Exit::Usage } else { Exit::Cannot };
     let hint = error.hint();
@@ -107,7 +107,7 @@ pub fn refuse(error: LoadError) -> Failure {
     }
 }
 
-/// Runs an opened workload to its end and prints what it says.
+/// Runs an opened workload to its end and prints its output.
 pub fn conduct<W: Shown>(workload: W, args: &ConductArgs, ends: Ends) -> Outcome {
     let interrupt = Interrupt::catch().context("catch signals")?;
     let mut conductor = Conductor::new(workload, args, ends);
@@ -125,11 +125,11 @@ pub fn conduct<W: Shown>(workload: W, args: &ConductArgs, ends: Ends) -> Outcome
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
-    /// Its own time, count or idleness is over, or a signal came.
+    /// Its own time, count or idle time is over, or a signal arrived.
     Itself,
-    /// The parent ordered it, or will order the closing.
+    /// The parent ordered the end, or will order the close.
     Order,
-    /// The parent is gone.
+    /// The parent has ended.
     Orphaned,
 }
 
@@ -238,7 +238,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
         Ok(())
     }
 
-    /// When its time is over, as far as that is known.
+    /// The time at which the run ends, where it is known.
     fn end_ns(&self) -> Option<u64> {
         let begun = (!self.ends.waits).then_some(self.begun_ns);
         let from = self.workload.first_ns().or(begun)?;
@@ -266,12 +266,12 @@ impl<'a, W: Shown> Conductor<'a, W> {
 
     fn tick(&mut self) -> anyhow::Result<()> {
         let counters = self.workload.interval();
-        // Ticks that were missed are left out: each line carries its own time.
+        // Missed ticks are skipped: each line carries its own time.
         while self.next_tick_ns <= counters.t_ns() {
             self.next_tick_ns += self.tick_ns;
         }
         if self.lines {
-            // Without --interval a parent gets no lines that it did not ask for.
+            // Without --interval a parent gets only the lines it asked for.
             if self.args.interval.is_some() {
                 Self::line(&Line::Interval(&counters))?;
             }
@@ -290,14 +290,16 @@ impl<'a, W: Shown> Conductor<'a, W> {
             Some(rate) => W::set_rate(&mut finished.result, rate),
             None => finished.warnings.push(Warning::new(
                 "no-warmup",
-                format!("it ended within the warm-up of {warmup}; the rate is that of the whole"),
+                format!(
+                    "the run ended within the warm-up of {warmup}; the rate covers the whole run"
+                ),
             )),
         }
         Ok(finished)
     }
 
-    /// What was done per second between the end of the warm-up and the last of it. What passed afterwards, until it was
-    /// noticed that nothing more comes and the threads had ended, is no part of the rate.
+    /// Events per second between the end of the warm-up and the last event. The time after that, until the threads
+    /// noticed the end of traffic and ended, does not count.
     fn rate_since(&self, (warm_ns, done): (u64, u64)) -> Option<f64> {
         let span_ns = self.workload.last_ns()?.checked_sub(warm_ns).filter(|ns| *ns > 0)?;
         Some(self.workload.done().saturating_sub(done) as f64 * 1e9 / span_ns as f64)
@@ -328,7 +330,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
         Ok(())
     }
 
-    /// A parent merges trials, and quantiles cannot be merged: it gets the times themselves.
+    /// A parent merges trials, and quantiles cannot be merged: a parent gets the times themselves.
     fn histograms(finished: &Done<W>) -> anyhow::Result<()> {
         for (name, histogram) in &finished.histograms {
             let (name, v2) = ((*name).to_owned(), histogram.to_v2()?);
@@ -337,7 +339,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
         Ok(())
     }
 
-    /// The result is out; the sockets stay open until the parent has read its counters.
+    /// The result is printed; the sockets stay open until the parent has read its counters.
     fn wait_for_close(&mut self, interrupt: &Interrupt) -> anyhow::Result<()> {
         loop {
             while let Some(order) = self.orders.next()? {
@@ -354,7 +356,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
     }
 }
 
-/// Orders on standard input, read without waiting for more than is there.
+/// Orders on standard input, read without blocking.
 #[derive(Debug, Default)]
 struct Orders {
     text: Vec<u8>,

@@ -1,4 +1,4 @@
-//! `rxpath demo`: the tutorial. A lab with a planted bottleneck: found, explained, fixed, measured again, reported.
+//! `rxpath demo`: the tutorial. A lab with a planted bottleneck: find, explain, fix, measure again, report.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ pub struct DemoCommand {
 }
 
 impl DemoCommand {
-    /// Tells the story.
+    /// Runs the tutorial.
     pub fn run(self) -> Outcome {
         let scenario = resolved(SCENARIO, &[])?;
         line(&heading("The question"))?;
@@ -34,7 +34,7 @@ impl DemoCommand {
         line(
             "A lab of two network namespaces is built on this machine, a sender in one and a receiver in the other.\n",
         )?;
-        // A stranger's machine is rarely quiet: disturbed trials count, and their grade is shown.
+        // A user's machine is rarely quiet: disturbed trials count, and their grade is shown.
         let ended = conduct(
             &scenario,
             &self.out,
@@ -45,7 +45,7 @@ impl DemoCommand {
         if let Some(busy) = ended.disturbed() {
             line(&heading("Before you trust it"))?;
             line(&format!("{busy}"))?;
-            line(&format!("{PLANTED}; other load can show another limit than this one.\n"))?;
+            line(&format!("{PLANTED}; other load on the machine can cause another limit.\n"))?;
         }
         for (title, index) in [("What limits it", 0), ("After the fix", 1)] {
             if let Some(variant) = manifest.variants.get(index) {
@@ -66,17 +66,17 @@ impl DemoCommand {
     }
 }
 
-/// What the tutorial planted, and the stage that it makes the limit.
+/// The bottleneck that the tutorial plants, and the stage that it limits.
 const PLANTED: &str =
     "The tutorial planted a receive buffer that is too small for the reader's stalls";
 const PLANTED_STAGE: Stage = Stage::SocketQueue;
 
-/// What to make of a verdict that is not the planted one; nothing where it is.
+/// How to read a verdict other than the planted one; nothing for the planted one.
 fn not_planted(variant: &VariantSummary) -> String {
     match &variant.verdict {
         Some(verdict) if verdict.stage == PLANTED_STAGE => String::new(),
         Some(_) => format!(
-            "{PLANTED}. The verdict above names another limit: other load got in the way.\n\n"
+            "{PLANTED}. The verdict above names another limit, caused by other load on the machine.\n\n"
         ),
         None => format!("{PLANTED}. No verdict was reached.\n\n"),
     }
@@ -104,7 +104,7 @@ fn told(variant: &VariantSummary, manifest: &Manifest) -> String {
 fn gain(manifest: &Manifest) -> String {
     match manifest.comparisons.first() {
         Some(found) => sentence(found),
-        None => "inconclusive: time was up before both variants had run\n".into(),
+        None => "inconclusive: the time ended before both variants had run\n".into(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `rxpath diagnose`: which stage limits, how sure, by what evidence, and what to change.
+//! `rxpath diagnose`: the stage that limits, the confidence, the evidence, and what to change.
 
 pub mod host;
 pub mod runs;
@@ -16,21 +16,22 @@ use crate::output::format::FormatArgs;
 /// `rxpath diagnose`
 #[derive(Debug, clap::Args)]
 pub struct DiagnoseCommand {
-    /// Run directories to judge by the rules of today; without any, this host is watched
+    /// Run directories to judge with the current rules; without any, this host is watched
     #[arg(value_name = "RUN", conflicts_with_all = ["port", "duration", "selftest"])]
     runs: Vec<PathBuf>,
-    /// Watch this host for so long, 100ms to 1h
+    /// Watch this host for this long, 100ms to 1h
     #[arg(short, long, value_name = "TIME", default_value = "3s")]
     duration: Nanos,
-    /// Judge the UDP sockets of this port alone; losses before a socket, and TCP, stay those of all
+    /// Judge only the UDP sockets of this port; losses before a socket, and TCP, still cover all ports
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
     #[command(flatten)]
     scope: ScopeArgs,
-    /// Watch counters alone: no tracepoints, so no lock waits, no tasks that pay, no wrong ticks
+    /// Use counters only, no tracepoints: no lock waits, no CPU time taken from tasks, no check for wrong tick
+    /// accounting
     #[arg(long, conflicts_with_all = ["selftest", "runs"])]
     no_bpf: bool,
-    /// Make the known limits in a lab, with parameters drawn at random, and say which are recognised (needs root)
+    /// Make known limits in a lab with random parameters and report which are recognised (needs root)
     #[arg(long, conflicts_with_all = ["port", "duration"])]
     selftest: bool,
     #[command(flatten)]
@@ -43,7 +44,9 @@ impl DiagnoseCommand {
     /// Runs it.
     pub fn run(self) -> Outcome {
         if self.scope.is_given() && (self.selftest || !self.runs.is_empty()) {
-            return Err(Failure::usage("--netns, --pid and --cgroup are about watching this host"));
+            return Err(Failure::usage(
+                "--netns, --pid and --cgroup apply only when this host is watched",
+            ));
         }
         if self.selftest {
             return self.made.run(&self.format);
@@ -65,7 +68,7 @@ impl DiagnoseCommand {
     }
 }
 
-/// A verdict for people: the sentence, what it rests on, what to do.
+/// A verdict as text: the sentence, the evidence, the remedy.
 fn text(verdict: &Verdict) -> String {
     let sure = format!("{:?}", verdict.confidence).to_lowercase();
     let mut out = format!("{} ({sure} evidence)\n", verdict.sentence);

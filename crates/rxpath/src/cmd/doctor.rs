@@ -1,4 +1,4 @@
-//! `rxpath doctor`: what can be measured here, and why not.
+//! `rxpath doctor`: what can be measured on this host, what cannot, and why.
 
 use rxpath_bpf::doctor::{Diagnosis, examine};
 use rxpath_core::{Envelope, Fact};
@@ -18,7 +18,7 @@ pub struct DoctorCommand {
 }
 
 impl DoctorCommand {
-    /// Looks and prints.
+    /// Checks and prints.
     pub fn run(self) -> Outcome {
         let diagnosis = examine(&Root::host());
         if self.format.is_json() {
@@ -30,7 +30,7 @@ impl DoctorCommand {
     }
 }
 
-/// `ok` or `no`, in words as well as in colour.
+/// `ok` or `no`, as text and as colour.
 fn mark<T>(state: &Fact<T>) -> String {
     match state {
         Fact::Ok { .. } => paint(Paint::Green, Stream::Out, "ok"),

@@ -1,5 +1,5 @@
-//! `rxpath explain WORDS`: all that is known about a rule, a setting, a counter, a drop reason, a term, a stage, an
-//! experiment or an exit status. Offline, and the same on every host.
+//! `rxpath explain WORDS`: a page about a rule, setting, counter, drop reason, term, stage, experiment or exit status.
+//! Works offline, and prints the same on every host.
 
 mod counters;
 mod reasons;
@@ -19,7 +19,7 @@ use crate::output;
 use crate::output::explain as print;
 use crate::output::format::FormatArgs;
 
-/// Hits of a list; more are counted.
+/// Most hits in a list; more are only counted.
 const MOST: usize = 20;
 /// Related topics under a page.
 const RELATED: usize = 8;
@@ -27,18 +27,18 @@ const RELATED: usize = 8;
 /// `rxpath explain`
 #[derive(Debug, clap::Args)]
 pub struct ExplainCommand {
-    /// A rule, sysctl, counter, ethtool name, drop reason, term, stage, experiment or `exit N`; without it all rules are
-    /// listed
+    /// A rule, sysctl, counter, ethtool name, drop reason, term, stage, experiment or `exit N`; without it, all rules
+    /// are listed
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
-    /// List all hits, those too whose text only mentions the words
+    /// List all hits, including topics whose text only mentions the words
     #[arg(long, requires = "words")]
     all: bool,
     #[command(flatten)]
     format: FormatArgs,
 }
 
-/// What was asked.
+/// The options in force.
 #[derive(Debug, Serialize)]
 struct Settings {
     query: Option<String>,
@@ -46,11 +46,11 @@ struct Settings {
 
 /// What a question found.
 struct Answer<'a> {
-    /// Shown whole.
+    /// The page shown.
     page: Option<&'a Topic>,
-    /// Listed: the other hits.
+    /// The other hits, as a list.
     hits: Vec<&'a Topic>,
-    /// Hits that only mention the words and are left out.
+    /// Hits that only mention the words; not listed.
     mentions: usize,
 }
 
@@ -95,7 +95,7 @@ impl ExplainCommand {
         let Some((best, _)) = found.first().copied() else {
             return Err(unknown(topics, query));
         };
-        // What names it, or what is about it; what only mentions it is listed where there is nothing better.
+        // Topics with this name or about it; topics that only mention it are listed if there is nothing better.
         let least = if self.all { Fit::Mentions } else { best.min(Fit::About) };
         let shown: Vec<(Fit, &Topic)> =
             found.iter().copied().filter(|(fit, _)| *fit >= least).collect();
@@ -105,7 +105,7 @@ impl ExplainCommand {
             return Ok(Answer { page: None, hits, mentions });
         }
         let page = hits.remove(0);
-        // What the page names comes first.
+        // Topics that the page names come first.
         let named = page.see.iter().filter_map(|name| topics.iter().find(|one| one.name == *name));
         let named: Vec<&Topic> = named.collect();
         hits.retain(|hit| named.iter().all(|one| one.name != hit.name));
@@ -119,16 +119,16 @@ fn json(query: Option<String>, shown: &[&Topic]) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The refusal, with the names that are near.
+/// The error, with similar names.
 fn unknown(topics: &[Topic], query: &str) -> Failure {
     let near = near(topics, query);
     let hint = if near.is_empty() {
-        "`rxpath explain` lists all rules; a sysctl, a counter or a word of its text finds them, too"
+        "`rxpath explain` lists all rules; a sysctl, a counter or a word of the rule's text also finds them"
             .to_owned()
     } else {
         format!("did you mean {}?", near.join(" or "))
     };
-    Failure::usage(format!("explain {query}: nothing here is called so")).hint(hint)
+    Failure::usage(format!("explain {query}: no topic has this name")).hint(hint)
 }
 
 #[cfg(test)]

@@ -14,17 +14,17 @@ use crate::output::table::hanging;
 /// `rxpath list`
 #[derive(Debug, clap::Args)]
 pub struct ListCommand {
-    /// List those for tutorials too
+    /// List the tutorial experiments too
     #[arg(long)]
     all: bool,
-    /// List every key that a scenario file or `run --set` takes, with its values
+    /// List every key of a scenario file or of `run --set`, with its values
     #[arg(long, conflicts_with = "all")]
     keys: bool,
     #[command(flatten)]
     format: FormatArgs,
 }
 
-/// What was listed.
+/// The options in force.
 #[derive(Debug, Serialize)]
 struct Settings {
     all: bool,
@@ -36,7 +36,7 @@ struct Settings {
 pub struct Listed {
     name: String,
     question: String,
-    /// What its author expects.
+    /// The outcome that the author expects.
     expected: Option<String>,
     /// Their names, in their order.
     variants: Vec<String>,
@@ -47,7 +47,7 @@ pub struct Listed {
 pub struct Key {
     /// `load.rate`.
     key: String,
-    /// The values that it takes, in words.
+    /// Its allowed values, as text.
     takes: String,
     meaning: String,
 }
@@ -101,7 +101,7 @@ impl Answer {
             Self::Scenarios(all) => {
                 let width = all.iter().map(|one| one.name.len()).max().unwrap_or(0);
                 for one in all {
-                    // Folded without colours, which have no width.
+                    // Wrapped without colours, which have no width.
                     let text = hanging("", width + 2, &one.question, output::width());
                     let name = bold(&format!("{:width$}", one.name));
                     lines.push(format!("{name}  {}", text.trim()));

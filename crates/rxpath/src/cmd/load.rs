@@ -17,9 +17,9 @@ pub struct LoadCommand {
 enum Protocol {
     /// Send UDP datagrams
     Udp(Box<udp::LoadUdp>),
-    /// Ask a web server again and again, in a closed loop or by schedule
+    /// Send requests to a web server, in a closed loop or by schedule
     Http(Box<http::LoadHttp>),
-    /// Streams and transactions over TCP, towards `rxpath serve tcp`
+    /// Send TCP streams and transactions to `rxpath serve tcp`
     Tcp(Box<tcp::LoadTcp>),
 }
 

@@ -10,35 +10,27 @@ use crate::cli::{self, examples};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
-/// Day of the last change to what the pages say.
+/// Date of the last change to the pages.
 const DATE: &str = "2026-11-23";
 
-/// What every page says of the environment.
+/// Environment variables, listed on every page.
 const ENVIRONMENT: [(&str, &str); 3] = [
     ("NO_COLOR", "when set and not empty, nothing is coloured unless --color always"),
     ("TERM", "dumb: nothing is coloured unless --color always, and watch shows no full screen"),
-    ("COLUMNS", "the width of tables and texts, instead of the terminal's"),
+    ("COLUMNS", "width of tables and text, instead of the terminal's"),
 ];
 
-/// Files, by the beginning of the command that uses them.
+/// Files, by the first words of the command that uses them.
 const FILES: [(&str, &str, &str); 6] = [
-    (
-        "check",
-        "/etc/rxpath/check.toml",
-        "findings that are not to be reported, each with its reason",
-    ),
+    ("check", "/etc/rxpath/check.toml", "findings to suppress, each with its reason"),
     ("tune", "/var/lib/rxpath/tune", "journals of changes, for undo"),
-    ("run", "/run/rxpath.lock", "held by the one lab that may run at a time"),
-    ("run", "/run/rxpath", "what a run made, so that cleanup can remove it"),
-    ("cleanup", "/run/rxpath", "what a run made and cleanup removes"),
-    (
-        "model",
-        "rxpath-runs/calibration.json",
-        "the costs of this host, as model calibrate wrote them",
-    ),
+    ("run", "/run/rxpath.lock", "lock: only one lab can run at a time"),
+    ("run", "/run/rxpath", "list of what a run created, for cleanup"),
+    ("cleanup", "/run/rxpath", "list of what a run created; cleanup removes it"),
+    ("model", "rxpath-runs/calibration.json", "costs of this host, written by model calibrate"),
 ];
 
-/// Pages that belong to a page, by the beginning of its command.
+/// Related pages, by the first words of the command.
 const SEE_ALSO: [(&str, &[&str]); 9] = [
     ("check", &["explain", "tune"]),
     ("explain", &["check"]),
@@ -54,10 +46,10 @@ const SEE_ALSO: [(&str, &[&str]); 9] = [
 /// Options of `rxpath man`.
 #[derive(Debug, Args)]
 pub struct ManCommand {
-    /// The command whose page goes to standard output, for example `load udp`; without one the main page
+    /// The command whose page is printed, for example `load udp`; without it, the main page
     #[arg(value_name = "COMMAND", conflicts_with = "out")]
     command: Vec<String>,
-    /// Write the page of every command into this directory, which is made when it is not there
+    /// Write the page of every command into this directory; it is created if missing
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -77,7 +69,7 @@ impl ManCommand {
             }
             return Ok(Exit::Done);
         }
-        // `rxpath man load-udp` is what the page is called.
+        // `rxpath man load-udp` works too: it is the name of the page.
         let path = self.command.join(" ").replace('-', " ");
         let path = path.strip_prefix("rxpath").map_or(path.as_str(), str::trim_start);
         let pages = visible(&tree);
@@ -91,7 +83,7 @@ impl ManCommand {
     }
 }
 
-/// Every command that is shown, with its words; the main page first.
+/// Every visible command with its words; the main page first.
 fn visible(tree: &Command) -> Vec<(String, &Command)> {
     fn walk<'a>(command: &'a Command, path: &str, all: &mut Vec<(String, &'a Command)>) {
         all.push((path.to_owned(), command));
@@ -112,7 +104,7 @@ fn title(path: &str) -> String {
 
 fn page(path: &str, command: &Command) -> std::io::Result<String> {
     let name = title(path);
-    // Clap names a page by its command; `rxpath load udp` is what a person types.
+    // Clap names a page by its command; users type `rxpath load udp`.
     let command = command.clone().display_name(name.as_str()).disable_help_subcommand(true);
     let man = Man::new(command.clone())
         .title(name.to_uppercase())
@@ -136,7 +128,7 @@ fn page(path: &str, command: &Command) -> std::io::Result<String> {
     Ok(bold_code(&text))
 }
 
-/// The sections behind the options.
+/// The sections after the options.
 fn tail(path: &str, command: &Command) -> String {
     let begins = |start: &str| path == start || path.starts_with(&format!("{start} "));
     let status = Exit::STATUSES.iter().map(|(code, what)| item(&code.to_string(), what));
@@ -185,7 +177,7 @@ fn item(name: &str, what: &str) -> String {
     format!(".TP\n\\fB{}\\fR\n{}\n", escaped(name), escaped(what))
 }
 
-/// Text for roff: a line never begins with a control character, and a backslash or hyphen is itself.
+/// Escapes text for roff: no line begins with a control character; backslashes and hyphens are literal.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {
@@ -205,7 +197,7 @@ fn escaped(text: &str) -> String {
     out.trim_end().to_owned()
 }
 
-/// What the generator leaves that groff and mandoc complain about: blank lines with breaks around them are one space.
+/// Removes what groff and mandoc complain about: blank lines with breaks around them become one space.
 fn clean(roff: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in roff.lines().map(str::trim_end) {
@@ -233,7 +225,7 @@ fn clean(roff: &str) -> String {
     lines.iter().fold(String::new(), |text, line| text + line + "\n")
 }
 
-/// What stands between backticks in bold, as man pages have it.
+/// Text in backticks becomes bold, as is usual in man pages.
 fn bold_code(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! Options whose name says microseconds: a plain number is such, and a time with its unit is taken as well.
+//! Options in microseconds: a plain number is in microseconds, and a time with a unit is accepted too.
 
 use rxpath_core::Nanos;
 
@@ -13,9 +13,9 @@ pub fn microseconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The same for a setting that the kernel keeps in whole microseconds.
+/// The same for a setting that the kernel stores in whole microseconds.
 pub fn whole_microseconds(text: &str) -> Result<u64, String> {
-    /// More than a quarter of an hour is no coalescing.
+    /// More than a quarter of an hour is not coalescing.
     const MOST: f64 = 1e9;
     let us = microseconds(text)?;
     if us > MOST || us.fract() != 0.0 {

@@ -1,4 +1,4 @@
-//! `rxpath model`: what arithmetic says about the receive path, without measuring anything.
+//! `rxpath model`: predictions for the receive path by calculation.
 
 mod again;
 mod bounds;
@@ -21,16 +21,16 @@ pub struct ModelCommand {
     what: Model,
 }
 
-/// The sorts of answers.
+/// The model commands.
 #[derive(Debug, clap::Subcommand)]
 enum Model {
-    /// Say in sentences what each stage can carry, what it loses and how large its buffer must be
+    /// Report what each stage can carry, what it loses and how large its buffer must be
     Bounds(Box<bounds::BoundsCommand>),
-    /// Measure what the steps of the receive path cost on this host
+    /// Measure the cost of each step of the receive path on this host
     Calibrate(calibrate::CalibrateCommand),
     /// Compute the outputs of every case of a file of queueing problems
     Eval(eval::EvalCommand),
-    /// Hold the simulator's predictions against measurements
+    /// Compare the simulator's predictions with measurements
     Validate(Box<validate::ValidateCommand>),
     /// Simulate the receive path packet by packet, from parameters
     Simulate(Box<simulate::SimulateCommand>),

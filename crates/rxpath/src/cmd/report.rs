@@ -1,4 +1,4 @@
-//! `rxpath report`: from run directories to pages; reads files only.
+//! `rxpath report`: from run directories to pages; only reads files.
 
 use std::fs;
 use std::io;
@@ -21,13 +21,13 @@ pub struct ReportCommand {
     /// Run directories
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
-    /// File to write [default: report.html in the run; Markdown goes to standard output]
+    /// File to write [default: report.html in the run directory; Markdown goes to standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// What to write
+    /// Report format
     #[arg(long, value_enum, default_value_t = Format::Html)]
     format: Format,
-    /// Say what was written as JSON
+    /// Print the result as JSON: the files written
     #[arg(long)]
     json: bool,
 }
@@ -50,9 +50,9 @@ struct Settings {
 struct Written {
     /// The run directory.
     run: PathBuf,
-    /// The file; null when the text went to standard output.
+    /// The file; null if the text went to standard output.
     path: Option<PathBuf>,
-    /// What of the run is missing or damaged.
+    /// Missing or damaged parts of the run.
     problems: Vec<String>,
 }
 
@@ -63,15 +63,16 @@ pub struct Reports {
 }
 
 impl ReportCommand {
-    /// Writes the reports. A run that is none stops it; a run that is not whole is reported and warned about.
+    /// Writes the reports. A directory that is not a run stops the command; an incomplete run gives a report and a
+    /// warning.
     pub fn run(self) -> Outcome {
         if self.out.is_some() && self.runs.len() > 1 {
-            return Err(Failure::usage("--out names one file and there are several runs")
-                .hint("leave --out away: each report is written into its run directory"));
+            return Err(Failure::usage("--out names one file, but there are several runs")
+                .hint("without --out, each report is written into its run directory"));
         }
         if self.json && self.format == Format::Md && self.out.is_none() {
             return Err(Failure::usage("--json and --format md both print to standard output")
-                .hint("give the Markdown a file with --out FILE"));
+                .hint("use --out FILE for the Markdown"));
         }
         let mut reports = Vec::new();
         for path in &self.runs {
@@ -122,7 +123,7 @@ fn warnings(written: &Written) -> Vec<Warning> {
     written.problems.iter().map(warn).collect()
 }
 
-/// Writes the page of a run into its directory and gives its path.
+/// Writes the page of a run into its directory and returns its path.
 pub fn write_report(directory: &Path) -> Result<PathBuf, Failure> {
     let reader = RunReader::open(directory)?;
     let path = directory.join(REPORT);
@@ -132,14 +133,14 @@ pub fn write_report(directory: &Path) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-/// Writes beside and renames, so that a full disk leaves the older report whole.
+/// Writes a temporary file and renames it, so that a full disk does not damage the older report.
 fn replace(place: &Path, text: &str) -> io::Result<()> {
     let mut beside = place.as_os_str().to_owned();
     beside.push(".new");
     let beside = PathBuf::from(beside);
     let done = fs::write(&beside, text).and_then(|()| fs::rename(&beside, place));
     if done.is_err() {
-        // What is left of the attempt is of no use; the first error is the one to tell.
+        // The partial file is of no use. The first error is the one to report.
         let _ = fs::remove_file(&beside);
     }
     done

@@ -28,7 +28,7 @@ use crate::output::experiment;
 use crate::output::format::FormatArgs;
 use crate::output::{self, json};
 
-/// Where run directories are made unless told otherwise.
+/// Default directory for run directories.
 pub const BASE: &str = "rxpath-runs";
 
 /// Options of `rxpath run`.
@@ -39,19 +39,19 @@ pub struct RunCommand {
     /// Set a key of the scenario, for example `load.rate=100k` or `variant.gso.load.gso=32`; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// Blocks of trials: each variant runs once per block (the same as `--set trials.blocks=N`)
+    /// Blocks of trials: each variant runs once per block (same as `--set trials.blocks=N`)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     trials: Option<u32>,
-    /// Directory in which the run directory is made
+    /// Directory in which the run directory is created
     #[arg(long, value_name = "DIR", default_value = BASE)]
     out: PathBuf,
-    /// Print what would be done, in which order and for how long, and do nothing
+    /// Print the planned steps, their order and duration; change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Count trials that other load on the machine disturbed; their grade says so
+    /// Count trials that other load on the machine disturbed; their grade shows it
     #[arg(long)]
     keep_noisy: bool,
-    /// Wait this long for another experiment on this machine to end; without a time for a day
+    /// Wait this long for another experiment on this machine to end; without a time: one day
     #[arg(
         long,
         value_name = "TIME",
@@ -61,15 +61,16 @@ pub struct RunCommand {
         default_missing_value = "86400s"
     )]
     wait: Nanos,
-    /// Watch by BPF, too: `drops` (the kernel's reasons beside the ledger), `steal` (CPU time that networking takes, by
-    /// task), `trace` (softirqs, packets per poll, latency of stages); the same as `--set observe.WHAT=true`
+    /// Also observe with BPF: `drops` (the kernel's drop reasons, in addition to the ledger), `steal` (CPU time that
+    /// networking takes, by task), `trace` (softirqs, packets per poll, stage latencies); same as `--set
+    /// observe.WHAT=true`
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     observe: Vec<Watched>,
     #[command(flatten)]
     format: FormatArgs,
 }
 
-/// What can be watched beside the counters.
+/// What can be observed in addition to the counters.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Watched {
     Drops,
@@ -140,7 +141,7 @@ impl RunCommand {
     }
 }
 
-/// The command that runs a scenario on loopback, which needs no root; nothing when it cannot run there.
+/// The command that runs a scenario on loopback without root; nothing if the scenario cannot run on loopback.
 pub fn without_root(scenario: &str, sets: &[String]) -> Option<String> {
     const LOCAL: &str = "topology.kind=local";
     let local: Vec<String> = sets.iter().cloned().chain([LOCAL.to_owned()]).collect();
@@ -148,10 +149,10 @@ pub fn without_root(scenario: &str, sets: &[String]) -> Option<String> {
     Some(format!("rxpath run {scenario} --set {}", local.join(" --set ")))
 }
 
-/// What to say before the first trial of variants that cannot run here; nothing when all can.
+/// The message before the first trial about variants that cannot run here; nothing if all can.
 ///
 /// # Errors
-/// When so many are missing that the experiment would compare nothing.
+/// If too few variants remain to compare anything.
 fn available(resolved: &Resolved) -> Result<Option<String>, Failure> {
     let reasons: BTreeSet<&str> =
         resolved.variants.iter().filter_map(|it| it.not_available.as_deref()).collect();
@@ -182,16 +183,16 @@ pub fn resolved(scenario: &str, sets: &[String]) -> Result<Resolved, Failure> {
     resolve(&file, sets, &shape).map_err(usage)
 }
 
-/// What a person chose for the whole run.
+/// The user's options for the whole run.
 #[derive(Clone, Debug)]
 pub struct Ways {
-    /// Count trials that noise would void.
+    /// Count trials that noise would make void.
     pub keep_noisy: bool,
     /// Measure CPU time and lock waits by tracepoints, for the diagnosis.
     pub witness: bool,
     /// How long to wait for another lab to end.
     pub patience: Duration,
-    /// The command that does the same without root, where there is one.
+    /// The command that does the same without root, if there is one.
     pub without_root: Option<String>,
 }
 
@@ -234,13 +235,13 @@ pub fn conduct(
     Ok(Ended { finished, signal: interrupt.caught(), keep_noisy: ways.keep_noisy })
 }
 
-/// What predicts the variants of a run.
+/// What is needed to predict the variants of a run.
 struct Predictor {
     predict: Box<Predict<'static>>,
     calibration: serde_json::Value,
 }
 
-/// This host's calibration, when there is one that is this host's.
+/// This host's calibration, if there is one and it is from this host.
 fn predictor() -> Option<Predictor> {
     let path = default_path();
     if !path.exists() {
@@ -261,7 +262,7 @@ fn predictor() -> Option<Predictor> {
     }
 }
 
-/// A run that has ended and the signal that ended it, if one did.
+/// A run that has ended, with the signal that ended it, if any.
 pub struct Ended {
     finished: Finished,
     signal: Option<i32>,
@@ -285,14 +286,14 @@ fn status(error: &LabError) -> Exit {
         ) => Exit::Usage,
         // The run directory cannot be made there.
         LabError::Record(RunError::Io { op: "create", .. }) => Exit::Usage,
-        // Our own workloads refuse what they can't set up with the statuses of the command line.
+        // Our own workloads use the exit statuses of the command line if they cannot be set up.
         LabError::Died { phase: "set-up", code: Some(2), .. } => Exit::Usage,
         LabError::Died { phase: "set-up", code: Some(3), .. } => Exit::Cannot,
         _ => Exit::Partial,
     }
 }
 
-/// An error that no run directory tells about, with its way out.
+/// An error that is in no run directory, with a hint.
 pub fn failure(error: LabError) -> Failure {
     let hint = match &error {
         LabError::CannotRun { hint, .. } => Some(hint.clone()),
@@ -305,19 +306,19 @@ pub fn failure(error: LabError) -> Failure {
     }
 }
 
-/// Says why a run ended early and turns its end into an exit status.
+/// Prints why a run ended early and turns its end into an exit status.
 pub fn ending(ended: &Ended) -> Outcome {
     let directory = ended.directory.display();
     if let (Some(signal), None | Some(LabError::Interrupted)) = (ended.signal, &ended.error) {
         let what = match ended.error {
-            Some(_) => "the run is kept up to here in",
-            None => "the run was at its end and is whole in",
+            Some(_) => "the run up to this point is kept in",
+            None => "the run had already finished and is complete in",
         };
         crate::note!("rxpath: interrupted; {what} {directory}");
         return Ok(Exit::Signal(signal));
     }
     if let Some(error) = &ended.error {
-        let kept = format!("what was measured before is kept in {directory}");
+        let kept = format!("earlier measurements are kept in {directory}");
         let hint = match error {
             LabError::CannotRun { hint, .. } => format!("{hint}; {kept}"),
             _ => kept,
@@ -329,7 +330,7 @@ pub fn ending(ended: &Ended) -> Outcome {
             crate::note!("rxpath: too noisy to conclude: {warning}");
         } else {
             crate::note!(
-                "rxpath: too noisy to conclude: other load disturbed every trial of a variant"
+                "rxpath: too noisy to conclude: other load on the machine disturbed every trial of a variant"
             );
             crate::note!("hint: stop the other load, or count such trials with --keep-noisy");
         }
@@ -338,12 +339,12 @@ pub fn ending(ended: &Ended) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// As [`ending`], and whether anything was concluded.
+/// As [`ending`], and whether the run reached a conclusion.
 pub fn conclusion(ended: &Ended) -> Outcome {
     let exit = ending(ended)?;
     if exit == Exit::Done && ended.disturbed().is_some() && ended.inconclusive() {
         crate::note!(
-            "rxpath: inconclusive: other load disturbed it, and no comparison was decided"
+            "rxpath: inconclusive: other load disturbed the run, and no comparison was decided"
         );
         return Ok(Exit::Inconclusive);
     }

@@ -1,4 +1,4 @@
-//! `rxpath schema`: the JSON Schemas of everything that is written or printed.
+//! `rxpath schema`: the JSON Schemas of all files and output.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::{json, line};
 
-/// Name and schema; a new kind of output is one line.
+/// Name and schema; a new kind of output adds one line.
 fn all() -> Vec<(&'static str, Schema)> {
     let mut all = rxpath_record::schema::schemas().to_vec();
     all.extend([
@@ -65,7 +65,7 @@ fn all() -> Vec<(&'static str, Schema)> {
     all
 }
 
-/// The schemas of single lines of JSON Lines streams: what `schema` of their first line names.
+/// The schemas of single lines of JSON Lines streams; `schema` in the first line of a stream names one.
 fn lines() -> [(&'static str, Schema); 9] {
     use rxpath_record::watch;
     [
@@ -84,7 +84,7 @@ fn lines() -> [(&'static str, Schema); 9] {
     ]
 }
 
-/// Gives the schema the title that people know it by, and takes the marks of rustdoc's links out of its texts.
+/// Gives the schema its title and removes rustdoc link marks from its texts.
 fn readable(name: &str, schema: &mut Schema) {
     schema.insert("title".into(), format!("rxpath {name}").into());
     for (key, value) in schema.ensure_object().iter_mut() {
@@ -127,9 +127,9 @@ pub fn names() -> Vec<&'static str> {
 /// Options of `rxpath schema`.
 #[derive(Debug, Args)]
 pub struct SchemaCommand {
-    /// Which one; without it their names are listed
+    /// Which one; without it, the names are listed
     name: Option<String>,
-    /// Write all of them as NAME.schema.json into this directory
+    /// Write all schemas as NAME.schema.json into this directory
     #[arg(long, value_name = "DIR", conflicts_with = "name")]
     write: Option<PathBuf>,
 }
@@ -158,7 +158,7 @@ impl SchemaCommand {
         match all.iter().find(|(name, _)| *name == wanted) {
             Some((_, schema)) => json(schema)?,
             None => {
-                return Err(Failure::usage(format!("no schema is called `{wanted}`"))
+                return Err(Failure::usage(format!("there is no schema `{wanted}`"))
                     .hint(format!("one of {}", names.join(", "))));
             }
         }

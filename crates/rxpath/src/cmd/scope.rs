@@ -19,20 +19,21 @@ pub struct ScopeArgs {
     /// Only this network namespace: a name of `ip netns`, a path, or a process id
     #[arg(long, value_name = "NAME")]
     pub netns: Option<String>,
-    /// Only sockets that this process has open (steal: its tasks); what is counted without them stays whole
+    /// Only sockets that this process has open (steal: its tasks); counters that cannot be limited to a process stay
+    /// whole
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
-    /// Only sockets of this control group (version 2) and those below it (steal: its tasks)
+    /// Only sockets of this control group (version 2) and of those below it (steal: their tasks)
     #[arg(long, value_name = "PATH")]
     pub cgroup: Option<PathBuf>,
 }
 
-/// Where this process is once it has entered.
+/// The namespace of this process after it entered, and the sockets to include.
 #[derive(Debug, Default)]
 pub struct Entered {
-    /// Whose sockets are wanted.
+    /// Which sockets to include.
     pub only: Option<Only>,
-    /// Whether that is another network namespace than before.
+    /// Whether the process changed its network namespace.
     pub has_moved: bool,
 }
 
@@ -42,7 +43,7 @@ impl ScopeArgs {
         self.netns.is_some() || self.pid.is_some() || self.cgroup.is_some()
     }
 
-    /// Narrows a probe's filter to them.
+    /// Limits a probe's filter to them.
     pub fn narrow(&self, filter: &mut Filter) -> Result<(), Failure> {
         if let Some(name) = &self.netns {
             let path = namespace(name);
@@ -60,8 +61,8 @@ impl ScopeArgs {
         Ok(())
     }
 
-    /// Moves this process into the namespace: the one that is named, or that of the process or control group. To be called
-    /// before there are other threads.
+    /// Moves this process into the named namespace, or into that of the process or control group. Must be called before
+    /// other threads exist.
     pub fn enter(&self) -> Result<Entered, Failure> {
         let only = self.only()?;
         let path = match (&self.netns, self.pid, &self.cgroup) {
@@ -80,16 +81,16 @@ impl ScopeArgs {
         if has_moved {
             netns::move_into(&path).map_err(|error| {
                 Failure::new(Exit::Cannot, error)
-                    .hint("another network namespace is root's to enter: run as root")
+                    .hint("only root can enter another network namespace: run as root")
             })?;
         }
         Ok(Entered { only, has_moved })
     }
 
-    /// Whose sockets are wanted.
+    /// Which sockets to include.
     pub fn only(&self) -> Result<Option<Only>, Failure> {
         match (self.pid, &self.cgroup) {
-            (Some(_), Some(_)) => Err(Failure::usage("--pid and --cgroup: give one of them")),
+            (Some(_), Some(_)) => Err(Failure::usage("--pid and --cgroup: use only one of them")),
             (Some(pid), None) => {
                 check_process(pid)?;
                 Ok(Some(Only::Process(pid as i32)))
@@ -102,30 +103,31 @@ impl ScopeArgs {
         }
     }
 
-    /// What stays whole although sockets were narrowed: `whole`, and what alone is of the processes: `narrowed`.
+    /// Warns that `whole` still covers everything although sockets were limited; only `narrowed` is of the processes.
     pub fn warning(&self, whole: &str, narrowed: &str) -> Option<Warning> {
         let of = match (self.pid, &self.cgroup) {
             (Some(pid), _) => format!("process {pid}"),
             (None, Some(cgroup)) => format!("control group {}", cgroup.display()),
             (None, None) => return None,
         };
-        Some(Warning::new("all-processes", format!("{whole}; of {of} are only {narrowed}")))
+        Some(Warning::new("all-processes", format!("{whole}; only {narrowed} are of {of}")))
     }
 }
 
-/// What was asked for and went away while it was looked at.
+/// Processes or groups asked for that went away during the measurement.
 pub fn gone(filter: &Filter, process: Option<ProcessId>) -> Vec<Warning> {
     let mut gone = Vec::new();
     if let Some(process) = process.filter(|process| !process.is_alive()) {
         let pid = process.pid;
-        let text = format!("process {pid} ended in the window: counted is what it had open before");
+        let text =
+            format!("process {pid} ended in the window: only what it had open before is counted");
         gone.push(Warning::new("process-gone", text));
     }
     let inode = |path: &PathBuf| std::fs::metadata(path).ok().map(|about| about.ino() as u32);
     if let Some(path) = &filter.netns_path
         && inode(path) != Some(filter.netns)
     {
-        let text = format!("{} is gone or another one since the window began", path.display());
+        let text = format!("{} was removed or replaced after the window began", path.display());
         gone.push(Warning::new("namespace-gone", text));
     }
     gone
@@ -153,7 +155,7 @@ fn of_processes(cgroup: &Path, pids: &BTreeSet<i32>) -> Result<PathBuf, Failure>
     match found.as_slice() {
         [(_, path)] => Ok(path.clone()),
         [] => Err(Failure::usage(format!(
-            "--cgroup {}: no process in it whose network namespace can be seen",
+            "--cgroup {}: no process in it has a visible network namespace",
             cgroup.display()
         ))),
         many => Err(Failure::usage(format!(
@@ -165,7 +167,7 @@ fn of_processes(cgroup: &Path, pids: &BTreeSet<i32>) -> Result<PathBuf, Failure>
     }
 }
 
-/// What makes a namespace another one.
+/// What identifies a namespace.
 fn number(path: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(path).ok().map(|about| (about.dev(), about.ino()))
 }
@@ -175,7 +177,7 @@ fn is_own(path: &Path) -> bool {
     own.is_some() && own == number(path)
 }
 
-/// The file of a network namespace that has this name, path or process.
+/// The file of the network namespace with this name, path or process.
 fn namespace(name: &str) -> PathBuf {
     match name.parse::<u32>() {
         Ok(pid) => PathBuf::from(format!("/proc/{pid}/ns/net")),
@@ -187,18 +189,18 @@ fn namespace(name: &str) -> PathBuf {
 /// Its inode.
 fn inode(name: &str, path: &Path) -> Result<u32, Failure> {
     let about = std::fs::metadata(path).map_err(|error| {
-        let named = format!("--netns {name}: {} is no network namespace", path.display());
+        let named = format!("--netns {name}: {} is not a network namespace", path.display());
         Failure::usage_of(anyhow::Error::new(error).context(named))
     })?;
     let entered = path.to_owned();
-    // On a thread of its own: this one stays where it is.
+    // On a thread of its own: this thread stays in its namespace.
     let tried = std::thread::spawn(move || netns::enter(&entered)).join();
     if let Ok(Err(HostError::Kernel { errno: nix::libc::EINVAL, .. })) = tried {
         return Err(Failure::usage(format!(
-            "--netns {name}: {} is no network namespace",
+            "--netns {name}: {} is not a network namespace",
             path.display()
         ))
-        .hint("the name of one below /run/netns, a file such as /proc/PID/ns/net, or a pid"));
+        .hint("use a name below /run/netns, a file such as /proc/PID/ns/net, or a pid"));
     }
     Ok(about.ino() as u32)
 }
@@ -214,7 +216,7 @@ mod tests {
         assert_eq!(namespace("7"), Path::new("/proc/7/ns/net"));
     }
 
-    /// Without root too: there is nothing to enter.
+    /// Works without root too: there is no namespace to enter.
     #[test]
     fn the_own_process_is_watched_where_it_is() {
         let own = std::process::id();
@@ -223,7 +225,7 @@ mod tests {
         assert_eq!(entered.only, Some(Only::Process(own as i32)));
         assert!(!entered.has_moved);
         let warning = scope.warning("rates are those of all", "the sockets").unwrap();
-        let text = format!("rates are those of all; of process {own} are only the sockets");
+        let text = format!("rates are those of all; only the sockets are of process {own}");
         assert!(warning.to_string().contains(&text), "{warning}");
     }
 }

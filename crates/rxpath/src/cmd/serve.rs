@@ -19,7 +19,7 @@ enum Protocol {
     Http(Box<http::ServeHttp>),
     /// Receive UDP datagrams and count them
     Udp(Box<udp::ServeUdp>),
-    /// Serve TCP streams and transactions of `rxpath load tcp`; each connection says what it is
+    /// Serve TCP streams and transactions of `rxpath load tcp`; each connection announces its kind
     Tcp(Box<tcp::ServeTcp>),
 }
 

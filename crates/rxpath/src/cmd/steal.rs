@@ -1,4 +1,4 @@
-//! `rxpath steal`: CPU time that networking takes from work, by task and by who caused it.
+//! `rxpath steal`: CPU time that network processing takes from work, by task and by cause.
 
 mod command;
 mod wanted;
@@ -29,32 +29,33 @@ use wanted::Wanted;
 /// `rxpath steal`
 #[derive(Debug, clap::Args)]
 pub struct StealCommand {
-    /// Length of the window, and of the built-in victim (default 5s, at least 10ms)
+    /// Length of the window and of the built-in victim's run (default 5s, at least 10ms)
     #[arg(short, long, value_name = "TIME", conflicts_with = "command")]
     duration: Option<Nanos>,
-    /// Run the built-in victim: known work in a loop, which knows what it lost
+    /// Run the built-in victim: a loop of known work that measures its own loss
     #[arg(long, conflicts_with = "command")]
     probe: bool,
-    /// CPU of the victim, and on which the cost of an interrupt is calibrated (default: the last that this process may
-    /// use; a command is pinned only when this is given)
+    /// CPU for the victim and for calibrating the cost of an interrupt (default: the last CPU that this process may
+    /// use; a command is pinned only with this option)
     #[arg(long, value_name = "N")]
     cpu: Option<u32>,
     /// Rows of the table of tasks
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Cost of an interrupt outside all tracepoints, in us or with a unit (500ns), instead of calibrating it (which spins on two CPUs for 6 s)
+    /// Cost of an interrupt outside all tracepoints, in us or with a unit (500ns); otherwise it is calibrated, which
+    /// spins on two CPUs for 6 s
     #[arg(long, value_name = "US", value_parser = irq_entry)]
     irq_entry: Option<f64>,
     #[command(flatten)]
     scope: ScopeArgs,
     #[command(flatten)]
     format: FormatArgs,
-    /// The victim: a command of yours, run while everything is counted; its exit status is passed on
+    /// The victim: a command to run while everything is counted; its exit status is passed on
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
-/// What was in force.
+/// The options in force.
 #[derive(Debug, Serialize)]
 struct Settings {
     duration_s: Option<f64>,
@@ -65,12 +66,12 @@ struct Settings {
     scope: ScopeArgs,
 }
 
-/// The account while its window lasts: what it costs, and for whom packets are.
+/// The account during its window: its cost, and the flows of its packets.
 struct Counting<'a> {
     account: &'a mut Account,
     begun: Instant,
     meter: PartMeter,
-    /// For how long flows had been looked at when the meter stopped.
+    /// How long flows had been sampled when the meter stopped.
     metered: Option<Duration>,
     wanted: &'a mut Wanted,
 }
@@ -82,22 +83,22 @@ impl<'a> Counting<'a> {
         wanted: &'a mut Wanted,
     ) -> Result<Self, HostError> {
         let meter = PartMeter::start(&[account.loaded()], window)?;
-        // Without it time has no flows; its program's state says why.
+        // Without the flow program, time has no flows; the program's state says why.
         let _ = account.look_at_flows();
         Ok(Self { account, begun: Instant::now(), meter, metered: None, wanted })
     }
 
-    /// To be called some fifty times a second.
+    /// Must be called about fifty times per second.
     fn note(&mut self) {
         if self.metered.is_none() && self.meter.note() {
             self.metered = Some(self.account.flows_looked());
         }
-        // Flows that are looked at no longer have fewer packets seen, and no wrong ones.
+        // Flows sampled for less time have fewer packets counted, and no wrong ones.
         let _ = self.account.note();
         self.wanted.note();
     }
 
-    /// What the programs cost over the window: that of flows by the time in its turns.
+    /// The cost of the programs over the window; the cost of the flow program is scaled to the time in which it ran.
     fn cost(mut self) -> ProbeCost {
         let (looked, window) = (self.account.flows_looked(), self.begun.elapsed());
         let metered = self.metered.unwrap_or(looked).as_secs_f64();
@@ -110,11 +111,11 @@ impl<'a> Counting<'a> {
     }
 }
 
-/// The cost of an interrupt: longer ones are no such.
+/// The cost of an interrupt: no interrupt takes longer.
 fn irq_entry(text: &str) -> Result<f64, String> {
     match microseconds(text)? {
         us if us < 1000.0 => Ok(us),
-        us => Err(format!("{us} us: less than 1000 us expected")),
+        us => Err(format!("{us} us: expected less than 1000 us")),
     }
 }
 
@@ -134,7 +135,7 @@ impl StealCommand {
             && !installed::found(program)
         {
             return Err(Failure::usage(format!(
-                "cannot start {program}: there is no program of this name that may be executed"
+                "cannot start {program}: there is no executable program of this name"
             )));
         }
         let mut wanted = Wanted::of(&self.scope)?;
@@ -144,15 +145,14 @@ impl StealCommand {
                 "--pid and --cgroup name the victims: leave out --probe and the command",
             ));
         }
-        // The probes know tasks by the numbers of the host.
+        // The probes identify tasks by the pids of the host.
         if (is_victim_ours || wanted.only.is_some())
             && !procfs::is_first_pid_namespace(&Root::host())
         {
             let why =
-                "the victim is known by its pid on the host, and this is another pid namespace";
-            return Err(Failure::new(Exit::Cannot, anyhow::anyhow!("{why}")).hint(
-                "run it outside the container; `rxpath steal` without a victim counts all tasks",
-            ));
+                "the probes identify the victim by its host pid, but this is another pid namespace";
+            return Err(Failure::new(Exit::Cannot, anyhow::anyhow!("{why}"))
+                .hint("run rxpath outside the container, or without a victim to count all tasks"));
         }
         let interrupt = Interrupt::catch()?;
         let mut account = Account::start().map_err(|error| {
@@ -164,7 +164,7 @@ impl StealCommand {
         wanted.narrow(&mut steal);
         warnings.extend(wanted.warnings(&self.scope));
         if signal.is_some() {
-            warnings.push(Warning::new("interrupted", "the window ended early, at a signal"));
+            warnings.push(Warning::new("interrupted", "a signal ended the window early"));
         }
         self.print(&steal, warnings, window)?;
         let passed_on = || steal.victim.as_ref().map_or(Exit::Done, status_of);
@@ -193,7 +193,7 @@ impl StealCommand {
         }
     }
 
-    /// Counts over the window, with the victim in it.
+    /// Counts over the window, while the victim runs.
     fn watch(
         &self,
         account: &mut Account,
@@ -229,7 +229,7 @@ impl StealCommand {
         Ok((steal, warnings, wait.signal()))
     }
 
-    /// Runs the victim to its end; without one waits for the window's.
+    /// Runs the victim to its end; without a victim, waits for the end of the window.
     fn victim(
         &self,
         window: Duration,
@@ -243,7 +243,7 @@ impl StealCommand {
                 counting.note();
                 ran.is_finished()
             })?;
-            // A signal ended the wait: the loop goes with the process.
+            // A signal ended the wait: the loop ends with the process.
             let joined = if ran.is_finished() { ran.join().ok() } else { None };
             return Ok(joined.transpose()?.map(Victim::BuiltIn));
         }
@@ -279,7 +279,7 @@ impl StealCommand {
     }
 }
 
-/// The status that the victim ended with, as `time` and shells have it: 128 and the number for a signal.
+/// The victim's exit status, as `time` and shells report it: 128 plus the number for a signal.
 fn status_of(victim: &probe::Victim) -> Exit {
     match (victim.exit_code, victim.ended_by_signal) {
         (_, Some(number)) => Exit::Signal(number),

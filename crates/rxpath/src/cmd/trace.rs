@@ -1,4 +1,4 @@
-//! `rxpath trace`: softirqs, NAPI polls, interrupts, drops and the latency of stages, for a while.
+//! `rxpath trace`: softirqs, NAPI polls, interrupts, drops and stage latencies, for a while.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,15 +24,14 @@ use crate::interrupt::Interrupt;
 use crate::output;
 use crate::output::format::FormatArgs;
 
-/// What may be left out, because it costs and is not always wanted.
+/// Parts that can be left out, because they cost CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum LeftOut {
-    /// Why and where packets are dropped: one hook for each drop
+    /// Why and where packets are dropped: one hook per drop
     Drops,
-    /// The latency of stages: two hooks for each packet, one for each poll and one for each read, by turns where many
-    /// come
+    /// Stage latencies: two hooks per packet, one per poll and one per read; duty-cycled at high packet rates
     Stages,
-    /// What waits in sockets: a walk over all of them now and then
+    /// Data that waits in sockets: all sockets are scanned from time to time
     Sockets,
 }
 
@@ -49,10 +48,10 @@ impl LeftOut {
 /// `rxpath trace`
 #[derive(Debug, clap::Args)]
 pub struct TraceCommand {
-    /// How long to look, at least 10ms
+    /// Length of the trace, at least 10ms
     #[arg(short, long, value_name = "TIME", default_value = "5s")]
     duration: Nanos,
-    /// Only this device of this network namespace (interrupts and softirqs are counted whole)
+    /// Only this device of this network namespace (interrupts and softirqs still cover all devices)
     #[arg(long, value_name = "IF", conflicts_with = "netns")]
     dev: Option<String>,
     /// Only these CPUs: 1 or 0,2-3
@@ -63,19 +62,19 @@ pub struct TraceCommand {
     port: Option<u16>,
     #[command(flatten)]
     scope: ScopeArgs,
-    /// Look at less, to cost less; may be repeated or a list
+    /// Leave parts out, to cost less; may be repeated or a list
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     without: Vec<LeftOut>,
-    /// Look at the stages of each packet, whatever it costs; otherwise by turns where many come
+    /// Trace the stages of every packet, at any cost; otherwise tracing is duty-cycled at high packet rates
     #[arg(long)]
     every_packet: bool,
-    /// Print each interrupt, softirq and poll in the order of time
+    /// Print each interrupt, softirq and poll in order of time
     #[arg(long)]
     timeline: bool,
-    /// Write them into this file, in the format that Perfetto's and Chrome's viewers open
+    /// Write the events into this file, in the format of Perfetto's and Chrome's trace viewers
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
-    /// Most events that are kept; later ones are counted as lost
+    /// Most events to keep; later ones are counted as lost
     #[arg(long, value_name = "N", default_value = "200k")]
     events: Count,
     /// Rows of each table
@@ -85,7 +84,7 @@ pub struct TraceCommand {
     format: FormatArgs,
 }
 
-/// What was in force.
+/// The options in force.
 #[derive(Debug, Serialize)]
 struct Settings {
     duration_s: f64,
@@ -104,16 +103,16 @@ struct Settings {
 pub struct TraceResult {
     #[serde(flatten)]
     traced: Traced,
-    /// Each event in the order of time; with `--timeline` only.
+    /// Each event in order of time; with `--timeline` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline: Option<Vec<Event>>,
-    /// Events that found no room here or in the kernel's ring.
+    /// Events lost for want of space, here or in the kernel's ring buffer.
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline_lost_count: Option<u64>,
 }
 
 impl TraceCommand {
-    /// Looks and prints.
+    /// Traces and prints.
     pub fn run(self) -> Outcome {
         let window = Duration::from_nanos(self.duration.0);
         if window < Duration::from_millis(10) {
@@ -121,7 +120,7 @@ impl TraceCommand {
         }
         let filter = self.filter()?;
         let process = filter.process.map(|pid| ProcessId::of(pid as i32)).transpose()?;
-        // A file that can't be written is told before the window, not after it.
+        // A file that can't be written is reported before the window, not after it.
         if let Some(path) = &self.perfetto {
             std::fs::write(path, "").map_err(|e| {
                 Failure::usage_of(
@@ -149,14 +148,14 @@ impl TraceCommand {
             return Err(error.into());
         }
         let traced = trace.read()?;
-        // A signal ends the wait at once: what came since the last look is still in the kernel.
+        // A signal ends the wait at once: the events since the last poll are still in the kernel.
         events.drain(&trace)?;
         let mut warnings = trace.warnings();
         warnings.extend(gone(&filter, process));
         warnings.extend(folded(&traced));
         drop(trace);
         if wait.signal().is_some() {
-            warnings.push(Warning::new("interrupted", "the window ended early, at a signal"));
+            warnings.push(Warning::new("interrupted", "a signal ended the window early"));
         }
         self.print(traced, events, warnings, &filter)?;
         Ok(wait.signal().map_or(Exit::Done, Exit::Signal))
@@ -193,13 +192,13 @@ impl TraceCommand {
         filter: &Filter,
     ) -> anyhow::Result<()> {
         let in_kernel: u64 = traced.cpus.iter().map(|cpu| cpu.polls.lost_events_count).sum();
-        // Those of the timeline have a warning of their own.
+        // The events of the timeline have their own warning.
         let records = traced.probe_cost.lost_count.saturating_sub(in_kernel);
         warnings.extend(lost_warning(records));
         let lost = events.lost + in_kernel;
         let wanted = self.timeline || self.perfetto.is_some();
         if wanted {
-            // Each CPU writes in its order; the ring mixes them.
+            // Each CPU writes in order; the ring buffer mixes the CPUs.
             events.kept.sort_by_key(|event| event.t_ns);
             if lost > 0 {
                 warnings.push(
@@ -207,7 +206,7 @@ impl TraceCommand {
                         "events-lost",
                         format!("{lost} events are missing from the timeline"),
                     )
-                    .cure("a shorter window, fewer CPUs (--cpu), or more room (--events)"),
+                    .cure("a shorter window, fewer CPUs (--cpu), or more events (--events)"),
                 );
             }
         }
@@ -249,19 +248,20 @@ impl TraceCommand {
     }
 }
 
-/// Drops for which there was no room by port and socket.
+/// Drops that did not fit into the kernel's table by port and socket.
 fn folded(traced: &Traced) -> Option<Warning> {
     let rows = traced.drops.iter().filter(|drop| drop.folded);
     let packets: u64 = rows.map(|drop| drop.packets).sum();
     (packets > 0).then(|| {
-        let text = format!("{packets} drops are told by reason and place only");
+        let text =
+            format!("{packets} drops are shown without port and socket, by reason and place only");
         Warning::new("drops-folded", text)
-            .because("more ports and sockets had drops than the kernel's table has room for")
+            .because("more ports and sockets had drops than fit into the kernel's table")
             .cure("--port, --dev, --netns or --pid")
     })
 }
 
-/// Events that were read.
+/// Events read.
 struct Events {
     wanted: bool,
     kept: Vec<Event>,
@@ -270,7 +270,7 @@ struct Events {
 }
 
 impl Events {
-    /// Takes what waits in the kernel.
+    /// Takes the waiting events out of the kernel.
     fn drain(&mut self, trace: &Trace) -> Result<(), HostError> {
         if self.wanted { trace.polls().drain(&mut |event| self.take(event)) } else { Ok(()) }
     }

@@ -23,7 +23,7 @@ use rxpath_tune::store::{STATE_DIR, Store, TuneLock};
 
 use crate::exit::{Exit, Failure, Outcome};
 
-/// How long a command waits for another one that changes the host.
+/// How long a command waits for another command that changes the host.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Options of `rxpath tune`.
@@ -35,17 +35,17 @@ pub struct TuneCommand {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Say what would be changed, from what to what, and what that costs
+    /// Show what would be changed, old and new value, and the cost
     Plan(plan::PlanCommand),
-    /// Carry a plan out: journaled, read back, undone on request
+    /// Carry out a plan: journaled, read back, can be undone
     Apply(apply::ApplyCommand),
     /// Keep changes that were applied with --confirm-within
     Confirm(confirm::ConfirmCommand),
-    /// Say whether what was changed is still so
+    /// Check whether the changed settings still have the values set
     Verify(verify::VerifyCommand),
-    /// Restore what was there before, last change first
+    /// Restore the old values, last change first
     Undo(undo::UndoCommand),
-    /// List what was changed and may be in force
+    /// List the changes that may be in force
     Status(status::StatusCommand),
     #[command(hide = true)]
     Watchdog(watchdog::WatchdogCommand),
@@ -66,7 +66,7 @@ impl TuneCommand {
     }
 }
 
-/// Where the journals lie.
+/// The directory of the journals.
 #[derive(Clone, Debug, Args)]
 struct StateArgs {
     /// Keep the journals of changes in this directory
@@ -79,7 +79,7 @@ impl StateArgs {
         Store::at(&self.state_dir)
     }
 
-    /// The folder and the right to change the host.
+    /// The journals, and the lock for changing the host.
     fn locked(&self) -> Result<(Store, TuneLock), Failure> {
         let store = Store::open(&self.state_dir).map_err(no_state)?;
         let lock = store.lock(PATIENCE).map_err(taken)?;
@@ -89,14 +89,13 @@ impl StateArgs {
 
 fn taken(error: HostError) -> Failure {
     match error {
-        HostError::Kernel { .. } => {
-            Failure::new(Exit::Cannot, error).hint("wait until it has ended, then try again")
-        }
+        HostError::Kernel { .. } => Failure::new(Exit::Cannot, error)
+            .hint("wait until the other command has ended, then try again"),
         other => no_state(other),
     }
 }
 
-/// A journal that nobody can read, told alike by all commands; they end with [`Exit::Cannot`] then.
+/// A journal that cannot be read; all commands report it with the same words and end with [`Exit::Cannot`].
 fn unreadable(id: u32, error: &HostError) -> String {
     format!("journal {id}: can't be read: {error}")
 }
@@ -105,8 +104,8 @@ fn no_state(error: HostError) -> Failure {
     let needs_root = matches!(error, HostError::Denied { .. });
     let failure = Failure::new(Exit::Cannot, error);
     if needs_root {
-        failure.hint("changes are made and undone as root; `rxpath tune plan` works without")
+        failure.hint("only root can make and undo changes; `rxpath tune plan` works without root")
     } else {
-        failure.hint("without a journal nothing is changed; --state-dir names another place")
+        failure.hint("nothing is changed without a journal; --state-dir sets another directory")
     }
 }

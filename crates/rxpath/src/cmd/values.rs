@@ -1,4 +1,4 @@
-//! Values of options that the workloads share, and how they are shown.
+//! Values of options that the workloads share, and how values are printed.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -27,10 +27,10 @@ fn time(text: &str, unit: &str) -> Result<Nanos, String> {
     text.parse().map_err(|error: rxpath_core::ParseUnitError| error.to_string())
 }
 
-/// How long something lasts, more than no time; a plain number is of seconds.
+/// A duration above zero; a plain number is in seconds.
 pub fn duration(text: &str) -> Result<Nanos, String> {
     match time(text, "s")? {
-        Nanos(0) => Err("no time at all; for example 10s".into()),
+        Nanos(0) => Err("the time must be above 0, for example 10s".into()),
         some => Ok(some),
     }
 }
@@ -87,19 +87,19 @@ pub fn placed(threads: usize, cpus: &[u32]) -> String {
     format!("{threads}, on CPU {}", CpuList(cpus.to_vec()))
 }
 
-/// Waits for a condition or a signal, whichever is first.
+/// Waits for a condition or a signal, whichever comes first.
 pub struct Wait<'a> {
     interrupt: &'a Interrupt,
     begun: Instant,
 }
 
 impl<'a> Wait<'a> {
-    /// From now on.
+    /// Starts now.
     pub fn new(interrupt: &'a Interrupt) -> Self {
         Self { interrupt, begun: Instant::now() }
     }
 
-    /// Asks `over` every 10 ms, with the time that passed, until it is true or a signal came.
+    /// Calls `over` every 10 ms, with the elapsed time, until it returns true or a signal arrives.
     pub fn until(&mut self, mut over: impl FnMut(Duration) -> bool) -> io::Result<()> {
         while !over(self.begun.elapsed()) && self.signal().is_none() {
             let mut signal = [PollFd::new(self.interrupt.as_fd(), PollFlags::POLLIN)];

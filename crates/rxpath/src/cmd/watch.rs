@@ -23,31 +23,31 @@ use crate::tui::{show, text};
 
 const SHORTEST: Nanos = Nanos::from_millis(20);
 const LONGEST: Nanos = Nanos::from_secs(3600);
-/// A recording that is larger was not made by this program.
+/// A larger recording was not made by this program.
 const LARGEST_BYTES: u64 = 4 << 30;
 
 /// `rxpath watch`
 #[derive(Debug, clap::Args)]
 pub struct WatchCommand {
-    /// Time between two looks
+    /// Time between two samples
     #[arg(long, value_name = "TIME", default_value = "1s")]
     interval: Nanos,
     /// End after this time
     #[arg(short, long, value_name = "TIME")]
     duration: Option<Nanos>,
-    /// One look, printed
+    /// Print one sample and end
     #[arg(long, conflicts_with_all = ["duration", "record"])]
     once: bool,
-    /// Rows of each table with --once; the path is always whole
+    /// Most rows of each table with --once; the path is always complete
     #[arg(long, value_name = "N", default_value_t = 10, requires = "once")]
     top: usize,
-    /// Write each look into this new file, for --replay
+    /// Write each sample into this new file, for --replay
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Show a recording, made here or elsewhere
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "duration", "no_bpf", "interval"])]
     replay: Option<PathBuf>,
-    /// Counters only, although BPF might run here
+    /// Use counters only, even if BPF is available
     #[arg(long)]
     no_bpf: bool,
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub struct WatchCommand {
 }
 
 impl WatchCommand {
-    /// Watches.
+    /// Runs the command.
     pub fn run(self) -> Outcome {
         if !(SHORTEST..=LONGEST).contains(&self.interval) {
             return Err(Failure::usage(format!(
@@ -67,7 +67,7 @@ impl WatchCommand {
         }
         match &self.replay {
             Some(_) if self.scope.is_given() => Err(Failure::usage(
-                "--netns, --pid and --cgroup are about this host, --replay is not",
+                "--netns, --pid and --cgroup work on this host only, not with --replay",
             )),
             Some(path) => self.replayed(path),
             None => self.live(),
@@ -86,9 +86,9 @@ impl WatchCommand {
             && self.record.is_none()
         {
             return Err(Failure::usage(why)
-                .hint("--once prints one look, --json all of them, --record FILE keeps them"));
+                .hint("--once prints one sample, --json all samples, --record FILE saves them"));
         }
-        // Before there is another thread.
+        // Before other threads exist.
         let only = self.scope.enter()?.only;
         let interrupt = Interrupt::catch()?;
         let options = Options { counters_only: self.no_bpf, only };
@@ -102,7 +102,7 @@ impl WatchCommand {
                     .any(|cause| cause.kind() == std::io::ErrorKind::AlreadyExists);
                 let failure = Failure::usage_of(error);
                 if is_there {
-                    failure.hint("a recording that is there is left alone: choose another name")
+                    failure.hint("an existing recording is not overwritten: choose another name")
                 } else {
                     failure
                 }
@@ -131,7 +131,7 @@ impl WatchCommand {
         }
     }
 
-    /// Without a terminal: one look, or lines until the end.
+    /// Without a terminal: one sample, or lines until the end.
     fn printed(
         &self,
         mut source: Live,
@@ -184,7 +184,7 @@ impl WatchCommand {
 
     fn replayed(&self, path: &Path) -> Outcome {
         let recorded = read(path)?;
-        // What is missing of a recording is missing of the answer.
+        // Parts missing from a recording are missing from the answer.
         let ended = if recorded.cut.is_some() { Exit::Partial } else { Exit::Done };
         if let Some((cut, why)) = &recorded.cut {
             let text = format!("{} is cut at line {cut}: {why}", path.display());
@@ -203,7 +203,7 @@ impl WatchCommand {
         }
         if let Some(why) = no_screen() {
             return Err(Failure::usage(why)
-                .hint("--replay FILE --once prints the last look, --json all of them"));
+                .hint("--replay FILE --once prints the last sample, --json all samples"));
         }
         let interrupt = Interrupt::catch()?;
         show(Box::new(Replay::new(recorded)), None, &interrupt, is_on(Stream::Out))

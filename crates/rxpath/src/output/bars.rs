@@ -11,11 +11,11 @@ use rxpath_lab::run::progress::Progress;
 use rxpath_record::manifest::Trial;
 use rxpath_stats::metric;
 
-/// Draws, or prints.
+/// Draws a bar or prints lines.
 pub struct Bars {
     bar: Option<ProgressBar>,
     planned: usize,
-    /// Void trials that were or will be run again.
+    /// Void trials that were or will be repeated.
     repeats: usize,
     /// When the first trial began.
     started: Option<Instant>,
@@ -23,7 +23,7 @@ pub struct Bars {
 }
 
 impl Bars {
-    /// Decides by what stderr is.
+    /// Chooses the form by the type of stderr.
     pub fn new() -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed} {msg}");
@@ -109,12 +109,12 @@ fn outlook((done, of): (usize, usize), repeats: usize, spent: Duration) -> Strin
     if parts.is_empty() { String::new() } else { format!("; {}", parts.join(", ")) }
 }
 
-/// What the grade rests on.
+/// The basis of the grade.
 fn disturbed(trial: &Trial) -> String {
     if trial.noise.is_empty() { "quiet".into() } else { trial.noise.join("; ") }
 }
 
-/// The rate that the trial is about, in words.
+/// The main rate of the trial, as text.
 fn main(trial: &Trial) -> String {
     let names = ["delivered_pps", "achieved_rps", "achieved_tps", "delivered_bps"];
     let found = names.iter().find_map(|name| Some((*name, *trial.metrics.get(*name)?)));

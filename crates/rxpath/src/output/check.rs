@@ -10,16 +10,16 @@ pub mod table;
 /// The form of the result on stdout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Form {
-    /// Text for people
+    /// Text for reading
     Table,
     /// One JSON object
     Json,
-    /// One JSON object a line: settings, each answer, the counts
+    /// One JSON object per line: settings, each answer, the counts
     Jsonl,
     /// Markdown, for a ticket
     Md,
-    /// JUnit XML, a test case for each rule, for a build server
+    /// JUnit XML for a build server: a test case per rule
     Junit,
-    /// SARIF 2.1.0, for programs that collect findings
+    /// SARIF 2.1.0 for programs that collect findings
     Sarif,
 }

@@ -15,7 +15,7 @@ pub enum When {
     Never,
 }
 
-/// Where a text goes.
+/// The stream that a text goes to.
 #[derive(Clone, Copy, Debug)]
 #[allow(dead_code, reason = "commands choose their stream")]
 pub enum Stream {
@@ -25,11 +25,11 @@ pub enum Stream {
     Err,
 }
 
-/// The colours in use; meaning never rests on colour alone.
+/// The colours in use; no meaning depends on colour alone.
 #[derive(Clone, Copy, Debug)]
 #[allow(dead_code, reason = "the palette of all commands")]
 pub enum Paint {
-    /// Headings and what matters most.
+    /// Headings and important text.
     Bold,
     /// Good.
     Green,
@@ -63,12 +63,12 @@ pub fn is_on(stream: Stream) -> bool {
     }
 }
 
-/// Whether the environment lets a terminal have colours. A terminal without `TERM` says nothing against them.
+/// Whether the environment allows colours. A terminal without `TERM` allows them.
 fn wanted(no_color: Option<OsString>, term: Option<OsString>) -> bool {
     no_color.is_none_or(|value| value.is_empty()) && term.is_none_or(|term| term != "dumb")
 }
 
-/// The text in this colour, when the stream has colours.
+/// The text in this colour if the stream has colours.
 pub fn paint(paint: Paint, stream: Stream, text: &str) -> String {
     let code = match paint {
         Paint::Bold => "1",

@@ -42,7 +42,8 @@ pub fn summary(manifest: &Manifest) -> String {
     out + &accounted(manifest)
 }
 
-/// More delivered than offered: medians need not be of one trial. Names the trial nearest to the median.
+/// Medians may come from different trials, so more can be delivered than offered. Names the trial nearest to the
+/// median.
 fn of_different_trials(manifest: &Manifest, variant: &VariantSummary) -> Option<String> {
     let median = |name: &str| variant.metrics.get(name).map(|metric| metric.median);
     if median("delivered_pps")? <= median("offered_pps")? {
@@ -60,10 +61,10 @@ fn of_different_trials(manifest: &Manifest, variant: &VariantSummary) -> Option<
     ))
 }
 
-/// A column of the table beside the main metric: metric, heading, form of a value.
+/// A column of the table next to the main metric: metric, heading, format of a value.
 type Column = (&'static str, &'static str, fn(f64) -> String);
 
-/// What stands beside a main metric.
+/// The columns next to a main metric.
 fn columns(main: &str) -> &'static [Column] {
     match main {
         "delivered_pps" => &[
@@ -206,7 +207,7 @@ pub fn where_lost(manifest: &Manifest, variant: &str) -> String {
 }
 
 fn word(place: Place) -> String {
-    // The names in results are kebab case; people read words.
+    // Names in results are kebab case; the text has spaces instead.
     serde_json::to_value(place)
         .ok()
         .and_then(|v| v.as_str().map(|s| s.replace('-', " ")))
@@ -231,7 +232,7 @@ pub fn accounted(manifest: &Manifest) -> String {
         text += &format!(", {} more arrived than were sent", all.excess_packets);
     }
     if all.unknown > 0 {
-        text += &format!("; of {} not known: a figure has only bounds", all.unknown);
+        text += &format!("; not known for {}: one of their counts has only bounds", all.unknown);
     }
     text + "\n"
 }

@@ -28,13 +28,13 @@ pub struct ExplainedRule {
     /// Always `rule`.
     topic: Kind,
     id: &'static str,
-    /// Names of what it sets: sysctls, files, ethtool's words.
+    /// Names of the settings that it sets: sysctls, files, ethtool options.
     also: Vec<String>,
     area: Area,
     kind: RuleKind,
     what: &'static str,
     applies: &'static str,
-    /// Goals that it judges for; empty when it judges for any.
+    /// Goals for which it judges; empty if it judges for any goal.
     goals: Vec<Goal>,
     effect: String,
     why: &'static str,
@@ -58,7 +58,7 @@ pub struct ExplainedTopic {
     also: Vec<String>,
     what: String,
     parts: Vec<Part>,
-    /// Topics that belong to it.
+    /// Related topics.
     see: Vec<String>,
 }
 
@@ -127,7 +127,7 @@ pub fn page(topic: &Topic) -> String {
     out
 }
 
-/// Hits, a line each: name, kind, line. Under a page they are headed.
+/// Hits, one per line: name, kind, summary. Under a page they have a heading.
 pub fn hits(hits: &[&Topic], most: usize, under_a_page: bool) -> String {
     if hits.is_empty() {
         return String::new();
@@ -170,7 +170,7 @@ fn page_of_rule(rule: &Rule) -> String {
     let kind = match rule.kind {
         RuleKind::Judge => format!("judges, for {judged}"),
         RuleKind::Record => "recorded, no judgement".into(),
-        RuleKind::Honesty => "warns about measurements taken here".into(),
+        RuleKind::Honesty => "warns about measurements on this host".into(),
     };
     let parts = [
         ("Where", rule.area.title().to_owned()),
@@ -182,7 +182,7 @@ fn page_of_rule(rule: &Rule) -> String {
         ("When not to change it", text.not_when.into()),
         ("Side effects", text.side_effects.into()),
         ("Set now", text.set_now.into()),
-        ("Set for good", text.persist.into()),
+        ("Set permanently", text.persist.into()),
         ("Undo", text.undo.into()),
         ("Verify", text.verify.into()),
         ("Since", text.since.into()),
@@ -199,7 +199,7 @@ fn page_of_rule(rule: &Rule) -> String {
     out
 }
 
-/// All rules, a line each, by area; then how many topics of each other kind there are.
+/// All rules by area, one per line; then the number of topics of each other kind.
 pub fn list(chosen: &[&Topic], topics: &[Topic]) -> String {
     let rules: Vec<&Rule> = chosen.iter().filter_map(|topic| topic.rule).collect();
     let width = rules.iter().map(|rule| rule.id.len()).max().unwrap_or(0);
@@ -221,7 +221,7 @@ pub fn list(chosen: &[&Topic], topics: &[Topic]) -> String {
     };
     let others: Vec<String> = Kind::ALL.iter().filter_map(other).collect();
     out + "One of them: rxpath explain ID\n"
-        + &format!("It knows settings by their names, too, and {}.\n", others.join(", "))
+        + &format!("It also explains settings by their names, and {}.\n", others.join(", "))
         + "For example: rxpath explain net.core.rmem_max, rx-usecs, TCPBacklogDrop, NO_SOCKET, GRO, exit 4\n"
 }
 
@@ -234,7 +234,7 @@ fn plural(kind: Kind) -> String {
     }
 }
 
-/// Text in lines that fit the terminal, of at most [`WIDTH`], each indented by two.
+/// Wraps text to the terminal's width or [`WIDTH`], indented by two.
 fn wrapped(text: &str) -> String {
     let most = width().map_or(WIDTH, |columns| columns.min(WIDTH));
     let mut lines = vec![String::from(" ")];

@@ -1,4 +1,4 @@
-//! Tables of `rxpath check --queues` and the words of `rxpath check --flow`.
+//! Tables of `rxpath check --queues` and the text of `rxpath check --flow`.
 
 use rxpath_core::units::grouped;
 use rxpath_core::{CpuList, Fact};
@@ -8,7 +8,7 @@ use rxpath_host::steering::{Landing, Spread};
 
 use super::table::Grid;
 
-/// One table for each device; with rates instead of totals when there are some.
+/// One table per device; with rates instead of totals if there are any.
 pub fn tables(devices: &[DeviceQueues], rates: Option<&[QueueRate]>) -> String {
     devices.iter().map(|device| one(device, rates)).collect()
 }
@@ -16,7 +16,7 @@ pub fn tables(devices: &[DeviceQueues], rates: Option<&[QueueRate]>) -> String {
 fn one(device: &DeviceQueues, rates: Option<&[QueueRate]>) -> String {
     let driver = shown(&device.driver);
     let node = match device.node.value() {
-        Some(-1) | None => "NUMA node not told".to_owned(),
+        Some(-1) | None => "NUMA node not reported".to_owned(),
         Some(node) => format!("NUMA node {node}"),
     };
     let counters = match &device.counters {
@@ -81,10 +81,10 @@ fn shown<T: ToString>(fact: &Fact<T>) -> String {
     fact.value().map_or_else(|| "-".to_owned(), ToString::to_string)
 }
 
-/// Why the first queue shows `-` somewhere; the others have the same reasons.
+/// The reasons for each `-` of the first queue; the other queues have the same reasons.
 fn gaps(device: &DeviceQueues) -> String {
     let Some(row) = device.rows.first() else {
-        return "no receive queue is to be seen\n".into();
+        return "no receive queue is visible\n".into();
     };
     let mut text = String::new();
     let mut note = |what: &str, gap: Option<String>| {
@@ -105,7 +105,7 @@ fn gaps(device: &DeviceQueues) -> String {
     text
 }
 
-/// Which devices are not shown.
+/// The devices that are not shown.
 pub fn passed_over(names: &[String]) -> String {
     if names.is_empty() {
         return String::new();
@@ -116,7 +116,7 @@ pub fn passed_over(names: &[String]) -> String {
     )
 }
 
-/// Where a flow lands, and what would land elsewhere.
+/// Where a flow lands, and flows that would land on other queues.
 pub fn landing(landing: &Landing, spread: &Fact<Spread>) -> String {
     let mut text = format!("{} on {}\n", landing.flow, landing.device);
     let fields = match &landing.hashed_fields {
@@ -141,11 +141,11 @@ pub fn landing(landing: &Landing, spread: &Fact<Spread>) -> String {
         text += &probe_lines(probed);
     }
     for note in &landing.notes {
-        text += &format!("  but: {note}\n");
+        text += &format!("  note: {note}\n");
     }
     match spread {
         Fact::Ok { value } => text += &spread_lines(value),
-        gap => text += &format!("  to spread: {}\n", why(gap)),
+        gap => text += &format!("  flows for other queues: {}\n", why(gap)),
     }
     text
 }
@@ -216,11 +216,11 @@ fn plain<T: ToString>(fact: &Fact<T>) -> String {
     }
 }
 
-/// The reason of a gap without its sort.
+/// The reason of a gap, without its kind.
 fn why<T>(fact: &Fact<T>) -> String {
     match fact {
         Fact::Ok { .. } => String::new(),
         Fact::Absent { why } => why.clone(),
-        Fact::Denied { needs } => format!("not shown to this process: needs {needs}"),
+        Fact::Denied { needs } => format!("not readable by this process: needs {needs}"),
     }
 }

@@ -28,7 +28,7 @@ impl Rates {
         Self { verb, addr, split, start_ns, before: None, rows: 0 }
     }
 
-    /// The row between the reading before and this one; `None` when no time passed.
+    /// The row between the previous reading and this one; `None` if no time passed.
     pub fn row(&mut self, now: &Interval) -> Option<String> {
         let zero = Interval { t_ns: self.start_ns, ..Interval::default() };
         let before = self.before.take().unwrap_or(zero);

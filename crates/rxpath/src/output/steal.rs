@@ -10,7 +10,7 @@ use rxpath_core::units::grouped;
 
 use super::table::Grid;
 
-/// Times in the tables: seconds with three digits, a dash for nothing.
+/// Times in the tables: seconds with three digits, a dash for none.
 fn s(seconds: f64) -> String {
     if seconds < 0.0005 { "-".into() } else { format!("{seconds:.3}") }
 }
@@ -115,7 +115,7 @@ fn tasks(tasks: &[TaskTime], top: usize) -> String {
     let last = head.len() - 1;
     let mut table = Grid::new(2, head).text(&[last]);
     if tasks.is_empty() {
-        return "no task of those that were asked for\n".into();
+        return "none of the requested tasks ran\n".into();
     }
     for task in tasks.iter().take(top) {
         let mut row =
@@ -143,15 +143,15 @@ fn named(task: &TaskTime) -> String {
     format!("{}{what}", task.comm)
 }
 
-/// Whose polls: the device, and its queue where it is known.
+/// The owner of the polls: the device, and its queue if known.
 fn culprit(by: &TakenBy) -> String {
     by.queue.map_or_else(|| by.dev.clone(), |queue| format!("{} rx-{queue}", by.dev))
 }
 
-/// Where a flow goes to.
+/// The destination of a flow.
 fn addressee(flow: &TakenFor) -> String {
     match (&flow.transport, flow.to, flow.port) {
-        (None, ..) => "what is no IP".into(),
+        (None, ..) => "non-IP traffic".into(),
         (Some(transport), None, 0) => transport.clone(),
         (Some(transport), None, port) => format!("{transport} port {port}"),
         (Some(transport), Some(to), 0) => format!("{transport} to {to}"),
@@ -164,7 +164,11 @@ fn victim(victim: &Victim) -> String {
     let share = |part: f64| if victim.asked_s > 0.0 { 100.0 * part / victim.asked_s } else { 0.0 };
     let mut rows = vec![("asked", victim.asked_s, String::new())];
     if let Some(work) = victim.got_by_work_s {
-        rows.push(("got, by its work", work, "turns done times an undisturbed turn".into()));
+        rows.push((
+            "got, by its work",
+            work,
+            "turns done times the length of an undisturbed turn".into(),
+        ));
     }
     rows.push(("own, by the probe", time.own_s + time.own_softirq_s, "own softirqs in it".into()));
     rows.push(("top shows", time.tick_view_s, String::new()));
@@ -177,7 +181,7 @@ fn victim(victim: &Victim) -> String {
         rows.push((
             "taken, by its gaps",
             truth,
-            "gaps in its loop, other tasks' slices taken off".into(),
+            "gaps in its loop, minus other tasks' time slices".into(),
         ));
     }
     rows.push(("other tasks ran", (victim.asked_s - time.on_cpu_s).max(0.0), "or it slept".into()));

@@ -1,11 +1,11 @@
-//! The one form of all tables: plain columns, a line for each row, fitted to the terminal.
+//! The one format of all tables: plain columns, one line per row, fitted to the terminal.
 //!
-//! In a pipe each row is one line, whatever its length. In a terminal long texts wrap, headings wrap, and columns that
-//! still find no place follow in a second block that repeats the first columns. Columns that say nothing are left out.
+//! In a pipe each row is one line, whatever its length. In a terminal, long texts and headings wrap. Columns that still
+//! do not fit follow in a second block that repeats the first columns. Empty columns are left out.
 
 /// Between two columns.
 const GAP: usize = 2;
-/// A column of text is not made narrower than this, unless it is.
+/// A text column is not made narrower than this, unless its text is narrower.
 const NARROW: usize = 12;
 
 /// A table.
@@ -13,7 +13,7 @@ const NARROW: usize = 12;
 pub struct Grid {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
-    /// Columns of text, to the left; the rest are numbers, to the right.
+    /// Text columns, left-aligned; the rest are numbers, right-aligned.
     texts: Vec<usize>,
     /// The first columns, which name the row.
     keys: usize,
@@ -26,7 +26,7 @@ impl Grid {
         Self { head, rows: Vec::new(), texts: (0..keys).collect(), keys }
     }
 
-    /// These columns are text, too; they wrap.
+    /// These columns are text too; they wrap.
     #[must_use]
     pub fn text(mut self, columns: &[usize]) -> Self {
         self.texts.extend(columns);
@@ -45,7 +45,7 @@ impl Grid {
         self.fitted(super::width())
     }
 
-    /// The table in so many columns of letters; without a width each row is one line.
+    /// The table in this width; without a width, each row is one line.
     pub fn fitted(&self, width: Option<usize>) -> String {
         let says = |at: &usize| {
             *at < self.keys || self.rows.iter().any(|row| !matches!(row[*at].as_str(), "" | "-"))
@@ -63,7 +63,7 @@ impl Grid {
         drawn.join("\n")
     }
 
-    /// Columns that find a place beside each other; each block begins with those that name the row.
+    /// Columns that fit next to each other; each block begins with the columns that name the row.
     fn blocks(&self, columns: &[usize], width: usize) -> Vec<Vec<usize>> {
         let (keys, rest) = columns.split_at(self.keys.min(columns.len()));
         let mut blocks = vec![keys.to_vec()];
@@ -80,7 +80,7 @@ impl Grid {
         blocks
     }
 
-    /// The least widths, and what is left over for the texts that want more, then for the headings.
+    /// The smallest widths, and the rest for texts that need more, then for headings.
     fn widths(&self, columns: &[usize], width: usize) -> Vec<usize> {
         let mut widths: Vec<usize> = columns.iter().map(|column| self.least(*column)).collect();
         let mut left = width.saturating_sub(total(&widths));
@@ -102,7 +102,7 @@ impl Grid {
         self.cells(column).chain([self.head[column].as_str()]).map(length).max().unwrap_or(0)
     }
 
-    /// Numbers are never broken; words are, where they are longer than a narrow column.
+    /// Numbers are never broken; words are broken if they are longer than a narrow column.
     fn least(&self, column: usize) -> usize {
         let head = self.head[column].split(' ').map(length).max().unwrap_or(0);
         let cells = if self.texts.contains(&column) {
@@ -114,7 +114,7 @@ impl Grid {
         head.max(cells)
     }
 
-    /// Of a column of short texts nothing is to be gained by wrapping.
+    /// Wrapping a column of short texts gains nothing.
     fn shortest(&self, column: usize) -> usize {
         self.cells(column).map(length).max().filter(|longest| *longest <= NARROW + 6).unwrap_or(0)
     }
@@ -127,7 +127,7 @@ impl Grid {
         out
     }
 
-    /// A row in as many lines as its longest cell takes; heads stand at the bottom of theirs.
+    /// A row with as many lines as its longest cell; headings are aligned to the bottom.
     fn line(&self, out: &mut String, columns: &[usize], widths: &[usize], cells: &[String]) {
         let head = std::ptr::eq(cells, self.head.as_slice());
         let wrapped: Vec<Vec<String>> =
@@ -154,7 +154,7 @@ impl Grid {
     }
 }
 
-/// A text behind its name, in lines of at most `width` letters; further lines are indented below the first one's text.
+/// A text after its name, in lines of at most `width` characters; further lines are indented to the first line's text.
 pub fn hanging(name: &str, indent: usize, text: &str, width: Option<usize>) -> String {
     let first = format!("{name}{}", " ".repeat(indent.saturating_sub(length(name))));
     let Some(room) = width.map(|width| width.saturating_sub(indent)).filter(|room| *room > NARROW)
@@ -173,7 +173,7 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The text in lines of at most this many letters, broken at spaces; a longer word is broken where it must be.
+/// The text in lines of at most this many characters, broken at spaces; a longer word is broken inside.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     if length(text) <= width {
         return vec![text.to_owned()];

@@ -1,4 +1,4 @@
-//! TCP workloads for people: the line per second, sockets and TCP_INFO in words.
+//! Text for TCP workloads: the line per second, sockets and TCP_INFO.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use rxpath_core::units::grouped;
 
 /// Rows between two headings.
 const PAGE: u32 = 20;
-/// Connections that the text lists; `--json` has more.
+/// Most connections in the text; `--json` has more.
 const LISTED: usize = 8;
 
 /// Prints rates from cumulative counters.
@@ -32,7 +32,7 @@ impl TcpRates {
         Self { split, start_ns, before, rows: 0 }
     }
 
-    /// The row between the reading before and this one; `None` when no time passed.
+    /// The row between the previous reading and this one; `None` if no time passed.
     pub fn row(&mut self, now: &Interval) -> Option<String> {
         let before = std::mem::replace(&mut self.before, now.clone());
         let span_s = now.t_ns.saturating_sub(before.t_ns) as f64 / 1e9;
@@ -96,7 +96,7 @@ pub fn kinds(map: &BTreeMap<String, u64>) -> String {
     map.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Options of sockets in words.
+/// Socket options as text.
 pub fn socket_text(s: &SocketSettings) -> String {
     let buffer = |asked: Option<u64>, got: u64| match asked {
         Some(_) => Bytes(got).to_string(),
@@ -140,7 +140,7 @@ pub fn tcp_text(tcp: &TcpSummary) -> String {
         parts.push(format!("{again} sent again"));
     }
     if let Some(ooo) = tcp.ooo_packets.filter(|ooo| *ooo > 0) {
-        parts.push(format!("{ooo} came out of order"));
+        parts.push(format!("{ooo} arrived out of order"));
     }
     if let Some(ratio) = tcp.rwnd_limited_ratio() {
         parts.push(format!("waited {:.0} % for the peer's window", 100.0 * ratio));
@@ -151,7 +151,7 @@ pub fn tcp_text(tcp: &TcpSummary) -> String {
     parts.join(", ")
 }
 
-/// The split over connections, when there are several.
+/// The split over connections, if there are several.
 pub fn connection_rows(connections: &[ConnectionResult]) -> String {
     if connections.len() < 2 {
         return String::new();

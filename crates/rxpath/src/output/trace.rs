@@ -16,7 +16,7 @@ use super::table::Grid;
 pub fn text(traced: &Traced, top: usize) -> String {
     let seconds = traced.duration_s;
     let mut out = format!(
-        "window {seconds:.3} s; quantiles are upper ends of buckets: powers of two, of latencies their sixteenths\n\n"
+        "window {seconds:.3} s; quantiles are upper bucket bounds: powers of two, for latencies sixteenths of them\n\n"
     );
     out += &cpus(&traced.cpus, seconds);
     out += &section("devices", &devices(&traced.devices, top), traced.devices.len(), top);
@@ -29,7 +29,7 @@ pub fn text(traced: &Traced, top: usize) -> String {
     );
     let part = |part, name: &str, shown: &dyn Fn() -> String| {
         if traced.left_out.contains(&part) {
-            format!("\n{name}: not looked at (--without)\n")
+            format!("\n{name}: not traced (--without)\n")
         } else {
             shown()
         }
@@ -38,7 +38,7 @@ pub fn text(traced: &Traced, top: usize) -> String {
         section("drops", &drops(traced, top), traced.drops.len(), top)
     });
     out += &part(Part::Stages, "stages", &|| stages(traced));
-    let waited = "sockets in which something waited";
+    let waited = "sockets with waiting data";
     out += &part(Part::Sockets, waited, &|| {
         section(waited, &sockets(traced, top), traced.sockets.len(), top)
     });
@@ -63,7 +63,7 @@ fn time(histogram: &Log2, q: f64) -> String {
     time_up_to(histogram, q, u64::MAX)
 }
 
-/// The upper end of a bucket lies behind the longest time that was seen: no quantile does.
+/// The upper end of a bucket lies after the longest time seen; no quantile may.
 fn time_up_to(histogram: &Log2, q: f64, longest_ns: u64) -> String {
     upper(histogram, q).map_or_else(|| "-".into(), |ns| Nanos(ns.min(longest_ns)).to_string())
 }
@@ -219,7 +219,7 @@ fn sockets(traced: &Traced, top: usize) -> Grid {
             percent(socket.max_bytes, socket.limit_bytes as f64),
             Bytes(socket.mean_bytes as u64).to_string(),
             format!(
-                "{} of {} looks",
+                "{} of {} samples",
                 percent(socket.waiting_count, socket.looks_count as f64),
                 grouped(socket.looks_count)
             ),
@@ -228,7 +228,7 @@ fn sockets(traced: &Traced, top: usize) -> Grid {
     table
 }
 
-/// Of no latency there is neither a mean nor a longest.
+/// A stage without latencies has neither a mean nor a longest.
 fn seen(stage: &Stage, ns: u64) -> String {
     if stage.latencies_count == 0 { "-".into() } else { Nanos(ns).to_string() }
 }
@@ -251,9 +251,9 @@ fn stages(traced: &Traced) -> String {
             seen(stage, stage.max_ns),
         ]);
     }
-    // A hundredth: attaching and reading take their time.
+    // A hundredth: attaching and reading take time.
     let part = if looked < traced.duration_s * 0.99 {
-        format!(", by turns: {looked:.3} s of the window (--every-packet)")
+        format!(", sampled: {looked:.3} s of the window (--every-packet traces all)")
     } else {
         String::new()
     };
@@ -262,7 +262,7 @@ fn stages(traced: &Traced) -> String {
         if stage.untimed_count > 0 {
             let missing = grouped(stage.untimed_count);
             out += &format!(
-                "  not timed: {missing} packets that their socket had, and no entry is known of\n"
+                "  not timed: {missing} packets reached their socket, but their entry was not seen\n"
             );
         }
         if stage.unread_count > 0 {
@@ -285,7 +285,7 @@ fn stages(traced: &Traced) -> String {
     out
 }
 
-/// One line an event, as `perf script` has it: time in s, CPU, what, in whose time.
+/// One line per event, in the form of `perf script`: time in s, CPU, event, task.
 pub fn timeline(events: &[Event]) -> String {
     let mut out = String::from("\ntimeline\n");
     let mut before = None;

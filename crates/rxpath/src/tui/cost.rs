@@ -1,9 +1,9 @@
-//! What watching costs the host that is watched, in words.
+//! The cost of watching for the watched host, as text.
 
 use rxpath_core::units::{grouped, si};
 use rxpath_record::watch::{Frame, ProbeShare, Sampled};
 
-/// The viewer's own CPU time, and what its BPF programs take from everybody, where there are any and it was measured.
+/// The viewer's own CPU time, and the CPU time of its BPF programs if measured.
 pub fn words(frame: &Frame) -> String {
     let own = format!("own CPU {:.1} % of this window", 100.0 * frame.own_cpu_ratio);
     match &frame.probe_cost {
@@ -28,7 +28,7 @@ fn of_probes(cost: &ProbeShare) -> String {
     format!("{time}; maps {mib:.1} MiB; lost {}", grouped(cost.lost_count))
 }
 
-/// For which part of the time probes counted; nothing while all of them count on.
+/// The share of the time in which probes counted; nothing while all count without a break.
 pub fn sampled(frame: &Frame) -> Option<String> {
     let of = |sampled: &Sampled| {
         let when = if sampled.age_s > 0.0 {
@@ -48,15 +48,15 @@ pub fn sampled(frame: &Frame) -> Option<String> {
         .then(|| format!("sampled, so that probes cost little: {}", parts.join("; ")))
 }
 
-/// From this share of a CPU on it is a warning.
+/// From this share of a CPU on, the cost is a warning.
 const MUCH: f64 = 0.01;
 
-/// Whether the probes take so much that it is part of what they show.
+/// Whether the probes take so much CPU that they distort what they show.
 pub fn is_much(frame: &Frame) -> bool {
     frame.probe_cost.as_ref().is_some_and(|cost| cost.cpu_ratio >= MUCH)
 }
 
-/// For the head line: nothing while it is not known.
+/// For the head line: nothing while the cost is not known.
 pub fn in_short(frame: &Frame) -> Option<String> {
     let cost = frame.probe_cost.as_ref().filter(|cost| cost.gap.is_none())?;
     let least = frame.sampled.iter().map(|sampled| sampled.ratio).reduce(f64::min);

@@ -1,4 +1,4 @@
-//! What the selected row means and what to do about it, in plain words and from its own numbers.
+//! The meaning of the selected row and what to do about it, in plain words and with its own numbers.
 
 mod cpus;
 mod drops;
@@ -13,8 +13,8 @@ pub use drops::REASONS as WAYS_OUT;
 
 use super::sheet::Tab;
 
-/// The explanation, paragraph by paragraph: what was found and what to change first, how to read the tab last. `item` is
-/// the selected row's place in the frame.
+/// The explanation by paragraph: first the finding and what to change, last how to read the tab. `item` is the selected
+/// row's place in the frame.
 pub fn explain(tab: Tab, item: Option<usize>, frame: &Frame) -> Vec<String> {
     let mut words = match tab {
         Tab::Path => path::words(item.and_then(|at| frame.stages.get(at)), frame),
@@ -36,27 +36,27 @@ fn of<T>(item: Option<usize>, rows: &[T], words: impl FnOnce(&T) -> Vec<String>)
 fn about(tab: Tab) -> &'static str {
     match tab {
         Tab::Path => {
-            "The way of received packets, from left to right. Each stage has its own counter, so the numbers need not be \
+            "The path of received packets, from left to right. Each stage has its own counter, so the numbers need not be \
              equal: GRO merges, loopback skips the NIC, TCP is read as a stream."
         }
         Tab::Cpus => {
-            "Busy is exact, its split by ticks can err by half; `net rx` is measured: network softirqs and NAPI threads."
+            "Busy is exact. Its split by ticks can be wrong by half. `net rx` is measured: network softirqs and NAPI threads."
         }
         Tab::Queues => {
-            "Packets and drops are the driver's own counters; interrupts are those of the queue's line; packets a poll \
+            "Packets and drops are the driver's own counters; interrupts are those of the queue's line; packets per poll \
              are measured."
         }
         Tab::Sockets => {
-            "How full: the fullest of ten looks in a window for UDP, of one for TCP, in memory (truesize), which is more \
+            "How full: the fullest of ten samples in a window for UDP, of one for TCP, in memory (truesize), which is more \
              than the bytes of the payload."
         }
         Tab::Tasks => {
-            "Taken: interrupts and softirqs of others that ran on top of the task, and the hypervisor's share. It is charged \
-             to the task by every tool that reads ticks. `rxpath steal` measures it with a calibrated victim."
+            "Taken: interrupts and softirqs of others that interrupted the task, and the hypervisor's share. Every tool that \
+             reads ticks charges this time to the task. `rxpath steal` measures it with a calibrated victim."
         }
         Tab::Drops => {
             "Where the kernel freed packets that nobody received, by its own reason, and the counters of losses that no \
-             function frees; without BPF by the counters that own each place."
+             function frees. Without BPF: the counters that own each place."
         }
     }
 }

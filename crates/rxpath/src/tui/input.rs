@@ -2,72 +2,72 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// What a key asks for.
+/// The commands of the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// End.
+    /// End the view.
     Quit,
-    /// The tab to the right.
+    /// Next tab to the right.
     NextTab,
-    /// The tab to the left.
+    /// Next tab to the left.
     PreviousTab,
     /// This tab, from 0.
     Tab(usize),
-    /// The selection by so many rows.
+    /// Move the selection by this many rows.
     Move(i32),
     /// To the first row.
     First,
     /// To the last row.
     Last,
-    /// Everything about the selected row.
+    /// Show all values of the selected row.
     Detail,
-    /// What the selected row means and what to do.
+    /// Show what the selected row means and what to do.
     Explain,
-    /// Begin to type a filter.
+    /// Start typing a filter.
     Filter,
     /// Sort by the next column.
     Sort,
-    /// Sort the other way round.
+    /// Reverse the sort order.
     Reverse,
-    /// Stand still, or go on.
+    /// Pause, or continue.
     Pause,
-    /// Begin or end a recording.
+    /// Start or stop a recording.
     Record,
-    /// The keys.
+    /// Show the keys.
     Help,
-    /// Close what is open, or drop the filter.
+    /// Close the open window, or clear the filter.
     Escape,
-    /// So many frames of a recording.
+    /// Go this many frames on in a recording.
     Step(i64),
     /// A letter of the filter.
     Letter(char),
-    /// Takes the last letter away.
+    /// Delete the last character.
     Erase,
-    /// The filter stands.
+    /// Accept the filter.
     Accept,
 }
 
-/// Every key, as the list of keys names it, and what it does: keys of one line are apart by a blank.
+/// Every key with its action, as the key help shows it; keys on one line are separated by a space.
 pub const KEYS: [(&str, &str); 13] = [
     ("← → h l Tab ⇧Tab 1-6", "another tab"),
-    ("↑ ↓ j k PgUp PgDn", "another row; in such a text another line"),
+    ("↑ ↓ j k PgUp PgDn", "another row; in a text window another line"),
     ("g G Home End", "the first row or line, the last one"),
-    ("Enter", "everything about the row, with the reasons of its dashes"),
-    ("e", "what it means and what to do"),
+    ("Enter", "all values of the row, with the reason for each dash"),
+    ("e", "what the row means and what to do"),
     ("/", "show only rows with this text, in this tab"),
-    ("s S", "sort by the next column; the other way round"),
-    ("space", "stand still, or go on (a recording goes on being written)"),
-    ("r", "begin or end a recording in this directory"),
-    ("[ ]", "one frame back or on, in a replay"),
-    ("Esc", "close, or drop the filter"),
-    ("q Ctrl-C Ctrl-D", "end"),
-    ("?", "these keys, what is not known here, and what watching costs"),
+    ("s S", "sort by the next column; reverse the order"),
+    ("space", "pause, or continue (an active recording continues)"),
+    ("r", "start or stop a recording in this directory"),
+    ("[ ]", "one frame back or forward, in a replay"),
+    ("Esc", "close, or clear the filter"),
+    ("q Ctrl-C Ctrl-D", "quit"),
+    ("?", "these keys, unknown values, and the cost of watching"),
 ];
 
-/// Rows of a page.
+/// Rows per page.
 const PAGE: i32 = 10;
 
-/// The command of a key; `typing`: letters belong to the filter.
+/// The command of a key; while `typing`, letters belong to the filter.
 pub fn command(key: KeyEvent, typing: bool) -> Option<Command> {
     if key.kind == KeyEventKind::Release {
         return None;

@@ -1,5 +1,5 @@
-//! What each meaning looks like, with colours and without. Meaning never rests on colour alone: whatever is marked has
-//! a sign or a word too.
+//! The style of each meaning, with and without colours. No meaning depends on colour alone: each mark also has a sign
+//! or a word.
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -13,11 +13,11 @@ pub enum Mark {
     Head,
     /// In order.
     Good,
-    /// To be looked at.
+    /// Needs attention.
     Warn,
     /// Bad.
     Bad,
-    /// Not known, or of less weight.
+    /// Unknown, or less important.
     Dim,
     /// Selected.
     Selected,

@@ -1,4 +1,4 @@
-//! Writes frames into a recording as they come.
+//! Writes frames into a recording as they arrive.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use rxpath_record::watch::{Frame, Packer, Settings};
 
-/// An open recording. Each frame is written whole: what is there can be replayed, however the process ends.
+/// An open recording. Each frame is written completely, so whatever is in the file can be replayed after any end of the
+/// process.
 #[derive(Debug)]
 pub struct Recorder {
     file: File,
@@ -20,7 +21,7 @@ impl Recorder {
     /// Begins a recording in a new file.
     ///
     /// # Errors
-    /// When it cannot be made; a file that is there is left alone.
+    /// If the file cannot be created; an existing file is not overwritten.
     pub fn create(path: &Path, settings: &Settings) -> anyhow::Result<Self> {
         let mut file = OpenOptions::new()
             .write(true)
@@ -44,7 +45,7 @@ impl Recorder {
     /// Adds a frame.
     ///
     /// # Errors
-    /// When the disk is full or the file is gone.
+    /// If the disk is full or the file was removed.
     pub fn write(&mut self, frame: &Frame) -> io::Result<()> {
         self.file.write_all(&self.packer.pack(frame)?)?;
         self.frames += 1;
@@ -56,10 +57,10 @@ impl Recorder {
         self.path.display().to_string()
     }
 
-    /// Ends it; what to tell.
+    /// Ends the recording and returns the message.
     pub fn finish(mut self) -> String {
         let last = self.packer.end().and_then(|last| self.file.write_all(&last));
-        // Only the mark of the end is missing then, and a replay says so.
+        // Only the end mark is missing then, and a replay says so.
         let cut = last.map_or_else(|error| format!(", not ended: {error}"), |()| String::new());
         format!("{} frames in {}{cut}", self.frames, self.path.display())
     }

@@ -1,4 +1,4 @@
-//! A tab as rows and columns, before anybody draws it: what is sorted, filtered and selected.
+//! A tab as rows and columns before drawing: content, sort order, filter, selection.
 
 mod cpus;
 mod drops;
@@ -58,7 +58,7 @@ impl Tab {
     }
 }
 
-/// A column: its heading and its width in letters; the last one takes what is left.
+/// A column: its heading and its width in characters; the last one takes the rest.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
     pub title: &'static str,
@@ -76,7 +76,7 @@ const fn word(title: &'static str, width: u16) -> Column {
     Column { title, width, right: false }
 }
 
-/// What a row is sorted by in a column.
+/// The sort key of a row in a column.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
 pub enum Key {
     /// Gaps are smaller than every number.
@@ -107,7 +107,7 @@ impl Cell {
         Self::number(value, si(value))
     }
 
-    /// A rate of losses: bad when there are any.
+    /// A rate of losses: bad if above zero.
     fn loss(value: f64) -> Self {
         let mark = if value > 0.0 { Mark::Bad } else { Mark::Plain };
         let sign = if value > 0.0 { "!" } else { "" };
@@ -119,7 +119,7 @@ impl Cell {
         Self::number(value, format!("{:.1}", 100.0 * value))
     }
 
-    /// A share that is to be noticed from `warn` and bad from `bad` on.
+    /// A share that is marked from `warn` on, and bad from `bad` on.
     fn filled(value: f64, warn: f64, bad: f64) -> Self {
         let (mark, sign) = match value {
             v if v >= bad => (Mark::Bad, "!"),
@@ -129,7 +129,7 @@ impl Cell {
         Self { mark, ..Self::number(value, format!("{:.1}{sign}", 100.0 * value)) }
     }
 
-    /// A fact; a gap is a dash here and has its reason in the row's details.
+    /// A fact; a gap is a dash here, and the row's details have the reason.
     fn fact<T: Copy>(fact: &Fact<T>, shown: impl FnOnce(T) -> Self) -> Self {
         match fact.value() {
             Some(value) => shown(*value),
@@ -141,12 +141,12 @@ impl Cell {
 /// One row.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What it is about: the same in the next frame.
+    /// Its subject: the same in the next frame.
     pub id: String,
-    /// Its place among the tab's rows in the frame, whatever the order here.
+    /// Its position among the tab's rows in the frame, whatever the order here.
     pub item: usize,
     pub cells: Vec<Cell>,
-    /// Everything about it, in words with units.
+    /// All its values, as text with units.
     pub detail: Vec<(String, String)>,
 }
 
@@ -161,11 +161,11 @@ impl Row {
 pub struct Sheet {
     pub columns: Vec<Column>,
     pub rows: Vec<Row>,
-    /// What to say when there are no rows.
+    /// The text if there are no rows.
     pub empty: String,
 }
 
-/// By which column, and whether the largest comes first; `None`: as the frame has it, what matters most first.
+/// The sort column, and whether the largest comes first; `None`: order of the frame, most important first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Order {
     pub column: Option<usize>,
@@ -173,7 +173,7 @@ pub struct Order {
 }
 
 impl Sheet {
-    /// Leaves out rows that do not have the filter in them, and sorts the rest.
+    /// Leaves out rows that do not contain the filter, and sorts the rest.
     #[must_use]
     pub fn arranged(mut self, filter: &str, order: Order) -> Self {
         let lower = filter.to_lowercase();
@@ -182,12 +182,12 @@ impl Sheet {
             self.rows.retain(|row| row.contains(&lower));
             if self.rows.is_empty() && all > 0 {
                 self.empty =
-                    format!("none of {all} rows has `{filter}` in it (Esc drops the filter)");
+                    format!("none of {all} rows contains `{filter}` (Esc clears the filter)");
             }
         }
         if let Some(column) = order.column.filter(|column| *column < self.columns.len()) {
             let key = |row: &Row| row.cells.get(column).map(|cell| cell.key.clone());
-            // Numbers begin with the largest, words with the first.
+            // Numbers: largest first; words: alphabetical.
             let descending = self.columns[column].right;
             self.rows.sort_by(|a, b| {
                 let order = key(a).partial_cmp(&key(b)).unwrap_or(std::cmp::Ordering::Equal);
@@ -201,7 +201,7 @@ impl Sheet {
     }
 }
 
-/// A fact in words, for details.
+/// A fact as text, for details.
 fn told<T>(fact: &Fact<T>, shown: impl FnOnce(&T) -> String) -> String {
     fact.value().map_or_else(|| fact.gap().unwrap_or_default(), shown)
 }

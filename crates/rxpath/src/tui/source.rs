@@ -6,26 +6,26 @@ use rxpath_host::HostError;
 use rxpath_lab::watch::Watcher;
 use rxpath_record::watch::{Frame, Recorded, Settings};
 
-/// Looks at the sockets in one window: their queues fill and empty in between.
+/// Socket samples in one window: queues fill and empty in between.
 const LOOKS: u32 = 10;
-/// Frames of a recording are never further apart than this when they are shown.
+/// Frames of a recording are never shown further apart than this.
 const LONGEST_GAP: Duration = Duration::from_secs(10);
 
 /// Gives frames, one after another.
 pub trait Source {
-    /// What the frames are about.
+    /// What the frames describe.
     fn settings(&self) -> &Settings;
-    /// When something is to be done next.
+    /// When the next action is due.
     fn due(&self) -> Instant;
-    /// Does what is due; gives the frame when one is complete.
+    /// Does what is due; returns the frame when one is complete.
     fn advance(&mut self) -> Result<Option<Frame>, HostError>;
-    /// Number of the frame shown and of all, in a recording.
+    /// Number of the current frame and of all frames, in a recording.
     fn position(&self) -> Option<(usize, usize)> {
         None
     }
-    /// Waits with the next frame, in a recording.
+    /// Waits before the next frame, in a recording.
     fn hold(&mut self) {}
-    /// The frame so many further, in a recording.
+    /// The frame this many further on, in a recording.
     fn step(&mut self, _by: i64) -> Option<Frame> {
         None
     }
@@ -33,11 +33,11 @@ pub trait Source {
     fn ends_view(&self) -> bool {
         false
     }
-    /// Nothing more will come.
+    /// No more frames will follow.
     fn is_over(&self) -> bool {
         false
     }
-    /// What to say then.
+    /// The message for that case.
     fn last_words(&self) -> Option<String> {
         None
     }
@@ -54,7 +54,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// From now on.
+    /// Starts now.
     pub fn new(watcher: Watcher, settings: Settings, interval: Duration) -> Self {
         let now = Instant::now();
         Self {
@@ -80,7 +80,7 @@ impl Source for Live {
     fn advance(&mut self) -> Result<Option<Frame>, HostError> {
         let now = Instant::now();
         if now >= self.frame_at {
-            // A window that came late does not make the next ones short.
+            // A late window does not shorten the next ones.
             self.frame_at = (self.frame_at + self.interval).max(now + self.interval / 2);
             self.look_at = now + self.interval / LOOKS;
             return self.watcher.frame().map(Some);
@@ -95,7 +95,7 @@ impl Source for Live {
     }
 }
 
-/// A recording, at the pace at which it was made.
+/// A recording, at its original pace.
 #[derive(Debug)]
 pub struct Replay {
     recorded: Recorded,
@@ -105,12 +105,12 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// From its first frame on.
+    /// Starts at its first frame.
     pub fn new(recorded: Recorded) -> Self {
         Self { recorded, next: 0, due: Instant::now() }
     }
 
-    /// Time from the frame before `next` to it, as it was recorded.
+    /// Recorded time from the previous frame to `next`.
     fn gap(&self) -> Duration {
         let at = |index: usize| self.recorded.frames.get(index).map(|frame| frame.at_unix_s);
         match (self.next.checked_sub(1).and_then(at), at(self.next)) {

@@ -1,4 +1,4 @@
-//! What a person chose: tab, selection, order, filter, what is open. It never draws and never reads the host.
+//! The user's choices: tab, selection, order, filter, open windows. It never draws and never reads the host.
 
 use std::cell::Cell;
 
@@ -7,7 +7,7 @@ use rxpath_record::watch::{Frame, Settings};
 use super::input::Command;
 use super::sheet::{Order, Sheet, Tab};
 
-/// What lies over the tab.
+/// The window over the tab.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Open {
     /// Nothing.
@@ -15,47 +15,47 @@ pub enum Open {
     Nothing,
     /// The keys.
     Help,
-    /// Everything about the selected row.
+    /// All values of the selected row.
     Detail,
-    /// What it means.
+    /// The meaning of the selected row.
     Explain,
 }
 
-/// What the terminal's loop has to do.
+/// The actions for the terminal's loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Draw again.
     None,
-    /// End.
+    /// End the view.
     Quit,
-    /// Begin or end a recording.
+    /// Start or stop a recording.
     Record,
-    /// So many frames of a recording.
+    /// Go this many frames on in a recording.
     Step(i64),
 }
 
 /// The whole state of the view.
 #[derive(Clone, Debug, Default)]
 pub struct App {
-    /// What is watched.
+    /// The host or recording being watched.
     pub settings: Settings,
     /// The frame shown.
     pub frame: Option<Frame>,
     /// Index into [`Tab::ALL`].
     pub tab: usize,
-    /// What lies over the tab.
+    /// The window over the tab.
     pub open: Open,
-    /// Its first line that is shown. The view, which alone knows how many lines there are, takes back what is too far.
+    /// Its first visible line. Only the view knows the number of lines, so the view corrects values that are too large.
     pub scrolled: Cell<usize>,
-    /// The frame shown stands still.
+    /// The frame shown is paused.
     pub paused: bool,
-    /// The recording that is written.
+    /// The recording being written.
     pub recording: Option<String>,
-    /// Number of the frame shown and of all, when it is a recording.
+    /// Number of the current frame and of all frames, in a recording.
     pub replay: Option<(usize, usize)>,
-    /// Nothing more will come.
+    /// No more frames will follow.
     pub over: bool,
-    /// The last line, until the next key.
+    /// The message line, until the next key.
     pub message: Option<String>,
     typing: bool,
     filters: [String; Tab::ALL.len()],
@@ -74,12 +74,12 @@ impl App {
         self.typing
     }
 
-    /// The filter of the tab shown: words that find a socket are in no stage of the path.
+    /// The filter of the tab shown; each tab has its own, because words for a socket match no stage of the path.
     pub fn filter(&self) -> &str {
         &self.filters[self.tab]
     }
 
-    /// A new frame; while the view stands still the old one stays.
+    /// A new frame; while the view is paused, the old frame stays.
     pub fn take(&mut self, frame: Frame, position: Option<(usize, usize)>) {
         if self.paused && self.frame.is_some() && position.is_none() {
             return;
@@ -104,20 +104,22 @@ impl App {
         self.shown().sheet(&frame).arranged(self.filter(), self.order())
     }
 
-    /// Index of the selected row: the row of before when it is still there, else the first.
+    /// Index of the selected row: the previous row if it still exists, else the first.
     pub fn selection(&self, sheet: &Sheet) -> usize {
         let wanted = self.selected[self.tab].as_ref();
         wanted.and_then(|id| sheet.rows.iter().position(|row| row.id == *id)).unwrap_or(0)
     }
 
-    /// Does what a key asks for.
+    /// Runs the command of a key.
     pub fn apply(&mut self, command: Command) -> Effect {
         self.message = None;
         match command {
             Command::Quit => return Effect::Quit,
             Command::Record => return Effect::Record,
             Command::Step(by) if self.replay.is_some() => return Effect::Step(by),
-            Command::Step(_) => self.message = Some("only a recording has other frames".into()),
+            Command::Step(_) => {
+                self.message = Some("only a recording can step through frames".into())
+            }
             Command::NextTab => self.go_to((self.tab + 1) % Tab::ALL.len()),
             Command::PreviousTab => self.go_to((self.tab + Tab::ALL.len() - 1) % Tab::ALL.len()),
             Command::Tab(tab) => self.go_to(tab.min(Tab::ALL.len() - 1)),
@@ -170,7 +172,7 @@ impl App {
         self.selected[self.tab] = sheet.rows.get(at).map(|row| row.id.clone());
     }
 
-    /// As the frame has it, then each column, then again as the frame has it.
+    /// Cycles through: the frame's order, each column, the frame's order.
     fn sort_by_next(&mut self) {
         let columns = self.sheet().columns.len();
         let order = &mut self.orders[self.tab];
@@ -184,7 +186,7 @@ impl App {
         };
     }
 
-    /// Closes the innermost thing.
+    /// Closes the innermost window.
     fn escape(&mut self) {
         if self.typing {
             self.typing = false;

@@ -1,4 +1,4 @@
-//! One look as text: the path, the verdict, and the first rows of each tab.
+//! One sample as text: the path, the verdict, and the first rows of each tab.
 
 use rxpath_core::Nanos;
 use rxpath_record::watch::{Frame, Settings};
@@ -7,7 +7,7 @@ use super::cost;
 use super::sheet::{Order, Sheet, Tab, stage_name};
 use super::view::path::{QUIET, elsewhere};
 
-/// Everything: the whole path, and so many rows of each table.
+/// Everything: the whole path, and this many rows of each table.
 pub fn text(frame: &Frame, settings: &Settings, rows: usize) -> String {
     let mut out = format!(
         "{}  {}  window {:.2} s  {}\n{}\n{}\n",
@@ -31,7 +31,7 @@ pub fn text(frame: &Frame, settings: &Settings, rows: usize) -> String {
     for latency in &frame.latency {
         let upper = |ns: u64| Nanos(ns).to_string();
         out += &match latency.count {
-            0 => format!("latency {}: no packet came through in this window\n", latency.stage),
+            0 => format!("latency {}: no packet passed in this window\n", latency.stage),
             count => format!(
                 "latency {}: {count} measured, p50 up to {}, p99 up to {}\n",
                 latency.stage,

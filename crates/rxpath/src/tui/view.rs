@@ -1,4 +1,4 @@
-//! Draws the state: a head line, the path, the verdict, the tabs, the rows, a foot line.
+//! Draws the state: head line, path, verdict, tabs, rows, foot line.
 
 pub mod path;
 mod popup;
@@ -15,16 +15,16 @@ use super::palette::{Mark, Palette};
 use super::sheet::Tab;
 use super::state::{App, Open};
 
-/// A smaller terminal shows a line that says so.
+/// A smaller terminal shows only a message.
 const LEAST: (u16, u16) = (40, 12);
 
-/// From this width on the head line has room for what the probes cost, whatever else it has to say.
+/// From this width on, the head line always shows the cost of the probes.
 const ROOMY: u16 = 110;
 
 /// Head, tabs and foot.
 const FRAME_LINES: u16 = 3;
 
-/// Lines of the table that stay below the strip of CPUs.
+/// Lines of the table that stay visible below the CPU strip.
 const TABLE_LEAST: u16 = 3;
 
 /// Draws everything.
@@ -39,7 +39,7 @@ pub fn draw(area: &mut Area<'_>, app: &App, palette: Palette) {
         return;
     }
     let judged = app.frame.as_ref().map_or_else(Vec::new, |frame| path::limit(frame, palette));
-    // A verdict is whole before the table is long, and half of the room below the path is the table's.
+    // The verdict is shown in full before the table gets long; the table keeps half of the space below the path.
     let most = whole.height.saturating_sub(path::HEIGHT + FRAME_LINES) / 2;
     let limit = path::height(&judged, whole.width).clamp(1, most.max(1));
     let rows = [
@@ -58,7 +58,7 @@ pub fn draw(area: &mut Area<'_>, app: &App, palette: Palette) {
             area.render_widget(Paragraph::new(judged).wrap(Wrap { trim: true }), limit);
         }
         None => area.render_widget(
-            Paragraph::new(format!("the first look takes {:.1} s", app.settings.interval_s)),
+            Paragraph::new(format!("the first sample takes {:.1} s", app.settings.interval_s)),
             stages,
         ),
     }
@@ -76,7 +76,7 @@ fn rows_of_tab(area: &mut Area<'_>, body: Rect, app: &App, palette: Palette) {
         && let Some(frame) = &app.frame
     {
         let strip = strip::lines(&frame.cpus, body.width, palette);
-        // The strip is the one view of all CPUs; heading and two rows of the table stay.
+        // The strip is the only view of all CPUs; the heading and two rows of the table stay.
         let height = (strip.len() as u16).min(body.height.saturating_sub(TABLE_LEAST));
         let [above, rest] =
             Layout::vertical([Constraint::Length(height), Constraint::Min(0)]).areas(body);
@@ -91,7 +91,7 @@ fn head_line<'a>(app: &App, width: u16, palette: Palette) -> Line<'a> {
         Span::styled("rxpath watch", palette.style(Mark::Head)),
         Span::raw(format!("  {}", app.settings.host)),
     ];
-    // What watching costs has room everywhere; the kernel does not change.
+    // The cost of watching is always shown; the kernel version never changes and may be left out.
     if width >= ROOMY {
         spans.push(Span::raw(format!("  {}", app.settings.kernel)));
     }
@@ -116,7 +116,7 @@ fn head_line<'a>(app: &App, width: u16, palette: Palette) -> Line<'a> {
     Line::from(spans)
 }
 
-/// Time of day of the host that shows it.
+/// Time of day, in the time zone of the host that shows it.
 fn clock(unix_s: f64) -> String {
     jiff::Timestamp::from_second(unix_s as i64).map_or_else(
         |_| "-".into(),
@@ -143,7 +143,7 @@ fn tab_line<'a>(app: &App, palette: Palette) -> Line<'a> {
 
 fn foot_line<'a>(app: &App, width: u16, palette: Palette) -> Line<'a> {
     if app.typing() {
-        return Line::from(format!("/{}▏  Enter keeps it, Esc drops it", app.filter()));
+        return Line::from(format!("/{}▏  Enter accepts, Esc clears", app.filter()));
     }
     if let Some(message) = &app.message {
         return Line::styled(message.clone(), palette.style(Mark::Warn));
@@ -152,10 +152,10 @@ fn foot_line<'a>(app: &App, width: u16, palette: Palette) -> Line<'a> {
     let record = if replay { "[ ] step" } else { "r record" };
     let keys = [
         format!(
-            "←→ tab · ↑↓ row · Enter all of it · e explain · / filter · s sort · space pause · {record} · ? keys · q quit"
+            "←→ tab · ↑↓ row · Enter details · e explain · / filter · s sort · space pause · {record} · ? keys · q quit"
         ),
         format!("←→tab ↑↓row ⏎all e explain /filter s sort space pause {record} ? help q quit"),
-        // The way out and the list of all keys, whatever the width.
+        // How to quit and the key help, whatever the width.
         format!("? help q quit e explain {record}"),
     ];
     let fits = |text: &&String| text.chars().count() <= usize::from(width);

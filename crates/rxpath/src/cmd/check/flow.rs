@@ -1,4 +1,4 @@
-//! `rxpath check --flow`: on which queue, CPU and socket a flow lands.
+//! `rxpath check --flow`: the queue, CPU and socket on which a flow lands.
 
 use std::path::{Path, PathBuf};
 
@@ -24,13 +24,13 @@ pub struct Probing {
     /// With --flow: send datagrams of the flow to this host and see where they land
     #[arg(long, requires = "flow", conflicts_with = "sysroot")]
     probe: bool,
-    /// Network namespace that the probes are sent from: its name or its file (default: this one, by lo)
+    /// Network namespace from which the probes are sent: its name or its file (default: this one, over lo)
     #[arg(long, value_name = "NETNS", requires = "probe")]
     probe_from: Option<String>,
-    /// Open so many sockets as a SO_REUSEPORT group for the probe, where nobody is bound
+    /// Open this many sockets as a SO_REUSEPORT group for the probe, if no socket is bound there
     #[arg(long, value_name = "N", requires = "probe", value_parser = clap::value_parser!(u32).range(1..=1024))]
     probe_sockets: Option<u32>,
-    /// Let probes end up in the sockets of an application that is bound there
+    /// Send probes even to sockets of an application that is bound there
     #[arg(long, requires = "probe")]
     probe_into_app: bool,
 }
@@ -38,13 +38,13 @@ pub struct Probing {
 /// The result of `check --flow`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Landings {
-    /// One for each device that was asked for.
+    /// One entry for each named device.
     pub landings: Vec<Landing>,
-    /// What would lead to each queue, by device, as in `landings`.
+    /// The flows that would lead to each queue, by device, as in `landings`.
     pub spreads: Vec<Fact<Spread>>,
 }
 
-/// Says where the flow lands on each device asked for.
+/// Reports where the flow lands on each named device.
 pub fn run(ask: &Ask<'_>, text: &str, probing: &Probing) -> Outcome {
     let flow: Flow = text.parse().map_err(|error: rxpath_host::parse::ParseError| {
         Failure::usage(format!("--flow: {}", error.why))
@@ -81,11 +81,11 @@ pub fn run(ask: &Ask<'_>, text: &str, probing: &Probing) -> Outcome {
         }
         warnings.iter().for_each(output::warning);
     }
-    // That it can't be known is an answer, and a script wants to tell it from one.
+    // An unknown landing is an answer too; a script needs to distinguish it.
     Ok(if is_known { Exit::Done } else { Exit::Inconclusive })
 }
 
-/// Whether what was asked for is known: the queue, and what probes were sent for.
+/// Whether the answers are known: the queue, and the results of the probes.
 fn is_answered(landing: &Landing) -> bool {
     let probed = landing.probed.as_ref();
     let seen = |probed: &Probed| {
@@ -94,7 +94,7 @@ fn is_answered(landing: &Landing) -> bool {
     landing.queue.value().is_some() && probed.is_none_or(seen)
 }
 
-/// Who is bound where the flow goes, and which of them gets it.
+/// The sockets bound to the flow's destination, and the socket that gets the flow.
 fn sockets(ask: &Ask<'_>, landing: &mut Landing, queues: &DeviceQueues) {
     let flow = landing.flow;
     let choice = match reuseport::sockets(flow.protocol, flow.destination.port()) {
@@ -110,9 +110,10 @@ fn sockets(ask: &Ask<'_>, landing: &mut Landing, queues: &DeviceQueues) {
     landing.reuseport_socket = choice.socket;
 }
 
-/// Without a look into the kernel's groups nothing is known of selectors.
+/// Selectors are unknown unless the kernel's groups can be read.
 fn unread(error: HostError) -> Choice {
-    let hidden = "whether a BPF selector is attached is shown by no call of the kernel, only by its own structures";
+    let hidden =
+        "no system call shows whether a BPF selector is attached; only kernel structures do";
     match error {
         HostError::Denied { capability, .. } => {
             let needs = format!("{capability} ({hidden})");
@@ -136,10 +137,11 @@ fn sent(landing: &Landing, queues: &DeviceQueues, probing: &Probing) -> Result<P
         None => ends::sender(flow),
     };
     let sender = sender.map_err(|error| match error {
-        HostError::Kernel { errno: nix::libc::EADDRNOTAVAIL, .. } => {
-            Failure::usage(format!("--probe: {} is no address of the sending side", flow.source))
-                .hint("--probe-from names the network namespace that the flow comes from")
-        }
+        HostError::Kernel { errno: nix::libc::EADDRNOTAVAIL, .. } => Failure::usage(format!(
+            "--probe: {} is not an address of the sending side",
+            flow.source
+        ))
+        .hint("use --probe-from to name the network namespace that the flow comes from"),
         error @ HostError::Missing { .. } => Failure::usage_of(error.into())
             .hint("--probe-from takes a name below /run/netns, or a file such as /proc/PID/ns/net"),
         error => Failure::new(Exit::Cannot, error),

@@ -1,4 +1,4 @@
-//! `rxpath check --queues`: which CPU serves which queue, and how many packets come.
+//! `rxpath check --queues`: which CPU serves which queue, and how many packets arrive.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -19,12 +19,12 @@ use crate::interrupt::Interrupt;
 use crate::output;
 use crate::output::queues as print;
 
-/// What is looked at and how often.
+/// The devices to show and the interval.
 #[derive(Debug)]
 pub struct Ask<'a> {
     /// The host.
     pub root: &'a Root,
-    /// These devices only; all that are no loopback when empty.
+    /// Only these devices; if empty, all except loopback.
     pub devices: &'a [String],
     /// Between two readings.
     pub interval: Option<Duration>,
@@ -41,13 +41,13 @@ pub struct Queues {
     pub passed_over: Vec<String>,
 }
 
-/// Virtual devices whose receive queues are places where packets wait, by driver.
+/// Virtual devices with receive queues in which packets wait, by driver.
 ///
-/// **Source** drivers/net/veth.c `veth_poll`, drivers/net/tun.c `tun_napi_poll`. Others hand packets on where they
-/// come in (rx_handler) or only send.
+/// **Source** drivers/net/veth.c `veth_poll`, drivers/net/tun.c `tun_napi_poll`. Other drivers hand packets on where
+/// they arrive (rx_handler), or only send.
 const WITH_QUEUES: [&str; 2] = ["veth", "tun"];
 
-/// Splits devices into those with receive queues of their own and the others; nobody named any of them.
+/// Separates devices with receive queues of their own from others; used when no device was named.
 fn split(root: &Root, nics: &mut BTreeMap<String, Nic>) -> Vec<String> {
     let has_queues = |name: &String, nic: &Nic| {
         root.exists(&format!("/sys/class/net/{name}/device"))
@@ -63,7 +63,7 @@ fn split(root: &Root, nics: &mut BTreeMap<String, Nic>) -> Vec<String> {
     over
 }
 
-/// The devices that are looked at, and those that are passed over.
+/// The devices shown, and those skipped.
 fn chosen(
     ask: &Ask<'_>,
     names: &[String],
@@ -79,20 +79,20 @@ fn chosen(
     Ok((nics, over))
 }
 
-/// Prints the map once, or again and again.
+/// Prints the map once or repeatedly.
 pub fn run(ask: &Ask<'_>) -> Outcome {
     let names = names(ask)?;
     match ask.interval {
         None => once(ask, &names),
         Some(_) if !ask.root.is_live() => {
             Err(Failure::usage("--interval: a captured tree does not change")
-                .hint("leave --interval out; the counters of the capture are shown"))
+                .hint("leave --interval out to show the counters of the capture"))
         }
         Some(interval) => again(ask, &names, interval),
     }
 }
 
-/// The devices that are looked at.
+/// The devices shown.
 pub fn names(ask: &Ask<'_>) -> Result<Vec<String>, Failure> {
     let all = sysfs::device::names(ask.root)?;
     if let Some(missing) = ask.devices.iter().find(|name| !all.contains(name)) {
@@ -127,7 +127,7 @@ pub fn read(
     (devices, warnings)
 }
 
-/// What the drivers of these devices answer.
+/// The answers of these devices' drivers.
 pub fn nics(root: &Root, names: &[String]) -> Result<BTreeMap<String, Nic>, Failure> {
     let mut reader = if root.is_live() { Some(nic::Reader::open()?) } else { None };
     let answers = names.iter().map(|name| {
@@ -203,7 +203,7 @@ fn again(ask: &Ask<'_>, names: &[String], interval: Duration) -> Outcome {
     }
 }
 
-/// Waits until `due`; the signal, when one came first.
+/// Waits until `due` or a signal, whichever comes first.
 fn wait(interrupt: &Interrupt, due: Instant) -> anyhow::Result<Option<i32>> {
     loop {
         if let Some(signal) = interrupt.caught() {

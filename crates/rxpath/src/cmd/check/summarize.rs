@@ -1,4 +1,4 @@
-//! `rxpath check --summarize DIR`: what the reports of many hosts say together.
+//! `rxpath check --summarize DIR`: a summary of the reports of many hosts.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -18,16 +18,16 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::check::summary as print;
 
-/// A report of 200 findings has some 150 kB; a file above this is no report.
+/// A report of 200 findings has about 150 kB; a file larger than this is not a report.
 const LARGEST_BYTES: u64 = 64 << 20;
 
-/// Directories below the one that was named.
+/// Depth of directories below the named directory.
 const DEEPEST: usize = 8;
 
 /// The result of `check --summarize`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Summarized {
-    /// What the reports say.
+    /// The summary of the reports.
     #[serde(flatten)]
     pub summary: Summary,
     /// Bytes that were read.
@@ -36,7 +36,7 @@ pub struct Summarized {
     pub elapsed_s: f64,
 }
 
-/// Reads every report below `dir` and says what they have in common and who stands apart.
+/// Reads every report below `dir` and finds what the hosts have in common and which hosts differ.
 pub fn run(dir: &Path, json: bool, all: bool) -> Outcome {
     let started = Instant::now();
     let (files, mut fleet) = files(dir)?;
@@ -70,7 +70,7 @@ fn no_report(dir: &Path, why: &str) -> Failure {
         .hint("it takes a directory of files that `rxpath check --json` wrote, one for each host")
 }
 
-/// The files below `dir`, sorted, and what is no file but stands there. Hidden ones are passed over.
+/// The files below `dir`, sorted, and other entries that are not files. Hidden entries are skipped.
 fn files(dir: &Path) -> Result<(Vec<PathBuf>, Fleet), Failure> {
     let mut found = Vec::new();
     let mut odd = Fleet::default();
@@ -96,7 +96,7 @@ fn files(dir: &Path) -> Result<(Vec<PathBuf>, Fleet), Failure> {
                 continue;
             }
             let path = entry.path();
-            // Links to files are followed, links to directories are not: they may lead round in a circle.
+            // Links to files are followed, links to directories are not: they may form a loop.
             let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
             match fs::metadata(&path) {
                 Ok(kind) if kind.is_file() => found.push(path),
@@ -115,7 +115,7 @@ fn files(dir: &Path) -> Result<(Vec<PathBuf>, Fleet), Failure> {
     Ok((found, odd))
 }
 
-/// Reads the files on all CPUs that this process may use; the bytes read beside the reports.
+/// Reads the files on all CPUs that this process may use; returns the reports and the number of bytes read.
 fn read(dir: &Path, files: &[PathBuf]) -> anyhow::Result<(Fleet, u64)> {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -146,18 +146,18 @@ fn read(dir: &Path, files: &[PathBuf]) -> anyhow::Result<(Fleet, u64)> {
     })
 }
 
-/// The whole file into `content`, whose memory is used again.
+/// Reads the whole file into `content`, whose memory is reused.
 fn slurp(path: &Path, content: &mut Vec<u8>) -> Result<(), String> {
     content.clear();
     let file = File::open(path).map_err(|error| error.to_string())?;
     file.take(LARGEST_BYTES + 1).read_to_end(content).map_err(|error| error.to_string())?;
     if content.len() as u64 > LARGEST_BYTES {
-        return Err(format!("larger than {} MiB: no report", LARGEST_BYTES >> 20));
+        return Err(format!("larger than {} MiB: not a report", LARGEST_BYTES >> 20));
     }
     Ok(())
 }
 
-/// A file's path below the directory, without `.json`: what stands for the host.
+/// The host's name: a file's path below the directory, without `.json`.
 fn name(dir: &Path, path: &Path) -> String {
     let below = path.strip_prefix(dir).unwrap_or(path).to_string_lossy().into_owned();
     below.strip_suffix(".json").map_or(below.clone(), str::to_owned)
@@ -175,8 +175,10 @@ fn warnings(summary: &Summary) -> Vec<Warning> {
             .collect();
         let more = if count > named.len() { ", ..." } else { "" };
         let text = format!("{count} files could not be used: {}{more}", named.join(", "));
-        warnings
-            .push(Warning::new("bad-reports", text).cure("run `rxpath check --json` there again"));
+        warnings.push(
+            Warning::new("bad-reports", text)
+                .cure("run `rxpath check --json` again on those hosts"),
+        );
     }
     if summary.goals.len() > 1 {
         let goals: Vec<String> =
@@ -186,7 +188,7 @@ fn warnings(summary: &Summary) -> Vec<Warning> {
                 "mixed-goals",
                 format!("hosts were judged for different goals: {}", goals.join(", ")),
             )
-            .because("a finding for one goal is none for another")
+            .because("a finding for one goal may be none for another")
             .cure("check all hosts with the same --goal"),
         );
     }

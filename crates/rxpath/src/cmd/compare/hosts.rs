@@ -1,4 +1,4 @@
-//! Facts of the hosts of two runs that are not the same.
+//! Host facts that differ between two runs.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Facts that are never the same twice and say nothing: counts and times of the moment.
+/// Facts that differ in every run and mean nothing: momentary counts and times.
 const MOMENTARY: [&str; 5] = ["uptime", "load.average", "boot_id", "available_bytes", "time."];
 /// A member of a fact that is such a count.
 const MOMENTARY_MEMBER: &str = "processes_seen_count";
-/// Longer values are cut for people and programs alike: the runs hold them whole.
+/// Longer values are cut in text and JSON: the run directories have the full values.
 const LONGEST: usize = 120;
 
 /// One fact.
@@ -22,11 +22,11 @@ pub struct Changed {
     pub fact: String,
     /// Its value in the base run, or why there is none.
     pub base: String,
-    /// In the other.
+    /// Its value in the other run.
     pub other: String,
 }
 
-/// The facts that differ, by name; a run without an environment differs in that.
+/// The facts that differ, by name; a missing environment counts as a difference.
 pub fn changed(base: Option<&Environment>, other: Option<&Environment>) -> Vec<Changed> {
     let (Some(base), Some(other)) = (base, other) else {
         let there = |run: Option<&Environment>| run.map_or("not readable", |_| "there").to_owned();
@@ -61,7 +61,7 @@ fn facts(host: &str, base: &HostFacts, other: &HostFacts) -> Vec<Changed> {
         .collect()
 }
 
-/// The parts in which two values differ: members of objects and lists by their path, all else whole.
+/// The parts in which two values differ: members of objects and lists by path; any other value whole.
 fn leaves(path: &str, base: Option<&Value>, other: Option<&Value>) -> Vec<Changed> {
     if base == other {
         return Vec::new();
@@ -70,7 +70,7 @@ fn leaves(path: &str, base: Option<&Value>, other: Option<&Value>) -> Vec<Change
         (Some(Value::Object(one)), Some(Value::Object(two))) => {
             let names: BTreeSet<&String> = one.keys().chain(two.keys()).collect();
             let inner = |name: &String| match name.as_str() {
-                // A fact inside of a fact: what differs is the fact.
+                // For a fact inside a fact, the inner fact differs.
                 "value" | "state" if one.contains_key("state") => path.to_owned(),
                 _ => format!("{path}.{name}"),
             };

@@ -1,4 +1,4 @@
-//! This host, watched for some seconds.
+//! Watches this host for some seconds.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,15 +17,15 @@ use crate::interrupt::Interrupt;
 use crate::output::format::FormatArgs;
 use crate::output::{self, json};
 
-/// A shorter look says nothing about queues.
+/// A shorter window says nothing about queues.
 const SHORTEST: Nanos = Nanos::from_millis(100);
-/// Nobody waits longer for a look.
+/// The longest window allowed.
 const LONGEST: Nanos = Nanos::from_secs(3600);
 
-/// Whoever waits longer for the window to begin is told.
+/// A window that begins later than this after the command gets a warning.
 const LATE_S: f64 = 1.0;
 
-/// What is to be watched.
+/// The options of the watch.
 pub(super) struct Ask {
     pub duration: Nanos,
     pub port: Option<u16>,
@@ -48,11 +48,11 @@ pub struct Judged {
     /// Which stage limits, and why.
     #[serde(flatten)]
     verdict: Verdict,
-    /// What the verdict was made from.
+    /// The evidence for the verdict.
     evidence_read: Evidence,
-    /// TCP's counters of the receive path that moved, by name.
+    /// TCP's receive-path counters that changed, by name.
     tcp_counters: BTreeMap<String, u64>,
-    /// What looking cost this host.
+    /// The cost of the measurement for this host.
     probe_cost: ProbeCost,
     /// The time that is judged.
     window: Window,
@@ -63,7 +63,7 @@ pub struct Judged {
 struct Window {
     /// Its begin, UTC (RFC 3339).
     began: String,
-    /// How long after the command: looking up owners and putting BPF programs into place takes its time.
+    /// Time between the command and the begin: finding socket owners and attaching BPF programs takes time.
     began_after_s: f64,
     /// Its length.
     duration_s: f64,
@@ -78,13 +78,13 @@ impl Window {
         }
     }
 
-    /// What came before it is not in the answer.
+    /// Warns that earlier events are not in the answer.
     fn late(&self) -> Option<Warning> {
         (self.began_after_s > LATE_S).then(|| {
             let text = format!("the window began {:.1} s after the command", self.began_after_s);
             Warning::new("late-window", text)
-                .because("what happened before it is not judged; on a machine without CPU to spare BPF programs take seconds to be put into place")
-                .cure("--no-bpf begins at once; or give rxpath a share of CPU (`nice -n -5 rxpath diagnose`)")
+                .because("events before the window are not judged; on a busy machine it takes seconds to attach BPF programs")
+                .cure("use --no-bpf to begin at once, or raise rxpath's priority (`nice -n -5 rxpath diagnose`)")
         })
     }
 }
@@ -94,7 +94,7 @@ pub(super) fn run(ask: &Ask, format: &FormatArgs) -> Outcome {
     if !(SHORTEST..=LONGEST).contains(&duration) {
         return Err(Failure::usage(format!("--duration {duration}: {SHORTEST} to {LONGEST}")));
     }
-    // Before there is another thread.
+    // Before other threads exist.
     let only = ask.scope.enter()?.only;
     let interrupt = Interrupt::catch()?;
     let (length, port) = (Duration::from_nanos(duration.0), ask.port);
@@ -106,7 +106,7 @@ pub(super) fn run(ask: &Ask, format: &FormatArgs) -> Outcome {
     let window = Window::of(&seen);
     let mut warnings = warnings(&seen, port);
     warnings.extend(window.late());
-    let whole = "losses in front of the sockets are those of the whole network namespace";
+    let whole = "losses before the sockets are those of the whole network namespace";
     warnings.extend(
         ask.scope
             .warning(whole, "the sockets and their readers")
@@ -134,13 +134,13 @@ pub(super) fn run(ask: &Ask, format: &FormatArgs) -> Outcome {
         window.duration_s, window.began, window.began_after_s
     ))?;
     for (name, count) in &seen.beside {
-        output::line(&format!("TCP: {name} moved by {count}"))?;
+        output::line(&format!("TCP: {name} changed by {count}"))?;
     }
     output::text(&output::steal::cost(&seen.probe_cost))?;
     Ok(interrupt.caught().map_or(Exit::Done, Exit::Signal))
 }
 
-/// What could not be measured (`WHAT: WHY`, or `WHAT: STEP: WHY`), all of one reason together.
+/// Measurements that failed (`WHAT: WHY`, or `WHAT: STEP: WHY`), grouped by reason.
 fn by_reason<'a>(gaps: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
     for gap in gaps {
@@ -172,21 +172,19 @@ fn warnings(seen: &live::Seen, port: Option<u16>) -> Vec<Warning> {
     let quiet = seen.evidence.ledger.offered_packets == 0;
     if let Some(port) = port {
         let text = format!(
-            "what is lost in front of the sockets is that of all ports; of UDP's sockets only those of port {port} are judged"
+            "losses before the sockets are those of all ports; only the UDP sockets of port {port} are judged"
         );
         warnings.push(Warning::new("all-ports", text).because(
-            "the kernel's counters in front of the sockets are by namespace, not by port",
+            "the kernel keeps the counters before the sockets per namespace, not per port",
         ));
     }
     let [owners, measured] = seen.owners_count;
     if measured < owners {
         let text = format!(
-            "{owners} processes have UDP sockets: the threads of {measured} were measured, those of sockets that hold or have dropped something first"
+            "{owners} processes have UDP sockets: the threads of {measured} were measured, first those of sockets with queued or dropped packets"
         );
-        warnings.push(
-            Warning::new("owners-capped", text)
-                .because("a reader that was not measured is not judged"),
-        );
+        warnings
+            .push(Warning::new("owners-capped", text).because("only measured readers are judged"));
     }
     if seen.sockets_count == 0 {
         let which = port.map_or_else(String::new, |port| format!(" on port {port}"));
@@ -196,8 +194,8 @@ fn warnings(seen: &live::Seen, port: Option<u16>) -> Vec<Warning> {
         ));
     } else if !quiet && seen.owned_count == 0 {
         warnings.push(
-            Warning::new("readers-unknown", "whose sockets these are could not be read")
-                .because("the descriptors of other users' processes are root's to see")
+            Warning::new("readers-unknown", "the owners of these sockets could not be read")
+                .because("only root can read the descriptors of other users' processes")
                 .cure("run as root, or as the user of the receiving program"),
         );
     }

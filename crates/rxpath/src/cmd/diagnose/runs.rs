@@ -1,4 +1,4 @@
-//! Runs that were made before, judged by the rules of today.
+//! Judges earlier runs by the current rules.
 
 use std::path::{Path, PathBuf};
 
@@ -23,9 +23,9 @@ struct Settings<'a> {
 struct Judged {
     /// Its id.
     run: String,
-    /// What is wrong with it: not whole, edited, of a newer version.
+    /// Problems of the run: incomplete, edited, of a newer version.
     problems: Vec<String>,
-    /// Its variants that have a trial over UDP that counts.
+    /// Its variants with a valid trial over UDP.
     variants: Vec<JudgedVariant>,
 }
 
@@ -33,11 +33,11 @@ struct Judged {
 struct JudgedVariant {
     /// Its name.
     variant: String,
-    /// Trials that count.
+    /// Number of valid trials.
     trials_count: usize,
-    /// The one whose main metric is nearest to the median: its evidence speaks for the variant.
+    /// The trial whose main metric is nearest to the median: its evidence stands for the variant.
     trial: u32,
-    /// What its evidence says.
+    /// The verdict from its evidence.
     verdict: Verdict,
 }
 
@@ -68,13 +68,13 @@ pub(super) fn run(paths: &[PathBuf], format: &FormatArgs) -> Outcome {
             ))?;
         }
         if run.variants.is_empty() {
-            output::line(&format!("{}: no trial over UDP that counts: nothing to judge", run.run))?;
+            output::line(&format!("{}: no valid UDP trial: nothing to judge", run.run))?;
         }
     }
     Ok(ended)
 }
 
-/// Nothing judged is no answer; a part of what was asked for is a part.
+/// If nothing was judged, there is no answer; if only some runs were judged, the answer is partial.
 fn status(runs: &[Judged]) -> Exit {
     if runs.iter().all(|run| run.variants.is_empty()) {
         return Exit::Inconclusive;
@@ -89,7 +89,7 @@ fn judged(path: &Path) -> Result<Judged, Failure> {
     let names = manifest.variants.iter().map(|variant| variant.name.as_str());
     let variants = names.filter_map(|name| of_variant(manifest, name)).collect();
     let problems = reader.problems.iter().map(ToString::to_string).collect();
-    // A run whose manifest is gone has no id of its own.
+    // A run without a manifest has no id of its own.
     let run = if manifest.run_id.is_empty() {
         path.display().to_string()
     } else {
@@ -98,10 +98,10 @@ fn judged(path: &Path) -> Result<Judged, Failure> {
     Ok(Judged { run, problems, variants })
 }
 
-/// The verdict of a variant's median trial; `None` without a trial that the diagnosis knows.
+/// The verdict of a variant's median trial; `None` if the diagnosis knows no trial of it.
 fn of_variant(manifest: &Manifest, name: &str) -> Option<JudgedVariant> {
     let counts = manifest.trials.iter().filter(|trial| {
-        // Trials over TCP were never given one: their evidence is of another kind.
+        // Trials over TCP never had one: their evidence differs in kind.
         trial.variant == name && trial.void.is_none() && trial.verdict.is_some()
     });
     let trials: Vec<&Trial> = counts.collect();

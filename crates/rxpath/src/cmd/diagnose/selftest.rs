@@ -1,4 +1,4 @@
-//! `rxpath diagnose --selftest`: limits made on purpose against limits recognised.
+//! `rxpath diagnose --selftest`: makes limits on purpose and counts which are recognised.
 
 use std::path::PathBuf;
 
@@ -19,22 +19,22 @@ use crate::output::bars::Bars;
 use crate::output::format::FormatArgs;
 use crate::output::{self, json};
 
-/// Draws of each case unless told otherwise: a look, not a table to publish.
+/// Default draws of each case: enough for a first check, too few for a published table.
 const DRAWS: u32 = 3;
 
 /// Options of `--selftest`.
 #[derive(Debug, clap::Args)]
 pub struct SelftestArgs {
-    /// Draws of each case (20 and more for a table to publish) [default: 3]
+    /// Draws of each case (use 20 or more for a published table) [default: 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     draws: Option<u32>,
-    /// Seed of the draws and of their order [default: a new one, printed]
+    /// Seed of the draws and of their order [default: a new seed, which is printed]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     seed: Option<u64>,
-    /// Make this case alone; repeatable
+    /// Make only this case; repeatable
     #[arg(long = "case", value_name = "ID")]
     cases: Vec<String>,
-    /// Directory in which the run directory is made
+    /// Directory in which the run directory is created
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -49,20 +49,20 @@ struct Settings {
 /// The `result` object.
 #[derive(Serialize, schemars::JsonSchema)]
 pub struct Answer {
-    /// Trials that were made and that noise did not void.
+    /// Trials that were made and not voided by noise.
     made_count: u32,
     /// Those whose verdict was right.
     recognised_count: u32,
-    /// What datagrams and firewall rules cost on this host, measured before the run; absent where no case needs it.
+    /// The cost of datagrams and firewall rules on this host, measured before the run; absent if no case needs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     rule_cost: Option<RuleCost>,
-    /// The table, a row a case.
+    /// The table, one row per case.
     cases: Vec<Row>,
-    /// Limits that are not made here, and why.
+    /// Limits that cannot be made here, and why.
     not_made: Vec<NotMade>,
 }
 
-/// A limit that is not made.
+/// A limit that was not made.
 #[derive(Serialize, schemars::JsonSchema)]
 struct NotMade {
     /// Its name.
@@ -89,10 +89,10 @@ impl SelftestArgs {
         self.draws.is_some() || self.seed.is_some() || !self.cases.is_empty() || self.out.is_some()
     }
 
-    /// Makes the cases and prints the table; 1 when one was not recognised.
+    /// Makes the cases and prints the table; exit status 1 if a case was not recognised.
     pub fn run(&self, format: &FormatArgs) -> Outcome {
         self.check()?;
-        // 31 bits: easy to type again.
+        // 31 bits: easy to retype.
         let seed = self.seed.unwrap_or_else(|| u64::from(rand::rng().random::<u32>() >> 1));
         let draws = self.draws.unwrap_or(DRAWS);
         let root = Root::host();
@@ -155,7 +155,7 @@ impl SelftestArgs {
     }
 }
 
-/// What datagrams and firewall rules cost here, where a case is made with rules.
+/// The cost of datagrams and firewall rules on this host, if a case is made with rules.
 fn rule_cost(chosen: &[&Case]) -> Result<Option<RuleCost>, Failure> {
     let timed = chosen.iter().any(|case| case.is_timed());
     timed.then(RuleCost::measure).transpose().map_err(run::failure)

@@ -1,7 +1,7 @@
-//! The kernel's drop reasons (`enum skb_drop_reason`, include/net/dropreason-core.h): which function gives each, and
-//! what it means. `rxpath trace`, `watch` and `run --observe drops` show them by these names.
+//! The kernel's drop reasons (`enum skb_drop_reason`, include/net/dropreason-core.h): the function that sets each, and
+//! its meaning. `rxpath trace`, `watch` and `run --observe drops` use these names.
 
-/// One reason: name without `SKB_DROP_REASON_`, the function that gives it, what it means, counters that move with it.
+/// One reason: name without `SKB_DROP_REASON_`, the function that sets it, its meaning, counters that change with it.
 #[derive(Clone, Copy, Debug)]
 pub struct Reason {
     /// `SOCKET_RCVBUFF`.
@@ -10,7 +10,7 @@ pub struct Reason {
     pub function: &'static str,
     /// What it means.
     pub what: &'static str,
-    /// Counters and rules of the same loss, as `explain` finds them.
+    /// Counters and rules for the same loss, as `explain` finds them.
     pub see: &'static [&'static str],
 }
 
@@ -23,18 +23,18 @@ const fn reason(
     Reason { name, function, what, see }
 }
 
-/// Those that a receiving host meets, in the order of the path.
+/// Those that occur on a receiving host, in the order of the path.
 pub const REASONS: &[Reason] = &[
     reason(
         "NOT_SPECIFIED",
         "kfree_skb without a reason",
-        "The kernel's code gives no reason here: the function in the column `place` is all that is known.",
+        "The kernel's code gives no reason here. Only the function in the column `place` is known.",
         &[],
     ),
     reason(
         "XDP",
         "do_xdp_generic",
-        "A generic XDP program sent it to another device, and that failed. What XDP drops on purpose has no reason in generic mode and is no skb yet in native mode.",
+        "A generic XDP program redirected the packet to another device, and the redirect failed. Deliberate XDP drops have no reason in generic mode, and no skb exists yet in native mode.",
         &["xdp-attached"],
     ),
     reason(
@@ -52,32 +52,32 @@ pub const REASONS: &[Reason] = &[
     reason(
         "DEV_READY",
         "the driver of a virtual device",
-        "The device was not up or its other end was not there.",
+        "The device was down, or its peer did not exist.",
         &[],
     ),
-    reason("NOMEM", "the driver or the core", "The kernel had no memory for it.", &[]),
+    reason("NOMEM", "the driver or the core", "The kernel had no memory for the packet.", &[]),
     reason(
         "TC_INGRESS",
         "sch_handle_ingress, tc_run",
-        "A tc filter or BPF program at the ingress dropped it on purpose.",
+        "A tc filter or BPF program at the ingress dropped the packet on purpose.",
         &["tc-ingress"],
     ),
     reason(
         "TC_EGRESS",
         "sch_handle_egress",
-        "A tc filter or BPF program at the egress dropped it on purpose.",
+        "A tc filter or BPF program at the egress dropped the packet on purpose.",
         &[],
     ),
     reason(
         "UNHANDLED_PROTO",
         "__netif_receive_skb_core",
-        "No protocol here takes such frames (LLDP, spanning tree).",
+        "No protocol handler on this host takes such frames (LLDP, spanning tree).",
         &["rx_dropped"],
     ),
     reason(
         "OTHERHOST",
         "ip_rcv_core, ip6_rcv_core",
-        "The frame was for another MAC address; a promiscuous device or a bridge showed it.",
+        "The frame was for another MAC address; a promiscuous device or a bridge received it.",
         &["nic-promisc-rxall"],
     ),
     reason(
@@ -89,7 +89,7 @@ pub const REASONS: &[Reason] = &[
     reason(
         "IP_CSUM",
         "ip_rcv_core",
-        "The check sum of the IP header is wrong.",
+        "The checksum of the IP header is wrong.",
         &["Ip.InHdrErrors"],
     ),
     reason(
@@ -107,37 +107,42 @@ pub const REASONS: &[Reason] = &[
     reason(
         "IP_INADDRERRORS",
         "ip_error",
-        "It is for an address that this host neither has nor forwards to.",
+        "The packet is for an address that this host neither has nor forwards to.",
         &["Ip.InAddrErrors"],
     ),
-    reason("IP_INNOROUTES", "ip_error", "There is no route to where it should be forwarded.", &[]),
-    reason("IP_NOPROTO", "ip_protocol_deliver_rcu", "No protocol of this number is known.", &[]),
+    reason("IP_INNOROUTES", "ip_error", "There is no route for forwarding the packet.", &[]),
+    reason(
+        "IP_NOPROTO",
+        "ip_protocol_deliver_rcu",
+        "The kernel knows no protocol with this number.",
+        &[],
+    ),
     reason(
         "UNICAST_IN_L2_MULTICAST",
         "ip_rcv_finish_core",
-        "A unicast address came in a multicast or broadcast frame, and the device refuses that.",
+        "A unicast address came in a multicast or broadcast frame, and the device rejects such packets.",
         &[],
     ),
     reason(
         "NETFILTER_DROP",
         "nf_hook_slow",
-        "A rule of nftables or iptables, or connection tracking, dropped it.",
+        "A rule of nftables or iptables, or connection tracking, dropped the packet.",
         &["nf-hooks", "nf_conntrack.insert_failed"],
     ),
-    reason("DUP_FRAG", "ip_frag_queue", "A fragment came twice.", &["Ip.ReasmFails"]),
+    reason("DUP_FRAG", "ip_frag_queue", "A fragment arrived twice.", &["Ip.ReasmFails"]),
     reason(
         "FRAG_REASM_TIMEOUT",
         "ip_expire",
-        "Not all fragments came in time.",
+        "Not all fragments arrived in time.",
         &["Ip.ReasmFails"],
     ),
     reason(
         "PKT_TOO_BIG",
         "ip_forward and others",
-        "It is larger than the MTU and may not be cut into fragments.",
+        "The packet is larger than the MTU and must not be fragmented.",
         &["mtu-jumbo"],
     ),
-    reason("XFRM_POLICY", "xfrm4_policy_check", "An IPsec policy forbids it.", &[]),
+    reason("XFRM_POLICY", "xfrm4_policy_check", "An IPsec policy forbids the packet.", &[]),
     reason(
         "NO_SOCKET",
         "__udp4_lib_rcv, tcp_v4_rcv",
@@ -147,26 +152,26 @@ pub const REASONS: &[Reason] = &[
     reason(
         "UDP_CSUM",
         "udp_queue_rcv_one_skb, __udp4_lib_rcv",
-        "The check sum of the UDP datagram is wrong.",
+        "The checksum of the UDP datagram is wrong.",
         &["Udp.InCsumErrors"],
     ),
-    reason("TCP_CSUM", "tcp_v4_rcv", "The check sum of the TCP segment is wrong.", &["Tcp.InErrs"]),
+    reason("TCP_CSUM", "tcp_v4_rcv", "The checksum of the TCP segment is wrong.", &["Tcp.InErrs"]),
     reason(
         "SKB_CSUM",
         "tap_handle_frame",
-        "The kernel could not compute the check sum that a NIC was to fill in, before it handed the packet to a tap.",
+        "The checksum was left for a NIC to fill in. The kernel could not compute it before it handed the packet to a tap device.",
         &[],
     ),
     reason(
         "SOCKET_FILTER",
         "sk_filter_trim_cap",
-        "The socket's own filter (SO_ATTACH_FILTER, BPF) dropped it.",
+        "The socket's own filter (SO_ATTACH_FILTER, BPF) dropped the packet.",
         &[],
     ),
     reason(
         "SECURITY_HOOK",
         "security_sock_rcv_skb",
-        "A security module (SELinux, BPF LSM) refused it.",
+        "A security module (SELinux, BPF LSM) rejected the packet.",
         &["socket-bpf-lsm"],
     ),
     reason(
@@ -203,13 +208,13 @@ pub const REASONS: &[Reason] = &[
     reason(
         "TCP_ZEROWINDOW",
         "tcp_data_queue",
-        "It came although the receiver had announced a window of zero.",
+        "The segment arrived although the receiver had announced a zero window.",
         &["TcpExt.TCPZeroWindowDrop"],
     ),
     reason(
         "TCP_OLD_DATA",
         "tcp_data_queue",
-        "The data were received before: a retransmission that was not needed.",
+        "The data were received before: an unnecessary retransmission.",
         &[],
     ),
     reason(
@@ -227,13 +232,13 @@ pub const REASONS: &[Reason] = &[
     reason(
         "TCP_OFO_QUEUE_PRUNE",
         "tcp_prune_ofo_queue",
-        "The out-of-order queue was thrown away to free memory.",
+        "The out-of-order queue was discarded to free memory.",
         &["TcpExt.PruneCalled"],
     ),
     reason(
         "TCP_OFO_DROP",
         "tcp_ofo_queue",
-        "A segment of the out-of-order queue whose data had come meanwhile in another one. No loss: one that found no memory is PROTO_MEM.",
+        "A segment of the out-of-order queue whose data had meanwhile arrived in another segment. No loss: a segment that found no memory has PROTO_MEM.",
         &[],
     ),
     reason(
@@ -257,28 +262,33 @@ pub const REASONS: &[Reason] = &[
     reason(
         "TCP_RESET",
         "tcp_validate_incoming, tcp_rcv_state_process",
-        "A segment with RST that closed nothing: it came to a listener, or with a sequence number that is not the expected one, and a challenge ACK went out.",
+        "A segment with RST that closed nothing: it arrived at a listener, or its sequence number was not the expected one and a challenge ACK was sent.",
         &[],
     ),
     reason("TCP_CLOSE", "tcp_rcv_state_process", "The socket is closed.", &[]),
-    reason("TCP_OLD_ACK", "tcp_ack", "It acknowledges what was acknowledged before. Normal.", &[]),
+    reason(
+        "TCP_OLD_ACK",
+        "tcp_ack",
+        "The segment acknowledges data that were acknowledged before. Normal.",
+        &[],
+    ),
     reason("TCP_MINTTL", "tcp_v4_rcv", "Its TTL is below IP_MINTTL of the socket.", &[]),
     reason(
         "QUEUE_PURGE",
         "skb_queue_purge_reason",
-        "A queue was emptied, mostly because its socket was closed with unread packets in it.",
+        "A queue was purged, mostly because its socket was closed with unread packets in it.",
         &[],
     ),
     reason(
         "PACKET_SOCK_ERROR",
         "packet_rcv, tpacket_rcv",
-        "A packet socket (a capture) had no room. The packet itself went on to its own socket.",
+        "The buffer of a packet socket (a capture) was full. The original packet still went on to its own socket.",
         &["packet-taps"],
     ),
     reason(
         "QDISC_DROP",
         "__dev_xmit_skb",
-        "A queueing discipline refused it when it was sent.",
+        "A queueing discipline dropped the packet on transmit.",
         &["qdisc-root"],
     ),
     reason(

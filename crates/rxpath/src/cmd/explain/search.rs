@@ -1,26 +1,26 @@
-//! Finding what a person means: by name, by another name, by words; regardless of case and of `_`, `-`, `.` and `/`.
+//! Finds topics by name, other name or words; ignores case and `_`, `-`, `.` and `/`.
 
 use super::topic::Topic;
 
 /// How well a topic fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fit {
-    /// Its text has all the words.
+    /// Its text contains all the words.
     Mentions,
-    /// Its line has all the words, or it belongs to what does.
+    /// Its summary contains all the words, or it belongs to a topic that does.
     About,
-    /// A name of it has all the words.
+    /// One of its names contains all the words.
     Named,
-    /// Another name of it is exactly this.
+    /// One of its other names is exactly this.
     Alias,
     /// Its name is this.
     Exact,
-    /// Its name is this letter by letter.
+    /// Its name is this, character for character.
     Literal,
 }
 
-/// The topics that fit, the best first. What begins with the name of a device or with a path that is this host's own is
-/// looked up without it: `eth0/rings/rx`, `net.ipv4.conf.all.rp_filter`.
+/// The matching topics, best first. A device name or host-specific path at the start is ignored: `eth0/rings/rx`,
+/// `net.ipv4.conf.all.rp_filter`.
 pub fn find<'a>(topics: &'a [Topic], query: &str) -> Vec<(Fit, &'a Topic)> {
     let found = search(topics, query);
     match query.split_once(['.', '/']) {
@@ -29,7 +29,7 @@ pub fn find<'a>(topics: &'a [Topic], query: &str) -> Vec<(Fit, &'a Topic)> {
     }
 }
 
-/// The topics that fit the whole query.
+/// The topics that match the whole query.
 fn search<'a>(topics: &'a [Topic], query: &str) -> Vec<(Fit, &'a Topic)> {
     let query = query.trim();
     let wanted = Wanted::new(query);
@@ -38,12 +38,12 @@ fn search<'a>(topics: &'a [Topic], query: &str) -> Vec<(Fit, &'a Topic)> {
     }
     let mut found: Vec<(Fit, &Topic)> =
         topics.iter().filter_map(|topic| Some((wanted.fit(topic)?, topic))).collect();
-    // Stable: among equals the order of the list, which puts terms first.
+    // Stable sort: equal matches keep the order of the list, which puts terms first.
     found.sort_by_key(|(fit, _)| std::cmp::Reverse(*fit));
     found
 }
 
-/// Names that may have been meant.
+/// Similar names.
 pub fn near(topics: &[Topic], query: &str) -> Vec<String> {
     const CLOSE: f64 = 0.82;
     let wanted = words(query).join("-");
@@ -70,7 +70,7 @@ struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     fn new(query: &'a str) -> Self {
-        // A file of /proc/sys is the sysctl; any other file goes by its last part.
+        // A file of /proc/sys is the sysctl; any other file is found by its last part.
         let bare = match query.strip_prefix("/proc/sys/") {
             Some(sysctl) => sysctl,
             None if query.starts_with('/') => query.rsplit('/').next().unwrap_or(query),
@@ -112,7 +112,7 @@ impl<'a> Wanted<'a> {
         self.is_in(&text).then_some(Fit::Mentions)
     }
 
-    /// Whether each word is there, or is the beginning of one that is: `softirq` of `softirqs`.
+    /// Whether each word occurs, or is the beginning of a word that occurs: `softirq` of `softirqs`.
     fn is_in(&self, text: &[String]) -> bool {
         let same = |wanted: &String| {
             let begins = |word: &String| wanted.len() > 3 && word.starts_with(wanted.as_str());
@@ -122,7 +122,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// The words of a text, in small letters; a percent sign counts as one.
+/// The words of a text, in lower case; a percent sign counts as one word.
 fn words(text: &str) -> Vec<String> {
     text.split(|c: char| !c.is_alphanumeric() && c != '%')
         .filter(|word| !word.is_empty())

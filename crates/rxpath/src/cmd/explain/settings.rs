@@ -1,4 +1,4 @@
-//! The names of the settings that a rule's command sets: sysctls, files, ethtool's words, socket options.
+//! Names of the settings that a rule's command sets: sysctls, files, ethtool names, socket options.
 
 /// The groups of `tune` (`DEV/rings/rx`) by ethtool's option.
 const GROUPS: [(&str, &str); 6] = [
@@ -10,7 +10,7 @@ const GROUPS: [(&str, &str); 6] = [
     ("-A", "pause"),
 ];
 
-/// Names in a command to copy: `sysctl -w net.core.rmem_max=1` has `net.core.rmem_max` and `rmem_max`.
+/// The names in a command: `sysctl -w net.core.rmem_max=1` has `net.core.rmem_max` and `rmem_max`.
 pub fn names(set_now: &str) -> Vec<String> {
     let mut names = Vec::new();
     let words: Vec<&str> = set_now.split_whitespace().collect();
@@ -35,7 +35,7 @@ pub fn names(set_now: &str) -> Vec<String> {
         } else if let Some((_, group)) =
             GROUPS.iter().find(|(option, _)| *option == bare && at == 1)
         {
-            // A rule whose first command is another one is about something else.
+            // A rule whose first command differs is about something else.
             for name in options(words.get(at + 2..).unwrap_or_default()) {
                 names.push(format!("{group} {name}"));
                 if name.contains('-') {
@@ -48,7 +48,7 @@ pub fn names(set_now: &str) -> Vec<String> {
     names
 }
 
-/// The names of `adaptive-rx off rx-usecs N`, up to where the command ends.
+/// The names of `adaptive-rx off rx-usecs N`, up to the end of the command.
 fn options<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let is_name = |word: &str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
     let mut names = Vec::new();

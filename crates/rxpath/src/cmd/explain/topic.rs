@@ -1,6 +1,6 @@
-//! What can be explained: rules, counters, metrics, drop reasons, stages, terms, experiments, exit statuses.
+//! Topics to explain: rules, counters, metrics, drop reasons, stages, terms, experiments, exit statuses.
 //!
-//! What exists elsewhere (rules, stages, places of loss, metrics, experiments, statuses) is taken from there.
+//! Texts that exist elsewhere (rules, stages, places of loss, metrics, experiments, statuses) are taken from there.
 
 use rxpath_diagnose::check;
 use rxpath_lab::scenario;
@@ -18,13 +18,13 @@ use super::terms;
 use crate::exit::Exit;
 use crate::tui::ways_out;
 
-/// What kind of thing is explained.
+/// The kind of a topic.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// A word of the receive path.
+    /// A term of the receive path.
     Term,
     /// A rule of `check`, with its setting.
     Rule,
@@ -81,15 +81,15 @@ pub struct Topic {
     pub kind: Kind,
     /// Its name.
     pub name: String,
-    /// Other names: those of the setting, of nstat, of the field.
+    /// Other names: of the setting, in nstat, of the field.
     pub also: Vec<String>,
     /// One line.
     pub what: String,
-    /// The page: headings with their text. Empty for rules, whose page has a form of its own.
+    /// The page: headings with their text. Empty for rules, whose pages have their own form.
     pub parts: Vec<(&'static str, String)>,
-    /// Names of topics that belong to it.
+    /// Names of related topics.
     pub see: Vec<String>,
-    /// The rule, where it is one.
+    /// The rule, if the topic is one.
     pub rule: Option<&'static Rule>,
 }
 
@@ -132,7 +132,7 @@ pub fn all() -> anyhow::Result<Vec<Topic>> {
     topics.extend(places());
     topics.extend(metrics());
     for file in scenario::bundled()? {
-        let expected = file.expected.clone().unwrap_or_else(|| "not said".into());
+        let expected = file.expected.clone().unwrap_or_else(|| "not stated".into());
         topics.push(
             Topic::new(Kind::Experiment, file.name.as_str(), file.question.as_str())
                 .part("Question", file.question.as_str())
@@ -228,8 +228,8 @@ fn places() -> impl Iterator<Item = Topic> {
 fn metrics() -> impl Iterator<Item = Topic> {
     METRICS.iter().map(|metric| {
         let good = match metric.good {
-            Good::Up => "more is better",
-            Good::Down => "less is better",
+            Good::Up => "higher is better",
+            Good::Down => "lower is better",
         };
         Topic::new(Kind::Metric, metric.name, metric.what)
             .part("What it is", metric.what)
@@ -242,7 +242,7 @@ fn word(value: &impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// The variants of an enum with their descriptions, from its schema: the documentation of the type is the text.
+/// The variants of an enum with their descriptions, from its schema: the type's doc comments are the text.
 fn texts(schema: &serde_json::Value) -> Vec<(String, String)> {
     let variant = |one: &serde_json::Value| {
         let text = one["description"].as_str()?.split("\n\n").next()?.replace('\n', " ");

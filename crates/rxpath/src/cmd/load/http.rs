@@ -18,31 +18,31 @@ use crate::cmd::values::{placed, threads};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::rates::grouped;
 
-/// How long a load runs when nobody says so. **Source** wrk.
+/// Default duration of a load. **Source** wrk.
 const DEFAULT_DURATION: Nanos = Nanos::from_secs(10);
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum PacingArg {
     /// Spin under 100 us between requests, sleep above
     Auto,
-    /// Spin: exact, takes the CPU
+    /// Spin: exact, uses the whole CPU
     Spin,
-    /// Sleep: cheap, less exact
+    /// Sleep: uses little CPU, less exact
     Sleep,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum EngineArg {
-    /// epoll, edge-triggered: one receive and one send call a request
+    /// epoll, edge-triggered: one receive and one send call per request
     Epoll,
-    /// io_uring: receives that stay armed, sends in batches
+    /// io_uring: receives stay armed, sends are batched
     Uring,
 }
 
 /// `rxpath load http …`
 #[derive(Debug, clap::Args)]
 pub struct LoadHttp {
-    /// What to load: http://HOST[:PORT][/PATH]
+    /// URL to request: http://HOST[:PORT][/PATH]
     url: String,
     /// Connections over all threads, kept open
     #[arg(short, long, value_name = "N", default_value = "10")]
@@ -56,17 +56,17 @@ pub struct LoadHttp {
     /// Nice value of the threads
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
     nice: Option<i32>,
-    /// Requests per second over all threads (50k, 1.2Mrps), by an absolute schedule (open loop); without it each reply
-    /// brings the next request (closed loop)
+    /// Requests per second over all threads (50k, 1.2Mrps), by an absolute schedule (open loop); without it, each reply
+    /// triggers the next request (closed loop)
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
-    /// How to wait for the schedule
+    /// How to wait for the next scheduled send
     #[arg(long, value_enum, default_value = "auto", requires = "rate")]
     pacing: PacingArg,
     /// Stop after exactly this many requests
     #[arg(short = 'n', long, value_name = "N")]
     requests: Option<Count>,
-    /// Requests on their way at once on each connection
+    /// Requests in flight at once on each connection
     #[arg(long, value_name = "N", default_value_t = 1)]
     pipeline: usize,
     /// Method (default GET; POST with a body)
@@ -81,16 +81,16 @@ pub struct LoadHttp {
     /// Body of the request, from a file
     #[arg(long, value_name = "FILE")]
     body_file: Option<PathBuf>,
-    /// Give a request and its connection up after this long
+    /// Give up a request and its connection after this long
     #[arg(long, value_name = "TIME", default_value = "2s")]
     timeout: Nanos,
-    /// A connection for each request
+    /// Use a new connection for each request
     #[arg(long)]
     no_keepalive: bool,
     /// Local address to connect from
     #[arg(long, value_name = "IP")]
     source: Option<IpAddr>,
-    /// How the threads talk to the kernel
+    /// How the threads do their I/O
     #[arg(long, value_enum, default_value = "epoll")]
     engine: EngineArg,
     #[command(flatten)]
@@ -98,11 +98,11 @@ pub struct LoadHttp {
 }
 
 impl LoadHttp {
-    /// Loads to the end.
+    /// Runs the load to its end.
     pub fn run(self) -> Outcome {
         let args = self.conduct.clone();
         let load = Load::open(self.options()?).map_err(refuse)?;
-        // It ends by itself, exactly at its time.
+        // The load ends by itself, exactly at its time.
         conduct(load, &args, Ends::default())
     }
 
@@ -122,7 +122,7 @@ impl LoadHttp {
         };
         let (threads, cpus) = threads(self.threads, self.cpu)?;
         let method = if body.is_some() { "POST" } else { "GET" };
-        // A parent, or a count, ends it; otherwise time does.
+        // A parent or a count ends it; otherwise the duration does.
         let ends_otherwise = self.conduct.control || self.requests.is_some();
         let default = (!ends_otherwise).then_some(DEFAULT_DURATION);
         Ok(LoadOptions {
@@ -179,7 +179,7 @@ impl Shown for Load {
                     (Loop::Open, Some(rps)) => {
                         format!("open: {} requests/s by schedule", grouped(rps))
                     }
-                    _ => "closed: each reply brings the next request".into(),
+                    _ => "closed: each reply triggers the next request".into(),
                 },
             ),
         ];

@@ -25,11 +25,11 @@ pub struct LoadTcp {
 
 #[derive(Debug, clap::Subcommand)]
 enum Kind {
-    /// Move bytes, one way or both, as fast as they go or by a schedule
+    /// Move bytes, in one direction or both, at full speed or by a schedule
     Stream(Box<stream::LoadStream>),
-    /// Request, response, request, response, on lasting connections
+    /// Request and response in turn, on persistent connections
     Rr(Box<transactions::LoadTransactions>),
-    /// Connect, request, response, close, and again
+    /// Connect, request, response, close, repeat
     Crr(Box<transactions::LoadSingles>),
 }
 
@@ -62,7 +62,7 @@ pub struct CommonArgs {
     /// Nice value of the threads
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
     nice: Option<i32>,
-    /// Bytes of a call, at most
+    /// Most bytes per call
     #[arg(long, value_name = "BYTES", default_value = "128KiB")]
     buffer: Bytes,
     /// Receive buffer as the kernel accounts it (default: the kernel tunes it); forced with CAP_NET_ADMIN
@@ -77,7 +77,7 @@ pub struct CommonArgs {
     /// Largest segment (TCP_MAXSEG)
     #[arg(long, value_name = "BYTES", value_parser = small_size)]
     mss: Option<u32>,
-    /// Let the receiver check every byte; a difference is told with its offset, and is exit 1
+    /// Let the receiver check every byte; the first difference is reported with its offset, exit status 1
     #[arg(long)]
     verify: bool,
     #[command(flatten)]
@@ -107,7 +107,7 @@ impl CommonArgs {
     }
 }
 
-/// What all kinds show of their settings.
+/// Settings that all kinds print.
 fn common_rows(s: &CommonSettings) -> Vec<(&'static str, String)> {
     let mut rows = vec![
         ("server", format!("rxpath {}, {} threads", s.server_program, s.server_threads_count)),
@@ -124,7 +124,7 @@ fn common_rows(s: &CommonSettings) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// How a run ends: wrong data are a negative verdict, a lost server makes it partial.
+/// How a run ends: wrong data are a negative verdict; a lost server makes the result partial.
 fn exit(mismatches: &[Mismatch], server: Option<&ServerReport>, peer_lost: bool) -> Exit {
     if !mismatches.is_empty() || server.is_some_and(|server| !server.mismatches.is_empty()) {
         Exit::Negative

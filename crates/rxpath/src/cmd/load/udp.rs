@@ -15,16 +15,16 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::rates::{Rates, grouped};
 
-/// How long a load runs when nobody says so. **Source** iperf3.
+/// Default duration of a load. **Source** iperf3.
 const DEFAULT_DURATION: Nanos = Nanos::from_secs(10);
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum PacingArg {
     /// Spin under 100 us between sends, sleep above
     Auto,
-    /// Spin: exact, takes the CPU
+    /// Spin: exact, uses the whole CPU
     Spin,
-    /// Sleep: cheap, less exact
+    /// Sleep: uses little CPU, less exact
     Sleep,
 }
 
@@ -49,16 +49,16 @@ pub struct LoadUdp {
     /// Nice value of the threads
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
     nice: Option<i32>,
-    /// Payload of a datagram
+    /// Payload size of a datagram
     #[arg(long, value_name = "BYTES", default_value = "32")]
     size: Bytes,
     /// Datagrams per second over all threads (50k, 1.2Mpps), by an absolute schedule
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
-    /// Send as fast as possible instead of at a rate
+    /// Send as fast as possible, without a rate
     #[arg(long, conflicts_with = "rate")]
     flood: bool,
-    /// How to wait for the schedule
+    /// How to wait for the next scheduled send
     #[arg(long, value_enum, default_value = "auto", requires = "rate")]
     pacing: PacingArg,
     /// Stop after exactly this many datagrams
@@ -67,7 +67,7 @@ pub struct LoadUdp {
     /// Datagrams (with --gso: sends) per system call; 1 = plain send
     #[arg(long, value_name = "N", default_value = "64")]
     batch: usize,
-    /// Let the kernel cut each send into N datagrams (UDP_SEGMENT); every send is a full one
+    /// Let the kernel split each send into N datagrams (UDP_SEGMENT); each send has exactly N
     #[arg(long, value_name = "N")]
     gso: Option<usize>,
     /// Source ports per destination (default: one per thread)
@@ -88,7 +88,7 @@ pub struct LoadUdp {
     /// Send damaged datagrams through a raw socket
     #[arg(long, value_enum, value_name = "WHAT")]
     corrupt: Option<Corrupt>,
-    /// Print the loop's own cost per datagram without system calls, and end
+    /// Print the loop's own cost per datagram, without system calls, and exit
     #[arg(long, hide = true)]
     dry_loop: bool,
     #[command(flatten)]
@@ -104,9 +104,10 @@ impl LoadUdp {
             return Ok(Exit::Done);
         }
         if !(self.conduct.control || self.flood || self.rate.is_some() || self.count.is_some()) {
-            let what = "without --rate it would send as fast as it can: give --rate N, or --flood to do that";
-            return Err(Failure::usage(what)
-                .hint("for example --rate 10k; a --count of datagrams is a bound, too"));
+            let what = "without --rate the sender would send as fast as it can: use --rate N, or --flood to allow that";
+            return Err(
+                Failure::usage(what).hint("for example --rate 10k; --count N also sets a bound")
+            );
         }
         let args = self.conduct.clone();
         let load = Load::open(self.options()?).map_err(refuse)?;
@@ -116,7 +117,7 @@ impl LoadUdp {
 
     fn options(self) -> Result<LoadOptions, Failure> {
         let (threads, cpus) = threads(self.threads, self.cpu)?;
-        // A parent, or a count, ends it; otherwise time does.
+        // A parent or a count ends it; otherwise the duration does.
         let ends_otherwise = self.conduct.control || self.count.is_some();
         let default = (!ends_otherwise).then_some(DEFAULT_DURATION);
         Ok(LoadOptions {

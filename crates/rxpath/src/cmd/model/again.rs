@@ -1,4 +1,4 @@
-//! The scenario of a run that is there already, as it was resolved for it.
+//! The scenario of an existing run, as it was resolved for that run.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use rxpath_record::manifest::Manifest;
 use crate::cmd::run::resolved;
 use crate::exit::Failure;
 
-/// The scenario of a run: bundled by its name, or the file that its command line names; with the run's own `--set`.
+/// The scenario of a run: a bundled one by its name, or the file named on its command line; with the run's own `--set`.
 pub(super) fn scenario(manifest: &Manifest) -> Result<Resolved, Failure> {
     let sets = sets(manifest);
     let first = resolved(&manifest.scenario, &sets);

@@ -1,4 +1,4 @@
-//! `rxpath model bounds`: what a fluid of packets can do, in sentences.
+//! `rxpath model bounds`: bounds from a fluid model of the receive path, in sentences.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ use crate::output::format::FormatArgs;
 /// `rxpath model bounds`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A file holds the same names with underscores: arrival_rate = \"400k\". docs/model.md tells each formula \
+    after_help = "A file holds the same names with underscores: arrival_rate = \"400k\". docs/model.md explains each formula \
                   and when it holds."
 )]
 pub struct BoundsCommand {
@@ -25,7 +25,7 @@ pub struct BoundsCommand {
     /// Take costs, ring and truesize that are not given from the last calibration (rxpath model calibrate)
     #[arg(long)]
     calibrated: bool,
-    /// The calibration to take them from; implies --calibrated
+    /// The calibration to use; implies --calibrated
     #[arg(long, value_name = "FILE")]
     calibration: Option<PathBuf>,
     /// Use a calibration of another host or kernel
@@ -50,10 +50,10 @@ struct LoadFlags {
     /// Payload of a datagram
     #[arg(long, value_name = "BYTES")]
     size: Option<Bytes>,
-    /// Packets that arrive at --arrival-rate in one burst
+    /// Packets that arrive in one burst at --arrival-rate
     #[arg(long, value_name = "N")]
     burst: Option<Count>,
-    /// How long the load lasts
+    /// Duration of the load
     #[arg(long, value_name = "TIME")]
     duration: Option<Nanos>,
     /// Flows of equal rate
@@ -70,16 +70,16 @@ struct LoadFlags {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Socket and reader")]
 struct ReaderFlags {
-    /// The reader's CPU time per datagram while it never sleeps
+    /// The reader's CPU time per datagram if the reader never sleeps
     #[arg(long, value_name = "NS", value_parser = nanoseconds)]
     service_ns: Option<u64>,
-    /// The reader's share of its CPU, up to 1
+    /// The reader's share of its CPU, at most 1
     #[arg(long, value_name = "RATIO")]
     share: Option<f64>,
     /// Softirq and reader run on one CPU
     #[arg(long)]
     same_cpu: bool,
-    /// The reader's share where ksoftirqd holds softirqs back [default: 0.5]
+    /// The reader's share if ksoftirqd limits softirqs [default: 0.5]
     #[arg(long, value_name = "RATIO")]
     app_share: Option<f64>,
     /// Receive buffer as the kernel accounts it [default: 212992]
@@ -88,10 +88,10 @@ struct ReaderFlags {
     /// Kernel memory of a queued datagram [default: estimated from --size]
     #[arg(long, value_name = "BYTES")]
     truesize: Option<Bytes>,
-    /// How long the reader stops
+    /// Length of a pause of the reader
     #[arg(long, value_name = "TIME")]
     stall: Option<Nanos>,
-    /// How often it stops
+    /// How often the reader pauses
     #[arg(long, value_name = "TIME")]
     period: Option<Nanos>,
 }
@@ -111,13 +111,13 @@ struct DeviceFlags {
     /// Softirq time per packet
     #[arg(long, value_name = "NS", value_parser = nanoseconds)]
     packet_ns: Option<u64>,
-    /// CPU time per interrupt, all included
+    /// CPU time per interrupt, everything included
     #[arg(long, value_name = "NS", value_parser = nanoseconds)]
     irq_ns: Option<u64>,
     /// Packets per poll at the offered rate [default: 1]
     #[arg(long, value_name = "N")]
     batch: Option<f64>,
-    /// CPU share that the softirq may take [default: 1]
+    /// CPU share that the softirq can use [default: 1]
     #[arg(long, value_name = "RATIO")]
     softirq_share: Option<f64>,
     /// NAPI weight [default: 64]
@@ -132,7 +132,7 @@ struct DeviceFlags {
     /// Receive queues
     #[arg(long, value_name = "N")]
     queues: Option<Count>,
-    /// Longest time without service beyond the coalescing timer
+    /// Longest time without service, in addition to the coalescing timer
     #[arg(long, value_name = "TIME")]
     starvation: Option<Nanos>,
     /// net.core.netdev_max_backlog [default: 1000]
@@ -155,8 +155,8 @@ impl BoundsCommand {
                 .iter()
                 .map(|m| format!("{} ({})", m.bound, m.needs.join(", ")))
                 .collect();
-            return Err(Failure::usage("these parameters bound nothing")
-                .hint(format!("still needed by each bound: {}", needs.join("; "))));
+            return Err(Failure::usage("no bound follows from these parameters")
+                .hint(format!("each bound still needs: {}", needs.join("; "))));
         }
         let warnings = [told, warnings(&got)].concat();
         if self.format.is_json() {
@@ -168,12 +168,12 @@ impl BoundsCommand {
         Ok(Exit::Done)
     }
 
-    /// What a calibration says, where one was asked for.
+    /// Values from a calibration, if one was requested.
     fn calibrate(&self, parameters: &mut Parameters) -> Result<Vec<Warning>, Failure> {
         if !self.calibrated && self.calibration.is_none() {
             if self.foreign {
                 return Err(Failure::usage(
-                    "--foreign without --calibrated or --calibration FILE says nothing".to_owned(),
+                    "--foreign needs --calibrated or --calibration FILE".to_owned(),
                 ));
             }
             return Ok(Vec::new());
@@ -182,7 +182,8 @@ impl BoundsCommand {
         let (calibration, mut warnings) = load(&path, self.foreign)?;
         let taken = parameters.calibrated(&calibration);
         if taken.is_empty() {
-            let text = format!("everything was given: nothing is taken from {}", path.display());
+            let text =
+                format!("all parameters were given: nothing is taken from {}", path.display());
             warnings.push(Warning::new("calibration-unused", text));
         } else {
             crate::note!("from {}: {}", path.display(), taken.join(", "));
@@ -199,7 +200,7 @@ impl BoundsCommand {
             }
             None => Parameters::default(),
         };
-        /// A flag that was given replaces what the file said.
+        /// A flag replaces the value in the file.
         macro_rules! set {
             ($from:expr; $($name:ident),*) => {
                 $(if $from.$name.is_some() { all.$name = $from.$name.clone(); })*
@@ -226,14 +227,17 @@ fn warnings(got: &Bounds) -> Vec<Warning> {
         warnings.push(
             Warning::new("truesize-estimated", "the kernel memory per datagram is an estimate")
                 .because("it depends on the driver and on GRO")
-                .cure("measure it: rxpath serve udp tells it, and give it with --truesize"),
+                .cure("measure it with rxpath serve udp and set it with --truesize"),
         );
     }
     let load = got.bounds.get("socket").and_then(|bound| bound["load_ratio"].as_f64());
     if load.is_some_and(|load| (0.8..1.0).contains(&load)) {
         warnings.push(
-            Warning::new("fluid-near-knee", "the fluid says too little at loads from 0.8 to 1")
-                .cure("use the figure for random arrivals, or measure"),
+            Warning::new(
+                "fluid-near-knee",
+                "the fluid model underestimates queues at loads from 0.8 to 1",
+            )
+            .cure("use the result for random arrivals, or measure"),
         );
     }
     warnings

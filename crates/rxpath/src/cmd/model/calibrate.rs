@@ -1,4 +1,4 @@
-//! `rxpath model calibrate`: what the steps of the receive path cost on this host.
+//! `rxpath model calibrate`: measures the cost of each step of the receive path on this host.
 
 use std::path::{Path, PathBuf};
 
@@ -21,32 +21,32 @@ mod watch;
 
 /// The scenario that is measured.
 const SCENARIO: &str = "model-calibration";
-/// File name of a calibration beside the run directories.
+/// File name of a calibration, next to the run directories.
 const FILE: &str = "calibration.json";
 
 /// `rxpath model calibrate`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Takes some 20 s in the two-namespace lab, as root, on a quiet machine; too noisy a machine is refused \
-                        with the reason (exit 4). docs/calibrate.md tells how each parameter is found."
+    after_help = "Takes about 20 s in the two-namespace lab, as root, on a quiet machine. On a noisy machine it stops \
+                        with the reason (exit 4). docs/calibrate.md explains how each parameter is found."
 )]
 pub struct CalibrateCommand {
     /// File to write
     #[arg(long, value_name = "FILE", default_value_os_t = default_path())]
     out: PathBuf,
-    /// Directory in which the run directory of the measurements is made
+    /// Directory in which the run directory of the measurements is created
     #[arg(long, value_name = "DIR", default_value = BASE)]
     runs: PathBuf,
-    /// Payload of the datagrams
+    /// Payload size of the datagrams
     #[arg(long, value_name = "BYTES", default_value = "32")]
     size: rxpath_core::Bytes,
-    /// Set a key of the measuring scenario, for example `trials.measure=2s`; repeatable
+    /// Set a key of the measured scenario, for example `trials.measure=2s`; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     /// Count trials that other load on the machine disturbed
     #[arg(long)]
     keep_noisy: bool,
-    /// Measure with the stolen-time meter alone, without BPF
+    /// Measure only with the stolen-time meter, without BPF
     #[arg(long)]
     no_bpf: bool,
     #[command(flatten)]
@@ -108,13 +108,13 @@ impl CalibrateCommand {
     }
 }
 
-/// Where a calibration is kept unless told otherwise.
+/// Default place of a calibration.
 pub fn default_path() -> PathBuf {
     Path::new(BASE).join(FILE)
 }
 
-/// A calibration of this host. One of another host or kernel is refused unless `foreign` says that it may be used;
-/// then it comes with a warning.
+/// A calibration of this host. A calibration of another host or kernel is rejected unless `foreign` allows it; then it
+/// comes with a warning.
 pub fn load(path: &Path, foreign: bool) -> Result<(Calibration, Vec<Warning>), Failure> {
     let name = || path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| {
@@ -135,13 +135,14 @@ pub fn load(path: &Path, foreign: bool) -> Result<(Calibration, Vec<Warning>), F
     if foreign {
         return Ok((calibration, vec![Warning::new("foreign-calibration", text)]));
     }
-    Err(Failure::usage(text)
-        .hint("calibrate here (rxpath model calibrate), or use it all the same with --foreign"))
+    Err(Failure::usage(text).hint(
+        "calibrate this host (rxpath model calibrate), or use --foreign to accept the calibration",
+    ))
 }
 
-/// The calibration for questions about a run: the one that is named, else the run's own, else this host's.
+/// The calibration for questions about a run: the named one, else the run's own, else this host's.
 ///
-/// A run's own is of the host that it ran on, whatever this one is.
+/// A run's own calibration is of the host on which it ran, not necessarily of this host.
 pub fn load_for(
     run: &Path,
     named: Option<&Path>,
@@ -155,7 +156,7 @@ pub fn load_for(
     }
 }
 
-/// What of this host decides its costs.
+/// The properties of this host that decide its costs.
 pub fn this_host() -> Host {
     let facts = environment::collect(&Root::host());
     let text = |name: &str| {
@@ -172,10 +173,10 @@ pub fn this_host() -> Host {
     }
 }
 
-/// Told before half a minute of measuring and not after it. Makes the directory and nothing in it.
+/// Checked before half a minute of measuring, not after it. Creates the directory and nothing in it.
 fn writable(path: &Path) -> Result<(), Failure> {
     let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-    // An old calibration stays as it is: opened to append and closed again.
+    // An old calibration stays unchanged: the file is opened to append and closed again.
     let was_there = path.exists();
     let opened =
         made.and_then(|()| std::fs::OpenOptions::new().append(true).create(true).open(path));

@@ -17,7 +17,7 @@ use crate::output::format::FormatArgs;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "FILE holds {\"cases\":[{\"id\":\"a\",\"kind\":\"M/M/1/K\",\"inputs\":{\"rho\":0.8,\"K\":16}}]}; \
-                        what else a case carries is not looked at. docs/model.md lists the kinds.\n\
+                        other fields of a case are ignored. docs/model.md lists the kinds.\n\
                         Exit: 0 all computed, 2 not a file of cases, 5 some cases have a problem."
 )]
 pub struct EvalCommand {
@@ -27,7 +27,7 @@ pub struct EvalCommand {
     format: FormatArgs,
 }
 
-/// What was asked.
+/// The options in force.
 #[derive(Debug, Serialize)]
 struct Settings {
     file: PathBuf,

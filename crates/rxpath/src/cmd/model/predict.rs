@@ -1,4 +1,4 @@
-//! From a variant of an experiment and a calibration to parameters of the simulator, and what it says.
+//! From a variant of an experiment and a calibration to the simulator's parameters and its predictions.
 
 use std::collections::BTreeMap;
 
@@ -15,23 +15,23 @@ use serde_json::Value;
 
 use super::simulation::simulate;
 
-/// The metric of a variant's loss: in the window, where queues are as full as they get.
+/// The metric of a variant's loss: in the window, where queues are fullest.
 pub const LOSS: &str = "window_loss_ratio";
 
-/// End of the names of a stage's metrics: its part of the window's loss.
+/// Suffix of a stage's metrics: its part of the window's loss.
 pub const STAGE_LOSS: &str = "_loss_ratio";
 
 /// Simulated time; queues fill during the warm-up.
 const TIMES: [(&str, &str); 3] = [("duration", "3s"), ("warmup", "1s"), ("drain", "0ns")];
-/// Packets that are simulated of one variant, at most.
+/// Most packets simulated for one variant.
 const MOST_PPS: f64 = 20e6;
-/// A ring that never fills: where the receive path runs inside the sender's call there is none.
+/// A ring that never fills: if the receive path runs inside the sender's call, there is no ring.
 const NO_RING: u64 = 1 << 20;
 
-/// Figures by the names that trials have for them.
+/// Results under the names that trials use.
 pub type Metrics = BTreeMap<String, f64>;
 
-/// Predictions of every variant that was measured.
+/// Predictions of every measured variant.
 pub fn all(resolved: &Resolved, manifest: &Manifest, calibration: &Calibration) -> Vec<Prediction> {
     let one = |variant: &Variant| {
         let trials: Vec<&Trial> = valid(manifest, &variant.name).collect();
@@ -54,7 +54,7 @@ pub fn predicted(variant: &Variant, trials: &[&Trial], made: Result<Values, Stri
                 let measured = measured(&name, trials)?;
                 Some((name, Predicted { predicted, measured }))
             };
-            // A reader that looks now and then is simulated as one that is woken: its losses are right, its delays not.
+            // A polling reader is simulated as one that is woken: its losses are right, its delays are not.
             let known = |name: &String| !naps(variant) || !name.starts_with("one_way_delay_");
             let metrics =
                 said.into_iter().filter(|(name, _)| known(name)).filter_map(beside).collect();
@@ -112,7 +112,8 @@ fn window_loss(evidence: &Evidence) -> Option<f64> {
         .then(|| (1.0 - evidence.delivered_pps / evidence.offered_pps).max(0.0))
 }
 
-/// The window's loss at one place: the window's counters tell only how much was lost, the whole trial's ledger where.
+/// The window's loss at one place. The window's counters give only the amount; the ledger of the whole trial gives the
+/// place.
 fn stage_loss(trial: &Trial, place: Place) -> Option<f64> {
     let drops = &trial.ledger.drops;
     let lost: u64 = drops.iter().map(|drop| drop.packets).sum();
@@ -133,8 +134,8 @@ fn settings<'a>(trial: &'a Trial, side: &str) -> Option<&'a Value> {
     trial.workloads.get(side)?.get("settings")
 }
 
-/// The simulator's parameters for a variant as it was run: its load as offered, its costs as calibrated, or as `fitted`
-/// says. The error says what the simulator does not know of it.
+/// The simulator's parameters for a variant as it ran: load as offered, costs as calibrated or `fitted`. The error
+/// names what the simulator cannot model.
 pub fn values(
     variant: &Variant,
     trials: &[&Trial],
@@ -168,16 +169,13 @@ pub fn values(
     Ok(values)
 }
 
-/// What of a variant the simulator does not know.
+/// What the simulator cannot model in a variant.
 fn unknown(variant: &Variant) -> Result<(), String> {
     let lab = &variant.lab;
     let datagrams = variant.load.datagrams();
     let one = |cpus: &rxpath_core::CpuList| cpus.0.len() == 1;
     let reasons = [
-        (
-            variant.load.is_external() || variant.serve.is_external(),
-            "a program that is not rxpath's",
-        ),
+        (variant.load.is_external() || variant.serve.is_external(), "a third-party program"),
         (variant.serve.own().is_some_and(|own| own.absent), "nobody listens"),
         (datagrams.is_none_or(|datagrams| datagrams.segments > 1), "GSO batches are not simulated"),
         (
@@ -207,11 +205,11 @@ fn unknown(variant: &Variant) -> Result<(), String> {
     }
 }
 
-/// Waiting for a CPU from which on something else had the reader's: less is what being woken takes.
+/// Waiting for a CPU from which on another task had the reader's CPU: a shorter wait is the normal wake-up.
 const WAITING: f64 = 0.1;
 
-/// The reader's share of its CPU as it was in these trials: what took the rest is no part of the model, so its share is an
-/// input. Busy loops that the scenario itself put there are simulated instead.
+/// The reader's share of its CPU in these trials. The model does not know what took the rest, so the share is an input.
+/// Busy loops that the scenario itself started are simulated instead.
 fn share(variant: &Variant, trials: &[&Trial]) -> f64 {
     let hogs = &variant.background;
     let own = variant.serve.cpus();
@@ -230,7 +228,7 @@ fn share_of(running: f64, waiting: f64) -> f64 {
     share.clamp(0.001, 1.0)
 }
 
-/// Whether the reader looks now and then instead of being woken.
+/// Whether the reader polls at intervals instead of being woken.
 pub fn naps(variant: &Variant) -> bool {
     variant.serve.own().is_some_and(|own| own.options.iter().any(|option| option == "--nap"))
 }
@@ -248,7 +246,7 @@ fn softirq(
         values.put_cpus("nic.cpus", &cpus)?;
         return values.set("softirq.threaded=true");
     }
-    // The sender's call carries the packet to the socket or the backlog: that is the sender's time.
+    // The sender's call carries the packet to the socket or the backlog: this is the sender's CPU time.
     values.put_cpus("nic.cpus", &sender)?;
     values.put_number("nic.ring", NO_RING)?;
     for cost in ["softirq.packet_ns", "softirq.poll_ns", "nic.irq_ns"] {
@@ -292,7 +290,7 @@ fn reader(variant: &Variant, trial: &Trial, values: &mut Values) -> Result<(), S
     let background = &variant.background;
     if background.hogs > 0 {
         if !background.command.is_empty() || background.cpus.0.is_empty() {
-            return Err("the load beside it is not busy loops on a known CPU".into());
+            return Err("the background load is not busy loops on a known CPU".into());
         }
         let each = (background.hogs as usize).div_ceil(background.cpus.0.len());
         let rivals = if variant.lab.threaded && sessions_are_groups() { 1 } else { each };
@@ -303,8 +301,8 @@ fn reader(variant: &Variant, trial: &Trial, values: &mut Values) -> Result<(), S
     Ok(())
 }
 
-/// Whether the busy loops together are one rival to a kernel thread: they are of one session, a kernel thread of none, and
-/// sessions share a CPU as one thread each (sched(7), autogroup).
+/// Whether the busy loops together are one competitor of a kernel thread: they belong to one session, a kernel thread
+/// to none, and sessions share a CPU like one thread each (sched(7), autogroup).
 fn sessions_are_groups() -> bool {
     let enabled = rxpath_host::Root::host().text("/proc/sys/kernel/sched_autogroup_enabled");
     enabled.is_ok_and(|enabled| enabled.trim() == "1")

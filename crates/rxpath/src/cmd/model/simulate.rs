@@ -27,18 +27,18 @@ mod text;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples: rxpath model simulate livelock-400\n          \
                         rxpath model simulate mine.toml --set nic.ring=1024 --out runs --json\n\
-                        docs/simulate.md lists every parameter with its unit, range and default, and what is not modelled.")]
+                        docs/simulate.md lists every parameter with its unit, range and default, and lists what is not modelled.")]
 pub struct SimulateCommand {
     /// A parameter file (TOML) or a bundled set
     #[arg(required_unless_present_any = ["list", "from"])]
     what: Option<String>,
-    /// Take costs from a calibration file, or costs and load from a run directory; `--set` then asks "what if"
+    /// Take costs from a calibration file, or costs and load from a run directory; use it with `--set` for a "what if"
     #[arg(long, value_name = "RUN|FILE", conflicts_with = "list")]
     from: Option<PathBuf>,
     /// With `--from RUN`: the variant [default: the first that can be predicted]
     #[arg(long, value_name = "NAME", requires = "from")]
     variant: Option<String>,
-    /// With `--from RUN`: the calibration of the host it ran on [default: the run's own, else this host's]
+    /// With `--from RUN`: the calibration of that run's host [default: the run's own, else this host's]
     #[arg(long, value_name = "FILE", requires = "from")]
     calibration: Option<PathBuf>,
     /// Use a calibration of another host or kernel
@@ -47,13 +47,13 @@ pub struct SimulateCommand {
     /// Set a parameter, for example `nic.ring=1024` or `arrivals.rate=200k`; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// Seed of all random numbers (the same as `--set seed=N`)
+    /// Seed of all random numbers (same as `--set seed=N`)
     #[arg(long, value_name = "N")]
     seed: Option<Count>,
-    /// How long packets arrive (the same as `--set duration=TIME`)
+    /// How long packets arrive (same as `--set duration=TIME`)
     #[arg(short, long, value_name = "TIME")]
     duration: Option<Nanos>,
-    /// Also keep it as a run directory in DIR, for `rxpath report`
+    /// Also save the result as a run directory in DIR, for `rxpath report`
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// List the bundled sets
@@ -68,13 +68,13 @@ pub struct SimulateCommand {
 pub struct Simulated {
     #[serde(flatten)]
     figures: Figures,
-    /// The same without the `--set` changes, when costs or load come from elsewhere (`--from`).
+    /// The result without the `--set` changes, if costs or load come from elsewhere (`--from`).
     before: Option<Figures>,
     /// Where every packet went.
     ledger: Ledger,
-    /// Which stage limits.
+    /// The stage that limits.
     verdict: Verdict,
-    /// The run directory, when one was asked for.
+    /// The run directory, if one was requested.
     run: Option<PathBuf>,
 }
 
@@ -136,7 +136,7 @@ impl SimulateCommand {
         }
         if self.calibration.is_some() {
             return Err(Failure::usage(
-                "--calibration goes with --from RUN; --from FILE is one itself",
+                "--calibration needs --from RUN; --from FILE already names a calibration",
             ));
         }
         let (calibration, told) = load(from, self.foreign)?;
@@ -176,7 +176,7 @@ pub(super) fn read(what: &str) -> Result<Values, Failure> {
         Some(text) => text.to_owned(),
         None if !what.contains(['/', '.']) && !Path::new(what).exists() => {
             let names: Vec<&str> = sim::bundled::ALL.iter().map(|(name, _)| *name).collect();
-            return Err(Failure::usage(format!("no bundled set and no file is called `{what}`"))
+            return Err(Failure::usage(format!("there is no bundled set and no file `{what}`"))
                 .hint(format!("bundled: {}", names.join(", "))));
         }
         None => std::fs::read_to_string(what)
@@ -199,21 +199,23 @@ fn warnings(parameters: &Parameters, simulation: &Simulation) -> Vec<Warning> {
     if simulation.ledger.offered_packets == 0 {
         warnings.push(
             Warning::new("no-packets", "no packet arrived within the duration")
-                .cure("a longer duration, a higher rate, or a trace that begins earlier"),
+                .cure("use a longer duration, a higher rate, or a trace that begins earlier"),
         );
     }
     if simulation.ledger.in_flight_packets > 0 {
         let text = format!(
-            "{} packets were still under way when the time to drain was over",
+            "{} packets were still in flight when the drain time ended",
             simulation.ledger.in_flight_packets
         );
-        warnings.push(Warning::new("not-drained", text).cure("a longer `drain`, if that matters"));
+        warnings.push(
+            Warning::new("not-drained", text).cure("use a longer `drain` if these packets matter"),
+        );
     }
     if parameters.truesize.is_none() {
         warnings.push(
             Warning::new("truesize-estimated", "the kernel memory per packet is an estimate")
                 .because("it depends on the driver and on GRO")
-                .cure("measure it and give it as `socket.truesize`"),
+                .cure("measure it and set `socket.truesize`"),
         );
     }
     warnings

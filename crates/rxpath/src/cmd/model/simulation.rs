@@ -1,4 +1,4 @@
-//! One simulation, with the trace file that its parameters name: the only way in for every command that simulates.
+//! One simulation, with the trace file named in its parameters. All commands that simulate use this module.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -9,7 +9,7 @@ use rxpath_model::sim::{self, Outcome, Parameters, Trace, TraceReader};
 
 /// Runs it.
 ///
-/// **Errors** for a trace that can't be opened or read, with its name.
+/// **Errors** if a trace can't be opened or read; the error names the trace.
 pub fn simulate(parameters: &Parameters) -> anyhow::Result<Outcome> {
     let Law::Trace { file } = &parameters.law else {
         return Ok(sim::simulate(parameters, None)?);

@@ -1,4 +1,4 @@
-//! `rxpath model validate`: predictions of the simulator held against measurements, and against two naive baselines.
+//! `rxpath model validate`: compares predictions of the simulator with measurements and with two naive baselines.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ const SCENARIOS: [&str; 5] = [
 #[command(
     after_help = "Each scenario's variants named calibrate-* fit the model, the others test it. Needs a calibration of this \
                         host (rxpath model calibrate), root, and a quiet machine.\n\
-                        Exit: 0 all goals reached, 1 a goal missed, 4 too noisy to tell."
+                        Exit: 0 all goals reached, 1 a goal missed, 4 too noisy to decide."
 )]
 pub struct ValidateCommand {
     /// Scenarios [default: all five model-* scenarios]
@@ -48,7 +48,7 @@ pub struct ValidateCommand {
     /// Set a key of the scenarios, for example `trials.measure=3s`; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "run")]
     sets: Vec<String>,
-    /// Hold the model against a run that is there already, instead of running; repeatable, one scenario each
+    /// Validate the model against an existing run instead of a new one; repeatable, one scenario each
     #[arg(long, value_name = "RUN", conflicts_with = "scenarios")]
     run: Vec<PathBuf>,
     /// The calibration
@@ -57,10 +57,10 @@ pub struct ValidateCommand {
     /// Use a calibration of another host or kernel
     #[arg(long)]
     foreign: bool,
-    /// Directory in which run directories are made
+    /// Directory in which run directories are created
     #[arg(long, value_name = "DIR", default_value = BASE)]
     out: PathBuf,
-    /// Count trials that other load on the machine disturbed; their grade says so
+    /// Count trials that other load on the machine disturbed; their grade shows it
     #[arg(long)]
     keep_noisy: bool,
     #[command(flatten)]
@@ -117,7 +117,7 @@ impl ValidateCommand {
         trials.into_iter().chain(self.sets.iter().cloned()).collect()
     }
 
-    /// Scenario, run directory and manifest of each run, made now or before.
+    /// Scenario, run directory and manifest of each run, new or existing.
     fn runs(&self) -> Result<Vec<(Resolved, PathBuf, Manifest)>, Failure> {
         if !self.run.is_empty() {
             let read = |path: &PathBuf| {
@@ -140,7 +140,7 @@ impl ValidateCommand {
             match ending(&ended)? {
                 Exit::Done => {}
                 other => {
-                    let text = format!("{name}: nothing was held against the model");
+                    let text = format!("{name}: nothing was compared with the model");
                     return Err(Failure::new(other, anyhow::anyhow!(text)));
                 }
             }
@@ -150,12 +150,12 @@ impl ValidateCommand {
     }
 }
 
-/// Most of a CPU that a hypervisor may take while a trial counts.
+/// The largest share of a CPU that a hypervisor may take in a valid trial.
 const MOST_STEAL: f64 = 0.01;
-/// How far the offered rate may be from the asked one.
+/// The largest difference between offered rate and target rate.
 const MOST_OFF: f64 = 0.02;
 
-/// Trials in which the machine or the sender did something else than was asked test nothing: they are made void.
+/// Trials in which the machine or the sender did not behave as requested test nothing: they are made void.
 fn set_aside(manifest: &mut Manifest) {
     for trial in manifest.trials.iter_mut().filter(|trial| trial.void.is_none()) {
         trial.void = strange(trial);
@@ -172,10 +172,10 @@ fn strange(trial: &Trial) -> Option<String> {
     let asked = evidence.asked_pps.filter(|asked| *asked > 0.0)?;
     let off = evidence.offered_pps / asked - 1.0;
     (off.abs() > MOST_OFF)
-        .then(|| format!("the sender offered {:+.1} % of what was asked", off * 100.0))
+        .then(|| format!("the sender's rate was {:+.1} % off the target rate", off * 100.0))
 }
 
-/// What noise took out of the comparison.
+/// The trials that noise removed from the comparison.
 fn left_out(scenario: &Resolved, manifest: &Manifest) -> Vec<Warning> {
     let name = &scenario.name;
     let void: Vec<&Trial> = manifest.trials.iter().filter(|trial| trial.void.is_some()).collect();

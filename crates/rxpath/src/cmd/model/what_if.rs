@@ -1,4 +1,4 @@
-//! Parameters to start a "what if" from: a run that was measured, a parameter file, or a bundled set.
+//! Base parameters for a "what if": a measured run, a parameter file, or a bundled set.
 
 use std::path::Path;
 
@@ -10,14 +10,15 @@ use super::predict;
 use super::simulate::{from_run, read};
 use crate::exit::Failure;
 
-/// What a change is applied to, and what it does before the change.
+/// The base of a change, and its results without the change.
 #[derive(Debug)]
 pub struct Base {
     values: Values,
 }
 
 impl Base {
-    /// Reads it: of a run directory the load, with the costs of `calibration`, or of the run's own; of a file or a bundled set everything.
+    /// Reads it. A run directory gives the load, with the costs of `calibration` or of the run; a file or a bundled set
+    /// gives everything.
     pub fn read(
         from: &str,
         calibration: Option<&Path>,
@@ -31,7 +32,7 @@ impl Base {
         Ok((Self { values: from_run::values(run, None, &calibration)? }, warnings))
     }
 
-    /// Figures by metric after these `KEY=VALUE` changes, or why there are none.
+    /// Results by metric after these `KEY=VALUE` changes, or why there are none.
     pub fn with(&self, sets: &[String]) -> Result<predict::Metrics, String> {
         let mut values = self.values.clone();
         for set in sets {

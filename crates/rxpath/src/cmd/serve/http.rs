@@ -54,10 +54,10 @@ pub struct ServeHttp {
     /// Nice value of the threads
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
     nice: Option<i32>,
-    /// How events are waited for and bytes are moved
+    /// How the threads do their I/O
     #[arg(long, value_enum, default_value = "epoll")]
     engine: EngineArg,
-    /// Most events of one wait
+    /// Most events per wait
     #[arg(long, value_name = "N", default_value = "1000")]
     events: usize,
     /// When epoll reports a connection
@@ -66,16 +66,16 @@ pub struct ServeHttp {
     /// How threads share listeners
     #[arg(long, value_enum, default_value = "shared")]
     sockets: SocketsArg,
-    /// Longest wait in milliseconds (or with a unit: 10ms); 0 = busy: the threads never sleep
+    /// Longest wait in milliseconds (or with a unit: 10ms); 0 = busy polling: the threads never sleep
     #[arg(long, value_name = "MS", default_value = "1000", value_parser = milliseconds)]
     epoll_timeout: u16,
-    /// Poll the device for this many microseconds (or with a unit: 50us) before sleeping: sockets and epoll sets
+    /// Busy-poll the device for this many microseconds (or with a unit: 50us) before sleeping: sockets and epoll sets
     #[arg(long, value_name = "US", value_parser = microseconds)]
     busy_poll: Option<u32>,
-    /// Keep the interrupts off while polling: sockets and epoll sets
+    /// Keep interrupts off during busy polling: sockets and epoll sets
     #[arg(long, requires = "busy_poll")]
     prefer_busy_poll: bool,
-    /// Packets per poll; above 64 it needs CAP_NET_ADMIN
+    /// Packets per busy poll; values above 64 need CAP_NET_ADMIN
     #[arg(long, value_name = "N", requires = "busy_poll", value_parser = clap::value_parser!(u32).range(1..=65_535))]
     busy_poll_budget: Option<u32>,
     /// Receive buffer of a connection as the kernel accounts it (default: the kernel tunes it)
@@ -87,24 +87,24 @@ pub struct ServeHttp {
     /// Simulated CPU work per request in nanoseconds (or with a unit: 2us)
     #[arg(long, value_name = "NS", value_parser = nanoseconds)]
     work: Option<u64>,
-    /// Body of the reply; the default makes a reply of 151 bytes in all
+    /// Body of the reply; the default gives a reply of 151 bytes in total
     #[arg(long, value_name = "BYTES", default_value = "70")]
     body: Bytes,
-    /// Longest head of a request; a longer one gets 431
+    /// Longest request head; a longer one is answered with 431
     #[arg(long, value_name = "BYTES", default_value = "16KiB")]
     max_request: Bytes,
-    /// Longest body of a request; a longer one gets 413
+    /// Longest request body; a longer one is answered with 413
     #[arg(long, value_name = "BYTES", default_value = "1GiB")]
     max_body: Bytes,
-    /// Most connections at a time (default: as many as there are descriptors, up to a million)
+    /// Most connections at a time (default: as many as there are file descriptors, up to a million)
     #[arg(long, value_name = "N")]
     max_connections: Option<u64>,
-    /// Close a connection after this long without a request, or with one that does not come to its end; 0s = never
+    /// Close a connection after this long without a request, or if a request stays incomplete; 0s = never
     #[arg(long, value_name = "TIME", default_value = "60s")]
     idle_timeout: Nanos,
     #[command(flatten)]
     end: EndArgs,
-    /// Connections that may wait to be accepted (net.core.somaxconn caps it)
+    /// Connections that can wait to be accepted (net.core.somaxconn caps it)
     #[arg(long, value_name = "N", default_value = "4096")]
     backlog: u32,
     #[command(flatten)]
@@ -191,7 +191,7 @@ impl Shown for Serve {
                     grouped(s.max_connections_count),
                     grouped(s.descriptors_limit_count),
                     match s.idle_timeout_ns {
-                        0 => "idle ones stay".into(),
+                        0 => "idle connections stay open".into(),
                         ns => format!("closed after {} idle", Nanos(ns)),
                     }
                 ),
@@ -240,7 +240,7 @@ impl Shown for Serve {
         for thread in &r.threads {
             rows.push(("waits", waits(thread)));
         }
-        // Without requests there is nothing to divide by.
+        // Without requests, nothing can be divided by their number.
         let per_request = |count: f64, unit: &str| match r.requests_total {
             0 => String::new(),
             requests => format!(" ({:.2}{unit} a request)", count / requests as f64),

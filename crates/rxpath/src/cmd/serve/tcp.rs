@@ -20,13 +20,13 @@ use rxpath_core::units::grouped;
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum SocketsArg {
-    /// One listener; connections are dealt out evenly to the threads
+    /// One listener; connections go to the threads in equal numbers
     Shared,
-    /// A listener per thread in one SO_REUSEPORT group; the kernel's hash deals them out
+    /// A listener per thread in one SO_REUSEPORT group; the kernel's hash chooses the listener
     Reuseport,
 }
 
-/// How bytes are taken from the kernel.
+/// How the server takes bytes from the kernel.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum ReceiveArg {
     /// recv: copied into user memory
@@ -65,13 +65,13 @@ pub struct ServeTcp {
     /// How threads share the listener
     #[arg(long, value_enum, default_value = "shared")]
     sockets: SocketsArg,
-    /// How bytes are taken from the kernel
+    /// How the server takes bytes from the kernel
     #[arg(long, value_enum, default_value = "read")]
     receive: ReceiveArg,
     /// Buffer of a receive call
     #[arg(long, value_name = "BYTES", default_value = "128KiB")]
     buffer: Bytes,
-    /// Wake a stream's reader only when this much waits, or the end (SO_RCVLOWAT): fewer wake-ups, a longer queue
+    /// Wake a stream's reader only when this much waits, or at the end (SO_RCVLOWAT): fewer wake-ups, a longer queue
     #[arg(long, value_name = "BYTES")]
     low_water: Option<Bytes>,
     /// Receive buffer as the kernel accounts it (default: the kernel tunes it); forced with CAP_NET_ADMIN
@@ -83,13 +83,13 @@ pub struct ServeTcp {
     /// Congestion control of what this side sends (TCP_CONGESTION)
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
-    /// Poll the device for this many microseconds (or with a unit: 50us) before sleeping (SO_BUSY_POLL)
+    /// Busy-poll the device for this many microseconds (or with a unit: 50us) before sleeping (SO_BUSY_POLL)
     #[arg(long, value_name = "US", value_parser = microseconds)]
     busy_poll: Option<u32>,
-    /// Keep the interrupts off while polling (SO_PREFER_BUSY_POLL)
+    /// Keep interrupts off during busy polling (SO_PREFER_BUSY_POLL)
     #[arg(long, requires = "busy_poll")]
     prefer_busy_poll: bool,
-    /// Packets per poll (SO_BUSY_POLL_BUDGET)
+    /// Packets per busy poll (SO_BUSY_POLL_BUDGET)
     #[arg(long, value_name = "N", requires = "busy_poll")]
     busy_poll_budget: Option<u32>,
     /// Simulated CPU work per read or transaction in nanoseconds (or with a unit: 2us)
@@ -168,7 +168,7 @@ impl Shown for Serve {
             ("preamble", format!("version {}", s.preamble_version)),
         ];
         if let Some(bytes) = s.low_water_bytes {
-            rows.push(("low water", format!("streams are read from {} on", Bytes(bytes))));
+            rows.push(("low water", format!("streams are read when {} wait", Bytes(bytes))));
         }
         if s.work_ns > 0 {
             rows.push(("work", format!("{} ns a read or transaction", s.work_ns)));

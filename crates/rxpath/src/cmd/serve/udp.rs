@@ -58,16 +58,16 @@ pub struct ServeUdp {
     /// How the kernel picks a socket of the group
     #[arg(long, value_enum, default_value = "hash")]
     steer: SteerArg,
-    /// Read aggregates (UDP_GRO); their datagrams are counted one by one
+    /// Read aggregates (UDP_GRO); their datagrams are counted individually
     #[arg(long)]
     gro: bool,
-    /// Poll the device for this many microseconds (or with a unit: 50us) before sleeping (SO_BUSY_POLL)
+    /// Busy-poll the device for this many microseconds (or with a unit: 50us) before sleeping (SO_BUSY_POLL)
     #[arg(long, value_name = "US", value_parser = microseconds)]
     busy_poll: Option<u32>,
-    /// Keep the interrupts off while polling (SO_PREFER_BUSY_POLL)
+    /// Keep interrupts off during busy polling (SO_PREFER_BUSY_POLL)
     #[arg(long, requires = "busy_poll")]
     prefer_busy_poll: bool,
-    /// Packets per poll (SO_BUSY_POLL_BUDGET)
+    /// Packets per busy poll (SO_BUSY_POLL_BUDGET)
     #[arg(long, value_name = "N", requires = "busy_poll")]
     busy_poll_budget: Option<u32>,
     /// Receive buffer as the kernel accounts it; forced past rmem_max with CAP_NET_ADMIN
@@ -82,15 +82,15 @@ pub struct ServeUdp {
     /// … once in this time
     #[arg(long, value_name = "TIME", requires = "sleep")]
     every: Option<Nanos>,
-    /// Sleep this long after emptying the socket, instead of being woken by each datagram
+    /// Sleep this long after emptying the socket, instead of waiting to be woken by each datagram
     #[arg(long, value_name = "TIME", conflicts_with_all = ["busy_poll", "sleep"])]
     nap: Option<Nanos>,
-    /// Time from the kernel's receive stamp to the read (SO_TIMESTAMPING), as quantiles
+    /// Measure the time from the kernel's receive timestamp to the read (SO_TIMESTAMPING), as quantiles
     #[arg(long)]
     stamps: bool,
     #[command(flatten)]
     end: EndArgs,
-    /// Print the loop's own cost per datagram without system calls, and end
+    /// Print the loop's own cost per datagram, without system calls, and exit
     #[arg(long, hide = true)]
     dry_loop: bool,
     #[command(flatten)]

@@ -18,10 +18,11 @@ use rxpath_host::thread;
 
 use crate::exit::{Exit, Failure};
 
-/// Output that is kept to be read; more is passed on only.
+/// Output that is kept for reading; the rest is only passed on.
 const KEPT: usize = 1 << 20;
 
-/// How long the rest of its output is waited for once it has ended: what it left running may hold the pipes for long.
+/// How long to wait for the rest of the output after the command has ended: processes it left running may keep the
+/// pipes open.
 const REST: Duration = Duration::from_millis(200);
 
 /// The running command.
@@ -31,7 +32,7 @@ pub struct Child {
     begun: Instant,
     status: Option<(ExitStatus, Duration)>,
     said: Arc<Mutex<Vec<u8>>>,
-    /// Nothing is sent: it is over when the threads that read the pipes have ended.
+    /// Nothing is sent: the channel closes when the threads that read the pipes have ended.
     readers: Receiver<()>,
 }
 
@@ -45,13 +46,14 @@ pub struct Ended {
 }
 
 impl Child {
-    /// Starts it in a process group of its own, on this CPU when one is given. Its output goes to our standard error: ours is for the result.
+    /// Starts the command in its own process group, on this CPU if one is given. Its output goes to our standard error,
+    /// because our standard output is for the result.
     pub fn start(words: &[String], cpu: Option<u32>) -> Result<Self, Failure> {
         let what = words.join(" ");
         let program = words.first().map_or("", String::as_str);
         let before = thread::affinity(0)?;
         if let Some(cpu) = cpu {
-            // It inherits the affinity of the thread that starts it.
+            // The command inherits the CPU affinity of the thread that starts it.
             thread::set_affinity(0, &CpuList(vec![cpu]))?;
         }
         let begun = Instant::now();
@@ -92,18 +94,18 @@ impl Child {
         self.status.is_some()
     }
 
-    /// Its end; after a signal to us it is ended first, with all that it started in its group. What it left running when
-    /// it ended by itself goes on.
+    /// Waits for the end of the command; after a signal to us, ends it first, with all that it started in its group. If
+    /// it ends by itself, processes it left running continue.
     pub fn end(mut self, signal: Option<i32>) -> Result<Ended, Failure> {
         if signal.is_some() && !self.is_over() {
-            // Not waited for yet, so that its number is still its own.
+            // Not waited for yet, so its pid is still valid.
             killpg(Pid::from_raw(self.child.id() as i32), Signal::SIGKILL)?;
         }
         let (status, wall) = match self.status {
             Some(ended) => ended,
             None => (self.child.wait()?, self.begun.elapsed()),
         };
-        // Either way: what was said until now is what is read.
+        // In both cases, the output so far is read.
         let _ = self.readers.recv_timeout(REST);
         let said = self.said.lock().map(|said| String::from_utf8_lossy(&said).into_owned());
         let pid = self.child.id();
@@ -111,7 +113,7 @@ impl Child {
     }
 }
 
-/// Both pipes one after the other would block the command; each has a thread.
+/// Reading both pipes in sequence would block the command; each pipe has its own thread.
 fn pass_on(mut pipe: Box<dyn Read + Send>, said: &Mutex<Vec<u8>>, _reading: &Sender<()>) {
     let mut buffer = [0; 4096];
     while let Ok(count @ 1..) = pipe.read(&mut buffer) {
@@ -124,7 +126,7 @@ fn pass_on(mut pipe: Box<dyn Read + Send>, said: &Mutex<Vec<u8>>, _reading: &Sen
 }
 
 impl Ended {
-    /// What it asked for and what it got.
+    /// The request and its result.
     pub fn victim(&self, tasks: &[TaskTime]) -> Victim {
         Victim {
             claims: openssl::claims(&self.said),

@@ -1,4 +1,4 @@
-//! Whose rows are wanted: `--pid` and `--cgroup` name victims, `--netns` names the devices that packets came through.
+//! Which rows to show: `--pid` and `--cgroup` name victims, `--netns` names the devices through which packets came.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +11,9 @@ use rxpath_host::owner::ProcessId;
 use crate::cmd::scope::{ScopeArgs, gone};
 use crate::exit::Failure;
 
-/// What was asked for, and the processes that were in it so far.
+/// The options, and the processes that belonged to them so far.
 pub struct Wanted {
-    /// Whose rows.
+    /// Owner of the rows to show.
     pub only: Option<Only>,
     filter: Filter,
     process: Option<ProcessId>,
@@ -30,12 +30,12 @@ impl Wanted {
         Ok(wanted)
     }
 
-    /// To be called while it is counted: processes enter control groups and leave them.
+    /// Must be called during counting: processes enter and leave control groups.
     pub fn note(&mut self) {
         self.seen.extend(self.only.iter().flat_map(Only::processes));
     }
 
-    /// Leaves out the rows that are not wanted.
+    /// Drops the other rows.
     pub fn narrow(&self, steal: &mut Steal) {
         let pids = || self.seen.iter().map(|pid| pid.cast_unsigned()).collect();
         steal.narrow(&Narrow {
@@ -44,14 +44,14 @@ impl Wanted {
         });
     }
 
-    /// What stays whole, and what went away while it was counted.
+    /// Warns of values that stay whole, and of processes that ended during the count.
     pub fn warnings(&self, scope: &ScopeArgs) -> Vec<Warning> {
         let whole = "the table of CPUs is of all tasks";
         let mut warnings: Vec<Warning> =
             scope.warning(whole, "the rows of tasks").into_iter().collect();
         if let Some(name) = &scope.netns {
             let text = format!(
-                "times are those of all packets; of the network namespace {name} are only `taken by` and the flows"
+                "times are those of all packets; only `taken by` and the flows are of the network namespace {name}"
             );
             warnings.push(
                 Warning::new("all-namespaces", text)

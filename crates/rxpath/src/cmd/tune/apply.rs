@@ -26,7 +26,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::output::format::FormatArgs;
 
-/// Shorter, and nobody could confirm in time; longer, and a watchdog is no watchdog.
+/// With less time nobody could confirm; with more, the watchdog would be useless.
 const WITHIN: std::ops::RangeInclusive<u64> = 5..=86_400;
 
 /// Options of `rxpath tune apply`.
@@ -34,13 +34,13 @@ const WITHIN: std::ops::RangeInclusive<u64> = 5..=86_400;
 pub struct ApplyCommand {
     /// The plan, as `rxpath tune plan -o FILE` wrote it
     plan: PathBuf,
-    /// Undo by itself after this time unless `rxpath tune confirm` comes before
+    /// Undo automatically after this time, unless `rxpath tune confirm` is run first
     #[arg(long, value_name = "TIME")]
     confirm_within: Option<Nanos>,
-    /// Take down the link that carries this ssh session, if the plan asks for it
+    /// Take down the link of this ssh session, if the plan asks for it
     #[arg(long)]
     force: bool,
-    /// What to do with the steps that were made when one is refused
+    /// What to do with the completed steps if a later step is rejected
     #[arg(long, value_enum, default_value_t = OnFailure::Keep)]
     on_failure: OnFailure,
     #[command(flatten)]
@@ -51,13 +51,13 @@ pub struct ApplyCommand {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OnFailure {
-    /// Leave them, to be looked at and undone by hand
+    /// Leave them in force; inspect and undo them by hand
     Keep,
     /// Undo them at once
     Undo,
 }
 
-/// What was done.
+/// The result.
 struct Done {
     id: u32,
     applied: Applied,
@@ -83,16 +83,17 @@ impl ApplyCommand {
         let shared = store.lock_shared(targets, PATIENCE).map_err(taken)?;
         alone(&store, &plan)?;
         let mut setter = HostSetter::default();
-        // A step that waits longer for its link than the watchdog does for the next step would be undone meanwhile.
+        // If a step waited for its link longer than the watchdog waits for the next step, the watchdog would undo it
+        // meanwhile.
         setter.link_patience = setter.link_patience.min(within.unwrap_or(Duration::MAX));
         ready(&mut setter, &plan).map_err(refused)?;
         let done = self.carry_out(&store, &plan, &mut setter, within)?;
-        // Output may block, on a terminal that is gone: the locks must not wait for it.
+        // Output may block on a terminal that was closed: the locks must not wait for it.
         drop((lock, shared));
         self.print(&done, within)?;
         let whole = done.applied.is_whole();
         if !whole && done.in_force {
-            crate::note!("hint: undo what was done with: rxpath tune undo {}", done.id);
+            crate::note!("hint: undo the completed steps with: rxpath tune undo {}", done.id);
         }
         Ok(if whole { Exit::Done } else { Exit::Partial })
     }
@@ -121,7 +122,7 @@ impl ApplyCommand {
             Some(within) => Some((start_watchdog(store, id, &mut journal, within)?, within)),
             None => None,
         };
-        // Each step gets the whole time again: a plan of many steps must not be undone in its middle.
+        // Each step gets the full time: a plan of many steps must not be undone half-way.
         let mut renew = |journal: &mut Journal| match &watch {
             Some((watch, within)) => {
                 journal.watch(Watch { deadline_ns: after(*within)?, ..*watch })
@@ -190,7 +191,7 @@ impl ApplyCommand {
     }
 }
 
-/// The text of a plan file, of which no more is read than a plan can be.
+/// The text of a plan file; reads no more than the largest plan.
 fn text_of(path: &Path) -> Result<String, Failure> {
     let mut text = String::new();
     File::open(path)
@@ -200,7 +201,8 @@ fn text_of(path: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Refuses a plan that changes what a journal of another state directory has changed: they would undo over each other.
+/// Rejects a plan that changes a setting that a journal of another state directory has changed: undoing one would
+/// overwrite the other.
 fn alone(store: &Store, plan: &Plan) -> Result<(), Failure> {
     let root = Root::host();
     let ours: Vec<_> =
@@ -208,14 +210,16 @@ fn alone(store: &Store, plan: &Plan) -> Result<(), Failure> {
     let (conflict, unknown) = store.conflict(&ours)?;
     for Unknown { dir, why } in unknown {
         let dir = dir.display();
-        crate::note!("warning: what was changed with --state-dir {dir} is not known: {why}");
+        crate::note!("warning: changes made with --state-dir {dir} are unknown: {why}");
     }
     let Some(Conflict { dir, id, target }) = conflict else { return Ok(()) };
     let dir = dir.display();
-    Err(Failure::usage(format!("{target}: journal {id} of {dir} has changed it and is in force"))
-        .hint(format!(
-            "name that directory, or undo it first: rxpath tune undo {id} --state-dir {dir}"
-        )))
+    Err(Failure::usage(format!(
+        "{target}: journal {id} of {dir} has changed this setting and is in force"
+    ))
+    .hint(format!(
+        "use that directory, or undo the change first: rxpath tune undo {id} --state-dir {dir}"
+    )))
 }
 
 fn after(within: Duration) -> Result<u64, HostError> {
@@ -225,7 +229,7 @@ fn after(within: Duration) -> Result<u64, HostError> {
 fn refused(error: PlanError) -> Failure {
     let hint = match &error {
         PlanError::Foreign { .. } | PlanError::Stale { .. } => {
-            "plan again here: rxpath tune plan -o FILE"
+            "make a new plan on this host: rxpath tune plan -o FILE"
         }
         PlanError::Bad { .. } => "see `rxpath schema tune-plan`",
         PlanError::Step { .. } => return Failure::usage_of(error.into()),
@@ -234,7 +238,7 @@ fn refused(error: PlanError) -> Failure {
     Failure::usage_of(error.into()).hint(hint)
 }
 
-/// Starts the process that undoes, and returns when it is ready to: nothing is changed before.
+/// Starts the process that undoes, and returns when that process is ready. Nothing is changed before.
 fn start_watchdog(
     store: &Store,
     id: u32,

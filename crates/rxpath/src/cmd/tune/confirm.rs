@@ -16,7 +16,7 @@ use crate::output::format::FormatArgs;
 /// Options of `rxpath tune confirm`.
 #[derive(Debug, Args)]
 pub struct ConfirmCommand {
-    /// Number of the journal; without it the one that waits
+    /// Number of the journal; without it, the journal that waits for a confirmation
     id: Option<u32>,
     #[command(flatten)]
     state: StateArgs,
@@ -24,21 +24,21 @@ pub struct ConfirmCommand {
     format: FormatArgs,
 }
 
-/// What was confirmed.
+/// The result.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Confirmed {
     /// Number of the journal.
     pub journal: u32,
-    /// It was confirmed before.
+    /// Whether it had been confirmed before.
     pub already: bool,
 }
 
-/// Its changes are in force, and a process waits for a confirmation.
+/// Its changes are in force, and a process waits for the confirmation.
 fn waits(contents: &Contents) -> bool {
     contents.watch.is_some() && !contents.confirmed && contents.is_open()
 }
 
-/// Its changes were undone because nobody confirmed them.
+/// Its changes were undone for lack of a confirmation.
 fn came_too_late(contents: &Contents) -> bool {
     let undone = contents.entries.iter().any(|entry| entry.undone);
     contents.watch.is_some() && !contents.confirmed && !contents.is_open() && undone
@@ -76,7 +76,7 @@ impl ConfirmCommand {
         output::line(&if confirmed.already {
             format!("journal {id} is confirmed already")
         } else {
-            format!("confirmed: journal {id} stays until it is undone by hand")
+            format!("confirmed: journal {id} stays in force until you undo it")
         })
     }
 }
@@ -102,7 +102,7 @@ fn the_one_that_waits(store: &Store, listed: &[Listed]) -> Result<u32, Failure> 
 fn too_late(store: &Store, id: u32) -> Failure {
     let words = anyhow::anyhow!("too late: journal {id} was undone");
     Failure::new(Exit::Negative, words)
-        .hint(format!("what was undone is in {}", store.log(id).display()))
+        .hint(format!("{} lists what was undone", store.log(id).display()))
 }
 
 fn nothing() -> Failure {

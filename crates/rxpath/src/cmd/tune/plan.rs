@@ -26,33 +26,34 @@ use crate::output::format::FormatArgs;
 /// Options of `rxpath tune plan`.
 #[derive(Debug, Args)]
 pub struct PlanCommand {
-    /// Rules whose findings are to be fixed, as `rxpath check` names them; without any, all that are found
+    /// Rules whose findings to fix, by their names in `rxpath check`; without any, all findings
     ids: Vec<String>,
-    /// What the host should be good for
+    /// Workload goal of the host
     #[arg(long, value_enum)]
     goal: Option<GoalArg>,
-    /// Look at this device only (may be given again)
+    /// Check only this device; repeatable
     #[arg(long, value_name = "IF")]
     dev: Vec<String>,
-    /// Watch the counters for so long: only what counts in that time asks for a change [default: 250ms]
+    /// Watch the counters for this long; only counts within this time lead to a recommended change [default: 250ms]
     #[arg(long, value_name = "TIME")]
     window: Option<Nanos>,
-    /// Set this knob and nothing that rules find: `net.core.rmem_max=4194304`, `eth0/rings/rx=4096` (may be given again)
+    /// Set only this setting, and nothing that rules find: `net.core.rmem_max=4194304`, `eth0/rings/rx=4096`;
+    /// repeatable
     #[arg(long = "set", value_name = "KNOB=VALUE")]
     sets: Vec<String>,
     /// Write the plan into this file, for `rxpath tune apply`
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Draft a file that keeps the values over a restart; it is written into DIR, to be reviewed
+    /// Also draft a file that keeps the values after a reboot; it is written into DIR for review
     #[arg(long, num_args = 2, value_names = ["KIND", "DIR"])]
     persist: Option<Vec<String>>,
-    /// By what a `.link` draft knows its device: its slot, its own hardware address, or the name that the kernel gave it
+    /// How a `.link` draft identifies its device: by its slot, its own hardware address, or the kernel's name for it
     #[arg(long = "match", value_enum, default_value_t, requires = "persist")]
     match_by: Match,
-    /// In addition to the catalogue's figures, what the model predicts for the load of a measured run or a parameter file
+    /// Also predict each step's effect with the model, for the load of a measured run or a parameter file
     #[arg(long, value_name = "RUN|FILE")]
     predict: Option<String>,
-    /// With `--predict RUN`: the calibration of the host it ran on [default: the run's own, else this host's]
+    /// With `--predict RUN`: the calibration of that run's host [default: the run's own, else this host's]
     #[arg(long, value_name = "FILE", requires = "predict")]
     calibration: Option<PathBuf>,
     /// With `--predict RUN`: use a calibration of another host or kernel
@@ -73,7 +74,7 @@ enum Kind {
     Ansible,
 }
 
-/// The words of `--match`.
+/// The values of `--match`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Match {
     #[default]
@@ -92,7 +93,7 @@ impl From<Match> for MatchBy {
     }
 }
 
-/// The words of `--persist`, for shells that complete them.
+/// The values of `--persist`, for shell completion.
 pub fn persist_kinds() -> Vec<String> {
     let word = |kind: &Kind| kind.to_possible_value().map(|value| value.get_name().to_owned());
     Kind::value_variants().iter().filter_map(word).collect()
@@ -163,12 +164,10 @@ impl PlanCommand {
         let (mut wishes, mut left_out) = found::wishes(&settled.findings, &self.ids);
         left_out.append(&mut settled.left_out);
         let found = |id: &&String| settled.findings.iter().any(|finding| finding.id == **id);
-        left_out.extend(
-            self.ids
-                .iter()
-                .filter(|id| !found(id))
-                .map(|id| LeftOut { what: id.clone(), why: "finds nothing wrong here".into() }),
-        );
+        left_out.extend(self.ids.iter().filter(|id| !found(id)).map(|id| LeftOut {
+            what: id.clone(),
+            why: "finds nothing wrong on this host".into(),
+        }));
         wishes.append(&mut by_hand);
         Ok((wishes, left_out))
     }
@@ -187,7 +186,7 @@ impl PlanCommand {
                 .with_context(|| format!("cannot write {}", path.display()))
                 .map_err(Failure::usage_of)?;
             lines.push(format!(
-                "drafted {}: review it, it belongs to {}",
+                "draft written: {}; review it, then install it as {}",
                 path.display(),
                 draft.place
             ));
@@ -217,13 +216,15 @@ impl PlanCommand {
                 output::line(&format!("apply it with: rxpath tune apply {}", path.display()))
             }
             None if plan.steps.is_empty() => Ok(()),
-            None => output::line("write it into a file with -o FILE, then: rxpath tune apply FILE"),
+            None => output::line(
+                "to apply: write the plan with -o FILE, then run rxpath tune apply FILE",
+            ),
         }
     }
 }
 
-/// A setting that was asked for by hand and cannot be a step is a usage error; with other steps in the plan, the plan is a part
-/// of what was asked.
+/// A manually requested setting that cannot be a step is a usage error. If the plan has other steps, the plan is only a
+/// part of the request.
 fn verdict(wishes: &[Wish], plan: &Plan) -> Exit {
     let by_hand = wishes.iter().filter(|wish| wish.because == ASKED_FOR);
     let names: Vec<String> = by_hand.map(Wish::to_string).collect();

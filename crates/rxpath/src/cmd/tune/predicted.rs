@@ -1,7 +1,8 @@
-//! What the model says a plan's steps would do to a load, beside what the catalogue says: predictions, not measurements.
+//! Model predictions of the effects of a plan's steps on a load, next to the catalogue's effects. Predictions are not
+//! measurements.
 //!
-//! Each step is simulated alone, from its old value to its new one, on a base that the user names: a run that was
-//! measured with this host's calibration, or a parameter file. Steps whose setting the simulator lacks say so.
+//! Each step is simulated alone, from its old value to its new one, on a base that the user names: a measured run with
+//! this host's calibration, or a parameter file. If the simulator lacks a step's setting, the step says so.
 
 use std::str::FromStr;
 
@@ -15,31 +16,31 @@ use serde::Serialize;
 
 use crate::cmd::model::what_if::Base;
 
-/// A plan, with what is expected of each step where that was asked for.
+/// A plan, with the expected effect of each step if requested.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Planned {
     /// The plan.
     #[serde(flatten)]
     pub plan: Plan,
-    /// By step, in their order.
+    /// One entry per step, in order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub predictions: Option<Vec<Expected>>,
 }
 
-/// What is expected of one step.
+/// The expected effect of one step.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Expected {
     /// The setting.
     pub set: String,
-    /// The effects that the rules behind it tell, with their sources.
+    /// The effects stated by the rules behind it, with their sources.
     pub catalogue: Vec<String>,
     /// `prediction`: always simulated, never measured.
     pub kind: &'static str,
-    /// What was changed in the simulation.
+    /// The change made in the simulation.
     pub simulated: Vec<String>,
     /// By metric: before and after.
     pub metrics: Vec<Moved>,
-    /// Why nothing is predicted.
+    /// Why there is no prediction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_predicted: Option<String>,
 }
@@ -55,11 +56,11 @@ pub struct Moved {
     pub after: f64,
 }
 
-/// Metrics that are told, in this order.
+/// The metrics shown, in this order.
 const TOLD: [&str; 4] =
     ["window_loss_ratio", "delivered_pps", "one_way_delay_p50_us", "one_way_delay_p99_us"];
 
-/// What is expected of each step of a plan.
+/// The expected effect of each step of a plan.
 pub fn expected(plan: &Plan, base: &Base) -> Vec<Expected> {
     plan.steps.iter().map(|step| of(step, base)).collect()
 }
@@ -94,7 +95,7 @@ fn both(base: &Base, before: &[String], after: &[String]) -> Result<Vec<Moved>, 
     Ok(TOLD.iter().filter_map(moved).collect())
 }
 
-/// The simulator's words for a setting's value.
+/// A setting's value as the simulator's parameters.
 fn sets(target: &Target, value: &str) -> Result<Vec<String>, String> {
     let none = || format!("the simulator has no parameter for {target}");
     match target {
@@ -139,7 +140,7 @@ fn of_group(group: Group, name: &str) -> Option<&'static str> {
 }
 
 impl Expected {
-    /// Its lines below the step's.
+    /// Its lines below the lines of the step.
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> =
             self.catalogue.iter().map(|text| format!("     catalogue: {text}")).collect();

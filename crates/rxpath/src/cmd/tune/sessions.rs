@@ -1,4 +1,4 @@
-//! Keeps the link that carries the ssh session up.
+//! Protects the link of the ssh session.
 
 use rxpath_host::netlink::ioctl::driver_info;
 use rxpath_host::{Root, session};
@@ -7,14 +7,14 @@ use rxpath_tune::plan::{Plan, Step};
 
 use crate::exit::Failure;
 
-/// As the plan says, or as it is here: a plan may have been edited.
+/// From the plan, or from this host: a plan may have been edited.
 fn bounces(step: &Step) -> bool {
     let driver = step.set.device().and_then(|dev| Some(driver_info(dev).ok()?.driver));
     let effects = effects(&step.set, driver.as_deref(), (&step.old, &step.new));
     step.bounces_link() || effects.contains(&Effect::LinkBounce)
 }
 
-/// Refuses a plan that would take down a link below the ssh session, unless that is wanted.
+/// Rejects a plan that would take down a link below the ssh session, unless forced.
 pub fn guard(plan: &Plan, force: bool) -> Result<(), Failure> {
     let bouncing = plan.steps.iter().filter(|step| bounces(step));
     let bouncing: Vec<&str> = bouncing.filter_map(|step| step.set.device()).collect();
@@ -23,17 +23,17 @@ pub fn guard(plan: &Plan, force: bool) -> Result<(), Failure> {
     }
     let session = session::current(&Root::host()).map_err(|error| {
         Failure::usage_of(anyhow::Error::new(error).context(
-            "the plan takes a link down and it can't be seen whether an ssh session runs over it",
+            "the plan takes a link down, and rxpath cannot see whether an ssh session runs over this link",
         ))
-        .hint("--force applies it nevertheless")
+        .hint("use --force to apply the plan anyway")
     })?;
     let Some(session) = session else { return Ok(()) };
     match bouncing.iter().find(|dev| session.devices.contains(**dev)) {
         None => Ok(()),
         Some(dev) => Err(Failure::usage(format!(
-            "the plan takes {dev} down for a moment, and your ssh session from {} runs over it",
+            "the plan takes {dev} down for a moment, but your ssh session from {} runs over it",
             session.client.ip()
         ))
-        .hint("--force applies it nevertheless, best with --confirm-within 60s")),
+        .hint("use --force to apply the plan anyway, best with --confirm-within 60s")),
     }
 }

@@ -1,4 +1,4 @@
-//! What the commands of `tune` print, as JSON and as text.
+//! Output of the `tune` commands, as JSON and as text.
 
 use rxpath_core::Envelope;
 use rxpath_host::change::Outcome as What;
@@ -21,31 +21,31 @@ use crate::output::color::{Paint, Stream, paint};
 /// What `tune apply` did.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ApplyResult {
-    /// Number of the journal; none when there was nothing to change.
+    /// Number of the journal; none if there was nothing to change.
     pub journal: Option<u32>,
-    /// The steps that were made or tried.
+    /// Completed and attempted steps.
     pub changes: Vec<Change>,
-    /// Steps of the plan that were not tried.
+    /// Number of steps that were not tried.
     pub not_tried_count: usize,
-    /// Why it stopped before the end.
+    /// Why it stopped early.
     pub stopped: Option<String>,
-    /// What was undone at once, with `--on-failure undo`.
+    /// Changes undone at once, with `--on-failure undo`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone: Vec<ShownUndo>,
     /// Seconds until the changes are undone unless they are confirmed.
     pub confirm_within_s: Option<u64>,
 }
 
-/// How one change was undone.
+/// The result of undoing one change.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ShownUndo {
     /// Number of the journal.
     pub journal: u32,
     /// The setting, under its present name.
     pub set: String,
-    /// The old value; of a group, what the change had altered of it.
+    /// The old value; for a group, the part that the change had altered.
     pub value: String,
-    /// What of it was written back; of a group, the values that differed.
+    /// The value written back; for a group, the values that differed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<String>,
     /// `restored`, `already`, `kept` (another program changed it), `gone` or `failed`.
@@ -56,16 +56,16 @@ pub struct ShownUndo {
     /// The value that another program had set in between.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign: Option<String>,
-    /// Settings that the change had taken along, with the values that another program had set in between.
+    /// Settings that changed along with this one, with the values that another program had set in between.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub foreign_beside: Vec<(String, String)>,
-    /// What the change had taken along and could not be restored, with the reason.
+    /// Settings that changed along and could not be restored, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<(String, String)>,
 }
 
 impl ShownUndo {
-    /// As printed.
+    /// The printed form.
     pub fn new(journal: u32, undo: &Undo) -> Self {
         let (state, why) = match &undo.restored {
             Restored::Yes => ("restored", None),
@@ -87,11 +87,11 @@ impl ShownUndo {
         }
     }
 
-    /// One line, and one for each thing that another program had changed or that could not be restored with it.
+    /// One line, and one more for each setting that another program had changed or that could not be restored.
     pub fn lines(&self, is_rehearsal: bool) -> Vec<String> {
         let value = short(self.written.as_ref().unwrap_or(&self.value));
         let mut lines = vec![match (self.state.as_str(), &self.why) {
-            ("already", _) => format!("{}: is as before already", self.set),
+            ("already", _) => format!("{}: already has its old value", self.set),
             ("kept", _) => format!("{}: kept: another program changed it", self.set),
             (_, Some(why)) => {
                 let bad = paint(Paint::Red, Stream::Out, "not restored");
@@ -105,23 +105,22 @@ impl ShownUndo {
         }
         for (set, value) in &self.foreign_beside {
             let value = short(value);
-            lines.push(format!(
-                "  {set}, which had changed with it: another program had set {value}"
-            ));
+            lines
+                .push(format!("  {set}, which had changed along: another program had set {value}"));
         }
         for (set, why) in &self.beside {
-            lines.push(format!("  {set}, which changed with it, is not restored: {why}"));
+            lines.push(format!("  {set}, which had changed along, is not restored: {why}"));
         }
         lines
     }
 }
 
-/// Settings by name, each with its words.
+/// Settings by name, each with its text.
 fn words(all: &[(Target, String)]) -> Vec<(String, String)> {
     all.iter().map(|(target, words)| (target.to_string(), words.clone())).collect()
 }
 
-/// Of the old value, what was not so when it was restored.
+/// The part of the old value that differed when it was restored.
 fn differing(undo: &Undo, found: &str) -> String {
     match (undo.value.parse::<Pairs>(), found.parse::<Pairs>()) {
         (Ok(value), Ok(found)) if undo.target.has_parts() => value.unlike(&found).to_string(),
@@ -129,10 +128,10 @@ fn differing(undo: &Undo, found: &str) -> String {
     }
 }
 
-/// Longest value that is shown in a line; the whole one is in the JSON and on the journal.
+/// Longest value shown in a line; the JSON and the journal have the full value.
 const SHOWN: usize = 120;
 
-/// A value for one line of text.
+/// A value on one line.
 pub fn short(value: &str) -> String {
     let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
     if value.chars().count() <= SHOWN {
@@ -141,7 +140,7 @@ pub fn short(value: &str) -> String {
     value.chars().take(SHOWN).chain("...".chars()).collect()
 }
 
-/// One line for a change.
+/// One line per change.
 pub fn change_line(change: &Change) -> String {
     let before = short(change.before.as_deref().unwrap_or("unreadable"));
     let after = short(change.after.as_deref().unwrap_or("unreadable"));
@@ -155,32 +154,32 @@ pub fn change_line(change: &Change) -> String {
         }
         What::Rounded => format!("{before} -> {after}, {} {asked}", odd("rounded from")),
         What::Ignored => {
-            format!("{} the kernel took {asked} and left {after}", bad("ignored:"))
+            format!("{} the kernel accepted {asked} but kept {after}", bad("ignored:"))
         }
         What::Refused { why } => format!("{} {asked}: {why}", bad("refused")),
     };
     let also = if change.also.is_empty() {
         String::new()
     } else {
-        format!("; with it: {}", short(&change.also))
+        format!("; also changed: {}", short(&change.also))
     };
     let link = change.link.as_ref().map_or_else(String::new, |link| format!("; {link}"));
     format!("{}: {told}{also}{link}", change.target)
 }
 
-/// What becomes of it at a restart.
+/// What happens to the plan's values at a reboot.
 fn lasting(plan: &Plan) -> String {
     let homes: Vec<String> = homes(plan)
         .iter()
         .map(|(name, steps)| format!("{name} ({steps} of {})", plan.steps.len()))
         .collect();
     if homes.is_empty() {
-        return "a restart undoes it, and no kind of file keeps it".into();
+        return "a reboot undoes it, and no kind of file can keep it".into();
     }
-    format!("a restart undoes it; files that keep it, by --persist KIND DIR: {}", homes.join(", "))
+    format!("a reboot undoes it; files that keep it, by --persist KIND DIR: {}", homes.join(", "))
 }
 
-/// The lines of a plan, with what is expected of each step where that was asked for.
+/// The lines of a plan, with the expected effect of each step if requested.
 pub fn plan_lines(plan: &Plan, expected: &[Expected]) -> Vec<String> {
     let mut lines = Vec::new();
     let alike: Vec<_> = plan
@@ -216,7 +215,7 @@ pub fn plan_lines(plan: &Plan, expected: &[Expected]) -> Vec<String> {
     lines
 }
 
-/// The schemas of what is printed here.
+/// The schemas of this output.
 pub fn schemas() -> [(&'static str, Schema); 6] {
     [
         ("tune-plan", schema_for!(Envelope<Value, Planned>)),

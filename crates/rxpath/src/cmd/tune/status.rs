@@ -35,29 +35,29 @@ pub struct Status {
     journal: u32,
     #[serde(flatten)]
     standing: Standing,
-    /// What it changed or tried and did not undo, and what it never reached.
+    /// Its changes and attempts that are not undone, and steps that were never reached.
     settings: Vec<Setting>,
 }
 
-/// How a journal stands.
+/// The state of a journal.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 enum Standing {
-    /// Its changes stay until somebody undoes them.
+    /// Its changes stay until a user undoes them.
     InForce,
-    /// Its changes are undone after this time unless somebody confirms them.
+    /// Its changes are undone after this time unless confirmed.
     Waits {
         /// **Unit** s.
         left_s: u64,
     },
-    /// Nobody confirmed its changes, and the process that would undo them is dead.
+    /// Its changes were not confirmed, and the process that would undo them is dead.
     Unwatched,
-    /// Written elsewhere: in another network namespace, or before a restart that has undone it.
+    /// From elsewhere: from another network namespace, or from before a reboot, which has undone it.
     Elsewhere {
         /// Where.
         place: String,
     },
-    /// All is undone, or given up.
+    /// All is undone or given up.
     Finished,
     /// It can't be read.
     Unreadable {
@@ -70,9 +70,9 @@ enum Standing {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 enum Setting {
-    /// As the kernel made it.
+    /// The value as the kernel left it.
     Told(Change),
-    /// Of which only the journal can say something.
+    /// A setting whose outcome is only known from the journal.
     Untold(Untold),
 }
 
@@ -81,7 +81,7 @@ enum Setting {
 struct Untold {
     /// The setting.
     set: String,
-    /// The value before, as far as it was asked for; none of what was never tried.
+    /// The value before, if the change asked for it; none for steps that were never tried.
     before: Option<String>,
     /// The value asked for.
     asked: String,
@@ -95,7 +95,7 @@ struct Untold {
 enum NoOutcome {
     /// The program died between the change and its report.
     NotKnown,
-    /// A step before it was refused, or the program died.
+    /// An earlier step was rejected, or the program died.
     NeverReached,
     /// It was undone.
     Undone,
@@ -137,7 +137,7 @@ impl Setting {
         let (before, asked) = (short(before.as_deref().unwrap_or("unreadable")), short(asked));
         match outcome {
             NoOutcome::NotKnown => {
-                format!("{set}: {before} -> {asked} was begun, and what came of it is not known")
+                format!("{set}: {before} -> {asked} was begun; its outcome is not known")
             }
             NoOutcome::NeverReached => format!("{set}: never reached: {asked} was not tried"),
             NoOutcome::Undone => format!("{set}: {before} again, {asked} is undone"),
@@ -150,7 +150,7 @@ impl StatusCommand {
     pub fn run(self) -> Outcome {
         let mut shown = Vec::new();
         let store = self.state.store();
-        // Asked before reading: a writer that ends in between has said how far it came.
+        // Checked before reading: a writer that ends in between has recorded its progress.
         let is_held = store.is_held();
         for mut one in store.list()?.into_iter().filter(|one| self.all || one.is_open()) {
             if is_held {
@@ -213,7 +213,7 @@ fn words(standing: &Standing) -> String {
         Standing::InForce => "in force".into(),
         Standing::Waits { left_s } => format!("in force, undone in {left_s} s unless confirmed"),
         Standing::Unwatched => {
-            "in force, not confirmed, and the process that would undo it is dead: undo it by hand"
+            "in force, not confirmed; the process that would undo it is dead: undo it by hand"
                 .into()
         }
         Standing::Elsewhere { place } => format!("of {place}"),

@@ -17,18 +17,18 @@ use crate::output::format::FormatArgs;
 /// Options of `rxpath tune undo`.
 #[derive(Debug, Args)]
 pub struct UndoCommand {
-    /// Number of the journal; without it the last one that is open
+    /// Number of the journal; without it, the last open journal
     id: Option<u32>,
-    /// Undo every open journal, the last one first
+    /// Undo every open journal, last one first
     #[arg(long, conflicts_with = "id")]
     all: bool,
-    /// Give up what can't be restored: the journal is closed, or set aside where it can't be read
+    /// Give up settings that cannot be restored: the journal is closed, or set aside if it cannot be read
     #[arg(long)]
     forget: bool,
-    /// Say what would be undone, and write nothing
+    /// Show what would be undone; write nothing
     #[arg(long, conflicts_with = "forget")]
     dry_run: bool,
-    /// Keep the values that other programs changed since; without it, the values from before come back in any case
+    /// Keep values that other programs have set since; without it, the old values are restored in any case
     #[arg(long)]
     keep_foreign: bool,
     #[command(flatten)]
@@ -59,7 +59,7 @@ impl UndoCommand {
         if undone.is_empty() && failed.iter().all(|(_, error)| is_denied(error)) {
             failed.reverse();
             if let Some((_, error)) = failed.pop() {
-                return Err(Failure::new(Exit::Cannot, error).hint("changes are undone as root"));
+                return Err(Failure::new(Exit::Cannot, error).hint("only root can undo changes"));
             }
         }
         let is_readable = self.forget
@@ -89,7 +89,7 @@ impl UndoCommand {
         Manner { keeps_foreign: self.keep_foreign, is_rehearsal: self.dry_run }
     }
 
-    /// Which journals, last first.
+    /// The journals to undo, last first.
     fn ids(&self, store: &Store) -> Result<Vec<u32>, Failure> {
         let listed = store.list()?;
         if let Some(id) = self.id {
@@ -101,9 +101,9 @@ impl UndoCommand {
                 && let Some(later) = store.later_on_same(id, contents)?
             {
                 return Err(Failure::usage(format!(
-                    "journal {later} came after journal {id} and changed the same settings"
+                    "journal {later} is newer than journal {id} and changed the same settings"
                 ))
-                .hint(format!("undo {later} first, or all with --all")));
+                .hint(format!("undo journal {later} first, or all with --all")));
             }
             return Ok(vec![id]);
         }
@@ -122,12 +122,12 @@ impl UndoCommand {
         let _shared = store.lock_shared(journal.contents().open_targets(), PATIENCE)?;
         let undone = match journal.undo_as(&mut HostSetter::default(), self.manner()) {
             Ok(undone) => undone,
-            // The restart has undone it: there is nothing left to keep the journal open for.
+            // The reboot has undone it: the journal has no reason to stay open.
             Err(_) if journal.is_of_earlier_boot()? => {
                 if !self.dry_run {
                     journal.forget()?;
                 }
-                crate::note!("journal {id} is of an earlier boot: the restart has undone it");
+                crate::note!("journal {id} is of an earlier boot: the reboot has undone it");
                 return Ok(Vec::new());
             }
             Err(error) => {
@@ -157,7 +157,7 @@ impl UndoCommand {
             crate::note!("rxpath: {text}");
         }
         if self.dry_run && !undone.is_empty() {
-            output::line("nothing was written: undo it without --dry-run")?;
+            output::line("nothing was written; to undo, leave out --dry-run")?;
         }
         if undone.is_empty() && failed.is_empty() {
             output::line("nothing to undo")?;

@@ -15,7 +15,7 @@ use crate::output::format::FormatArgs;
 /// Options of `rxpath tune verify`.
 #[derive(Debug, Args)]
 pub struct VerifyCommand {
-    /// Number of the journal; without it all that are open
+    /// Number of the journal; without it, all open journals
     id: Option<u32>,
     #[command(flatten)]
     state: StateArgs,
@@ -24,9 +24,9 @@ pub struct VerifyCommand {
 }
 
 impl VerifyCommand {
-    /// Compares what was changed with what is.
+    /// Compares the recorded values with the current values.
     pub fn run(self) -> Outcome {
-        // Asked before reading: a writer that ends in between has said how far it came.
+        // Checked before reading: a writer that ends in between has recorded its progress.
         let is_held = self.state.store().is_held();
         let listed = self.state.store().list()?;
         if let Some(id) = self.id.filter(|id| listed.iter().all(|one| one.id != *id)) {
@@ -96,7 +96,9 @@ fn line(one: &Verified) -> String {
     match &one.standing {
         Standing::Holds => format!("{target}: holds ({now})"),
         Standing::AsLeft => format!("{target}: as the kernel made it ({now}, asked for {asked})"),
-        Standing::Ignored => format!("{target}: ignored: {asked} was taken, and it is {now}"),
+        Standing::Ignored => {
+            format!("{target}: ignored: the kernel accepted {asked}, but the value is {now}")
+        }
         Standing::Refused { why } => format!("{target}: refused {asked}: {why}"),
         Standing::NeverReached => format!("{target}: never reached: {asked} was not tried"),
         Standing::Drifted => format!("{target}: drifted: {now}, asked for {asked}"),

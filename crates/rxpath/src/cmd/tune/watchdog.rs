@@ -1,4 +1,4 @@
-//! The process behind `tune apply --confirm-within`: not a command for people.
+//! The process behind `tune apply --confirm-within`; not a command for users.
 
 use clap::Args;
 use rxpath_host::setter::HostSetter;
@@ -20,16 +20,16 @@ pub struct WatchdogCommand {
 }
 
 impl WatchdogCommand {
-    /// Waits, and undoes when nobody confirms. What it does goes to its log, which is its standard error.
+    /// Waits, and undoes if there is no confirmation. It logs to its standard error.
     pub fn run(self) -> Outcome {
         let store = self.state.store();
         let mut setter = HostSetter::default();
         output::line("ready")?;
         match stand_by(&store, self.journal, &mut setter)? {
             Ended::Confirmed => crate::note!("confirmed"),
-            Ended::Finished => crate::note!("nothing is in force any more"),
+            Ended::Finished => crate::note!("no changes are in force any more"),
             Ended::Undone(undone) => {
-                crate::note!("nobody confirmed: undone");
+                crate::note!("not confirmed in time: undone");
                 for undo in &undone {
                     for line in ShownUndo::new(self.journal, undo).lines(false) {
                         crate::note!("{line}");

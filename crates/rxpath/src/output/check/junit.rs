@@ -9,7 +9,7 @@ use rxpath_tune::check::Note;
 use rxpath_tune::rule::Area;
 use rxpath_tune::{Finding, Report, Severity, rules};
 
-/// What becomes of a test case.
+/// The outcome of a test case.
 enum Verdict<'a> {
     Passed,
     Failed(&'a Finding),
@@ -22,7 +22,7 @@ struct Case<'a> {
     verdict: Verdict<'a>,
 }
 
-/// The whole report; a finding fails its case when it is at or above `limit`, and is a skip below it.
+/// The whole report; a finding at or above `limit` fails its case, and one below `limit` skips it.
 pub fn render(report: &Report, limit: Severity) -> String {
     let suites = suites(report, limit);
     let count = |cases: &[Case<'_>]| {
@@ -110,7 +110,7 @@ fn one(case: &Case<'_>, area: Area) -> String {
     }
 }
 
-/// Text inside an element or attribute; characters that XML 1.0 cannot hold become `?` (section 2.2).
+/// Text inside an element or attribute; characters that XML 1.0 does not allow become `?` (section 2.2).
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

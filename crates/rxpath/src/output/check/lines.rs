@@ -5,7 +5,7 @@ use rxpath_tune::Report;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// One line for the settings, one for each answer by its kind, one for the counts.
+/// One line for the settings, one for each answer, one for the counts.
 pub fn render(report: &Report, settings: &impl Serialize) -> anyhow::Result<String> {
     let mut lines = vec![line("settings", settings)?];
     let all = serde_json::to_value(report)?;

@@ -12,7 +12,7 @@ pub fn render(report: &Report, goal: Option<Goal>, kernel: Option<&str>) -> Stri
     } else if report.findings.is_empty() {
         let among = match report.unjudged_rules().total() {
             0 => "",
-            _ => " among what could be judged",
+            _ => " in what could be judged",
         };
         out += &format!("Nothing to change{among}.\n\n");
     } else {
@@ -26,7 +26,7 @@ pub fn render(report: &Report, goal: Option<Goal>, kernel: Option<&str>) -> Stri
         out += &full(finding);
     }
     if !report.cautions.is_empty() {
-        out += "## Before numbers taken here are trusted\n\n";
+        out += "## Before you trust measurements on this host\n\n";
         for note in &report.cautions {
             out += &format!("- {}: {}\n", note.id, escaped(&note.text));
         }
@@ -78,7 +78,7 @@ fn full(finding: &Finding) -> String {
     out + &format!("- more: `{}`\n\n", finding.more)
 }
 
-/// Text that Markdown takes as text, in one table cell: names of devices and settings come from the host.
+/// Escapes text for Markdown in one table cell: names of devices and settings come from the host.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

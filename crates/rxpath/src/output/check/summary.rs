@@ -1,4 +1,4 @@
-//! `rxpath check --summarize` as text for people.
+//! `rxpath check --summarize` as text.
 
 use rxpath_core::units::grouped;
 use rxpath_tune::fleet::{Common, Driver, Group, OddHost, Summary};
@@ -6,7 +6,7 @@ use rxpath_tune::fleet::{Common, Driver, Group, OddHost, Summary};
 use crate::cmd::check::summarize::Summarized;
 use crate::output::color::{Paint, Stream, paint};
 
-/// What is shown of each list before the rest is only counted.
+/// Most entries of each list; the rest is only counted.
 const FINDINGS: usize = 10;
 const GROUPS: usize = 8;
 const ODD: usize = 3;
@@ -77,9 +77,9 @@ fn findings(summary: &Summary, shown: usize) -> String {
     out + "\n"
 }
 
-/// A version, or that there is none to be told.
+/// A version, or that it was not reported.
 fn told(version: &str) -> &str {
-    if version.is_empty() { "not told" } else { version }
+    if version.is_empty() { "not reported" } else { version }
 }
 
 fn group(group: &Group, all: bool) -> String {
@@ -91,10 +91,10 @@ fn group(group: &Group, all: bool) -> String {
     };
     let odd = match group.hosts_count {
         1 => "1 host".to_owned(),
-        2 => "2 hosts, too few to tell which is odd".to_owned(),
+        2 => "2 hosts, too few to say which one differs".to_owned(),
         hosts => {
             format!(
-                "{} hosts, {} not like the others",
+                "{} hosts, {} differ from the others",
                 grouped(hosts),
                 grouped(group.odd_hosts_count)
             )
@@ -123,7 +123,7 @@ fn odd_host(odd: &OddHost, total: u64, all: bool) -> String {
     format!("  {}: {}{more}\n", odd.host, words.join(", "))
 }
 
-/// What differs among the hosts of a driver; nothing when all are the same.
+/// Differences among the hosts of a driver; nothing if all are the same.
 fn versions(driver: &Driver) -> String {
     let mut out = String::new();
     for (what, list) in [("firmware", &driver.firmwares), ("kernel", &driver.kernels)] {

@@ -1,4 +1,4 @@
-//! `rxpath check` as text for people.
+//! `rxpath check` as text.
 
 use rxpath_tune::check::Note;
 use rxpath_tune::unjudged::Unjudged;
@@ -6,10 +6,10 @@ use rxpath_tune::{Finding, Goal, Report, Severity};
 
 use crate::output::color::{Paint, Stream, paint};
 
-/// Findings that are shown before the rest is only counted.
+/// Most findings shown; the rest is only counted.
 const FIRST: usize = 5;
 
-/// Text for people: the first findings, then what else there is.
+/// The text: the first findings, then the other answers.
 pub fn render(report: &Report, goal: Option<Goal>, all: bool) -> String {
     let mut out = String::new();
     let shown = if all { report.findings.len() } else { FIRST };
@@ -21,7 +21,7 @@ pub fn render(report: &Report, goal: Option<Goal>, all: bool) -> String {
         let what = goal.map_or_else(String::new, |goal| format!(" for {goal}"));
         let among = match report.unjudged_rules().total() {
             0 => "",
-            _ => " among what could be judged",
+            _ => " in what could be judged",
         };
         if report.has_judged() {
             out += &format!("Nothing to change{what}{among}.\n\n");
@@ -37,7 +37,7 @@ pub fn render(report: &Report, goal: Option<Goal>, all: bool) -> String {
     if all {
         out += &section("As it should be", &report.fine);
         out += &section("Recorded, no judgement", &report.records);
-        out += &section("Not to be seen from here", &report.unseen);
+        out += &section("Not visible to this process", &report.unseen);
         out += &unjudged(&report.unjudged);
         out += &suppressed(report);
         out += &section("Does not apply here", &report.silent);
@@ -125,7 +125,7 @@ fn last_line(report: &Report, goal: Option<Goal>, all: bool) -> String {
         line += &format!("{hidden} more findings: rxpath check --all\n");
     }
     if goal.is_none() {
-        line += "Only what is wrong for any goal was judged: --goal latency|throughput|fairness|benchmark\n";
+        line += "Only settings that are wrong for any goal were judged: --goal latency|throughput|fairness|benchmark\n";
     }
     line
 }

@@ -1,12 +1,12 @@
-//! A CPU: what its time went to, who had most of it, and what would relieve it.
+//! A CPU: how its time was used, which task used most, and how to relieve it.
 
 use rxpath_core::CpuList;
 use rxpath_core::units::si;
 use rxpath_record::watch::{CpuRow, Frame};
 
-/// From this share on something is worth a word.
+/// From this share on, it is mentioned.
 const NOTABLE: f64 = 0.02;
-/// Busier than this it has no room for more.
+/// Above this share the CPU has no time to spare.
 const FULL: f64 = 0.9;
 
 pub(super) fn words(cpu: &CpuRow, frame: &Frame) -> Vec<String> {
@@ -54,12 +54,12 @@ fn relief(cpu: &CpuRow, frame: &Frame) -> Vec<String> {
     let queues = queues(cpu, frame);
     if busy(cpu) >= FULL && net >= busy(cpu) / 2.0 {
         words.push(format!(
-            "Receiving fills it, so it limits what its queues bring{queues}. Spread them: more queues (RSS), or the \
+            "Receive processing fills this CPU, so it limits its queues{queues}. Spread the load: more queues (RSS), or the \
              protocols' work over other CPUs (RPS). `rxpath explain rss-indirection`, `rxpath explain rps-cpus`, `rxpath check --queues`."
         ));
     } else if busy(cpu) >= FULL {
         words.push(format!(
-            "It is full of other work than receiving{queues}. Packets that land here wait for it: move the task, or the \
+            "Other work than receiving fills this CPU{queues}. Packets that land here wait for it: move the task, or the \
              queues' interrupts, to another CPU."
         ));
     } else if !queues.is_empty() {
@@ -69,27 +69,27 @@ fn relief(cpu: &CpuRow, frame: &Frame) -> Vec<String> {
     }
     if cpu.squeezed_per_s > 0.0 {
         words.push(format!(
-            "NET_RX ended {} times/s with work left (time_squeeze): net.core.netdev_budget and netdev_budget_usecs bound a \
-             run, and a CPU with more than one run can do needs help from others.",
+            "NET_RX ended {} times/s with work left (time_squeeze): net.core.netdev_budget and netdev_budget_usecs limit a \
+             run. A CPU with more work than that needs help from other CPUs.",
             si(cpu.squeezed_per_s)
         ));
     }
     if cpu.dropped_pps > 0.0 {
         words.push(format!(
-            "Its backlog refused {} packets/s: net.core.netdev_max_backlog, or more CPUs in rps_cpus.",
+            "Its backlog dropped {} packets/s: net.core.netdev_max_backlog, or more CPUs in rps_cpus.",
             si(cpu.dropped_pps)
         ));
     }
     if cpu.steal_ratio >= NOTABLE {
         words.push(format!(
-            "The hypervisor took {}: nothing in this guest mends that, and times measured here are longer for it.",
+            "The hypervisor took {}: nothing in this guest can change that, and it makes times measured here longer.",
             percent(cpu.steal_ratio)
         ));
     }
     words
 }
 
-/// The queues whose interrupts this CPU takes.
+/// The queues whose interrupts this CPU handles.
 fn queues(cpu: &CpuRow, frame: &Frame) -> String {
     let here = frame.queues.iter().filter(|queue| {
         let cpus = queue.cpus.value().and_then(|text| text.parse::<CpuList>().ok());

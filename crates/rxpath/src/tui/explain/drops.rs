@@ -1,4 +1,4 @@
-//! A drop: how many, where, for whom, and the way out of the frequent reasons.
+//! A drop: how many, where, for which port, and the remedy for frequent reasons.
 
 use rxpath_core::units::si;
 use rxpath_record::watch::DropRow;
@@ -8,7 +8,7 @@ pub(super) fn words(drop: &DropRow) -> Vec<String> {
     let known = REASONS.iter().find(|(word, _)| named.iter().any(|name| name.contains(word)));
     let mut words = vec![counted(drop)];
     words.push(known.map_or_else(
-        || "No way out is known here by this name: the function in the kernel's source says when it drops.".into(),
+        || "No remedy is known under this name: see the function in the kernel's source for when it drops.".into(),
         |(word, what)| format!("{word}: {what}"),
     ));
     words
@@ -36,7 +36,7 @@ fn counted(drop: &DropRow) -> String {
     words + "."
 }
 
-/// Frequent reasons and counters, and the way out. The first that fits is told.
+/// Frequent reasons and counters, with the remedy. The first match is shown.
 pub const REASONS: [(&str, &str); 17] = [
     (
         "SOCKET_RCVBUFF",
@@ -67,16 +67,16 @@ pub const REASONS: [(&str, &str); 17] = [
         "CPU_BACKLOG",
         "the backlog of the CPU was full: net.core.netdev_max_backlog, or more CPUs in rps_cpus.",
     ),
-    ("IP_RPFILTER", "the reverse path filter: the way back would leave through another device."),
-    ("QDISC_DROP", "a queueing discipline refused it."),
+    ("IP_RPFILTER", "the reverse path filter: the reply would leave through another device."),
+    ("QDISC_DROP", "a queueing discipline dropped it."),
     ("FULL_RING", "the ring of a virtual device was full: its reader is too slow."),
     (
         "UNHANDLED_PROTO",
-        "no protocol here takes such frames (LLDP, spanning tree): no loss of anything that was wanted.",
+        "no protocol handler here takes such frames (LLDP, spanning tree): nothing needed was lost.",
     ),
     (
         "no free descriptor",
-        "the ring was full when packets came: a larger rx ring against bursts, more queues or CPU time against overload.",
+        "the ring was full when packets arrived: a larger rx ring against bursts, more queues or CPU time against overload.",
     ),
     (
         "damaged frame",
@@ -84,10 +84,10 @@ pub const REASONS: [(&str, &str); 17] = [
     ),
     (
         "behind the ring",
-        "the driver had no memory, or no protocol took the frame (LLDP, spanning tree): BPF shows which.",
+        "the driver had no memory, or no protocol handler took the frame (LLDP, spanning tree): BPF shows which.",
     ),
     (
         "TCPBacklogDrop",
-        "segments came faster than the process that holds the socket's lock gives it back: larger socket buffers, or a program that reads in shorter calls.",
+        "segments arrived while a process held the socket's lock for too long: use larger socket buffers, or a program that reads in shorter calls.",
     ),
 ];

@@ -1,4 +1,4 @@
-//! A stage of the path: the verdict with its remedies, then what the stage does and lost.
+//! A stage of the path: the verdict with its remedies, then the stage's function and its losses.
 
 use rxpath_core::units::si;
 use rxpath_record::verdict::Verdict;

@@ -3,11 +3,11 @@
 use rxpath_core::units::si;
 use rxpath_record::watch::{Frame, QueueRow};
 
-/// Polls that end so often with the budget used up mean that the CPU lags behind.
+/// If this share of polls uses up the budget, the CPU lags behind.
 const EXHAUSTED: f64 = 0.2;
-/// Fewer packets a poll pay for each interrupt with few packets.
+/// With fewer packets per poll, each interrupt serves few packets.
 const FEW: f64 = 2.0;
-/// Interrupts a second from which on that is worth a word.
+/// Interrupts per second from which on this is mentioned.
 const MANY_PER_S: f64 = 10_000.0;
 
 pub(super) fn words(queue: &QueueRow, frame: &Frame) -> Vec<String> {
@@ -17,7 +17,7 @@ pub(super) fn words(queue: &QueueRow, frame: &Frame) -> Vec<String> {
     words.extend(polled(queue));
     if let Some(drops) = queue.drops_pps.value().filter(|drops| **drops > 0.0) {
         words.push(format!(
-            "It lost {} packets/s: its CPU came too late for the ring. A larger rx ring bridges bursts (`rxpath tune plan \
+            "It lost {} packets/s: its CPU emptied the ring too late. A larger rx ring bridges bursts (`rxpath tune plan \
              --set {}/rings/rx=N`); against overload only more queues or more CPU time help.",
             si(*drops),
             queue.device
@@ -34,7 +34,7 @@ fn moved(name: &str, queue: &QueueRow, frame: &Frame) -> String {
     let mut words = format!("{name} took {} packets/s", si(*pps));
     let all: f64 = siblings(queue, frame).filter_map(|one| one.packets_pps.value()).sum();
     if all > 0.0 {
-        words += &format!(", {:.0} % of what the device's queues took", 100.0 * pps / all);
+        words += &format!(", {:.0} % of the packets of all the device's queues", 100.0 * pps / all);
     }
     if let Some(cpus) = queue.cpus.value().filter(|cpus| !cpus.is_empty()) {
         words += &format!(", on CPU {cpus}");
@@ -51,10 +51,10 @@ fn spread(queue: &QueueRow, frame: &Frame) -> Option<String> {
     let rates: Vec<f64> =
         siblings(queue, frame).filter_map(|one| one.packets_pps.value().copied()).collect();
     let all: f64 = rates.iter().sum();
-    // Half way from a fair share to everything.
+    // Half-way from a fair share to everything.
     let lopsided = f64::midpoint(1.0, 1.0 / rates.len().max(1) as f64);
     (rates.len() > 1 && all > 1.0 && pps / all > lopsided).then(|| {
-        "It has far more than its share: the flows are few, or the hash does not see what tells them apart. \
+        "It has far more than its share: there are few flows, or the hash does not cover the fields in which they differ. \
          `rxpath check --flow` computes where a flow lands."
             .into()
     })
@@ -66,7 +66,7 @@ fn polled(queue: &QueueRow) -> Option<String> {
     if let Some(exhausted) = queue.exhausted_ratio.value() {
         words += &format!("; {:.0} % of the polls used up their budget", 100.0 * exhausted);
         if *exhausted >= EXHAUSTED {
-            words += ": packets come faster than its CPU takes them, the rest waits in the ring. \
+            words += ": packets arrive faster than its CPU takes them, the rest waits in the ring. \
                       Spread the flows over more queues or CPUs";
         }
     }

@@ -1,4 +1,4 @@
-//! A socket: how full of what limit, what it dropped, whose it is, and which way out its program's time points to.
+//! A socket: how full, of which limit, its drops, its owner, and the remedy that its program's CPU time points to.
 
 use rxpath_core::Bytes;
 use rxpath_core::units::si;
@@ -6,7 +6,7 @@ use rxpath_record::watch::{Frame, SocketRow, TaskRow};
 
 /// A program that is on a CPU for more than this share reads as fast as it can.
 const BUSY: f64 = 0.8;
-/// Fuller than this there is no room for a burst.
+/// Above this fill level there is no space for a burst.
 const FULL: f64 = 0.5;
 
 pub(super) fn words(socket: &SocketRow, frame: &Frame) -> Vec<String> {
@@ -32,19 +32,19 @@ fn filled(socket: &SocketRow) -> String {
     };
     words += &if socket.drops_pps > 0.0 {
         format!(
-            "; it dropped {}/s, {} since it was made.",
+            "; it dropped {}/s, {} since its creation.",
             si(socket.drops_pps),
             socket.drops_total
         )
     } else if socket.drops_total > 0 {
-        format!("; it drops nothing now, {} since it was made.", socket.drops_total)
+        format!("; it drops nothing now, {} since its creation.", socket.drops_total)
     } else {
         "; it dropped nothing.".into()
     };
     words
 }
 
-/// The threads of the programs that have it open, as far as they are among the tasks.
+/// The threads of the programs that have it open, if they are among the tasks.
 fn threads<'a>(socket: &'a SocketRow, frame: &'a Frame) -> impl Iterator<Item = &'a TaskRow> {
     frame.tasks.iter().filter(|task| {
         let of = if task.process == 0 { task.pid } else { task.process };
@@ -60,7 +60,7 @@ fn reader<'a>(socket: &'a SocketRow, frame: &'a Frame) -> Option<&'a TaskRow> {
 fn owners(socket: &SocketRow, frame: &Frame) -> String {
     if socket.processes.is_empty() {
         let why = if socket.processes_gap.is_empty() {
-            "nobody that may be seen (root sees all)"
+            "no visible program (root sees all)"
         } else {
             &socket.processes_gap
         };
@@ -93,12 +93,12 @@ fn way_out(socket: &SocketRow, frame: &Frame) -> Option<String> {
         });
     }
     if !loses && socket.filled_ratio() < FULL {
-        return Some("There is room: nothing to do.".into());
+        return Some("It has free space: nothing to do.".into());
     }
     if socket.protocol == "tcp" {
         return Some(
             "What to do: TCP closes its window before it drops, so the sender waits for this program: read faster, or \
-             raise net.ipv4.tcp_rmem for a long way."
+             raise net.ipv4.tcp_rmem for a long round trip."
                 .into(),
         );
     }
@@ -110,13 +110,13 @@ fn way_out(socket: &SocketRow, frame: &Frame) -> Option<String> {
                 .into()
         }
         Some(false) => {
-            "What to do: the program rests or waits between reads: a larger buffer bridges that (SO_RCVBUF up to \
+            "What to do: the program sleeps or waits between reads: a larger buffer bridges that (SO_RCVBUF up to \
              net.core.rmem_max), or a CPU of its own where it waits for one."
                 .into()
         }
         None => {
             "What to do: a program that is busy all the time needs more threads (SO_REUSEPORT) or larger batches; one \
-             that rests between reads a larger buffer (SO_RCVBUF, net.core.rmem_max). Its threads are not among the tasks."
+             that sleeps between reads needs a larger buffer (SO_RCVBUF, net.core.rmem_max). Its threads are not listed."
                 .into()
         }
     })

@@ -1,9 +1,9 @@
-//! A task: what it had of the CPU, what was taken from it and by whom, and how to keep that away from it.
+//! A task: its CPU time, what was taken from it and by whom, and how to prevent that.
 
 use rxpath_core::{CpuList, Fact};
 use rxpath_record::watch::{Frame, TaskRow};
 
-/// From this share on something is worth a remedy.
+/// From this share on, a remedy is shown.
 const NOTABLE: f64 = 0.05;
 
 pub(super) fn words(task: &TaskRow, frame: &Frame) -> Vec<String> {
@@ -36,7 +36,7 @@ fn had(task: &TaskRow) -> String {
 fn taken(task: &TaskRow) -> String {
     let Some(taken) = task.taken_ratio.value() else {
         let why = task.taken_ratio.gap().unwrap_or_default();
-        return format!("What was taken from it is not known: {why}.");
+        return format!("The time taken from it is not known: {why}.");
     };
     let mut words = format!("Taken from it: {}", percent(*taken));
     let part = |fact: &Fact<f64>, what: &str| {
@@ -63,7 +63,7 @@ fn remedies(task: &TaskRow, frame: &Frame) -> Vec<String> {
     let mut words = Vec::new();
     if matches!(task.kind.as_str(), "ksoftirqd" | "napi") {
         words.push(
-            "This is networking itself: what it uses is the cost of receiving, taken from nobody's task but from the CPU."
+            "This task is networking itself: its CPU time is the cost of receiving, not taken from another task."
                 .into(),
         );
     }
@@ -71,13 +71,13 @@ fn remedies(task: &TaskRow, frame: &Frame) -> Vec<String> {
     let hypervisor = task.hypervisor_ratio.value().copied().unwrap_or(0.0);
     if taken - hypervisor >= NOTABLE {
         words.push(
-            "To keep it away: give the interrupts of that device other CPUs than the task's (`rxpath check --queues`, \
-             `rxpath tune plan`), or the task another CPU; RPS and NAPI threads move the work too."
+            "To prevent this: give the interrupts of that device other CPUs than the task's (`rxpath check --queues`, \
+             `rxpath tune plan`), or give the task another CPU; RPS and NAPI threads also move the work."
                 .into(),
         );
     }
     if hypervisor >= NOTABLE {
-        words.push("The hypervisor's share can be changed at its host only.".into());
+        words.push("The hypervisor's share can only be changed on its host.".into());
     }
     let waits = task.waiting_ratio.value().copied().unwrap_or(0.0);
     if waits >= NOTABLE {
@@ -88,7 +88,7 @@ fn remedies(task: &TaskRow, frame: &Frame) -> Vec<String> {
             .map(|cpu| format!("CPU {}: {}", cpu.cpu, cpu.busiest_task))
             .collect();
         words.push(format!(
-            "It waited for a CPU {} of the time, while others ran ({}): a CPU of its own, or a higher priority.",
+            "It waited for a CPU {} of the time, while others ran ({}): give it a CPU of its own or a higher priority.",
             percent(waits),
             others.join(", ")
         ));

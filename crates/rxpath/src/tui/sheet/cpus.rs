@@ -52,7 +52,7 @@ fn row(cpu: &CpuRow) -> Row {
             ("idle".into(), percent(cpu.idle_ratio)),
             ("packets to the protocols".into(), per_s(cpu.processed_pps, "packets")),
             ("NET_RX ended with work left".into(), per_s(cpu.squeezed_per_s, "times")),
-            ("refused by its backlog".into(), per_s(cpu.dropped_pps, "packets")),
+            ("dropped at its backlog".into(), per_s(cpu.dropped_pps, "packets")),
             ("busiest task".into(), cpu.busiest_task.clone()),
         ],
     }

@@ -23,7 +23,8 @@ pub(super) fn sheet(frame: &Frame) -> Sheet {
 fn row(drop: &DropRow) -> Row {
     let port = if drop.port == 0 { "-".to_owned() } else { drop.port.to_string() };
     Row {
-        // Whatever makes two rows two: of two with one name the cursor would never reach the second.
+        // Includes everything that makes two rows different: with equal ids, the cursor would never reach the second
+        // row.
         id: format!(
             "{} {} {} {} port {} socket {} netns {}",
             drop.place,

@@ -30,7 +30,7 @@ pub(super) fn sheet(frame: &Frame) -> Sheet {
             word("note", 24),
         ],
         rows: frame.stages.iter().map(|stage| row(stage, frame)).collect(),
-        empty: "the first look is under way".into(),
+        empty: "the first sample is in progress".into(),
     }
 }
 

@@ -50,11 +50,11 @@ fn row(socket: &SocketRow) -> Row {
             ("limit".into(), format!("{} {unit}", amount(socket, socket.limit))),
             ("filled at most".into(), percent(socket.filled_ratio())),
             ("drops".into(), per_s(socket.drops_pps, "packets")),
-            ("drops since it was made".into(), socket.drops_total.to_string()),
+            ("drops since its creation".into(), socket.drops_total.to_string()),
             (
                 "open in".into(),
                 match (programs.is_empty(), socket.processes_gap.is_empty()) {
-                    (true, true) => "nobody that may be seen (root sees all)".into(),
+                    (true, true) => "no visible program (root sees all)".into(),
                     (true, false) => socket.processes_gap.clone(),
                     (false, _) => programs,
                 },

@@ -1,4 +1,4 @@
-//! The tasks as rows: what they got and what was taken from them.
+//! The tasks as rows: their CPU time and what was taken from them.
 
 use rxpath_core::CpuList;
 use rxpath_record::watch::{Frame, TaskRow};
@@ -19,7 +19,7 @@ pub(super) fn sheet(frame: &Frame) -> Sheet {
             word("taken by", 14),
         ],
         rows: frame.tasks.iter().map(row).collect(),
-        empty: "no task ran, or none may be seen".into(),
+        empty: "no task ran, or none is visible".into(),
     }
 }
 

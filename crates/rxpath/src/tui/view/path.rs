@@ -1,4 +1,4 @@
-//! The path as a pipeline, left to right: a column for each stage, the limiting one marked by sign and word.
+//! The path as a pipeline from left to right: a column per stage; the limiting stage is marked by sign and word.
 
 use ratatui::text::{Line, Span};
 use rxpath_core::Fact;
@@ -59,8 +59,8 @@ fn shown(fact: &Fact<f64>, shown: impl FnOnce(f64) -> (Vec<String>, Mark)) -> (V
     fact.value().map_or_else(|| (vec![" -".into()], Mark::Dim), |value| shown(*value))
 }
 
-/// A number in its longest form, and shorter ones for less room: without its word, then with fewer digits. Every form
-/// says the same number in the same unit.
+/// A number in its longest form, and shorter forms: without its word, then with fewer digits. Every form shows the same
+/// number in the same unit.
 fn ways(word: &str, value: f64, behind: &str) -> Vec<String> {
     let exact = si(value);
     vec![
@@ -71,7 +71,7 @@ fn ways(word: &str, value: f64, behind: &str) -> Vec<String> {
     ]
 }
 
-/// A number of `si` in at most two digits where that is enough to tell its size: `4.83k` is `4.8k`, `12.3k` is `12k`.
+/// A number of `si` in at most two digits, where that shows its magnitude: `4.83k` is `4.8k`, `12.3k` is `12k`.
 fn rounded(number: &str) -> String {
     let unit: String = number.chars().filter(char::is_ascii_alphabetic).collect();
     match number.trim_end_matches(|letter: char| letter.is_ascii_alphabetic()).parse::<f64>() {
@@ -84,15 +84,15 @@ fn rounded(number: &str) -> String {
     }
 }
 
-/// The longest text that has room in this many letters, one of them a gap; a number is never cut, and what is left out
-/// of a word has `…` in its place.
+/// The longest text that fits in this many characters, one of them a gap. A number is never cut; a cut word ends in
+/// `…`.
 fn fit(texts: &[String], width: usize) -> String {
     let room = width.saturating_sub(1);
     let fits = |text: &&String| text.chars().count() <= room;
     let kept = texts.iter().find(fits).cloned().unwrap_or_else(|| {
         let last = texts.last().map_or("", String::as_str);
         if last.chars().any(|letter| letter.is_ascii_digit()) {
-            // Part of a number is another number.
+            // Part of a number would be another number.
             return " …".chars().take(room).collect();
         }
         let kept: String = last.chars().take(room.saturating_sub(1)).collect();
@@ -101,18 +101,18 @@ fn fit(texts: &[String], width: usize) -> String {
     format!("{kept:<width$}")
 }
 
-/// What no frame of today's says: recordings of before have frames without a verdict.
+/// Only recordings by older versions have frames without a verdict.
 pub const QUIET: &str = "no traffic in this window";
 
-/// The verdict, and where packets went that are not of this namespace; for a view that wraps. Where it names no limit, what
-/// was lost comes first: it may be too little for a rule.
+/// The verdict, and packets that went to other namespaces; for a view that wraps. If the verdict names no limit, losses
+/// come first: they may be too small for a rule.
 pub fn limit<'a>(frame: &Frame, palette: Palette) -> Vec<Line<'a>> {
     let mut lines = vec![verdict(frame, palette)];
     lines.extend(elsewhere(frame).map(|text| Line::styled(text, palette.style(Mark::Warn))));
     lines
 }
 
-/// That other namespaces have traffic too.
+/// Traffic of other namespaces.
 pub fn elsewhere(frame: &Frame) -> Option<String> {
     let pps = frame.elsewhere_pps?;
     Some(format!(
@@ -121,7 +121,7 @@ pub fn elsewhere(frame: &Frame) -> Option<String> {
     ))
 }
 
-/// Lines that a text takes in this width when it is broken between words, as the view does.
+/// Lines that a text needs in this width when wrapped between words, as in the view.
 pub fn height(lines: &[Line<'_>], width: u16) -> u16 {
     let width = usize::from(width.max(1));
     let of = |line: &Line<'_>| {

@@ -1,4 +1,4 @@
-//! What lies over the rows: the keys, everything about a row, what it means.
+//! Windows over the rows: the keys, all values of a row, its meaning.
 
 use ratatui::Frame as Area;
 use ratatui::layout::{Margin, Rect};
@@ -11,13 +11,13 @@ use crate::tui::input::KEYS;
 use crate::tui::palette::{Mark, Palette};
 use crate::tui::state::{App, Open};
 
-/// Draws what is open, over `body`: from the line that was scrolled to, as far as there are lines.
+/// Draws the open window over `body`, from the scroll position on, for as many lines as exist.
 pub fn draw(area: &mut Area<'_>, body: Rect, app: &App, palette: Palette) {
     let (title, lines) = match app.open {
         Open::Nothing => return,
         Open::Help => ("keys", help(app)),
         Open::Detail => detail(app),
-        Open::Explain => ("what it means", meaning(app)),
+        Open::Explain => ("meaning", meaning(app)),
     };
     let room = body.inner(Margin::new(1, 1));
     let wrapped: Vec<Line<'_>> =
@@ -36,13 +36,13 @@ pub fn draw(area: &mut Area<'_>, body: Rect, app: &App, palette: Palette) {
     area.render_widget(Paragraph::new(shown).block(block), body);
 }
 
-/// A name and what is told of it; either may be empty. What does not fit in a line goes on below, indented.
+/// A name and its text; either may be empty. Text that does not fit in a line continues below, indented.
 struct Told {
     name: String,
-    /// Letters from which on the text stands.
+    /// Column at which the text begins.
     indent: usize,
     text: String,
-    /// Of the name.
+    /// Mark of the name.
     mark: Mark,
 }
 
@@ -59,7 +59,7 @@ impl Told {
         if self.text.is_empty() {
             return vec![Line::styled(self.name.clone(), palette.style(self.mark))];
         }
-        // On a narrow screen there is no room for an indent.
+        // A narrow screen has no space for an indent.
         let indent = if width >= self.indent + 20 { self.indent } else { 0 };
         let name = format!("{:<indent$}", self.name);
         let head = if indent == 0 && !self.name.is_empty() { format!("{name} ") } else { name };
@@ -72,8 +72,8 @@ impl Told {
     }
 }
 
-/// Words in lines of at most `width` letters, of which the first has `first` and the others `indent` taken already. A
-/// word that is longer than a line is cut into several.
+/// Words in lines of at most `width` characters; the first line has `first` and the others have `indent` characters
+/// already taken. A longer word is cut into several.
 fn wrap(text: &str, width: usize, first: usize, indent: usize) -> Vec<String> {
     let room = |lines: usize| {
         let taken = if lines == 0 { first } else { indent };
@@ -107,16 +107,15 @@ fn wrap(text: &str, width: usize, first: usize, indent: usize) -> Vec<String> {
     lines
 }
 
-/// What is not known comes first, where there is something: the line of tabs leads here for it. What watching costs comes
-/// last.
+/// Unknown values come first, if there are any: the line of tabs refers here for them. The cost of watching comes last.
 fn help(app: &App) -> Vec<Told> {
     let gaps = app.frame.iter().flat_map(|frame| &frame.gaps);
     let mut lines: Vec<Told> =
         gaps.map(|(what, why)| Told::text(format!("{what}: {why}"))).collect();
     if lines.is_empty() {
-        lines.push(Told::text("every source was read: nothing is unknown here"));
+        lines.push(Told::text("every source was read: all values are known"));
     } else {
-        lines.insert(0, Told::head("not known here"));
+        lines.insert(0, Told::head("unknown values"));
     }
     lines.push(Told::head("keys"));
     lines.extend(KEYS.iter().map(|(key, what)| Told {
@@ -126,7 +125,7 @@ fn help(app: &App) -> Vec<Told> {
         mark: Mark::Plain,
     }));
     if let Some(frame) = &app.frame {
-        lines.push(Told::head("what watching costs this host"));
+        lines.push(Told::head("cost of watching for this host"));
         lines.push(Told::text(cost::words(frame)));
         lines.extend(cost::sampled(frame).map(Told::text));
     }
@@ -146,7 +145,7 @@ fn detail(app: &App) -> (&'static str, Vec<Told>) {
         text: value.clone(),
         mark: Mark::Dim,
     }));
-    ("all of it", lines)
+    ("details", lines)
 }
 
 fn meaning(app: &App) -> Vec<Told> {

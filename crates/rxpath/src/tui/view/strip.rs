@@ -1,4 +1,4 @@
-//! The CPUs as a strip, a letter each, grouped by NUMA node: readable with 2 and with 256.
+//! The CPUs as a strip, one character each, grouped by NUMA node: readable with 2 and with 256.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use rxpath_record::watch::CpuRow;
 
 use crate::tui::palette::{Mark, Palette};
 
-/// From idle to busy: the height says it, the colour only repeats it.
+/// From idle to busy: the height shows it, the colour repeats it.
 const STEPS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Letters of a line before its CPUs: the node, then which CPUs.
+/// Characters of a line before its CPUs: the node, then the CPU numbers.
 const NODE: usize = 8;
 const NUMBERS: usize = 9;
-/// The longest list of numbers that is worth its room.
+/// The longest useful list of numbers.
 const NUMBERS_MOST: usize = 24;
 
 /// The lines, in this width.
@@ -23,7 +23,7 @@ pub fn lines<'a>(cpus: &[CpuRow], width: u16, palette: Palette) -> Vec<Line<'a>>
     for cpu in cpus {
         nodes.entry(cpu.node).or_default().push(cpu);
     }
-    // Rows of a power of two: a CPU's number can be counted.
+    // Rows have a power of two of CPUs: a CPU's number can be counted.
     let room = usize::from(width).saturating_sub(NODE + NUMBERS_MOST).max(8);
     let per_line = if room >= 64 { 64 } else { 32.min(room) };
     let parts: Vec<(String, String, &[&CpuRow])> = nodes
@@ -45,7 +45,7 @@ pub fn lines<'a>(cpus: &[CpuRow], width: u16, palette: Palette) -> Vec<Line<'a>>
     parts.into_iter().map(line).collect()
 }
 
-/// Which CPUs these are: `0-31,64-95`. Where that is too long (every second one), the first ones and the last.
+/// The CPU numbers: `0-31,64-95`. If the list is too long (every second one), the first ones and the last.
 fn numbers(part: &[&CpuRow]) -> String {
     let all = CpuList(part.iter().map(|cpu| cpu.cpu).collect()).to_string();
     if all.len() < NUMBERS_MOST {
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_line_names_the_cpus_that_are_in_it() {
-        // Threads of a core are numbered 64 apart.
+        // Threads of a core are 64 numbers apart.
         let two_threads = || (0..128).map(|cpu| (cpu, cpu / 32 % 2));
         let wide = drawn(two_threads(), 200);
         assert!(wide[0].starts_with("node 0  0-31,64-95   ··"), "{wide:?}");

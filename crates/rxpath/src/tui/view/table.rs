@@ -1,4 +1,4 @@
-//! A tab's rows: the columns that fit, the sorted one marked, the selected row in view.
+//! A tab's rows: the columns that fit, the sort column marked, the selected row visible.
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -7,7 +7,7 @@ use crate::tui::palette::{Mark, Palette};
 use crate::tui::sheet::{Cell, Column, Sheet};
 use crate::tui::state::App;
 
-/// The lines for this room.
+/// The lines for this space.
 pub fn lines<'a>(app: &App, room: Rect, palette: Palette) -> Vec<Line<'a>> {
     let sheet = app.sheet();
     let widths = widths(&sheet.columns, room.width);
@@ -55,11 +55,11 @@ fn blank() -> Cell {
     Cell { text: String::new(), key: crate::tui::sheet::Key::Gap, mark: Mark::Plain }
 }
 
-/// The last column is worth drawing from this width on.
+/// The last column is drawn only from this width on.
 const LEAST: usize = 8;
 
-/// The width of each column: as asked, the last one with what is left, and columns on the right left out (0) where
-/// there is no room.
+/// The width of each column: as requested; the last one takes the rest; columns on the right are left out (0) if they
+/// do not fit.
 fn widths(columns: &[Column], room: u16) -> Vec<usize> {
     let mut left = usize::from(room);
     let last = columns.len().saturating_sub(1);
@@ -67,7 +67,7 @@ fn widths(columns: &[Column], room: u16) -> Vec<usize> {
         .iter()
         .enumerate()
         .map(|(at, column)| {
-            // One letter between two columns.
+            // One character between two columns.
             let wanted = usize::from(column.width) + 1;
             let width = if at == last && left >= LEAST.min(wanted) { left } else { wanted };
             if width > left {
@@ -80,7 +80,7 @@ fn widths(columns: &[Column], room: u16) -> Vec<usize> {
         .collect()
 }
 
-/// A cell in exactly this many letters.
+/// A cell in exactly this many characters.
 fn fit(cell: &Cell, column: Column, width: usize) -> String {
     let Some(room) = width.checked_sub(1) else { return String::new() };
     let long = cell.text.chars().count() > room;

@@ -258,7 +258,7 @@ fn a_screen_that_changes_its_size_is_drawn_anew() {
     let small = draw_at(80, 24);
     let large = draw_at(140, 40);
     assert_eq!((small.lines().count(), large.lines().count()), (24, 40));
-    assert!(large.contains("Enter all of it") && !small.contains("Enter all of it"));
+    assert!(large.contains("Enter details") && !small.contains("Enter details"));
     assert!(draw_at(30, 5).contains("too small"));
     assert_eq!(draw_at(80, 24), small, "nothing of other sizes is left");
 }
@@ -285,13 +285,13 @@ fn what_lies_over_the_rows_is_read_to_its_end() {
     app.apply(Command::Help);
     let first = text(&drawn(&app, (80, 24), false));
     assert!(
-        first.contains("not known here") && first.contains("BPF probes: needs CAP_BPF"),
+        first.contains("unknown values") && first.contains("BPF probes: needs CAP_BPF"),
         "{first}"
     );
     assert!(first.contains("lines, ↑↓"), "{first}");
     app.apply(Command::Last);
     let last = text(&drawn(&app, (80, 24), false));
-    assert!(last.contains("what watching costs this host"), "{last}");
+    assert!(last.contains("cost of watching for this host"), "{last}");
     let end = app.scrolled.get();
     app.apply(Command::Move(50));
     drawn(&app, (80, 24), false);
@@ -391,5 +391,5 @@ fn any_size_is_drawn_without_panic() {
 #[test]
 fn before_the_first_frame_it_says_so() {
     let app = App::new(Settings { interval_s: 2.0, ..Settings::default() }, None);
-    assert!(text(&drawn(&app, (80, 24), false)).contains("the first look takes 2.0 s"));
+    assert!(text(&drawn(&app, (80, 24), false)).contains("the first sample takes 2.0 s"));
 }

@@ -1,8 +1,8 @@
-//! Words beside the path: the CPUs, and how rxpath measures.
+//! Terms that are not on the path: the CPUs, and how rxpath measures.
 
 use super::{Term, term};
 
-const WHOLE: &str = "beside the path: the CPU that all of it needs";
+const WHOLE: &str = "not on the path: the CPU that every stage needs";
 const LAB: &str = "not on the path: how rxpath measures";
 
 /// The terms.
@@ -11,7 +11,7 @@ pub const TERMS: &[Term] = &[
         [
             "receive livelock",
             WHOLE,
-            "Softirqs take the whole CPU of the reader: more packets arrive, fewer are delivered.",
+            "Softirqs take the whole CPU of the reader: the more packets arrive, the fewer are delivered.",
             "Keep reader and interrupt on different CPUs, or run NAPI in a thread.",
         ],
         &["livelock"],
@@ -21,8 +21,8 @@ pub const TERMS: &[Term] = &[
         [
             "NUMA node",
             WHOLE,
-            "CPUs with their own memory; a NIC hangs on one of them.",
-            "Packets that are handled on another node cross the link between them, each cache line of them.",
+            "CPUs with their own memory; a NIC is attached to one of them.",
+            "If another node handles the packets, each of their cache lines crosses the link between the nodes.",
         ],
         &["NUMA"],
         &["nic-numa-node", "irq-numa-local", "numa-of-receiver"],
@@ -31,8 +31,8 @@ pub const TERMS: &[Term] = &[
         [
             "C-state",
             WHOLE,
-            "How deeply an idle CPU sleeps; deeper ones take longer to wake up, up to hundreds of microseconds.",
-            "The first packet after a pause waits for it.",
+            "How deeply an idle CPU sleeps; waking up from a deeper state takes longer, up to hundreds of microseconds.",
+            "The first packet after a pause waits for the wake-up.",
         ],
         &["C-states", "idle state", "cpuidle"],
         &["cpu-cstates", "pm-qos-latency"],
@@ -41,8 +41,8 @@ pub const TERMS: &[Term] = &[
         [
             "hypervisor steal",
             WHOLE,
-            "Time in which a virtual CPU was ready and the hypervisor ran something else.",
-            "It looks like slow software and is in no profile of the guest. Not the same as what `rxpath steal` measures first: time that network softirqs take from programs.",
+            "Time in which a virtual CPU was ready to run, but the hypervisor ran something else.",
+            "It looks like slow software and is in no profile of the guest. `rxpath steal` measures something else first: time that network softirqs take from programs.",
         ],
         &["steal time", "stolen time", "steal"],
         &["stat.steal", "hypervisor"],
@@ -51,8 +51,8 @@ pub const TERMS: &[Term] = &[
         [
             "tick accounting",
             WHOLE,
-            "CPU time is charged to whatever runs when the timer ticks, unless the kernel times each interrupt (IRQ_TIME_ACCOUNTING).",
-            "Softirqs that run in step with the tick are counted for nothing or for everything.",
+            "CPU time is charged to the task that runs when the timer ticks, unless the kernel times each interrupt (IRQ_TIME_ACCOUNTING).",
+            "Softirqs that run in step with the tick are not counted at all, or are charged with all the time.",
         ],
         &["irq time accounting", "CPU accounting"],
         &["irq-time-accounting", "hz", "stat.softirq"],
@@ -72,7 +72,7 @@ pub const TERMS: &[Term] = &[
             "offered load",
             LAB,
             "Offered: attempted by the sender. Sent: accepted by its kernel. Received: at the device. Delivered: read by the application.",
-            "A loss is always the difference of two of them; name which.",
+            "A loss is always the difference of two of them; say which two.",
         ],
         &["offered", "sent", "delivered", "goodput"],
         &["offered_pps", "delivered_pps", "loss_ratio"],
@@ -81,8 +81,8 @@ pub const TERMS: &[Term] = &[
         [
             "open loop",
             LAB,
-            "Requests are sent by schedule, whether or not the answers are back; in a closed loop each connection waits for its answer.",
-            "Only an open loop sees the waiting that a slow server causes: a closed one sends less instead (coordinated omission).",
+            "Requests are sent by schedule, whether or not earlier answers have arrived; in a closed loop each connection waits for its answer.",
+            "Only an open loop measures the waiting that a slow server causes: a closed loop sends less instead (coordinated omission).",
         ],
         &["closed loop", "coordinated omission", "response time", "service time"],
         &["response_time_p99_us", "service_time_p99_us"],
@@ -92,7 +92,7 @@ pub const TERMS: &[Term] = &[
             "ledger",
             LAB,
             "The account of a trial: offered = delivered + losses by place + in flight, each from a named counter.",
-            "What is left over is `unaccounted`; 0 means that every packet was found.",
+            "The remainder is `unaccounted`; 0 means that every packet was found.",
         ],
         &["unaccounted"],
         &[],
@@ -112,7 +112,7 @@ pub const TERMS: &[Term] = &[
             "grade",
             LAB,
             "How much other load disturbed a trial: A under 1 % of its CPUs, B under 3 %, C under 10 %, D more. D trials are void and repeated.",
-            "A result of D trials (--keep-noisy) says little.",
+            "A result from D trials (--keep-noisy) is of little value.",
         ],
         &["noise grade", "too noisy"],
         &["exit 4"],

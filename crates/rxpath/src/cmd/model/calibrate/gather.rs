@@ -11,12 +11,12 @@ use serde_json::Value;
 
 use super::watch::Watch;
 
-/// Below this rate what a look at an empty socket costs, once a ms, is not small against the datagrams.
+/// Below this rate, polling an empty socket once per ms costs too much compared with the datagrams.
 const FEWEST_PPS: f64 = 20e3;
-/// Programs that run between the start and the end of a pass, as tracepoints time it.
+/// Number of programs that run between the start and the end of a pass, as timed by tracepoints.
 const PROGRAMS_PER_PASS: f64 = 2.0;
 
-/// What was measured.
+/// The measurements.
 pub(super) struct Measured<'a> {
     pub trials: &'a [Trial],
     pub watch: &'a Watch,
@@ -24,7 +24,7 @@ pub(super) struct Measured<'a> {
     pub cpu: u32,
 }
 
-/// The calibration, or why the measurements do not carry one.
+/// The calibration, or why the measurements are not good enough for one.
 pub(super) fn calibration(
     measured: &Measured<'_>,
     host: Host,
@@ -49,7 +49,7 @@ pub(super) fn calibration(
     })
 }
 
-/// All parameters, and what is less certain of them.
+/// All parameters, and which of them are less certain.
 fn parameters(
     measured: &Measured<'_>,
 ) -> Result<(BTreeMap<String, Estimate>, Vec<String>), TooNoisy> {
@@ -60,7 +60,7 @@ fn parameters(
     let sleep = measured.sleeping(busy)?;
     let rough_sleep = fit::is_rough(&sleep).then(|| {
         format!(
-            "what a sleep costs a reader is known to no better than {:.0} to {:.0} ns: predictions of readers that are \
+            "the cost of a reader's sleep is known only as {:.0} to {:.0} ns: predictions of readers that are \
              woken for each datagram are as uncertain",
             sleep.interval[0], sleep.interval[1]
         )
@@ -85,7 +85,7 @@ fn parameters(
         put("reader.wakeup_ns", wakeup);
     }
     let truesize = measured.truesize().ok_or_else(|| {
-        TooNoisy("no trial told the kernel memory of a datagram (SO_MEMINFO)".into())
+        TooNoisy("no trial reported the kernel memory of a datagram (SO_MEMINFO)".into())
     })?;
     put("socket.truesize", truesize);
     if let Some(stall) = measured.stall() {
@@ -100,8 +100,8 @@ fn parameters(
     Ok((parameters, caveats))
 }
 
-/// What a veth's ring holds when it is full: some of its entries are empty and not given back yet, each number of them as
-/// often as the others.
+/// The number of packets in a full veth ring. Some of its entries are empty and not released yet; each number of such
+/// entries is equally likely.
 fn veth_ring() -> Estimate {
     let most = ring::CAPACITY_PACKETS as f64;
     let least = most - ring::HELD_BACK_MOST_PACKETS as f64;
@@ -112,7 +112,7 @@ fn veth_ring() -> Estimate {
     }
 }
 
-/// The interrupt without the pass that it brings: tracepoints see the pass, and the meter both.
+/// The interrupt without its pass: tracepoints measure the pass, and the meter measures both.
 fn without(interrupt: &Estimate, pass: &Estimate) -> Estimate {
     Estimate {
         value: (interrupt.value - pass.value).max(0.0),
@@ -125,33 +125,33 @@ fn without(interrupt: &Estimate, pass: &Estimate) -> Estimate {
     }
 }
 
-/// What is less certain than it could be.
+/// The parameters that are less certain than possible.
 fn caveats(no_tracing: Option<&str>) -> Vec<String> {
     let blind = no_tracing.map(|why| {
         format!(
-            "without tracepoints ({why}) softirq time is not split into passes and interrupts: the cost of a poll is \
-             inside the interrupt's, and how polls gather packets under load is less certain"
+            "without tracepoints ({why}) softirq time is not split into passes and interrupts. The cost of a poll is \
+             part of the interrupt's cost, and the number of packets per poll under load is less certain"
         )
     });
     let always = [
-        "the meter's own loop keeps caches cold for the softirq: its costs are those of a CPU that does other work, too",
+        "the meter's own loop keeps caches cold for the softirq: the costs are those of a CPU that also does other work",
         "the wake-up latency includes the sender's call and the receive path before the socket",
     ]
     .map(str::to_owned);
     blind.into_iter().chain(always).collect()
 }
 
-/// Costs of the softirq by key, and what is less certain of them.
+/// Costs of the softirq by key, and which of them are less certain.
 struct Softirq {
     costs: Vec<(&'static str, Estimate)>,
     caveats: Vec<String>,
 }
 
-/// What tracepoints told.
+/// The tracepoint measurements.
 struct Traced {
     pass: Estimate,
     packet: Estimate,
-    /// What watching adds to a pass.
+    /// The overhead of watching, per pass.
     tracing: Estimate,
 }
 
@@ -226,7 +226,7 @@ impl Measured<'_> {
         valid.filter_map(load).collect()
     }
 
-    /// How far an interrupt's cost goes up and down: between the quartiles lies half of what varies evenly.
+    /// How much an interrupt's cost varies: half of evenly distributed values lie between the quartiles.
     fn spread(&self, interrupt_ns: f64) -> Result<Estimate, TooNoisy> {
         let singles = self.of("stolen-5k").chain(self.of("stolen-30k"));
         let readings = singles.filter_map(|trial| self.watch.readings.get(&trial.trial));
@@ -241,8 +241,8 @@ impl Measured<'_> {
         Ok(spread)
     }
 
-    /// ns of a NAPI thread per wake-up with its poll, and per datagram: each time that the thread has the CPU is one gap
-    /// of the meter.
+    /// ns of a NAPI thread per wake-up with its poll, and per datagram. Each time that the thread has the CPU is one
+    /// gap of the meter.
     fn napi(&self) -> Result<[Estimate; 2], TooNoisy> {
         let loads: Vec<Stolen> = self
             .trials
@@ -256,12 +256,12 @@ impl Measured<'_> {
             })
             .collect();
         let costs = fit::softirq(&loads)?;
-        let how = "stolen-time meter beside a NAPI thread, regression over loads";
+        let how = "stolen-time meter on the CPU of a NAPI thread, regression over loads";
         Ok([costs.interrupt, costs.packet].map(|cost| Estimate { how: how.into(), ..cost }))
     }
 
-    /// The softirq's costs: a pass and a packet by tracepoints where there are any, the rest of an interrupt by the meter;
-    /// and what is less certain of them.
+    /// The softirq's costs: pass and packet by tracepoints if available, the rest of an interrupt by the meter; and
+    /// which costs are less certain.
     fn softirq(&self) -> Result<Softirq, TooNoisy> {
         let loads = self.stolen("stolen-");
         let (estimates, unexplained, why) = match self.passes() {
@@ -289,15 +289,15 @@ impl Measured<'_> {
         let mut caveats = caveats(why.as_deref());
         if unexplained > fit::RESIDUAL {
             caveats.push(format!(
-                "the softirq's loads lie {:.1} % of a CPU from the fit: an interrupt or a packet does not always cost \
-                 the same here, and predictions of a CPU near its limit are no better than that",
+                "the softirq's loads lie {:.1} % of a CPU from the fit. The cost of an interrupt or a packet is not always \
+                 the same here, and predictions for a CPU near its limit have at least this error",
                 unexplained * 100.0
             ));
         }
         Ok(Softirq { costs: estimates, caveats })
     }
 
-    /// Costs of a pass and a packet by tracepoints; nothing where there were none.
+    /// Costs of a pass and a packet by tracepoints; nothing without tracepoints.
     fn passes(&self) -> Result<Option<Traced>, TooNoisy> {
         let valid = self.trials.iter().filter(|trial| trial.void.is_none());
         let seen: Vec<_> =
@@ -306,7 +306,8 @@ impl Measured<'_> {
             return Ok(None);
         }
         let sums = seen.iter().fold(Sums::default(), |all, traced| all.plus(traced.sums));
-        // Between the two clock readings of a pass lie the end of one program, a whole one and the start of a third.
+        // Between the two clock readings of a pass lie the end of one program, a whole program and the start of a
+        // third.
         let runs: Vec<f64> = seen.iter().filter_map(|traced| traced.program_ns).collect();
         let each = runs.iter().sum::<f64>() / runs.len().max(1) as f64;
         let tracing = PROGRAMS_PER_PASS * each;
@@ -319,7 +320,7 @@ impl Measured<'_> {
         }))
     }
 
-    /// The part of its time that a reader which wants its CPU all the time gets it.
+    /// The share of time in which a reader that always wants its CPU gets it.
     fn share(&self) -> Result<Estimate, TooNoisy> {
         let busy = self.of("busy-1").chain(self.of("busy-64"));
         let of = |trial: &Trial| {
@@ -334,7 +335,7 @@ impl Measured<'_> {
         Ok(share)
     }
 
-    /// The longest time beyond its nap in which such a reader read nothing although datagrams waited.
+    /// The longest time, beyond its sleep, in which such a reader read nothing although datagrams waited.
     fn stall(&self) -> Option<Estimate> {
         let stalls = self.of("busy-1").chain(self.of("busy-64"));
         let longest = stalls.filter_map(|trial| trial.evidence.reader_stall_s).reduce(f64::max)?;

@@ -1,4 +1,4 @@
-//! What runs beside the trials of a calibration: the stolen-time meter, or tracepoints.
+//! Measurements during the trials of a calibration: the stolen-time meter, or tracepoints.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,7 +21,7 @@ const TRACED: &str = "passes-";
 /// Prefix of the variants in which a thread polls.
 const NAPI: &str = "napi-";
 
-/// Draws the progress, and runs in the windows of the variants what they need.
+/// Draws the progress, and starts the measurements that a variant needs in its window.
 pub(super) struct Watch {
     bars: Bars,
     /// CPU of the softirq, by variant.
@@ -40,11 +40,11 @@ pub(super) struct Watch {
     pub no_tracing: Option<String>,
 }
 
-/// What tracepoints saw of one CPU.
+/// Tracepoint measurements of one CPU.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Traced {
     pub sums: Sums,
-    /// Of one run of a program, where the kernel tells.
+    /// Of one run of a program, if the kernel reports it.
     pub program_ns: Option<f64>,
 }
 
@@ -71,11 +71,11 @@ impl Watch {
             tracer: None,
             readings: BTreeMap::new(),
             passes: BTreeMap::new(),
-            no_tracing: (!tracing).then(|| "not asked for (--no-bpf)".into()),
+            no_tracing: (!tracing).then(|| "switched off (--no-bpf)".into()),
         }
     }
 
-    /// Starts what this variant's window needs.
+    /// Starts the measurements for this variant's window.
     fn start(&mut self) {
         let Some(cpu) = self.cpus.get(&self.variant).copied() else { return };
         if !self.variant.starts_with(TRACED) {
@@ -93,7 +93,7 @@ impl Watch {
         }
     }
 
-    /// What could not run leaves its trial without a reading, and the fit says what is missing.
+    /// If a measurement could not run, its trial has no reading, and the fit reports what is missing.
     fn stop(&mut self) {
         let reading = self.meter.take().and_then(|meter| meter.finish().ok().flatten());
         if let Some(reading) = reading {
@@ -114,7 +114,7 @@ impl Tracer {
     fn start(cpu: u32) -> Result<Self, String> {
         let filter = Filter { cpus: vec![cpu], ..Filter::default() };
         let polls = Polls::start(&filter, false).map_err(|error| error.to_string())?;
-        // Timing the programs makes them slower; the time of the passes has it in it, and it is taken off again.
+        // Timing the programs makes them slower; this overhead is in the time of the passes and is subtracted.
         let cost = polls.loaded().meter().ok();
         Ok(Self { polls, cost, cpu })
     }
@@ -136,7 +136,7 @@ fn sums(passes: &Passes) -> Sums {
         ww: passes.ww as f64,
         t: passes.t as f64,
         wt: passes.wt as f64,
-        // The kernel's half drops four bits of each time, 7.5 on average and 77.5 squared: they are given back.
+        // The kernel side drops four bits of each time: 7.5 on average and 77.5 squared. They are added back here.
         tt: passes.tt_256 as f64 * 256.0 + 15.0 * passes.t as f64 - 77.5 * passes.n as f64,
     }
 }

@@ -1,4 +1,4 @@
-//! A simulation kept as a run directory: what reads real runs reads it, and it says on every page that it is none.
+//! A simulation saved as a run directory: readers of real runs can read it, and every page says that it is simulated.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::exit::{Exit, Failure};
 /// The name of the one variant.
 const VARIANT: &str = "simulated";
 
-/// Writes the directory and gives its path.
+/// Writes the directory and returns its path.
 pub(super) fn write(
     base: &Path,
     parameters: &Parameters,
@@ -64,7 +64,7 @@ pub(super) fn write(
     writer.finish(manifest)
 }
 
-/// The way out of a directory that cannot be written.
+/// The hint for a directory that cannot be written.
 pub(super) fn failure(error: RunError) -> Failure {
     let exit = match error {
         RunError::ReadOnly { .. }
@@ -91,7 +91,7 @@ fn manifest(p: &Parameters, simulation: &Simulation, warnings: &[Warning]) -> Ma
         interval: None,
         values: vec![value],
     };
-    let simulated = Warning::new("simulated", "every figure here is simulated, none was measured");
+    let simulated = Warning::new("simulated", "all results here are simulated, none was measured");
     Manifest {
         schema: MANIFEST_SCHEMA.into(),
         run_id: String::new(),
@@ -153,7 +153,7 @@ fn trial(
     }
 }
 
-/// The machine that never was, so that nobody takes it for the one that computed it.
+/// A placeholder machine, so that nobody takes it for the machine that computed the simulation.
 fn environment(p: &Parameters) -> Environment {
     let mut facts = HostFacts::new();
     if let serde_json::Value::Object(all) = p.values.to_json() {

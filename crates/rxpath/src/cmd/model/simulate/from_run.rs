@@ -39,8 +39,8 @@ pub(in crate::cmd::model) fn values(
     }
     if let (Some(wanted), true) = (wanted, reasons.is_empty()) {
         let names: Vec<&str> = scenario.variants.iter().map(|v| v.name.as_str()).collect();
-        return Err(Failure::usage(format!("{shown}: no variant is called `{wanted}`"))
+        return Err(Failure::usage(format!("{shown}: there is no variant `{wanted}`"))
             .hint(format!("one of {}", names.join(", "))));
     }
-    Err(Failure::usage(format!("{shown}: nothing of it can be simulated: {}", reasons.join("; "))))
+    Err(Failure::usage(format!("{shown}: no variant can be simulated: {}", reasons.join("; "))))
 }

@@ -9,7 +9,7 @@ use rxpath_model::sim::outcome::CpuSplit;
 
 use super::Simulated;
 
-/// How fast it was.
+/// The speed of the simulation.
 pub(super) fn speed(packets: u64, cpu: Duration) -> String {
     let seconds = cpu.as_secs_f64().max(1e-9);
     format!(

@@ -1,4 +1,4 @@
-//! Predicted, measured, error: per variant, against the baselines, and the goals.
+//! Predicted, measured, error: per variant, compared with the baselines, and the goals.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,23 +14,23 @@ use serde::Serialize;
 use super::super::predict::{self, LOSS};
 use super::fit::{self, Fitted, PREFIX};
 
-/// Loss at which a rate counts as not carried: the knee is the highest rate below it.
+/// A rate with at least this loss counts as not carried: the knee is the highest rate below it.
 const KNEE_LOSS: f64 = 0.01;
 
-/// One scenario held against the model.
+/// One scenario compared with the model.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Validated {
     /// The scenario.
     pub scenario: String,
     /// Its run directory.
     pub run: PathBuf,
-    /// What was learned from its calibrating variants, by the simulator's key.
+    /// The values learned from its calibrating variants, by the simulator's key.
     pub fitted: BTreeMap<String, f64>,
     /// The variants.
     pub variants: Vec<Row>,
-    /// The highest rate that loses less than 1 %, where the scenario looks for it.
+    /// The highest rate that loses less than 1 %, if the scenario searches for it.
     pub knee: Option<Knee>,
-    /// Root mean square error of the goodput of the variants that test, over the largest goodput.
+    /// Root mean square error of the goodput of the test variants, relative to the largest goodput.
     pub goodput_nrmse: Option<f64>,
     /// The goals.
     pub goals: Vec<Goal>,
@@ -41,7 +41,7 @@ pub struct Validated {
 pub struct Row {
     /// Name.
     pub variant: String,
-    /// Whether the model was fitted to it: then it tests nothing.
+    /// Whether the model was fitted to this variant: then the variant tests nothing.
     pub fitted: bool,
     /// Offered in the window, median over trials.
     pub offered_pps: f64,
@@ -55,7 +55,7 @@ pub struct Row {
     pub best_goodput_loss: f64,
     /// The loss of the variant with the next lower rate.
     pub last_rate_loss: f64,
-    /// The loss by stage, as far as the variant has it: the sum over stages is the whole.
+    /// The loss by stage, where the variant has it: the sum over the stages is the whole loss.
     pub stages: BTreeMap<String, Predicted>,
     /// ln(predicted/measured) of the one-way delay, by quantile.
     pub delay_log_ratio: BTreeMap<String, f64>,
@@ -70,14 +70,14 @@ pub struct Row {
 pub struct Knee {
     /// By the model.
     pub predicted_pps: f64,
-    /// Between the two measured rates around it, by their losses.
+    /// Measured: between the two rates around it, by their losses.
     pub measured_pps: f64,
 }
 
 /// One goal.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Goal {
-    /// What was to be reached.
+    /// The target.
     pub goal: String,
     /// What came out.
     pub got: String,
@@ -85,7 +85,7 @@ pub struct Goal {
     pub reached: bool,
 }
 
-/// Holds one run against the model.
+/// Compares one run with the model.
 pub(super) fn validated(
     scenario: &Resolved,
     run: &Path,
@@ -167,7 +167,7 @@ fn offered(trials: &[&Trial]) -> Option<f64> {
     quantile::median(&all)
 }
 
-/// What somebody without a model would say.
+/// The baseline predictions, without a model.
 fn baselines(rows: &mut [Row]) {
     let goodput = |row: &Row| row.offered_pps * (1.0 - row.measured_loss[0]);
     let best = rows.iter().map(goodput).fold(0.0, f64::max);
@@ -181,7 +181,7 @@ fn baselines(rows: &mut [Row]) {
     }
 }
 
-/// Where the loss crosses the limit: measured between two rates, predicted by searching.
+/// The rate at which the loss crosses the limit: measured between two rates, predicted by searching.
 fn knee(
     scenario: &Resolved,
     manifest: &Manifest,
@@ -263,7 +263,7 @@ fn goals(rows: &[Row], knee: Option<&Knee>, same_cpu: bool) -> Vec<Goal> {
     goals
 }
 
-/// The median and the 90th percentile of the one-way delay, where it was measured.
+/// The median and the 90th percentile of the one-way delay, if measured.
 fn delays(tests: &[&Row]) -> Option<Goal> {
     let of = |row: &&Row| ["p50", "p90"].map(|name| row.delay_log_ratio.get(name).copied());
     let all: Vec<f64> = tests.iter().flat_map(of).flatten().map(f64::abs).collect();

@@ -1,5 +1,5 @@
-//! What of the model is learned in the scenario itself, from its variants `calibrate-*`: one number, or two where two
-//! loads teach them.
+//! Parameters learned from the scenario itself, from its variants `calibrate-*`: one number, or two if two loads teach
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +14,20 @@ use super::super::predict;
 
 /// Prefix of the variants that fit.
 pub(super) const PREFIX: &str = "calibrate-";
-/// A reader that runs less of its time is not saturated.
+/// A reader that runs for a smaller share of its time is not saturated.
 const BUSY: f64 = 0.95;
-/// Factors of 2 by which the first look over a cost goes, up and down.
+/// Factors of 2 of the first search over a cost, up and down.
 const FACTORS: [f64; 5] = [-2.0, -1.0, 0.0, 1.0, 2.0];
-/// Rounds around the best so far; each halves the step.
+/// Rounds of search around the best point; each round halves the step.
 const ROUNDS: u32 = 6;
-/// What a factor of 2 away from the calibration counts, as a squared error of goodput: of costs that fit equally well
-/// the nearest to the calibration is taken. More than one may fit: with fewer and dearer interrupts as much is delivered
-/// as with more and cheaper ones.
+/// Penalty for a factor of 2 away from the calibration, as a squared error of goodput: among costs that fit equally
+/// well, the nearest to the calibration is taken. Several may fit: fewer, dearer interrupts deliver as much as more,
+/// cheaper ones.
 const AWAY: f64 = 1e-4;
-/// Goodput that moves less than this over all factors teaches nothing.
+/// If goodput changes less than this over all factors, the variant teaches nothing.
 const TEACHES: f64 = 0.01;
 
-/// What was learned, by the simulator's key.
+/// The values learned, by the simulator's key.
 pub(super) type Fitted = BTreeMap<&'static str, f64>;
 
 /// Fits to the calibrating variants that have trials.
@@ -47,7 +47,7 @@ pub(super) fn fitted(
     let search = |keys| Search { taught: &taught, calibration, keys }.run();
     match (lab.threaded, one_cpu) {
         (true, _) => search(&[("scheduler.slice", 4e6)]),
-        // With one load a scale for both is all that can be told.
+        // One load can only determine one scale for both.
         (_, true) => search(&[("rps.ipi_ns", 0.0), ("rps.packet_ns", 0.0)][..taught.len().min(2)]),
         _ => saturated(&first.trials, calibration),
     }
@@ -59,7 +59,7 @@ struct Taught<'a> {
     trials: Vec<&'a Trial>,
 }
 
-/// A reader that never sleeps, alone on its CPU: its cost is its time over its datagrams.
+/// A reader that never sleeps, alone on its CPU: its cost is its time divided by its datagrams.
 fn saturated(trials: &[&Trial], calibration: &Calibration) -> Fitted {
     let cost = |trial: &&Trial| {
         let reader = trial.evidence.receiver_threads.first()?;
@@ -79,7 +79,7 @@ fn saturated(trials: &[&Trial], calibration: &Calibration) -> Fitted {
     Fitted::from([("reader.packet_ns", rest.max(0.0))])
 }
 
-/// A search for the costs with which the simulated goodput of all teaching variants is the measured one.
+/// Searches the costs at which the simulated goodput of all teaching variants equals the measured one.
 struct Search<'a> {
     taught: &'a [Taught<'a>],
     calibration: &'a Calibration,
@@ -87,7 +87,7 @@ struct Search<'a> {
     keys: &'a [(&'static str, f64)],
 }
 
-/// A point of the search: powers of 2 on the costs, its error, and the goodputs it was found from.
+/// A point of the search: powers of 2 on the costs, its error, and the goodputs behind the error.
 struct Point {
     powers: Vec<f64>,
     error: f64,
@@ -140,7 +140,7 @@ impl Search<'_> {
     }
 }
 
-/// Whether what is delivered depends on the costs at all.
+/// Whether the delivered rate depends on the costs at all.
 fn teaches(points: &[Point]) -> bool {
     let of = |variant: usize| points.iter().filter_map(move |point| point.goodputs.get(variant));
     let variants = points.first().map_or(0, |point| point.goodputs.len());

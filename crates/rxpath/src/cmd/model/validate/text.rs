@@ -4,7 +4,7 @@ use rxpath_core::units::si;
 
 use super::compare::{Row, Validated};
 
-/// Predicted, measured, error and both baselines, and what came of the goals.
+/// Predicted, measured, error and both baselines, and the result of each goal.
 pub(super) fn table(scenario: &Validated) -> String {
     let mut text = format!("{} ({})\n", scenario.scenario, scenario.run.display());
     for (key, value) in &scenario.fitted {
