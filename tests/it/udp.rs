@@ -61,7 +61,7 @@ fn a_line_that_is_no_order_is_refused() {
     serve.order("begin");
     let output = serve.child.wait_with_output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(text.starts_with("rxpath: `begin` is not an order"), "{text}");
+    assert!(text.starts_with("rxpath: `begin` is not a command"), "{text}");
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn a_size_over_the_mtu_says_that_it_is_fragmented() {
     let output = rxpath(&words);
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(text.contains("80000 bytes a send") && text.contains("hint: use --gso 1"), "{text}");
+    assert!(text.contains("80000 bytes per send") && text.contains("hint: use --gso 1"), "{text}");
 }
 
 #[test]

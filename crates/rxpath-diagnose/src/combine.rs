@@ -65,7 +65,7 @@ fn answer(before: &View, after: &View, after_verdict: &Verdict) -> Answer {
         stage: Stage::SenderOrSoftirq,
         confidence: Confidence::Weak,
         sentence: format!(
-            "the sender or the receive softirq is the limit, and the paired trial does not tell which: {why}"
+            "the sender or the receive softirq is the limit, and the paired trial does not show which: {why}"
         ),
         line: None,
     };

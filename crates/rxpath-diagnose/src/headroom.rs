@@ -42,7 +42,7 @@ pub fn of(view: &View, limit: Stage) -> String {
             };
             format!("{who}: it needs {} of the window at {}, {further}", percent(demand), rate(pps))
         }
-        None => "not known: nobody else on the path needed a noteworthy part of the window, or it was not measured".into(),
+        None => "not known: no other stage of the path needed a significant part of the window, or it was not measured".into(),
     }
 }
 

@@ -208,7 +208,7 @@ impl Remedy {
                 "fewer threads on the one socket, in the service's configuration: one that reads in batches may read more than several that contend"
             }
             Self::LargerBatches => {
-                "more datagrams per system call, where the service can be told to: recvmmsg, UDP_GRO"
+                "more datagrams per system call, where the service can be configured so: recvmmsg, UDP_GRO"
             }
             Self::LessWork => {
                 "less work per datagram in the thread that reads: logging, disk and lookups to other threads"

@@ -78,7 +78,7 @@ pub(crate) fn stage(stage: Stage, cpu: Option<u32>) -> String {
         Stage::Softirq => "softirq",
         Stage::OneCpu => "all flows on one CPU",
         Stage::RpsMissing => "one queue, RPS off",
-        Stage::RpsPointless => "one flow, RPS in vain",
+        Stage::RpsPointless => "one flow, useless RPS",
         Stage::Backlog => "RPS backlog",
         Stage::Ring => "device ring",
         Stage::Filter => "a filter",

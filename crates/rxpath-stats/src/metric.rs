@@ -191,13 +191,13 @@ pub const METRICS: &[Metric] = &[
         name: "network_cpu_s_per_gbit",
         unit: "s/Gb",
         good: Good::Down,
-        what: "time of interrupts and network softirqs on all CPUs, whoever paid, per 10^9 bits of payload delivered",
+        what: "time of interrupts and network softirqs on all CPUs, whichever task paid, per 10^9 bits of payload delivered",
     },
     Metric {
         name: "network_cpu_s_per_mpacket",
         unit: "s/million packets",
         good: Good::Down,
-        what: "time of interrupts and network softirqs on all CPUs, whoever paid, per million datagrams or segments \
+        what: "time of interrupts and network softirqs on all CPUs, whichever task paid, per million datagrams or segments \
                delivered",
     },
     Metric {

@@ -38,7 +38,7 @@ const REFUSING: [(Place, Confidence, &str); 6] = [
     (
         Place::ReasonOnly,
         Confidence::Fair,
-        "`rxpath explain REASON` tells what a reason means, `rxpath trace` which ports it hits",
+        "`rxpath explain REASON` explains a reason, `rxpath trace` which ports it hits",
     ),
 ];
 

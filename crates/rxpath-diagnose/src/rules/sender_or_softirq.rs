@@ -47,7 +47,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         Confidence::Weak,
         &[Part::Ledger, Part::Window, Part::Cpus, Part::Senders],
         format!(
-            "the sender or the receive softirq is the limit: both run on {on}, {} busy; only a paired trial tells which",
+            "the sender or the receive softirq is the limit: both run on {on}, {} busy; only a paired trial shows which",
             percent(cpu.and_then(|cpu| view.busy_ratio(cpu)).unwrap_or(view.sender.lead.running))
         ),
     )

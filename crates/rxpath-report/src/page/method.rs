@@ -29,7 +29,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
                 dt { "Noise grades" } dd { (grades(&manifest.trials)) }
                 dt { "Load" } dd { (loops(&manifest.trials)) }
                 dt { "Ledger" } dd {
-                    "Counters are read at rest before and after each trial, sockets before they are closed. Each drop has \
+                    "Counters are read before and after each trial, when no packet moves, sockets before they are closed. Each drop has \
                      one owning counter; counters that move with it are cross-checks and are never added. Rates use the \
                      measured window only."
                 }

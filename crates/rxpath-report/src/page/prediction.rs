@@ -32,7 +32,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
     Some(Section {
         id: "prediction",
         title: "Model and measurement",
-        lead: "What a simulation says from this host's calibration and the load that was offered, beside the median of the \
+        lead: "What a simulation says from this host's calibration and the load that was offered, next to the median of the \
                trials. The residual is prediction less measurement.",
         body: table(&rows, "Predictions"),
     })

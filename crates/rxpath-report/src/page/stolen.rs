@@ -200,7 +200,7 @@ fn notes(first: &Stolen) -> Markup {
     html! {
         p.quiet {
             @if cost.interval_us[1] > 0.0 {
-                "An interrupt costs " (number::plain(cost.irq_entry_us)) " µs beside what is measured ("
+                "An interrupt costs " (number::plain(cost.irq_entry_us)) " µs in addition to what is measured ("
                 (number::plain(cost.interval_us[0])) " to " (number::plain(cost.interval_us[1])) " µs, " (cost.source)
                 " on this host before the first trial). "
             } @else {

@@ -182,8 +182,8 @@ mod tests {
             ("http://[::1/", "malformed"),
             ("http://::1/", "malformed"),
             ("http://me:pw@h/", "user name"),
-            ("http://h/a b", "no spaces"),
-            ("http://h/\r\nX: y", "no spaces"),
+            ("http://h/a b", "must not contain spaces"),
+            ("http://h/\r\nX: y", "must not contain spaces"),
         ] {
             let told = text.parse::<Url>().unwrap_err().to_string();
             assert!(told.contains(wanted), "{text}: {told}");

@@ -27,8 +27,8 @@ fn bad_lines_are_told_with_their_number() {
         ("5\n", "line 1: `5` is not"),
         ("-5,3,1\n", "line 1: `-5,3,1` is not"),
         ("1,70000,1\n", "line 1"),
-        ("5,32,1\n60,32,1", "line 2: the file ends inside it"),
-        ("5,32,1\n60,3", "line 2: the file ends inside it"),
+        ("5,32,1\n60,32,1", "line 2: the file ends inside this line"),
+        ("5,32,1\n60,3", "line 2: the file ends inside this line"),
     ] {
         let error = refused(text.as_bytes());
         assert!(error.contains(words), "{error}");
