@@ -175,7 +175,7 @@ impl Account {
     pub fn begin_turn(&mut self) {
         self.is_counting = true;
         for cpu in &self.cpus {
-            // A CPU that goes offline now is told at the next reading.
+            // A CPU that goes offline now is reported at the next reading.
             let _ = self.loaded.run_on(READ, *cpu);
         }
     }
@@ -183,7 +183,7 @@ impl Account {
     /// The window of each CPU ends here, and none begins until [`Account::begin_turn`]: readings are up to now.
     pub fn end_turn(&mut self) -> Result<(), HostError> {
         self.is_counting = false;
-        // CPUs that are offline are told by readings while something is counted.
+        // Offline CPUs are reported by readings while counting.
         self.end_windows(END).map(drop)
     }
 
@@ -200,7 +200,7 @@ impl Account {
         self.cpus.iter().map(of).sum()
     }
 
-    /// Looks from here on for whom the packets of taken softirqs are, by turns where many come; see [`Account::note`].
+    /// Samples the flows of packets in taken softirqs from here on, duty-cycled at high rates; see [`Account::note`].
     pub fn look_at_flows(&mut self) -> Result<(), HostError> {
         let mut hooks = PacketHooks::new(&FLOWS, FLOWS_COST, Pace::ByTurns);
         let received = |loaded: &Loaded| received(loaded, &self.cpus);
@@ -317,8 +317,8 @@ impl Account {
         })
     }
 
-    /// Takes the rows up to the ends of the windows out of the kernel: of each CPU the half that is no longer charged. Room
-    /// for tasks is then needed only for those of one window. Gives which tasks had any.
+    /// Takes the rows up to the ends of the windows out of the kernel: of each CPU the half that is no longer charged.
+    /// Room for tasks is then needed only for those of one window. Gives which tasks had any.
     fn take_tasks(
         &self,
         charged: Option<&HashMap<u32, u32>>,

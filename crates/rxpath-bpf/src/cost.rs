@@ -179,7 +179,7 @@ impl PartMeter {
     }
 }
 
-/// Ids of all BPF programs that are in the kernel now, whoever loaded them; empty without the right to see them.
+/// Ids of all BPF programs that are in the kernel now, of any owner; empty without the privilege to list them.
 pub fn programs_in_kernel() -> Vec<u32> {
     #[cfg(feature = "bpf")]
     {

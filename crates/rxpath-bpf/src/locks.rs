@@ -1,7 +1,7 @@
 //! Who waits for the locks of a UDP socket's queues: the price of several threads on one socket.
 //!
 //! `lock:contention_begin` and `lock:contention_end` (Linux 5.19, 16edd9b511a1) frame the slow path of a spinlock. A
-//! lock is an address: it is told to be a socket's by lying inside one of the sockets that were read meanwhile.
+//! lock is an address: it belongs to a socket if it lies inside one of the sockets that were read meanwhile.
 
 use std::collections::BTreeMap;
 
