@@ -41,7 +41,7 @@ pub struct LoadOptions {
     pub rate_rps: Option<u64>,
     /// How to wait for the schedule.
     pub pacing: Pacing,
-    /// Requests on their way at once on a connection.
+    /// Requests in flight at once on a connection.
     pub pipeline: usize,
     /// Method.
     pub method: String,
@@ -109,7 +109,7 @@ pub struct LoadSettings {
     pub asked_rps: Option<u64>,
     /// How the schedule is waited for.
     pub pacing: Option<String>,
-    /// Requests on their way at once on a connection.
+    /// Requests in flight at once on a connection.
     pub pipeline: usize,
     /// Whether connections are kept.
     pub keepalive: bool,
