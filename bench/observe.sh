@@ -1,26 +1,27 @@
 #!/bin/sh
-# What looking costs: packets/s of a sender whose CPU also receives, with and without an observer, in paired blocks.
+# The cost of observation: packets/s of a sender whose CPU also receives, with and without an observer, in paired
+# blocks.
 #
-# Worst case: one packet a softirq. One CPU sends each datagram with a system call of its own, and without RPS the receive
-# softirq runs on the same CPU right after it, so that each hook fires for each packet and its time comes off the rate.
-# Then the same with several packets a softirq: a GSO send of 16 that the kernel cuts before the veth.
-# polls is trace without stages, drops and sockets, every is trace --every-packet.
-# walks is trace without its walks over sockets, hooks three programs that do nothing (begin and end of a softirq, and its
-# poll). Each block runs every observer once, in random order, beside two tracepoints of bpftrace, and perf recording them.
-# Printed: the median over the blocks of what was lost of the rate without an observer, with its 95 % interval (order
-# statistics), in percent and in ns a packet. Below it each observer's own time by the kernel's BPF statistics, for each
-# packet that was received while it looked, and what the way into its programs adds, by the price of an empty one.
-# Goals: trace under 4 %, steal under 5 %; with several packets a softirq no cost beyond noise: an interval that holds 0,
-# or a median under 1 %.
-# Usage: bench/observe.sh [RXPATH [BLOCKS]]. Exit 1: a goal is missed. Exit 4: too noisy to tell (the two runs without an
-# observer differ by more than 2 % in the median of the blocks).
+# Worst case: one packet per softirq. One CPU sends each datagram with its own system call. Without RPS the receive
+# softirq runs on the same CPU right after it, so each hook fires for each packet and its time reduces the rate.
+# Then the same with several packets per softirq: a GSO send of 16 that the kernel segments before the veth.
+# Observers: polls is trace without stages, drops and sockets; every is trace --every-packet; walks is trace without its
+# scans of sockets; hooks is three programs that do nothing (begin and end of a softirq, and its poll). Each block runs
+# every observer once, in random order, and also bpftrace with two tracepoints, and perf recording them.
+# Printed: the median over the blocks of the rate lost against a run without an observer, with its 95 % interval (order
+# statistics), in percent and in ns per packet. Then each observer's own time by the kernel's BPF statistics, per packet
+# received meanwhile, and the added cost of calling its programs, estimated from an empty program.
+# Goals: trace under 4 %, steal under 5 %; with several packets per softirq no cost beyond noise: an interval that
+# contains 0, or a median under 1 %.
+# Usage: bench/observe.sh [RXPATH [BLOCKS]]. Exit 1: a goal is missed. Exit 4: too noisy for a verdict (the two runs
+# without an observer differ by more than 2 % in the median of the blocks).
 set -eu
 rxpath=${1:-target/release/rxpath}
 blocks=${2:-20}
 sender=${SENDER_CPU:-1}
 reader=${READER_CPU:-0}
 id=rxpb$$
-# Programs that do nothing, built beside the binary.
+# Programs that do nothing, built next to the binary.
 hooks=$(dirname "$rxpath")/examples/empty_hooks
 work=$(mktemp -d)
 mkfifo "$work/open"
@@ -28,7 +29,7 @@ exec 4<>"$work/open" # an input that does not end
 observer=
 serve=
 
-# A program in the background of a shell ignores SIGINT unless it asks for it: those that do not are ended by SIGTERM.
+# A background program of a shell ignores SIGINT unless it handles it: programs that do not are ended by SIGTERM.
 stop() { # pid, signal
 	[ -z "$1" ] || { kill -"${2:-INT}" "$1" 2>/dev/null || true; wait "$1" 2>/dev/null || true; }
 }
@@ -49,19 +50,19 @@ ip -n $id-tx addr add 10.94.0.1/24 dev veth
 ip -n $id-rx addr add 10.94.0.2/24 dev veth
 ip -n $id-tx link set veth up
 ip -n $id-rx link set veth up
-# Off, so that a GSO send comes as 16 packets.
+# Off, so that a GSO send arrives as 16 packets.
 ip netns exec $id-tx "$rxpath" tune plan --set veth/features/tx-udp-segmentation=off -o "$work/plan" >/dev/null
 ip netns exec $id-tx "$rxpath" tune apply "$work/plan" --state-dir "$work/state" >/dev/null
-# A reader that naps is woken seldom: wake-ups would be in the sender's softirq too.
+# A reader that naps is rarely woken: wake-ups would run in the sender's softirq too.
 ip netns exec $id-rx "$rxpath" serve udp 10.94.0.2:9000 --cpu "$reader" --nap 50us >"$work/serve" 2>&1 &
 serve=$!
 
-# Until a line of the observer says that it looks; at most ten seconds.
+# Until the observer prints that it has started; at most 10 s.
 until_said() { # words, file
 	for _ in $(seq 200); do
 		grep -q "$1" "$2" 2>/dev/null && return
 		kill -0 "$observer" 2>/dev/null || break
-		sleep 0.05 # between two looks at what an observer printed
+		sleep 0.05 # between two checks of the observer's output
 	done
 	echo "bench: $(tail -n 1 "$2")" >&2
 	exit 3
@@ -98,7 +99,7 @@ look() { # observer
 	perf)
 		perf record -q -a -o "$work/perf" -e irq:softirq_entry,irq:softirq_exit -- sleep 60 2>>"$work/said" &
 		observer=$!
-		echo recording >>"$work/said" # it says nothing itself
+		echo recording >>"$work/said" # perf prints nothing itself
 		said=recording
 		;;
 	esac
@@ -118,7 +119,7 @@ run() { # name, options of the sender
 		for kind in $(printf '%s\n' none none2 trace walks every polls steal hooks bpftrace perf | shuf); do
 			look "$kind"
 			pps=$(rate "$@")
-			[ -n "$pps" ] || { echo "bench: the sender beside $kind sent nothing" >&2; exit 3; }
+			[ -n "$pps" ] || { echo "bench: the sender sent nothing while $kind observed" >&2; exit 3; }
 			echo "$block $kind $pps"
 			[ "$kind" = hooks ] && stop "$observer" TERM || stop "$observer"
 			observer=
@@ -167,7 +168,7 @@ table() { # name, goals
 		}' "$work/$1"
 }
 
-# What the kernel's statistics say of an observer that looks for a second while packets come: its own time and runs for each.
+# An observer's own time and runs per packet, by the kernel's statistics, while packets arrive.
 own_cost() { # load, kind, options of the observer -- options of the sender
 	load=$1 kind=$2 && shift 2
 	options=
@@ -184,11 +185,11 @@ own_cost() { # load, kind, options of the observer -- options of the sender
 	pps=$(sed -n 's/^ *"sent_pps": \([0-9.]*\).*/\1/p' "$work/sent" | head -n 1)
 	awk -v load="$load" -v kind="$kind" -v run="$(part run_time_s)" -v runs="$(part runs_count)" \
 		-v packets="$(awk -v pps="$pps" 'BEGIN { print 2 * pps }')" -v price="$(price)" 'BEGIN {
-		printf "   %-5s %-6s %7.1f ns a packet in %.2f runs, and %.0f ns for the way into them (%.0f each)\n", load, kind,
+		printf "   %-5s %-6s %7.1f ns per packet in %.2f runs, and %.0f ns to call them (%.0f each)\n", load, kind,
 			1e9 * run / packets, runs / packets, price * runs / packets, price }'
 }
 
-# Of an empty program, ns: a third of what three of them cost a packet where each packet has its softirq.
+# Cost of calling an empty program, ns: a third of the cost per packet of three of them, at one packet per softirq.
 price() {
 	awk -v blocks="$blocks" '{ pps[$1, $2] = $3 } END {
 		for (b = 1; b <= blocks; b++) each[b] = (1e9 / pps[b, "hooks"] - 1e9 / pps[b, "none"]) / 3
@@ -197,13 +198,13 @@ price() {
 }
 
 status=0
-echo "one packet a softirq, $blocks blocks:"
+echo "one packet per softirq, $blocks blocks:"
 run one
 table one "4 5" || status=$?
-echo "16 packets a softirq, $blocks blocks:"
+echo "16 packets per softirq, $blocks blocks:"
 run many --gso 16
 table many "1 1" || { now=$?; [ $now -gt $status ] && status=$now; }
-echo "own time by the kernel's BPF statistics, while packets come:"
+echo "own time by the kernel's BPF statistics, while packets arrive:"
 for load in "one" "many --gso 16"; do
 	# shellcheck disable=SC2086  # a list of options
 	set -- $load && name=$1 && shift

@@ -1,9 +1,9 @@
 #!/bin/sh
-# What a load generator costs outside the kernel, for each request, and its system calls: wrk and `rxpath load http`
-# with both engines, 100 connections to one nginx, interleaved. The same method for all: perf's cpu-clock, a timer of
-# its own at 19,997 a second and not the scheduler's tick, stops the program where it is; the share of stops outside
-# the kernel is the share of its CPU time there. System calls are counted by their tracepoint in a run of their own.
-# Usage: bench/outside.sh [RXPATH [ROUNDS]]. Needs root, two CPUs that nobody else uses, nginx, wrk and perf.
+# The CPU time per request that a load generator spends outside the kernel, and its system calls: wrk and `rxpath load
+# http` with both engines, 100 connections to one nginx, interleaved. All use the same method: perf's cpu-clock samples
+# the program at 19,997 Hz with its own timer, not the scheduler's tick. The share of samples outside the kernel is the
+# share of CPU time there. System calls are counted by their tracepoint in a separate run.
+# Usage: bench/outside.sh [RXPATH [ROUNDS]]. Needs root, two otherwise idle CPUs, nginx, wrk and perf.
 set -eu
 rxpath=${1:-target/release/rxpath}
 rounds=${2:-5}
@@ -63,7 +63,7 @@ awk -v hz=$hz '
 			a[i] = of[who, i]; r[i] = of[who, i] / of["wrk", i]
 			if (r[i] < low) low = r[i]; if (r[i] > high) high = r[i]
 		}
-		printf "%-6s %-28s %6.3f %s a request, %.2f of wrk (range %.2f to %.2f)\n", who, name, median(a, n), unit, median(r, n), low, high
+		printf "%-6s %-28s %6.3f %s per request, %.2f of wrk (range %.2f to %.2f)\n", who, name, median(a, n), unit, median(r, n), low, high
 	}
 	END {
 		split("wrk epoll uring", names, " ")

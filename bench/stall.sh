@@ -1,9 +1,9 @@
 #!/bin/sh
-# The open loop against a server that stands still for 100 ms in every second, at 20,000 requests a second.
-# A request due x ms into the stall waits 100 - x ms for its end and then for those before it, which takes under x ms:
-# one in a thousand is due in the first ms, one in a hundred in the first 10. So p99.9 is 99 to 100 ms and p99 is 90
-# to 98 ms, from the first second on. A closed loop sees a hundred of its requests wait, and a p99 without the stall.
-# Exit 1: the percentiles are others. Needs two CPUs that nobody else uses.
+# The open loop against a server that stalls for 100 ms in every second, at 20,000 requests/s.
+# A request due x ms into the stall waits 100 - x ms for its end, and then less than x ms for the requests before it.
+# One in 1000 requests is due in the first ms, one in 100 in the first 10 ms. So p99.9 is 99 to 100 ms and p99 is 90 to
+# 98 ms, from the first second on. In a closed loop only 100 requests wait, and p99 does not show the stall.
+# Exit 1: the percentiles differ. Needs two otherwise idle CPUs.
 set -eu
 rxpath=${1:-target/release/rxpath}
 addr=127.0.0.1:8099
@@ -14,7 +14,7 @@ stalls=
 trap 'kill $stalls 2>/dev/null; kill -CONT $server; kill $server' EXIT
 until ss -Hltn sport = :8099 | grep -q LISTEN; do sleep 0.05; done
 
-# Begins of stalls are a second apart by the clock, whatever a stall costs.
+# Stalls begin 1 s apart by the clock, however long a stall takes.
 (while :; do
 	sleep "$(date +%N | sed 's/^0*//' | awk '{ printf "%.6f", (1e9 - $1) / 1e9 }')"
 	kill -STOP $server; sleep 0.1; kill -CONT $server

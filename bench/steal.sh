@@ -1,18 +1,18 @@
 #!/bin/sh
-# Stolen time by the probe against a loop's own gaps, in the same run, at five rates and with nothing sent; and the share
-# of its time that the victim had by its own work and by the probe.
+# Compares the stolen time reported by the probe with the gaps seen by a loop, in the same run, at five rates and
+# without traffic; and the victim's share of its time, by its own work and by the probe.
 #
-# A lab of two namespaces; the receiving device steers with RPS to the victim's CPU, so that each packet interrupts it. A
-# reader on the sender's CPU takes them. PACKETS=refused: nobody listens; the kernel then looks for a way back for a refusal
-# that it does not send, which doubles the work of a softirq and leaves the caches colder than ordinary packets do.
-# Truth is the built-in victim: a loop that adds up the gaps in its own time and counts the work that it did.
-# Tolerance: total stolen time within 5 % from 50,000 packets a second up, where interrupts are frequent enough for the
-# calibration to average; within 10 ms a second below; the victim's share of own work within 3 percentage points of
-# its work count. It is held against the median of the rounds, each with a calibration of its own: on a virtual machine the
-# same interrupt takes a tenth more or less of the CPU from one moment to the next, and what was calibrated some seconds
-# before the window is off by as much. How many single runs were within the tolerance is printed beside it.
-# Usage: bench/steal.sh [RXPATH [ROUNDS]]. Exit 1: out of tolerance. Exit 4: in most rounds something else took a fifth of
-# the victim's CPU, the machine is too busy to tell.
+# A lab of two namespaces. The receiving device uses RPS to steer to the victim's CPU, so each packet interrupts the
+# victim. A reader on the sender's CPU reads the packets. PACKETS=refused: no reader; the kernel then looks up a route
+# for an ICMP error that it does not send. This doubles the work of a softirq and leaves colder caches than ordinary
+# packets. Truth is the built-in victim: a loop that sums the gaps in its own time and counts its work.
+# Tolerance: total stolen time within 5 % from 50,000 packets/s up, where interrupts are frequent enough for the
+# calibration to average; within 10 ms per second below; the victim's share of own work within 3 percentage points of
+# its work count. The median of the rounds is compared with the tolerance; each round has its own calibration. Reason:
+# on a virtual machine the cost of the same interrupt varies by 10 % over time, and a calibration some seconds before
+# the window is off by as much. The number of single runs within the tolerance is printed, too.
+# Usage: bench/steal.sh [RXPATH [ROUNDS]]. Exit 1: out of tolerance. Exit 4: in most rounds something else used a fifth
+# of the victim's CPU, so the machine is too busy for a verdict.
 set -eu
 rxpath=${1:-target/release/rxpath}
 rounds=${2:-7}
@@ -42,13 +42,13 @@ ip -n $id-tx addr add 10.93.0.1/24 dev veth
 ip -n $id-rx addr add 10.93.0.2/24 dev veth
 ip -n $id-tx link set veth up
 ip -n $id-rx link set veth up
-# No ICMP goes back.
+# No ICMP errors are sent.
 ip netns exec $id-rx sh -c "sysctl -qw net.ipv4.icmp_ratelimit=100000; printf %x \$((1 << $victim)) >/sys/class/net/veth/queues/rx-0/rps_cpus"
 
 value() { sed -n "/\"victim\": {/,\$s/^ *\"$1\": \([0-9.e-]*\).*/\1/p" "$out" | head -n 1; }
 
-# One run: rate, truth, spans and all that is reported in seconds a second, own share by work and by the probe, whether
-# something else had the CPU.
+# One run: rate; truth, spans and total reported in seconds per second; own share by work and by the probe; whether
+# something else used the CPU.
 once() { # kpps
 	load=
 	if [ $1 -gt 0 ]; then
@@ -94,7 +94,7 @@ for kpps in ${KPPS:-0 20 50 100 200 300}; do
 	}
 	function bound(kpps) { return kpps >= 50 ? 5 : 0.01 }
 	END {
-		if (n <= all / 2) { printf "%7d %7d  too busy to tell\n", kpps, n; exit 4 }
+		if (n <= all / 2) { printf "%7d %7d  too busy for a verdict\n", kpps, n; exit 4 }
 		m = middle(error, n); s = middle(share, n)
 		ok = m <= bound(kpps) && m >= -bound(kpps) && s <= 0.03 && s >= -0.03
 		form = kpps >= 50 ? "%+7.1f %% (%+.1f to %+.1f)" : "%+7.3f s/s (%+.3f to %+.3f)"

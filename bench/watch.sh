@@ -1,11 +1,12 @@
 #!/bin/sh
-# What the viewer itself costs: CPU time of `rxpath watch` at a look a second on a screen of 120 x 40, with BPF and without.
+# The cost of the viewer: CPU time of `rxpath watch` at one update per second on a 120 x 40 screen, with and without
+# BPF.
 #
-# Scheduler time (ns) of all threads of the process over 20 s, from its third second on. What its BPF programs take from
-# others is not in it. A pseudo terminal is its screen, so drawing is part of it.
-# Goal: under 1 % of a CPU with BPF and without, while the host rests.
-# Usage: bench/watch.sh [RXPATH [SECONDS]]. Exit 1: the goal is missed. Exit 4: others used more than a tenth of the
-# CPUs, the machine is too busy to tell.
+# Scheduler time (ns) of all threads of the process over 20 s, from its third second on. Time that its BPF programs take
+# from other tasks is not included. Its screen is a pseudo-terminal, so drawing is included.
+# Goal: under 1 % of a CPU with and without BPF, on an idle host.
+# Usage: bench/watch.sh [RXPATH [SECONDS]]. Exit 1: the goal is missed. Exit 4: other tasks used more than a tenth of
+# the CPUs, so the machine is too busy for a verdict.
 set -eu
 rxpath=${1:-target/release/rxpath}
 seconds=${2:-20}
@@ -25,14 +26,14 @@ busy() { awk '/^cpu / { print $2 + $3 + $4 + $7 + $8 + $9, $2 + $3 + $4 + $5 + $
 mkfifo "$work/keys"
 status=0
 for options in "" --no-bpf; do
-	# The shell tells its number and becomes the viewer.
+	# The shell writes its pid and becomes the viewer.
 	script -qefc "stty rows 40 cols 120; echo \$\$ >$work/pid; exec $rxpath watch $options" /dev/null \
 		<"$work/keys" >/dev/null 2>"$work/said" &
 	screen=$!
-	exec 3>"$work/keys" # held open: the end of its input would end it
+	exec 3>"$work/keys" # kept open: the viewer ends at the end of its input
 	for _ in $(seq 100); do
 		[ -s "$work/pid" ] && break
-		sleep 0.05 # between two looks for the number
+		sleep 0.05 # between two checks for the pid
 	done
 	pid=$(cat "$work/pid")
 	sleep 3 # its start and its first frames
@@ -40,7 +41,7 @@ for options in "" --no-bpf; do
 	# shellcheck disable=SC2046  # two numbers
 	set -- $(busy)
 	from=$(date +%s%N)
-	sleep "$seconds" # the time that is measured
+	sleep "$seconds" # the measured time
 	after=$(ran_ns "$pid")
 	span=$(($(date +%s%N) - from))
 	now=$(busy)
@@ -57,7 +58,7 @@ for options in "" --no-bpf; do
 		others = all - own / cpus
 		busy = others > 0.1; good = own < 0.01
 		printf "%-15s %5.2f %% of a CPU (goal: under 1 %%), others %.0f %% of the machine: %s\n", what, 100 * own,
-			100 * others, busy ? "too busy to tell" : good ? "right" : "MISSED"
+			100 * others, busy ? "too busy for a verdict" : good ? "right" : "MISSED"
 		exit busy ? 4 : !good }' || { now=$?; [ $now -gt $status ] && status=$now; }
 done
 exit $status

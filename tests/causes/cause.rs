@@ -1,4 +1,4 @@
-//! One cause: what is true, what may be said of it, and how it is made.
+//! One cause: the truth, the acceptable answers, and how it is made.
 
 use crate::grade::Said;
 use crate::host::Host;

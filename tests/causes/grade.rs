@@ -1,4 +1,4 @@
-//! How good an answer is, against what is true. Pure: `tests/it/causes.rs` holds it.
+//! Grades an answer against the truth. Pure: `tests/it/causes.rs` tests it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! CPU time of programs that are no part of the suite: where they had much of a window, its answer is about them as well.
+//! CPU time of programs outside the suite: if they used much of a window, its answer is about them as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

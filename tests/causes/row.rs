@@ -1,4 +1,4 @@
-//! A cause and what was said of it. Pure.
+//! A cause and the answer to it. Pure.
 
 use serde::{Deserialize, Serialize};
 

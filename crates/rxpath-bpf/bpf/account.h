@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the account keeps: a scratch for each CPU, a row for each task on each CPU, another for each device's polls in its
- * time. The reader knows the layout (src/account/row.rs).
+ * What the account keeps: a scratch area for each CPU, a row for each task on each CPU, and a row for each device's
+ * polls in that task's time. The reader knows the layout (src/account/row.rs).
  */
 #ifndef RXPATH_ACCOUNT_H
 #define RXPATH_ACCOUNT_H
@@ -10,26 +10,26 @@
 
 #define MAX_VECTORS 10
 
-/* No softirq yet since the window began: an exit then is of one that was under way. */
+/* No softirq yet since the window began: an exit now belongs to a softirq that was already in progress. */
 #define NO_VECTOR 0xffffffff
 
-/* What a CPU's time is charged to, beside the task itself. The order is known to the reader (src/account/row.rs). */
+/* What a CPU's time is charged to, in addition to the task itself. The reader knows the order (src/account/row.rs). */
 enum total {
 	HARDIRQ_NS,
 	/* Softirqs that something other than the running task raised: receive, transmit, other. */
 	TAKEN_NET_RX_NS,
 	TAKEN_NET_TX_NS,
 	TAKEN_OTHER_NS,
-	/* Softirqs that the running task raised by what it did. */
+	/* Softirqs that the running task raised by its own work. */
 	OWN_NET_NS,
 	OWN_OTHER_NS,
-	/* Network softirqs for which both had work: batches that cannot be divided. */
+	/* Network softirqs raised by both: batches that cannot be divided. */
 	MIXED_NET_NS,
-	/* Of the taken network softirqs: those that interrupted user mode, where the task cannot have asked for them. */
+	/* Of the taken network softirqs: those that interrupted user mode, where the task cannot have raised them. */
 	FROM_USER_NS,
 	/* Of the task's own: those that interrupted user mode, which contradicts it. */
 	OWN_FROM_USER_NS,
-	/* Interrupts that arrived outside softirqs: each costs its entry and exit beside what is measured. */
+	/* Interrupts that arrived outside softirqs: each costs its entry and exit in addition to the measured time. */
 	INTERRUPTS,
 	DEVICE_INTERRUPTS,
 	SOFTIRQ_RUNS,
@@ -50,7 +50,7 @@ struct task_key {
 	__u64 start_ns;
 	__u32 pid;
 	__u32 cpu;
-	/* Rows are kept twice, and each reading changes over to the other half: what the CPU does while the rows are read is
+	/* Rows are kept twice, and each reading switches to the other half: work of the CPU while the rows are read is
 	 * charged to the half that is not. */
 	__u32 half;
 	__u32 pad;
@@ -65,7 +65,7 @@ struct task_row {
 	__u64 first_ns; /* end of its first slice here */
 	__u64 last_ns;  /* of its last */
 	__u32 tgid;
-	__u32 parent; /* at the first slice: who is left behind gets another */
+	__u32 parent; /* at the first slice: an orphaned process gets another */
 	__u32 flags;
 	__u32 pad;
 	char comm[16];
@@ -96,7 +96,7 @@ struct scratch {
 	__u64 soft_hard; /* total[HARDIRQ_NS] when the softirq began */
 	__u32 soft_vector;
 	__u32 soft_raisers;
-	__u64 changes; /* of the totals: a reading that was interrupted sees it move */
+	__u64 changes; /* of the totals: an interrupted reading sees that it changed */
 	__u64 poll_start;
 	__u64 poll_hard;
 	__u64 function_start; /* of a function of the network in a softirq of another kind */
@@ -117,9 +117,9 @@ struct scratch {
 	__u64 lost_polls;
 	__u64 unmatched; /* exits without their entry */
 	__u64 half;      /* that slices are charged to now */
-	__u64 received;  /* packets at which flows were looked at */
-	__u64 lost_flows; /* packets of flows for which there was no room, not even folded */
-	__u64 new_flows;  /* rows of flows that were made: the reader empties their map in time */
+	__u64 received;  /* packets whose flows were sampled */
+	__u64 lost_flows; /* packets of flows that did not fit, not even folded */
+	__u64 new_flows;  /* new rows of flows: the reader empties their map in time */
 	__u64 first_start; /* of the first window */
 	__u64 skipped_ns;  /* since then, from the end of a turn to the beginning of the next */
 	__u64 switches;

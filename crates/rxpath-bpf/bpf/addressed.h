@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Where a packet goes to, by its headers.
+ * The destination of a packet, from its headers.
  */
 #ifndef RXPATH_ADDRESSED_H
 #define RXPATH_ADDRESSED_H
 
 #include <bpf/bpf_endian.h>
 
-/* Transport protocol and destination port of a packet, from its IP header on; 0 for what is no IP. */
+/* Transport protocol and destination port of a packet, from its IP header on; 0 for packets that are not IP. */
 static __always_inline __u32 addressed(unsigned char *ip, __u16 *port)
 {
 	__u8 first = 0, transport = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * From when on a program counts. Attaching takes a while and interrupts the other CPUs itself: whoever counts before the last
- * program is in place sees that, and entries whose exits nobody sees yet.
+ * From when a program counts. Attaching takes a while and interrupts the other CPUs itself. A program that counted
+ * before the last one is in place would count that, and entries whose exits are not traced yet.
  */
 #ifndef RXPATH_COUNTING_H
 #define RXPATH_COUNTING_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Which CPUs are looked at. What the constants rule out, the verifier leaves out.
+ * Which CPUs are traced. The verifier removes the code that the constants rule out.
  */
 #ifndef RXPATH_CPUS_H
 #define RXPATH_CPUS_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
  * Packets that the kernel dropped: where (the instruction that freed them), why (the drop reason), from which device,
- * for which socket. Counted in the kernel; addresses and numbers get their names in the reader.
+ * for which socket. Counted in the kernel; the reader resolves addresses and numbers to names.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -56,7 +56,7 @@ struct {
 	__type(value, struct drop_row);
 } drops SEC(".maps");
 
-/* What found no room there, without socket and port: whoever sends chooses the port, and must not hide the reasons. */
+/* Drops that did not fit there, without socket and port: a sender chooses the port, and must not hide the reasons. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 2048);
@@ -64,7 +64,7 @@ struct {
 	__type(value, struct drop_row);
 } folded SEC(".maps");
 
-/* Drops that found no room in either. */
+/* Drops that did not fit in either. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -96,7 +96,7 @@ static __always_inline struct drop_row *row_of(void *map, const struct drop_key 
 	return bpf_map_lookup_elem(map, key);
 }
 
-/* A socket that has more than what all kinds have in common. */
+/* A full socket, with more than the fields common to all kinds. */
 static __always_inline struct sock *full_socket(struct sock *sk)
 {
 	__u8 state = sk ? BPF_CORE_READ(sk, __sk_common.skc_state) : 0;
@@ -105,15 +105,15 @@ static __always_inline struct sock *full_socket(struct sock *sk)
 }
 
 /*
- * A datagram in a UDP socket's queue has its size in the place of the device (include/linux/skbuff.h `dev_scratch`), which is
- * no address of the kernel's.
+ * A datagram in a UDP socket's queue has its size in the place of the device (include/linux/skbuff.h `dev_scratch`),
+ * which is no address of the kernel's.
  */
 static __always_inline bool was_queued(struct net_device *dev)
 {
 	return (__s64)dev > 0;
 }
 
-/* The namespace of the task that runs. */
+/* The namespace of the running task. */
 static __always_inline __u32 own_netns(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -137,11 +137,11 @@ static __always_inline int dropped(struct sk_buff *skb, void *location, __u32 re
 		transport = addressed(skb->head + skb->network_header, &key.port);
 	if (was_queued(dev)) {
 		dev = 0;
-		/* The reader itself drops it, as one with a wrong checksum. */
+		/* The reader itself drops it, for example for a wrong checksum. */
 		key.netns = own_netns();
 	}
 	if (dev) {
-		/* A packet on its way through the IP layer may have lost its device: then this reads what is there. */
+		/* A packet in the IP layer may have lost its device: then this reads whatever is there. */
 		key.ifindex = BPF_CORE_READ(dev, ifindex);
 		key.netns = BPF_CORE_READ(dev, nd_net.net, ns.inum);
 	}
@@ -168,7 +168,7 @@ static __always_inline int dropped(struct sk_buff *skb, void *location, __u32 re
 		count_lost();
 		return 0;
 	}
-	/* Every CPU counts into the same row. */
+	/* All CPUs count in the same row. */
 	__sync_fetch_and_add(&row->packets, 1);
 	__sync_fetch_and_add(&row->bytes, skb->len);
 	row->last_ns = now;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * Programs that do nothing where each softirq passes: what being called costs, which no run time tells.
+ * Programs that do nothing, on the hooks of each softirq: they show the cost of the call, which run times do not
+ * include.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>

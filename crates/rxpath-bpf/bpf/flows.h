@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * For which flows packets came, by the task whose time they took.
+ * Flows of received packets, by the task whose time they took.
  */
 #ifndef RXPATH_FLOWS_H
 #define RXPATH_FLOWS_H
@@ -8,14 +8,14 @@
 #include "addressed.h"
 #include "layout.h"
 
-/* For whom packets of taken softirqs were, by what they interrupted. */
+/* Flows of packets in taken softirqs, by the interrupted task. */
 struct flow_key {
 	__u64 start_ns;
 	__u32 pid;
 	__u32 cpu;
 	__u32 ifindex;
 	__u32 netns;
-	__u16 transport; /* IPPROTO_*, 0 for what is no IP */
+	__u16 transport; /* IPPROTO_*, 0 for packets that are not IP */
 	__u16 port;      /* destination, of TCP and UDP */
 	__u32 pad;
 	__u8 to[16];     /* destination address, of IPv4 as ::ffff:a.b.c.d; 0 where it is not known */
@@ -81,7 +81,7 @@ static __always_inline bool count_flow(struct sk_buff *skb, __u64 *made)
 	}
 	row = flow_row(&flows, &key, dev, made);
 	if (!row) {
-		/* Whoever sends chooses port and address: further ones are counted together. */
+		/* A sender chooses port and address: further flows are counted together. */
 		key.port = 0;
 		__builtin_memset(key.to, 0, sizeof(key.to));
 		row = flow_row(&folded_flows, &key, dev, made);

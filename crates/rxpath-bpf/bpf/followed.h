@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Packets of a socket that are followed from their arrival there to their read, in the order of their arrival.
+ * Packets of a socket that are followed from arrival to read, in order of arrival.
  *
- * Each packet counts. The first ones that wait are followed one by one; the longer the queue gets, the more packets one
- * stands for, from the middle of those (`stride`). A stall of the reader so has as many waits as packets arrived in it.
+ * Each packet counts. The first waiting packets are followed one by one. In a longer queue one packet stands for
+ * several, from the middle of them (`stride`). So a stall of the reader has as many waits as packets arrived in it.
  *
- * The read of a packet is known by its sequence number (TCP), or by the number of datagrams that have to be read before it
- * and with it. A read that was under way when the packet came is one of those, so that a datagram's wait may end one read
- * early; and those that another CPU queued at the same moment may be counted as before it, so that it may end late by them.
+ * The read of a packet is known by its sequence number (TCP), or by the number of datagrams to read up to and including
+ * it. A read already in progress when the packet arrives is counted too, so a datagram's wait can be one read short.
+ * Datagrams that another CPU queues at the same moment may be counted as before it, so the wait can be that many reads
+ * long.
  *
- * Not each packet is read where it can be seen: splice and readers within the kernel pass the hook by, and a damaged
- * datagram goes at the read. What is followed for long and no longer queued is given up, so that no later read is taken for
+ * Not every read is visible: splice and readers within the kernel bypass the hook, and a damaged datagram is dropped at
+ * the read. A packet that is followed for long but no longer queued is abandoned, so that no later read is taken for
  * its own.
  *
- * All is kept in the socket's own storage, which is gone with the socket: a packet that is never read is waited for no
- * longer than its socket lives. Softirqs and readers of several CPUs meet here, under its lock.
+ * All state is in the socket's own storage and is freed with the socket: a packet is followed until it is read or its
+ * socket closes. Softirqs and readers on several CPUs use the state under its lock.
  */
 #ifndef RXPATH_FOLLOWED_H
 #define RXPATH_FOLLOWED_H
@@ -31,7 +32,7 @@ struct bpf_iter__bpf_sk_storage_map {
 
 #pragma clang attribute pop
 
-/* Packets of a socket that are followed at a time, and how many of them stand for no other. */
+/* Packets of a socket that are followed at a time, and how many of them stand only for themselves. */
 #ifndef FOLLOWED
 #define FOLLOWED 56
 #endif
@@ -53,7 +54,7 @@ struct from {
 };
 
 struct waiting {
-	__u64 ns;      /* since when */
+	__u64 ns;      /* time of arrival */
 	__u32 until;   /* the read that takes it; TCP: the sequence number behind it */
 	__u32 packets; /* that it stands for */
 };
@@ -136,7 +137,7 @@ static __always_inline bool went_unseen(struct sock *sk, const struct waiting *o
 	return sk->sk_protocol == TCP ? is_read(sk, oldest->until) : queued_in(sk) <= after;
 }
 
-/* A copy of what waits longest; not under the lock, so that it may be torn: good enough to ask whether it is old. */
+/* A copy of the longest-waiting entry, without the lock. It may be torn: good enough to check whether it is old. */
 static __always_inline bool oldest_of(struct followed *all, struct waiting *oldest)
 {
 	__u32 first = all->first;
@@ -147,7 +148,7 @@ static __always_inline bool oldest_of(struct followed *all, struct waiting *olde
 	return true;
 }
 
-/* Notes a packet that has just arrived; under the lock. */
+/* Records a packet that has just arrived; under the lock. */
 static __always_inline void note_arrival(struct followed *all, const struct from *ready, __u32 until)
 {
 	__s32 each = stride(all->count), ahead = each >> 1;
@@ -190,7 +191,7 @@ static __always_inline enum arrival follow(struct sock *sk, const struct from *r
 			return IS_FOLLOWED;
 		until = tcp->rcv_nxt;
 	} else {
-		/* Reads of other streams say nothing of packets. */
+		/* Reads of other streams give no information about packets. */
 		if (sk->sk_type != SOCK_DGRAM && sk->sk_type != SOCK_RAW)
 			return IS_FOLLOWED;
 		queued = queued_in(sk);
@@ -221,7 +222,7 @@ static __always_inline enum arrival follow(struct sock *sk, const struct from *r
 	return IS_FOLLOWED;
 }
 
-/* A read, and what it tells of packets. */
+/* A read, and what it shows about packets. */
 struct one_read {
 	__u32 before; /* TCP: what was read before it, and with it, as sequence numbers */
 	__u32 until;
@@ -246,7 +247,7 @@ static __always_inline bool describe_read(struct sock *sk, __u32 bytes, struct o
 	return true;
 }
 
-/* A datagram that fails its checksum at the read is none that was read: that nothing waits is told by the queue, too. */
+/* A datagram that fails its checksum at the read does not count as read: check the queue, too, whether it is empty. */
 static __always_inline bool is_drained(struct sock *sk, const struct one_read *read)
 {
 	return !read->is_tcp && !read->has_all && !sk->sk_receive_queue.qlen && !queued_in(sk);
@@ -276,7 +277,7 @@ static __always_inline bool take_read(struct followed *all, struct one_read *rea
 	return is_taken;
 }
 
-/* What of a socket is followed and not read. */
+/* Followed and unread packets of a socket. */
 struct unread {
 	__u64 packets;
 	__u64 oldest_ns; /* since when the oldest waits */

@@ -5,7 +5,7 @@
 #ifndef RXPATH_INTERRUPTS_H
 #define RXPATH_INTERRUPTS_H
 
-/* Only its own exit ends an interrupt: some begin inside another's. A vector's number in events is its place here. */
+/* Only its own exit ends an interrupt: some begin inside another's. A vector's number in events is its index here. */
 enum vector {
 	LOCAL_TIMER,
 	CALL_FUNCTION,

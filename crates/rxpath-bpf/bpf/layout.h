@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Sizes and places that the reader knows as numbers (the specifications of maps in src/). Whoever changes a structure finds
- * out here, and the reader compares the sizes of each map when it loads an object.
+ * Sizes and offsets that the reader knows as numbers (the specifications of maps in src/). A changed structure fails
+ * here, and the reader compares the sizes of each map when it loads an object.
  */
 #ifndef RXPATH_LAYOUT_H
 #define RXPATH_LAYOUT_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * Spinlocks that somebody waits for, and the UDP sockets that are read: the reader puts a lock's address and a
- * socket's together. Only the slow path of a lock passes these tracepoints, so what is not contended costs nothing.
+ * Contended spinlocks, and the UDP sockets that are read: the reader matches the address of a lock to a socket. Only
+ * the slow path of a lock passes these tracepoints, so an uncontended lock costs nothing.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -64,7 +64,7 @@ struct {
 	__type(value, struct socket_row);
 } sockets SEC(".maps");
 
-/* Waits that found no room, and reads of sockets that found none. */
+/* Waits and reads of sockets that did not fit. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -87,7 +87,7 @@ int BPF_PROG(rxpath_contention_begin, void *lock, unsigned int flags)
 	struct waiting_key key = {};
 	__u64 now;
 
-	/* Who waits for a mutex spins too, may then sleep, and ends the wait on another CPU. */
+	/* A waiter for a mutex spins too, may then sleep, and may end the wait on another CPU. */
 	if ((flags & (LCB_F_SPIN | LCB_F_MUTEX)) != LCB_F_SPIN)
 		return 0;
 	key.lock = (__u64)lock;
@@ -147,7 +147,7 @@ int BPF_PROG(rxpath_sock_recv_length, struct sock *sk, int ret, int flags)
 	row.queue_size = bpf_core_type_size(struct sk_buff_head);
 	row.port = sk->__sk_common.skc_num;
 	row.netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
-	/* Its waits could be told from no other lock's. */
+	/* Its waits could not be distinguished from another lock's. */
 	if (bpf_map_update_elem(&sockets, &key, &row, BPF_ANY))
 		count_lost();
 	return 0;

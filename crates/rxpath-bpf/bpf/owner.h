@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Whose a socket is: of which control group and of which process. What the constants rule out, the verifier leaves out.
+ * The owner of a socket: its control group and its process. The verifier removes the code that the constants rule out.
  */
 #ifndef RXPATH_OWNER_H
 #define RXPATH_OWNER_H

@@ -31,7 +31,7 @@ static __always_inline struct cpu_row *this_cpu(void)
 	return bpf_map_lookup_elem(&cpus, &cpu);
 }
 
-/* The same; none before all programs are attached, and between two turns. */
+/* The same; none before all programs are attached, or between two duty cycles. */
 static __always_inline struct cpu_row *here(void)
 {
 	return counting ? this_cpu() : 0;
@@ -71,7 +71,7 @@ static __always_inline struct event *event(struct cpu_row *row, __u64 now, __u32
 
 static __always_inline void submit(struct event *e)
 {
-	/* The reader looks a few times a second: waking it for each event would be seen in what it measures. */
+	/* The reader polls a few times a second: waking it for each event would disturb the measurement. */
 	if (e)
 		bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 }
@@ -89,7 +89,7 @@ static __always_inline struct cpu_row *hard_enter(__u64 now, __u64 kind)
 	return row;
 }
 
-/* No row for the exit of one that was under way when counting began: it is no event either. */
+/* No row for the exit of an interrupt already in progress when counting began: it is no event either. */
 static __always_inline struct cpu_row *hard_exit(__u64 now, __u64 kind)
 {
 	struct cpu_row *row = here();
@@ -208,14 +208,14 @@ static __always_inline bool in_ksoftirqd(void)
 	const char name[8] = { 'k', 's', 'o', 'f', 't', 'i', 'r', 'q' };
 	__u64 comm = 0;
 
-	/* One load, which spares most softirqs the call below. */
+	/* One load, which saves most softirqs the call below. */
 	if (!(task->flags & PF_KTHREAD))
 		return false;
 	bpf_probe_read_kernel(&comm, sizeof(comm), task->comm);
 	return comm == *(const __u64 *)name;
 }
 
-/* Sums for a line through time against packets. What took longer than a millisecond was held up by something else. */
+/* Sums for a linear fit of time over packets. A run longer than a millisecond was delayed by something else. */
 static __always_inline void add_pass(struct cpu_row *row, __u64 ns)
 {
 	__u64 packets = row->packets - row->pass_packets_before;
@@ -256,7 +256,7 @@ int BPF_PROG(rxpath_softirq_exit, unsigned int vector)
 			row->unmatched++;
 			return 0;
 		}
-		/* It was under way when the turn began: what lies in the turn counts. */
+		/* It was in progress when the duty cycle began: its part in the cycle counts. */
 		row->soft_start = row->turn_start;
 		row->soft_hard = row->turn_hard;
 		row->soft_vector = vector;
@@ -392,8 +392,8 @@ int BPF_PROG(rxpath_napi_poll, struct napi_struct *napi, int work, int budget)
 }
 
 /*
- * A turn begins on the CPU that it runs on, and ends there. The reader runs them on each CPU, in an interrupt of it, while
- * nothing is counted: just before counting begins and right after it ended.
+ * A turn begins on the CPU that it runs on, and ends there. The reader runs them on each CPU, in an interrupt of it,
+ * while nothing is counted: just before counting begins and right after it ended.
  */
 SEC("raw_tp/rxpath_begin")
 int rxpath_begin_turn(void *ctx)

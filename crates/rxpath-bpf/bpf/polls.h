@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the polls keep: a row for each CPU with the NAPIs that it polls most, rows of other NAPIs and of interrupt lines, and
- * events on request. The reader knows the layout (src/polls.rs).
+ * What the polls keep: a row for each CPU with the NAPIs that it polls most, rows of other NAPIs and of interrupt
+ * lines, and events on request. The reader knows the layout (src/polls.rs).
  */
 #ifndef RXPATH_POLLS_H
 #define RXPATH_POLLS_H
@@ -13,7 +13,7 @@
 #define POLL_BUCKETS 16
 #define TIME_BUCKETS 32
 
-/* No softirq yet in this turn: an exit then is of one that was under way. */
+/* No softirq yet in this duty cycle: an exit now belongs to a softirq that was already in progress. */
 #define NO_VECTOR 0xffffffff
 
 struct napi_row {
@@ -158,7 +158,7 @@ struct {
 	__type(value, struct irq_row);
 } irqs SEC(".maps");
 
-/* A page, unless events are asked for: then the reader makes it larger. */
+/* A page, unless events are requested: then the reader makes it larger. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * How much waits in sockets: iterators over the UDP and TCP sockets of one network namespace, run again and again by the
- * reader. A socket gets a row when something is first seen to wait in it; what is kept is the sum over all looks and the
- * largest.
+ * Receive queues of sockets: iterators over the UDP and TCP sockets of one network namespace, which the reader runs
+ * repeatedly. A socket gets a row when its queue is first seen non-empty. A row keeps the sum over all scans and the
+ * largest value.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -22,8 +22,8 @@ const volatile struct {
 
 struct queue_row {
 	__u64 inode;
-	__u64 seen_ns; /* when it was last looked at */
-	__u64 looks; /* at which something waited */
+	__u64 seen_ns; /* when it was last scanned */
+	__u64 looks; /* scans that found queued data */
 	__u64 sum;   /* of the bytes seen */
 	__u32 now;
 	__u32 most;
@@ -37,11 +37,11 @@ LAYOUT(struct queue_row, 48);
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
-	__type(key, __u64); /* cookie of the socket: inodes are gone when it is closed, and addresses become another's */
+	__type(key, __u64); /* cookie of the socket: inodes vanish when it is closed, and addresses are reused */
 	__type(value, struct queue_row);
 } queues SEC(".maps");
 
-/* Sockets that found no room. */
+/* Sockets that did not fit. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

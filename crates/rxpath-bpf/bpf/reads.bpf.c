@@ -34,7 +34,7 @@ struct {
 	__type(value, __u64);
 } reads SEC(".maps");
 
-/* Reads that found no room. */
+/* Reads that did not fit. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

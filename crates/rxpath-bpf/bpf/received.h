@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Packets that a CPU has received and not yet delivered, in the order of their delivery, and which of them has just become
- * ready in a socket.
+ * Packets that a CPU has received and not yet delivered, in the order of their delivery, and which of them has just
+ * become ready in a socket.
  *
- * The tracepoint there passes the socket and no packet. Mostly the packet is the last of the socket's queue. A reader of
- * another CPU may have taken it already, and TCP may have merged it with the one before: then it is the last one that a
- * transport protocol has taken over, which is told by what it leaves in the packet's `dev`. TCP and raw sockets clear it
- * (net/ipv4/tcp_ipv4.c tcp_v4_rcv, net/core/sock.c sock_queue_rcv_skb), UDP writes sizes there (net/ipv4/udp.c
- * udp_set_dev_scratch): no address of the kernel either way. Until then it is a device's address.
+ * That tracepoint passes the socket, but no packet. Mostly the packet is the last of the socket's queue. A reader on
+ * another CPU may have taken it already, or TCP may have merged it with the one before. Then it is the last one that a
+ * transport protocol has taken over. The packet's `dev` shows this: TCP and raw sockets clear it (net/ipv4/tcp_ipv4.c
+ * tcp_v4_rcv, net/core/sock.c sock_queue_rcv_skb), UDP writes sizes there (net/ipv4/udp.c udp_set_dev_scratch). Neither
+ * is a kernel address. Until then `dev` is the address of a device.
  *
- * What came before a packet that is delivered will not be delivered any more: it went, or others make it ready (another CPU
- * for both, where several receive for one UDP socket since 6.18; a task whose call has the TCP socket locked).
+ * Packets before a delivered one will not be delivered any more: they were dropped, or others make them ready (another
+ * CPU for both, where several receive for one UDP socket since 6.18; a task whose call has locked the TCP socket).
  */
 #ifndef RXPATH_RECEIVED_H
 #define RXPATH_RECEIVED_H
@@ -70,7 +70,7 @@ static __always_inline __u64 newest_ns(struct received_list *list)
 	return list->all[(list->next - 1) & (RECEIVED - 1)].from.ns;
 }
 
-/* Whether a transport protocol has taken this packet over. It may be gone by now: then its memory says so still. */
+/* Whether a transport protocol has taken this packet over. It may be freed by now: its memory still shows it. */
 static __always_inline bool is_taken_over(__u64 address)
 {
 	struct sk_buff *skb = (struct sk_buff *)address;
@@ -79,8 +79,9 @@ static __always_inline bool is_taken_over(__u64 address)
 }
 
 /*
- * How many came after the packet that is `last` in a socket's queue, or after the last one that was taken over; RECEIVED for
- * none. A function that the verifier looks at once: within its caller it would follow each way out of each turn of the loops.
+ * How many came after the packet that is `last` in a socket's queue, or after the last one that was taken over;
+ * RECEIVED for none. A function that the verifier looks at once: within its caller it would follow each way out of each
+ * turn of the loops.
  */
 __noinline __u32 received_since(struct received_list *list, __u64 last)
 {
@@ -106,9 +107,9 @@ __noinline __u32 received_since(struct received_list *list, __u64 last)
 }
 
 /*
- * An aggregate that a UDP socket without GRO takes apart: its datagrams are packets of their own, and it is gone by the time
- * the first of them is ready (net/ipv4/udp.c, udp_queue_rcv_skb). The oldest of which some are missing is the one: those
- * before it were delivered. Gives how many came after it; RECEIVED for none.
+ * An aggregate that a UDP socket without GRO takes apart: its datagrams are packets of their own, and it is gone by the
+ * time the first of them is ready (net/ipv4/udp.c, udp_queue_rcv_skb). The oldest of which some are missing is the one:
+ * those before it were delivered. Gives how many came after it; RECEIVED for none.
  */
 __noinline __u32 aggregate_since(struct received_list *list)
 {

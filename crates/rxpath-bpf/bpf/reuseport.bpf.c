@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
  * Which SO_REUSEPORT group the sockets of a port are in, in which order, and what selects among them. Iterators: they
- * run when they are read and hang on nothing.
+ * run when they are read, and are attached to no hook.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -10,7 +10,7 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Longer groups and programs are told as longer and not read to their end. */
+/* Longer groups and programs are reported as longer, and not read to their end. */
 #define MOST_SOCKETS 1024
 #define MOST_INSTRUCTIONS 1024
 
@@ -202,7 +202,7 @@ int rxpath_tcp_sockets(struct bpf_iter__tcp *ctx)
 {
 	struct sock_common *common = ctx->sk_common;
 
-	/* Others may be no whole sockets (requests, TIME_WAIT). */
+	/* Others may not be full sockets (requests, TIME_WAIT). */
 	if (!common || BPF_CORE_READ(common, skc_state) != TCP_LISTEN)
 		return 0;
 	return tell(ctx->meta->seq, (struct sock *)common);

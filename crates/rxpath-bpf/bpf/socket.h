@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * By what a process knows its socket: the inode that the links in /proc/PID/fd name. 0 when no file is left.
+ * The inode of a socket, as the links in /proc/PID/fd name it. 0 when no file is left.
  */
 #ifndef RXPATH_SOCKET_H
 #define RXPATH_SOCKET_H

@@ -4,14 +4,14 @@
  * moment at which its socket has it (sk_data_ready), in one poll of one CPU; and from there to the end of the
  * application's read that took it (sock_recv_length).
  *
- * Drivers hand over lists: the kernel runs netif_receive_skb's tracepoint for each packet of a list before it delivers the
- * first one (net/core/dev.c, __netif_receive_skb_list_core). So each CPU notes all packets that it has received and not yet
- * delivered (received.h).
+ * Drivers hand over lists: the kernel runs netif_receive_skb's tracepoint for each packet of a list before it delivers
+ * the first one (net/core/dev.c, __netif_receive_skb_list_core). So each CPU notes all packets that it has received and
+ * not yet delivered (received.h).
  *
- * In each socket each packet is followed to its read, or one stands for several (followed.h).
+ * In each socket every packet is followed to its read, or one packet stands for several (followed.h).
  *
- * The reader attaches the first three hooks by turns. The last one, for each read, stays in place after a turn until none
- * that is followed is unread: what became ready in a turn may be read long after it.
+ * The reader duty-cycles the first three hooks. The last hook, for each read, stays in place after a cycle until no
+ * followed packet is unread: a packet that became ready in a cycle may be read long after it.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -49,12 +49,12 @@ enum stage {
 
 struct cpu_row {
 	__u64 received; /* packets */
-	__u64 untimed;  /* packets that became ready, and of which is not known when they were received */
+	__u64 untimed;  /* packets that became ready, but whose receive time is unknown */
 	__u64 count[STAGES];
 	__u64 sum_ns[STAGES];
 	__u64 max_ns[STAGES];
 	__u64 bucket[STAGES][BUCKETS];
-	__u64 lost; /* samples that found no room */
+	__u64 lost; /* samples that did not fit */
 	struct received_list list;
 } __attribute__((aligned(64)));
 
@@ -147,7 +147,7 @@ __noinline int count_latency(struct took *took)
 	if (ns > row->max_ns[stage])
 		row->max_ns[stage] = ns;
 	row->bucket[stage][bucket] += took->packets;
-	/* Below a tenth of a millisecond nothing is an outlier. */
+	/* No latency below 0.1 ms is an outlier. */
 	if (ns < 100000)
 		return 0;
 	key.stage = stage;

@@ -4,7 +4,7 @@ fn main() -> Result<(), rxpath_host::HostError> {
     let hooks = rxpath_bpf::empty::Empty::start()?;
     let attached = hooks.loaded().programs().iter().filter(|state| state.id.value().is_some());
     println!("attached {} programs", attached.count());
-    // Its input ends with whoever started it.
+    // Its input ends when the parent process exits.
     while std::io::stdin().read_line(&mut String::new()).is_ok_and(|read| read > 0) {}
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Whose time is it? Each CPU's time by task, and in it the parts that hard interrupts and softirqs took.
 //!
-//! Tick accounting charges a whole tick to what it happens to interrupt; with network load it errs by a factor of two
-//! in either direction. Here every span is measured between tracepoints (`bpf/account.bpf.c`). What lies outside all
-//! tracepoints, an interrupt's entry and exit, is estimated per interrupt by [`calibrate`] and shown apart.
+//! Tick accounting charges a whole tick to the task that the tick interrupts; with network load it errs by a factor of
+//! two in either direction. Here every span is measured between tracepoints (`bpf/account.bpf.c`). Interrupt entry and
+//! exit lie outside all tracepoints: [`calibrate`] estimates them per interrupt, and they are shown separately.
 //!
 //! This module reads; [`crate::steal`] turns the readings into the answer.
 
@@ -41,7 +41,7 @@ const FLOW_MAPS: [&str; 2] = ["flows", "folded_flows"];
 /// The program that runs for each packet.
 const FLOWS: [&str; 1] = ["netif_receive_skb"];
 
-/// What it takes for a packet, about: measured, 0.15 us on a small virtual machine.
+/// Its approximate cost per packet: 0.15 us, measured on a small virtual machine.
 const FLOWS_COST: Duration = Duration::from_nanos(200);
 
 /// The running probe. Dropping it takes its programs out of the kernel.
@@ -54,7 +54,7 @@ pub struct Account {
     online_at_start: CpuList,
     /// What was read and taken out of the kernel so far.
     taken: RefCell<Taken>,
-    /// When it was asked to look for whom packets are.
+    /// When sampling of flows was requested.
     flows: Option<LookedAt>,
     /// Whether a window lasts.
     is_counting: bool,
@@ -104,7 +104,7 @@ pub struct Reading {
     pub tasks: Vec<TaskRow>,
     /// Which device's polls took time from which task.
     pub culprits: Vec<Culprit>,
-    /// For which flows packets came in softirqs that took time from which task: those that were looked at.
+    /// Flows of sampled packets in softirqs, by the task whose time they took.
     pub flows: Vec<FlowRow>,
     /// `/proc/stat` at the same moment: what tick accounting says.
     pub ticks: stat::Stat,
@@ -175,7 +175,7 @@ impl Account {
     pub fn begin_turn(&mut self) {
         self.is_counting = true;
         for cpu in &self.cpus {
-            // A CPU that goes offline now is told at the next reading.
+            // A CPU that goes offline now is reported at the next reading.
             let _ = self.loaded.run_on(READ, *cpu);
         }
     }
@@ -183,7 +183,7 @@ impl Account {
     /// The window of each CPU ends here, and none begins until [`Account::begin_turn`]: readings are up to now.
     pub fn end_turn(&mut self) -> Result<(), HostError> {
         self.is_counting = false;
-        // CPUs that are offline are told by readings while something is counted.
+        // Offline CPUs are reported by readings while counting.
         self.end_windows(END).map(drop)
     }
 
@@ -200,7 +200,7 @@ impl Account {
         self.cpus.iter().map(of).sum()
     }
 
-    /// Looks from here on for whom the packets of taken softirqs are, by turns where many come; see [`Account::note`].
+    /// Samples the flows of packets in taken softirqs from here on, duty-cycled at high rates; see [`Account::note`].
     pub fn look_at_flows(&mut self) -> Result<(), HostError> {
         let mut hooks = PacketHooks::new(&FLOWS, FLOWS_COST, Pace::ByTurns);
         let received = |loaded: &Loaded| received(loaded, &self.cpus);
@@ -209,7 +209,7 @@ impl Account {
         Ok(())
     }
 
-    /// To be called some fifty times a second while flows are looked at.
+    /// To be called about 50 times a second while flows are sampled.
     ///
     /// **Errors** what ended the turns: what was counted before stays.
     pub fn note(&mut self) -> Result<(), HostError> {
@@ -241,12 +241,12 @@ impl Account {
         Ok(())
     }
 
-    /// For how long packets were looked at.
+    /// How long packets were sampled.
     pub fn flows_looked(&self) -> Duration {
         self.flows.as_ref().map_or(Duration::ZERO, |flows| flows.hooks.looked())
     }
 
-    /// Whether this program runs only while packets are looked at.
+    /// Whether this program runs only while packets are sampled.
     pub fn is_by_turns(program: &str) -> bool {
         FLOWS[0] == program
     }
@@ -317,8 +317,8 @@ impl Account {
         })
     }
 
-    /// Takes the rows up to the ends of the windows out of the kernel: of each CPU the half that is no longer charged. Room
-    /// for tasks is then needed only for those of one window. Gives which tasks had any.
+    /// Takes the rows up to the ends of the windows out of the kernel: of each CPU the half that is no longer charged.
+    /// Room for tasks is then needed only for those of one window. Gives which tasks had any.
     fn take_tasks(
         &self,
         charged: Option<&HashMap<u32, u32>>,
@@ -403,18 +403,18 @@ impl Reading {
         }
     }
 
-    /// Slices, polls and packets of flows that found no room in a map.
+    /// Slices, polls and packets of flows that did not fit in a map.
     pub fn lost(&self) -> u64 {
         self.cpus.iter().map(CpuWindow::lost).sum()
     }
 
-    /// Exits without their entry, and slices of tasks that were not seen to be switched in.
+    /// Exits without their entry, and slices of tasks whose switch-in was missed.
     pub fn unmatched(&self) -> u64 {
         self.cpus.iter().map(|cpu| cpu.unmatched).sum()
     }
 }
 
-/// The programs that count whatever is looked at.
+/// The programs that always count.
 fn always() -> Vec<&'static str> {
     let hooked = SPEC.programs.iter().filter(|program| program.hook.is_some());
     hooked.map(|program| program.name).filter(|name| !FLOWS.contains(name)).collect()

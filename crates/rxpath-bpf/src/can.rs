@@ -13,8 +13,8 @@ pub fn can_run(root: &Root) -> CanRun {
 
 /// The same for the probes that measure how long softirqs take.
 ///
-/// On PREEMPT_RT a softirq can be preempted, by tasks and by other softirqs, and mostly runs in the context of whoever
-/// raised it (kernel/softirq.c, `CONFIG_PREEMPT_RT`): from its entry to its exit is not what it took.
+/// On PREEMPT_RT a softirq can be preempted, by tasks and by other softirqs, and mostly runs in the context of the task
+/// that raised it (kernel/softirq.c, `CONFIG_PREEMPT_RT`): the time from its entry to its exit is not its CPU time.
 pub fn can_time_softirqs(root: &Root) -> CanRun {
     let mut can = can_run(root);
     if is_realtime(root) {

@@ -1,8 +1,8 @@
 //! What a probe itself costs: time of its programs, CPU of its reader, kernel memory of its maps.
 //!
-//! The kernel measures the run time of programs when asked (`BPF_ENABLE_STATS`, kernel/bpf/syscall.c), and measuring
-//! costs time itself: two clock readings for each run. So it is asked for a part of the window only, and the rest is
-//! scaled; the result says which part.
+//! The kernel measures the run time of programs on request (`BPF_ENABLE_STATS`, kernel/bpf/syscall.c). Measuring costs
+//! time itself: two clock readings for each run. So it is enabled for a part of the window only, and the result is
+//! scaled to the window; the result says which part was measured.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ pub struct ProbeCost {
     pub run_time_s: f64,
     /// Runs of the programs over the window. Scaled from the measured part.
     pub runs_count: u64,
-    /// Mean time of a run, without the call's own entry (some 10 ns, which nothing here sees).
+    /// Mean time of a run, without the entry of the call (some 10 ns, which cannot be measured here).
     pub ns_per_run: f64,
     /// How much of the window was measured.
     pub measured_s: f64,
@@ -28,9 +28,9 @@ pub struct ProbeCost {
     pub reader_cpu_s: f64,
     /// Kernel memory of the maps.
     pub map_bytes: u64,
-    /// Events, slices or entries that found no room.
+    /// Events, slices or entries that did not fit in the maps.
     pub lost_count: u64,
-    /// Runs that the kernel left out because a program was interrupted by itself.
+    /// Runs that the kernel skipped because the program was already running on that CPU.
     pub missed_runs_count: u64,
     /// Each program.
     pub programs: Vec<ProgramCost>,
@@ -179,7 +179,7 @@ impl PartMeter {
     }
 }
 
-/// Ids of all BPF programs that are in the kernel now, whoever loaded them; empty without the right to see them.
+/// Ids of all BPF programs that are in the kernel now, of any owner; empty without the privilege to list them.
 pub fn programs_in_kernel() -> Vec<u32> {
     #[cfg(feature = "bpf")]
     {

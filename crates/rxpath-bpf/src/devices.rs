@@ -1,4 +1,4 @@
-//! Whose the polls are: the receive queue of each NAPI, and the polls of each device.
+//! The receive queue of each NAPI, and the polls of each device.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::MetadataExt;
@@ -77,7 +77,7 @@ pub struct Napi {
     pub id: u32,
 }
 
-/// Tells each NAPI of this network namespace the receive queue that it serves, as far as the kernel says it (6.8).
+/// Adds the receive queue to each NAPI of this network namespace, where the kernel reports it (6.8).
 pub fn name_queues<'a>(napis: impl Iterator<Item = (Napi, &'a mut Option<u32>)>) {
     let Ok(here) = std::fs::metadata("/proc/thread-self/ns/net") else { return };
     let here = here.ino() as u32;

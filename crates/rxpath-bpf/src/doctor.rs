@@ -1,4 +1,4 @@
-//! What can be measured on this host, and why not: tier by tier, each thing tried or looked up, nothing assumed.
+//! What can be measured on this host and what cannot, with the reason: tier by tier, each item tried or looked up.
 
 use caps::Capability;
 use rxpath_core::Fact;
@@ -12,16 +12,16 @@ use crate::can::{can_run, is_realtime, lockdown};
 use crate::object::{BUILT, ProgramState};
 use crate::{account, drops, locks, polls, queues, reads, reuseport, stages};
 
-/// One thing that was looked for.
+/// One checked item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// `privilege`, `kernel`, `T0`, `T1`, `T2`, `hardware`, `lab`.
     pub area: String,
     /// What.
     pub what: String,
-    /// What was found, or why it is not there.
+    /// What was found, or why it is missing.
     pub state: Fact<String>,
-    /// What can't be measured without it; empty where it is there.
+    /// What cannot be measured without it; empty where it exists.
     pub without_it: String,
 }
 
@@ -45,7 +45,7 @@ pub struct ProbeState {
     pub programs: Fact<Vec<ProgramState>>,
 }
 
-/// Looks at this host. Nothing is attached and nothing changed; as root each program is loaded once and removed.
+/// Checks this host. Nothing is attached or changed; as root, each program is loaded once and removed.
 pub fn examine(root: &Root) -> Diagnosis {
     let mut findings = privileges();
     findings.extend(kernel(root));
@@ -211,7 +211,7 @@ fn probes(root: &Root) -> Vec<ProbeState> {
     .collect()
 }
 
-/// Those that mean nothing where softirqs are preempted.
+/// Probes whose results mean nothing where softirqs can be preempted.
 fn times_softirqs(probe: &str) -> bool {
     [account::SPEC.name, polls::SPEC.name].contains(&probe)
 }

@@ -43,9 +43,9 @@ pub struct Drops {
     reasons: Reasons,
     /// Read once, at the first drop.
     places: RefCell<Places>,
-    /// Who had a socket when it was first seen to drop.
+    /// The processes that had a socket when its first drop was seen.
     owners: RefCell<HashMap<u64, Vec<String>>>,
-    /// For how long it counted, up to the last pause, and since when it counts again.
+    /// How long it counted, up to the last pause, and since when it counts again.
     counted: Cell<(Duration, Option<Instant>)>,
 }
 
@@ -77,7 +77,7 @@ pub struct Drop {
     pub processes: Vec<String>,
     /// The task in whose time the last one was dropped: the interrupted one, where a softirq dropped.
     pub dropped_in: String,
-    /// Drops for many ports and sockets together, for which there was no room one by one.
+    /// Drops of many ports and sockets together, which did not fit in the map one by one.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub folded: bool,
     /// Packets (aggregates of GSO and GRO count as one).
@@ -148,8 +148,8 @@ impl Drops {
         self.loaded.pause()
     }
 
-    /// For how long it counted so far: what its counts are to be divided by. Who decides about turns does other things
-    /// between them, for milliseconds on a busy machine.
+    /// How long it counted so far: divide its counts by this. The caller that duty-cycles it does other work between
+    /// the cycles, for milliseconds on a busy machine.
     pub fn counted(&self) -> Duration {
         let (counted, since) = self.counted.get();
         counted + since.map_or(Duration::ZERO, |since| since.elapsed())
@@ -169,8 +169,8 @@ impl Drops {
         Ok(of("drops")? + of("folded")?)
     }
 
-    /// Takes the rows out of the kernel in which nothing was dropped for so long: whoever watches for days has room for those
-    /// of today. What is dropped there again is counted from 0.
+    /// Removes rows without a drop for this long from the kernel, so that a trace over days keeps room for new rows.
+    /// Later drops of the same kind are counted from 0.
     pub fn forget(&self, quiet: Duration) -> Result<(), HostError> {
         let since =
             monotonic_ns().saturating_sub(u64::try_from(quiet.as_nanos()).unwrap_or(u64::MAX));
@@ -189,7 +189,7 @@ impl Drops {
         Probe::loaded(self)
     }
 
-    /// What found no room in its maps.
+    /// Records that did not fit in its maps.
     pub fn lost(&self) -> u64 {
         Probe::lost(self)
     }
@@ -211,7 +211,7 @@ impl Drops {
         let mut owners = self.owners.borrow_mut();
         let inodes: BTreeSet<u64> =
             entries.iter().map(|(key, _)| inode(key)).filter(|inode| *inode != 0).collect();
-        // Of rows that were forgotten.
+        // Of removed rows.
         owners.retain(|inode, _| inodes.contains(inode));
         let new: Vec<u64> =
             inodes.into_iter().filter(|inode| !owners.contains_key(inode)).collect();

@@ -1,7 +1,7 @@
-//! Hooks that do nothing: what being called costs, whatever a program does then.
+//! Hooks that do nothing: they show the cost of the call, whatever a program does.
 //!
-//! The kernel's run-time statistics frame a program alone. The way into it is the price of every probe, and this is what it
-//! is measured with (`bench/observe.sh`).
+//! The kernel's run-time statistics cover only the program. Every probe also pays for the call, and these hooks measure
+//! its cost (`bench/observe.sh`).
 
 use rxpath_host::HostError;
 use rxpath_host::root::Root;

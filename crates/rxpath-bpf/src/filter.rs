@@ -1,4 +1,4 @@
-//! Which part of the host a probe looks at.
+//! Which part of the host a probe traces.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use rxpath_host::{HostError, Root};
 
 use crate::object::Loaded;
 
-/// What is wanted; an empty filter wants everything.
+/// The selected part; an empty filter selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Only these CPUs, unless empty.
@@ -102,7 +102,7 @@ impl Filter {
         bytes
     }
 
-    /// Tells the programs which sockets the process has open now. To be called again while it may open more.
+    /// Passes the process's open sockets to the programs. To be called again while it may open more.
     ///
     /// **Errors** `Missing` when the process is gone. **Cost** a link for each of its descriptors.
     pub(crate) fn admit(&self, loaded: &Loaded) -> Result<(), HostError> {

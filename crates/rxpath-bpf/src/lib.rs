@@ -2,7 +2,7 @@
 //!
 //! The question this crate answers: *what did the kernel do with packets, and with whose CPU time?* Each probe is a
 //! pair of files, `bpf/NAME.bpf.c` and `src/NAME.rs`; it aggregates in the kernel, attaches to tracepoints only
-//! (`tp_btf`), and gives a plain typed result with its own cost beside it. The crate must not print, and must not
+//! (`tp_btf`), and gives a plain typed result with its own cost. The crate must not print, and must not
 //! judge what the numbers mean.
 //!
 //! Built without the feature `bpf` (no clang on the machine that builds), the same types are there and each probe

@@ -1,7 +1,7 @@
-//! Who waits for the locks of a UDP socket's queues: the price of several threads on one socket.
+//! Which threads wait for the locks of a UDP socket's queues: the cost of several threads on one socket.
 //!
 //! `lock:contention_begin` and `lock:contention_end` (Linux 5.19, 16edd9b511a1) frame the slow path of a spinlock. A
-//! lock is an address: it is told to be a socket's by lying inside one of the sockets that were read meanwhile.
+//! lock is an address: it belongs to a socket if it lies inside one of the sockets that were read meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub struct Locks {
 /// **Caveat** a softirq that waits on top of a thread counts as the thread's wait.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Waits {
-    /// Address of the socket: tells sockets apart, means nothing else.
+    /// Address of the socket: only distinguishes sockets.
     pub socket: u64,
     /// The field that holds the lock.
     pub lock: &'static str,

@@ -7,14 +7,15 @@ use rxpath_host::HostError;
 use rxpath_host::procfs::{socket_owner, task};
 use rxpath_host::root::Root;
 
-/// Names of places in the kernel that were asked for. The whole table of functions would take 12 MB for a few dozen of them.
+/// Names of places in the kernel that were asked for. The whole table of functions would take 12 MB for a few dozen of
+/// them.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     names: HashMap<u64, String>,
 }
 
 impl Places {
-    /// Finds the names of those that are new.
+    /// Looks up the names of new addresses.
     ///
     /// **Source** `/proc/kallsyms`, read through once for all that are new. **Caveat** without CAP_SYSLOG all addresses
     /// there are 0, and places stay numbers.
@@ -40,8 +41,8 @@ impl Places {
     }
 }
 
-/// Names of addresses by the function that starts at or before each. A line of the table is address, type, name, and the
-/// module in brackets; the lines are in no order, and those of another form are left out.
+/// Names of addresses by the function that starts at or before each. A line of the table is address, type, name, and
+/// the module in brackets; the lines are in no order, and those of another form are left out.
 pub fn names_of(
     addresses: &BTreeSet<u64>,
     table: impl BufRead,
@@ -106,7 +107,8 @@ impl Reasons {
         Self { names: pairs.into_iter().map(|(n, name)| (n, short(name.as_ref()))).collect() }
     }
 
-    /// The name, or the number where the kernel has none: reasons of subsystems (the upper 16 bits) are not in the list.
+    /// The name, or the number where the kernel has none: reasons of subsystems (the upper 16 bits) are not in the
+    /// list.
     pub fn name(&self, reason: u32) -> String {
         match self.names.get(&reason) {
             Some(name) => name.clone(),
@@ -118,7 +120,7 @@ impl Reasons {
     }
 }
 
-/// Which processes have these sockets, as `name (pid)`, by the sockets' inodes.
+/// Which processes hold these sockets, as `name (pid)`, by the sockets' inodes.
 ///
 /// **Source** `/proc/PID/fd`, links `socket:[INODE]`. **Caveat** sockets of other users are not seen without
 /// CAP_SYS_PTRACE, closed ones never.

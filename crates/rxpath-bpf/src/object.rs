@@ -1,6 +1,6 @@
-//! One BPF object: its programs chosen one by one, loaded, attached, read, and gone with the value.
+//! One BPF object: its programs are chosen one by one, loaded, attached, read, and removed when the value is dropped.
 //!
-//! A program that this kernel lacks or refuses costs only its own knowledge: it is left out, with the reason, and the
+//! If the kernel lacks or refuses a program, only its own data is missing: it is left out, with the reason, and the
 //! others load without it. Nothing is pinned: links and programs belong to descriptors of this process, so the kernel
 //! removes them when it ends, however it ends.
 
@@ -36,8 +36,8 @@ pub use types::{enumerators, parameters};
 pub struct ProgramSpec {
     /// Its name in the object, without [`PREFIX`].
     pub name: &'static str,
-    /// The tracepoint that it attaches to, as tracefs names it, or its iterator (`iter/udp`); none for programs that only
-    /// the reader runs.
+    /// The tracepoint that it attaches to, as tracefs names it, or its iterator (`iter/udp`); none for programs that
+    /// only the reader runs.
     pub hook: Option<&'static str>,
     /// What is not known without it.
     pub loses: &'static str,
@@ -87,13 +87,13 @@ pub const fn map(name: &'static str, key: u32, value: u32) -> MapSpec {
     MapSpec { name, key, value }
 }
 
-/// What the programs of all objects begin with, so that `bpftool prog` shows whose they are.
+/// Prefix of all program names, so that `bpftool prog` shows the owner.
 pub const PREFIX: &str = "rxpath_";
 
 /// The inodes that a process has open (`bpf/owner.h`), in each object that asks for them.
 pub const WANTED: MapSpec = map("wanted", 8, 4);
 
-/// What found no room (`lost` of the objects that count it).
+/// Records that did not fit (`lost` of the objects that count it).
 pub const LOST: MapSpec = map("lost", 4, 8);
 
 /// What an object counted in its map `lost`.
@@ -103,7 +103,7 @@ pub(crate) fn lost(loaded: &Loaded) -> u64 {
 
 /// Compares a map of an object with what its reader decodes.
 ///
-/// **Errors** when their sizes differ: nothing that is read of it could be believed.
+/// **Errors** when their sizes differ: its data could not be trusted.
 #[cfg_attr(not(feature = "bpf"), allow(dead_code, reason = "there are no objects in this build"))]
 fn check_map(spec: &ObjectSpec, found: (&str, u32, u32)) -> Result<(), HostError> {
     let (name, key, value) = found;

@@ -71,13 +71,13 @@ const RING: u32 = 4 << 20;
 #[derive(Debug)]
 pub struct Polls {
     loaded: Loaded,
-    /// Those that are wanted; empty for all.
+    /// Selected CPUs; empty for all.
     wanted: Vec<u32>,
     /// Those that were online at the start.
     online: Vec<u32>,
 }
 
-/// How often something happened for which programs run.
+/// Number of events that run the programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Events {
     /// Softirqs, of all kinds.
@@ -91,9 +91,9 @@ pub struct Events {
 /// CPUs that went offline or came online since the probe was loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plugged {
-    /// Counted up to then.
+    /// Went offline: counted up to then.
     pub gone: Vec<u32>,
-    /// Counted from then on.
+    /// Came online: counted from then on.
     pub came: Vec<u32>,
 }
 
@@ -148,18 +148,18 @@ impl Polls {
         self.loaded.attach()
     }
 
-    /// Begins to count. What is under way at this moment is not counted.
+    /// Begins to count. Softirqs and interrupts in progress at this moment are not counted.
     pub fn begin(&self) -> Result<(), HostError> {
         self.loaded.begin()
     }
 
-    /// A turn begins: what a softirq under way does counts from here on.
+    /// A duty cycle begins: a softirq in progress counts from here on.
     pub fn begin_turn(&self) -> Result<(), HostError> {
         self.on_each_cpu(BEGIN);
         self.loaded.begin()
     }
 
-    /// The turn ends, also for a softirq that is under way.
+    /// The duty cycle ends, also for a softirq in progress.
     pub fn end_turn(&self) -> Result<(), HostError> {
         self.loaded.pause()?;
         self.on_each_cpu(END);
@@ -187,7 +187,7 @@ impl Polls {
     fn on_each_cpu(&self, program: &str) {
         // Those that came online as well.
         for cpu in online().unwrap_or_else(|_| self.online.clone()) {
-            // On a CPU that goes offline nothing is under way.
+            // On a CPU that goes offline nothing is in progress.
             let _ = self.loaded.run_on(program, cpu);
         }
     }
@@ -229,7 +229,7 @@ impl Polls {
         all
     }
 
-    /// Which CPUs went and came, as far as now can be told.
+    /// Which CPUs went offline or came online, as known now.
     pub fn plugged(&self) -> Plugged {
         let now = online().unwrap_or_else(|_| self.online.clone());
         let without = |of: &[u32], others: &[u32]| {
@@ -238,7 +238,7 @@ impl Polls {
         Plugged { gone: without(&self.online, &now), came: without(&now, &self.online) }
     }
 
-    /// Gives the events that wait to `each`.
+    /// Passes the queued events to `each`.
     pub fn drain(&self, each: &mut dyn FnMut(timeline::Event)) -> Result<(), HostError> {
         self.loaded.drain("events", &mut |bytes| each(timeline::event(bytes)))
     }

@@ -1,9 +1,9 @@
-//! How much waits in sockets, over time: BPF iterators over the UDP and TCP sockets of one network namespace.
+//! How much data is queued in sockets, over time: BPF iterators over the UDP and TCP sockets of one network namespace.
 //!
-//! A thread in that namespace runs each every [`INTERVAL`], and more seldom where a look takes long: both together use at
-//! most a twentieth of a CPU. Of TCP a look takes milliseconds however few sockets there are, because its table is the
-//! whole machine's. The thread has the lowest weight that a thread can have: where no CPU has time left it looks more
-//! seldom, and takes a seventieth of a CPU. What is between two looks is not seen.
+//! A thread in that namespace runs each iterator every [`INTERVAL`], and less often where a scan takes long: both
+//! together use at most 1/20 of a CPU. A TCP scan takes milliseconds even with few sockets, because the TCP table
+//! covers the whole machine. The thread has the lowest possible weight: where no CPU is idle it scans less often, and
+//! takes 1/70 of a CPU. Queues between two scans are not seen.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -42,13 +42,13 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     ],
 };
 
-/// Time between two looks.
+/// Time between two scans.
 pub const INTERVAL: Duration = Duration::from_millis(10);
 
-/// A look is followed by a pause of at least this many times the CPU time that it took.
+/// A scan is followed by a pause of at least this many times its CPU time.
 const PAUSE: u32 = 39;
 
-/// Weight 15 beside the 1,024 of nice 0 (kernel/sched/core.c `sched_prio_to_weight`).
+/// Weight 15, compared with 1,024 of nice 0 (kernel/sched/core.c `sched_prio_to_weight`).
 const NICE: i32 = 19;
 
 /// The running probe.
@@ -59,7 +59,7 @@ pub struct Queues {
     shared: Arc<Shared>,
 }
 
-/// What the thread that looks and the reader share.
+/// State that the scanning thread and the reader share.
 #[derive(Debug, Default)]
 struct Shared {
     stop: AtomicBool,
@@ -68,11 +68,11 @@ struct Shared {
     cpu_ns: AtomicU64,
 }
 
-/// Looks at the sockets of one protocol.
+/// Scans of the sockets of one protocol.
 #[derive(Debug, Default)]
 struct Looks {
     count: AtomicU64,
-    /// When the last whole one began, CLOCK_MONOTONIC.
+    /// When the last complete scan began, CLOCK_MONOTONIC.
     begun_ns: AtomicU64,
 }
 
@@ -82,7 +82,7 @@ impl Looks {
     }
 }
 
-/// What waited in one socket.
+/// The receive queue of one socket.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SocketQueue {
     /// `udp` or `tcp`.
@@ -91,34 +91,34 @@ pub struct SocketQueue {
     pub port: u16,
     /// Inode, as in `/proc/PID/fd`; 0 when no process had it open.
     pub inode: u64,
-    /// Processes that have the socket, as `name (pid)`.
+    /// Processes that hold the socket, as `name (pid)`.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub processes: Vec<String>,
-    /// Looks at which something waited, of `looks_count`.
+    /// Scans that found queued data, of `looks_count`.
     pub waiting_count: u64,
-    /// Looks at the sockets of its protocol.
+    /// Scans of the sockets of its protocol.
     #[serde(default)]
     pub looks_count: u64,
-    /// Memory of the receive queue over all looks, truesize. **Source** `sk_rmem_alloc`.
+    /// Mean memory of the receive queue over all scans, truesize. **Source** `sk_rmem_alloc`.
     pub mean_bytes: f64,
-    /// The largest that was seen.
+    /// The largest value seen.
     pub max_bytes: u64,
-    /// At the last look; 0 when it was not there any more.
+    /// At the last scan; 0 when the socket no longer existed.
     pub now_bytes: u64,
-    /// Limit of it (`sk_rcvbuf`), when the most waited.
+    /// Its limit (`sk_rcvbuf`), at the largest value.
     pub limit_bytes: u64,
 }
 
-/// All sockets in which something waited, and how often was looked.
+/// All sockets with queued data, and the number of scans.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Waited {
-    /// Those that came nearest to their limit first.
+    /// Sockets, the one closest to its limit first.
     pub sockets: Vec<SocketQueue>,
-    /// Looks at UDP's sockets.
+    /// Scans of UDP sockets.
     pub looks_count: u64,
-    /// Looks at TCP's.
+    /// Scans of TCP sockets.
     pub tcp_looks_count: u64,
-    /// CPU time of looking.
+    /// CPU time of the scans.
     pub cpu: Duration,
 }
 
@@ -133,7 +133,7 @@ impl Probe for Queues {
 }
 
 impl Queues {
-    /// Loads, attaches, and begins to look.
+    /// Loads, attaches, and starts scanning.
     ///
     /// **Errors** when neither iterator loads, or the namespace can't be entered.
     pub fn start(filter: &Filter) -> Result<Self, HostError> {
@@ -166,16 +166,16 @@ impl Queues {
         self.loaded.programs()
     }
 
-    /// What waited since the start.
+    /// Queued data since the start.
     ///
-    /// **Errors** what ended the looking early. **Cost** the descriptors of all processes, when there are sockets.
+    /// **Errors** what ended the scans early. **Cost** reads the descriptors of all processes, when there are sockets.
     pub fn read(&mut self) -> Result<Waited, HostError> {
         if self.looker.as_ref().is_some_and(JoinHandle::is_finished)
             && let Some(Ok(ended)) = self.looker.take().map(JoinHandle::join)
         {
             ended?;
         }
-        // Before the rows: a look that ends meanwhile must not make a row look old.
+        // Before the rows: a scan that ends meanwhile must not make a row appear old.
         let begun = Begun {
             udp_ns: self.shared.udp.begun_ns.load(Ordering::Relaxed),
             tcp_ns: self.shared.tcp.begun_ns.load(Ordering::Relaxed),
@@ -212,7 +212,7 @@ impl Drop for Queues {
     }
 }
 
-/// The namespace to look into: that which was named, that of the process, or this one.
+/// The namespace to scan: the named one, the process's, or this one.
 fn namespace_of(filter: &Filter) -> Option<PathBuf> {
     let process = || filter.process.map(|pid| format!("/proc/{pid}/ns/net").into());
     filter.netns_path.clone().or_else(process)
@@ -226,7 +226,7 @@ fn look(
     if let Some(place) = place {
         netns::enter(&place)?;
     }
-    // To go without it costs others some time, and no result.
+    // Without it the scans cost other tasks some time; the result is the same.
     let _ = thread::set_nice(0, NICE);
     let mut due: Vec<Instant> = links.iter().map(|_| Instant::now()).collect();
     while !shared.stop.load(Ordering::Relaxed) {
@@ -235,7 +235,7 @@ fn look(
                 continue;
             }
             let (begun_ns, cpu) = (monotonic_ns(), own_cpu());
-            // They write nothing; what they see goes into the map.
+            // The iterators write no output; their data goes into the map.
             read_iterator(link.as_fd())?;
             let looks = if *name == "tcp" { &shared.tcp } else { &shared.udp };
             looks.begun_ns.store(begun_ns, Ordering::Relaxed);
@@ -244,13 +244,13 @@ fn look(
         }
         shared.cpu_ns.store(own_cpu().as_nanos() as u64, Ordering::Relaxed);
         let next = due.iter().min().map_or(INTERVAL, |due| due.duration_since(Instant::now()));
-        // Until the next look, or until it is told to stop.
+        // Until the next scan, or until a stop request.
         std::thread::park_timeout(next);
     }
     Ok(())
 }
 
-/// When the last look at each protocol's sockets began.
+/// When the last scan of each protocol's sockets began.
 struct Begun {
     udp_ns: u64,
     tcp_ns: u64,

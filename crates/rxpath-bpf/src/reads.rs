@@ -1,8 +1,8 @@
 //! Which thread reads which UDP socket, and how many datagrams.
 //!
-//! A process has many threads and `/proc` does not tell which of them read: `sock:sock_recv_length` (Linux 6.3,
-//! 6e6eda44b939) fires in the thread that does. A read that gives a datagram counts; a look at one that stays and a read
-//! of the socket's error queue do not.
+//! A process has many threads and `/proc` does not show which of them read: `sock:sock_recv_length` (Linux 6.3,
+//! 6e6eda44b939) fires in the thread that does. A read that returns a datagram counts. A peek (MSG_PEEK) and a read of
+//! the socket's error queue do not.
 
 use rxpath_host::root::Root;
 use rxpath_host::{HostError, procfs};

@@ -1,8 +1,8 @@
-//! The sockets of a port, their SO_REUSEPORT groups and what selects in them.
+//! The sockets of a port, their SO_REUSEPORT groups and the selectors of these groups.
 //!
 //! No interface of the kernel shows whether a selector is attached to a group: `SO_GET_FILTER` reads another filter and
-//! `sock_diag` has no attribute for it. So a BPF iterator reads the kernel's own structures (`struct sock_reuseport`). It runs
-//! once, when it is read, and attaches to nothing.
+//! `sock_diag` has no attribute for it. So a BPF iterator reads the kernel's own structures (`struct sock_reuseport`).
+//! It runs once, when it is read, and attaches to nothing.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

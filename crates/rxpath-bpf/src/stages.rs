@@ -201,7 +201,7 @@ impl Stages {
     pub fn begin(&mut self) -> Result<(), HostError> {
         let received = |loaded: &Loaded| received(loaded, &self.cpus);
         self.hooks.begin(&self.loaded, &Around { begin: &begin_turn, received: &received })?;
-        // The time that packets are looked at is counted anew.
+        // The time of tracing packets is counted from 0 again.
         let in_place = self.in_place();
         if let Some(meter) = &mut self.meter {
             meter.begun = in_place;

@@ -1,9 +1,9 @@
-//! CPU time that networking took from tasks, and who caused it: the answer made from an [`crate::account`] reading.
+//! CPU time that networking took from tasks, and who caused it: computed from an [`crate::account`] reading.
 //!
-//! Of the time that a task was on a CPU, `own_s` is what remains when everything else is taken off, so that the parts
-//! of a row add up to `on_cpu_s`, and the rows of a CPU to its window. Softirqs that the task raised by its own calls
-//! are a part of their own (`own_softirq_s`): they are its doing, not theft. What is measured and what is estimated
-//! stand in different fields.
+//! `own_s` is the task's time on a CPU minus everything else. So the parts of a row add up to `on_cpu_s`, and the rows
+//! of a CPU add up to its window. Softirqs that the task raised by its own calls are a separate part
+//! (`own_softirq_s`): the task caused them, they are not stolen. Measured and estimated values are in different
+//! fields.
 
 mod narrow;
 pub mod openssl;
@@ -34,22 +34,22 @@ pub use rows::family;
 pub enum Kind {
     /// A user task.
     Task,
-    /// A thread of a virtual CPU (QEMU, Firecracker, Cloud Hypervisor): what is taken from it is taken from a guest.
+    /// A thread of a virtual CPU (QEMU, Firecracker, Cloud Hypervisor): time taken from it is taken from a guest.
     Vcpu,
     /// A vhost worker: it moves packets for a guest.
     Vhost,
-    /// `ksoftirqd/N`: softirqs that were deferred to a thread. Its time is networking's own, never theft.
+    /// `ksoftirqd/N`: softirqs that were deferred to a thread. Its time is networking's own, never stolen.
     Ksoftirqd,
-    /// A NAPI thread (`napi/DEV-ID`): polls in a thread. Its time is networking's own, never theft.
+    /// A NAPI thread (`napi/DEV-ID`): polls in a thread. Its time is networking's own, never stolen.
     Napi,
     /// Another kernel thread.
     Kernel,
-    /// The idle task: what runs here is taken from nobody.
+    /// The idle task: time that networking takes here is taken from no task.
     Idle,
 }
 
 impl Kind {
-    /// Its word, as in JSON.
+    /// Its name, as in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Task => "task",
@@ -72,7 +72,7 @@ pub struct TaskTime {
     pub tgid: u32,
     /// Parent process.
     pub parent: u32,
-    /// Start, in ns since boot: with the pid it names the task for good.
+    /// Start, in ns since boot: with the pid it identifies the task uniquely.
     pub start_ns: u64,
     /// Name at its last switch.
     pub comm: String,
@@ -113,10 +113,10 @@ pub struct CpuTime {
     pub tick_softirq_s: f64,
     /// What tick accounting calls irq.
     pub tick_irq_s: f64,
-    /// Slices that found no room, in seconds: missing from the rows.
+    /// Time slices that did not fit in the map, in seconds: the rows lack them.
     pub lost_s: f64,
-    /// Exits of interrupts and softirqs without their entry, and slices of tasks that were not seen to be switched in: some
-    /// at the beginning, and about one of ten thousand switches.
+    /// Exits of interrupts and softirqs without their entry, and slices of tasks whose switch-in was missed: some at
+    /// the beginning, and about one in 10,000 switches.
     #[serde(default)]
     pub unmatched_count: u64,
 }
@@ -132,10 +132,10 @@ pub struct TakenBy {
     pub netns: u32,
     /// NAPI instance; 0 for the backlog.
     pub napi_id: u32,
-    /// Receive queue that it serves, of devices of this network namespace where the kernel tells it (6.8).
+    /// Receive queue that it serves, for devices of this network namespace where the kernel reports it (6.8).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub queue: Option<u32>,
-    /// Time of the polls, hard interrupts in them taken off.
+    /// Time of the polls, without the hard interrupts in them.
     pub net_s: f64,
     /// Polls.
     pub polls_count: u64,
@@ -143,7 +143,7 @@ pub struct TakenBy {
     pub packets: u64,
 }
 
-/// A flow whose packets were received in a task's time, by the packets that were looked at.
+/// A flow whose packets were received in a task's time, according to the sampled packets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TakenFor {
     /// Device through which they came.
@@ -152,17 +152,18 @@ pub struct TakenFor {
     pub ifindex: u32,
     /// Inode of its network namespace.
     pub netns: u32,
-    /// `udp`, `tcp`, `icmp` or the protocol's number; none for what is no IP or has its headers in fragments.
+    /// `udp`, `tcp`, `icmp` or the protocol's number; none for packets that are not IP or have their headers in
+    /// fragments.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub transport: Option<String>,
-    /// Destination address; none for what is no IP, or where so many came that they are counted together.
+    /// Destination address; none for packets that are not IP, or where too many flows are counted together.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub to: Option<IpAddr>,
     /// Destination port of TCP and UDP; 0 for others.
     pub port: u16,
-    /// Packets that were looked at (aggregates of GRO count as one).
+    /// Sampled packets (aggregates of GRO count as one).
     pub packets_seen_count: u64,
-    /// The task's receive softirqs, divided by packets seen: an estimate.
+    /// The task's receive softirq time, divided among flows by sampled packets: an estimate.
     pub net_s_estimated: f64,
 }
 
@@ -175,22 +176,22 @@ pub struct Steal {
     pub tasks: Vec<TaskTime>,
     /// CPUs.
     pub cpus: Vec<CpuTime>,
-    /// For how long packets were looked at for `taken_for`: by turns where many come.
+    /// How long packets were sampled for `taken_for`: duty-cycled at high packet rates.
     #[serde(default)]
     pub flows_looked_s: f64,
-    /// What an interrupt costs beside what is measured.
+    /// The cost of an interrupt in addition to the measured time.
     pub calibration: Calibration,
     /// What the probe itself cost.
     pub probe_cost: ProbeCost,
     /// The programs of the probe, and what is not known without those that are missing.
     pub probes: Vec<ProgramState>,
-    /// The victim that was run for this, with what it asked for and what it got.
+    /// The victim that was run for this, with the time it asked for and the time it got.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub victim: Option<probe::Victim>,
 }
 
 impl Steal {
-    /// Tells each poll that took time the receive queue that it served, as far as the kernel tells it.
+    /// Adds the receive queue to each poll that took time, where the kernel reports it.
     pub fn name_queues(&mut self) {
         let taken = self.tasks.iter_mut().flat_map(|task| &mut task.taken_by);
         let taken = taken.chain(self.victim.iter_mut().flat_map(|victim| &mut victim.taken_by));
@@ -199,7 +200,7 @@ impl Steal {
     }
 }
 
-/// What the answer is made from.
+/// The inputs of the answer.
 #[derive(Debug)]
 pub struct Evidence<'a> {
     /// The first reading.
@@ -212,7 +213,7 @@ pub struct Evidence<'a> {
     pub cost: ProbeCost,
     /// The programs.
     pub probes: &'a [ProgramState],
-    /// For how long flows were looked at.
+    /// How long flows were sampled.
     pub flows_looked: std::time::Duration,
 }
 
@@ -270,7 +271,7 @@ fn tick_seconds(before: &Reading, after: &Reading) -> Vec<(u32, TickTimes)> {
     cpus.filter_map(|(cpu, now)| Some((*cpu, of(now, &earlier(cpu)?.1)))).collect()
 }
 
-/// Ticks go on in pauses: of each CPU the share that was counted.
+/// Ticks go on in pauses: the counted share of each CPU.
 fn counted(mut ticks: Vec<(u32, TickTimes)>, window: &Reading) -> Vec<(u32, TickTimes)> {
     for (cpu, times) in &mut ticks {
         let own = window.cpus.iter().find(|own| own.cpu == *cpu && own.skipped_ns > 0);
@@ -317,12 +318,12 @@ fn told(calibration: &Calibration, probes: &[ProgramState]) -> Vec<Warning> {
     warnings
 }
 
-/// Unmatched exits and slices of each CPU that are as usual: those that were under way when counting began, and one of so
-/// many switches.
+/// Normal number of unmatched exits and slices per CPU: those in progress when counting began, and one per this many
+/// switches.
 const USUAL: u64 = 10;
 const SWITCHES: u64 = 1000;
 
-/// What found no room, and what was seen in part only.
+/// Records that did not fit in the maps, and events that were seen in part only.
 fn missed(window: &Reading) -> Vec<Warning> {
     let sum = |of: fn(&CpuWindow) -> u64| window.cpus.iter().map(of).sum::<u64>();
     let mut warnings = Vec::new();

@@ -1,4 +1,4 @@
-//! All probes of the path together: what ran, what was dropped, how long it took, and what looking cost.
+//! All probes of the receive path together: runs, drops, latencies, and the cost of tracing itself.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ use crate::stages::{Pace, Stage, Stages};
 /// Time between two questions for the sockets of a process.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
 
-/// What is looked at beside softirqs and polls.
+/// What is traced in addition to softirqs and polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
@@ -30,11 +30,11 @@ pub enum Part {
     Drops,
     /// The latency of stages: three hooks for each packet, one for each read.
     Stages,
-    /// What waits in sockets: no hook, a walk over all sockets now and then.
+    /// Receive queues of sockets: no hook, but a periodic scan of all sockets.
     Sockets,
 }
 
-/// A part that was asked for: it looks, or it could not be started. None for one that was left out.
+/// A requested part: it runs, or it could not be started. None for one that was not requested.
 type Asked<T> = Option<Result<T, HostError>>;
 
 /// The running probes.
@@ -45,9 +45,9 @@ pub struct Trace {
     stages: Asked<Stages>,
     queues: Asked<Queues>,
     filter: Filter,
-    /// The process that is looked at, until it is gone: another may then have its number.
+    /// The traced process, until it exits: another process may then get its pid.
     process: Option<ProcessId>,
-    /// When the process was last asked for its sockets.
+    /// When the process's sockets were last listed.
     asked: Instant,
     begun: Instant,
     squeezed: Squeezed,
@@ -73,19 +73,19 @@ pub struct Traced {
     pub drops: Vec<Drop>,
     /// Latency of stages.
     pub stages: Vec<Stage>,
-    /// For how long packets were looked at for it: the whole time, or by turns where each packet would cost too much.
+    /// How long packets were traced for it: the whole time, or duty-cycled where each packet would cost too much.
     #[serde(default)]
     pub stages_looked_s: f64,
-    /// Sockets in which something waited, the fullest first.
+    /// Sockets with queued data, the fullest first.
     #[serde(default)]
     pub sockets: Vec<SocketQueue>,
-    /// How often was looked at UDP's.
+    /// Scans of UDP sockets.
     #[serde(default)]
     pub socket_looks_count: u64,
-    /// How often at TCP's.
+    /// Scans of TCP sockets.
     #[serde(default)]
     pub tcp_socket_looks_count: u64,
-    /// What was not looked at, because it was not asked for: its lists are empty for that.
+    /// Parts that were not traced because they were not requested: their lists are empty for this reason.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub left_out: Vec<Part>,
     /// The programs, and what is not known without those that are missing.
@@ -107,8 +107,8 @@ pub struct CpuTrace {
 }
 
 impl Trace {
-    /// Starts every probe that this kernel takes, `without` these parts, for about `window`. Counting begins when the last
-    /// program is in place.
+    /// Starts every probe that this kernel takes, `without` these parts, for about `window`. Counting begins when the
+    /// last program is in place.
     ///
     /// **Errors** when the probe of softirqs can't run; the others leave a gap and a warning.
     pub fn start(
@@ -157,8 +157,8 @@ impl Trace {
         &self.polls
     }
 
-    /// To be called some fifty times a second: the cost is measured in the first part of the window only, stages are
-    /// looked at by turns, and a process that is looked at may open more sockets.
+    /// To be called about 50 times a second: the cost is measured in the first part of the window only, stages are
+    /// duty-cycled, and a traced process may open more sockets.
     pub fn note(&mut self) {
         self.meter.note();
         if let Some(Ok(stages)) = &mut self.stages {
@@ -176,7 +176,7 @@ impl Trace {
                 running(self.queues.as_ref()).map(Probe::loaded),
             ];
             for loaded in objects.into_iter().flatten() {
-                // A process that ended opens no more sockets; those of before stay wanted.
+                // A process that ended opens no more sockets; its earlier sockets stay selected.
                 let _ = self.filter.admit(loaded);
             }
         }
@@ -262,7 +262,7 @@ impl Trace {
         let waited = match self.queues.as_mut().map(|asked| asked.as_mut().map(Queues::read)) {
             Some(Ok(Ok(waited))) => waited,
             Some(Ok(Err(error))) => {
-                // The namespace went, or it could not be entered: what is not seen is told.
+                // The namespace was removed, or it could not be entered: report what is missing.
                 self.queues = Some(Err(error));
                 Waited::default()
             }
@@ -297,7 +297,7 @@ impl Trace {
     }
 }
 
-/// The next step of a part that looks.
+/// The next step of a running part.
 fn and_then<T>(asked: Asked<T>, step: impl FnOnce(&mut T) -> Result<(), HostError>) -> Asked<T> {
     asked.map(|part| part.and_then(|mut part| step(&mut part).map(|()| part)))
 }

@@ -1,12 +1,12 @@
-//! Hooks that run for each packet: attached all the time while that costs little, by turns where it would cost much.
+//! Per-packet hooks: always attached while that costs little, duty-cycled where it would cost much.
 //!
-//! After a turn it is known how many packets the busiest CPU received in it, and the pause is made so long that the hooks
-//! take a share of that CPU's time, as far as the longest pause allows: of a CPU that receives a million packets a second
-//! they take 2 %.
+//! After a turn (the attached part of a cycle) the number of packets of the busiest CPU is known. The pause is then
+//! made long enough that the hooks take a fixed share of that CPU's time, up to the longest pause: at a million
+//! packets/s they take 2 % of that CPU.
 //!
-//! [`Turns`] are the arithmetic alone, for whoever knows what a turn of several probes cost. Programs are taken from their
-//! hooks in the reverse order of attaching: removing the first of several from a tracepoint makes the kernel wait for
-//! readers (8 to 16 ms each, kernel/tracepoint.c `tracepoint_remove_func`), removing the last takes 0.1 ms.
+//! [`Turns`] is the arithmetic alone, for callers that know the cost of a turn of several probes. Programs are detached
+//! in the reverse order of attaching: removing the first of several from a tracepoint makes the kernel wait for readers
+//! (8 to 16 ms each, kernel/tracepoint.c `tracepoint_remove_func`), removing the last takes 0.1 ms.
 
 use std::time::{Duration, Instant};
 
@@ -29,15 +29,15 @@ const PACKETS: Rhythm = Rhythm {
 /// Attaching and detaching cost too (code is patched on every CPU): not for less than this.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(25);
 
-/// Which packets are looked at.
+/// Which packets are traced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pace {
-    /// Every packet, as long as that takes little of the CPU that receives most; above that by turns.
+    /// Every packet, while that takes little of the CPU that receives most; above that, duty-cycled.
     #[default]
     ByTurns,
     /// In turns that the owner begins and ends.
     OnCall,
-    /// Every packet, whatever it takes.
+    /// Every packet, whatever it costs.
     Every,
 }
 
@@ -46,18 +46,18 @@ pub enum Pace {
 pub struct PacketHooks {
     /// The programs, in the order in which they are attached.
     names: &'static [&'static str],
-    /// What all of them together take of a CPU for each packet, about.
+    /// Approximate CPU time of all of them together for each packet.
     cost: Duration,
     begun: Instant,
-    /// None when every packet is looked at.
+    /// None when every packet is traced.
     turns: Option<Turns>,
-    /// Turns do not follow from what they cost.
+    /// Turns do not depend on their cost.
     on_call: bool,
     /// Packets of each CPU when this turn began.
     received: Vec<u64>,
 }
 
-/// What the hooks of a probe need beside being attached.
+/// What the hooks of a probe need in addition to being attached.
 pub struct Around<'a> {
     /// Before each turn.
     pub begin: &'a dyn Fn(&Loaded) -> Result<(), HostError>,
@@ -81,7 +81,7 @@ impl PacketHooks {
         attach(loaded, self.names)
     }
 
-    /// The first turn begins anew: what was attached for it stays.
+    /// The first turn begins again: the attached programs stay.
     pub fn begin(&mut self, loaded: &Loaded, around: &Around<'_>) -> Result<(), HostError> {
         self.received = (around.received)(loaded)?;
         self.turns = self.turns.take().map(|_| Turns::new(PACKETS));
@@ -89,7 +89,7 @@ impl PacketHooks {
         (around.begin)(loaded)
     }
 
-    /// To be called some fifty times a second: begins and ends turns. After an error no turn follows.
+    /// To be called about 50 times a second: begins and ends turns. After an error no turn follows.
     pub fn note(&mut self, loaded: &mut Loaded, around: &Around<'_>) -> Result<(), HostError> {
         self.take(self.due(), loaded, around)
     }
@@ -151,12 +151,12 @@ impl PacketHooks {
         turns.map_or(Step::Stay, |turns| turns.step(self.begun.elapsed()))
     }
 
-    /// Whether packets are looked at now.
+    /// Whether packets are traced now.
     pub fn is_looking(&self) -> bool {
         self.turns.as_ref().is_none_or(Turns::is_looking)
     }
 
-    /// For how long packets were looked at, since the start.
+    /// How long packets were traced, since the start.
     pub fn looked(&self) -> Duration {
         let now = self.begun.elapsed();
         self.turns.as_ref().map_or(now, |turns| turns.looked(now))
@@ -182,15 +182,15 @@ fn attach(loaded: &mut Loaded, names: &[&str]) -> Result<(), HostError> {
 /// How turns and pauses follow each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Rhythm {
-    /// What the programs and putting them into place take of the time of one CPU.
+    /// Share of one CPU that the programs and their attaching take.
     pub share: f64,
-    /// The first turn, and those in which much happens.
+    /// Length of the first turn, and of turns at high event rates.
     pub shortest_turn: Duration,
-    /// Those in which little does; without a pause it is decided this often whether one follows.
+    /// Length of turns at low event rates; without a pause, the decision whether one follows is made this often.
     pub longest_turn: Duration,
     /// A turn and its pause together, as long as the lengths of turns allow it.
     pub cycle: Duration,
-    /// However much happens, it is looked at this often.
+    /// The longest cycle: events are traced at least this often, at any rate.
     pub longest_pause: Duration,
 }
 
@@ -199,7 +199,7 @@ pub struct Rhythm {
 pub struct Spent {
     /// Time of the programs in the turn.
     pub programs: Duration,
-    /// CPU time that it took to put them into place and away; not spent without a pause.
+    /// CPU time of attaching and detaching them; not spent without a pause.
     pub switching: Duration,
 }
 
@@ -268,7 +268,8 @@ impl Turns {
         }
     }
 
-    /// A turn's time has passed, and this was spent on it. Gives whether a pause follows; otherwise the next turn has begun.
+    /// A turn's time has passed, and this was spent on it. Gives whether a pause follows; otherwise the next turn has
+    /// begun.
     pub fn end(&mut self, now: Duration, spent: Spent) -> bool {
         let turn = now.saturating_sub(self.begun);
         self.looked += turn;
@@ -290,7 +291,7 @@ impl Turns {
         self.looking = true;
     }
 
-    /// For how long was looked, up to this time.
+    /// How long events were traced, up to this time.
     pub fn looked(&self, now: Duration) -> Duration {
         let current = if self.looking { now.saturating_sub(self.begun) } else { Duration::ZERO };
         self.looked + current
@@ -298,7 +299,8 @@ impl Turns {
 }
 
 impl Rhythm {
-    /// The pause that pays for what turns took beyond their share, and for itself: below what it costs there is none.
+    /// The pause that compensates what turns took beyond their share, and its own cost; below that cost there is no
+    /// pause.
     fn pause(&self, debt_s: f64, switching: Duration) -> Duration {
         let switching_s = switching.as_secs_f64();
         if debt_s <= switching_s {
@@ -309,7 +311,7 @@ impl Rhythm {
         if pause < SHORTEST_PAUSE { Duration::ZERO } else { pause }
     }
 
-    /// The next turn, when this one spent that. No less goes into looking than into switching.
+    /// The next turn, when this one spent that. At least as much time goes into tracing as into switching.
     fn turn(&self, turn: Duration, spent: Spent) -> Duration {
         let switching = spent.switching.as_secs_f64();
         let programs = (self.share * self.cycle.as_secs_f64() - switching).max(switching);

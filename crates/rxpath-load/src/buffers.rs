@@ -1,17 +1,17 @@
-//! The socket buffers that options ask for: setting them, and what to say when the kernel gave less.
+//! Sets the requested socket buffers, and warns when the kernel grants less.
 
 use rxpath_core::Warning;
 
 use crate::LoadError;
 use crate::engine::socket::{Buffer, Socket};
 
-/// Sets a buffer; true when the kernel took it by the option that no sysctl caps.
+/// Sets a buffer; true when the kernel accepted the option that no sysctl caps.
 pub(crate) fn set(socket: &Socket, side: Buffer, asked: u64) -> Result<bool, LoadError> {
     socket.set_buffer(side, asked).map_err(|e| LoadError::io(name(side), e))
 }
 
-/// A warning when `got` is less than what was asked for. The kernel doubles the number that it is given, so the byte of
-/// an odd size is no loss.
+/// A warning when `got` is less than requested. The kernel doubles the requested value, so a missing byte of an odd
+/// size is ignored.
 pub(crate) fn capped(side: Buffer, asked: u64, got: u64) -> Option<Warning> {
     let (code, what, sysctl) = match side {
         Buffer::Receive => ("rcvbuf-capped", "receive", "net.core.rmem_max"),

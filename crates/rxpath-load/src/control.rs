@@ -1,15 +1,15 @@
-//! How a parent process (the lab) steers a workload: lines on standard input, JSON Lines on standard output.
+//! How a parent process (the lab) controls a workload: lines on standard input, JSON Lines on standard output.
 //!
 //! With `--control` a workload sets up, prints its settings and `ready`, and waits.
 //! `start T` starts it at that instant of `CLOCK_MONOTONIC`; `stop` ends it: a sender stops sending, a receiver
 //! drains to EAGAIN, reads its sockets' memory counters, prints its result and waits for `close`.
-//! End of input means that the parent is gone: stop at once and exit.
+//! End of input means that the parent has exited: stop at once and exit.
 
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// An order from the parent.
+/// A command from the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Start at this instant of `CLOCK_MONOTONIC` (ns).
@@ -20,7 +20,7 @@ pub enum Order {
     Close,
 }
 
-/// A line that is no order.
+/// A line that is not a command.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{0}` is not a command; expected `start NANOSECONDS`, `stop` or `close`")]
 pub struct BadOrder(pub String);

@@ -1,4 +1,4 @@
-//! What touches the kernel: clocks, threads, sockets, batches of messages. All unsafe code of this crate is here.
+//! The interface to the kernel: clocks, threads, sockets, batches of messages. All unsafe code of this crate is here.
 
 pub mod batch;
 pub mod clock;

@@ -1,4 +1,4 @@
-//! What can go wrong with a workload, by what the caller can do about it.
+//! Errors of a workload, grouped by what the caller can do about them.
 
 use std::io;
 
@@ -15,7 +15,7 @@ pub enum LoadError {
         /// The way out.
         hint: String,
     },
-    /// The address cannot be had: choose another or free it.
+    /// The address is not available: choose another or free it.
     #[error("{op} {addr}: {source}")]
     Address {
         /// The system call.
@@ -64,7 +64,7 @@ impl LoadError {
         Self::Io { op: op.into(), source }
     }
 
-    /// Whether the user can mend it by another command line.
+    /// Whether the user can fix it with another command line.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Usage { .. } | Self::Address { .. })
     }

@@ -1,5 +1,5 @@
-//! HTTP/1.1 over TCP: a server and a load generator whose numbers are their own, not a library's, and that spend little
-//! outside the kernel.
+//! HTTP/1.1 over TCP: a server and a load generator that measure without an HTTP library and spend little time outside
+//! the kernel.
 
 pub mod load;
 pub mod request;

@@ -1,7 +1,7 @@
-//! The measured workloads: senders and receivers that count what they move.
+//! The measured workloads: senders and receivers that count their traffic.
 //!
-//! A protocol is a module of its own; what all have in common is the contract of [`workload`], the counters of
-//! [`tally`] and the words of [`limit`].
+//! Each protocol is a module. All protocols share the contract of [`workload`], the counters of [`tally`] and the
+//! verdicts of [`limit`].
 //!
 //! Threads and blocking system calls only; nothing is allocated per packet inside a loop.
 

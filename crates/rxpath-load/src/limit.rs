@@ -1,4 +1,4 @@
-//! Which side was the limit, as far as one side can know.
+//! Which side was the limit, as far as one side can know it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub enum Who {
     Receiver,
     /// The serving threads had no CPU time left: those that answer requests or transactions.
     Server,
-    /// The send buffer was full: what lies behind it (qdisc, device, a receive path charged to the sender).
+    /// The send buffer was full: limited by what comes after it (qdisc, device, a receive path charged to the sender).
     Path,
     /// The sender's own send buffer was too small for the path.
     SendBuffer,
@@ -33,7 +33,7 @@ pub enum Who {
     Network,
     /// The sender kept its schedule.
     Schedule,
-    /// Not this side: the other cannot be seen from here.
+    /// Not this side: the other side is not visible from here.
     #[default]
     NotHere,
 }

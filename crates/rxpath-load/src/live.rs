@@ -1,4 +1,4 @@
-//! Times of one worker that the reporter may read while the worker records: a histogram without a lock.
+//! A lock-free histogram of one worker's times: the reporter may read it while the worker records.
 //!
 //! The buckets are those of HdrHistogram with 3 digits, so that [`LiveTimes::histogram`] loses nothing. Each
 //! is a [`Counter`]: one thread writes, any thread may read.
@@ -7,10 +7,10 @@ use rxpath_stats::Histogram;
 
 use crate::tally::Counter;
 
-/// Values told apart in each power of two, and twice as many in the first one.
+/// Buckets in each power of two, and twice as many in the first one.
 const HALF: u64 = 1024;
 const HALF_BITS: u32 = HALF.trailing_zeros();
-/// Longest time told apart: one minute, as in [`Histogram::of_times`].
+/// Longest time with its own bucket: one minute, as in [`Histogram::of_times`].
 const LONGEST_NS: u64 = 60_000_000_000;
 
 /// A histogram with one writer. **Cost** 216 KiB; recording is a load and a store.
@@ -60,7 +60,7 @@ impl LiveTimes {
         self.since(&[]).0
     }
 
-    /// What was recorded since the reading that gave `before`, and this reading.
+    /// The times recorded since the reading `before`, and this reading.
     ///
     /// **Cost** some 30 us.
     pub fn since(&self, before: &[u64]) -> (Histogram, Vec<u64>) {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::clock;
 use crate::tally::Shared;
 
-/// Sends closer together than this are waited for by spinning: sleeping and waking takes tens of us.
+/// If sends are closer together than this, the wait spins: sleeping and waking takes tens of us.
 const SPIN_BELOW_NS: u64 = 100_000;
 /// A sleep ends this much before its instant; the rest is spun.
 const WAKE_EARLY_NS: u64 = 60_000;
@@ -26,7 +26,7 @@ pub enum Pacing {
     Auto,
     /// Spins: exact, and takes the whole CPU.
     Spin,
-    /// Sleeps: cheap, and late by what the kernel's timers and wake-ups take.
+    /// Sleeps: cheap, but late by the delay of the kernel's timers and wake-ups.
     Sleep,
 }
 
@@ -99,7 +99,7 @@ impl Pace {
         }
     }
 
-    /// Until when it may sleep; `None`: the next send is so near that only spinning meets it.
+    /// Until when it may sleep; `None`: the next send is so close that only spinning can meet it.
     #[inline]
     pub(crate) fn nap_until(&self, now_ns: u64, end_ns: u64) -> Option<u64> {
         let until = self.next_ns.min(end_ns).saturating_sub(self.wake_early_ns);
@@ -158,7 +158,7 @@ pub(crate) fn wait_for_start(shared: &Shared) -> Option<u64> {
         } else if start > now {
             std::hint::spin_loop();
         } else {
-            // An instant that is long gone means now: the schedule must not begin with a burst.
+            // A past instant means now: the schedule must not begin with a burst.
             return Some(if now - start > 1_000_000 { now } else { start });
         }
     }

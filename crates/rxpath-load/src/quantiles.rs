@@ -1,4 +1,4 @@
-//! The quantiles that a result states of a histogram of times.
+//! The quantiles of a histogram of times, as a result reports them.
 
 use rxpath_stats::Histogram;
 use schemars::JsonSchema;

@@ -1,7 +1,7 @@
-//! Counters of one worker that the reporter may read at any moment.
+//! Counters of one worker that the reporter may read at any time.
 //!
-//! One thread writes, so that an addition is a plain load and store, no locked instruction; each tally
-//! has cache lines of its own, and the reporter reads it some times a second.
+//! One thread writes, so an addition is a plain load and store, without a locked instruction. Each tally has its own
+//! cache lines, and the reporter reads it a few times a second.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -58,7 +58,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Notes the CPU; true when it is another than before.
+    /// Records the CPU; true when it has changed.
     #[inline]
     pub fn saw_cpu(&self, cpu: u32) -> bool {
         if self.cpu.load(Relaxed) == cpu {
@@ -69,7 +69,7 @@ impl Tally {
     }
 }
 
-/// What the workers and their conductor share.
+/// State shared by the workers and their conductor.
 #[derive(Debug, Default)]
 pub struct Shared {
     /// The workers shall stop.
@@ -98,7 +98,7 @@ impl Shared {
 
     /// Whether all workers that were started have left their loops.
     ///
-    /// A workload that could not start all of its workers has some that never leave, because they never ran.
+    /// If a workload could not start all of its workers, some never leave because they never ran.
     pub fn all_done(&self) -> bool {
         self.tallies.iter().all(|tally| !tally.started.load(Relaxed) || tally.done.load(Relaxed))
     }

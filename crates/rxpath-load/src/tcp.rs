@@ -1,8 +1,8 @@
 //! TCP: streams, request/response, and connect/request/response/close, against one server for all of them.
 //!
-//! The client says what each connection is for in its first bytes (see [`preamble`]); the server has no modes.
-//! Beside its data connections a client keeps a control connection, on which the server says hello and, at the
-//! end, what the run did at its side (see [`frame`]).
+//! The first bytes of each connection state its purpose (see [`preamble`]); the server has no modes. In addition to its
+//! data connections a client keeps a control connection. There the server sends a hello and, at the end, its report on
+//! the run (see [`frame`]).
 
 pub mod connection;
 mod flow;

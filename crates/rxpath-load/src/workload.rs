@@ -1,4 +1,4 @@
-//! What a conductor (a command, a test, the lab) can do with a running workload of any protocol, either side.
+//! How a conductor (a command, a test, the lab) controls a running workload of any protocol, on either side.
 
 use std::io;
 use std::sync::atomic::Ordering::SeqCst;
@@ -20,7 +20,7 @@ pub trait Workload {
     type Settings: Serialize;
     /// What comes out.
     type Result: Serialize;
-    /// Counters of a moment, cumulative: any two of them give a rate.
+    /// A reading of cumulative counters: any two readings give a rate.
     type Interval: Progress + Serialize + Clone;
 
     /// Name in the schema id: `serve-udp`, `load-http`.
@@ -40,7 +40,7 @@ pub trait Workload {
     fn done(&self) -> u64;
     /// The instant of the first datagram, request or byte, when there was one.
     fn first_ns(&self) -> Option<u64>;
-    /// Where the time ends that the rate of the result is over: at the last datagram, request or byte so far.
+    /// End of the time that the result's rate covers: the last datagram, request or byte so far.
     fn last_ns(&self) -> Option<u64>;
     /// Tells the workers to stop; returns at once.
     fn stop(&self);
@@ -71,7 +71,7 @@ pub struct Finished<R> {
 }
 
 impl<R> Finished<R> {
-    /// Without the histograms that nothing was recorded in.
+    /// Without empty histograms.
     #[must_use]
     pub fn with_samples(mut self) -> Self {
         self.histograms.retain(|(_, histogram)| histogram.count() > 0);
@@ -81,12 +81,13 @@ impl<R> Finished<R> {
 
 /// A worker's thread; it gives what the worker saw.
 pub(crate) type Worker<R> = JoinHandle<Result<R, LoadError>>;
-/// Where a worker says that it is ready, or why it cannot start.
+/// Where a worker reports that it is ready, or why it cannot start.
 pub(crate) type Ready = SyncSender<Result<(), LoadError>>;
 
 /// Starts a worker's thread and waits until the worker is ready.
 ///
-/// **Errors** why it cannot start; its thread has ended then. The workers before it are stopped by dropping the workload.
+/// **Errors** why it cannot start; its thread has ended then. The workers before it are stopped by dropping the
+/// workload.
 pub(crate) fn start_worker<R: Send + 'static>(
     name: &str,
     tally: &Tally,
@@ -104,7 +105,7 @@ pub(crate) fn start_worker<R: Send + 'static>(
         Ok(Err(error)) => Some(error),
         Err(_) => None,
     };
-    // It ends by itself. What it returns says no more than what it said, unless it said nothing.
+    // It ends by itself. Its return value adds nothing to its report, unless it reported nothing.
     let ended = worker.join();
     Err(refused.or_else(|| ended.ok()?.err()).unwrap_or_else(|| {
         LoadError::io(format!("start the thread {name}"), io::Error::other("it exited at once"))
@@ -113,8 +114,8 @@ pub(crate) fn start_worker<R: Send + 'static>(
 
 /// Interrupts the workers' blocking calls until all that were started have left their loops.
 ///
-/// Once is not enough: a signal that comes just before a call blocks interrupts nothing, so it is sent again soon. There is
-/// no deadline: a worker's results are its own until it has ended, and whoever waits for them would wait all the same.
+/// Once is not enough: a signal that arrives just before a call blocks interrupts nothing, so it is sent again soon.
+/// There is no deadline: a worker keeps its results until it has ended, so a caller would wait for them anyway.
 pub(crate) fn wake_until_done(shared: &Shared) {
     use std::sync::atomic::Ordering::Relaxed;
     while !shared.all_done() {
@@ -138,7 +139,7 @@ impl Drop for DoneGuard<'_> {
     }
 }
 
-/// Refuses CPUs that are offline or outside of the cpuset.
+/// Refuses CPUs that are offline or outside the cpuset.
 pub(crate) fn check_cpus(cpus: &[u32]) -> Result<(), LoadError> {
     if cpus.is_empty() {
         return Ok(());
@@ -167,7 +168,7 @@ pub(crate) fn place(cpu: Option<u32>, nice: Option<i32>) -> Result<(), LoadError
     Ok(())
 }
 
-/// A refusal of the host layer in this crate's words.
+/// Converts an error of the host layer to one of this crate.
 fn refused(option: &str, error: HostError) -> LoadError {
     match error {
         HostError::Denied { .. } => {

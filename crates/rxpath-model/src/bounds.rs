@@ -1,7 +1,7 @@
-//! What a fluid of packets can and cannot do: capacities, drops, buffers and times of each stage of the path.
+//! Fluid bounds: capacities, drops, buffers and times of each stage of the path.
 //!
-//! Every answer is one sentence with its numbers, the formula behind them and what it assumes. A bound is given when
-//! the parameters it needs are known; for the others the missing parameters are named.
+//! Every answer is one sentence with its numbers, formula and assumptions. A bound is given when its parameters are
+//! known; for the others the missing parameters are named.
 
 use schemars::JsonSchema;
 use serde::Serialize;

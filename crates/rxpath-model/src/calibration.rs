@@ -1,7 +1,7 @@
-//! What a host's receive path costs, as parameters of the simulator: fitted from measurements, kept as a file.
+//! Costs of a host's receive path, as parameters of the simulator: fitted from measurements, stored as a file.
 //!
-//! Pure: numbers come in from whoever measured them. Each parameter has an interval, what is left unexplained, and how
-//! it was found; the host and the conditions stand beside them, because on another host they are somebody else's.
+//! Pure: the caller supplies the measurements. Each parameter has an interval, a residual and its method. The file also
+//! records the host and the conditions, because another host has other costs.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub struct Calibration {
     pub caveats: Vec<String>,
 }
 
-/// The host, as far as it decides costs.
+/// Properties of the host that determine costs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// Kernel release.

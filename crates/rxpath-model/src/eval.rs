@@ -1,6 +1,6 @@
 //! Reads a file of cases (`kind`, `inputs`) and computes the outputs that each kind defines.
 //!
-//! Whatever else a case carries, `expected` above all, is not looked at.
+//! All other members of a case, such as `expected`, are ignored.
 
 use std::collections::HashMap;
 
@@ -77,7 +77,7 @@ pub fn evaluate(text: &str) -> Result<Evaluated, FileError> {
     for (at, case) in cases.iter().enumerate() {
         let mut case = one(at, case);
         if let Some(first) = places.insert(case.id.clone(), at) {
-            // Both are computed: whoever looks one up by its name must know that there are two.
+            // Both are computed: a reader who looks one up by its name must know that there are two.
             let why = format!("the case at index {first} (from 0) has the same");
             case.problem = case.problem.or(Some(Problem::bad("id", &why)));
         }
@@ -86,7 +86,7 @@ pub fn evaluate(text: &str) -> Result<Evaluated, FileError> {
     Ok(Evaluated { cases: evaluated })
 }
 
-/// The parser's words without the place, which is told apart.
+/// The parser's message without the position, which is reported separately.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split(" at line ").next().unwrap_or(&text).to_owned()

@@ -1,7 +1,7 @@
-//! What the receive path must do by arithmetic alone: queueing formulas, fluid bounds, reference cases.
+//! What arithmetic alone says about the receive path: queueing formulas, fluid bounds, reference cases.
 //!
 //! Pure: no host, no clock, no files. Numbers come in, numbers and their assumptions go out.
-//! The literature and the assumptions of each formula stand in its module and, retold, in `docs/model.md`.
+//! Each module states the literature and the assumptions of its formula; `docs/model.md` summarises them.
 
 pub mod bounds;
 pub mod calibration;

@@ -1,8 +1,8 @@
 //! A receive path simulated packet by packet: ring, interrupts, NAPI, softirqs, backlogs, sockets, readers, CPUs.
 //!
-//! The question: *what does the path do where the formulas stop, near the knee, under stalls, with softirq and reader on
-//! one CPU?* Discrete events in whole nanoseconds; a seed decides everything random, and the same parameters and seed
-//! give the same bytes. Memory depends on queues, flows and samples, never on the simulated time, and nothing is
+//! The question: *what does the path do where the formulas stop, near the knee, under stalls, with softirq and reader
+//! on one CPU?* Discrete events in whole nanoseconds; a seed determines all random numbers, and the same parameters and
+//! seed give the same bytes. Memory depends on queues, flows and samples, never on the simulated time, and nothing is
 //! allocated per packet.
 //!
 //! Pure: parameters and a trace come in, an [`Outcome`] goes out. What a simulated kernel counts is closed by the same

@@ -1,4 +1,4 @@
-//! Hangs a BPF program that drops three of four packets at a place, as long as it lives: `at=tc|xdp|xdp-native`, `dev=IF`;
+//! Attaches a BPF program that drops three of four packets, as long as it runs: `at=tc|xdp|xdp-native`, `dev=IF`;
 //! `at=cgroup`, `path=GROUP`.
 
 use std::fs::File;

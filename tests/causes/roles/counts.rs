@@ -1,4 +1,4 @@
-//! Counters that the suite sees while a role plays, and after it was killed.
+//! Counters that the suite sees while a role runs, and after it was killed.
 
 use std::fs::OpenOptions;
 use std::num::NonZeroUsize;

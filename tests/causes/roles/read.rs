@@ -1,4 +1,4 @@
-//! A reader of UDP that is as slow as it is told: one datagram a call.
+//! A UDP reader with a configured slowness: one datagram per call.
 
 use std::fs::File;
 use std::io::Write;
@@ -28,8 +28,8 @@ pub fn work(time: Duration) {
     }
 }
 
-/// `at=IP:PORT`, `rcvbuf=BYTES`, `group` (SO_REUSEPORT), `gro`, `filter=KEPT` (one of KEPT datagrams passes), `device=IF`,
-/// `join=GROUP`, `v6only`, `from=IP:PORT` (connected).
+/// `at=IP:PORT`, `rcvbuf=BYTES`, `group` (SO_REUSEPORT), `gro`, `filter=KEPT` (one of KEPT datagrams passes),
+/// `device=IF`, `join=GROUP`, `v6only`, `from=IP:PORT` (connected).
 pub fn open(words: &Words) -> UdpSocket {
     let at: SocketAddr = words.get("at", "10.88.0.2:9700".parse().unwrap());
     let family = if at.is_ipv6() { AddressFamily::Inet6 } else { AddressFamily::Inet };
@@ -183,8 +183,8 @@ fn reopen(words: &Words, counts: Counts) {
     }
 }
 
-/// `threads=N` on one socket, or each on one of a `group`; `idle`: has sockets and does not read; `ports=N` sockets, one each
-/// thread.
+/// `threads=N` on one socket, or each on one of a `group`; `idle`: has sockets and does not read; `ports=N` sockets,
+/// one each thread.
 pub fn play(words: &Words) {
     let counts = Counts::open();
     super::hog::priority(words);

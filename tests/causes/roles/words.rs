@@ -1,4 +1,4 @@
-//! What a role is told: `name=value` words.
+//! The arguments of a role: `name=value` words.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

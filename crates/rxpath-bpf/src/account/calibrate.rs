@@ -1,14 +1,14 @@
-//! What an interrupt costs beside what tracepoints show: its entry and exit, a VM's exit, the cache it leaves cold.
+//! The cost of an interrupt that tracepoints do not show: its entry and exit, a VM exit, the cache it leaves cold.
 //!
-//! `k` is the time that a loop on one CPU misses in its own time, less what the probe saw and what other tasks and the
-//! hypervisor had, per interrupt. It falls with the rate (measured on a KVM guest: 6.7 us at 20,000 a second, 5.5 at
-//! 300,000), so it is measured at several and interpolated between them: with what arrives by itself, and with packets
-//! that are steered to the CPU as RPS does it. On a virtual machine it also differs by a tenth and more from one moment to
-//! the next, when a neighbour has the cache or the hypervisor takes time that it does not tell of: each rate is measured
-//! several times in turn with the others, and the median counts. Where few arrive `k` is many times as large (13 ms of a
-//! second at 250 ticks, some of it what the hypervisor does not tell of), so that the time taken is what is interpolated,
-//! and not `k`. Interrupts that do nothing are no stand-in: they leave the cache warm, and
-//! by them `k` came out a fifth too small at 20,000 packets a second and two fifths too large at 200,000.
+//! `k` is the time per interrupt that a loop on one CPU loses, minus the time that the probe saw and that other tasks
+//! and the hypervisor used. `k` falls with the interrupt rate (on a KVM guest: 6.7 us at 20,000/s, 5.5 us at
+//! 300,000/s). So `k` is measured at several rates and interpolated between them: with the interrupts that arrive
+//! anyway, and with packets steered to the CPU as RPS does. On a virtual machine `k` also varies by 10 % or more over
+//! time, when another guest uses the cache or the hypervisor takes time that it does not report. So each rate is
+//! measured several times, alternating with the others, and the median is used. At low rates `k` is many times as large
+//! (13 ms per second at 250 ticks/s, partly unreported hypervisor time), so the time taken is interpolated, not `k`.
+//! Interrupts that do nothing cannot replace packets: they leave the cache warm, and gave a `k` 20 % too small at
+//! 20,000 packets/s and 40 % too large at 200,000 packets/s.
 
 mod interrupts;
 mod packets;
@@ -39,11 +39,11 @@ const PACKET_RATES: [f64; 3] = [20_000.0, 80_000.0, 250_000.0];
 /// Interrupts a second at the points where no packets can be sent.
 const INTERRUPT_RATES: [f64; 2] = [10_000.0, 60_000.0];
 
-/// The least number of interrupts that a spin rests on: half of what a tick of 250 Hz brings. What the hypervisor took is
-/// known to a tick of 10 ms only: the spin on which it falls is far off, and the median leaves it out.
+/// The least number of interrupts for a spin: half of those of a 250 Hz tick. Hypervisor time is known only in ticks of
+/// 10 ms: the spin that such a tick falls on is far off, and the median ignores it.
 const LEAST_INTERRUPTS: u64 = 25;
 
-/// The part of its time that the loop must have had its CPU.
+/// The least share of its time that the loop must have its CPU.
 const LEAST_ON_CPU: f64 = 0.5;
 
 /// One measured point.
@@ -62,13 +62,13 @@ pub struct Calibration {
     pub irq_entry_us: f64,
     /// From the lowest to the highest value that was used.
     pub interval_us: [f64; 2],
-    /// The points, by rate. Between neighbours what interrupts take of a second (`k` times the rate) is interpolated, beyond
-    /// the outer ones `k` is held.
+    /// The points, by rate. Between two points the time that interrupts take per second (`k` times the rate) is
+    /// interpolated; outside the points `k` is constant.
     pub points: Vec<Point>,
-    /// CPU that was measured; the others are taken to be alike.
+    /// CPU that was measured; the others are assumed to be the same.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cpu: Option<u32>,
-    /// Where it comes from: `measured with packets`, `given`, what it was measured with instead, or why there is none.
+    /// Source of the value: `measured with packets`, `given`, another measurement, or why there is none.
     pub source: String,
 }
 
@@ -109,10 +109,10 @@ impl Calibration {
     }
 }
 
-/// What comes to the loop's CPU while it is measured.
+/// Interrupts at the loop's CPU during the measurement.
 #[derive(Clone, Copy, Debug)]
 enum Arrivals {
-    /// What comes by itself.
+    /// Only those that arrive anyway.
     Ambient,
     /// Packets of a namespace of its own, steered there.
     Packets(f64),
@@ -121,7 +121,7 @@ enum Arrivals {
 }
 
 impl Arrivals {
-    /// Makes them arrive at `cpu`, from `other`, until told to stop.
+    /// Makes them arrive at `cpu`, from `other`, until a stop request.
     fn send(self, cpu: u32, other: u32, stop: &AtomicBool) -> Result<(), HostError> {
         match self {
             Self::Ambient => Ok(()),
@@ -131,8 +131,8 @@ impl Arrivals {
     }
 }
 
-/// Measures `k` on one CPU with the running probe; takes that CPU for [`TAKES`], and another one, which sends, for three
-/// quarters of it.
+/// Measures `k` on one CPU with the running probe; takes that CPU for [`TAKES`], and another one, which sends, for
+/// three quarters of it.
 ///
 /// **Errors** when there is no second CPU to send from, or a CPU can't be had.
 pub fn measure(account: &Account, cpu: u32) -> Result<Calibration, HostError> {
@@ -167,7 +167,7 @@ pub fn measure(account: &Account, cpu: u32) -> Result<Calibration, HostError> {
     })
 }
 
-/// What comes by itself and what is sent, in turn; by rate. Only what comes by itself is no calibration.
+/// Interrupts that arrive anyway and sent ones, alternating; by rate. The first kind alone is not a calibration.
 fn points(account: &Account, cpus: (u32, u32), sent: &[Arrivals]) -> Result<Vec<Point>, HostError> {
     let mut ambient = Vec::new();
     let mut spins = vec![Vec::new(); sent.len()];
@@ -215,7 +215,7 @@ fn spin(
         let sender = scope.spawn(|| arrivals.send(cpu, other, &stop));
         let looking = scope.spawn(|| {
             thread::pin(cpu)?;
-            // The fewer switches to other tasks, the better; without the right to it there are more.
+            // Fewer switches to other tasks are better; without the privilege there are more.
             let _ = thread::set_nice(0, -20);
             Ok::<_, HostError>((thread::current_tid(), prepared.look()))
         });
@@ -239,7 +239,7 @@ fn hypervisor_ns(before: &Reading, after: &Reading, cpu: u32) -> f64 {
     ticks(after).saturating_sub(ticks(before)) as f64 * 1e9 / user_hz() as f64
 }
 
-/// The time per interrupt that the loop missed and nothing accounts for.
+/// The time per interrupt that the loop lost and that nothing else explains.
 fn hidden(
     during: &Reading,
     (tid, cpu): (u32, u32),

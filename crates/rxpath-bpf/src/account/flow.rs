@@ -1,4 +1,4 @@
-//! For which flows the packets of taken softirqs were, by the task whose time they took.
+//! The flows of packets in taken softirqs, by the task whose time they took.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use super::row::TaskKey;
 use crate::bytes::Fields;
 
-/// Whose time, and for whom.
+/// The interrupted task and the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowKey {
     /// The task that was interrupted.
@@ -16,7 +16,7 @@ pub struct FlowKey {
     pub ifindex: u32,
     /// Inode of the device's network namespace.
     pub netns: u32,
-    /// Transport protocol (`IPPROTO_*`); 0 for what is no IP or has its headers in fragments.
+    /// Transport protocol (`IPPROTO_*`); 0 for packets that are not IP or have their headers in fragments.
     pub transport: u16,
     /// Destination port of TCP and UDP.
     pub port: u16,
@@ -24,7 +24,7 @@ pub struct FlowKey {
     pub to: Option<IpAddr>,
 }
 
-/// Packets of one flow that were looked at.
+/// Sampled packets of one flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowRow {
     /// Whose, for whom.
@@ -44,10 +44,10 @@ impl FlowRow {
     }
 }
 
-/// Rows of flows that are kept after they were taken out of the kernel; others are counted together by then.
+/// Limit of flow rows kept after they were removed from the kernel; further flows are counted together.
 const KEPT: usize = 65_536;
 
-/// What was taken out of the kernel so that there is room for others, added up.
+/// Sum of the rows removed from the kernel to make room for others.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     rows: HashMap<FlowKey, FlowRow>,

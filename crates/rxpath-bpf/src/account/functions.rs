@@ -1,5 +1,5 @@
-//! Functions of the network that run in softirqs of other kinds: by their addresses, which tracepoints of timers, tasklets and
-//! work queues pass.
+//! Network functions that run in softirqs of other kinds. The tracepoints of timers, tasklets and work queues pass
+//! their addresses.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -12,8 +12,8 @@ use crate::names::each_function;
 /// As many as the program knows (`FUNCTIONS` of bpf/account.bpf.c).
 const MOST: usize = 8;
 
-/// TCP's pacing and its compressed acknowledgements (HRTIMER), its small queues (TASKLET: work of the BH queue, a tasklet
-/// before 6.10).
+/// TCP's pacing and its compressed acknowledgements (HRTIMER), its small queues (TASKLET: work of the BH queue, a
+/// tasklet before 6.10).
 ///
 /// **Source** net/ipv4/tcp_output.c `tcp_pace_kick`, `tcp_tsq_workfn`, `tcp_tasklet_func`; tcp_input.c
 /// `tcp_compressed_ack_kick`. A queueing discipline's watchdog runs in the hard interrupt and raises NET_TX
@@ -35,7 +35,7 @@ impl Functions {
         all
     }
 
-    /// What is not known where none of them is.
+    /// A warning where none of the addresses is known.
     pub(super) fn not_separable(&self) -> Option<Warning> {
         self.0.is_empty().then(|| {
             let text = "TCP pacing timers and TCP small queues are counted with other softirqs";
@@ -46,8 +46,8 @@ impl Functions {
     }
 }
 
-/// Where they are on this kernel. **Source** `/proc/kallsyms`; without CAP_SYSLOG its addresses are 0. **Cost** reads it
-/// through once, some 10 ms.
+/// Where they are on this kernel. **Source** `/proc/kallsyms`; without CAP_SYSLOG its addresses are 0. **Cost** reads
+/// it through once, some 10 ms.
 pub(super) fn of_network(root: &Root) -> Functions {
     root.open("/proc/kallsyms")
         .map(|table| found(std::io::BufReader::with_capacity(64 * 1024, table)))

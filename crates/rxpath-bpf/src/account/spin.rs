@@ -1,8 +1,8 @@
-//! The truth that the probe is calibrated and judged by: a loop that reads the clock and adds up the gaps.
+//! The reference for calibration and validation of the probe: a loop that reads the clock and sums the gaps.
 //!
-//! A turn of the loop takes some 10 ns, and with work in it as long as the work takes. Whenever two readings lie
-//! further apart, something took the CPU in between: an interrupt with its entry and exit, a softirq, the hypervisor,
-//! another task. The turns themselves count the work that was done: two truths from one loop.
+//! An iteration of the loop takes some 10 ns plus its work. If two readings lie further apart, something took the CPU
+//! in between: an interrupt with its entry and exit, a softirq, the hypervisor, another task. The number of iterations
+//! measures the work done: a second reference from the same loop.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -47,8 +47,8 @@ fn work(rounds: u32, mut state: u64) -> u64 {
     state
 }
 
-/// A loop that is ready to run. What it has to know is measured before, by another thread of the same CPU: a thread that
-/// is accounted for then does nothing but the loop, and its time on the CPU is the loop's.
+/// A loop that is ready to run. What it has to know is measured before, by another thread of the same CPU: a thread
+/// that is accounted for then does nothing but the loop, and its time on the CPU is the loop's.
 #[derive(Clone, Copy, Debug)]
 pub struct Prepared {
     rounds: u32,
@@ -120,9 +120,9 @@ const ROWS: [u32; 2] = [2, 6];
 
 /// Time of one undisturbed turn with this work, in ns.
 ///
-/// By the difference of the fastest of many short and of many longer rows of turns, made as [`Prepared::look`] makes them: a CPU
-/// reads its clock before the work of the turn has ended and begins the next one early, so that single turns came out a
-/// fifth too short, and that error is in both rows.
+/// By the difference of the fastest of many short and of many longer rows of turns, made as [`Prepared::look`] makes
+/// them: a CPU reads its clock before the work of the turn has ended and begins the next one early, so that single
+/// turns came out a fifth too short, and that error is in both rows.
 pub fn undisturbed_turn_ns(rounds: u32) -> f64 {
     let scale = Scale::begin();
     let [short, long] = ROWS.map(|turns| fastest_row(rounds, turns));

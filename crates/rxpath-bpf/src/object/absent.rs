@@ -1,4 +1,4 @@
-//! The same face in a build without BPF: everything says so.
+//! The same interface in a build without BPF: every call returns an error.
 
 use rxpath_host::HostError;
 

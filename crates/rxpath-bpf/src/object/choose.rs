@@ -1,4 +1,4 @@
-//! Which programs of an object this kernel takes, each asked for singly.
+//! Which programs of an object this kernel accepts, each checked separately.
 
 use libbpf_rs::{ErrorKind, ObjectBuilder, OpenObject};
 use rxpath_core::Fact;
@@ -59,7 +59,7 @@ pub fn refused(what: &str, error: &libbpf_rs::Error) -> HostError {
     judged(what, error.kind(), log::verdict(), &why)
 }
 
-/// The verifier says no with EACCES too: no capability helps against that.
+/// The verifier also refuses with EACCES: no capability helps then.
 fn judged(what: &str, kind: ErrorKind, verdict: Option<String>, why: &str) -> HostError {
     match (verdict, kind) {
         (Some(said), _) => HostError::Unsupported {

@@ -35,7 +35,8 @@ impl std::fmt::Debug for Loaded {
 }
 
 impl Loaded {
-    /// Loads what this kernel takes. `constants` becomes the object's read-only data, unless it is empty, and `sizes` those of maps.
+    /// Loads the programs that this kernel accepts. `constants` becomes the object's read-only data, unless it is
+    /// empty, and `sizes` the sizes of maps.
     ///
     /// **Errors** when a required program can't be loaded, with the reason.
     pub fn load(spec: &ObjectSpec, constants: &[u8], sizes: Sizes<'_>) -> Result<Self, HostError> {
@@ -44,7 +45,7 @@ impl Loaded {
         let object = if let Ok(object) = load_chosen(spec, &chosen, constants, sizes) {
             object
         } else {
-            // Some program is refused: each alone tells which.
+            // Some program is refused: loading each alone shows which.
             for (program, state) in chosen.iter_mut().filter(|(_, s)| s.value().is_some()) {
                 *state = alone(spec, program);
             }

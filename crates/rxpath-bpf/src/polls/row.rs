@@ -54,12 +54,12 @@ pub struct CpuPolls {
     pub interrupt_interval_ns: Log2,
     /// Packets of a poll.
     pub packets_per_poll: Log2,
-    /// Sums over NET_RX runs, for a line through their time against their packets; not part of a result.
+    /// Sums over NET_RX runs, for a linear fit of their time over their packets; not part of a result.
     #[serde(skip)]
     pub passes: Passes,
-    /// Exits without their entry: under way when counting began.
+    /// Exits without their entry: in progress when counting began.
     pub unmatched_count: u64,
-    /// Events and rows that found no room.
+    /// Events and rows that did not fit.
     pub lost_count: u64,
     /// Of these: events of the timeline.
     #[serde(default)]
@@ -90,7 +90,7 @@ pub struct SoftirqRuns {
     pub softirq: String,
     /// Runs.
     pub runs_count: u64,
-    /// Time in them, hard interrupts taken off.
+    /// Time in them, without hard interrupts.
     pub ns: u64,
 }
 
@@ -105,7 +105,8 @@ pub struct NapiPolls {
     pub netns: u32,
     /// NAPI id; 0 for the backlog.
     pub napi_id: u32,
-    /// Receive queue that it serves; none where the kernel does not say it: before 6.8, in another network namespace.
+    /// Receive queue that it serves; none where the kernel does not report it: before 6.8, in another network
+    /// namespace.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub queue: Option<u32>,
     /// CPU on which it was polled.
@@ -116,7 +117,7 @@ pub struct NapiPolls {
     pub packets: u64,
     /// Polls that used up their budget.
     pub exhausted_count: u64,
-    /// Time of the polls in softirqs, hard interrupts in them included. Polls of threads and of busy polling have none.
+    /// Time of the polls in softirqs, hard interrupts in them included. Polls in threads and busy polls have no time.
     pub poll_ns: u64,
     /// Packets of a poll.
     pub packets_per_poll: Log2,
@@ -252,7 +253,8 @@ mod tests {
         assert_eq!(row.packets_per_poll.count(), (129..145).sum::<u64>());
         let sums = Passes { n: 12, w: 13, ww: 14, t: 15, wt: 16, tt_256: 17 };
         assert_eq!(row.passes, sums);
-        // Each place takes four lines of eight words: address, namespace, numbers in two words, counts, work, name, rest.
+        // Each place takes four lines of eight words: address, namespace, numbers in two words, counts, work, name,
+        // rest.
         let [first, .., last] = &napis[..] else { panic!("{napis:?}") };
         assert_eq!((napis.len(), first.napi_id, first.netns, first.cpu), (4, 147, 148, 2));
         assert_eq!((first.polls_count, first.packets, first.poll_ns), (149, 150, 152));

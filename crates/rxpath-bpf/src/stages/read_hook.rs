@@ -1,7 +1,8 @@
 //! The hook that runs for each read: in place while a packet is followed that may be read.
 //!
-//! What became ready in a turn may be read long after it; but with that hook in place each read costs its thread some 0.1 us,
-//! of a million reads a second a tenth of a CPU, and after a turn all that is followed is mostly read at once.
+//! A packet that became ready in a duty cycle may be read long after it. But with this hook in place each read costs
+//! its thread some 0.1 us: at a million reads/s a tenth of a CPU. Mostly all followed packets are read soon after the
+//! cycle.
 
 use std::time::{Duration, Instant};
 
@@ -14,16 +15,16 @@ use crate::object::Loaded;
 /// Its program.
 pub const NAME: &str = "sock_recv_length";
 
-/// The iterator that tells what is followed still.
+/// The iterator that reports which packets are still followed.
 pub const STILL_FOLLOWED: &str = "still_followed";
 
-/// The first look whether all is read comes so long after the turn.
+/// The first check whether all packets are read comes this long after the duty cycle.
 const FIRST_LOOK: Duration = Duration::from_millis(10);
 
-/// The longest time from one look to the next: each walks over all sockets that ever had a packet followed.
+/// The longest time between two checks: each walks over all sockets that ever had a followed packet.
 const LAST_LOOK: Duration = Duration::from_secs(1);
 
-/// What of a socket is followed and not read.
+/// Followed and unread packets of a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unread {
     /// Packets.
@@ -55,9 +56,9 @@ pub fn storages(loaded: &Loaded) -> Result<Vec<Unread>, HostError> {
 pub struct ReadHook {
     /// Since when it is in place.
     since: Option<Instant>,
-    /// For how long it was, before that.
+    /// How long it was in place before that.
     before: Duration,
-    /// When it is looked whether all is read, and how long after the look before.
+    /// When the next check whether all is read is due, and the time since the previous check.
     look: Option<(Instant, Duration)>,
 }
 
@@ -69,13 +70,13 @@ impl ReadHook {
             loaded.put("reads_since", &0u32.to_ne_bytes(), &now)?;
             loaded.attach_some(&[NAME])?;
             self.since = Some(Instant::now());
-            // While it stays from turn to turn, because something is never read, it is looked seldom.
+            // While it stays in place because a packet is never read, checks are rare.
             self.look = None;
         }
         Ok(())
     }
 
-    /// Takes it away when nothing that is followed is unread; to be called again and again while nothing new is followed.
+    /// Detaches it when no followed packet is unread; to be called repeatedly while nothing new is followed.
     pub fn detach_when_read(&mut self, loaded: &mut Loaded) {
         let now = Instant::now();
         if self.since.is_none() {
@@ -87,25 +88,25 @@ impl ReadHook {
         }
         let after = (2 * after).min(LAST_LOOK);
         self.look = Some((now + after, after));
-        // Without the iterator the hook stays: that costs, and is right.
+        // Without the iterator the hook stays: this costs time, but results are correct.
         let Ok(storages) = storages(loaded) else { return };
         if storages.iter().all(|socket| socket.oldest_ns().is_none()) {
             self.detach(loaded);
         }
     }
 
-    /// Takes it away. What is followed still is given up.
+    /// Detaches it. Packets that are still followed are abandoned.
     pub fn detach(&mut self, loaded: &mut Loaded) {
         loaded.detach_some(&[NAME]);
         self.before += self.since.take().map_or(Duration::ZERO, |since| since.elapsed());
     }
 
-    /// When it is looked whether all is read; none while it is not in place or nobody has asked.
+    /// When the next check whether all is read is due; none while it is not in place or not requested.
     pub fn due(&self) -> Option<Instant> {
         self.since.and(self.look).map(|(due, _)| due)
     }
 
-    /// For how long it was in place.
+    /// How long it was in place.
     pub fn in_place(&self) -> Duration {
         self.before + self.since.map_or(Duration::ZERO, |since| since.elapsed())
     }

@@ -16,11 +16,11 @@ const STEP_BITS: u32 = 4;
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum StageName {
-    /// From netif_receive_skb to sk_data_ready, in one poll of one CPU: protocol processing, and where the driver delivers
-    /// a list, that of the packets before it in the list.
+    /// From netif_receive_skb to sk_data_ready, in one poll of one CPU: protocol processing. Where the driver delivers
+    /// a list, processing of the packets before it in the list is included.
     ReceiveToSocket,
-    /// From sk_data_ready to the end of the read that took the packet (a datagram's may be taken for the one before). Where
-    /// more than 16 packets wait in a socket, one stands for several: at least for each fourth part of the queue there is one.
+    /// From sk_data_ready to the end of the read that took the packet (for a datagram it can be one read short). Where
+    /// more than 16 packets wait in a socket, a sample is followed: at least one in each quarter of the queue.
     SocketToRead,
 }
 
@@ -31,14 +31,14 @@ pub struct Stage {
     pub stage: StageName,
     /// Latencies measured.
     pub latencies_count: u64,
-    /// Packets that became ready while packets were looked at, and of which is not known when they were received. Of
-    /// `receive-to-socket` only.
+    /// Packets that became ready while packets were traced, but whose receive time is unknown. For `receive-to-socket`
+    /// only.
     #[serde(default)]
     pub untimed_count: u64,
-    /// Packets that were followed and not read when this was read: no latency has them. Of `socket-to-read` only.
+    /// Followed packets that were still unread when this was read: no latency includes them. For `socket-to-read` only.
     #[serde(default)]
     pub unread_count: u64,
-    /// For how long the oldest of these has waited.
+    /// How long the oldest of these has waited.
     #[serde(default)]
     pub longest_unread_ns: u64,
     /// Their mean.
@@ -68,7 +68,7 @@ pub struct Outlier {
     pub ifindex: u32,
     /// Inode of its network namespace.
     pub netns: u32,
-    /// The task: the reader; before the socket the interrupted one.
+    /// The task: the reader, or the interrupted task where the packet has not reached the socket.
     pub task: String,
 }
 
@@ -102,7 +102,7 @@ pub(super) fn add_row(stages: &mut [Stage; 2], sums: &mut [u64; 2], value: &[u8]
     }
 }
 
-/// `struct cpu_row`: samples that found no room.
+/// `struct cpu_row`: samples that did not fit.
 pub(super) fn lost(value: &[u8]) -> u64 {
     let mut f = Fields::of(value);
     f.skip(9536);

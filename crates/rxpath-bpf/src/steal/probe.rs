@@ -1,4 +1,5 @@
-//! A victim with a known load: what it asked for, what it got by the work it did, and what the probe says was taken.
+//! A victim with a known load: the time it asked for, the time it got by its work, and the stolen time that the probe
+//! reports.
 
 use std::time::Duration;
 
@@ -10,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use super::{TakenBy, TakenFor, TaskTime};
 use crate::account::spin::{self, Gaps, Prepared};
 
-/// Multiplications in one turn of the built-in victim: about a microsecond.
+/// Multiplications in one iteration of the built-in victim: about a microsecond.
 const ROUNDS: u32 = 800;
 
-/// What a victim asked for and what it got.
+/// The CPU time that a victim asked for and the time it got.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Victim {
     /// `built-in` or the command.
@@ -22,23 +23,23 @@ pub struct Victim {
     pub tgid: u32,
     /// Wall time for which it wanted the CPU.
     pub asked_s: f64,
-    /// Time that it had by the work it did: turns times the time of an undisturbed turn. Built-in victim only.
+    /// CPU time by the work it did: loop iterations times the time of an undisturbed iteration. Built-in victim only.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub got_by_work_s: Option<f64>,
     /// Time in the gaps of its loop, other tasks' slices included. Built-in victim only.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub gaps_s: Option<f64>,
-    /// An undisturbed turn. Built-in victim only.
+    /// Time of an undisturbed iteration. Built-in victim only.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub turn_ns: Option<f64>,
-    /// What the command itself says that it had, where its output is known (`openssl speed`). Such figures are
-    /// themselves times(2), which ticks alias.
+    /// CPU time that the command itself reports, where its output format is known (`openssl speed`). Such figures come
+    /// from times(2), which ticks alias.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub claims: Vec<Claim>,
     /// Its exit status, for a command.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exit_code: Option<i32>,
-    /// The signal that ended it, for a command that one ended.
+    /// The signal that ended it, for a command ended by a signal.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ended_by_signal: Option<i32>,
     /// Where its time on CPUs went, all its threads and descendants together.
@@ -57,7 +58,7 @@ pub struct Claim {
     pub what: String,
     /// Seconds that it asked for.
     pub asked_s: f64,
-    /// Seconds that it says it had.
+    /// Seconds of CPU time that it reports.
     pub got_s: f64,
     /// Pieces of work that it did.
     pub work_count: u64,
@@ -70,7 +71,7 @@ pub struct Ran {
     pub tid: u32,
     /// Its loop.
     pub gaps: Gaps,
-    /// An undisturbed turn, in ns, by the fastest rows before it began and the mean while it ran.
+    /// An undisturbed iteration, in ns, by the fastest rows before it began and the mean while it ran.
     pub turn_ns: f64,
 }
 
@@ -85,7 +86,7 @@ pub fn run(cpu: u32, time: Duration) -> Result<Ran, HostError> {
         thread::pin(cpu)?;
         Ok((thread::current_tid() as u32, prepared.look()))
     })?;
-    // A CPU that clocks up while it runs makes turns shorter than before.
+    // A CPU that raises its clock during the run makes iterations shorter than before.
     let turn_ns = before.min(gaps.turn_ns);
     Ok(Ran { tid, gaps, turn_ns })
 }
@@ -144,7 +145,7 @@ impl Victim {
         }
     }
 
-    /// What the truth of the victim's own loop says was taken while it was on the CPU, in seconds.
+    /// Time taken from the victim while it was on the CPU, measured by its own loop, in seconds.
     pub fn truly_taken_s(&self) -> Option<f64> {
         let off_cpu = (self.asked_s - self.time.on_cpu_s).max(0.0);
         Some((self.gaps_s? - off_cpu).max(0.0))

@@ -59,7 +59,7 @@ impl Memory {
     }
 }
 
-/// What a receive call gave beside the bytes.
+/// Metadata of a receive call, in addition to the bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ancillary {
     /// Size of the segments of an aggregate (`UDP_GRO`); 0 = one datagram.

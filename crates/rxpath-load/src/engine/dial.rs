@@ -1,4 +1,4 @@
-//! TCP connections that are begun without waiting.
+//! Non-blocking TCP connects.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

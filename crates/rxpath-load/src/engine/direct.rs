@@ -1,4 +1,4 @@
-//! Sending and receiving without a detour: the C library makes both calls points of cancellation, which costs two
+//! Direct system calls for send and receive: in the C library both calls are cancellation points, which costs two
 //! locked instructions each in a program with threads.
 
 use std::os::fd::RawFd;

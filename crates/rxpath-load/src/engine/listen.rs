@@ -1,4 +1,4 @@
-//! Listening TCP sockets and what comes out of them.
+//! Listening TCP sockets and accepted connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -33,7 +33,7 @@ pub fn listen(socket: &Socket, backlog: u32) -> io::Result<()> {
     Ok(nix::sys::socket::listen(socket, backlog)?)
 }
 
-/// What `bind` or `listen` refused, with the way out.
+/// An error of `bind` or `listen`, with a remedy.
 pub fn refusal(op: &'static str, addr: SocketAddr, source: io::Error) -> LoadError {
     let port = addr.port();
     let hint = match source.kind() {

@@ -1,6 +1,6 @@
 //! `TCP_INFO`: what the kernel knows about one connection.
 //!
-//! The structure grew with the kernels; what a kernel did not write is `None`.
+//! Newer kernels have a larger structure; a field that the kernel did not write is `None`.
 //! **Source** `tcp_get_info`, net/ipv4/tcp.c; `struct tcp_info`, include/uapi/linux/tcp.h.
 
 use std::io;
@@ -48,7 +48,7 @@ impl Socket {
 }
 
 impl TcpInfo {
-    /// Reads it by the number of the descriptor, which somebody else keeps open.
+    /// Reads it by the number of a descriptor that the caller keeps open.
     pub fn read(fd: RawFd) -> io::Result<Self> {
         let mut info = Self { words: [0; WORDS], len: 0 };
         let mut len = size_of_val(&info.words) as libc::socklen_t;

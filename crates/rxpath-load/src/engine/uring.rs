@@ -1,8 +1,8 @@
 //! An io_uring for sockets: multishot accept and receive into provided buffers, sends from memory it owns.
 //!
-//! Everything that the kernel reads or writes belongs to the [`Uring`]: receives go into its buffers, sends come from
-//! blocks that it was given. What a completion hands out is a token that only a completion makes and that is used up when
-//! it is given back: a [`Filled`] buffer, which the kernel does not write to meanwhile, and an accepted [`Socket`].
+//! All memory that the kernel reads or writes belongs to the [`Uring`]: receives go into its buffers, sends come from
+//! its blocks. A completion returns a token that only completions create and that is consumed when released: a
+//! [`Filled`] buffer, which the kernel does not write to meanwhile, and an accepted [`Socket`].
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::io;
@@ -50,7 +50,7 @@ pub struct Uring {
 /// Rings that were made so far.
 static RINGS: AtomicU64 = AtomicU64::new(0);
 
-/// A buffer that the kernel has filled and does not touch until it is given back.
+/// A buffer that the kernel has filled and does not touch until it is released.
 #[derive(Debug)]
 pub struct Filled {
     id: u16,
@@ -161,7 +161,7 @@ impl Uring {
         self.order(opcode::RecvMulti::new(types::Fd(fd), GROUP).build(), data)
     }
 
-    /// Orders to tell when a socket is writable, or broken: how a connection that was begun has ended.
+    /// Requests a completion when a socket is writable, or broken: the outcome of a connect.
     pub fn writable(&mut self, fd: RawFd, data: u64) -> io::Result<()> {
         self.order(opcode::PollAdd::new(types::Fd(fd), libc::POLLOUT as u32).build(), data)
     }
@@ -189,7 +189,7 @@ impl Uring {
         Ok(order.build())
     }
 
-    /// Takes an order back; its last completion comes with `ECANCELED`.
+    /// Cancels a request; its last completion has `ECANCELED`.
     pub fn cancel(&mut self, order: u64, data: u64) -> io::Result<()> {
         self.order(opcode::AsyncCancel::new(order).build(), data)
     }
@@ -219,8 +219,8 @@ impl Uring {
                 data,
                 result,
                 buffer: cqueue::buffer_select(entry.flags()).map(|id| Filled { id, ring }),
-                // SAFETY: only orders to accept have this data (see `order`), and a result of theirs that is no error is
-                // a descriptor that nobody else owns. Each completion is taken from the queue once.
+                // SAFETY: only orders to accept have this data (see `order`), and a result of theirs that is no error
+                // is a descriptor that nobody else owns. Each completion is taken from the queue once.
                 accepted: (data == ACCEPT && result >= 0)
                     .then(|| Socket::from(unsafe { OwnedFd::from_raw_fd(result) })),
                 has_more: cqueue::more(entry.flags()),
@@ -234,12 +234,12 @@ impl Uring {
         if buffer.ring != self.number {
             return &[];
         }
-        // SAFETY: the buffer came with a completion of this ring and was not given back, which would have used it up.
+        // SAFETY: the buffer came with a completion of this ring and was not released, which would have consumed it.
         unsafe { self.buffers.bytes(buffer.id, len) }
     }
 
-    /// Gives a buffer back; seen by the kernel after [`Uring::show_buffers`]. Another ring's is not taken.
-    // By value: whoever gives a buffer back has it no longer.
+    /// Releases a buffer; the kernel sees it after [`Uring::show_buffers`]. A buffer of another ring is ignored.
+    // By value: the caller no longer has a released buffer.
     #[expect(clippy::needless_pass_by_value)]
     pub fn give_back(&mut self, buffer: Filled) {
         if buffer.ring == self.number {
@@ -247,12 +247,12 @@ impl Uring {
         }
     }
 
-    /// Shows the kernel the buffers that were given back.
+    /// Shows the released buffers to the kernel.
     pub fn show_buffers(&mut self) {
         self.buffers.show();
     }
 
-    /// Takes all orders back and waits until none is left, a second at most.
+    /// Cancels all requests and waits until none is left, 1 s at most.
     pub fn cancel_all(&mut self) {
         let second = Timespec::new().sec(1);
         // Nothing to cancel is an error for the kernel and none for us.

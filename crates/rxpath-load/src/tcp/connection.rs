@@ -1,4 +1,4 @@
-//! What the kernel says about connections: of one, and of many together.
+//! Kernel statistics of one connection, and of many together.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub struct ConnectionResult {
     pub name: String,
     /// Thread that served it.
     pub thread: u32,
-    /// Payload bytes taken by this side's kernel.
+    /// Payload bytes accepted by this side's kernel.
     pub sent_bytes: u64,
     /// Payload bytes read by this side.
     pub delivered_bytes: u64,
@@ -27,7 +27,7 @@ pub struct ConnectionResult {
     pub tcp: Option<TcpSummary>,
 }
 
-/// `TCP_INFO` of one connection or of several together; what the kernel does not tell is `null`.
+/// `TCP_INFO` of one connection or of several together; a value that the kernel does not report is `null`.
 ///
 /// **Source** `tcp_get_info`, net/ipv4/tcp.c.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,25 +44,25 @@ pub struct TcpSummary {
     pub mss_bytes: Option<f64>,
     /// Congestion window, mean over connections (`tcpi_snd_cwnd`).
     pub cwnd_packets: Option<f64>,
-    /// Rates of the last samples, added (`tcpi_delivery_rate`).
+    /// Sum of the rates of the last samples (`tcpi_delivery_rate`).
     pub delivery_rate_bps: Option<f64>,
-    /// Segments sent again, added (`tcpi_total_retrans`).
+    /// Retransmitted segments, sum (`tcpi_total_retrans`).
     pub retransmits_total: Option<u64>,
     /// Largest distance of reordering that is taken for loss (`tcpi_reordering`).
     pub reordering_packets: Option<u64>,
-    /// Times that reordering was seen, added (`tcpi_reord_seen`).
+    /// Times that reordering was seen, sum (`tcpi_reord_seen`).
     pub reordering_total: Option<u64>,
-    /// Had data that was not acknowledged, added (`tcpi_busy_time`).
+    /// Time with unacknowledged data, sum (`tcpi_busy_time`).
     pub busy_s: Option<f64>,
     /// Of the busy time, waited for the peer's receive window (`tcpi_rwnd_limited`).
     pub rwnd_limited_s: Option<f64>,
     /// Of the busy time, waited for room in the send buffer (`tcpi_sndbuf_limited`).
     pub sndbuf_limited_s: Option<f64>,
-    /// Acknowledged by the peer, added (`tcpi_bytes_acked`); the preamble is in it.
+    /// Bytes acknowledged by the peer, sum (`tcpi_bytes_acked`), including the preamble.
     pub acked_bytes: Option<u64>,
-    /// Received by the kernel, added (`tcpi_bytes_received`); the preamble is in it.
+    /// Bytes received by the kernel, sum (`tcpi_bytes_received`), including the preamble.
     pub received_bytes: Option<u64>,
-    /// Segments that came out of order, added (`tcpi_rcv_ooopack`).
+    /// Segments that arrived out of order, sum (`tcpi_rcv_ooopack`).
     pub ooo_packets: Option<u64>,
     /// Window that the peer announced last, mean over connections (`tcpi_snd_wnd`).
     pub peer_window_bytes: Option<f64>,
@@ -144,7 +144,7 @@ impl TcpSummary {
     }
 }
 
-/// What both know is combined; what one does not know, neither does the sum.
+/// Combines two values; if either is unknown, so is the result.
 fn both<T>(x: Option<T>, y: Option<T>, combine: impl Fn(T, T) -> T) -> Option<T> {
     x.zip(y).map(|(x, y)| combine(x, y))
 }

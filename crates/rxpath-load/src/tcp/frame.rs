@@ -1,8 +1,8 @@
-//! What a server says: on a control connection, or when it refuses a connection.
+//! Messages of a server: on a control connection, or when it refuses a connection.
 //!
 //! 12 bytes (`"rxptcp"`, version of 16 bits, length of 32 bits, little-endian) and that many bytes of JSON.
 //! On a control connection the server begins with [`Answer::Hello`]; for each byte `R` from the client it sends
-//! [`Answer::Report`] with what the client's run did so far.
+//! [`Answer::Report`] on the client's run so far.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -44,7 +44,7 @@ pub struct Hello {
     pub threads_count: usize,
 }
 
-/// Bytes that are no answer.
+/// Bytes that are not a valid answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FrameError {
     /// Not from an rxpath server.

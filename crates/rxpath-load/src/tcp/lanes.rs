@@ -1,4 +1,4 @@
-//! Counters of the worker threads that the conductor may read at any moment.
+//! Counters of the worker threads that the conductor may read at any time.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use crate::engine::supply::memory_file;
 use crate::engine::zerocopy::Pages;
 
-/// Bytes after which the table begins anew: the largest prime under 2^16.
+/// Bytes after which the table repeats: the largest prime under 2^16.
 pub const PERIOD: usize = 65_521;
 
 /// The table, repeated until a buffer of the largest size fits at every offset.

@@ -1,4 +1,4 @@
-//! The first bytes of every connection, by which a client tells the server what the connection is for.
+//! The first bytes of every connection: the client states the purpose of the connection.
 //!
 //! The client sends 40 bytes, all numbers little-endian, and for a stream or for transactions waits for no
 //! answer, so that a short connection pays no round trip for it:

@@ -30,13 +30,13 @@ pub struct ServeResult {
     pub achieved_tps: f64,
     /// Connections accepted, control connections included.
     pub connections_total: u64,
-    /// Connections refused, by why: `stranger`, `version`, `malformed`, `silent`.
+    /// Connections refused, by reason: `stranger`, `version`, `malformed`, `silent`.
     pub refused_total: BTreeMap<String, u64>,
-    /// Connections that ended by an error, by errno name; `EOF` = in the middle of a request.
+    /// Connections that ended with an error, by errno name; `EOF` = in the middle of a request.
     pub connection_errors_total: BTreeMap<String, u64>,
-    /// Refused accept calls, by errno name; after `EMFILE` the listener rests for a moment.
+    /// Failed accept calls, by errno name; after `EMFILE` the listener pauses for a moment.
     pub accept_errors_total: BTreeMap<String, u64>,
-    /// Payloads that were not what the client said it sends.
+    /// Payloads that differ from the data that the client declared.
     pub mismatches: Vec<Mismatch>,
     /// Bytes that were mapped instead of copied, with `--receive zerocopy`.
     pub mapped_bytes: Option<u64>,
@@ -44,19 +44,19 @@ pub struct ServeResult {
     pub mapped_ratio: Option<f64>,
     /// User CPU time of the process.
     pub cpu_user_s: f64,
-    /// System CPU time of the process; softirqs that ran on top of it are in it.
+    /// System CPU time of the process, including softirqs that interrupted it.
     pub cpu_system_s: f64,
     /// Which side was the limit, as far as this side can tell.
     pub limit: Limit,
-    /// `TCP_INFO` of all connections but those of single transactions.
+    /// `TCP_INFO` of all connections except those of single transactions.
     pub tcp: Option<TcpSummary>,
     /// One entry per thread.
     pub threads: Vec<ThreadResult>,
-    /// The first 64 connections but those of single transactions.
+    /// The first 64 connections, except those of single transactions.
     pub connections: Vec<ConnectionResult>,
 }
 
-/// A payload that was not what its sender meant.
+/// A payload that differs from the sent data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Mismatch {
     /// The connection: its client's address and port, then the server's.
@@ -68,9 +68,9 @@ pub struct Mismatch {
 /// One direction of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Direction {
-    /// Taken by the sending kernel.
+    /// Accepted by the sending kernel.
     pub sent_bytes: u64,
-    /// Read by the receiving program; `None` when the server could not be asked.
+    /// Read by the receiving program; `None` when the server did not report.
     pub delivered_bytes: Option<u64>,
     /// Bits per second between the receiver's first read and its last.
     pub delivered_bps: Option<f64>,
@@ -81,13 +81,13 @@ pub struct Direction {
 pub struct StreamResult {
     /// First byte to last, at this side.
     pub duration_s: f64,
-    /// Bytes taken by the sending kernels, both directions.
+    /// Bytes accepted by the sending kernels, both directions.
     pub sent_bytes: u64,
     /// Bits per second of `duration_s`.
     pub sent_bps: f64,
     /// Bytes read by the receiving programs, both directions; the server's reads as it reported them.
     pub delivered_bytes: Option<u64>,
-    /// The directions' rates added.
+    /// Sum of the rates of both directions.
     pub delivered_bps: Option<f64>,
     /// `--bitrate`.
     pub asked_bps: Option<f64>,
@@ -107,7 +107,7 @@ pub struct StreamResult {
     pub mapped_ratio: Option<f64>,
     /// Whether payloads were checked.
     pub verified: bool,
-    /// Payloads that this side found wrong; those that the server found are in `server`.
+    /// Wrong payloads found by this side; those found by the server are in `server`.
     pub mismatches: Vec<Mismatch>,
     /// User CPU time of the process.
     pub cpu_user_s: f64,
@@ -130,7 +130,7 @@ pub struct StreamResult {
 pub struct ZerocopyResult {
     /// Calls whose completion was read.
     pub completed_calls_count: u64,
-    /// Of these, calls whose bytes the kernel copied after all (`SO_EE_CODE_ZEROCOPY_COPIED`).
+    /// Of these, calls whose bytes the kernel copied anyway (`SO_EE_CODE_ZEROCOPY_COPIED`).
     pub copied_calls_count: u64,
     /// The same as a share.
     pub copied_ratio: f64,
@@ -143,22 +143,22 @@ pub struct ZerocopyResult {
 pub struct TransactionsResult {
     /// First request to last response.
     pub duration_s: f64,
-    /// Whole transactions.
+    /// Completed transactions.
     pub transactions_total: u64,
     /// Per second of `duration_s`.
     pub achieved_tps: f64,
-    /// `--rate`, or `None` when as fast as responses come.
+    /// `--rate`, or `None` when as fast as responses arrive.
     pub asked_tps: Option<f64>,
-    /// Transactions due by the schedule; those begun without one.
+    /// Transactions due by the schedule; without a schedule, those begun.
     #[serde(default)]
     pub asked_transactions_total: u64,
-    /// Due, and never begun: no connection was free. They are in no quantile.
+    /// Due but never begun: no connection was free. No quantile includes them.
     #[serde(default)]
     pub unsent_transactions_total: u64,
-    /// Begun, and not complete at the end of the run. They are in no quantile.
+    /// Begun but not complete at the end of the run. No quantile includes them.
     #[serde(default)]
     pub in_flight_transactions_total: u64,
-    /// Begun, and lost with their connection. They are in no quantile.
+    /// Begun but lost with their connection. No quantile includes them.
     #[serde(default)]
     pub lost_transactions_total: u64,
     /// Failed steps, by step and errno name: `connect EADDRNOTAVAIL`, `receive ECONNRESET`, `receive EOF`.
@@ -169,7 +169,7 @@ pub struct TransactionsResult {
     pub service_time_us: Option<Quantiles>,
     /// Instant at which the request was due to response complete, with `--rate`.
     pub response_time_us: Option<Quantiles>,
-    /// Connecting begun to connection there (crr).
+    /// Start of connecting to connection established (crr).
     pub connect_time_us: Option<Quantiles>,
     /// Request bytes taken by this side's kernel.
     pub sent_bytes: u64,
@@ -177,7 +177,7 @@ pub struct TransactionsResult {
     pub delivered_bytes: u64,
     /// Whether payloads were checked.
     pub verified: bool,
-    /// Payloads that this side found wrong; those that the server found are in `server`.
+    /// Wrong payloads found by this side; those found by the server are in `server`.
     pub mismatches: Vec<Mismatch>,
     /// User CPU time of the process.
     pub cpu_user_s: f64,
@@ -195,7 +195,7 @@ pub struct TransactionsResult {
     pub connections: Vec<ConnectionResult>,
 }
 
-/// What a server says about one client's run.
+/// The server's report on one client's run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerReport {
     /// Connections of the run, its control connection not included.
@@ -210,7 +210,7 @@ pub struct ServerReport {
     pub duration_s: f64,
     /// Bytes that were mapped instead of copied; `None` when it does not try.
     pub mapped_bytes: Option<u64>,
-    /// Payloads that were not the client's pattern.
+    /// Payloads that differ from the client's pattern.
     pub mismatches: Vec<Mismatch>,
     /// Busy share of each server thread since the run's first byte.
     pub threads: Vec<ServerThread>,
@@ -223,7 +223,7 @@ pub struct ServerReport {
 pub struct ServerThread {
     /// CPU it was on last.
     pub cpu: Option<u32>,
-    /// CPU time over time since the run's first byte, other clients' share included.
+    /// CPU time divided by the time since the run's first byte, other clients' share included.
     pub busy_ratio: f64,
 }
 
@@ -240,7 +240,7 @@ pub struct ThreadResult {
     pub delivered_bytes: u64,
     /// Payload bytes taken by the kernel.
     pub sent_bytes: u64,
-    /// Whole transactions.
+    /// Completed transactions.
     pub transactions_total: u64,
     /// System calls made to move them, waits included.
     pub calls_count: u64,
@@ -248,9 +248,9 @@ pub struct ThreadResult {
     pub cpu_user_s: f64,
     /// System CPU time.
     pub cpu_system_s: f64,
-    /// Time that was neither used nor waited for a CPU: blocked on sockets or on the schedule.
+    /// Time neither running nor waiting for a CPU: blocked on sockets or on the schedule.
     pub blocked_s: f64,
-    /// Longest pause that a server made on its own account (`--sleep`); 0 for none.
+    /// Longest intended pause of a server (`--sleep`); 0 for none.
     #[serde(default)]
     pub longest_away_us: f64,
 }
@@ -278,7 +278,7 @@ pub struct Interval {
     pub delivered_bytes: u64,
     /// Payload bytes taken by this side's kernel so far.
     pub sent_bytes: u64,
-    /// Whole transactions so far.
+    /// Completed transactions so far.
     pub transactions_total: u64,
     /// Connections open now.
     pub connections_count: u64,

@@ -1,4 +1,4 @@
-//! The connections that are open, for whoever reads their `TCP_INFO` while their threads use them.
+//! The open connections, so that another thread can read their `TCP_INFO` while their threads use them.
 
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,8 +19,8 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug, Default)]
 pub(crate) struct Roster(Mutex<Vec<RawFd>>);
 
-/// A place in the roster; dropping it gives the place up. Who owns the socket owns this beside it, in a field before it, so
-/// that no descriptor is read that is closed or another file's by now.
+/// A slot in the list; dropping it frees the slot. The owner of the socket also owns this, in a field before the
+/// socket, so that no descriptor is read that is closed or reused for another file.
 #[derive(Debug)]
 pub(crate) struct Listed {
     roster: Arc<Roster>,

@@ -23,12 +23,12 @@ pub struct ServeResult {
     pub socket_drops_packets: u64,
     /// `sk_rmem_alloc` of all sockets after draining: what was still queued.
     pub in_flight_bytes: u64,
-    /// Datagrams longer than the buffer: counted whole, read in part.
+    /// Datagrams longer than the buffer: counted at full length, read in part.
     #[serde(default)]
     pub truncated_packets: u64,
-    /// What the sequence numbers say.
+    /// Loss, duplicates and reordering by sequence numbers.
     pub sequence: Sequence,
-    /// One-way delay from the sender's stamp to the read, when both run on one clock.
+    /// One-way delay from the sender's stamp to the read, when both use the same clock.
     pub one_way_delay_us: Option<Quantiles>,
     /// Kernel receive stamp to read, with `--stamps`.
     ///
@@ -37,7 +37,7 @@ pub struct ServeResult {
     pub socket_wait_us: Option<Quantiles>,
     /// User CPU time of the process.
     pub cpu_user_s: f64,
-    /// System CPU time of the process; softirqs that ran on top of it are in it.
+    /// System CPU time of the process, including softirqs that interrupted it.
     pub cpu_system_s: f64,
     /// Which side was the limit, as far as this side can tell.
     #[serde(default)]
@@ -55,11 +55,11 @@ pub struct Sequence {
     pub checked: bool,
     /// Streams seen.
     pub streams_count: u64,
-    /// Numbers that never came, up to the highest seen of each stream.
+    /// Numbers that never arrived, up to the highest seen of each stream.
     pub lost_packets: u64,
-    /// Numbers that came twice.
+    /// Numbers that arrived twice.
     pub duplicate_packets: u64,
-    /// Numbers that came after a higher one.
+    /// Numbers that arrived after a higher one.
     pub reordered_packets: u64,
     /// Of the reordered ones, those so late (more than 16,320 numbers) that they might be duplicates.
     #[serde(default)]
@@ -79,7 +79,7 @@ pub struct ThreadResult {
     pub tid: i32,
     /// CPU asked for.
     pub asked_cpu: Option<u32>,
-    /// CPUs it was seen on, as it looked after each call.
+    /// CPUs it was seen on, checked after each call.
     pub seen_cpus: Vec<u32>,
     /// Datagrams handled.
     pub packets: u64,
@@ -91,7 +91,7 @@ pub struct ThreadResult {
     pub cpu_system_s: f64,
     /// Time blocked on the socket (sender: no send buffer; receiver: waiting for a datagram).
     pub blocked_s: f64,
-    /// Longest pause that a receiver made between two reads on its own account (`--sleep`); 0 for none.
+    /// Longest intended pause of a receiver between two reads (`--sleep`); 0 for none.
     #[serde(default)]
     pub longest_away_us: f64,
 }
@@ -119,7 +119,7 @@ pub struct SocketResult {
     pub delivered_packets: u64,
     /// `SKMEMINFO_DROPS`.
     pub drops_packets: u64,
-    /// `sk_rcvbuf` (the kernel doubles what is asked).
+    /// `sk_rcvbuf` (the kernel doubles the requested value).
     pub rcvbuf_bytes: u64,
     /// `sk_rmem_alloc` after draining.
     pub rmem_bytes: u64,
@@ -152,14 +152,14 @@ pub struct LoadResult {
     pub send_errors: std::collections::BTreeMap<String, u64>,
     /// `ECONNREFUSED` answers (an earlier datagram found no listener); the send was retried.
     pub refused_count: u64,
-    /// Calls that stopped in mid-batch and whose next datagram went through: the kernel hides the reason.
+    /// Calls that stopped within a batch although the next datagram could be sent: the kernel hides the reason.
     #[serde(default)]
     pub hidden_errors_count: u64,
     /// `--rate`, or `None` when as fast as possible.
     pub asked_pps: Option<f64>,
     /// Intended send time to the send call, with `--rate`.
     pub lateness_us: Option<Lateness>,
-    /// Time blocked on a full send buffer, all threads added.
+    /// Time blocked on a full send buffer, sum over threads.
     pub blocked_s: f64,
     /// Datagrams per send (1, or the N of `--gso N`; every send is a full batch).
     pub segments_per_send: u32,

@@ -1,8 +1,8 @@
 //! Which sequence numbers came: lost, duplicate and reordered datagrams, exact within a window.
 //!
 //! Each stream has a ring of bits for the last [`WINDOW`] numbers. A number above the highest so far moves
-//! the ring on; one inside tells a duplicate from a late datagram; one below the ring can be told
-//! from a duplicate no more, is taken for late and counted as such in `beyond_window`.
+//! the ring on; for one inside, the ring distinguishes a duplicate from a late datagram; one below the ring
+//! can no longer be distinguished: it counts as late, and also in `beyond_window`.
 //! Memory is bounded: 2 KiB a stream, at most [`MAX_STREAMS`] streams. In order, a datagram costs a
 //! comparison and a bit. Nothing is allocated except when a new stream appears.
 

@@ -1,4 +1,4 @@
-//! Costs of a calibration as parameters of the bounds: only where nothing was given.
+//! Costs of a calibration as parameters of the bounds: only for parameters that the user did not give.
 
 use rxpath_core::{Bytes, Count, Nanos};
 

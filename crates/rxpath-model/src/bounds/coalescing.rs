@@ -1,4 +1,4 @@
-//! Interrupt coalescing by time: what it costs in delay and saves in interrupts.
+//! Interrupt coalescing by time: added delay and saved interrupts.
 
 use super::{Bound, Law, Parameters, seconds};
 use crate::kinds::coalesce_usecs::coalesced;

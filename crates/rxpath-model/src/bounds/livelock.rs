@@ -1,4 +1,4 @@
-//! Softirq and reader on one CPU: the knee, and what is left beyond it.
+//! Softirq and reader on one CPU: the knee, and the rate delivered beyond it.
 
 use rxpath_core::units::si;
 

@@ -231,8 +231,8 @@ impl Parameters {
 
     /// Datagrams that an unread socket holds, and those it holds for sure while it is read.
     ///
-    /// Memory of what was read is given back when a quarter of the buffer has gathered (`udp_rmem_release`,
-    /// net/ipv4/udp.c), so that under reading three quarters are certain.
+    /// Memory of read datagrams is freed when a quarter of the buffer has accumulated (`udp_rmem_release`,
+    /// net/ipv4/udp.c), so three quarters are certain while reading.
     pub(super) fn places(&self) -> Option<(u64, u64)> {
         let places = capacity(self.rcvbuf(), self.truesize()?.0);
         Some((places, (places * 3 / 4).max(1)))

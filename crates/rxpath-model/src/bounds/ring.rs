@@ -1,4 +1,4 @@
-//! The ring and the RPS backlog: how fast they are emptied, how large they must be.
+//! The ring and the RPS backlog: their drain rate and required size.
 
 use rxpath_core::units::si;
 use rxpath_core::{Count, Nanos};

@@ -1,4 +1,4 @@
-//! Least squares for costs: what a second of load took, explained by how much of what was done in it.
+//! Least squares for costs: explains the CPU time of a load by its packets and interrupts.
 
 use thiserror::Error;
 
@@ -56,7 +56,7 @@ pub fn softirq(loads: &[Stolen]) -> Result<SoftirqCosts, TooNoisy> {
             packet.value, interrupt.value
         )));
     }
-    // One of two costs may be ill-determined as long as their sum, which a packet alone pays, is known.
+    // One of two costs may be uncertain as long as their sum, the cost of a single packet, is known.
     let half = |estimate: &Estimate| (estimate.interval[1] - estimate.interval[0]) / 2.0;
     if half(&packet).min(half(&interrupt)) > WIDTH * whole {
         return Err(TooNoisy(format!(
@@ -67,7 +67,7 @@ pub fn softirq(loads: &[Stolen]) -> Result<SoftirqCosts, TooNoisy> {
     Ok(SoftirqCosts { packet, interrupt, floor_ratio, unexplained_ratio: fit.rms })
 }
 
-/// The same with a packet's cost that is known otherwise: what is left is the interrupts'.
+/// The same with a known cost per packet: the rest is the cost of interrupts.
 pub fn interrupts(loads: &[Stolen], packet: &Estimate) -> Result<SoftirqCosts, TooNoisy> {
     let fit = meter_fit(loads, packet.value)?;
     let interrupt = each(&fit, 2, loads.len() as u64);
@@ -111,7 +111,7 @@ fn meter_fit(loads: &[Stolen], packet_ns: f64) -> Result<Fit, TooNoisy> {
     Ok(fit)
 }
 
-/// The load that lies farthest from the fit, in words.
+/// The load with the largest error of the fit, as text.
 fn worst(loads: &[Stolen], y: &[f64], (rows, fit): (&[[f64; 3]], &Fit)) -> String {
     let off = rows.iter().zip(y).map(|(row, y)| fit.predicted(row) - y);
     let farthest = loads.iter().zip(off).max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
@@ -140,7 +140,7 @@ fn each(fit: &Fit, at: usize, n: u64) -> Estimate {
     }
 }
 
-/// The mean of repeated measurements of one value; refused when it is not known to half of itself.
+/// The mean of repeated measurements of one value; refused when its uncertainty is over half of it.
 pub fn mean(values: &[f64], unit: &str, how: &str) -> Result<Estimate, TooNoisy> {
     let estimate = rough_mean(values, unit, how)?;
     if is_rough(&estimate) { Err(too_rough(&estimate)) } else { Ok(estimate) }

@@ -1,4 +1,4 @@
-//! A line through the time of softirq passes against their packets: the cost of a pass with its poll, and of a packet.
+//! A linear fit of the time of softirq passes over their packets: the cost of a pass with its poll, and of a packet.
 
 use super::Estimate;
 use super::fit::TooNoisy;
@@ -31,7 +31,7 @@ pub struct PassCosts {
 
 /// Fewest passes behind a line.
 const FEWEST: f64 = 200.0;
-/// Least variance of packets per pass: below it one cost cannot be told from the other.
+/// Least variance of packets per pass: below it the two costs cannot be separated.
 const LEAST_VARIANCE: f64 = 0.05;
 /// 95 % of a normal distribution: passes are many.
 const NORMAL: f64 = 1.96;
@@ -51,7 +51,7 @@ impl Sums {
     }
 }
 
-/// Least squares of `t = pass + packet * w`. `tracing_ns` is what watching adds to each pass; it is taken off.
+/// Least squares of `t = pass + packet * w`. `tracing_ns` is the cost of tracing per pass; it is subtracted.
 pub fn passes(sums: Sums, tracing_ns: f64) -> Result<PassCosts, TooNoisy> {
     let Sums { n, w, ww, t, wt, tt } = sums;
     if n < FEWEST {

@@ -1,4 +1,4 @@
-//! Equal flows hashed on queues: how many the fullest queue gets, and what that costs.
+//! Equal flows hashed on queues: how many flows the fullest queue gets, and the lost efficiency.
 //!
 //! The number per queue is multinomial, which is independent Poisson counts given their sum: P(max <= m) is the
 //! probability that truncated Poisson counts sum to `F`, over that of untruncated ones. Only positive terms.

@@ -1,6 +1,6 @@
 //! The packet rate of a full Ethernet link, and how long a ring lasts at it.
 //!
-//! **Source** IEEE 802.3: beside the frame (with its FCS) 8 bytes of preamble and 12 bytes of gap pass.
+//! **Source** IEEE 802.3: each frame (with its FCS) also takes 8 bytes of preamble and 12 bytes of gap.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! Full rings on one CPU without arrivals: the passes of `net_rx_action`, packet by packet of its rules.
+//! Full rings on one CPU without arrivals: the passes of `net_rx_action`, simulated packet by packet.
 //!
 //! **Source** `net_rx_action` and `__do_softirq` (net/core/dev.c, kernel/softirq.c): the list of NAPIs is spliced and
 //! each is polled once; one that used its whole weight waits on `repoll` for the next pass, behind those that the

@@ -17,7 +17,7 @@ pub fn capacity(rcvbuf_bytes: u64, truesize_bytes: u64) -> u64 {
 
 /// Kernel memory of a queued datagram with this payload, as plain senders on one host give it.
 ///
-/// **Source** 320 bytes of `skb_shared_info` and 64 of headers beside the payload, in a slab of 576 bytes or the next
+/// **Source** 320 bytes of `skb_shared_info` and 64 of headers plus the payload, in a slab of 576 bytes or the next
 /// power of two, and 256 for `sk_buff` (`SKB_TRUESIZE`, include/linux/skbuff.h). **Caveat** NICs that fill pages have
 /// 2304 to 4352.
 pub fn estimated_truesize(payload_bytes: u64) -> u64 {

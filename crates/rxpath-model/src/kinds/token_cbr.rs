@@ -1,4 +1,4 @@
-//! A ring of `D` ready descriptors under a regular stream while nobody refills it.
+//! A ring of `D` ready descriptors under a regular stream without refill.
 //!
 //! The published token bucket (Wu, Crawford, Bowden, Computer Communications 30, 2007): no drop in a starvation of
 //! `tau` exactly when `D >= ceil(R tau)`. With a refill at `R_r < R` the ring lasts `D/(R - R_r)`.

@@ -1,4 +1,4 @@
-//! Where packets come from: laws of chance, a file, or a stream that waits for its window.
+//! Sources of packets: random processes, a file, or a stream that waits for its window.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -1,6 +1,6 @@
-//! One CPU: what it does now, what waits below that, and where its time went.
+//! One CPU: its current work, the work that waits below it, and the account of its time.
 //!
-//! Three levels, each above the next: hard interrupts, softirqs, threads. What is interrupted goes on where it was.
+//! Three levels, each above the next: hard interrupts, softirqs, threads. Interrupted work resumes where it was.
 //! Every nanosecond belongs to exactly one account.
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! What a simulation says: figures, the ledger, the evidence and the time series of a real run.
+//! The results of a simulation: figures, and the ledger, evidence and time series in the form of a real run.
 
 use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::Ledger;

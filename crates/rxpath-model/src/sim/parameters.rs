@@ -30,7 +30,7 @@ pub enum Law {
     Mmpp(Vec<(f64, u64)>),
     /// What a file says.
     Trace {
-        /// Its path, for whoever opens it.
+        /// Its path, for the caller that opens it.
         file: String,
     },
     /// One stream that a window limits.

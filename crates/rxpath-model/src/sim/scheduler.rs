@@ -1,4 +1,4 @@
-//! Who gets a CPU: EEVDF as far as a reader against competitors shows it, and the O(1) scheduler of the published
+//! Which thread gets a CPU: a simplified EEVDF (a reader against competitors), and the O(1) scheduler of the published
 //! experiments.
 //!
 //! **Source** kernel/sched/fair.c of 6.6 and later (`pick_eevdf`, `update_deadline`): of the threads whose virtual

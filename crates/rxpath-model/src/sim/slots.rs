@@ -1,9 +1,10 @@
-//! The calendar: each actor of the simulation has one slot with the time of its next event, and the earliest is known.
+//! The calendar: each actor of the simulation has one slot with the time of its next event. The calendar knows the
+//! earliest.
 //!
-//! A winner tree instead of a heap of events: an actor's event can be moved or taken back in the same few steps, nothing
-//! is allocated, and equal times are settled by the slot's number, so that runs repeat exactly. The first slots, the
-//! CPUs', are no part of the tree: each packet moves them several times, and looking through a few is quicker than
-//! keeping them in order.
+//! A winner tree instead of a heap of events: an actor's event can be moved or taken back in the same few steps,
+//! nothing is allocated, and equal times are settled by the slot's number, so that runs repeat exactly. The first
+//! slots, the CPUs', are no part of the tree: each packet moves them several times, and looking through a few is
+//! quicker than keeping them in order.
 
 /// No event.
 pub(super) const NEVER: u64 = u64::MAX;

@@ -1,8 +1,8 @@
-//! Sockets: who is admitted, and when memory is given back.
+//! Sockets: which packets are admitted, and when memory is freed.
 //!
-//! **Source** `__udp_enqueue_schedule_skb`, `udp_rmem_release`, `__skb_recv_udp` (net/ipv4/udp.c): the reader splices the
-//! receive queue into a queue of its own; what it has read is given back when a quarter of the buffer has gathered or
-//! its own queue is empty.
+//! **Source** `__udp_enqueue_schedule_skb`, `udp_rmem_release`, `__skb_recv_udp` (net/ipv4/udp.c): the reader splices
+//! the receive queue into a queue of its own; memory of read datagrams is freed when a quarter of the buffer has
+//! accumulated or its own queue is empty.
 
 use super::parameters::{Parameters, Release};
 use super::stage::{Fifo, Packet};
@@ -14,7 +14,7 @@ pub(super) struct Socket {
     pub queue: Fifo,
     /// Packets at the head of the queue that the reader has spliced.
     readers_own: u64,
-    /// Memory of what is queued, and of what was read and is not given back.
+    /// Memory of queued packets, and of read packets not yet freed.
     pub rmem: u64,
     deficit: u64,
     /// Memory of what is queued alone.
@@ -48,7 +48,7 @@ impl Socket {
         }
     }
 
-    /// Gives back what was read, as `udp_rmem_release` does.
+    /// Frees the memory of read packets, as `udp_rmem_release` does.
     #[inline]
     fn give_back(&mut self, p: &Parameters, truesize: u64) {
         self.deficit += truesize;

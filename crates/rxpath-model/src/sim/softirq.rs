@@ -2,8 +2,8 @@
 //!
 //! **Source** `net_rx_action`, `process_backlog`, `enqueue_to_backlog` (net/core/dev.c) and `__do_softirq`
 //! (kernel/softirq.c) of Linux 6.18: the list of NAPIs is spliced and each polled once; one that used its whole weight
-//! waits on the repoll list; the budget and the jiffies limit are looked at after each poll; after ten passes, two
-//! milliseconds in jiffies or a wish to reschedule ksoftirqd goes on.
+//! waits on the repoll list; the budget and the jiffies limit are checked after each poll; after ten passes, two
+//! milliseconds in jiffies or a request to reschedule, ksoftirqd continues.
 
 use std::mem;
 
@@ -49,7 +49,7 @@ enum Napi {
     Idle,
     /// The coalescing timer runs.
     Armed,
-    /// The interrupt is on its way or the NAPI on a list: interrupts are disabled.
+    /// The interrupt is pending or the NAPI is on a list: interrupts are disabled.
     Scheduled,
 }
 

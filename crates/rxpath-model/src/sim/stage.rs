@@ -1,8 +1,8 @@
-//! A queue of packets with what Little's law needs: the area under its length, and the times spent in it.
+//! A queue of packets with the inputs of Little's law: the area under its length, and the times spent in it.
 
 use std::collections::VecDeque;
 
-/// One packet on its way.
+/// One packet in the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Packet {
     /// When it came to the NIC.

@@ -1,4 +1,4 @@
-//! Which queue, which RPS CPU and which socket a flow lands on, worked out once per flow.
+//! The queue, RPS CPU and socket of a flow, computed once per flow.
 
 use rxpath_core::toeplitz::{hash, reciprocal_scale};
 

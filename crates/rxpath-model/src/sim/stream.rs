@@ -1,7 +1,7 @@
-//! One TCP stream as far as the receive path sees it: a window, a clock of acknowledgements, and halving after a loss.
+//! One TCP stream as the receive path sees it: a window, clocking by acknowledgements, and halving after a loss.
 //!
 //! Slow start and congestion avoidance as in RFC 5681, one reduction per round trip; no time-outs, no delayed
-//! acknowledgements. What the socket cannot take is never sent: unread and unacknowledged packets stay within the
+//! acknowledgements. Data that the socket cannot take is never sent: unread and unacknowledged packets stay within the
 //! receive window.
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! What a simulation counts while it runs: counters, histograms, marks of the measured window, samples.
+//! State that a simulation counts while it runs: counters, histograms, marks of the measured window, samples.
 
 use rxpath_stats::Buckets;
 
@@ -68,7 +68,7 @@ pub(super) struct Samples {
     pub running: Vec<Vec<u64>>,
 }
 
-/// The longest batch that is told apart.
+/// The longest batch with its own bucket.
 const LONGEST_BATCH: usize = 1024;
 
 impl Tally {

@@ -1,7 +1,7 @@
 //! Arrivals from a file: lines of `ns,bytes,flow`, or a capture in the classic pcap format.
 //!
-//! A file is read as the simulation goes, so that its length costs no memory. What is wrong is told with its place:
-//! time that goes backwards, a packet of no size, a record that is cut off.
+//! A file is read during the simulation, so its length costs no memory. Errors are reported with their position: time
+//! that goes backwards, a packet of 0 bytes, a truncated record.
 //!
 //! **Source** the pcap format: draft-ietf-opsawg-pcap. **Caveat** pcapng is another format and is refused by name.
 

@@ -20,7 +20,7 @@ pub(super) enum Phase {
 
 #[derive(Debug)]
 pub(super) struct Conn {
-    /// Told apart from earlier sockets in the same place, whose events may still come.
+    /// Distinguishes it from earlier sockets in the same slot, whose events may still arrive.
     pub(super) generation: u32,
     pub(super) phase: Phase,
     /// When the attempt began, or when the next may begin.
@@ -28,13 +28,13 @@ pub(super) struct Conn {
     /// Failures since the last whole reply.
     failures: u32,
     pub(super) reader: Reader,
-    /// Place of the oldest request on its way, in the ring of stamps.
+    /// Index of the oldest request in flight, in the ring of stamps.
     pub(super) oldest: usize,
-    /// Requests on their way.
+    /// Requests in flight.
     pub(super) outstanding: usize,
     /// Requests it could take, in the queue of an open loop.
     pub(super) idle: usize,
-    /// Requests on their way whose connection ended politely before their turn: they are sent once more.
+    /// Requests in flight whose connection was closed cleanly before their turn: they are sent again.
     pub(super) again: bool,
     /// Bytes of the oldest unfinished request that were sent.
     pub(super) at: usize,
@@ -71,7 +71,7 @@ impl Conn {
         (self.at, self.unsent, self.sending) = (0, 0, false);
     }
 
-    /// A whole reply came: the server is well.
+    /// A complete reply arrived: the server works.
     #[inline]
     pub(super) fn is_well(&mut self) {
         self.failures = 0;

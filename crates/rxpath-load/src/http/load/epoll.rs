@@ -1,4 +1,4 @@
-//! The epoll engine: edge-triggered, one receive and one send call a request.
+//! The epoll engine: edge-triggered, one receive and one send call per request.
 //!
 //! A socket is added once and never changed. A receive that did not fill its buffer has emptied the socket, so no
 //! call is spent on hearing EAGAIN; what comes later brings an event of its own.
@@ -106,7 +106,7 @@ impl Client<'_, Epoll> {
         while !self.is_over() {
             let wait_ns = self.turn();
             if wait_ns == 0 && self.is_quiet() {
-                // Only the clock can bring something: looking would be a call for nothing.
+                // Only the clock can change something: a poll would be a useless call.
                 std::hint::spin_loop();
                 self.now_ns = clock::now_ns();
                 continue;
@@ -124,7 +124,7 @@ impl Client<'_, Epoll> {
             for event in &events[..got] {
                 self.happened(*event, &mut buffer);
             }
-            // Whoever receives reads the clock.
+            // A receive reads the clock.
             if self.now_ns == before_ns {
                 self.now_ns = clock::now_ns();
             }
@@ -148,7 +148,7 @@ impl Client<'_, Epoll> {
         }
         let arrived = EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP | broken();
         if flags.intersects(arrived) && self.conns[slot].generation == generation {
-            // Behind the last bytes stands the end, of which no event will tell again.
+            // After the last bytes comes the end, which no further event reports.
             let ends = flags.intersects(EpollFlags::EPOLLRDHUP | broken());
             self.read(slot, generation, ends, buffer);
         }
@@ -174,7 +174,7 @@ impl Client<'_, Epoll> {
                 }
             }
         }
-        // More is there: setting the events anew makes the kernel tell it again.
+        // More is there: setting the events again makes the kernel report it again.
         self.wire.sockets.calls += 1;
         let mut event = EpollEvent::new(watched(), token(slot, generation));
         if let Some(fd) = self.wire.sockets.get(slot) {

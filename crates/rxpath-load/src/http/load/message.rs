@@ -1,4 +1,4 @@
-//! The request, written once and sent again and again.
+//! The request, built once and sent repeatedly.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::http::load::options::LoadOptions;
 /// Memory that the copies of a request may take: pipelined requests leave in one call.
 const MAX_COPIES_BYTES: usize = 256 << 20;
 
-/// The bytes of a request, as many times in a row as a connection may have on its way.
+/// The bytes of a request, repeated as many times as a connection may have in flight.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
     pub(super) bytes: Arc<[u8]>,

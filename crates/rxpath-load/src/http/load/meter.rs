@@ -1,4 +1,4 @@
-//! What one thread of a load counts and times.
+//! Counters and times of one load thread.
 
 use nix::errno::Errno;
 use rxpath_stats::Histogram;
@@ -9,7 +9,7 @@ use crate::http::response::Reply;
 use crate::live::LiveTimes;
 use crate::tally::{Counter, Shared, Tally};
 
-/// Different causes of errors that are told apart.
+/// Number of distinct error causes that are kept.
 const MAX_CAUSES: usize = 64;
 
 /// What an error of a request was.
@@ -18,9 +18,9 @@ const MAX_CAUSES: usize = 64;
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// No connection came about.
+    /// No connection was established.
     Connect,
-    /// The connection ended, or failed, before the reply was whole.
+    /// The connection ended, or failed, before the reply was complete.
     Read,
     /// The request could not be sent.
     Write,
@@ -28,7 +28,7 @@ pub enum Kind {
     Timeout,
     /// A whole reply with status 400 or above.
     Status,
-    /// What came is no reply.
+    /// The received bytes are not a reply.
     Malformed,
 }
 
@@ -144,7 +144,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// Errors that `requests` came to, with their cause.
+    /// Records the errors of `requests`, with their cause.
     #[cold]
     pub(super) fn error(&mut self, kind: Kind, requests: u64, errno: Option<Errno>) {
         self.board.errors[kind as usize].add(requests);

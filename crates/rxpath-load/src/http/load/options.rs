@@ -1,4 +1,4 @@
-//! What an HTTP load is asked for and what it got.
+//! Requested and effective settings of an HTTP load.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,7 +12,7 @@ pub use crate::pace::Pacing;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Engine {
-    /// epoll, edge-triggered: one receive and one send call a request.
+    /// epoll, edge-triggered: one receive and one send call per request.
     #[default]
     Epoll,
     /// `io_uring`: receives that stay armed, sends in batches.
@@ -22,7 +22,7 @@ pub enum Engine {
 /// What is asked for.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
-    /// What to load.
+    /// The URL to request.
     pub url: Url,
     /// Connections over all threads, kept open throughout.
     pub connections: usize,
@@ -36,11 +36,12 @@ pub struct LoadOptions {
     pub duration_ns: Option<u64>,
     /// Stop after this many requests.
     pub requests: Option<u64>,
-    /// Requests per second over all threads by schedule (open loop); `None` = each reply brings the next (closed loop).
+    /// Requests per second over all threads by schedule (open loop); `None` = each reply triggers the next (closed
+    /// loop).
     pub rate_rps: Option<u64>,
     /// How to wait for the schedule.
     pub pacing: Pacing,
-    /// Requests on their way at once on a connection.
+    /// Requests in flight at once on a connection.
     pub pipeline: usize,
     /// Method.
     pub method: String,
@@ -48,7 +49,7 @@ pub struct LoadOptions {
     pub headers: Vec<String>,
     /// Body of each request.
     pub body: Vec<u8>,
-    /// Requests without a reply after this long are given up, with their connection.
+    /// Requests without a reply after this long are abandoned, and their connection is closed.
     pub timeout_ns: u64,
     /// Keep connections open; otherwise each request has one of its own.
     pub keepalive: bool,
@@ -59,7 +60,7 @@ pub struct LoadOptions {
 }
 
 impl LoadOptions {
-    /// wrk's defaults: 10 connections, one thread here, GET, timeout 2 s; without end.
+    /// wrk's defaults: 10 connections, GET, timeout 2 s; but one thread, and no end.
     pub fn new(url: Url) -> Self {
         Self {
             url,
@@ -86,9 +87,9 @@ impl LoadOptions {
 /// What is in force.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadSettings {
-    /// What is loaded.
+    /// The requested URL.
     pub url: String,
-    /// The address behind it: the first of its addresses that took a connection.
+    /// The address behind it: the first of its addresses that accepted a connection.
     pub to: SocketAddr,
     /// All addresses of its name.
     pub resolved: Vec<SocketAddr>,
@@ -102,13 +103,13 @@ pub struct LoadSettings {
     pub cpus: Vec<u32>,
     /// Nice value of the threads, when set.
     pub nice: Option<i32>,
-    /// `open` (requests leave by schedule) or `closed` (each reply brings the next request).
+    /// `open` (requests leave by schedule) or `closed` (each reply triggers the next request).
     pub r#loop: Loop,
     /// Requests per second by schedule; `None` = closed loop.
     pub asked_rps: Option<u64>,
     /// How the schedule is waited for.
     pub pacing: Option<String>,
-    /// Requests on their way at once on a connection.
+    /// Requests in flight at once on a connection.
     pub pipeline: usize,
     /// Whether connections are kept.
     pub keepalive: bool,
@@ -116,7 +117,7 @@ pub struct LoadSettings {
     pub request: String,
     /// Bytes of a request with its body.
     pub request_bytes: usize,
-    /// Requests are given up after this long.
+    /// Requests are abandoned after this long.
     pub timeout_s: f64,
     /// Stop after this long.
     pub duration_s: Option<f64>,
@@ -124,19 +125,19 @@ pub struct LoadSettings {
     pub requests: Option<u64>,
     /// How the threads talk to the kernel.
     pub engine: Engine,
-    /// Descriptors that this process may have (`RLIMIT_NOFILE`, raised towards its hard limit when that was needed).
+    /// File descriptors that this process may open (`RLIMIT_NOFILE`, raised towards its hard limit if needed).
     pub descriptors_limit: u64,
-    /// The kernel's tick (`CONFIG_HZ`), to recognise times that are its doing; `None` where it cannot be read.
+    /// The kernel's tick (`CONFIG_HZ`), to recognise times caused by it; `None` where it cannot be read.
     pub tick_hz: Option<u32>,
 }
 
-/// Who decides when a request leaves.
+/// What decides when a request leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loop {
     /// The schedule: late replies do not slow it.
     Open,
-    /// The replies: a slow server is asked less.
+    /// The replies: a slow server gets fewer requests.
     #[default]
     Closed,
 }

@@ -1,10 +1,10 @@
-//! What runs out when there are many connections: local ports and descriptors.
+//! Resources that run out with many connections: local ports and file descriptors.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::LoadError;
 
-/// Descriptors beside the connections: standard streams, epoll sets, rings, signals.
+/// File descriptors in addition to the connections: standard streams, epoll sets, rings, signals.
 const OTHER_DESCRIPTORS: u64 = 32;
 
 /// Makes room for this many descriptors: raises the soft limit as far as the hard one. Returns the limit in force.
@@ -40,7 +40,7 @@ fn range() -> Option<(u32, u32)> {
     Some((words.next()??, words.next()??))
 }
 
-/// Why `EADDRNOTAVAIL` comes, with the numbers.
+/// The reason for `EADDRNOTAVAIL`, with the numbers.
 pub(super) fn why() -> String {
     match range() {
         Some((low, high)) => format!(

@@ -19,37 +19,36 @@ pub struct LoadResult {
     pub asked_requests_total: u64,
     /// Requests that were sent (each counted once).
     pub sent_requests_total: u64,
-    /// Whole replies, of any status.
+    /// Complete replies, of any status.
     pub requests_total: u64,
-    /// Requests in flight, or waiting for their connection, at the end; they are in no percentile.
+    /// Requests in flight, or waiting for their connection, at the end; no percentile includes them.
     pub in_flight_requests_total: u64,
-    /// Requests lost with their connection (connect, read, write, timeout or malformed); they are in no percentile.
+    /// Requests lost with their connection (connect, read, write, timeout or malformed); no percentile includes them.
     pub lost_requests_total: u64,
-    /// Requests that were due and never got a free connection; they are in no percentile.
+    /// Requests that were due but never got a free connection; no percentile includes them.
     pub unsent_requests_total: u64,
-    /// Whether a run with a number of requests, and without a duration, ended early because the server gave nothing but
-    /// failures.
+    /// Whether a run with `--requests` and without `--duration` ended early because every request failed.
     #[serde(default)]
     pub gave_up: bool,
-    /// Requests that were sent once more, because the server closed the connection before their turn (pipelining).
+    /// Requests that were sent again, because the server closed the connection before their turn (pipelining).
     pub resent_requests_total: u64,
-    /// Whole replies per second of `duration_s`.
+    /// Complete replies per second of `duration_s`.
     pub achieved_rps: f64,
     /// `--rate`, or `None` in a closed loop.
     pub asked_rps: Option<f64>,
-    /// Errors by kind: `connect`, `read`, `write`, `timeout`, `status` (400 and above; these are also whole
+    /// Errors by kind: `connect`, `read`, `write`, `timeout`, `status` (400 and above; these are also complete
     /// replies), `malformed`.
     pub errors_total: BTreeMap<String, u64>,
     /// Their causes, where the kernel gave one: `connect ECONNREFUSED`.
     pub error_causes_total: BTreeMap<String, u64>,
-    /// First byte of the request handed to the kernel, to the last byte of the reply read.
+    /// From the first byte of the request passed to the kernel to the last byte of the reply read.
     pub service_time_us: Option<Quantiles>,
-    /// Instant at which the request was meant to leave, to the last byte of the reply read. In a closed loop a
-    /// request is meant to leave when the reply before it is there (without keep-alive: when its connection is begun).
+    /// From the intended send time of the request to the last byte of the reply read. In a closed loop the intended
+    /// time is the arrival of the previous reply (without keep-alive: the start of its connection).
     pub response_time_us: Option<Quantiles>,
-    /// Start of the connection to its being usable.
+    /// From the start of connecting until the connection is usable.
     pub connect_time_us: Option<Quantiles>,
-    /// Intended instant (or, when all connections were busy then, the moment at which one became free) to the send.
+    /// From the intended send time (or, if all connections were busy, from when one became free) to the send.
     pub lateness_us: Option<Lateness>,
     /// Bytes of requests accepted by the kernel.
     pub sent_bytes: u64,
@@ -102,11 +101,11 @@ pub struct ThreadResult {
     pub tid: i32,
     /// CPU asked for.
     pub asked_cpu: Option<u32>,
-    /// CPUs it was seen on, ten times a second.
+    /// CPUs it was seen on, sampled ten times a second.
     pub seen_cpus: Vec<u32>,
     /// Its connections.
     pub connections_count: usize,
-    /// Whole replies.
+    /// Complete replies.
     pub requests_total: u64,
     /// System calls of its loop.
     pub system_calls_total: u64,
@@ -114,7 +113,7 @@ pub struct ThreadResult {
     pub cpu_user_s: f64,
     /// System CPU time. **Caveat** as above.
     pub cpu_system_s: f64,
-    /// Time that it was runnable and waited for a CPU (schedstat); `None` where the kernel does not keep it.
+    /// Time that it was runnable but waited for a CPU (schedstat); `None` where the kernel does not record it.
     pub runnable_wait_s: Option<f64>,
 }
 
@@ -132,12 +131,12 @@ impl Ran for ThreadResult {
     }
 }
 
-/// One line of `--interval`: cumulative counters, and the percentiles since the line before.
+/// One line of `--interval`: cumulative counters, and the percentiles since the previous line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// `CLOCK_MONOTONIC` at the reading of the counters.
     pub t_ns: u64,
-    /// Whole replies so far.
+    /// Complete replies so far.
     pub requests_total: u64,
     /// Requests sent so far.
     pub sent_requests_total: u64,
@@ -145,11 +144,11 @@ pub struct Interval {
     pub errors_total: u64,
     /// Bytes of replies so far.
     pub received_bytes: u64,
-    /// Whole replies so far, per thread.
+    /// Complete replies so far, per thread.
     pub thread_requests_total: Vec<u64>,
     /// CPU each thread is on now.
     pub thread_cpus: Vec<u32>,
-    /// Response time since the line before; `None` when no reply came.
+    /// Response time since the previous line; `None` when no reply arrived.
     pub response_time_us: Option<Quantiles>,
 }
 

@@ -1,4 +1,4 @@
-//! What the numbers say about themselves: who was the limit, and whether something else than the stack was measured.
+//! Checks of a result: which side was the limit, and whether something other than the network stack was measured.
 
 use rxpath_core::Warning;
 use rxpath_host::{Root, kernel_config};
@@ -9,13 +9,13 @@ use crate::http::load::ports;
 use crate::http::load::result::LoadResult;
 use crate::limit::{Limit, Who, any_busy, busy_text};
 
-/// A schedule of which this share was kept is kept.
+/// A schedule counts as kept from this share on.
 const KEPT_RATIO: f64 = 0.995;
-/// A time this near to another is taken for it.
+/// Two times this close count as equal.
 const NEAR_RATIO: f64 = 0.05;
-/// A thread that waited for a CPU for this share of the time was measured by the scheduler.
+/// If a thread waited for a CPU for this share of the time, the result measures the scheduler.
 const WAITED_RATIO: f64 = 0.05;
-/// Sends of an idle connection later than this are the client's own doing.
+/// Sends on an idle connection later than this are the client's fault.
 const LATE_US: f64 = 1000.0;
 /// Shortest delayed acknowledgement. **Source** `TCP_DELACK_MIN` (HZ/25), include/net/tcp.h.
 const DELAYED_ACK_US: f64 = 40_000.0;

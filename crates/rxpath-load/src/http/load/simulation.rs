@@ -1,4 +1,4 @@
-//! The client against a server that exists in time only: what the percentiles must be follows by arithmetic.
+//! The client against a simulated server: the expected percentiles follow by arithmetic.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,11 +19,11 @@ const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// One server that answers one request after the other, and stands still at times.
+/// One server that answers one request after the other, and stalls at times.
 #[derive(Clone, Copy)]
 struct Server {
     service_ns: u64,
-    /// Stands still for this long at the start of every second.
+    /// Stalls for this long at the start of every second.
     stall_ns: u64,
     /// The connection is lost instead of answered, once in this many requests.
     loses_each: u64,

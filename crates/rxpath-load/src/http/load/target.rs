@@ -1,4 +1,4 @@
-//! From the URL to an address that takes connections.
+//! From the URL to an address that accepts connections.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -13,7 +13,7 @@ const REACH_MS: u16 = 5_000;
 
 /// All addresses of the host, in the resolver's order.
 pub(super) fn resolve(url: &Url) -> Result<Vec<SocketAddr>, LoadError> {
-    // An address has no resolver to ask, and one answer of ours to a zone that is not there.
+    // An address needs no resolver; a missing zone gets our own error.
     if url.host.contains(':') {
         let addr = zone::address(&url.host, url.port);
         return addr.map(|addr| vec![addr]).map_err(|why| LoadError::usage(why, ""));
@@ -36,7 +36,7 @@ pub(super) fn resolve(url: &Url) -> Result<Vec<SocketAddr>, LoadError> {
     Ok(addrs)
 }
 
-/// The first of the addresses that takes a connection.
+/// The first of the addresses that accepts a connection.
 pub(super) fn reach(addrs: &[SocketAddr], source: Option<IpAddr>) -> Result<SocketAddr, LoadError> {
     let mut first = None;
     for addr in addrs {

@@ -1,4 +1,4 @@
-//! The io_uring engine: receives that stay armed, sends in batches, one system call a round.
+//! The io_uring engine: receives that stay armed, sends in batches, one system call per round.
 
 use std::io;
 use std::ops::Range;
@@ -40,7 +40,7 @@ enum About {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tag(u64);
 
-/// Bits of a generation that fit beside the slot and what it is about.
+/// Bits of a generation that fit next to the slot and the request type.
 const GENERATION: u64 = (1 << 30) - 1;
 
 impl Tag {
@@ -81,7 +81,7 @@ struct Order {
 pub(super) struct Orders {
     sockets: Sockets,
     orders: Vec<Order>,
-    /// Sends tell of errors only: the request is short, and the send buffer empty whenever one leaves.
+    /// Sends report errors only: the request is short, and the send buffer is empty whenever one leaves.
     is_quiet: bool,
 }
 
@@ -154,7 +154,7 @@ impl Client<'_, Orders> {
         while !self.is_over() {
             let wait_ns = self.turn();
             if wait_ns == 0 && self.is_quiet() {
-                // Only the clock can bring something: looking would be a call for nothing.
+                // Only the clock can change something: a poll would be a useless call.
                 std::hint::spin_loop();
                 self.now_ns = clock::now_ns();
                 continue;

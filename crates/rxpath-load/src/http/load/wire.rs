@@ -1,4 +1,4 @@
-//! What the engines of the HTTP client do for its connections: move bytes, connect, close.
+//! The interface of the HTTP client's engines: move bytes, connect, close.
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -12,9 +12,9 @@ use crate::http::load::message::Message;
 pub(super) enum Sent {
     /// This many were taken.
     Bytes(usize),
-    /// The engine has them and will tell (see [`Client::sent`](super::client::Client::sent)).
+    /// The engine has them and will report (see [`Client::sent`](super::client::Client::sent)).
     Later,
-    /// The send buffer is full; the engine will tell when it is not.
+    /// The send buffer is full; the engine reports when it has room.
     Full,
     /// The connection is broken.
     Failed(Errno),
@@ -26,7 +26,8 @@ pub(super) trait Wire {
     fn now_ns(&self) -> u64;
     /// System calls so far.
     fn calls(&self) -> u64;
-    /// Begins to connect; the engine tells when that has an outcome (see [`Client::connected`](super::client::Client::connected)).
+    /// Begins to connect; the engine tells when that has an outcome (see
+    /// [`Client::connected`](super::client::Client::connected)).
     fn open(&mut self, slot: usize, generation: u32) -> Result<(), Errno>;
     /// How the connection that was begun has ended.
     fn outcome(&mut self, slot: usize) -> Result<(), Errno>;

@@ -20,7 +20,7 @@ use crate::http::load::wire::Wire;
 use crate::pace::{Pace, Share, wait_for_start};
 use crate::workload::{DoneGuard, Ready, place};
 
-/// A run that only its count ends gives up after this long, and this many timeouts, of nothing but failures.
+/// A run that only a request count ends gives up after this long, and this many timeouts, with failures only.
 const GIVE_UP_NS: u64 = 3_000_000_000;
 const GIVE_UP_TIMEOUTS: u64 = 3;
 

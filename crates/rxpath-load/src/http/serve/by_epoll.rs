@@ -1,7 +1,7 @@
 //! The loop over an epoll set.
 //!
-//! The common request costs one `recv` and one `send`: the buffer is the thread's, the replies are written
-//! already, and a read that did not fill the buffer is not repeated just to hear EAGAIN.
+//! The common request costs one `recv` and one `send`: the buffer belongs to the thread, the replies are prepared, and
+//! a read that did not fill the buffer is not repeated just to get EAGAIN.
 
 use std::io::{self, ErrorKind, IoSlice};
 
@@ -176,7 +176,7 @@ impl EpollLoop {
 
     #[cold]
     fn pause(&mut self, why: &str) {
-        // A level-triggered listener that nobody serves would wake us at once, again and again.
+        // A level-triggered listener that is not served would wake this thread repeatedly.
         let _ = self.epoll.remove(&*self.house.plan.listener);
         self.house.counts.calls += 1;
         self.house.pause(why);
@@ -323,7 +323,7 @@ impl EpollLoop {
                 conn.end = End::Lingering(why);
                 let _ = shutdown(conn.raw(), Shutdown::Write);
                 self.house.counts.calls += 1;
-                // In the edge-triggered set, what came meanwhile is not told again.
+                // The edge-triggered set does not report again the data that arrived meanwhile.
                 true
             }
             End::Open | End::Lingering(_) => true,

@@ -29,7 +29,7 @@ const ORDER: u64 = 0xff << 56;
 const MAX_PENDING: u64 = 4096;
 /// Memory that their replies may take before the connection is closed: taking the order to receive back takes a while.
 const MAX_HELD_BYTES: usize = 64 * 1024;
-/// Spare memory for replies on their way.
+/// Spare memory for replies in flight.
 const MAX_SPARE: usize = 1024;
 /// Longest wait that counts on the sends to be done at once.
 const SHORT: Duration = Duration::from_millis(1);
@@ -234,7 +234,7 @@ impl UringLoop {
         }
     }
 
-    /// Gives the order to receive again when it ended, or takes it back when too much waits to be sent.
+    /// Rearms the receive when it ended, or cancels it when too much waits to be sent.
     #[inline]
     fn go_on_receiving(&mut self, token: Token) -> std::io::Result<()> {
         let Some(conn) = self.house.table.get(token) else { return Ok(()) };
@@ -252,7 +252,7 @@ impl UringLoop {
         }
     }
 
-    /// Queues the desk's replies behind those on their way, or sends them.
+    /// Queues the prepared replies behind those in flight, or sends them.
     #[inline]
     fn answer(&mut self, token: Token) -> std::io::Result<()> {
         let read_ns = self.house.now_ns;

@@ -1,4 +1,4 @@
-//! What a thread counts.
+//! Counters of a thread.
 
 use std::collections::BTreeMap;
 
@@ -31,14 +31,14 @@ pub enum Why {
     Error,
 }
 
-/// Most events of a wait that are told apart.
+/// Most events per wait with an own histogram bucket.
 pub const MOST_EVENTS: u64 = 65_536;
 
 /// All reasons, each at its number.
 const REASONS: [&str; 8] =
     ["peer", "cut", "asked", "refused", "idle", "slow", "not-reading", "error"];
 
-/// Counters that others may read while the thread runs, beside those of [`Tally`].
+/// Counters that other threads may read while the thread runs, in addition to those of [`Tally`].
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Live {

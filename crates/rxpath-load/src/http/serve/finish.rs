@@ -20,7 +20,7 @@ use crate::workload::Finished;
 
 /// A thread that spends no more than this share of its time waiting has none left.
 const SPARE_RATIO: f64 = 0.1;
-/// Below this many requests shares of a run say nothing.
+/// Below this many requests the shares of a run mean nothing.
 const FEW_REQUESTS: u64 = 1000;
 /// A thread with this many times the mean is an imbalance.
 const IMBALANCE_RATIO: f64 = 1.5;
@@ -118,8 +118,8 @@ fn busy_poll(serve: &Serve, reports: &[Report]) -> BusyPollResult {
 
 /// Whether this side was the limit.
 ///
-/// A thread that may sleep shows by its CPU time that it could not. One that never sleeps, or whose waits poll,
-/// is always busy: there the time outside of the waits tells.
+/// If a thread may sleep, high CPU time shows that it was the limit. A thread that never sleeps, or whose waits poll,
+/// is always busy: there the time outside the waits decides.
 fn limit(serve: &Serve, reports: &[Report], result: &ServeResult) -> Limit {
     if result.requests_total == 0 {
         return Limit { who: Who::NotHere, evidence: "no request arrived".into() };

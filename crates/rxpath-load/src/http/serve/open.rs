@@ -22,7 +22,7 @@ use crate::workload::{check_cpus, start_worker};
 
 /// Descriptors that are not connections: standard streams, listeners, epoll sets, what is read meanwhile.
 const RESERVED: u64 = 32;
-/// Connections that may be open when nothing else is asked: their memory in the kernel is what bounds a host.
+/// Default limit of open connections: their kernel memory is the bound of a host.
 const MOST_CONNECTIONS: u64 = 1_000_000;
 /// Shortest and longest `--max-request`.
 const REQUEST_BYTES: std::ops::RangeInclusive<usize> = 64..=1024 * 1024;

@@ -1,4 +1,4 @@
-//! What a server is asked for and what it got.
+//! Requested and effective settings of a server.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::udp::serve::options::{BusyPoll, Sockets};
 
-/// Body of the reply that makes 151 bytes of TCP payload in all.
+/// Body size that makes a reply 151 bytes of TCP payload in total.
 pub const DEFAULT_BODY_BYTES: u64 = 70;
 
 /// How connections are waited for, read and written.
@@ -26,7 +26,7 @@ pub enum Engine {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trigger {
-    /// Once for new data (`EPOLLET`): the set does not look at the connection again after each read.
+    /// Once for new data (`EPOLLET`): epoll does not check the connection again after each read.
     #[default]
     Edge,
     /// As long as there is data.
@@ -108,7 +108,7 @@ impl ServeOptions {
 pub struct BusyPollSettings {
     /// On the sockets: `SO_BUSY_POLL`, `SO_PREFER_BUSY_POLL`, `SO_BUSY_POLL_BUDGET`, inherited by connections.
     pub socket: BusyPoll,
-    /// On what the threads wait at: `EPIOCSPARAMS` of each epoll set, read back, or `IORING_REGISTER_NAPI`.
+    /// On the objects that threads wait on: `EPIOCSPARAMS` of each epoll set, read back, or `IORING_REGISTER_NAPI`.
     pub waits: Fact<BusyPoll>,
 }
 
@@ -135,11 +135,11 @@ pub struct ServeSettings {
     pub timeout_ms: u16,
     /// Busy polling.
     pub busy_poll: Option<BusyPollSettings>,
-    /// Asked `sk_rcvbuf`.
+    /// Requested `sk_rcvbuf`.
     pub rcvbuf_asked_bytes: Option<u64>,
-    /// `sk_rcvbuf` of the listeners, where connections start.
+    /// `sk_rcvbuf` of the listeners, the initial value of connections.
     pub rcvbuf_bytes: u64,
-    /// Asked `sk_sndbuf`.
+    /// Requested `sk_sndbuf`.
     pub sndbuf_asked_bytes: Option<u64>,
     /// `sk_sndbuf` of the listeners.
     pub sndbuf_bytes: u64,
@@ -159,6 +159,6 @@ pub struct ServeSettings {
     pub descriptors_limit_count: u64,
     /// A connection is closed after this long without a request; 0 = never.
     pub idle_timeout_ns: u64,
-    /// Backlog asked for (net.core.somaxconn caps it).
+    /// Requested backlog (net.core.somaxconn caps it).
     pub backlog: u32,
 }

@@ -1,4 +1,4 @@
-//! What a server tells: while it runs and at its end.
+//! What a server reports while it runs and at its end.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ use crate::workload::Progress;
 pub struct ServeResult {
     /// First request read to last reply written.
     pub duration_s: f64,
-    /// Requests whose replies were written whole, refusals included.
+    /// Requests whose replies were written completely, refusals included.
     pub requests_total: u64,
-    /// Per second of `duration_s`, or of the time behind the warm-up.
+    /// Per second of `duration_s`, or of the time after the warm-up.
     pub achieved_rps: f64,
     /// Replies written, by status.
     pub replies_total: BTreeMap<String, u64>,
@@ -25,8 +25,8 @@ pub struct ServeResult {
     pub received_bytes: u64,
     /// TCP payload written.
     pub sent_bytes: u64,
-    /// The call that read a request to the return of the call that wrote its reply; with io_uring, from the
-    /// completion of the one to that of the other.
+    /// From the call that read a request to the return of the call that wrote its reply; with io_uring, between the
+    /// completions of both.
     pub read_to_reply_us: Option<Quantiles>,
     /// What became of the connections.
     pub connections: Connections,
@@ -34,9 +34,9 @@ pub struct ServeResult {
     pub calls_total: u64,
     /// User CPU time of the process.
     pub cpu_user_s: f64,
-    /// System CPU time of the process; softirqs that ran on top of it are in it.
+    /// System CPU time of the process, including softirqs that interrupted it.
     pub cpu_system_s: f64,
-    /// Whether busy polling could act and did, when it was asked for.
+    /// Whether busy polling was possible and happened, if requested.
     pub busy_poll: Option<BusyPollResult>,
     /// Whether this side was the limit.
     pub limit: Limit,
@@ -49,24 +49,24 @@ pub struct ServeResult {
 pub struct Connections {
     /// Accepted.
     pub accepted_total: u64,
-    /// Most that were open at a time, of each thread, added.
+    /// Sum over threads of the most connections open at a time.
     pub open_max_count: u64,
     /// Open at the end.
     pub open_count: u64,
     /// Closed, by reason.
     pub closed_total: BTreeMap<String, u64>,
-    /// Times that accepting was put off, by reason (`EMFILE`, `max-connections`, ...).
+    /// Times that accepting was delayed, by reason (`EMFILE`, `max-connections`, ...).
     pub pauses_total: BTreeMap<String, u64>,
-    /// Connections that were lost between the queue and us, by errno.
+    /// Connections lost between the accept queue and the server, by errno.
     pub accept_errors_total: BTreeMap<String, u64>,
 }
 
-/// Whether busy polling could act, and did. The kernel accepts the settings in any case.
+/// Whether busy polling was possible, and happened. The kernel accepts the settings in any case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BusyPollResult {
     /// Connections whose `SO_INCOMING_NAPI_ID` was read (the first of each thread).
     pub looked_at_count: u64,
-    /// Of these, connections that came through a device with NAPI: only there is anything to poll.
+    /// Of these, connections through a device with NAPI: only such a device can be polled.
     pub with_napi_count: u64,
     /// `TcpExt BusyPollRxPackets` of this network namespace while the server ran: packets that were polled.
     pub busy_poll_rx_packets: Fact<u64>,
@@ -93,16 +93,16 @@ pub struct ThreadResult {
     pub calls_total: u64,
     /// Waits for events.
     pub waits_total: u64,
-    /// Events of the waits that gave any.
+    /// Events per wait, over the waits that returned any.
     pub events_per_wait: Option<Events>,
-    /// Waits that gave no event: the time was up or a signal came; nearly all of them with a timeout of 0.
+    /// Waits without an event: a timeout or a signal; nearly all waits with a timeout of 0.
     pub empty_waits_total: u64,
     /// Time within the waits.
     pub wait_s: f64,
     /// Time asleep: neither running nor waiting for a CPU (`/proc/thread-self/schedstat`); `None` where the
-    /// kernel does not keep it.
+    /// kernel does not record it.
     pub blocked_s: Option<f64>,
-    /// Time waiting for a CPU that another task had.
+    /// Time waiting for a CPU that another task used.
     pub runqueue_s: Option<f64>,
     /// User CPU time.
     pub cpu_user_s: f64,
@@ -124,7 +124,7 @@ impl Ran for ThreadResult {
     }
 }
 
-/// How many events a wait gave.
+/// Number of events per wait.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Events {
     /// Mean.
@@ -139,7 +139,7 @@ pub struct Events {
     pub max: u64,
 }
 
-/// One line of `--interval`: cumulative, but for what is open now.
+/// One line of `--interval`: cumulative, except for the open connections.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// `CLOCK_MONOTONIC` at the reading of the counters.

@@ -12,19 +12,19 @@ use crate::http::serve::reply::Queue;
 pub struct Conn {
     /// Its socket; dropping it closes the connection.
     pub socket: Socket,
-    /// What was said.
+    /// State of the dialogue.
     pub dialogue: Dialogue,
     /// Replies that are not written yet; none is the common case and costs nothing.
     pub pending: Option<Box<Pending>>,
     /// How it will end.
     pub end: End,
-    /// Since when nothing happened that counts: an idle connection, or one that is too slow, ends by this.
+    /// Time of the last progress: an idle or too slow connection ends by this.
     pub since_ns: u64,
     /// The kernel has the order to receive (io_uring only).
     pub is_receiving: bool,
 }
 
-/// Replies on their way.
+/// Replies in flight.
 #[derive(Debug, Default)]
 pub struct Pending {
     /// What is left.

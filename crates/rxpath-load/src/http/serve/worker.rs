@@ -23,7 +23,7 @@ use crate::workload::{DoneGuard, Ready, place};
 
 /// How long a shut-down connection may take to end.
 const LINGER_NS: u64 = 2_000_000_000;
-/// Slots that are looked at for idle connections after one wait.
+/// Slots that are checked for idle connections after one wait.
 const SWEEP_SLOTS: usize = 256;
 /// How long accepting rests when there was no room.
 const PAUSE_NS: u64 = 100_000_000;
@@ -55,7 +55,7 @@ pub(super) struct Report {
     pub(super) table: Table,
 }
 
-/// Runs until told to stop.
+/// Runs until a stop request.
 pub(super) fn run(plan: Plan, ready: &Ready) -> Result<Report, LoadError> {
     let shared = Arc::clone(&plan.shared);
     let tally = &shared.tallies[plan.index];
@@ -124,7 +124,7 @@ pub(super) struct House {
 pub(super) enum Overdue {
     /// Close it.
     Close(Why),
-    /// Say 408, then close.
+    /// Reply 408, then close.
     Tell,
 }
 
@@ -201,7 +201,7 @@ impl House {
         }
     }
 
-    /// Puts accepting off.
+    /// Delays accepting.
     #[cold]
     pub(super) fn pause(&mut self, why: &str) {
         *self.counts.pauses.entry(why.to_owned()).or_default() += 1;

@@ -1,4 +1,4 @@
-//! What all clients do before they start: refuse what cannot work, connect, place their threads.
+//! Common start of all clients: check the options, connect, place the threads.
 
 use std::io;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::tcp::serve::options::ReceiveWay;
 use crate::tcp::socket::{connect_error, raise_descriptors};
 use crate::workload::{Ready, Worker, check_cpus, start_worker};
 
-/// Descriptors beside those of the connections: standard streams, control connection, epoll sets, files.
+/// File descriptors in addition to the connections: standard streams, control connection, epoll sets, files.
 const OTHER_DESCRIPTORS: usize = 64;
 
-/// Refuses what cannot work.
+/// Refuses impossible options.
 pub(super) fn check(common: &Common) -> Result<(), LoadError> {
     let bad = |what: String, hint: &str| Err(LoadError::usage(what, hint));
     if common.threads == 0 {

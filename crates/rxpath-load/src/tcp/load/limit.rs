@@ -1,4 +1,4 @@
-//! Which side limited a client's run, and by what evidence.
+//! Which side limited a client's run, with the evidence.
 
 use crate::limit::{BUSY_RATIO, Limit, Who, any_busy, busy_text};
 use crate::tcp::connection::TcpSummary;

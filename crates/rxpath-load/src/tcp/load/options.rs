@@ -1,4 +1,4 @@
-//! What the TCP clients are asked for and what they got.
+//! Requested and effective settings of the TCP clients.
 
 use std::net::SocketAddr;
 
@@ -34,7 +34,7 @@ impl Way {
     }
 }
 
-/// Who ends the connection of a single transaction, and so gets the TIME_WAIT.
+/// Which side closes the connection of a single transaction, and so gets the TIME_WAIT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Closer {
@@ -103,7 +103,7 @@ pub struct StreamOptions {
 }
 
 impl StreamOptions {
-    /// One connection towards the server, as fast as it goes.
+    /// One connection to the server, as fast as possible.
     pub fn new(addr: SocketAddr) -> Self {
         Self {
             common: Common::new(addr),
@@ -126,12 +126,12 @@ pub struct TransactionOptions {
     pub response_bytes: u32,
     /// Transactions per second over all connections, by an absolute schedule.
     pub rate_tps: Option<u64>,
-    /// Who closes a connection of one transaction.
+    /// Which side closes a connection of one transaction.
     pub closer: Closer,
 }
 
 impl TransactionOptions {
-    /// One connection, one byte each way, as fast as responses come.
+    /// One connection, one byte in each direction, as fast as responses arrive.
     pub fn new(addr: SocketAddr) -> Self {
         Self {
             common: Common::new(addr),
@@ -204,7 +204,7 @@ pub struct TransactionSettings {
     pub asked_tps: Option<u64>,
     /// How the schedule is waited for.
     pub pacing: String,
-    /// Who closes the connection of a single transaction (crr).
+    /// Which side closes the connection of a single transaction (crr).
     pub close: Option<Closer>,
     /// The loop of a thread.
     pub call: String,

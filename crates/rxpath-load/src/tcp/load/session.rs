@@ -1,4 +1,4 @@
-//! The control connection of a client: who is the server, and what did the run do there?
+//! The control connection of a client: identifies the server, and gets its report on the run.
 
 use std::hash::{BuildHasher, Hasher};
 use std::io;
@@ -12,9 +12,9 @@ use crate::tcp::preamble::{Kind, Preamble};
 use crate::tcp::result::ServerReport;
 use crate::tcp::socket::connect_error;
 
-/// A connection that is not there by then is given up.
+/// Longest wait for the connection.
 pub(super) const CONNECT_MS: i32 = 5_000;
-/// An answer that is not there by then is given up.
+/// Longest wait for an answer.
 const ANSWER_NS: u64 = 5_000_000_000;
 
 /// A control connection.
@@ -126,7 +126,7 @@ impl Session {
         }
     }
 
-    /// What the run did at the server; `None` when the server is gone.
+    /// The server's report on the run; `None` when the server has gone.
     pub(super) fn report(&mut self) -> Option<ServerReport> {
         self.socket.send_with(&[ASK_REPORT], 0).ok()?;
         match self.answer() {

@@ -1,4 +1,4 @@
-//! A client that moves bytes as fast as they go, or by a schedule, one way or both.
+//! A client that streams bytes as fast as possible, or by a schedule, in one direction or both.
 
 mod finish;
 mod line;

@@ -1,4 +1,4 @@
-//! What the threads of a server share: the runs of its clients, the connections, the handing over.
+//! State shared by the threads of a server: the runs of its clients, the connections, the handover between threads.
 //!
 //! Locks are taken when a connection begins or ends, never per read or transaction.
 
@@ -20,7 +20,7 @@ use crate::tcp::serve::connection::Connection;
 
 /// Runs that are remembered; the oldest goes when a further one comes.
 const RUNS: usize = 256;
-/// Wrong payloads that are told one by one.
+/// Wrong payloads that are reported one by one.
 const MISMATCHES: usize = 16;
 
 /// What one client process did here so far.
@@ -77,7 +77,7 @@ impl Run {
     }
 }
 
-/// Everything that happened to connections, beside the counters of the lanes.
+/// Events of connections, in addition to the counters of the lanes.
 #[derive(Debug, Default)]
 pub(super) struct Past {
     pub(super) connections_total: u64,
@@ -92,7 +92,7 @@ pub(super) struct Past {
     pub(super) listed: Vec<ConnectionResult>,
 }
 
-/// Connections on their way to a thread, and its bell.
+/// Connections handed to a thread but not yet taken, and the eventfd that wakes it.
 #[derive(Debug)]
 pub(super) struct Inbox {
     waiting: Mutex<Vec<Connection>>,

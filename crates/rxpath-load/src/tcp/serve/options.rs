@@ -1,4 +1,4 @@
-//! What a TCP server is asked for and what it got.
+//! Requested and effective settings of a TCP server.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ pub enum ReceiveWay {
     Read,
     /// `recv` with `MSG_TRUNC`: discarded in the kernel.
     Trunc,
-    /// `TCP_ZEROCOPY_RECEIVE`: pages are mapped where the data fill them, the rest is read.
+    /// `TCP_ZEROCOPY_RECEIVE`: whole pages are mapped, the rest is read.
     Zerocopy,
 }
 
@@ -80,7 +80,7 @@ pub struct ServeSettings {
     pub cpus: Vec<u32>,
     /// Nice value of the threads, when set.
     pub nice: Option<i32>,
-    /// One listener for all threads (connections are dealt out evenly), or one each (the kernel's hash).
+    /// One listener for all threads (connections are distributed evenly), or one each (the kernel's hash).
     pub sockets: Sockets,
     /// Buffer of a receive call.
     pub buffer_bytes: usize,
@@ -94,6 +94,6 @@ pub struct ServeSettings {
     pub work_ns: u64,
     /// A stalling reader.
     pub stall: Option<Stall>,
-    /// Descriptors that the process may have open (`RLIMIT_NOFILE`, raised to its hard limit).
+    /// File descriptors that the process may open (`RLIMIT_NOFILE`, raised to its hard limit).
     pub descriptors_count: u64,
 }

@@ -1,4 +1,4 @@
-//! What a sender is asked for and what it got.
+//! Requested and effective settings of a sender.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -34,7 +34,7 @@ pub struct LoadOptions {
     pub batch: usize,
     /// `sk_sndbuf` to get; `None` = 2000 messages, at least 4 MiB.
     pub sndbuf: Option<u64>,
-    /// Do not connect: the kernel looks the route up for each datagram and takes the flow's hash from its addresses.
+    /// Do not connect: the kernel looks up the route for each datagram and hashes the flow by its addresses.
     pub unconnected: bool,
     /// Send wrong UDP checksums through a raw socket.
     pub corrupt_checksum: bool,

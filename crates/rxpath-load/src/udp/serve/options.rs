@@ -1,4 +1,4 @@
-//! What a receiver is asked for and what it got.
+//! Requested and effective settings of a receiver.
 
 use std::net::SocketAddr;
 
@@ -58,7 +58,7 @@ pub struct ServeOptions {
     pub cpus: Vec<u32>,
     /// Datagrams (with GRO: aggregates) per call; 1 = plain `recv`.
     pub batch: usize,
-    /// Expected payload, for the statement of the capacity; buffers hold at least 2 KiB.
+    /// Expected payload, to state the socket's capacity; buffers hold at least 2 KiB.
     pub size: usize,
     /// How threads share sockets.
     pub sockets: Sockets,
@@ -128,19 +128,19 @@ pub struct ServeSettings {
     pub gro: bool,
     /// Busy polling.
     pub busy_poll: Option<BusyPoll>,
-    /// Asked `sk_rcvbuf`.
+    /// Requested `sk_rcvbuf`.
     pub rcvbuf_asked_bytes: Option<u64>,
     /// `sk_rcvbuf` of each socket.
     pub rcvbuf_bytes: u64,
     /// Whether `SO_RCVBUFFORCE` set it, which `net.core.rmem_max` does not cap.
     pub rcvbuf_forced: bool,
-    /// Payload that the two numbers below are for.
+    /// Payload size of the two numbers below.
     pub size_bytes: usize,
-    /// Memory of one such datagram, by a probe over loopback; the result has that of the real datagrams.
+    /// Memory of one such datagram, from a probe over loopback; the result has the value of the real datagrams.
     pub truesize_probe_bytes: Option<u64>,
     /// `floor(rcvbuf_bytes / truesize_probe_bytes)`.
     pub capacity_packets: Option<u64>,
-    /// Bytes of each buffer; longer datagrams are counted whole and read in part.
+    /// Bytes of each buffer; longer datagrams are counted at full length and read in part.
     pub buffer_bytes: usize,
     /// Simulated work per datagram.
     pub work_ns: u64,

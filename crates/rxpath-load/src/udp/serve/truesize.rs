@@ -1,16 +1,17 @@
 //! What kernel memory a datagram takes, learned from the first reads of a socket.
 //!
-//! **Source** `udp_rmem_release` (net/ipv4/udp.c): what was read is given back late, when a quarter of the buffer has
-//! gathered or the reader's own queue is empty. The socket's memory tells what waits only after a read that left nothing.
+//! **Source** `udp_rmem_release` (net/ipv4/udp.c): memory of read datagrams is freed late, when a quarter of the buffer
+//! has accumulated or the reader's own queue is empty. So the socket's memory shows the queued datagrams only after a
+//! read that left nothing.
 
 /// Reads that are used to learn.
 const READS: u32 = 16;
 
-/// The memory of a datagram, as far as it is known.
+/// The memory of a datagram, once known.
 #[derive(Debug)]
 pub(super) struct Truesize {
     reads_left: u32,
-    /// The last read left nothing behind, neither datagrams nor memory to be given back.
+    /// The last read left neither datagrams nor memory to be freed.
     emptied: bool,
     largest: u64,
 }

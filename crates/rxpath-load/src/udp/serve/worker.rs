@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The same, with a look at the socket's memory before and after.
+    /// The same, and reads the socket's memory before and after.
     #[cold]
     fn receive_learning(&mut self) -> io::Result<usize> {
         if !self.plan.socket.wait(libc::POLLIN, 100)? {

@@ -1,4 +1,4 @@
-//! What a diagnosis is given about a simulated window: the same facts as about a measured one.
+//! The evidence of a simulated window for a diagnosis: the same facts as of a measured window.
 
 use rxpath_record::evidence::{CpuUse, Evidence, SocketUse, SoftirqPlace, ThreadUse};
 use rxpath_record::ledger::Ledger;

@@ -1,4 +1,4 @@
-//! The counters that a kernel would have counted, and the ledger that the same arithmetic as a real run's makes of them.
+//! The counters that a kernel would show, and their ledger, computed by the same arithmetic as for a real run.
 
 use std::collections::BTreeMap;
 

@@ -11,7 +11,7 @@ use crate::tally::Tally;
 use crate::tcp::lanes::{Diary, Lane, Lanes};
 use crate::tcp::socket::errno_name;
 
-/// A server that nobody could reach for this long is lost.
+/// A server that could not be reached for this long is lost.
 const LOST_NS: u64 = 1_000_000_000;
 
 /// See the module.
@@ -49,7 +49,7 @@ impl Default for Times {
     }
 }
 
-/// A transaction on its way.
+/// A transaction in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ticket {
     /// When it was due.

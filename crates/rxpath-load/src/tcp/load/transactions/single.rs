@@ -23,7 +23,7 @@ const EVENTS: usize = 256;
 const HEAD_BYTES: usize = 16 << 10;
 /// Pause after an error of this host (no port, no descriptor): trying again at once would only spin.
 const PAUSE_NS: u64 = 1_000_000;
-/// Payloads that are told one by one.
+/// Wrong payloads that are reported one by one.
 const MISMATCHES: usize = 16;
 
 /// What every connection of a thread shares.
@@ -85,7 +85,7 @@ fn sent_all(plan: &Plan) -> Stage {
     Stage::Response(plan.options.response_bytes)
 }
 
-/// One transaction on its way.
+/// One transaction in flight.
 struct Try {
     socket: Socket,
     stage: Stage,
