@@ -118,7 +118,7 @@ fn bad_flows_devices_and_intervals_are_one_line_and_status_2() {
         (&["--flow", "1.2.3.4:5->6.7.8.9:1/udp", "--dev", "eth9"], "no such network device"),
         (&["--queues", "--dev", "eth9"], "devices here: eth0, eth1"),
         (&["--queues", "--interval", "1s"], "does not change"),
-        (&["--queues", "--interval", "0s"], "above zero"),
+        (&["--queues", "--interval", "0s"], "above 0"),
         (&["--queues", "--interval", "soon"], "--interval"),
         (&["--queues", "--goal", "latency"], "cannot be used with"),
     ] {

@@ -86,19 +86,20 @@ fn of_remedies() -> Vec<Said> {
     .collect()
 }
 
-/// The program's own files below a directory, without their tests.
-fn sources(dir: &str) -> Vec<(String, String)> {
+/// The program's own files below a directory, without their tests: path from the project's root, and text.
+pub fn sources(dir: &str) -> Vec<(String, String)> {
     let mut all = Vec::new();
     let mut dirs = vec![root().join(dir)];
     while let Some(dir) = dirs.pop() {
         for entry in std::fs::read_dir(dir).unwrap().flatten() {
             let path = entry.path();
             if path.is_dir() {
-                dirs.push(path);
-            } else if path.extension().is_some_and(|it| it == "rs") {
+                dirs.extend((!path.ends_with("tests")).then_some(path));
+            } else if path.extension().is_some_and(|it| it == "rs") && !path.ends_with("tests.rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
-                let own = text.split("#[cfg(test)]").next().unwrap().to_owned();
-                all.push((path.file_name().unwrap().to_string_lossy().into_owned(), own));
+                let own = text.split("#[cfg(test)]\nmod tests {").next().unwrap().to_owned();
+                let place = path.strip_prefix(root()).unwrap().display().to_string();
+                all.push((place, own));
             }
         }
     }
@@ -115,7 +116,7 @@ const HOLES: &[(&str, &str)] = &[
 ];
 
 /// The string literals of a source, comments left out and holes filled.
-fn literals(source: &str) -> Vec<String> {
+pub fn literals(source: &str) -> Vec<String> {
     let lines = source.lines().filter(|line| !line.trim_start().starts_with("//"));
     let text = lines.collect::<Vec<_>>().join("\n").replace("\\\"", "\u{2}");
     let one = |literal: &str| {
@@ -126,7 +127,7 @@ fn literals(source: &str) -> Vec<String> {
     text.split('"').skip(1).step_by(2).map(one).collect()
 }
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 

@@ -42,3 +42,4 @@ mod tcp;
 mod tune;
 mod udp;
 mod watch;
+mod wording;

@@ -205,7 +205,7 @@ fn a_thread_that_never_sleeps_says_so() {
     let thread = &result["threads"][0];
     assert!(thread["empty_waits_total"].as_u64() > Some(100), "{thread}");
     assert!(
-        result["limit"]["evidence"].as_str().unwrap().contains("which polling makes it"),
+        result["limit"]["evidence"].as_str().unwrap().contains("polling is always busy"),
         "{result}"
     );
 }

@@ -86,7 +86,8 @@ fn every_setting_of_every_driver_comes_back_and_takes_nothing_with_it() {
     // the one that was brought comes first.
     let script = format!(
         "export PATH=/usr/bin:$PATH; for it in /proc/sys/net/ipv6/conf/*/accept_ra; do echo 0 >$it; done; \
-         ip -6 address flush scope global; ip -6 route flush proto ra; PATH=/usr/bin:$PATH {INSIDE}=1 undoing --exact {name} --nocapture 2>&1; echo \"@status $?\""
+         ip -6 address flush scope global; ip -6 route flush proto ra; \
+         {INSIDE}=1 undoing --exact {name} --nocapture 2>&1; echo \"@status $?\""
     );
     let Some(out) = run(machine, &["sh", "-c", &script]) else { return };
     assert!(out.contains("@status 0"), "{out}");

@@ -47,8 +47,8 @@ impl std::fmt::Display for Warning {
         if let Some(cause) = &self.cause {
             write!(f, " ({cause})")?;
         }
-        if let Some(cure) = &self.cure {
-            write!(f, "; {cure}")?;
+        if let Some(remedy) = &self.cure {
+            write!(f, "; {remedy}")?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! The question it answers: *where do the packets of this flow land, and which other flows would land elsewhere?*
 //! The NIC's choice can be computed from its key, its hashed fields and its table (RSS, Toeplitz), and a classic BPF
 //! selector of a SO_REUSEPORT group can be run. The kernel's own hashes (software RPS, SO_REUSEPORT) have secret keys that
-//! are made anew at each boot: of them it says "not knowable from here", with the reason, and never guesses; probes can
+//! are made again at each boot: of them it says "not knowable from here", with the reason, and never guesses; probes can
 //! tell.
 
 pub mod classic;
@@ -124,7 +124,7 @@ pub fn land(flow: Flow, nic: &Nic, queues: &DeviceQueues) -> Landing {
 const NOT_LOOKED: &str = "the sockets of the host were not looked at";
 
 /// net/core/flow_dissector.c `hashrnd`: siphash, secret made at first use.
-const SECRET: &str = "not knowable from here: RPS uses a flow hash with a secret key that is made anew at each boot \
+const SECRET: &str = "not knowable from here: RPS uses a flow hash with a secret key that is made again at each boot \
     (the NIC's own hash is not handed on: rx-hashing is off or the ports are not hashed)";
 
 fn fields(flow: Flow, nic: &Nic) -> Fact<HashFields> {

@@ -60,7 +60,7 @@ pub fn throttled(view: &View) -> Option<Claim> {
         throttled.group
     );
     let counted = line(
-        format!("control group {} stood still for {share} of the window", throttled.group),
+        format!("control group {} was stopped for {share} of the window", throttled.group),
         "cpu.stat, throttled time",
     );
     Some(

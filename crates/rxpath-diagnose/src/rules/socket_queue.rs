@@ -50,7 +50,7 @@ fn need(view: &View, queue: &Queue) -> Need {
         let packets = queue.arriving_pps * stall_s;
         if packets > queue.capacity {
             let why = format!(
-                "the reader stood still for up to {}, in which {} arrive",
+                "the reader paused for up to {}, in which {} arrive",
                 span(stall_s),
                 datagrams(packets as u64)
             );

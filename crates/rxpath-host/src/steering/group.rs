@@ -94,7 +94,7 @@ pub struct Coming<'a> {
 }
 
 /// net/ipv4/udp.c `udp_ehashfn`, net/ipv4/inet_hashtables.c `inet_ehashfn`: keyed jhash, secret made at first use.
-const SECRET: &str = "not knowable from here: the kernel's hash chooses, whose secret key is made anew at each boot; \
+const SECRET: &str = "not knowable from here: the kernel's hash chooses, whose secret key is made again at each boot; \
     probes can tell";
 
 /// Says who gets the flow, of the sockets bound to its port.

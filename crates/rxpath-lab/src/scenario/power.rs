@@ -79,7 +79,7 @@ fn turbo(root: &Root) -> Switch {
 fn smt(root: &Root) -> Switch {
     let path = format!("{CPUS}/smt/control");
     let Ok(text) = root.text(&path) else {
-        return Switch::Absent("this kernel does not tell of SMT: no smt/control".into());
+        return Switch::Absent("this kernel does not report SMT: no smt/control".into());
     };
     let hint = |state: &str, value: &str| {
         format!(

@@ -178,7 +178,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         id: "descheduled",
-        what: "a reader beside many busy loops on its CPU",
+        what: "a reader next to many busy loops on its CPU",
         expected: &[Stage::ApplicationDescheduled],
         needs: Needs::Lab,
         draw: Draw::Plain(descheduled),

@@ -21,7 +21,7 @@ pub(super) const WITH_STATS: u32 = 4;
 /// tests, have no name here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-#[allow(dead_code, reason = "the numbers of setting commands stand beside those of reading ones")]
+#[allow(dead_code, reason = "the numbers of setting commands stand next to those of reading ones")]
 pub(crate) enum Command {
     LinkInfoGet = 2,
     LinkModesGet = 4,

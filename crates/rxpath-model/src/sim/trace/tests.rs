@@ -83,7 +83,7 @@ fn damaged_captures_are_told_with_their_packet() {
     let mut odd = whole.clone();
     odd[24 + 4] = 0xff;
     odd[24 + 7] = 0xff;
-    assert!(refused(&odd).contains("packet 1: its header makes no sense"));
+    assert!(refused(&odd).contains("packet 1: its header is invalid"));
     assert!(refused(&[0x0a, 0x0d, 0x0d, 0x0a, 0, 0, 0, 0]).contains("pcapng"));
 }
 

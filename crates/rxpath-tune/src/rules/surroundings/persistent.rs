@@ -291,7 +291,7 @@ pub(super) fn kept(ask: &Ask<'_>) -> Checked {
         }
         (_, true) => Answer::fine(format!("{compared} settings are as they are kept")),
         (_, false) => Answer::fine(format!(
-            "{compared} settings are as they are kept; not to be read here: {}",
+            "{compared} settings are as they are kept; cannot be read here: {}",
             unread.join(", ")
         )),
     }
