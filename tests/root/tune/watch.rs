@@ -90,7 +90,7 @@ fn killed_at_any_order_to_the_watchdog_it_is_undone() {
         assert_eq!(killed.code, None, "{fault}: {killed:?}");
         let log = || std::fs::read_to_string(place.store().log(id)).unwrap();
         until("the watchdog has ended", || {
-            log().contains("undone") || log().contains("nothing is in force")
+            log().contains("undone") || log().contains("no changes are in force")
         });
         assert_eq!(place.snapshot(), before, "{fault}: {}", log());
     }
