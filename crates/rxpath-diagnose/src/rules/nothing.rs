@@ -32,7 +32,7 @@ fn said(view: &View) -> Option<String> {
     }
     let rate = rate(view.asked_pps()?);
     Some(format!(
-        "nothing limits at this rate: the asked {rate} were offered and delivered without noteworthy loss"
+        "nothing limits at this rate: the target rate of {rate} was offered and delivered without significant loss"
     ))
 }
 
@@ -40,7 +40,7 @@ fn said(view: &View) -> Option<String> {
 fn udp(view: &View) -> String {
     if delivered(view) {
         return format!(
-            "{} arrived and were delivered without noteworthy loss",
+            "{} arrived and were delivered without significant loss",
             rate(view.offered_pps())
         );
     }

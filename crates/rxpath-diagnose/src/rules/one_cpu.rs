@@ -134,6 +134,6 @@ pub fn judge(view: &View) -> Option<Claim> {
         _ => claim
             .cure(format!("add CPU {free} to the mask (/sys/class/net/IF/queues/rx-*/rps_cpus)"))
             .cure("hash ports as well as addresses: `ethtool -N IF rx-flow-hash udp4 sdfn`, and spread the indirection table evenly: `ethtool -X IF equal N`")
-            .cure("more flows: few of them collide on one CPU"),
+            .cure("more flows: a few flows may all hash to one CPU"),
     })
 }

@@ -55,7 +55,7 @@ fn unbalanced(view: &View) -> Option<Claim> {
         Balance::Missing(packets) if outweighs(packets) => {
             let share = percent(view.of_offered(packets));
             let sentence = format!(
-                "the limit is not known: {share} of the offered datagrams are accounted for by no counter"
+                "the limit is not known: {share} of the offered datagrams are in no counter"
             );
             Some(unknown(sentence)
                 .losing(packets)
