@@ -14,6 +14,7 @@ use crate::wording::{change, cpus, percent, rate};
 use crate::{check, diagnose};
 
 /// Decides between sender and receive softirq with the help of a paired trial.
+///
 /// `primary` is the verdict of [`diagnose`] on `primary_evidence`; `paired` is the same load with the receive softirq
 /// on another CPU. If the primary verdict leaves nothing open, only a line with the paired rates is added. The evidence
 /// has the rates of both trials.

@@ -296,7 +296,7 @@ pub fn queues(view: &View) -> Option<EvidenceLine> {
     Some(line(text, "SO_MEMINFO rmem_alloc and rcvbuf"))
 }
 
-/// That softirqs of the receive path share the reader's CPU.
+/// Softirqs of the receive path share the reader's CPU.
 pub fn softirq_beside_reader(view: &View) -> Option<EvidenceLine> {
     let cpu = view.softirq_on_reader()?;
     let ratio = view.softirq_ratio(cpu)?;
@@ -314,7 +314,7 @@ pub fn softirq_beside_reader(view: &View) -> Option<EvidenceLine> {
     Some(line(text, source))
 }
 
-/// Which services of a watched host dropped how much, and how the drops fall on the sockets of the worst.
+/// The drops of each service on a watched host, and how the drops of the worst are distributed over its sockets.
 pub fn services(view: &View) -> Vec<EvidenceLine> {
     let Some(worst) = view.services.first() else { return Vec::new() };
     let all = view.service_drops();
@@ -355,7 +355,7 @@ pub fn services(view: &View) -> Vec<EvidenceLine> {
     lines
 }
 
-/// What a claim of a loss adds to another verdict.
+/// Text that a loss claim adds to another verdict.
 pub fn next_loss(view: &View, lost: u64, at: Place) -> String {
     let share = percent(view.share_at(at, lost));
     if view.of_any_protocol(at).is_some() {

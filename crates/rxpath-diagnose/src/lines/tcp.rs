@@ -67,7 +67,7 @@ pub fn at(address: &str, owners: &[Owner]) -> String {
     }
 }
 
-/// A service: its listener, or what this host connected to.
+/// A service: its listener, or this host's outgoing connections.
 pub fn service(service: &TcpService) -> String {
     let name = at(&service.address, &service.owners);
     if service.outgoing { format!("connections to {name}") } else { name }
@@ -81,7 +81,7 @@ pub fn busiest(service: &TcpService) -> Option<&ThreadUse> {
     service.threads.iter().max_by(order)
 }
 
-/// The numbers that show how TCP is: `9.99k TCP segments/s arrived, no listen drops, no prunes, CPU 1 52 % busy`.
+/// Numbers for the state of TCP: `9.99k TCP segments/s arrived, no listen drops, no prunes, CPU 1 52 % busy`.
 pub fn in_short(view: &View) -> Option<String> {
     let tcp = view.raw.tcp.as_ref().filter(|_| view.has_tcp())?;
     let some = |n: u64, what: &str| match n {
