@@ -1,4 +1,4 @@
-//! Connection tracking has no room: each packet of a new flow is dropped.
+//! The connection tracking table is full: each packet of a new flow is dropped.
 
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};

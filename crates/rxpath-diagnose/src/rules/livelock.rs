@@ -1,4 +1,4 @@
-//! Receive livelock: softirqs own the reader's CPU, and what they bring is thrown away at the socket.
+//! Receive livelock: softirqs fill the reader's CPU, and the packets they deliver are dropped at the socket.
 
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};

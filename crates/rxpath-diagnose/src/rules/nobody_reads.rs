@@ -1,4 +1,4 @@
-//! A socket overflows from which no thread reads: its program forgot it, was replaced and still has it, or stands still.
+//! A socket overflows that no thread reads: its program forgot it, was replaced but still has it, or is stuck.
 
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};

@@ -1,4 +1,4 @@
-//! The reader is not let run, whatever is free: it is stopped, frozen, or has used up the CPU quota of its control group.
+//! The reader may not run, although a CPU is free: it is stopped, frozen, or has used up its control group's CPU quota.
 
 use rxpath_record::evidence::Halt;
 use rxpath_record::ledger::Place;

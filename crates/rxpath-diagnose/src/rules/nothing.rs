@@ -1,4 +1,4 @@
-//! The asked rate was reached and nothing noteworthy was lost.
+//! The target rate was reached and nothing significant was lost.
 
 use rxpath_record::verdict::{Confidence, Stage};
 

@@ -25,7 +25,7 @@ pub struct Packed {
     spare: (u32, f64),
 }
 
-/// The load, when one full CPU has all of it and spreading it is possible, or was tried in vain.
+/// The load, if one full CPU has all of it, and distributing it is possible or was tried without effect.
 pub fn packed(view: &View) -> Option<Packed> {
     let spread = view.raw.spread.as_ref()?;
     let cpu = saturated(view)?;

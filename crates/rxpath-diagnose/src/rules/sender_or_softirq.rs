@@ -1,4 +1,4 @@
-//! The sender's CPU is full, and the receive softirq runs on its time: ticks cannot tell them apart.
+//! The sender's CPU is full, and the receive softirq runs on its time: ticks cannot distinguish the two.
 
 use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::verdict::{Confidence, PairedTrial, Stage};

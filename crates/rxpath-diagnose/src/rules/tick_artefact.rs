@@ -1,4 +1,4 @@
-//! The path is well, and `top` tells another story than there is: ticks and measured time disagree.
+//! The path is fine, but `top` shows a wrong CPU use: ticks and measured time disagree.
 
 use rxpath_record::verdict::{Confidence, Stage};
 
@@ -26,7 +26,7 @@ fn worst(view: &View) -> Option<Wrong> {
         let interrupts_per_s = crate::view::sound_rate(probed.interrupts_per_s);
         Some(Wrong { cpu: probed.cpu, ticks, measured, interrupts_per_s })
     });
-    // What interrupts cost outside tracepoints can explain ticks that show more, never ticks that show less.
+    // Interrupt costs outside tracepoints can explain ticks that show more time, never ticks that show less.
     let off = |wrong: &Wrong| {
         let hidden = wrong.interrupts_per_s * HIDDEN_PER_INTERRUPT_S;
         (wrong.measured - wrong.ticks).max(wrong.ticks - wrong.measured - hidden)

@@ -1,4 +1,4 @@
-//! What no other rule knows: says what is missing. The one rule that always speaks, after all others.
+//! The cases that no other rule knows: names what is missing. The one rule that always claims, after all others.
 
 use rxpath_record::ledger::{Balance, Place};
 use rxpath_record::verdict::{Confidence, Stage};

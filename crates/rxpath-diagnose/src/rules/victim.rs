@@ -1,4 +1,4 @@
-//! The path is well, and a task that has no part in it pays: softirqs run on its time.
+//! The path is fine, but a task outside the path loses CPU time: softirqs run on its time.
 
 use rxpath_record::evidence::ProbedTask;
 use rxpath_record::verdict::{Confidence, Stage};
