@@ -1,4 +1,4 @@
-//! Where the time of a task, a CPU or a victim went.
+//! How the time of a task, a CPU or a victim was used.
 
 use std::iter::Sum;
 use std::ops::AddAssign;
@@ -6,13 +6,13 @@ use std::ops::AddAssign;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where time went; own time, own softirqs and what was taken add up to `on_cpu_s`.
+/// Use of time; own time, own softirqs and taken time add up to `on_cpu_s`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Division {
     /// From switched in to switched out. **Source** sched_switch.
     pub on_cpu_s: f64,
-    /// The task itself: what is left of `on_cpu_s`.
+    /// The task itself: the rest of `on_cpu_s`.
     pub own_s: f64,
     /// Hard interrupts, between their tracepoints.
     pub hardirq_s: f64,
@@ -24,7 +24,7 @@ pub struct Division {
     pub other_softirq_s: f64,
     /// Of `other_softirq_s`: TCP's pacing timers, compressed acknowledgements and small queues, which are network time.
     pub other_network_s: f64,
-    /// Network softirqs for which both the task and something else had raised: not divisible.
+    /// Network softirqs that both the task and something else had raised: cannot be divided.
     pub mixed_softirq_s: f64,
     /// Softirqs that the task raised by its own calls.
     pub own_softirq_s: f64,
@@ -32,7 +32,7 @@ pub struct Division {
     pub irq_entry_estimated_s: f64,
     /// Estimated: the CPU's steal time, divided among its tasks by their time on it.
     pub hypervisor_steal_s: f64,
-    /// What top shows. For a task what the scheduler charged it, for a CPU what `/proc/stat` calls busy.
+    /// The time that top shows: for a task the time charged by the scheduler, for a CPU the busy time of `/proc/stat`.
     pub tick_view_s: f64,
     /// Runnable and waiting for a CPU.
     pub preempted_s: f64,
@@ -52,7 +52,7 @@ impl Division {
         self.hardirq_s + self.net_rx_s + self.net_tx_s + self.other_softirq_s + self.mixed_softirq_s
     }
 
-    /// Everything that was taken, estimates included.
+    /// All time taken, estimates included.
     pub fn taken_s(&self) -> f64 {
         self.taken_measured_s() + self.irq_entry_estimated_s + self.hypervisor_steal_s
     }
@@ -62,8 +62,8 @@ impl Division {
         self.own_s + self.own_softirq_s + self.taken_s()
     }
 
-    /// What interrupts, network softirqs and TCP's own timers used, whoever paid. Other timers and the hypervisor are not in
-    /// it.
+    /// Time of interrupts, network softirqs and TCP's own timers, on all tasks. Other timers and the hypervisor are not
+    /// included.
     pub fn network_s(&self) -> f64 {
         self.hardirq_s
             + self.net_rx_s

@@ -1,4 +1,4 @@
-//! The one shape of every `--json` answer.
+//! The common form of every `--json` answer.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::Warning;
 pub struct Envelope<S, R> {
     /// `rxpath/<name>/<major>.<minor>`.
     pub schema: String,
-    /// What was really in force, after the kernel rounded and refused.
+    /// The settings in force, after the kernel rounded or rejected them.
     pub settings: S,
     /// What came out.
     pub result: R,
@@ -56,15 +56,15 @@ pub enum Line<S, I, R> {
         /// Thread ids of its workers, in the order of `--cpu`.
         tids: Vec<i32>,
     },
-    /// What happened up to now (cumulative) and since the line before.
+    /// Events up to now (cumulative) and since the previous line.
     Interval(I),
     /// The end.
     Result(R),
-    /// A warning, at the moment it was noticed.
+    /// A warning, when it was noticed.
     Warning(Warning),
     /// The times behind the quantiles of the result, for a parent process that merges trials.
     Histogram {
-        /// What was timed: `one_way_delay`, `service_time`. Its quantiles are the result's `NAME_us`.
+        /// The timed quantity: `one_way_delay`, `service_time`. Its quantiles are the result's `NAME_us`.
         name: String,
         /// HdrHistogram V2 encoding of the values in ns, in base64 (RFC 4648).
         hdr_v2_base64: String,

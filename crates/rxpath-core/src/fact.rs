@@ -1,17 +1,17 @@
-//! A fact about a host: known, absent with its reason, or denied with what would show it.
+//! A fact about a host: known, absent with its reason, or denied with the missing privilege.
 //!
 //! A reader never invents: a missing source is a recorded gap, never a zero.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One fact that was looked for.
+/// One requested fact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "lowercase")]
 pub enum Fact<T> {
     /// It was read.
     Ok {
-        /// What was read.
+        /// The value.
         value: T,
     },
     /// The host does not have it.
@@ -27,7 +27,7 @@ pub enum Fact<T> {
 }
 
 impl<T> Default for Fact<T> {
-    /// A fact that nobody asked for, or that a recording is too old to hold.
+    /// A fact that was not requested, or that an old recording does not hold.
     fn default() -> Self {
         Self::absent("not recorded")
     }
@@ -49,7 +49,7 @@ impl<T> Fact<T> {
         Self::Denied { needs: needs.into() }
     }
 
-    /// The value, when there is one.
+    /// The value, if there is one.
     pub fn value(&self) -> Option<&T> {
         match self {
             Self::Ok { value } => Some(value),
@@ -57,7 +57,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// The value by move, when there is one.
+    /// The value by move, if there is one.
     pub fn into_value(self) -> Option<T> {
         match self {
             Self::Ok { value } => Some(value),
@@ -74,7 +74,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// Why there is no value, in one line; `None` when there is one.
+    /// Why there is no value, in one line; `None` if there is one.
     pub fn gap(&self) -> Option<String> {
         match self {
             Self::Ok { .. } => None,

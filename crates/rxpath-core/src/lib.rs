@@ -1,4 +1,4 @@
-//! Words that every other crate shares: units, facts that may be missing, warnings, the JSON envelope.
+//! Types that every other crate shares: units, facts that may be missing, warnings, the JSON envelope.
 //!
 //! This crate is pure. It must not read the host, the clock or the environment.
 

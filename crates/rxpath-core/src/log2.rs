@@ -1,4 +1,4 @@
-//! Histograms with a bucket for each power of two, or for equal steps of it, as the kernel side counts them.
+//! Histograms with a bucket per power of two, or per equal steps of it, as the kernel side counts them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// With `step_bits` of `b` each power of two has `2^b` buckets of the same width, and each value below `2^b` one of its own.
 ///
-/// Quantiles are bounds: the kernel keeps no more than the bucket.
+/// Quantiles are bounds: the kernel keeps only the bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Log2 {
     /// Counts, without the empty buckets at the end.

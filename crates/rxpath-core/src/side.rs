@@ -1,4 +1,4 @@
-//! Which end of a lab a number was read at.
+//! The end of a lab at which a number was read.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub enum Side {
     Tx,
     /// The receiver's namespace or host.
     Rx,
-    /// The whole machine: what no namespace separates, such as `softnet_stat` and CPU time.
+    /// The whole machine: values that are not per namespace, such as `softnet_stat` and CPU time.
     Machine,
 }
 

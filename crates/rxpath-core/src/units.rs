@@ -1,4 +1,4 @@
-//! Numbers with their units, as people type them and as results print them.
+//! Numbers with their units, as users type them and as results print them.
 //!
 //! `10k` and `1M` are decimal counts, `64KiB` is binary, `64kB` decimal, `10us` a duration, `50kpps` and `2.5Gbit` rates.
 
@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A text that is not the quantity it was meant to be.
+/// A text that is not the expected quantity.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{text}` is not {what}: {why}; for example `{example}`")]
 pub struct ParseUnitError {
@@ -58,7 +58,7 @@ pub struct Bytes(pub u64);
 
 type Suffixes = &'static [(&'static str, f64)];
 
-/// Rounding to a whole number may change a value by so much.
+/// Rounding to a whole number may change a value by this much.
 const ROUNDING_RATIO: f64 = 1e-3;
 
 const COUNT: Suffixes = &[("", 1.0), ("k", 1e3), ("K", 1e3), ("M", 1e6), ("G", 1e9)];

@@ -1,18 +1,18 @@
-//! Warnings that a program can tell apart and a person can act on.
+//! Warnings with a stable id for programs, and a text and remedy for users.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Something the reader of a result must know before trusting it.
+/// A warning that affects how far a result can be trusted.
 ///
-/// Shown as `warning: TEXT (CAUSE). CURE` and as an object in every `--json`.
+/// Shown as `warning: TEXT (CAUSE); REMEDY` and as an object in every `--json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// Stable id in kebab case, for example `reuseport-imbalance`.
     pub code: String,
-    /// What was seen, with its numbers.
+    /// The observation, with its numbers.
     pub text: String,
-    /// Why it happens, when that is known.
+    /// Why it happens, if known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cause: Option<String>,
     /// What to do about it.
@@ -21,7 +21,7 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// A warning without cause and cure.
+    /// A warning without cause and remedy.
     pub fn new(code: &str, text: impl Into<String>) -> Self {
         Self { code: code.into(), text: text.into(), cause: None, cure: None }
     }

@@ -4,7 +4,7 @@
 
 use rxpath_record::verdict::Stage;
 
-/// Ids of the rules about a stage's settings, the most telling first; `rxpath explain ID` tells of each.
+/// Ids of the rules about a stage's settings, the most telling first; `rxpath explain ID` explains each.
 pub fn rules(stage: Stage) -> &'static [&'static str] {
     match stage {
         Stage::Softirq | Stage::SenderOrSoftirq => {

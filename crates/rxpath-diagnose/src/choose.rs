@@ -1,4 +1,4 @@
-//! Which claim becomes the verdict, how sure it may be, and what is said of the others.
+//! Which claim becomes the verdict, its confidence, and what is said of the other claims.
 
 use rxpath_record::verdict::{Confidence, EvidenceLine, Stage, Verdict};
 
@@ -8,7 +8,7 @@ use crate::stages::{Protocol, info};
 use crate::view::View;
 use crate::{check, headroom};
 
-/// The verdict out of all claims: the largest loss decides; without one, the first rule that spoke; at last `rest`.
+/// The verdict from all claims: the largest loss decides; without a loss, the first rule that claimed; at last `rest`.
 pub fn verdict(view: &View, mut claims: Vec<Claim>, rest: Claim) -> Verdict {
     // A stable sort: equal losses keep the order of the rules.
     claims.sort_by_key(|claim| std::cmp::Reverse(claim.lost_packets));
@@ -48,7 +48,7 @@ pub fn verdict(view: &View, mut claims: Vec<Claim>, rest: Claim) -> Verdict {
 fn about(view: &View, claim: &Claim) -> String {
     let of_udp = match info(claim.stage).protocol {
         Protocol::Udp => true,
-        // A loss that is no stage's is IP's: packets of any protocol.
+        // A loss that belongs to no stage belongs to IP: packets of any protocol.
         Protocol::Said => {
             let at_sockets = claim.needs.contains(&Part::Sockets);
             claim.stage == Stage::Unknown && view.offered_packets() > 0 && at_sockets
@@ -66,7 +66,7 @@ fn about(view: &View, claim: &Claim) -> String {
     }
 }
 
-/// Of a watched host: how the other protocol was, and what went elsewhere.
+/// On a watched host: the state of the other protocol, and packets to other namespaces.
 fn besides(view: &View, claim: &Claim) -> Vec<EvidenceLine> {
     // Its own lines say it already.
     if !view.raw.watched || claim.stage == Stage::Nothing {

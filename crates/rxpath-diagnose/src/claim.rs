@@ -1,10 +1,10 @@
-//! What a rule says when it speaks.
+//! A rule's claim.
 
 use rxpath_record::verdict::{Confidence, EvidenceLine, PairedTrial, Stage};
 
 use crate::remedy::Remedy;
 
-/// Kinds of evidence that a claim may rest on; where one has a hole, the claim is less sure.
+/// Kinds of evidence that a claim may rest on; if one is incomplete, the claim is less certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Counters and the ledger closing.
@@ -30,11 +30,11 @@ pub struct Claim {
     pub stage: Stage,
     /// The CPU concerned.
     pub cpu: Option<u32>,
-    /// How sure it is when all that it rests on is there.
+    /// Its confidence if all its evidence is there.
     pub confidence: Confidence,
     /// What it rests on.
     pub needs: &'static [Part],
-    /// Datagrams lost by what it names; 0 when it is not about loss.
+    /// Datagrams lost by this cause; 0 if the claim is not about loss.
     pub lost_packets: u64,
     /// One sentence.
     pub sentence: String,
@@ -44,7 +44,7 @@ pub struct Claim {
     pub remedies: Vec<Remedy>,
     /// The trial that would decide.
     pub paired_trial: Option<PairedTrial>,
-    /// What it adds to the verdict of another rule; empty = nothing.
+    /// Text added to the verdict of another rule; empty = nothing.
     pub next: String,
 }
 

@@ -1,8 +1,8 @@
 //! The paired trial: the same load with the receive softirq moved off the sender's CPU.
 //!
-//! One trial cannot tell the sender from the receive softirq in its call. If the sender gets faster when
-//! the softirq leaves, the softirq was a part of the limit; if it does not and is still full, it was the
-//! sender alone; anything else leaves the question open, and the verdict says why.
+//! One trial cannot distinguish the sender from the receive softirq in its call. If the sender gets faster without the
+//! softirq, the softirq was a part of the limit. If it does not and is still full, the sender alone was the limit.
+//! Anything else leaves the question open, and the verdict says why.
 
 use rxpath_record::evidence::{Evidence, SoftirqPlace};
 use rxpath_record::verdict::{Confidence, EvidenceLine, Stage, Verdict};
@@ -15,11 +15,11 @@ use crate::{check, diagnose};
 
 /// Decides between sender and receive softirq with the help of a paired trial.
 ///
-/// `primary` is what [`diagnose`] said of `primary_evidence`; `paired` is the same load with the receive
-/// softirq on another CPU. A primary verdict that leaves nothing open comes back with the paired rates as a
-/// line more. Both trials' rates stand in the evidence.
+/// `primary` is the verdict of [`diagnose`] on `primary_evidence`; `paired` is the same load with the receive softirq
+/// on another CPU. If the primary verdict leaves nothing open, only a line with the paired rates is added. The evidence
+/// has the rates of both trials.
 ///
-/// **Caveat** two single trials: differences under 10 % are not told from noise.
+/// **Caveat** two single trials: differences under 10 % cannot be distinguished from noise.
 pub fn combine(primary: &Verdict, primary_evidence: &Evidence, paired: &Evidence) -> Verdict {
     let (before, after) = (View::new(primary_evidence), View::new(paired));
     let rates = [rates_line(&before, &after), offered_line(&before, &after)];
@@ -38,7 +38,7 @@ pub fn combine(primary: &Verdict, primary_evidence: &Evidence, paired: &Evidence
     let remedies = remedies(&answer, &after, primary, &after_verdict);
     Verdict {
         check_rules: check::rules(answer.stage).iter().map(|id| (*id).to_owned()).collect(),
-        // Once the softirq is gone, what the paired trial shows is what comes next.
+        // Without the softirq, the paired trial shows the next limit.
         next: match answer.stage {
             Stage::Softirq => vec![after_verdict.sentence.clone()],
             _ => primary.next.clone(),
@@ -102,7 +102,7 @@ fn answer(before: &View, after: &View, after_verdict: &Verdict) -> Answer {
         ));
     }
     undecided(format!(
-        "the delivered rate changed by {}, which two single trials do not tell from noise or from the cost of the move",
+        "the delivered rate changed by {}, which two single trials cannot distinguish from noise or from the cost of the move",
         change(before.delivered_pps(), after.delivered_pps())
     ))
 }

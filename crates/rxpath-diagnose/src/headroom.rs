@@ -1,4 +1,4 @@
-//! What would limit next, when no other rule spoke: who has the least time left beside the limit that was found.
+//! The next limit, if no other rule claimed: which thread or CPU has the least time left, apart from the limit found.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use crate::thresholds::FULL_RATIO;
 use crate::view::View;
 use crate::wording::{percent, rate};
 
-/// Less demand than this says nothing about a limit: its cost is that of being there at all.
+/// Less demand than this says nothing about a limit: it is the cost of an idle receiver.
 const TOO_LITTLE: f64 = 0.02;
 
-/// From less demand than this no rate is told: what a datagram costs falls as more come at a time, to a third and less.
+/// Below this demand no rate is predicted: the cost per datagram falls to a third or less as more arrive at a time.
 const ENOUGH: f64 = 0.25;
 
 struct Candidate {
@@ -21,7 +21,7 @@ struct Candidate {
     pps: f64,
 }
 
-/// One sentence: who comes next and at which rate, if each datagram goes on costing the same.
+/// One sentence: the next limit and its rate, if the cost per datagram stays the same.
 pub fn of(view: &View, limit: Stage) -> String {
     let known: Vec<Candidate> = candidates(view, limit);
     let full = known.iter().find(|candidate| candidate.demand >= FULL_RATIO);
@@ -36,17 +36,17 @@ pub fn of(view: &View, limit: Stage) -> String {
         Some(Candidate { who, demand, pps }) => {
             let further = if demand >= ENOUGH {
                 let full = rate(pps / demand);
-                format!("and all of it at about {full}, if each datagram goes on costing the same")
+                format!("and all of it at about {full}, if the cost per datagram stays the same")
             } else {
-                "too little to tell at which rate it would need all of it".into()
+                "too little to predict at which rate it would need all of it".into()
             };
             format!("{who}: it needs {} of the window at {}, {further}", percent(demand), rate(pps))
         }
-        None => "not known: no other stage of the path needed a significant part of the window, or it was not measured".into(),
+        None => "not known: nothing else on the path needed a significant part of the window, or it was not measured".into(),
     }
 }
 
-/// Each shared by the datagrams that it had to do with: those offered, or those delivered.
+/// Each is divided by its datagrams: those offered, or those delivered.
 fn candidates(view: &View, limit: Stage) -> Vec<Candidate> {
     let mut all = Vec::new();
     let on = |cpu: Option<u32>| cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}"));
@@ -56,7 +56,7 @@ fn candidates(view: &View, limit: Stage) -> Vec<Candidate> {
         let who = format!("the sender's thread{}", on(lead.cpu));
         all.push(Candidate { who, demand: lead.demand(), pps: view.offered_pps() });
     }
-    // Threads of several processes, or of one that has more of them than sockets: their time is not all UDP's.
+    // Threads of several processes, or of one with more threads than sockets: their time is not all for UDP.
     let pids: BTreeSet<Option<i32>> =
         view.raw.receiver_threads.iter().map(|thread| thread.pid).collect();
     let known = view.unsure.is_none() && pids.len() == 1;
@@ -66,7 +66,7 @@ fn candidates(view: &View, limit: Stage) -> Vec<Candidate> {
         all.push(Candidate { who, demand: lead.demand(), pps: view.delivered_pps() });
     }
     let shared = |cpu: u32| view.sender.cpus.contains(&cpu) || view.reader.cpus.contains(&cpu);
-    // Its own share: what else keeps that CPU busy can go elsewhere. Ticks are no measure of it: they take 6 % for 97 %.
+    // The softirq's own share: other work of that CPU can move. Ticks cannot measure it: they show 6 % for 97 %.
     let own = |cpu: u32| Some((cpu, view.softirq_measured_ratio(cpu)?));
     let softirqs = view.softirq_cpus.iter().copied().filter(|cpu| !shared(*cpu)).filter_map(own);
     let busiest = softirqs.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));

@@ -46,15 +46,15 @@ fn drop_line(view: &View, drop: &Drop) -> EvidenceLine {
     line(text, format!("{}{derived}", drop.counter))
 }
 
-/// Of what a share of the loss at `place` is one.
+/// The base of a share of the loss at `place`.
 pub fn whose(view: &View, place: Place) -> &'static str {
     match view.of_any_protocol(place) {
-        Some(_) => "the packets of any protocol that came that far",
+        Some(_) => "the packets of any protocol that got this far",
         None => "the offered datagrams",
     }
 }
 
-/// A place in words.
+/// A place as text.
 pub fn place(place: Place) -> &'static str {
     match place {
         Place::SendCall => "the send call",
@@ -63,7 +63,7 @@ pub fn place(place: Place) -> &'static str {
         Place::EgressHook => "an egress hook of the sender",
         Place::Ring => "the device ring",
         Place::Backlog => "the RPS backlog",
-        Place::DeviceRefused => "the device's door",
+        Place::DeviceRefused => "the device's input checks",
         Place::IngressHook => "an ingress hook",
         Place::Ip => "the IP layer",
         Place::ReversePath => "the reverse path filter",
@@ -94,7 +94,7 @@ pub fn named(view: &View) -> String {
     if name.is_empty() { String::new() } else { format!(" ({name})") }
 }
 
-/// That softirqs of this machine worked for other network namespaces.
+/// Softirqs of this machine worked for other network namespaces.
 pub fn elsewhere(view: &View) -> Option<EvidenceLine> {
     let pps = view.raw.elsewhere_pps.map(sound_rate).filter(|pps| *pps > 0.0)?;
     let text = format!(
@@ -105,7 +105,7 @@ pub fn elsewhere(view: &View) -> Option<EvidenceLine> {
     Some(line(text, "softnet_stat processed, less rx packets of this namespace's devices"))
 }
 
-/// What UDP lost and carried, where it carried something, and how TCP was, where it did.
+/// UDP's losses and rates, if it had traffic, and TCP's state, if it had traffic.
 pub fn traffic(view: &View) -> Vec<EvidenceLine> {
     let mut lines = Vec::new();
     if view.offered_packets() > 0 || view.lost_packets() > 0 || !view.raw.watched {
@@ -120,7 +120,7 @@ pub fn traffic(view: &View) -> Vec<EvidenceLine> {
     lines
 }
 
-/// What of UDP's counters is no datagram that a program read.
+/// The UDP counts that are not datagrams read by a program.
 fn counted_as_one(view: &View) -> Vec<EvidenceLine> {
     let Some(counting) = &view.raw.udp_counting else { return Vec::new() };
     let mut lines = Vec::new();
@@ -137,14 +137,14 @@ fn counted_as_one(view: &View) -> Vec<EvidenceLine> {
     }
     if let Some(segments) = counting.segments_per_packet.filter(|per| per.is_finite()) {
         let text = format!(
-            "a datagram here may be an aggregate: packets of IP had {segments:.1} segments on average, and UDP counts what a socket with UDP_GRO takes whole as one"
+            "a datagram here may be an aggregate: packets of IP had {segments:.1} segments on average, and UDP counts an aggregate that a UDP_GRO socket takes whole as one"
         );
         lines.push(line(text, "IpExt.In*ECTPkts, InCEPkts per Ip.InReceives, IPv6 included"));
     }
     lines
 }
 
-/// Whose counts the rates of the window are.
+/// The source of the window's rates.
 pub fn counted_by(view: &View) -> &'static str {
     if view.raw.narrowed && view.sockets.iter().any(|socket| socket.readers.is_some()) {
         "tracepoint sock:sock_recv_length and SO_MEMINFO drops of the sockets asked for"
@@ -164,7 +164,7 @@ pub fn rates(view: &View) -> EvidenceLine {
             counted_by(view),
         );
     }
-    let asked = view.asked_pps().map(|pps| format!("asked for {}, ", rate(pps)));
+    let asked = view.asked_pps().map(|pps| format!("target rate {}, ", rate(pps)));
     let text = format!(
         "{}the sender offered {} and the application read {}",
         asked.unwrap_or_default(),
@@ -174,7 +174,7 @@ pub fn rates(view: &View) -> EvidenceLine {
     line(text, counted_by(view))
 }
 
-/// That nothing noteworthy was lost.
+/// No significant loss.
 pub fn lossless(view: &View) -> EvidenceLine {
     let (lost, offered) = (view.lost_packets(), count(view.offered_packets()));
     let text = if lost == 0 {
@@ -188,7 +188,7 @@ pub fn lossless(view: &View) -> EvidenceLine {
     line(text, "ledger")
 }
 
-/// What a watched host lost, too little to be a limit: where, and by which counter.
+/// Losses of a watched host too small to be a limit: place and counter.
 fn strays(view: &View) -> EvidenceLine {
     let mut drops: Vec<&Drop> = view.losses().filter(|drop| drop.packets > 0).collect();
     drops.sort_by(|a, b| b.packets.cmp(&a.packets).then(a.counter.cmp(&b.counter)));
@@ -204,7 +204,7 @@ fn strays(view: &View) -> EvidenceLine {
     line(text, counters.join("; "))
 }
 
-/// The busiest thread of a side: what it ran and waited.
+/// The busiest thread of a side: its run and wait time.
 pub fn lead(whose: &str, side: &Side) -> EvidenceLine {
     let Lead { cpu, running, waiting, .. } = side.lead;
     let which = if side.count > 1 {
@@ -214,14 +214,14 @@ pub fn lead(whose: &str, side: &Side) -> EvidenceLine {
     };
     let on = cpu.map(|cpu| format!(" on CPU {cpu}")).unwrap_or_default();
     let text = format!(
-        "{which} ran {} of the window{on} and waited for a CPU {} (softirqs on top of it count as its running)",
+        "{which} ran {} of the window{on} and waited for a CPU {} (running includes softirqs that interrupted it)",
         percent(running),
         percent(waiting),
     );
     line(text, SCHEDSTAT)
 }
 
-/// What one datagram cost the reading threads, and the rate that follows from it.
+/// The cost of one datagram for the reading threads, and the rate that follows from it.
 pub fn reader_cost(view: &View) -> Option<EvidenceLine> {
     let side = &view.reader;
     let cost_ns = side.cost_ns(view.window_s).filter(|ns| *ns >= 1.0)?;
@@ -235,18 +235,15 @@ pub fn reader_cost(view: &View) -> Option<EvidenceLine> {
     Some(line(text, format!("{SCHEDSTAT} over the receiver's count")))
 }
 
-/// Who else used `cpu`, as far as it was worth a word.
+/// Other users of `cpu`, if significant.
 pub fn others_on(view: &View, cpu: Option<u32>) -> Vec<EvidenceLine> {
     let Some(usage) = cpu.and_then(|cpu| view.cpu(cpu)) else { return Vec::new() };
     let foreign = usage.foreign_ratio.map(sound_ratio).filter(|ratio| *ratio >= FOREIGN_RATIO);
     let steal = Some(sound_ratio(usage.steal_ratio)).filter(|ratio| *ratio >= STEAL_RATIO);
     let mut lines = Vec::new();
     if let Some(ratio) = foreign {
-        let text = format!(
-            "threads that are not the workload's took {} of CPU {}",
-            percent(ratio),
-            usage.cpu
-        );
+        let text =
+            format!("threads outside the workload took {} of CPU {}", percent(ratio), usage.cpu);
         lines.push(line(text, "/proc/PID/task/*/schedstat of the others"));
     }
     if let Some(ratio) = steal {
@@ -261,7 +258,7 @@ pub fn cpu_use(view: &View, cpu: u32) -> Option<EvidenceLine> {
     let usage = view.cpu(cpu)?;
     let share = |ratio: f64| percent(sound_ratio(ratio));
     let mut text = format!(
-        "CPU {cpu} was busy {} of the window; by ticks, which err by half and more: softirq {}, system {}, user {}",
+        "CPU {cpu} was busy {} of the window; by ticks, which can be wrong by half or more: softirq {}, system {}, user {}",
         percent(view.busy_ratio(cpu)?),
         share(usage.softirq_ratio),
         share(usage.system_ratio),
@@ -299,7 +296,7 @@ pub fn queues(view: &View) -> Option<EvidenceLine> {
     Some(line(text, "SO_MEMINFO rmem_alloc and rcvbuf"))
 }
 
-/// That softirqs of the receive path share the reader's CPU.
+/// Softirqs of the receive path share the reader's CPU.
 pub fn softirq_beside_reader(view: &View) -> Option<EvidenceLine> {
     let cpu = view.softirq_on_reader()?;
     let ratio = view.softirq_ratio(cpu)?;
@@ -317,7 +314,7 @@ pub fn softirq_beside_reader(view: &View) -> Option<EvidenceLine> {
     Some(line(text, source))
 }
 
-/// Which services of a watched host dropped how much, and how the drops fall on the sockets of the worst.
+/// The drops of each service on a watched host, and how the drops of the worst are distributed over its sockets.
 pub fn services(view: &View) -> Vec<EvidenceLine> {
     let Some(worst) = view.services.first() else { return Vec::new() };
     let all = view.service_drops();
@@ -341,7 +338,7 @@ pub fn services(view: &View) -> Vec<EvidenceLine> {
         let caution = if counted {
             ""
         } else {
-            "; what arrived at each is not counted, so that this alone is no uneven spreading"
+            "; arrivals per socket are not counted, so this alone does not show uneven distribution"
         };
         let text = format!(
             "socket {} of the {} on {} has {part} of its drops{caution}",
@@ -358,13 +355,13 @@ pub fn services(view: &View) -> Vec<EvidenceLine> {
     lines
 }
 
-/// What a claim of a loss adds to another verdict.
+/// Text that a loss claim adds to another verdict.
 pub fn next_loss(view: &View, lost: u64, at: Place) -> String {
     let share = percent(view.share_at(at, lost));
     if view.of_any_protocol(at).is_some() {
         let packets = if lost == 1 { "packet" } else { "packets" };
         return format!(
-            "{} {packets} of any protocol ({share} of those that came that far) lost at {}",
+            "{} {packets} of any protocol ({share} of those that got this far) lost at {}",
             count(lost),
             place(at)
         );

@@ -1,6 +1,6 @@
-//! Why a socket's queue overflows: the one question that the socket rules divide among them.
+//! Why a socket's queue overflows: the one question that the socket rules share.
 //!
-//! Each rule answers for one cause, so exactly one of them speaks when datagrams are lost at the socket.
+//! Each rule covers one cause, so exactly one rule claims if datagrams are lost at the socket.
 
 use rxpath_record::evidence::{ContendedLock, Halt};
 use rxpath_record::ledger::Place;
@@ -11,39 +11,39 @@ use crate::thresholds::{
 };
 use crate::view::{Lead, View, sound_ratio};
 
-/// The cause of socket drops, as far as the evidence tells.
+/// The cause of socket drops, where the evidence shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Nobody knows what the reader did.
+    /// The reader's time is unknown.
     NotMeasured,
     /// The reader is stopped or frozen.
     Halted(Halt),
     /// The CPU quota of its control group stops the reader.
     Throttled,
-    /// Several threads may be the reader, and their times tell different stories.
+    /// Several threads may be the reader, and their times contradict each other.
     WhoReads,
-    /// Softirqs own the reader's CPU.
+    /// Softirqs use the reader's CPU.
     Livelock {
         /// That CPU.
         cpu: u32,
     },
-    /// The reader had work and no CPU.
+    /// The reader had work but no CPU.
     Descheduled,
     /// No thread read from the socket that drops most.
     NobodyReads,
-    /// One of several sockets gets more than its share, and its reader is full while others have time.
+    /// One of several sockets gets more than its share; its reader is full while others have time left.
     Uneven,
     /// Several threads are full on one socket.
     SharedSocket,
     /// The reader is full.
     Full,
-    /// The reader had time left, and the queue was full all the while: it waits for something else.
+    /// The reader had time left, but the queue was always full: the reader waits for something else.
     WaitsElsewhere,
     /// The reader had time left: bursts or stalls.
     HasTime,
 }
 
-/// The cause of the drops at the socket; `None` when too few are lost there.
+/// The cause of the drops at the socket; `None` if too few are lost there.
 pub fn cause(view: &View) -> Option<Cause> {
     if !view.is_loss_at(Place::SocketBuffer, view.lost_at(Place::SocketBuffer)) {
         return None;
@@ -73,8 +73,8 @@ pub fn cause(view: &View) -> Option<Cause> {
     })
 }
 
-/// Whether the reader's waiting for a CPU explains most of the loss. With work all the time it would have read as much more as
-/// it waited longer than it ran; else it slept too, and the longer of the two counts.
+/// Whether the reader's waiting for a CPU explains most of the loss. If it always had work, the lost reads are those of
+/// its waiting time beyond its running time. If it also slept, the longer of the two times counts.
 fn is_kept_waiting(view: &View) -> bool {
     let Lead { running, waiting, .. } = view.reader.lead;
     if waiting < WAITING_RATIO {
@@ -84,7 +84,7 @@ fn is_kept_waiting(view: &View) -> bool {
     if demand < FULL_RATIO {
         return waiting >= 1.0 - demand;
     }
-    // It hardly ran: that is no measure of how fast it reads.
+    // It hardly ran: this does not show how fast it reads.
     if running < WAITING_RATIO {
         return true;
     }
@@ -92,14 +92,14 @@ fn is_kept_waiting(view: &View) -> bool {
     more >= MOST_OF_LOSS_RATIO * view.lost_at(Place::SocketBuffer) as f64
 }
 
-/// Whether no thread read from the socket that drops most: that was watched, or none of them ran at all on a live host.
+/// Whether no thread read from the socket that drops most: watched directly, or none of them ran on a live host.
 fn is_unread(view: &View) -> bool {
     let watched = view.services.first().is_some_and(|service| service.unread().is_some());
     let ran = view.reader.lead.demand() > 0.0;
     watched || (view.raw.watched && !ran && is_always_full(view))
 }
 
-/// Whether the socket that drops most was full on average: no burst is that long, and no buffer helps.
+/// Whether the socket that drops most was full on average: no burst is that long, and a larger buffer does not help.
 fn is_always_full(view: &View) -> bool {
     let worst = view.sockets.iter().max_by_key(|socket| socket.drops_packets);
     worst.is_some_and(|socket| {
@@ -115,14 +115,14 @@ fn livelocked(view: &View) -> Option<u32> {
     (owned && starved && view.offered_pps() > 0.0).then_some(cpu)
 }
 
-/// Whether the threads contend for their socket, as far as can be told: its lock was waited for; or nobody watched it, and
-/// all of them are known to read.
+/// Whether the threads contend for their socket: either waits for its lock were measured, or nothing watched the lock
+/// and all the threads are known to read.
 fn share_it(view: &View) -> bool {
     let watched = view.raw.probed.as_ref().is_some_and(|probed| probed.locks.is_some());
     lock_wait(view).is_some() || (!watched && view.unsure.is_none())
 }
 
-/// The lock of a shared socket that the readers wait for most: the longest waiting of a reader, a share of the window.
+/// The lock of a shared socket with the longest waits: the longest wait of a reader, as a share of the window.
 pub fn lock_wait<'a>(view: &View<'a>) -> Option<(&'a ContendedLock, f64)> {
     let locks = view.raw.probed.iter().filter_map(|probed| probed.locks.as_ref()).flatten();
     let longest = |lock: &ContendedLock| {
@@ -137,13 +137,13 @@ pub fn lock_wait<'a>(view: &View<'a>) -> Option<(&'a ContendedLock, f64)> {
     worst.filter(|(_, waited)| *waited >= LOCK_RATIO)
 }
 
-/// The most loaded socket (index) and its share of all arrivals, when the spreading overloads it.
+/// The most loaded socket (index) and its share of all arrivals, if uneven distribution overloads it.
 pub fn uneven(view: &View) -> Option<(u32, f64)> {
     if view.sockets.len() < 2 || view.reader.least_demand >= SPARE_RATIO {
         return None;
     }
-    // Who counts nothing by socket knows the drops alone: the socket of the slowest reader has most of them however even
-    // the spreading is.
+    // Without counts per socket, only the drops are known. The socket of the slowest reader has most drops, however
+    // even the distribution is.
     if view.sockets.iter().all(|socket| socket.delivered_packets == 0) {
         return None;
     }

@@ -1,34 +1,34 @@
-//! What to change, in the words of whoever reads it: who runs the workloads of this program, or a service of their own.
+//! Remedies, in two wordings: for users of rxpath's own workloads, and for users with a service of their own.
 
 use std::borrow::Cow;
 
-/// One change. What is the same for a trial and for a live host is plain text.
+/// One change. The same text for a trial and for a live host is plain text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// The same words for everybody.
+    /// The same text for both.
     Plain(Cow<'static, str>),
-    /// The receive softirq away from the reader's CPU; the mask may be emptied too.
+    /// Move the receive softirq off the reader's CPU; the mask may also be emptied.
     SoftirqOffReader {
         /// That CPU.
         cpu: u32,
         /// Whether switching RPS off helps as well.
         or_none: bool,
     },
-    /// So many readers, each with a socket and a CPU of its own.
+    /// This many readers, each with its own socket and CPU.
     MoreReaders(usize),
-    /// A socket for each of so many threads.
+    /// A socket for each of this many threads.
     SocketEach(usize),
-    /// One thread in place of several that contend.
+    /// One thread instead of several that contend.
     OneReader,
     /// More datagrams per system call.
     LargerBatches,
     /// Less work per datagram.
     LessWork,
-    /// A receive buffer that survives bursts and stalls, of this size where it is known.
+    /// A receive buffer that survives bursts and stalls, of this size if it is known.
     ReceiveBuffer(Option<String>),
     /// A receive buffer that survives waits for a CPU.
     BufferForWaits,
-    /// Smaller buffers where nobody reads.
+    /// Smaller buffers on sockets that no thread reads.
     SmallerBuffers,
     /// Senders that do not burst.
     SmootherSending,
@@ -48,7 +48,7 @@ pub enum Remedy {
     ShareCost,
     /// Aggregates kept whole at the receiver.
     KeepAggregates,
-    /// More flows: nothing else spreads one.
+    /// More flows: a single flow cannot be distributed.
     MoreThanOneFlow,
     /// More flows over a group of sockets.
     MoreFlowsOverGroup,
@@ -58,9 +58,9 @@ pub enum Remedy {
     ReaderOwnCpu,
     /// Other work off the CPU that polls.
     OtherWorkOff,
-    /// Traffic has to run for a verdict.
+    /// Traffic must run for a verdict.
     StartTraffic {
-        /// Whether other namespaces have some.
+        /// Whether other namespaces have traffic.
         elsewhere: bool,
     },
     /// There is no limit at this load.
@@ -80,7 +80,7 @@ impl From<String> for Remedy {
 }
 
 impl Remedy {
-    /// In words: of a live host's services, or of a trial's workloads.
+    /// As text: for the services of a live host, or for the workloads of a trial.
     pub fn words(&self, live: bool) -> String {
         if let Self::Plain(text) = self {
             return text.clone().into_owned();
@@ -160,10 +160,10 @@ impl Remedy {
                 "make each packet cheaper before the socket: UDP_GRO on the receiver (`serve udp --gro`) keeps a GSO sender's aggregates whole"
             }
             Self::MoreThanOneFlow => {
-                "more flows (`load udp --unconnected --flows 16`, or more connections): no setting of the receiver spreads one"
+                "more flows (`load udp --unconnected --flows 16`, or more connections): no setting of the receiver distributes a single flow"
             }
             Self::MoreFlowsOverGroup => {
-                "more flows: the group spreads by a hash of addresses and ports, and few flows collide (`load udp --unconnected --flows 64`)"
+                "more flows: the group distributes flows by a hash of addresses and ports, and a few flows may all hit one socket (`load udp --unconnected --flows 64`)"
             }
             Self::SteerByCpu => {
                 "choose the socket by the CPU of the softirq instead of the hash: `serve udp --steer cpu`"
@@ -178,7 +178,7 @@ impl Remedy {
                 "start the sender; its exit status and its last line say why it did not send"
             }
             Self::MoreLoad => {
-                "to find the limit ask for more (`load udp --rate`), or leave the rate out"
+                "to find the limit, set a higher rate (`load udp --rate`), or leave the rate out"
             }
         };
         text.to_owned()
@@ -208,7 +208,7 @@ impl Remedy {
                 "fewer threads on the one socket, in the service's configuration: one that reads in batches may read more than several that contend"
             }
             Self::LargerBatches => {
-                "more datagrams per system call, where the service can be configured so: recvmmsg, UDP_GRO"
+                "more datagrams per system call, if the service supports it: recvmmsg, UDP_GRO"
             }
             Self::LessWork => {
                 "less work per datagram in the thread that reads: logging, disk and lookups to other threads"
@@ -228,7 +228,7 @@ impl Remedy {
                 "or smaller receive buffers (SO_RCVBUF) of the services whose sockets are not read"
             }
             Self::SmootherSending => {
-                "smoother sending, where the senders are yours: pacing (qdisc `fq`, SO_MAX_PACING_RATE), smaller GSO batches"
+                "smoother sending, if you control the senders: pacing (qdisc `fq`, SO_MAX_PACING_RATE), smaller GSO batches"
             }
             Self::LowerRate => "send less from this host",
             Self::OfferLess => {
@@ -241,7 +241,7 @@ impl Remedy {
                 "where the sender is on this host: a smaller send buffer (SO_SNDBUF) slows it instead of losing"
             }
             Self::SpreadFlows => {
-                "spread the flows over more CPUs: a wider rps_cpus mask (/sys/class/net/IF/queues/rx-*/rps_cpus) or more queues (`ethtool -L IF combined N`); a few flows do not spread"
+                "spread the flows over more CPUs: a wider rps_cpus mask (/sys/class/net/IF/queues/rx-*/rps_cpus) or more queues (`ethtool -L IF combined N`); it needs more than a few flows"
             }
             Self::LighterSoftirq(cpu) => {
                 return format!(
@@ -255,10 +255,10 @@ impl Remedy {
                 "make each packet cheaper before the socket: UDP_GRO, where the service's configuration has it, keeps aggregates whole"
             }
             Self::MoreThanOneFlow => {
-                "more flows (more connections, more tunnels): no setting of the receiver spreads one"
+                "more flows (more connections, more tunnels): no setting of the receiver distributes a single flow"
             }
             Self::MoreFlowsOverGroup => {
-                "more flows: the group spreads by a hash of addresses and ports, and few flows collide"
+                "more flows: the group distributes flows by a hash of addresses and ports, and a few flows may all hit one socket"
             }
             Self::SteerByCpu => {
                 "choose the socket by the CPU of the softirq instead of the hash, where the service can: SO_INCOMING_CPU, SO_ATTACH_REUSEPORT_CBPF"

@@ -36,12 +36,12 @@ use crate::view::View;
 
 pub use unknown::rest;
 
-/// A rule claims, or stays silent where it has nothing to say.
+/// A rule claims, or stays silent if it has nothing to say.
 pub type Rule = fn(&View) -> Option<Claim>;
 
-/// Every rule. Among claims of equal loss, and among those without loss, the first one wins.
+/// Every rule. Among claims of equal loss, and among claims without loss, the first rule wins.
 pub const ALL: &[Rule] = &[
-    // Losses, in the order of the way.
+    // Losses, in the order of the path.
     qdisc::judge,
     one_cpu::judge,
     softirq::judge,
@@ -64,13 +64,13 @@ pub const ALL: &[Rule] = &[
     socket_queue::judge,
     who_reads::judge,
     udp_memory::judge,
-    // A noteworthy loss of TCP's stands where losses stand; TCP waits rather than loses, so it may limit without one.
+    // A significant TCP loss ranks with the losses. TCP waits rather than loses, so it may limit without a loss.
     tcp::accept_queue,
     tcp::reader,
     tcp::receive,
     tcp::softirq,
     tcp::retransmit,
-    // Nothing noteworthy of UDP lost: who had no time left.
+    // No significant UDP loss: which thread or CPU had no time left.
     victim::judge,
     tick_artefact::judge,
     nothing::judge,

@@ -1,8 +1,8 @@
-//! What each stage is about, in one place: the compiler asks for every new one.
+//! Properties of each stage, in one place: the compiler requires them for every new stage.
 
 use rxpath_record::verdict::Stage;
 
-/// Whose packets a verdict about a stage is about.
+/// Whose packets a verdict about a stage covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// UDP alone.
@@ -11,11 +11,11 @@ pub enum Protocol {
     Tcp,
     /// All of them.
     Any,
-    /// The rule says it in its sentence.
+    /// The rule's sentence says it.
     Said,
 }
 
-/// What follows from a stage being the limit.
+/// What follows if a stage is the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageInfo {
     /// Whose packets it is about.
@@ -32,7 +32,7 @@ const fn of(protocol: Protocol) -> StageInfo {
     StageInfo { protocol, sends: false, reads: false, in_softirq: false }
 }
 
-/// What there is to know of a stage.
+/// The properties of a stage.
 pub const fn info(stage: Stage) -> StageInfo {
     let (udp, tcp, any) = (of(Protocol::Udp), of(Protocol::Tcp), of(Protocol::Any));
     match stage {

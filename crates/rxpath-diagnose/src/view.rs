@@ -1,4 +1,4 @@
-//! The evidence as the rules look at it: checked numbers, threads as one side, what is missing.
+//! The evidence as the rules see it: checked numbers, threads grouped by side, what is missing.
 
 mod gaps;
 mod service;
@@ -18,7 +18,7 @@ pub use side::{Lead, Pace, Side, lead};
 
 /// The evidence of one trial, checked once. Lists are sorted, so their order never matters.
 pub struct View<'a> {
-    /// The evidence itself, for what needs no checking.
+    /// The raw evidence, for values that need no checks.
     pub raw: &'a Evidence,
     /// Length of the window; `None` when it is no length.
     pub window_s: Option<f64>,
@@ -28,11 +28,11 @@ pub struct View<'a> {
     pub reader: Side<'a>,
     /// The CPUs, by number.
     pub cpus: Vec<&'a CpuUse>,
-    /// The sockets, by index; on a watched host those of the service that dropped most, when one did.
+    /// The sockets, by index; on a watched host those of the service that dropped most, if any dropped.
     pub sockets: Vec<&'a SocketUse>,
-    /// The services of a watched host that dropped something, the one that dropped most first.
+    /// The services of a watched host that dropped packets, the one that dropped most first.
     pub services: Vec<Service<'a>>,
-    /// Why it is not sure who reads.
+    /// Why the reading threads are uncertain.
     pub unsure: Option<Unsure>,
     /// The CPUs that the receive softirq runs on, by number; empty = not known.
     pub softirq_cpus: Vec<u32>,
@@ -41,7 +41,7 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Looks at `evidence`.
+    /// Checks `evidence`.
     pub fn new(evidence: &'a Evidence) -> Self {
         let services = service::that_dropped(evidence);
         let sender = Side::new(&evidence.sender_threads.iter().collect::<Vec<_>>());
@@ -66,7 +66,7 @@ impl<'a> View<'a> {
         };
         softirq_cpus.sort_unstable();
         softirq_cpus.dedup();
-        // Of those that might, the ones that did.
+        // Of the possible readers, the actual ones.
         let took: Vec<u32> =
             softirq_cpus.iter().copied().filter(|cpu| takes_packets(evidence, *cpu)).collect();
         if !took.is_empty() {
@@ -99,7 +99,7 @@ impl<'a> View<'a> {
         sound_rate(self.raw.delivered_pps)
     }
 
-    /// The asked rate, when one was asked.
+    /// The target rate, if one was set.
     pub fn asked_pps(&self) -> Option<f64> {
         self.raw.asked_pps.filter(|pps| pps.is_finite() && *pps > 0.0)
     }
@@ -121,13 +121,13 @@ impl<'a> View<'a> {
         drops.fold(0, |sum, drop| sum.saturating_add(drop.packets))
     }
 
-    /// Dropped at the sockets of a watched host that were looked at.
+    /// Dropped at the sampled sockets of a watched host.
     pub fn service_drops(&self) -> u64 {
         self.services.iter().fold(0, |sum, service| sum.saturating_add(service.drops()))
     }
 
-    /// Whether they have at least half of what a watched host lost at socket buffers: otherwise others are at fault, that
-    /// closed or were not asked for.
+    /// Whether these sockets have at least half of the losses at socket buffers of a watched host. Otherwise others
+    /// lost them: sockets that closed or were not selected.
     pub fn services_lost_most(&self) -> bool {
         let lost = self.lost_at(Place::SocketBuffer);
         let counts = self.raw.watched && self.is_loss_at(Place::SocketBuffer, lost);
@@ -142,18 +142,19 @@ impl<'a> View<'a> {
         found
     }
 
-    /// Lost over the whole trial, of any protocol what has no other counter.
+    /// Lost over the whole trial; for losses of any protocol, only those without another counter.
     pub fn lost_packets(&self) -> u64 {
         self.losses().fold(0, |sum, drop| sum.saturating_add(drop.packets))
     }
 
-    /// Of how many packets of any protocol the losses at `place` are; `None` where they are the offered datagrams'.
+    /// The number of packets of any protocol that is the base of the losses at `place`; `None` if the base is the
+    /// offered datagrams.
     pub fn of_any_protocol(&self, place: Place) -> Option<u64> {
         let here = self.raw.any_protocol.iter().filter(|loss| loss.drop.place == place);
         here.map(|loss| loss.of_packets).max()
     }
 
-    /// `packets` lost at `place` as a share of what came that far.
+    /// `packets` lost at `place` as a share of the packets that got this far.
     pub fn share_at(&self, place: Place, packets: u64) -> f64 {
         match self.of_any_protocol(place) {
             Some(all) => (packets as f64 / all.max(1) as f64).min(1.0),
@@ -161,7 +162,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether `packets` lost at `place` are enough to make a limit.
+    /// Whether `packets` lost at `place` are enough to be a limit.
     pub fn is_loss_at(&self, place: Place, packets: u64) -> bool {
         self.is_noteworthy(packets) && self.share_at(place, packets) >= LOSS_RATIO
     }
@@ -171,7 +172,7 @@ impl<'a> View<'a> {
         packets as f64 / self.offered_packets().max(1) as f64
     }
 
-    /// Whether `packets` lost are enough to make a limit.
+    /// Whether `packets` lost are enough to be a limit.
     pub fn is_loss(&self, packets: u64) -> bool {
         self.is_noteworthy(packets) && self.of_offered(packets) >= LOSS_RATIO
     }
@@ -182,24 +183,24 @@ impl<'a> View<'a> {
         self.window_s.map_or(0.0, |window_s| sound_rate(segments as f64 / window_s))
     }
 
-    /// Whether TCP carried something: a stray segment is no traffic.
+    /// Whether TCP had traffic: a stray segment does not count.
     pub fn has_tcp(&self) -> bool {
         self.segments_pps() >= 1.0
     }
 
-    /// Whether `segments` are more than strays, and this share of all or more.
+    /// Whether `segments` are more than strays, and at least this share of all.
     pub fn is_noteworthy_share(&self, segments: u64, of: u64, ratio: f64) -> bool {
         self.is_noteworthy(segments) && segments as f64 >= ratio * of as f64
     }
 
-    /// Whether they are more than strays: a watched host's share may be that of one packet.
+    /// Whether they are more than strays: one packet can make a large share on a watched host.
     fn is_noteworthy(&self, packets: u64) -> bool {
         let least = self.window_s.map_or(0.0, |window_s| WATCHED_LOSS_PPS * window_s);
         let many = packets >= WATCHED_LOSS_PACKETS && packets as f64 >= least;
         packets > 0 && (many || !self.raw.watched)
     }
 
-    /// Whether anything noteworthy was lost anywhere.
+    /// Whether any significant loss occurred.
     pub fn loses(&self) -> bool {
         let datagrams = self.raw.ledger.drops.iter();
         let lost = datagrams.fold(0u64, |sum, drop| sum.saturating_add(drop.packets));
@@ -245,8 +246,8 @@ impl<'a> View<'a> {
         dropped.min(self.lost_at(Place::Netfilter))
     }
 
-    /// The CPU of the receive softirq that is judged, with its busy share: the one whose backlog dropped most, where that
-    /// is known, else the one that softirqs take most of. Other work may keep another one busier.
+    /// The CPU of the receive softirq that is judged, with its busy share: the CPU whose backlog dropped most if known,
+    /// else the CPU with the most softirq time. Other work may keep another CPU busier.
     pub fn softirq_cpu(&self) -> Option<(u32, f64)> {
         let cpu = self.dropping_cpu().or_else(|| {
             let known =
@@ -256,7 +257,7 @@ impl<'a> View<'a> {
         Some((cpu, self.busy_ratio(cpu)?))
     }
 
-    /// The CPU whose backlog dropped most, when the backlog is where most is lost of what softirqs do not take.
+    /// The CPU whose backlog dropped most, if most of the losses before softirqs are in the backlog.
     fn dropping_cpu(&self) -> Option<u32> {
         let backlog = self.lost_at(Place::Backlog);
         if backlog == 0 || backlog < self.lost_at(Place::Ring) {
@@ -278,14 +279,14 @@ impl<'a> View<'a> {
         Some(own)
     }
 
-    /// Packets per second that reached one CPU's softirq or were refused by its backlog.
+    /// Packets per second that reached one CPU's softirq or were dropped at its backlog.
     pub fn arriving_pps(&self, cpu: u32) -> Option<f64> {
         let here = self.raw.spread.as_ref()?.packets.iter().find(|c| c.cpu == cpu)?;
         let pps = here.packets.saturating_add(here.dropped_packets) as f64 / self.window_s?;
         (pps.is_finite() && pps > 0.0).then_some(pps)
     }
 
-    /// Whether the softirqs' time is that of UDP: on a watched host they work for every protocol and namespace.
+    /// Whether the softirqs' time belongs to UDP: on a watched host softirqs work for every protocol and namespace.
     pub fn softirqs_are_of_udp(&self) -> bool {
         let counted = self.raw.spread.iter().flat_map(|spread| &spread.packets);
         let all = counted.fold(0u64, |sum, c| sum.saturating_add(c.packets));
@@ -324,26 +325,26 @@ impl<'a> View<'a> {
         shared(&self.sender.cpus, &self.reader.cpus)
     }
 
-    /// The share of its time that the sender was blocked on its own send buffer.
+    /// The share of its time in which the sender was blocked on its own send buffer.
     pub fn blocked_ratio(&self) -> f64 {
         let threads = self.sender.count.max(1) as f64;
         let blocked = sound_rate(self.raw.sender_blocked_s);
         self.window_s.map_or(0.0, |window_s| sound_ratio(blocked / (window_s * threads)))
     }
 
-    /// How long the ledger's time was: the trial is longer than its window.
+    /// The ledger's time: the trial is longer than its window.
     pub fn trial_s(&self) -> Option<f64> {
         let pps = self.offered_pps();
         (pps > 0.0).then(|| self.offered_packets() as f64 / pps).filter(|s| s.is_finite())
     }
 
-    /// The holes in what a claim that needs `parts` rests on.
+    /// The gaps in the evidence for a claim that needs `parts`.
     pub fn gaps_in(&self, parts: &[Part]) -> impl Iterator<Item = &Gap> {
         self.gaps.iter().filter(move |gap| parts.contains(&gap.part))
     }
 }
 
-/// Whether a CPU's softirq took a noteworthy part of the packets, as far as they were counted.
+/// Whether a CPU's softirq took a significant part of the packets, where counted.
 fn takes_packets(evidence: &Evidence, cpu: u32) -> bool {
     let Some(spread) = &evidence.spread else { return false };
     let all = spread.packets.iter().fold(0u64, |sum, c| sum.saturating_add(c.packets));

@@ -1,4 +1,4 @@
-//! How two variants differ in one metric, with the words in which text, Markdown and page say so.
+//! The difference between two variants in one metric, and its wording in text, Markdown and page.
 
 use rxpath_core::units::si;
 use rxpath_stats::bootstrap::{FEWEST, Interval};
@@ -18,7 +18,7 @@ pub struct Comparison {
     pub base: String,
     /// The other one.
     pub variant: String,
-    /// How far apart they are, and the word for it.
+    /// The difference, and its verdict.
     #[serde(flatten)]
     pub effect: Effect,
     /// Blocks in which both ran.
@@ -27,7 +27,7 @@ pub struct Comparison {
     pub expected: Option<String>,
 }
 
-/// How far apart two sets of trials are in one metric.
+/// The difference between two sets of trials in one metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Effect {
     /// Ratio of medians, `variant / base`; `null` when the base is 0.
@@ -39,10 +39,10 @@ pub struct Effect {
     /// `variant - base`; runs of older versions have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<Change>,
-    /// What the outcome rests on.
+    /// The basis of the outcome.
     #[serde(default)]
     pub judged_by: JudgedBy,
-    /// The statistical word.
+    /// The statistical verdict.
     pub outcome: Outcome,
     /// Why it is `inconclusive`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,7 +75,7 @@ pub enum JudgedBy {
 }
 
 impl Comparison {
-    /// Whether it came as the scenario expected; `None` where nothing was expected or nothing is decided.
+    /// Whether it met the scenario's expectation; `None` if nothing was expected or decided.
     pub fn is_as_expected(&self) -> Option<bool> {
         let came = match (self.effect.outcome, metric::good(&self.metric)) {
             (Word::Same, _) => "same",

@@ -1,8 +1,8 @@
-//! Counters by name: one snapshot, and what moved between two.
+//! Counters by name: one snapshot, and the changes between two.
 //!
 //! Names are `side/group.counter`, for example `rx/Udp.RcvbufErrors`, `tx/link.veth.tx.dropped`,
 //! `tx/qdisc.veth.tbf.drops`, `rx/nft.inet.t.in.2.packets`, `machine/softnet.cpu1.dropped`.
-//! [`name`] makes them, so that who reads a counter and who accounts with it agree on its name.
+//! [`name`] makes them, so that readers and users of a counter agree on its name.
 
 pub mod name;
 
@@ -24,7 +24,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// What moved since `before`.
+    /// The changes since `before`.
     ///
     /// The difference is modulo 2^64; a counter of fewer bits is widened by its reader. A counter that one
     /// of the two lacks is a gap, with the reason that the other gave or the words that it was not there.
@@ -66,7 +66,7 @@ impl Snapshot {
     }
 }
 
-/// What moved between two snapshots; counters that stood still are left out.
+/// The changes between two snapshots; unchanged counters are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Moved {
     /// Differences by name.
@@ -77,12 +77,12 @@ pub struct Moved {
 }
 
 impl Moved {
-    /// How far `name` moved; 0 when it stood still. Ask [`Moved::gap`] whether it was read at all.
+    /// The change of `name`; 0 if unchanged. Ask [`Moved::gap`] whether it was read at all.
     pub fn get(&self, name: &str) -> i64 {
         self.values.get(name).copied().unwrap_or(0)
     }
 
-    /// Why `name` is not known, when it is not.
+    /// Why `name` is not known, if it is not.
     pub fn gap(&self, name: &str) -> Option<&str> {
         self.gaps.iter().find(|(gap, _)| name::covers(gap, name)).map(|(_, why)| why.as_str())
     }

@@ -1,7 +1,7 @@
 //! The ledger: `offered = delivered + drops by place + in flight`, each term from a named counter.
 //!
-//! Which counter owns which loss, which others move with it, and how aggregates are counted is told in the
-//! modules of the places: sending, arriving and UDP. [`Ledger::from_counters`] puts it together.
+//! The modules of the places (sending, arriving and UDP) explain which counter owns which loss, which others change
+//! with it, and how aggregates are counted. [`Ledger::from_counters`] puts it together.
 
 mod aggregates;
 mod arriving;
@@ -23,7 +23,7 @@ pub use segments::{SegmentInput, segments_between};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where a datagram can be lost, in the order of its way.
+/// Where a datagram can be lost, in the order of the path.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -31,9 +31,9 @@ use serde::{Deserialize, Serialize};
 pub enum Place {
     /// The send call failed, for example EPERM of a netfilter OUTPUT rule.
     ///
-    /// Not `ENOBUFS`: that packet died in a queue further down, whose counter owns it.
+    /// Not `ENOBUFS`: that packet was dropped in a queue further down, whose counter owns it.
     SendCall,
-    /// netfilter OUTPUT or POSTROUTING took a TCP segment. A datagram's send call fails instead.
+    /// netfilter OUTPUT or POSTROUTING dropped a TCP segment. A datagram's send call fails instead.
     Output,
     /// An egress hook of the sender's device (netfilter egress, tc).
     EgressHook,
@@ -43,7 +43,7 @@ pub enum Place {
     Ring,
     /// The per-CPU backlog of RPS (`enqueue_to_backlog`).
     Backlog,
-    /// The device refused it: longer than its MTU, or of a protocol that nobody here takes (`rx_dropped`).
+    /// The device rejected it: longer than its MTU, or of a protocol that no handler here takes (`rx_dropped`).
     DeviceRefused,
     /// An ingress hook: netfilter ingress, tc or XDP.
     IngressHook,
@@ -51,9 +51,9 @@ pub enum Place {
     Ip,
     /// Reverse path filter.
     ReversePath,
-    /// Routing refused it: a martian source, a group that nobody joined, no route.
+    /// Routing rejected it: a martian source, a group that no program joined, no route.
     Routing,
-    /// Fragments that never became a whole packet.
+    /// Fragments that never became a complete packet.
     Fragments,
     /// netfilter PREROUTING or INPUT.
     Netfilter,
@@ -69,23 +69,23 @@ pub enum Place {
     SocketBuffer,
     /// The machine-wide UDP memory limit.
     UdpMemory,
-    /// UDP memory drops that this kernel shows in the socket only.
+    /// UDP memory drops that this kernel counts only at the socket.
     UdpMemoryUncounted,
-    /// Any other UDP error (`InErrors` less its named parts).
+    /// Any other UDP error (`InErrors` minus its named parts).
     UdpOther,
-    /// The kernel gave a reason, and no counter that is read has it.
+    /// The kernel gave a reason, and no counter that is read includes the loss.
     ReasonOnly,
-    /// The queue of connections that wait to be accepted, or of those that are being set up.
+    /// The queue of connections that wait to be accepted, or of those being set up.
     ListenQueue,
-    /// The backlog of a TCP socket that its owner held (`tcp_add_backlog`).
+    /// The backlog of a TCP socket while a program held its lock (`tcp_add_backlog`).
     SocketBacklog,
     /// The receive queue of a TCP socket: no memory, or no window.
     TcpReceiveQueue,
     /// The out-of-order queue of a TCP socket.
     TcpOutOfOrder,
-    /// TCP refused the timestamps (PAWS).
+    /// TCP rejected the timestamps (PAWS).
     TcpSequence,
-    /// TCP refused it for another reason.
+    /// TCP rejected it for another reason.
     TcpOther,
 }
 
@@ -101,7 +101,7 @@ pub enum LedgerUnit {
 }
 
 impl LedgerUnit {
-    /// The plural for people.
+    /// The plural, for text.
     pub fn word(self) -> &'static str {
         match self {
             Self::Datagram => "datagrams",
@@ -110,18 +110,18 @@ impl LedgerUnit {
     }
 }
 
-/// A second counter that moves with a drop. Shown beside it, never added.
+/// A second counter that changes with a drop. Shown next to it, never added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CrossCheck {
     /// The counter's name.
     pub counter: String,
-    /// How far it moved.
+    /// Its change.
     pub packets: u64,
-    /// Whether it says the same as the owner.
+    /// Whether it agrees with the owner.
     pub agrees: bool,
 }
 
-/// One place's loss, by its one owning counter.
+/// The loss at one place, by its one owning counter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Drop {
     /// Where.
@@ -132,9 +132,9 @@ pub struct Drop {
     pub packets: u64,
     /// Computed from several counters, not read from one.
     pub derived: bool,
-    /// `false` when aggregates could not be converted to datagrams: then `packets` is the least it can be.
+    /// `false` if aggregates could not be converted to datagrams: then `packets` is a lower bound.
     pub exact: bool,
-    /// Counters that moved with it.
+    /// Counters that changed with it.
     pub cross_checks: Vec<CrossCheck>,
 }
 
@@ -158,16 +158,16 @@ impl Figure {
     }
 }
 
-/// An end of the sum that is only known to lie between two figures; the ledger shows the least.
+/// An end of the sum that is only known to lie between two values; the ledger shows the lower one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Inexact {
     /// Which.
     pub figure: Figure,
-    /// The least that it can be.
+    /// The lower bound.
     pub least_packets: u64,
-    /// The most, when that is known.
+    /// The upper bound, if known.
     pub most_packets: Option<u64>,
-    /// Why no counter tells.
+    /// Why no counter shows it.
     pub why: String,
 }
 
@@ -200,23 +200,23 @@ pub struct Ledger {
     pub sent_packets: u64,
     /// Read by the application; of TCP: taken by the receiving TCP.
     pub delivered_packets: u64,
-    /// Losses, in the order of the way.
+    /// Losses, in the order of the path.
     pub drops: Vec<Drop>,
     /// Still in queues when the trial ended.
     pub in_flight_packets: u64,
-    /// Seen at either end and not the workload's: ICMP answers, neighbour discovery, other protocols.
+    /// Packets seen at either end that are not the workload's: ICMP answers, neighbour discovery, other protocols.
     pub foreign_packets: u64,
-    /// `offered - delivered - drops - in flight`: zero when every datagram is accounted for, below zero when more arrived
-    /// than were sent. `null` where a figure of the sum has only bounds.
+    /// `offered - delivered - drops - in flight`: zero if every datagram is accounted for, below zero if more arrived
+    /// than were sent. `null` if a term of the sum has only bounds.
     #[serde(default)]
     pub unaccounted_packets: Option<i64>,
-    /// Ends that the kernel's counters do not tell exactly.
+    /// Ends for which the kernel's counters are not exact.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub inexact: Vec<Inexact>,
-    /// Counters that contradict the ledger or were missing, in words.
+    /// Counters that contradict the ledger or were missing, as text.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub notes: Vec<String>,
-    /// What the kernel said when it freed packets, when it was watched: beside the counters, not instead of them.
+    /// The kernel's reasons for freeing packets, if watched: in addition to the counters, not instead of them.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub reasons: Vec<DropReason>,
 }
@@ -240,21 +240,21 @@ impl Default for Ledger {
     }
 }
 
-/// What is left of a ledger's sum.
+/// The remainder of a ledger's sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Balance {
-    /// Nothing: it closes.
+    /// Zero: the ledger closes.
     Closed,
-    /// So many are accounted for by no counter.
+    /// This many are in no counter.
     Missing(u64),
-    /// So many more arrived than were sent.
+    /// This many more arrived than were sent.
     Excess(u64),
-    /// A figure of the sum has only bounds.
+    /// A term of the sum has only bounds.
     Unknown,
 }
 
 impl Ledger {
-    /// What is left of the sum.
+    /// The remainder of the sum.
     pub fn balance(&self) -> Balance {
         match self.unaccounted_packets {
             None => Balance::Unknown,
@@ -265,23 +265,23 @@ impl Ledger {
     }
 }
 
-/// What is left of the sums of several ledgers.
+/// The remainders of several ledgers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Balances {
     /// Ledgers.
     pub ledgers: usize,
     /// Those that close.
     pub closed: usize,
-    /// Those of which it is not known whether they close.
+    /// Those for which it is unknown whether they close.
     pub unknown: usize,
-    /// Accounted for by no counter.
+    /// In no counter.
     pub missing_packets: u64,
-    /// Arrived beyond what was sent.
+    /// Arrived in addition to those sent.
     pub excess_packets: u64,
 }
 
 impl Balances {
-    /// Of all of these.
+    /// Sums over all of these.
     pub fn of<'a>(ledgers: impl IntoIterator<Item = &'a Ledger>) -> Self {
         ledgers.into_iter().fold(Self::default(), |mut all, ledger| {
             all.ledgers += 1;
@@ -303,8 +303,7 @@ impl Balances {
 
 /// Packets that the kernel dropped for one reason at one place.
 ///
-/// **Unit** socket buffers: what GSO or GRO carries in one is one. **Source** tracepoint `skb:kfree_skb` (reasons since
-/// 5.17).
+/// **Unit** socket buffers: a GSO or GRO aggregate is one. **Source** tracepoint `skb:kfree_skb` (reasons since 5.17).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DropReason {
     /// Whose namespace: `tx`, `rx`, `machine`.
@@ -313,7 +312,7 @@ pub struct DropReason {
     pub reason: String,
     /// The function that freed them, with the offset in it.
     pub place: String,
-    /// Device; empty where the packet had none any more.
+    /// Device; empty if the packet had none any more.
     pub device: String,
     /// Destination port; 0 where it has none.
     pub port: u16,

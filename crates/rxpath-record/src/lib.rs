@@ -1,4 +1,4 @@
-//! What a run leaves behind: the packet ledger, the run directory, its types and their JSON Schemas.
+//! The files of a run: the packet ledger, the run directory, its types and their JSON Schemas.
 //!
 //! Types, reader and writer live together so that what is written can always be read back.
 //! This crate must not read the host and must not measure: it gets numbers and keeps them.

@@ -1,4 +1,4 @@
-//! `manifest.json`: what was asked, what was run, what came out, and the checksums of the data files.
+//! `manifest.json`: the request, the run, the results, and the checksums of the data files.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ pub struct Manifest {
     pub schema: String,
     /// Directory name of the run.
     pub run_id: String,
-    /// How far it came.
+    /// How far the run got.
     pub status: Status,
     /// The command line, word by word.
     pub command: Vec<String>,
@@ -33,7 +33,7 @@ pub struct Manifest {
     pub scenario: String,
     /// The question the scenario answers.
     pub question: String,
-    /// What was expected before the run, in words.
+    /// The outcome expected before the run, as text.
     pub expected: Option<String>,
     /// The scenario with every default and `--set` filled in.
     pub resolved: serde_json::Value,
@@ -45,7 +45,7 @@ pub struct Manifest {
     pub ended: Option<String>,
     /// Unix time minus `CLOCK_MONOTONIC`.
     pub epoch_offset_ns: i64,
-    /// The metric that the scenario is about.
+    /// The main metric of the scenario.
     #[serde(default = "delivered_pps")]
     pub main_metric: String,
     /// The variants in the scenario's order.
@@ -54,9 +54,9 @@ pub struct Manifest {
     pub trials: Vec<Trial>,
     /// Pairwise differences that the scenario asks about.
     pub comparisons: Vec<Comparison>,
-    /// The A/A difference: how far two equal variants were apart.
+    /// The A/A difference: the difference between two equal variants.
     pub noise_floor: Option<NoiseFloor>,
-    /// What the model predicted of each variant, when a calibration was there.
+    /// The model's prediction for each variant, if there was a calibration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub predictions: Vec<Prediction>,
     /// Headline of the run, one or two sentences.
@@ -113,9 +113,9 @@ pub enum Status {
     Running,
     /// All that was planned.
     Complete,
-    /// Stopped by a signal; what is there is sound.
+    /// Stopped by a signal; the results so far are valid.
     Interrupted,
-    /// Stopped by an error; what is there is sound.
+    /// Stopped by an error; the results so far are valid.
     Failed,
 }
 
@@ -162,21 +162,21 @@ pub struct Trial {
     pub block: u32,
     /// Variant name.
     pub variant: String,
-    /// Why it does not count, when it does not.
+    /// Why it does not count, if it does not.
     pub void: Option<String>,
     /// `open` while the sender's socket never blocked, `closed` otherwise.
     pub loop_kind: LoopKind,
     /// Noise grade A to D.
     pub grade: Grade,
-    /// What the grade rests on, in words with numbers.
+    /// The basis of the grade, as text with numbers.
     pub noise: Vec<String>,
     /// Start and end of the measured window.
     pub window_ns: [i64; 2],
     /// Where every datagram went.
     pub ledger: Ledger,
-    /// Everything that moved over the whole trial.
+    /// All counters that changed over the whole trial.
     pub moved: Moved,
-    /// What the diagnosis was given.
+    /// The input of the diagnosis.
     pub evidence: Evidence,
     /// What it said.
     pub verdict: Option<Verdict>,
@@ -184,13 +184,13 @@ pub struct Trial {
     pub metrics: BTreeMap<String, f64>,
     /// The result objects of the workloads, as they printed them: `serve`, `load`, or an external command's.
     pub workloads: BTreeMap<String, serde_json::Value>,
-    /// CPU of each flow's receive softirq, where that can be found out: with RPS and unconnected senders.
+    /// CPU of each flow's receive softirq, if it can be determined: with RPS and unconnected senders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flow_cpus: Vec<FlowCpu>,
-    /// Who paid for the networking of the window, when it was observed.
+    /// The CPU time that networking took in the window, if observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stolen: Option<Stolen>,
-    /// What the receive side did in the window, when it was traced.
+    /// The receive side in the window, if traced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traced: Option<Traced>,
     /// Warnings of the workloads and of the trial.
@@ -234,7 +234,7 @@ pub enum Grade {
     A,
     /// Small disturbances.
     B,
-    /// Disturbed; ratios still mean something.
+    /// Disturbed; ratios are still meaningful.
     C,
     /// Too noisy to conclude.
     D,

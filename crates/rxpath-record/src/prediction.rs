@@ -1,18 +1,18 @@
-//! What the model says of a variant, beside what was measured: never one without the other.
+//! The model's prediction for a variant, always together with the measurement.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The model's word on one variant.
+/// The model's prediction for one variant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prediction {
     /// Variant name.
     pub variant: String,
     /// What was predicted, by metric: `window_loss_ratio`, `delivered_pps`, `one_way_delay_p50_us`.
     pub metrics: BTreeMap<String, Predicted>,
-    /// Why nothing was.
+    /// Why there is no prediction.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub not_predicted: Option<String>,
 }
@@ -20,7 +20,7 @@ pub struct Prediction {
 /// One metric.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Predicted {
-    /// By the simulator, from the calibration and the offered load alone.
+    /// By the simulator, from the calibration and the offered load only.
     pub predicted: f64,
     /// Median over the valid trials.
     pub measured: f64,

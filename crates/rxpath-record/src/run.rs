@@ -10,8 +10,8 @@
 //! RUN/report.html       made from the others
 //! ```
 //!
-//! A killed run can be read up to its last whole event. A run of a newer version, a cut file or an edited
-//! manifest is read as far as it goes, with a list of what is wrong and where.
+//! A killed run can be read up to its last complete event. A run of a newer version, a cut file or an edited manifest
+//! is read where possible, with a list of problems and their places.
 
 pub mod hlog;
 mod id;

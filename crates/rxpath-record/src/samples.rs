@@ -21,7 +21,7 @@ pub struct TrialSamples {
     pub t_ns: Vec<i64>,
     /// The series; each has as many values as there are samples.
     pub series: Vec<SampleSeries>,
-    /// What the sampling itself took.
+    /// The cost of the sampling.
     pub cost: SamplerCost,
 }
 
@@ -30,7 +30,7 @@ pub struct TrialSamples {
 pub struct SampleSeries {
     /// Where it was read.
     pub side: Side,
-    /// What it belongs to: `socket0`, `thread0`, `cpu1`; `all` = the followed sockets of the side together.
+    /// Its entity: `socket0`, `thread0`, `cpu1`; `all` = the followed sockets of the side together.
     pub entity: String,
     /// What it is: `rmem_bytes`, `unread_bytes`, `backlog_bytes`, `run_ns`, `processed_packets`.
     pub metric: String,
@@ -40,7 +40,7 @@ pub struct SampleSeries {
     pub values: Vec<Option<u64>>,
 }
 
-/// What the sampling took from the machine that it looked at.
+/// The cost of the sampling for the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SamplerCost {
     /// CPU time of the sampling thread.
@@ -49,11 +49,11 @@ pub struct SamplerCost {
     pub span_s: f64,
     /// Samples taken.
     pub samples_count: u64,
-    /// Samples whose time went by while the one before was still being taken, or while it got no CPU.
+    /// Samples skipped because the previous one was still being taken, or because the thread got no CPU.
     pub missed_count: u64,
     /// CPUs that it ran on.
     pub cpus: Vec<u32>,
-    /// Sockets that were seen and not followed: only the first ones are.
+    /// Sockets seen but not followed: only the first ones are.
     pub unfollowed_sockets_count: u64,
     /// Reads of the sockets' queues that failed; each is a gap in the series.
     #[serde(default)]

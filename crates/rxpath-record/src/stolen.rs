@@ -1,8 +1,8 @@
-//! Who paid for the networking of a trial: CPU time by CPU and by task over the measured window, and what a victim
-//! with known work got of the time that it asked for.
+//! The cost of networking in a trial: CPU time by CPU and by task over the measured window, and how much of its
+//! requested time a victim with known work got.
 //!
-//! The parts of a row add up to its `on_cpu_s`, the rows of tasks to those of CPUs, and those to their windows. What is
-//! measured and what is estimated stand in different fields.
+//! The parts of a row add up to its `on_cpu_s`, the rows of tasks to those of CPUs, and those to their windows.
+//! Measured and estimated values are in different fields.
 
 use rxpath_core::Division;
 use schemars::JsonSchema;
@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 pub struct Stolen {
     /// Length of the window; the victim runs all of it.
     pub window_s: f64,
-    /// The victim, when the scenario has one.
+    /// The victim, if the scenario has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub victim: Option<Victim>,
     /// Each CPU.
     pub cpus: Vec<CpuPaid>,
-    /// Tasks by what was taken from them; those with little time are one row, so that the sum is whole.
+    /// Tasks by the time taken from them; those with little time are one row, so that the sum is complete.
     pub tasks: Vec<TaskPaid>,
     /// What an interrupt costs beside what is measured.
     pub interrupt: InterruptCost,
@@ -43,7 +43,7 @@ pub struct Victim {
     pub gaps_s: f64,
     /// An undisturbed turn.
     pub turn_ns: f64,
-    /// Where its time on the CPU went, by the probe.
+    /// How its time on the CPU was used, by the probe.
     pub time: Division,
     /// Time of `ksoftirqd` and NAPI threads on its CPU: networking that took the CPU from it as tasks do.
     pub deferred_s: f64,
@@ -52,7 +52,7 @@ pub struct Victim {
 }
 
 impl Victim {
-    /// What networking took of its CPU: interrupts and softirqs in its time, and the threads that run softirqs.
+    /// Time that networking took of its CPU: interrupts and softirqs in its time, and the threads that run softirqs.
     pub fn taken_s(&self) -> f64 {
         self.time.taken_s() + self.deferred_s
     }
@@ -82,7 +82,7 @@ pub struct CpuPaid {
     pub cpu: u32,
     /// Length of its window.
     pub window_s: f64,
-    /// Where its time went, the idle task's included.
+    /// How its time was used, including the idle task.
     #[serde(flatten)]
     pub time: Division,
     /// Of `on_cpu_s`: the idle task.
@@ -111,7 +111,7 @@ pub struct TaskPaid {
     pub kind: String,
     /// CPUs that it ran on.
     pub cpus: Vec<u32>,
-    /// Where its time went.
+    /// How its time was used.
     #[serde(flatten)]
     pub time: Division,
     /// Whose polls took time from it, the largest first.

@@ -1,5 +1,5 @@
-//! What the receive side of the machine did in the measured window of a trial: softirq runs, NAPI polls with their
-//! packets, latency from stage to stage.
+//! The receive side of the machine in the measured window of a trial: softirq runs, NAPI polls with their packets,
+//! latency from stage to stage.
 
 use rxpath_core::Log2;
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::stolen::ProbeUse;
 
-/// What was traced of one trial.
+/// The trace of one trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Traced {
@@ -23,7 +23,8 @@ pub struct Traced {
     pub irqs: Vec<IrqTraced>,
     /// From stage to stage, in the trial's namespaces and everywhere else.
     pub stages: Vec<StageTraced>,
-    /// For how long packets were looked at for it: the window, or by turns where each packet would cost too much.
+    /// Time in which packets were sampled for it: the window, or a part of it where sampling each packet would cost too
+    /// much.
     pub stages_looked_s: f64,
     /// What observing cost.
     pub probe: ProbeUse,
@@ -140,11 +141,11 @@ pub struct StageTraced {
     pub stage: String,
     /// Latencies measured.
     pub latencies_count: u64,
-    /// Packets that their socket had, and of which no entry is known. Of `receive-to-socket` only.
+    /// Packets that reached their socket but whose entry was not seen. Only for `receive-to-socket`.
     pub untimed_count: u64,
-    /// Packets that were not read at the end of the window: no latency has them. Of `socket-to-read` only.
+    /// Packets not read at the end of the window, which are in no latency. Only for `socket-to-read`.
     pub unread_count: u64,
-    /// For how long the oldest of these had waited.
+    /// How long the oldest of these had waited.
     pub longest_unread_ns: u64,
     /// Their mean.
     pub mean_ns: f64,
@@ -152,7 +153,7 @@ pub struct StageTraced {
     pub max_ns: u64,
     /// Their histogram, in ns.
     pub latency_ns: Log2,
-    /// The longest that were kept one by one, longest first.
+    /// The longest latencies kept individually, longest first.
     pub outliers: Vec<OutlierTraced>,
 }
 

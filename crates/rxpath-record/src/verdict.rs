@@ -1,4 +1,4 @@
-//! What a diagnosis says: which stage limits, how sure, by what evidence, what to change.
+//! The result of a diagnosis: the limiting stage, the confidence, the evidence, the remedies.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Stage {
     /// The load generator: it offered less than the path can take.
     Sender,
-    /// The receive path runs inside the sender's call and the two cannot be told apart by ticks.
+    /// The receive path runs inside the sender's call; ticks cannot distinguish the two.
     SenderOrSoftirq,
     /// Softirq processing on one CPU.
     Softirq,
@@ -19,7 +19,7 @@ pub enum Stage {
     OneCpu,
     /// One queue's CPU is full while others have time, and RPS is off.
     RpsMissing,
-    /// RPS is on and spreads nothing: one flow.
+    /// RPS is on but useless: there is only one flow.
     RpsPointless,
     /// The RPS backlog.
     Backlog,
@@ -27,9 +27,9 @@ pub enum Stage {
     Ring,
     /// A filter that drops on purpose.
     Filter,
-    /// The device, IP or UDP refuses it: its length, header, route or fragments.
+    /// The device, IP or UDP rejects packets because of their length, header, route or fragments.
     Refused,
-    /// Connection tracking has no room for another entry.
+    /// The connection tracking table has no free entry.
     ConntrackFull,
     /// The socket's receive buffer: bursts or stalls overflow it while the reader has time left.
     SocketQueue,
@@ -39,35 +39,35 @@ pub enum Stage {
     SocketLock,
     /// One socket of a `SO_REUSEPORT` group gets more than its reader can take while others have time.
     ReuseportImbalance,
-    /// The reading application has work waiting and is not given its CPU.
+    /// The reading application has data waiting but does not get its CPU.
     ApplicationDescheduled,
     /// Softirqs take the reader's CPU: more offered load means less delivered.
     Livelock,
     /// Datagrams arrive damaged.
     Checksum,
-    /// Nobody listens.
+    /// No socket listens on the port.
     NoListener,
-    /// Of TCP: the queue of connections that wait to be accepted, or of those that are being set up.
+    /// TCP: the queue of connections that wait to be accepted, or of those being set up, is full.
     AcceptQueue,
-    /// Of TCP: the receive buffer or the socket's backlog has no room.
+    /// TCP: the receive buffer or the socket's backlog is full.
     TcpReceive,
-    /// Of TCP: a program does not read what waits in its connections, so that their windows close.
+    /// TCP: a program does not read the data that waits in its connections, so their windows close.
     TcpReader,
-    /// Of TCP: segments are lost or overtaken on the network and have to be sent again.
+    /// TCP: segments are lost or reordered on the network and have to be retransmitted.
     TcpRetransmit,
-    /// The path is well, and a task that is no part of it loses its CPU to network softirqs.
+    /// The path is fine, but a task outside the path loses CPU time to network softirqs.
     Victim,
-    /// The path is well, and tick accounting shows another CPU use than there is.
+    /// The path is fine, but tick accounting shows a wrong CPU use.
     TickArtefact,
-    /// The asked rate was reached and nothing was lost.
+    /// The target rate was reached and nothing was lost.
     Nothing,
-    /// The evidence does not decide; or a newer version named a stage that this one does not know.
+    /// The evidence does not decide, or a newer version named a stage that this version does not know.
     #[serde(other)]
     Unknown,
 }
 
 impl Stage {
-    /// Every stage, in the order of the way.
+    /// Every stage, in the order of the path.
     pub const ALL: [Self; 27] = [
         Self::Sender,
         Self::SenderOrSoftirq,
@@ -99,17 +99,17 @@ impl Stage {
     ];
 }
 
-/// How far the evidence carries.
+/// How strong the evidence is.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
-    /// Several readings fit; the paired trial named in the verdict decides.
+    /// Several explanations fit; the paired trial named in the verdict decides.
     Weak,
-    /// One reading fits better than the others.
+    /// One explanation fits better than the others.
     Fair,
-    /// Counters and CPU time say the same.
+    /// Counters and CPU time agree.
     Strong,
 }
 
@@ -127,27 +127,27 @@ pub struct EvidenceLine {
 pub struct Verdict {
     /// The limiting stage.
     pub stage: Stage,
-    /// The CPU concerned, where one is.
+    /// The CPU concerned, if any.
     pub cpu: Option<u32>,
-    /// How sure.
+    /// The confidence.
     pub confidence: Confidence,
     /// One sentence: `the receiving application is the limit: CPU 1 is 100 % busy`.
     pub sentence: String,
-    /// What it rests on, strongest first.
+    /// The evidence, strongest first.
     pub evidence: Vec<EvidenceLine>,
     /// What to change, most effective first.
     pub remedies: Vec<String>,
-    /// Rules of `rxpath check` about the settings concerned; `rxpath explain ID` tells of each.
+    /// Rules of `rxpath check` about the settings concerned; `rxpath explain ID` explains each.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub check_rules: Vec<String>,
-    /// What would limit next, once this limit is gone.
+    /// The next limit, once this one is removed.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub next: Vec<String>,
-    /// The paired trial that would decide, when this one cannot.
+    /// The paired trial that would decide, if this one cannot.
     pub paired_trial: Option<PairedTrial>,
 }
 
-/// A second trial that tells apart what this one cannot.
+/// A second trial that distinguishes what this one cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PairedTrial {
@@ -161,7 +161,7 @@ pub enum PairedTrial {
 mod tests {
     use super::*;
 
-    /// The schema lists the variants by the type: one that `ALL` lacks would be left out of every table.
+    /// The schema lists the variants by the type: a variant missing from `ALL` would be missing from every table.
     #[test]
     fn all_has_every_stage() {
         let schema = schemars::schema_for!(Stage).to_value();

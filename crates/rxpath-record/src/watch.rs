@@ -1,6 +1,6 @@
-//! One look at the live receive path: what `rxpath watch` shows, prints as JSON and records.
+//! One sample of the live receive path, as `rxpath watch` shows it, prints it as JSON and records it.
 //!
-//! A frame is whole: a view draws it without asking the host, today or on another machine. Rates are differences of
+//! A frame is complete: a view draws it without reading the host, today or on another machine. Rates are differences of
 //! cumulative counters over [`Frame::window_s`]; what could not be read is a gap with its reason.
 
 mod change;
@@ -98,16 +98,16 @@ pub struct StageRow {
     pub drops_source: String,
     /// CPU time spent here, in CPUs: 0.5 is half of one CPU.
     pub cpu_ratio: Fact<f64>,
-    /// What else is worth a word: `12.3 packets a poll`.
+    /// Further information: `12.3 packets a poll`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
 
-/// One look.
+/// One sample.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Frame {
-    /// Number of the look, from 1.
+    /// Number of the sample, from 1.
     pub number: u64,
     /// End of the window, Unix time.
     pub at_unix_s: f64,
@@ -115,7 +115,7 @@ pub struct Frame {
     pub window_s: f64,
     /// The path, from left to right.
     pub stages: Vec<StageRow>,
-    /// What limits reception over UDP and TCP.
+    /// The limit of reception over UDP and TCP.
     pub verdict: Option<Verdict>,
     /// Packets per second that softirqs handled for other network namespaces, at least.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -124,9 +124,9 @@ pub struct Frame {
     pub cpus: Vec<CpuRow>,
     /// Receive queues.
     pub queues: Vec<QueueRow>,
-    /// Sockets that hold, drop or move something; the fullest first.
+    /// Sockets with queued data, drops or traffic; the fullest first.
     pub sockets: Vec<SocketRow>,
-    /// Sockets that are there, those without a row included.
+    /// All sockets, those without a row included.
     pub sockets_count: u64,
     /// Tasks, those that lost most first.
     pub tasks: Vec<TaskRow>,
@@ -138,10 +138,11 @@ pub struct Frame {
     pub gaps: BTreeMap<String, String>,
     /// CPU time of rxpath itself over the window, in CPUs, its BPF programs not included.
     pub own_cpu_ratio: f64,
-    /// BPF probes that count for a part of the time only, because all of it would cost too much; empty when all count on.
+    /// BPF probes that count only part of the time, because counting all the time would cost too much; empty if all
+    /// count without a break.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sampled: Vec<Sampled>,
-    /// What its BPF programs cost, as it was measured last; none without them.
+    /// The cost of its BPF programs, as last measured; none without them.
     pub probe_cost: Option<ProbeShare>,
 }
 

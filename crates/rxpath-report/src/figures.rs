@@ -1,4 +1,4 @@
-//! The evidence: which figures a run gives, and the numbers behind each.
+//! The evidence: the figures of a run, and the numbers behind each.
 
 mod cpu;
 mod over_time;
@@ -34,13 +34,13 @@ pub(crate) fn all(run: &Run) -> Vec<Figure> {
     .collect()
 }
 
-/// A top for an axis that starts at zero: the largest value and some room.
+/// The top of an axis that starts at zero: the largest value and some space.
 fn roof(values: impl Iterator<Item = f64>) -> f64 {
     let top = values.filter(|v| v.is_finite()).fold(0.0, f64::max);
     if top > 0.0 { top * 1.08 } else { 1.0 }
 }
 
-/// The interval of a median in words, or why there is none.
+/// The interval of a median as text, or why there is none.
 pub(crate) fn interval_text(metric: &str, interval: Option<[f64; 2]>) -> String {
     match interval {
         Some([low, high]) => {

@@ -1,6 +1,6 @@
-//! From a run directory to something a person reads: one self-contained HTML page, or a short Markdown text.
+//! From a run directory to a readable report: one self-contained HTML page, or a short Markdown text.
 //!
-//! The report is made from the run directory alone, so that it can be made again on another machine in ten years.
+//! The report needs only the run directory, so it can be made again on another machine in ten years.
 //! It must not touch a host, the network or the clock: equal run directories give equal bytes.
 //! Every string of a run may come from a hostile host and is escaped; the page allows no script at all.
 

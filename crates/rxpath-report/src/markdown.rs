@@ -45,7 +45,7 @@ pub fn markdown(run: &Run) -> String {
 
 fn problems(run: &Run, out: &mut String) {
     for problem in &run.problems {
-        let _ = writeln!(out, "> **Not whole:** {}\n", text(problem));
+        let _ = writeln!(out, "> **Incomplete:** {}\n", text(problem));
     }
 }
 
@@ -136,7 +136,7 @@ fn ledger(run: &Run, out: &mut String) {
     }
 }
 
-/// What the victims asked for and got.
+/// The CPU time that the victims asked for and got.
 fn stolen(run: &Run, out: &mut String) {
     let shown = run.shown().into_iter();
     let rows: Vec<_> =

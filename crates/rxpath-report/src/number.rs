@@ -1,4 +1,4 @@
-//! Numbers as a reader of a report wants them: few digits, a unit, and a base for every percentage.
+//! Numbers for a report: few digits, a unit, and a base for every percentage.
 
 use rxpath_core::units::grouped;
 use rxpath_stats::metric::unit;
@@ -40,7 +40,7 @@ pub(crate) fn signed(value: i64) -> String {
     if value < 0 { format!("\u{2212}{digits}") } else { digits }
 }
 
-/// `part` of `base` in percent; a loss that is not zero never prints as `0 %`, and one that is not all never as `100 %`.
+/// `part` of `base` in percent; a loss above zero never prints as `0 %`, and a loss below all never as `100 %`.
 pub(crate) fn percent(part: f64, base: f64) -> String {
     if base <= 0.0 || !part.is_finite() {
         return "–".into();
@@ -74,7 +74,7 @@ pub(crate) fn factor(value: f64) -> String {
     }
 }
 
-/// A metric by the unit that its name ends in.
+/// A metric, with the unit from the end of its name.
 pub(crate) fn metric(name: &str, value: f64) -> String {
     if !value.is_finite() {
         return "–".into();

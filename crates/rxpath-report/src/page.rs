@@ -27,7 +27,7 @@ pub(crate) use reproduce::shell;
 
 const STYLE: &str = include_str!("page/style.css");
 
-/// Nothing may be loaded, sent or run; only the page's own style applies.
+/// Nothing may be loaded, sent or executed; only the page's own style applies.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
 /// The report of one run as one HTML file without external parts.
@@ -43,7 +43,7 @@ pub fn html(run: &Run) -> String {
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
                 title { (run.title()) " · rxpath report" }
-                // An icon of its own keeps browsers from asking for /favicon.ico.
+                // An icon of its own keeps browsers from requesting /favicon.ico.
                 link rel="icon" href="data:,";
                 style { (PreEscaped(STYLE)) }
             }
@@ -131,20 +131,20 @@ fn masthead(run: &Run) -> Markup {
     }
 }
 
-/// What can't be read: above everything else.
+/// Problems with the run: above everything else.
 fn problems(run: &Run) -> Markup {
     html! {
         @if !run.problems.is_empty() {
             aside.notice.broken role="note" {
-                h2 { "This run is not whole" }
+                h2 { "This run is incomplete" }
                 ul { @for problem in &run.problems { li { (problem) } } }
-                p { "Everything below was read from the run directory and is shown as it is." }
+                p { "Everything below was read from the run directory and is shown unchanged." }
             }
         }
     }
 }
 
-/// What to know before trusting the rest.
+/// Warnings that affect the rest.
 fn warnings(warnings: &[Warning]) -> Markup {
     html! {
         @if !warnings.is_empty() {

@@ -1,9 +1,9 @@
 //! Plots as SVG. This is the one file that knows the plotting crate.
 //!
-//! What it mends in that crate's output: clip ids come from a process-wide counter (made local to the plot, so that
-//! equal input gives equal bytes and several plots live in one page), there is no `viewBox`, the last tick label is cut
-//! at the edge, and ranges ignore intervals (here every range is given). Colours are CSS variables: one SVG serves the
-//! light and the dark page and print.
+//! It corrects that crate's output: clip ids come from a process-wide counter (here local to the plot, so that equal
+//! input gives equal bytes and several plots fit in one page), there is no `viewBox`, the last tick label is cut at the
+//! edge, and ranges ignore intervals (here every range is given). Colours are CSS variables: one SVG serves the light
+//! page, the dark page and print.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -31,13 +31,13 @@ pub(crate) const COLOURS: [&str; 8] = [
     "var(--s7)",
 ];
 
-/// Dash patterns, so that no curve is told apart by its colour alone.
+/// Dash patterns, so that curves can be distinguished without colour.
 pub(crate) const DASHES: [&str; 8] =
     ["", "7 3", "2 3", "9 3 2 3", "12 4", "4 2", "1 4", "9 2 2 2 2 2"];
 
 /// The colour of text and marks that belong to no series.
 pub(crate) const INK: &str = "var(--ink)";
-/// The colour of what stands back.
+/// The colour of background elements.
 pub(crate) const MUTED: &str = "var(--muted)";
 
 /// One axis.
@@ -150,7 +150,7 @@ pub(crate) struct Mark {
 pub(crate) struct Chart {
     /// Unique in the page: prefix of the ids inside.
     pub id: String,
-    /// What a reader who can't see it is told.
+    /// The text for screen readers.
     pub alt: String,
     /// Width and height in CSS pixels.
     pub size: (f64, f64),
@@ -166,9 +166,9 @@ pub(crate) struct Chart {
     pub dots: Vec<Dots>,
     /// Lines across.
     pub marks: Vec<Mark>,
-    /// A stretch of x that is set off (the measured window).
+    /// A stretch of x with a background (the measured window).
     pub window: Option<(f64, f64)>,
-    /// Further stretches of x that are set off.
+    /// Further stretches of x with a background.
     pub shades: Vec<(f64, f64)>,
 }
 
@@ -268,7 +268,7 @@ fn literal(text: &str) -> String {
     text.replace('$', "\\$")
 }
 
-/// Vertical grid lines behind the data, which the plotting crate leaves out beside named rows.
+/// Vertical grid lines behind the data, which the plotting crate leaves out next to named rows.
 fn grid(chart: &Chart) -> Vec<Curve> {
     if chart.rows.is_empty() {
         return Vec::new();

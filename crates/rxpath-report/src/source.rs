@@ -1,4 +1,4 @@
-//! What the report is made of: everything that could be read from one run directory, and a list of what could not.
+//! The input of the report: everything that could be read from one run directory, and a list of what could not.
 
 use rxpath_record::environment::Environment;
 use rxpath_record::event::Event;
@@ -6,12 +6,12 @@ use rxpath_record::manifest::{Manifest, Status, Trial, VariantSummary};
 use rxpath_record::run::RunReader;
 use rxpath_record::samples::TrialSamples;
 
-/// One run as far as it is readable.
+/// The readable parts of one run.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// Name of the directory.
     pub(crate) name: String,
-    /// `manifest.json`, or what the events tell of it.
+    /// `manifest.json`, or its content reconstructed from the events.
     pub(crate) manifest: Manifest,
     /// `environment.json`, when it could be read.
     pub(crate) environment: Option<Environment>,
@@ -19,7 +19,7 @@ pub struct Run {
     pub(crate) events: Vec<Event>,
     /// Queues over time, one entry per sampled trial.
     pub(crate) samples: Vec<TrialSamples>,
-    /// What could not be read, what was changed by hand, what is missing: one sentence each, shown at the top.
+    /// Parts that could not be read, were changed by hand, or are missing: one sentence each, shown at the top.
     pub(crate) problems: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ impl From<RunReader> for Run {
     fn from(reader: RunReader) -> Self {
         let name = reader.directory.file_name().map(|name| name.to_string_lossy().into_owned());
         let mut problems: Vec<String> = reader.problems.iter().map(ToString::to_string).collect();
-        // A run that ended early is whole in itself, yet not what was asked for.
+        // A run that ended early is consistent, but not what was requested.
         if matches!(reader.manifest.status, Status::Interrupted | Status::Failed) {
             problems.extend(reader.partial());
         }
@@ -43,12 +43,12 @@ impl From<RunReader> for Run {
 }
 
 impl Run {
-    /// What the run is called in a headline: its scenario, or its directory when that is not known.
+    /// The run's title: its scenario, or its directory if the scenario is not known.
     pub(crate) fn title(&self) -> &str {
         if self.manifest.scenario.is_empty() { &self.name } else { &self.manifest.scenario }
     }
 
-    /// The metric that the run is about.
+    /// The main metric of the run.
     pub(crate) fn main_metric(&self) -> &str {
         &self.manifest.main_metric
     }
@@ -58,7 +58,7 @@ impl Run {
         self.manifest.trials.first().map_or("datagrams", |trial| trial.ledger.unit.word())
     }
 
-    /// The variant's trial whose main metric is nearest to its median: the one that is shown in pictures.
+    /// The variant's trial whose main metric is nearest to its median: the trial shown in pictures.
     pub(crate) fn typical_trial<'a>(&'a self, variant: &'a str) -> Option<&'a Trial> {
         let main = self.main_metric();
         let of = |trial: &Trial| trial.metrics.get(main).copied().unwrap_or(0.0);

@@ -121,11 +121,11 @@ fn what_is_wrong_with_a_run_stands_at_the_top() {
     for (file, edit, sign) in cases {
         let (_dir, run) = edited("million-pps", file, edit);
         let page = html(&run);
-        let top = page.find("This run is not whole").expect(sign);
+        let top = page.find("This run is incomplete").expect(sign);
         let body = page.find("<main>").unwrap();
         assert!(top < body && page[top..body].contains(sign), "{sign}: {}", &page[top..body]);
         assert!(page.contains("Every trial"), "{sign}: the rest is shown");
-        assert!(markdown(&run).contains("Not whole:"), "{sign}");
+        assert!(markdown(&run).contains("Incomplete:"), "{sign}");
     }
 }
 

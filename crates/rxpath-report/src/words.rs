@@ -1,4 +1,4 @@
-//! The words for the record's enums: one place, so that page and Markdown say the same.
+//! The words for the record's enums: one place, so that page and Markdown use the same.
 
 use rxpath_record::comparison::{Change, Comparison, Effect, step};
 use rxpath_record::ledger::Place;
@@ -41,7 +41,7 @@ pub(crate) fn place(place: Place) -> &'static str {
     }
 }
 
-/// The stretch of the path that a place lies on; it picks the colour, the text still names the place.
+/// The part of the path of a place; it picks the colour, the text still names the place.
 pub(crate) fn stretch(place: Place) -> &'static str {
     match place {
         Place::SendCall | Place::Output | Place::EgressHook | Place::Qdisc => "sender",
@@ -78,7 +78,7 @@ pub(crate) fn stage(stage: Stage, cpu: Option<u32>) -> String {
         Stage::Softirq => "softirq",
         Stage::OneCpu => "all flows on one CPU",
         Stage::RpsMissing => "one queue, RPS off",
-        Stage::RpsPointless => "one flow, useless RPS",
+        Stage::RpsPointless => "one flow, RPS useless",
         Stage::Backlog => "RPS backlog",
         Stage::Ring => "device ring",
         Stage::Filter => "a filter",
@@ -95,9 +95,9 @@ pub(crate) fn stage(stage: Stage, cpu: Option<u32>) -> String {
         Stage::AcceptQueue => "TCP accept queue",
         Stage::TcpReceive => "TCP receive buffer",
         Stage::TcpReader => "TCP program does not read",
-        Stage::TcpRetransmit => "TCP segments sent again",
-        Stage::Victim => "nothing, and a task pays",
-        Stage::TickArtefact => "nothing, and ticks err",
+        Stage::TcpRetransmit => "TCP retransmissions",
+        Stage::Victim => "nothing, but a task pays",
+        Stage::TickArtefact => "nothing, but ticks are wrong",
         Stage::Nothing => "nothing",
         Stage::Unknown => "undecided",
     };
@@ -125,7 +125,7 @@ pub(crate) fn amount(comparison: &Comparison) -> String {
     }
 }
 
-/// What the scenario expected, and whether it came so: `up: as expected`.
+/// The scenario's expectation, and whether it was met: `up: as expected`.
 pub(crate) fn expected(comparison: &Comparison) -> String {
     let Some(expected) = &comparison.expected else { return "–".into() };
     match comparison.is_as_expected() {
@@ -168,7 +168,7 @@ pub(crate) fn status(status: Status) -> &'static str {
     }
 }
 
-/// Whose pace a trial had.
+/// Whether a trial was open or closed loop.
 pub(crate) fn loop_kind(kind: LoopKind) -> &'static str {
     match kind {
         LoopKind::Open => "open",

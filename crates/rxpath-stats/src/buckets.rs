@@ -1,7 +1,7 @@
 //! Counting by the buckets of a histogram, for loops in which a histogram's bookkeeping is most of the cost.
 //!
-//! The same buckets as [`Histogram`], so that what comes out is equal to what direct recording would have made: value
-//! `v` below 2048 has a bucket of its own, and each further power of two has 1024.
+//! The same buckets as [`Histogram`], so the result equals direct recording: each value `v` below 2048 has its own
+//! bucket, and each further power of two has 1024 buckets.
 
 use crate::Histogram;
 

@@ -1,8 +1,8 @@
-//! A difference between two variants, and the word for it.
+//! A difference between two variants, and its verdict.
 //!
-//! The word needs an interval: it must clear the practical threshold as a whole before anything is called better or
-//! worse, and lie inside it as a whole before anything is called the same. Metrics of which 0 is an ordinary value are
-//! judged by their difference, all others by their ratio; a ratio whose base is 0 does not exist, and that is said.
+//! The verdict needs an interval. `Better` and `worse` need the whole interval outside the practical threshold; `same`
+//! needs the whole interval inside it. Metrics for which 0 is an ordinary value are compared by their difference, all
+//! others by their ratio. If the base is 0, there is no ratio, and the verdict says so.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -6,7 +6,7 @@ use hdrhistogram::Histogram as Hdr;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use thiserror::Error;
 
-/// Longest time that [`Histogram::of_times`] tells apart: one minute.
+/// Longest time that [`Histogram::of_times`] resolves: one minute.
 const LONGEST_NS: u64 = 60_000_000_000;
 
 /// Significant decimal digits.
@@ -112,7 +112,7 @@ impl Histogram {
         self.hdr.max()
     }
 
-    /// Values from `low_ns` to `high_ns`, both included, as exact as the histogram tells values apart.
+    /// Values from `low_ns` to `high_ns`, both included, within the histogram's resolution.
     pub fn count_within(&self, low_ns: u64, high_ns: u64) -> u64 {
         self.hdr.count_between(low_ns, high_ns)
     }

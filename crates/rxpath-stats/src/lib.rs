@@ -1,4 +1,4 @@
-//! Numbers about numbers: quantiles, intervals, differences and the words for them.
+//! Statistics: quantiles, intervals, differences and their verdicts.
 //!
 //! Pure and without meaning: this crate does not know what a datagram is. The unit of an experiment's statistics
 //! is the trial; samples inside a trial go into histograms, which are merged and never averaged.

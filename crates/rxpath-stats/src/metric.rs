@@ -1,4 +1,4 @@
-//! The metrics of an experiment: which direction is good and in what unit they are.
+//! The metrics of an experiment: good direction and unit.
 
 /// The good direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub const METRICS: &[Metric] = &[
         name: "receiver_cpu_ns_per_packet",
         unit: "ns/datagram",
         good: Good::Down,
-        what: "time of the receiving threads on a CPU per datagram read, softirqs on top of them included",
+        what: "time of the receiving threads on a CPU per datagram read, including softirqs that interrupt them",
     },
     Metric {
         name: "sender_cpu_ns_per_packet",
@@ -64,7 +64,7 @@ pub const METRICS: &[Metric] = &[
         name: "achieved_ratio",
         unit: "of asked",
         good: Good::Up,
-        what: "offered rate as a share of the asked rate",
+        what: "offered rate as a share of the target rate",
     },
     Metric {
         name: "delivered_bps",
@@ -124,31 +124,31 @@ pub const METRICS: &[Metric] = &[
         name: "server_cpu_us_per_request",
         unit: "us/request",
         good: Good::Down,
-        what: "time of the server's threads on a CPU per request, softirqs on top of them included",
+        what: "time of the server's threads on a CPU per request, including softirqs that interrupt them",
     },
     Metric {
         name: "client_cpu_us_per_request",
         unit: "us/request",
         good: Good::Down,
-        what: "time of the client's threads on a CPU per request, softirqs on top of them included",
+        what: "time of the client's threads on a CPU per request, including softirqs that interrupt them",
     },
     Metric {
         name: "server_cpu_us_per_transaction",
         unit: "us/transaction",
         good: Good::Down,
-        what: "time of the server's threads on a CPU per transaction, softirqs on top of them included",
+        what: "time of the server's threads on a CPU per transaction, including softirqs that interrupt them",
     },
     Metric {
         name: "client_cpu_us_per_transaction",
         unit: "us/transaction",
         good: Good::Down,
-        what: "time of the client's threads on a CPU per transaction, softirqs on top of them included",
+        what: "time of the client's threads on a CPU per transaction, including softirqs that interrupt them",
     },
     Metric {
         name: "receiver_cpu_ns_per_kib",
         unit: "ns/KiB",
         good: Good::Down,
-        what: "time of the receiving threads on a CPU per KiB read, softirqs on top of them included",
+        what: "time of the receiving threads on a CPU per KiB read, including softirqs that interrupt them",
     },
     Metric {
         name: "sender_cpu_ns_per_kib",
@@ -160,20 +160,20 @@ pub const METRICS: &[Metric] = &[
         name: "retransmitted_ratio",
         unit: "of sent first",
         good: Good::Down,
-        what: "TCP segments sent again in the window, as a share of those sent for the first time",
+        what: "TCP segments retransmitted in the window, as a share of those sent for the first time",
     },
     Metric {
         name: "victim_got_ratio",
         unit: "of asked",
         good: Good::Up,
-        what: "time that the victim had, by the work it did, as a share of the time it asked for",
+        what: "time that the victim got, computed from its work, as a share of the time it requested",
     },
     Metric {
         name: "victim_taken_ratio",
         unit: "of asked",
         good: Good::Down,
         what: "time that interrupts, softirqs and the threads that run softirqs took from the victim's CPU, as a share of \
-               the time it asked for",
+               the time it requested",
     },
     Metric {
         name: "victim_taken_s_per_gbit",
@@ -191,13 +191,13 @@ pub const METRICS: &[Metric] = &[
         name: "network_cpu_s_per_gbit",
         unit: "s/Gb",
         good: Good::Down,
-        what: "time of interrupts and network softirqs on all CPUs, whichever task paid, per 10^9 bits of payload delivered",
+        what: "time of interrupts and network softirqs on all CPUs, in any task, per 10^9 bits of payload delivered",
     },
     Metric {
         name: "network_cpu_s_per_mpacket",
         unit: "s/million packets",
         good: Good::Down,
-        what: "time of interrupts and network softirqs on all CPUs, whichever task paid, per million datagrams or segments \
+        what: "time of interrupts and network softirqs on all CPUs, in any task, per million datagrams or segments \
                delivered",
     },
     Metric {
@@ -219,7 +219,7 @@ pub fn metric(name: &str) -> Option<&'static Metric> {
     METRICS.iter().find(|metric| metric.name == name)
 }
 
-/// The good direction of a metric by name. Of names that are not known, times are better short and the rest large.
+/// The good direction of a metric by name. For unknown names, lower times are better and higher values of all others.
 pub fn good(name: &str) -> Good {
     let is_time = || ["_us", "_ms", "_ns"].iter().any(|unit| name.ends_with(unit));
     let unknown = || if is_time() { Good::Down } else { Good::Up };
@@ -260,7 +260,7 @@ pub fn is_share(name: &str) -> bool {
     name.ends_with("_ratio")
 }
 
-/// What happened to that which a main metric counts: `delivered` or `answered`.
+/// The verb for the main metric: `delivered` or `answered`.
 pub fn verb(name: &str) -> &'static str {
     match name {
         "victim_got_ratio" => "got by the victim",

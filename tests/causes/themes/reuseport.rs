@@ -18,7 +18,7 @@ const STOPPED: &[Said] = &[Said("application-descheduled", "a signal stopped it"
 /// By counters alone: what arrived at which socket is not known, and that is said.
 const NOT_COUNTED: &[Said] = &[
     Said("", "that dropped nothing got anything"),
-    Said("", "what arrived at each is not counted"),
+    Said("", "arrivals per socket are not counted"),
 ];
 
 pub fn causes() -> Vec<Cause> {

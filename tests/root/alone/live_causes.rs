@@ -142,7 +142,7 @@ fn a_group_that_nobody_joined_is_named() {
     });
     says(&probed, "refused", "routing");
     // By counters alone it can't be told from a rule of netfilter's, and that is said.
-    says(&counted, "filter", "multicast that nobody joined");
+    says(&counted, "filter", "multicast that no program joined");
     assert_eq!(counted["confidence"], "fair");
 }
 
@@ -161,7 +161,7 @@ fn frames_longer_than_the_mtu_of_the_receiver_are_named() {
         })
         .unwrap();
     });
-    says(&probed, "refused", "the device's door");
+    says(&probed, "refused", "the device's input checks");
     doubts(&counted, "rx_dropped");
 }
 

@@ -1,4 +1,4 @@
-//! TCP's numbers of a watched host, as more than one rule shows them.
+//! TCP's numbers of a watched host, shared by several rules.
 
 use rxpath_core::units::si;
 use rxpath_record::evidence::{Owner, TcpService, TcpUse, ThreadUse};
@@ -8,20 +8,20 @@ use super::line;
 use crate::view::View;
 use crate::wording::{count, percent};
 
-/// Requests and finished handshakes that a listener dropped, whatever the reason. `ListenOverflows` are among them
+/// Requests and finished handshakes that a listener dropped, for any reason. They include `ListenOverflows`
 /// (net/ipv4/tcp_ipv4.c `tcp_v4_syn_recv_sock`, tcp_input.c `tcp_conn_request`).
 pub const LISTEN_DROPS: &str = "TcpExt.ListenDrops";
-/// Those of them whose accept queue was full.
+/// Those whose accept queue was full.
 pub const LISTEN_OVERFLOWS: &str = "TcpExt.ListenOverflows";
-/// Segments that were dropped at sockets: no counter counts another's.
+/// Segments dropped at sockets: no two counters count the same drop.
 pub const DROPPING: [&str; 4] = [
     "TcpExt.TCPRcvQDrop",
     "TcpExt.TCPBacklogDrop",
     "TcpExt.TCPOFODrop",
     "TcpExt.TCPZeroWindowDrop",
 ];
-/// That a receive buffer was full, whether or not something had to be dropped for it. A segment that makes `RcvPruned` move
-/// is dropped by the caller, which counts it too (net/ipv4/tcp_input.c `tcp_prune_queue`, `tcp_try_rmem_schedule`).
+/// A receive buffer was full, with or without a drop. A segment that increments `RcvPruned` is dropped by the caller,
+/// which counts it too (net/ipv4/tcp_input.c `tcp_prune_queue`, `tcp_try_rmem_schedule`).
 pub const PRESSED: [&str; 5] = [
     "TcpExt.PruneCalled",
     "TcpExt.RcvPruned",
@@ -29,29 +29,30 @@ pub const PRESSED: [&str; 5] = [
     "TcpExt.TCPRcvCollapsed",
     "TcpExt.TCPMemoryPressures",
 ];
-/// That a window was closed because nobody read (net/ipv4/tcp_output.c `tcp_select_window`).
+/// A window was closed because no thread read (net/ipv4/tcp_output.c `tcp_select_window`).
 pub const CLOSED: [&str; 2] = ["TcpExt.TCPToZeroWindowAdv", "TcpExt.TCPWantZeroWindowAdv"];
-/// Segments that were sent again.
+/// Retransmitted segments.
 pub const SENT_AGAIN: &str = "Tcp.RetransSegs";
 
-/// By how much a counter moved.
+/// The change of a counter.
 pub fn moved(tcp: &TcpUse, name: &str) -> u64 {
     tcp.counters.get(name).copied().unwrap_or(0)
 }
 
-/// By how much these moved together.
+/// The sum of these changes.
 pub fn sum(tcp: &TcpUse, names: &[&str]) -> u64 {
     names.iter().fold(0, |sum, name| sum.saturating_add(moved(tcp, name)))
 }
 
-/// One line of the counters among `names` that moved.
+/// One line with the counters among `names` that changed.
 pub fn counters(tcp: &TcpUse, names: &[&str]) -> Option<EvidenceLine> {
     let found: Vec<&str> = names.iter().copied().filter(|name| moved(tcp, name) > 0).collect();
     let each = found.iter().map(|name| {
         let short = name.trim_start_matches("TcpExt.");
         format!("{short} by {}", count(moved(tcp, name)))
     });
-    let text = format!("moved in this network namespace: {}", each.collect::<Vec<_>>().join(", "));
+    let text =
+        format!("changed in this network namespace: {}", each.collect::<Vec<_>>().join(", "));
     (!found.is_empty()).then(|| line(text, found.join(", ")))
 }
 
@@ -66,7 +67,7 @@ pub fn at(address: &str, owners: &[Owner]) -> String {
     }
 }
 
-/// A service: its listener, or what this host connected to.
+/// A service: its listener, or this host's outgoing connections.
 pub fn service(service: &TcpService) -> String {
     let name = at(&service.address, &service.owners);
     if service.outgoing { format!("connections to {name}") } else { name }
@@ -80,7 +81,7 @@ pub fn busiest(service: &TcpService) -> Option<&ThreadUse> {
     service.threads.iter().max_by(order)
 }
 
-/// The numbers that show how TCP is: `9.99k TCP segments/s arrived, no listen drops, no prunes, CPU 1 52 % busy`.
+/// Numbers for the state of TCP: `9.99k TCP segments/s arrived, no listen drops, no prunes, CPU 1 52 % busy`.
 pub fn in_short(view: &View) -> Option<String> {
     let tcp = view.raw.tcp.as_ref().filter(|_| view.has_tcp())?;
     let some = |n: u64, what: &str| match n {

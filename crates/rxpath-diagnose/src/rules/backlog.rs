@@ -35,7 +35,7 @@ pub fn judge(view: &View) -> Option<Claim> {
             }),
         };
         let text = format!(
-            "a backlog holds {} packets (one per CPU and for the whole host){}",
+            "each CPU's backlog holds {} packets (one value for the whole host){}",
             count(limit),
             holds.unwrap_or_default()
         );
@@ -55,7 +55,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         .because(limit)
         .because([rates(view)])
         .cure(Remedy::SpreadBacklog)
-        .cure("raise net.core.netdev_max_backlog: it is one value for the whole host, not for a namespace, and every backlog may then hold that many packets of memory and delay")
+        .cure("raise net.core.netdev_max_backlog: one value for the whole host, not per namespace; every backlog can then hold that many packets, which cost memory and delay")
         .cure(Remedy::SmallerSendBuffer)
         .next(next_loss(view, lost, Place::Backlog)),
     )

@@ -48,10 +48,10 @@ pub fn judge(view: &View) -> Option<Claim> {
             Stage::Unknown,
             Confidence::Weak,
             NEEDS,
-            format!("the path set the pace, and what held the packets is not known: the sender was blocked {blocked} of its time and no CPU of the receive softirq is full"),
+            format!("the path set the pace, but the place that held the packets is not known: the sender was blocked {blocked} of its time and no CPU of the receive softirq is full"),
         )
         .cure("look for a shaper on the sender's device (`tc -s qdisc show dev IF`: backlog, overlimits)")
-        .cure("a larger send buffer (`load udp --sndbuf`) turns the wait into drops that a counter owns"),
+        .cure("a larger send buffer (`load udp --sndbuf`) turns the wait into drops, which a counter shows"),
     };
     Some(
         claim

@@ -1,4 +1,4 @@
-//! Connection tracking has no room: each packet of a new flow is dropped.
+//! The connection tracking table is full: each packet of a new flow is dropped.
 
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
@@ -17,13 +17,13 @@ pub fn judge(view: &View) -> Option<Claim> {
     let full = conntrack.entries_max.filter(|max| conntrack.entries_count >= *max);
     let table = match conntrack.entries_max {
         Some(max) => format!(
-            "the table holds {} entries of {} at most; {} were thrown out to make room",
+            "the table holds {} entries of {} at most; {} were evicted to make space",
             count(conntrack.entries_count),
             count(max),
             count(conntrack.early_drops_count)
         ),
         None => format!(
-            "the table holds {} entries; how many it may hold was not read",
+            "the table holds {} entries; its maximum was not read",
             count(conntrack.entries_count)
         ),
     };
@@ -33,7 +33,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     );
     let sentence = match full {
         Some(max) => format!(
-            "the connection tracking table is full: it holds {} entries, and {} of {} found no room",
+            "the connection tracking table is full: it holds {} entries, and {} of {} found no free entry",
             count(max),
             percent(view.share_at(Place::Netfilter, lost)),
             whose(view, Place::Netfilter)
@@ -58,7 +58,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         .because([rates(view)])
         .cure("do not track this traffic: a `notrack` rule in raw prerouting (nft), `-j CT --notrack` (iptables)")
         .cure("a larger table: net.netfilter.nf_conntrack_max, some 320 bytes an entry, one value for the whole host; with it nf_conntrack_buckets")
-        .cure("shorter times for flows that have ended: net.netfilter.nf_conntrack_udp_timeout and its like")
+        .cure("shorter times for flows that have ended: net.netfilter.nf_conntrack_udp_timeout and similar")
         .next(next_loss(view, lost, Place::Netfilter)),
     )
 }

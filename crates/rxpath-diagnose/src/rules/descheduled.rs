@@ -1,4 +1,4 @@
-//! The reader has datagrams waiting and is not given its CPU.
+//! The reader has datagrams waiting but does not get its CPU.
 
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};

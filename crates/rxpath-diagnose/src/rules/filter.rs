@@ -35,29 +35,29 @@ pub fn judge(view: &View) -> Option<Claim> {
     let sure = view.drops_at(most).iter().all(told);
     let derived = (view.raw.watched && most == Place::Netfilter && !sure).then(|| {
         let text = format!(
-            "{} packets came to IP and neither went up, nor on, nor into another counter: rules drop there, and so do packets that no counter names, as multicast that nobody joined",
+            "{} packets reached IP but were neither delivered, nor forwarded, nor counted elsewhere: dropped by filter rules, or dropped without a counter, for example multicast that no program joined",
             count(at_most)
         );
-        line(text, "difference of IP's counters; with BPF the kernel's drop reasons would tell")
+        line(text, "difference of IP's counters; with BPF the kernel's drop reasons would show it")
     });
     let remedy = match most {
         Place::ReversePath => {
             "add the route back to the senders, or loosen the filter: net.ipv4.conf.IF.rp_filter=2 (the larger of `all` and IF counts)"
         }
         Place::EgressHook => {
-            "look at what hangs at the sender's egress: `nft list hooks netdev device IF`, `tc filter show dev IF egress`"
+            "look at the hooks at the sender's egress: `nft list hooks netdev device IF`, `tc filter show dev IF egress`"
         }
         Place::IngressHook => {
-            "look at what hangs at ingress: `nft list hooks netdev device IF`, `tc filter show dev IF ingress`, `ip link show IF` (xdp), `nft list tables bridge`; where an ifb device shapes what comes in, `tc -s qdisc show dev IFB` tells its rate and drops"
+            "look at the hooks at ingress: `nft list hooks netdev device IF`, `tc filter show dev IF ingress`, `ip link show IF` (xdp), `nft list tables bridge`; if an ifb device shapes incoming traffic, `tc -s qdisc show dev IFB` shows its rate and drops"
         }
         Place::IpsecPolicy => {
-            "look for the policy that wants IPsec for this traffic (`ip xfrm policy`) and the state it misses (`ip xfrm state`)"
+            "look for the policy that requires IPsec for this traffic (`ip xfrm policy`) and for the missing state (`ip xfrm state`)"
         }
         Place::SocketFilter => {
             "look for a filter of the service itself (`ss -ulnpe -b` shows SO_ATTACH_FILTER) and of its unit (IPAddressDeny= of systemd, `bpftool cgroup tree`)"
         }
         _ => {
-            "find the rule by its counter (`nft list ruleset`, `iptables-save -c`) and accept this traffic before it; a rule that hands packets to a program (`queue`, NFQUEUE) drops all of them while none reads (`cat /proc/net/netfilter/nfnetlink_queue`)"
+            "find the rule by its counter (`nft list ruleset`, `iptables-save -c`) and accept this traffic before it; a rule that hands packets to a program (`queue`, NFQUEUE) drops all of them while no program reads (`cat /proc/net/netfilter/nfnetlink_queue`)"
         }
     };
     Some(

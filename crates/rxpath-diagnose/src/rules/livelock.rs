@@ -1,4 +1,4 @@
-//! Receive livelock: softirqs own the reader's CPU, and what they bring is thrown away at the socket.
+//! Receive livelock: softirqs fill the reader's CPU, and the packets they deliver are dropped at the socket.
 
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
@@ -46,7 +46,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         .because(cpu_use(view, cpu))
         .because([lead("receiver", &view.reader), own, rates(view)])
         .cure(Remedy::SoftirqOffReader { cpu, or_none: true })
-        .cure("a NAPI thread (`echo 1 > /sys/class/net/IF/threaded`) takes turns with the reader instead of interrupting it")
+        .cure("a NAPI thread (`echo 1 > /sys/class/net/IF/threaded`) shares the CPU with the reader by scheduling instead of interrupting it")
         .cure(Remedy::KeepAggregates)
         .cure(Remedy::OfferLess)
         .next(next_loss(view, lost, Place::SocketBuffer)),

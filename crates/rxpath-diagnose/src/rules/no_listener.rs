@@ -16,7 +16,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     let share = percent(view.of_offered(lost));
     let some_read = view.raw.ledger.delivered_packets > 0;
     let why = if some_read {
-        "the rest was read: the receiver was gone for a part of the time, or listens on other addresses or ports"
+        "the rest was read: the receiver was not running for part of the time, or listens on other addresses or ports"
     } else {
         "none was read"
     };
@@ -25,7 +25,7 @@ pub fn judge(view: &View) -> Option<Claim> {
             Stage::NoListener,
             Confidence::Strong,
             &[Part::Ledger],
-            format!("nobody listens: {share} of the offered datagrams met no socket on their port; {why}"),
+            format!("nobody listens: {share} of the offered datagrams found no socket on their port; {why}"),
         )
         .losing(lost)
         .because(drops(view, Place::NoListener))

@@ -1,4 +1,4 @@
-//! A socket overflows from which no thread reads: its program forgot it, was replaced and still has it, or stands still.
+//! A socket overflows that no thread reads: its program forgot it, was replaced but still has it, or is stuck.
 
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
@@ -50,7 +50,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         .because(evidence(view))
         .cure("find what the program does instead of reading: `cat /proc/PID/task/*/wchan`, `strace -f -p PID`; it may be stuck, or have left the socket open");
     if service.sockets.len() > 1 {
-        claim = claim.cure("close a socket of the group that nobody serves (a process that was replaced, a descriptor that a child inherited): its share of the flows goes to the others then");
+        claim = claim.cure("close a socket of the group that no thread reads (a process that was replaced, a descriptor that a child inherited): its share of the flows then goes to the others");
     }
     Some(claim.cure("a larger receive buffer does not help: nothing empties it").next(next_loss(
         view,

@@ -1,4 +1,4 @@
-//! The reader is not let run, whatever is free: it is stopped, frozen, or has used up the CPU quota of its control group.
+//! The reader may not run, although a CPU is free: it is stopped, frozen, or has used up its control group's CPU quota.
 
 use rxpath_record::evidence::Halt;
 use rxpath_record::ledger::Place;
@@ -16,12 +16,12 @@ pub fn halted(view: &View) -> Option<Claim> {
     let (what, remedy, source) = match halted {
         Halt::Signal => (
             "a signal stopped it (state T)",
-            "let it go on: `kill -CONT PID`, or `fg` in the shell that stopped it; find who sent SIGSTOP",
+            "resume it: `kill -CONT PID`, or `fg` in the shell that stopped it; find who sent SIGSTOP",
             "/proc/PID/stat, state",
         ),
         Halt::Tracer => (
             "a debugger or tracer holds it (state t)",
-            "let the debugger go on with it, or detach it (TracerPid in /proc/PID/status names it)",
+            "continue it in the debugger, or detach the debugger (TracerPid in /proc/PID/status names it)",
             "/proc/PID/stat, state",
         ),
         Halt::Freezer => (
@@ -56,11 +56,11 @@ pub fn throttled(view: &View) -> Option<Claim> {
         line(text, "/proc/stat")
     });
     let sentence = format!(
-        "the receiving application is stopped by the CPU quota of its control group {}: for {share} of the window it was not let run",
+        "the receiving application is stopped by the CPU quota of its control group {}: for {share} of the window it was not allowed to run",
         throttled.group
     );
     let counted = line(
-        format!("control group {} was stopped for {share} of the window", throttled.group),
+        format!("control group {} was throttled for {share} of the window", throttled.group),
         "cpu.stat, throttled time",
     );
     Some(

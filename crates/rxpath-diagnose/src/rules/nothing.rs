@@ -1,4 +1,4 @@
-//! The asked rate was reached and nothing noteworthy was lost.
+//! The target rate was reached and nothing significant was lost.
 
 use rxpath_record::verdict::{Confidence, Stage};
 
@@ -32,7 +32,7 @@ fn said(view: &View) -> Option<String> {
     }
     let rate = rate(view.asked_pps()?);
     Some(format!(
-        "nothing limits at this rate: the asked {rate} were offered and delivered without significant loss"
+        "nothing limits at this rate: the target rate of {rate} was offered and delivered without significant loss"
     ))
 }
 

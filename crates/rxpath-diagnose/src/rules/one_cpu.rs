@@ -25,7 +25,7 @@ pub struct Packed {
     spare: (u32, f64),
 }
 
-/// The load, when one full CPU has all of it and spreading it is possible, or was tried in vain.
+/// The load, if one full CPU has all of it, and distributing it is possible or was tried without effect.
 pub fn packed(view: &View) -> Option<Packed> {
     let spread = view.raw.spread.as_ref()?;
     let cpu = saturated(view)?;
@@ -134,6 +134,6 @@ pub fn judge(view: &View) -> Option<Claim> {
         _ => claim
             .cure(format!("add CPU {free} to the mask (/sys/class/net/IF/queues/rx-*/rps_cpus)"))
             .cure("hash ports as well as addresses: `ethtool -N IF rx-flow-hash udp4 sdfn`, and spread the indirection table evenly: `ethtool -X IF equal N`")
-            .cure("more flows: few of them collide on one CPU"),
+            .cure("more flows: a few flows may all hash to one CPU"),
     })
 }

@@ -18,27 +18,27 @@ const REFUSING: [(Place, Confidence, &str); 6] = [
     (
         Place::Ip,
         Confidence::Fair,
-        "see which counter moves (`nstat -a`): InHdrErrors are damaged headers and an expired TTL, InAddrErrors packets for addresses that this host neither has nor forwards to, InTruncatedPkts packets whose header claims more than came, FragFails and InTooBigErrors packets that do not fit the link behind a router and must not be fragmented, InDiscards a lack of memory",
+        "see which counter increases (`nstat -a`): InHdrErrors are damaged headers and an expired TTL, InAddrErrors packets for addresses that this host neither has nor forwards to, InTruncatedPkts packets whose header claims more bytes than arrived, FragFails and InTooBigErrors packets that do not fit the link behind a router and must not be fragmented, InDiscards a lack of memory",
     ),
     (
         Place::Routing,
         Confidence::Strong,
-        "see what routing has against them: a source address that can't be (`sysctl -w net.ipv4.conf.all.log_martians=1` logs them), a multicast group that no program joined (`ip maddr show`), no route (`ip route get DESTINATION from SOURCE iif IF`)",
+        "see why routing rejects them: an impossible source address (`sysctl -w net.ipv4.conf.all.log_martians=1` logs them), a multicast group that no program joined (`ip maddr show`), no route (`ip route get DESTINATION from SOURCE iif IF`)",
     ),
     (
         Place::Fragments,
         Confidence::Strong,
-        "fragments are lost before this host or do not fit net.ipv4.ipfrag_high_thresh (net.ipv6.ip6frag_high_thresh): send datagrams that fit the path's MTU, or raise it",
+        "fragments are lost before this host or do not fit net.ipv4.ipfrag_high_thresh (net.ipv6.ip6frag_high_thresh): send datagrams that fit the path's MTU, or raise this limit",
     ),
     (
         Place::UdpOther,
         Confidence::Fair,
-        "without the kernel's reasons these look alike: a filter of the socket (`ss -ulnpe -b`), of its control group (IPAddressDeny= of systemd), an IPsec policy (`ip xfrm policy`), a wrong length; run it with BPF",
+        "without the kernel's reasons these look alike: a filter of the socket (`ss -ulnpe -b`), of its control group (IPAddressDeny= of systemd), an IPsec policy (`ip xfrm policy`), a wrong length; run rxpath with BPF",
     ),
     (
         Place::ReasonOnly,
         Confidence::Fair,
-        "`rxpath explain REASON` explains a reason, `rxpath trace` which ports it hits",
+        "`rxpath explain REASON` explains a reason, `rxpath trace` shows its ports",
     ),
 ];
 
@@ -55,7 +55,7 @@ pub fn judge(view: &View) -> Option<Claim> {
             sure,
             &[Part::Ledger],
             format!(
-                "the receive path refuses packets: {share} of {} were dropped at {}",
+                "the receive path rejects packets: {share} of {} were dropped at {}",
                 whose(view, most),
                 place(most)
             ),

@@ -48,7 +48,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     .because([rates(view)])
     .next(next_loss(view, lost, Place::Ring));
     if thread {
-        claim = claim.cure("give the NAPI thread (`napi/IF-N`) a CPU of its own (taskset) or a better priority than what shares its CPU (chrt, renice)");
+        claim = claim.cure("give the NAPI thread (`napi/IF-N`) a CPU of its own (taskset) or a better priority than other tasks on its CPU (chrt, renice)");
     } else if starved {
         claim = claim.cure(Remedy::OtherWorkOff);
     }

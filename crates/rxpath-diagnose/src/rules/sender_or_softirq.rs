@@ -1,4 +1,4 @@
-//! The sender's CPU is full, and the receive softirq runs on its time: ticks cannot tell them apart.
+//! The sender's CPU is full, and the receive softirq runs on its time: ticks cannot distinguish the two.
 
 use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::verdict::{Confidence, PairedTrial, Stage};
@@ -19,10 +19,10 @@ pub fn judge(view: &View) -> Option<Claim> {
     let on = cpus(&view.sender.cpus);
     let where_it_runs = match view.raw.softirq {
         SoftirqPlace::SenderCall => {
-            "the receive softirq runs inside the sender's send calls: one CPU pays for both, and ticks taken there cannot tell whose time it was"
+            "the receive softirq runs inside the sender's send calls: one CPU does both, and its ticks cannot show whose time it was"
         }
         _ => {
-            "the receive softirq may run on the sender's CPU: a part of the sender's time is receive work, and ticks cannot tell how much"
+            "the receive softirq may run on the sender's CPU: a part of the sender's time is receive work, and ticks cannot show how much"
         }
     };
     let alone = view.raw.cpus.len() < 2;
@@ -33,7 +33,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     };
     let decide = match paired {
         None => {
-            "no trial on this machine can tell: it has one CPU, and the receive softirq has nowhere else to go"
+            "no trial on this machine can decide: it has one CPU, and the receive softirq cannot run elsewhere"
         }
         Some(PairedTrial::Rps) => {
             "decide by a paired trial with the receive softirq on another CPU by RPS (write the mask of that CPU to /sys/class/net/IF/queues/rx-0/rps_cpus)"

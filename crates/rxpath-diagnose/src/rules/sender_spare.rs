@@ -36,8 +36,9 @@ pub fn judge(view: &View) -> Option<Claim> {
             "look at what the sender waits for: its schedule (`lateness_us`), its own rate limit, sleeps between sends; without --rate it sends as fast as it can",
         )
     };
-    let asked =
-        view.asked_pps().map_or_else(String::new, |pps| format!(" of the {} asked", rate(pps)));
+    let asked = view
+        .asked_pps()
+        .map_or_else(String::new, |pps| format!(" of the target rate of {}", rate(pps)));
     Some(
         Claim::new(
             Stage::Sender,

@@ -50,7 +50,7 @@ fn need(view: &View, queue: &Queue) -> Need {
         let packets = queue.arriving_pps * stall_s;
         if packets > queue.capacity {
             let why = format!(
-                "the reader paused for up to {}, in which {} arrive",
+                "the reader read nothing for up to {}, in which {} arrive",
                 span(stall_s),
                 datagrams(packets as u64)
             );
@@ -59,7 +59,7 @@ fn need(view: &View, queue: &Queue) -> Need {
     }
     let packets = queue.capacity + queue.socket.drops_packets as f64;
     let why = format!(
-        "no stall was seen in the samples; if all that was lost came in one, it lasted {}, and that is the most a buffer would have to hold",
+        "no stall was seen in the samples; if all losses came in one stall, it lasted {}, and a buffer need not hold more than that",
         span(packets / queue.arriving_pps)
     );
     Need { packets, why, source: "drops over the arriving rate" }

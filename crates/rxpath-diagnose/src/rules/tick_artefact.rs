@@ -1,4 +1,4 @@
-//! The path is well, and `top` tells another story than there is: ticks and measured time disagree.
+//! The path is fine, but `top` shows a wrong CPU use: ticks and measured time disagree.
 
 use rxpath_record::verdict::{Confidence, Stage};
 
@@ -26,7 +26,7 @@ fn worst(view: &View) -> Option<Wrong> {
         let interrupts_per_s = crate::view::sound_rate(probed.interrupts_per_s);
         Some(Wrong { cpu: probed.cpu, ticks, measured, interrupts_per_s })
     });
-    // What interrupts cost outside tracepoints can explain ticks that show more, never ticks that show less.
+    // Interrupt costs outside tracepoints can explain ticks that show more time, never ticks that show less.
     let off = |wrong: &Wrong| {
         let hidden = wrong.interrupts_per_s * HIDDEN_PER_INTERRUPT_S;
         (wrong.measured - wrong.ticks).max(wrong.ticks - wrong.measured - hidden)
@@ -41,7 +41,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     }
     let Wrong { cpu, ticks, measured, interrupts_per_s } = worst(view)?;
     let sentence = format!(
-        "nothing limits, and tick accounting is wrong about CPU {cpu}: top and /proc/stat show {} of it in softirqs, measured are {}",
+        "nothing limits, and tick accounting is wrong about CPU {cpu}: top and /proc/stat show {} of it in softirqs, the measurement shows {}",
         percent(ticks),
         percent(measured),
     );
@@ -70,8 +70,8 @@ pub fn judge(view: &View) -> Option<Claim> {
             .on(Some(cpu))
             .because([shown, seen])
             .because(traffic(view))
-            .cure("do not judge by top here: `rxpath steal` measures whose time it was")
+            .cure("do not rely on top here: `rxpath steal` measures whose time it was")
             .cure("a kernel with CONFIG_IRQ_TIME_ACCOUNTING charges interrupts by the clock")
-            .cure("the work falls into step with the tick (a period that is a multiple of it): move one of them"),
+            .cure("the work runs in step with the tick (its period is a multiple of the tick): change one of the two periods"),
     )
 }

@@ -22,7 +22,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         (
             Confidence::Fair,
             format!(
-                "a memory limit is the limit: {share} of the offered datagrams were dropped because the socket got no more memory, of its control group or of the machine's for UDP"
+                "a memory limit is the limit: {share} of the offered datagrams were dropped because the socket got no more memory, from its control group or from the machine's UDP memory"
             ),
         )
     } else {

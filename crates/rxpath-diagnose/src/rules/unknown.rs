@@ -1,4 +1,4 @@
-//! What no other rule knows: says what is missing. The one rule that always speaks, after all others.
+//! The cases that no other rule knows: names what is missing. The one rule that always claims, after all others.
 
 use rxpath_record::ledger::{Balance, Place};
 use rxpath_record::verdict::{Confidence, Stage};
@@ -55,7 +55,7 @@ fn unbalanced(view: &View) -> Option<Claim> {
         Balance::Missing(packets) if outweighs(packets) => {
             let share = percent(view.of_offered(packets));
             let sentence = format!(
-                "the limit is not known: {share} of the offered datagrams are accounted for by no counter"
+                "the limit is not known: {share} of the offered datagrams are in no counter"
             );
             Some(unknown(sentence)
                 .losing(packets)

@@ -1,4 +1,4 @@
-//! The path is well, and a task that has no part in it pays: softirqs run on its time.
+//! The path is fine, but a task outside the path loses CPU time: softirqs run on its time.
 
 use rxpath_record::evidence::ProbedTask;
 use rxpath_record::verdict::{Confidence, Stage};
@@ -37,7 +37,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     let (cpu, share) = (task.cpu, percent(taken(task)));
     let whose = line(
         format!(
-            "{} ({}) was on CPU {cpu} {} of the window, and network softirqs that others raised took {} of it; what entering and leaving an interrupt costs comes on top",
+            "{} ({}) was on CPU {cpu} {} of the window, and network softirqs that others raised took {} of it; the cost of entering and leaving an interrupt is not included",
             task.name,
             task.tid,
             percent(task.on_cpu_ratio),
@@ -57,6 +57,6 @@ pub fn judge(view: &View) -> Option<Claim> {
             .because(traffic(view))
             .cure(format!("take the receive work off CPU {cpu}: its queue's interrupt (smp_affinity), its bit in rps_cpus"))
             .cure(format!("or the task: another CPU than {cpu} (taskset, cpuset)"))
-            .cure("NAPI threads (`echo 1 > /sys/class/net/IF/threaded`) take turns with it by the scheduler's rules"),
+            .cure("NAPI threads (`echo 1 > /sys/class/net/IF/threaded`) share the CPU with it by the scheduler's rules"),
     )
 }

@@ -1,4 +1,4 @@
-//! The reader has time left and its queue is full all the while: between reads it waits for something that is no CPU.
+//! The reader has time left but its queue is always full: between reads it waits for something other than a CPU.
 
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};

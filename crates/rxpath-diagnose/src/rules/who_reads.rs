@@ -1,4 +1,4 @@
-//! A socket overflows, and which of its process's threads reads it is not known: the cures for one are wrong for the other.
+//! A socket overflows, but it is unknown which thread of its process reads it: the remedies differ.
 
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};

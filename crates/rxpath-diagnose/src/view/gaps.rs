@@ -1,4 +1,4 @@
-//! What is missing from the evidence, and how much that costs.
+//! What is missing from the evidence, and how much it matters.
 
 use rxpath_record::evidence::SocketUse;
 use rxpath_record::ledger::{Balance, Place};
@@ -9,30 +9,30 @@ use crate::claim::Part;
 use crate::thresholds::{COVERED_RATIO, UNACCOUNTED_RATIO, WINDOW_SHORT_S, WINDOW_TOO_SHORT_S};
 use crate::wording::{count, percent, span};
 
-/// How deep a hole is.
+/// How serious a gap is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// What is there can still decide, not for sure.
+    /// The rest can still decide, but not with certainty.
     Support,
-    /// Without it several readings fit.
+    /// Without it, several explanations fit.
     Essential,
 }
 
-/// One hole.
+/// One gap.
 #[derive(Clone, Debug)]
 pub struct Gap {
     /// Where.
     pub part: Part,
-    /// How deep.
+    /// How serious.
     pub depth: Depth,
-    /// What is missing, in words.
+    /// What is missing, as text.
     pub text: String,
     /// Where it should have come from.
     pub source: &'static str,
 }
 
 impl Gap {
-    /// The most that a claim resting on the part may be sure.
+    /// The highest confidence of a claim that rests on this part.
     pub fn cap(&self) -> Confidence {
         match self.depth {
             Depth::Support => Confidence::Fair,
@@ -121,7 +121,7 @@ fn window(view: &View) -> Option<Gap> {
 fn senders(view: &View) -> Option<Gap> {
     let source = "/proc/PID/task/TID/schedstat of the sender";
     let side = &view.sender;
-    // Nobody sends on a watched host, as far as it is judged.
+    // On a watched host no sender is judged.
     if view.raw.watched {
         return None;
     }
@@ -150,7 +150,7 @@ fn readers(view: &View) -> Option<Gap> {
     }
     let read = view.delivered_pps() * view.window_s.unwrap_or(0.0);
     let share = side.packets as f64 / read;
-    // A reader that does not count its datagrams (0) is another matter than one that is left out.
+    // A reader that does not count its datagrams (0) differs from one that was left out.
     if side.packets > 0 && share < COVERED_RATIO {
         let text = format!("threads that read {} of the datagrams", percent(1.0 - share));
         return Some(essential(Part::Readers, text, source));
@@ -198,7 +198,8 @@ fn sockets(view: &View) -> Option<Gap> {
     Some(Gap { part: Part::Sockets, depth: Depth::Support, text: text.into(), source })
 }
 
-/// Of a watched group in which some drop and others do not: whether those others got anything, and who would read it.
+/// In a watched group in which some sockets drop and others do not: whether the others got packets, and which threads
+/// would read them.
 fn members(view: &View) -> Option<(String, &'static str)> {
     let sockets = &view.sockets;
     let nothing = |it: &&&SocketUse| it.delivered_packets == 0 && it.drops_packets == 0;

@@ -1,4 +1,4 @@
-//! Of several services on a watched host the one that is judged: the sockets of one address and port, and who has them.
+//! The judged service of a watched host: the sockets of one address and port, and their owners.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,8 +24,7 @@ impl<'a> Service<'a> {
         self.sockets.iter().fold(0, |sum, socket| sum.saturating_add(socket.drops_packets))
     }
 
-    /// The socket that drops most, where half of the drops or more are its own and no thread read from it, as far as that was
-    /// watched.
+    /// The socket that drops most, if at least half of the drops are its own and no thread read from it, where watched.
     pub fn unread(&self) -> Option<&'a SocketUse> {
         let worst =
             self.sockets.iter().copied().max_by_key(|s| (s.drops_packets, Reverse(s.index)))?;
@@ -35,7 +34,7 @@ impl<'a> Service<'a> {
             .then_some(worst)
     }
 
-    /// Who has them, each once.
+    /// Its owners, each once.
     pub fn owners(&self) -> BTreeSet<&'a Owner> {
         self.sockets.iter().flat_map(|socket| &socket.owners).collect()
     }
@@ -54,7 +53,7 @@ impl<'a> Service<'a> {
     }
 }
 
-/// The services that dropped something, the one that dropped most first; none in a trial, which has one service.
+/// The services that dropped packets, the one that dropped most first; none in a trial, which has one service.
 pub fn that_dropped(evidence: &Evidence) -> Vec<Service<'_>> {
     if !evidence.watched {
         return Vec::new();
@@ -73,7 +72,7 @@ pub fn that_dropped(evidence: &Evidence) -> Vec<Service<'_>> {
     dropping
 }
 
-/// Threads that read from these sockets in the window, or would have; `None` when nobody watched.
+/// Threads that read from these sockets in the window, or would have; `None` if nothing watched.
 fn known<'a>(sockets: impl Iterator<Item = &'a SocketUse>) -> Option<BTreeSet<i32>> {
     let mut all = BTreeSet::new();
     for socket in sockets {
@@ -83,7 +82,7 @@ fn known<'a>(sockets: impl Iterator<Item = &'a SocketUse>) -> Option<BTreeSet<i3
     Some(all)
 }
 
-/// The threads of those who have a socket that nobody read, but those that read another one of the service.
+/// The owners' threads of a socket that no thread read, without those that read another socket of the service.
 fn of_unread<'a>(evidence: &'a Evidence, service: &Service<'_>) -> Vec<&'a ThreadUse> {
     let Some(unread) = service.unread() else { return Vec::new() };
     let busy = known(service.sockets.iter().copied()).unwrap_or_default();
@@ -94,8 +93,8 @@ fn of_unread<'a>(evidence: &'a Evidence, service: &Service<'_>) -> Vec<&'a Threa
     evidence.receiver_threads.iter().filter(owns).collect()
 }
 
-/// Threads that may read a service's sockets: where nobody read the one that matters, those that could; else those that are
-/// known to; else those of its owners, and those of which no process is known.
+/// Threads that may read a service's sockets. If no thread read the relevant socket: those that could; else those known
+/// to read; else its owners' threads and those of unknown processes.
 pub fn readers<'a>(evidence: &'a Evidence, service: Option<&Service<'_>>) -> Vec<&'a ThreadUse> {
     let could = service.map_or_else(Vec::new, |service| of_unread(evidence, service));
     if !could.is_empty() {
@@ -115,16 +114,16 @@ pub fn readers<'a>(evidence: &'a Evidence, service: Option<&Service<'_>>) -> Vec
     evidence.receiver_threads.iter().filter(|thread| owns(thread)).collect()
 }
 
-/// A process with more threads that ran than sockets of the service, and it is not told which of them read.
+/// A process with more active threads than sockets of the service, if it is unknown which threads read.
 #[derive(Clone, Debug)]
 pub struct Unsure {
     /// Which threads, in words.
     pub text: String,
-    /// Whether the threads' times tell different stories: one full, another with time left.
+    /// Whether the threads' times contradict each other: one is full, another has time left.
     pub differ: bool,
 }
 
-/// Of the threads that are known to read those that nobody measured.
+/// Known reading threads that were not measured.
 fn unmeasured(threads: &[&ThreadUse], read: &BTreeSet<i32>) -> Option<Unsure> {
     let without = read.iter().filter(|tid| threads.iter().all(|thread| thread.tid != **tid));
     let without = without.count() as u64;
@@ -141,7 +140,7 @@ fn unmeasured(threads: &[&ThreadUse], read: &BTreeSet<i32>) -> Option<Unsure> {
 /// The process whose readers are least certain, when there is one.
 pub fn unsure(threads: &[&ThreadUse], sockets: &[&SocketUse]) -> Option<Unsure> {
     if let Some(read) = known(sockets.iter().copied()) {
-        // None of them reads: they have the socket that nobody reads.
+        // None of them reads: they own the socket that no thread reads.
         let reads = threads.iter().any(|thread| read.contains(&thread.tid));
         return if reads || threads.is_empty() { unmeasured(threads, &read) } else { None };
     }

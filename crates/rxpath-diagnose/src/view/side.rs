@@ -1,4 +1,4 @@
-//! The threads of one side taken together, with the one that has the least time left.
+//! The threads of one side taken together, with the thread that has the least time left.
 
 use rxpath_record::evidence::{Halt, ThreadUse, Throttled};
 
@@ -12,9 +12,9 @@ pub struct Lead<'a> {
     pub name: &'a str,
     /// Its id.
     pub tid: i32,
-    /// The CPU it was seen on, when it was one; else the one it was asked to run on.
+    /// The CPU on which it was seen if it was only one; else the requested CPU.
     pub cpu: Option<u32>,
-    /// Every CPU it was seen on, by number.
+    /// Every CPU on which it was seen, by number.
     pub cpus: Vec<u32>,
     /// Running, as a share of the window; softirqs on top of it included.
     pub running: f64,
@@ -27,7 +27,7 @@ pub struct Lead<'a> {
 }
 
 impl Lead<'_> {
-    /// Running and waiting: the share of the window in which it had something to do.
+    /// Running and waiting: the share of the window in which it had work.
     pub fn demand(&self) -> f64 {
         (self.running + self.waiting).min(1.0)
     }
@@ -37,7 +37,7 @@ impl Lead<'_> {
         self.running >= FULL_RATIO || (self.demand() >= FULL_RATIO && self.waiting < WAITING_RATIO)
     }
 
-    /// What its time says.
+    /// The meaning of its time.
     pub fn pace(&self) -> Pace {
         match (self.is_full(), self.is_kept_waiting()) {
             (true, _) => Pace::Full,
@@ -46,13 +46,14 @@ impl Lead<'_> {
         }
     }
 
-    /// Whether others hold its CPU while it has work.
+    /// Whether others use its CPU while it has work.
     pub fn is_kept_waiting(&self) -> bool {
         !self.is_full() && self.waiting >= WAITING_RATIO
     }
 
-    /// The quota of its control group, where that explains most of its waiting, or is used up in most periods: then it ran as
-    /// much as it may, whoever else was on its CPU. Kernels count the time in `schedstat` as waiting, too.
+    /// The quota of its control group, if it explains most of the waiting or is used up in most periods: then the
+    /// thread ran as much as allowed, whatever else was on its CPU. Kernels count this time in `schedstat` as waiting,
+    /// too.
     pub fn quota(&self) -> Option<&Throttled> {
         let most = self.waiting.max(2.0 * WAITING_RATIO) / 2.0;
         self.throttled.filter(|throttled| {
@@ -63,12 +64,12 @@ impl Lead<'_> {
     }
 }
 
-/// What a thread's time says of its part in a loss behind it.
+/// What a thread's time says about its part in a loss behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// No time left.
     Full,
-    /// Work, and no CPU.
+    /// Work, but no CPU.
     KeptWaiting,
     /// Time left.
     HasTime,
@@ -79,7 +80,7 @@ pub enum Pace {
 pub struct Side<'a> {
     /// How many.
     pub count: usize,
-    /// How many handled datagrams; all of them when none says so.
+    /// How many handled datagrams; all of them if none counts.
     pub active: usize,
     /// The thread with the least time left.
     pub lead: Lead<'a>,
@@ -89,11 +90,11 @@ pub struct Side<'a> {
     pub running_sum: f64,
     /// Datagrams of all threads in the window.
     pub packets: u64,
-    /// CPUs they were seen on, else asked for; by number.
+    /// CPUs on which they were seen, else the requested CPUs; by number.
     pub cpus: Vec<u32>,
     /// Whether every thread was seen on a CPU.
     pub seen: bool,
-    /// Why none of them runs, where that is so.
+    /// Why none of them runs, if none runs.
     pub halted: Option<Halt>,
 }
 
@@ -104,7 +105,7 @@ impl<'a> Side<'a> {
         let mut cpus: Vec<u32> = threads.iter().flat_map(|thread| cpus_of(thread)).collect();
         cpus.sort_unstable();
         cpus.dedup();
-        // A sorted sum: floating addition in another order may differ in the last bit.
+        // A sorted sum: floating-point addition in another order may differ in the last bit.
         let mut running: Vec<f64> = leads.iter().map(|l| l.running).collect();
         running.sort_by(f64::total_cmp);
         let running_sum: f64 = running.iter().sum();
@@ -159,7 +160,7 @@ pub fn lead(thread: &ThreadUse) -> Lead<'_> {
     }
 }
 
-/// Total order: equal threads are equal in all that is said of them.
+/// Total order: equal threads are equal in everything reported.
 fn least_time_left(a: &Lead, b: &Lead) -> std::cmp::Ordering {
     (a.demand().total_cmp(&b.demand()))
         .then(a.running.total_cmp(&b.running))

@@ -145,7 +145,7 @@ fn an_accept_queue_is_named_from_the_first_sample_in_which_it_was_full() {
     let full = listener(5);
     assert_eq!((full.stage, full.confidence), (Stage::AcceptQueue, Confidence::Weak));
     assert!(full.sentence.contains("0.0.0.0:8080 of httpd (99) was full"), "{}", full.sentence);
-    assert!(said(&full).contains("5 at most in a sample, more than 5 may not"), "{}", said(&full));
+    assert!(said(&full).contains("5 at most in a sample, the limit is 5"), "{}", said(&full));
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! The ends of the sum where foreign programs send or read aggregates: the kernel's counters of their sockets count one for
-//! several datagrams, and a ledger made of them would close and be wrong.
+//! The ends of the sum if foreign programs send or read aggregates. The kernel's counters of their sockets count one
+//! for several datagrams; a ledger made of them would close and be wrong.
 //!
-//! What was on the wire is told by the ECN counters of IP at the receiver, which add `gso_segs`. They are the count of
-//! datagrams that arrived; they are that of the offered ones where no packet was lost in front of them.
+//! The ECN counters of IP at the receiver show the wire: they add `gso_segs`. They count the datagrams that arrived. If
+//! no packet was lost before them, they also count the offered datagrams.
 
 use rxpath_core::Side;
 

@@ -12,7 +12,7 @@ use crate::counters::Moved;
 impl Ledger {
     /// Where every datagram of a trial went.
     ///
-    /// `moved` spans the whole trial, from counters at rest to counters at rest.
+    /// `moved` spans the whole trial, between two readings of stable counters.
     ///
     /// The sum closes only if the owning counters say so. A derived term is a difference and would swallow an
     /// error of the counters it is made of; where an independent witness contradicts it, the ledger does not

@@ -22,7 +22,7 @@ pub(super) fn gaps(view: View<'_>, units: &Units) -> Vec<String> {
 /// Datagrams that were sent and that neither a counter of the link nor one of a loss has seen: they wait in the
 /// queueing discipline, in the ring of a NAPI device or in a CPU's backlog.
 ///
-/// Never below zero; zero also where the counters cannot tell. The counters of a loss need not be at rest.
+/// Never below zero; zero also if the counters cannot show it. The counters of a loss need not be stable.
 pub fn waiting_packets(input: &LedgerInput, moved: &Moved) -> u64 {
     let view = View { input, moved };
     let units = Units::of(view);

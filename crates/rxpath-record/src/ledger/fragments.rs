@@ -1,11 +1,11 @@
-//! Fragments: what a counter of the way counts when the sender's IP cut its datagrams into pieces.
+//! Fragments: what the counters on the path count if the sender's IP fragments its datagrams.
 //!
-//! Between the sender's IP and the receiver's reassembly every counter counts pieces, and one lost piece loses the whole
-//! datagram, once. How many datagrams never became whole is told by both ends alone: `FragOKs` counts those whose pieces
-//! all entered the link, `ReasmOKs` those that became whole (net/ipv4/ip_output.c `ip_do_fragment`, ip_fragment.c
-//! `ip_frag_reasm`; IPv6 alike). `ReasmFails` is no count of datagrams: it counts one for a time-out and one for each piece
-//! that found no memory. A piece that the sender's queue refuses ends its datagram there (`FragFails`, and
-//! `SndbufErrors`), so that the sender's side of the link counts datagrams still.
+//! Between the sender's IP and the receiver's reassembly every counter counts fragments. One lost fragment loses the
+//! whole datagram, once. Only both ends together show how many datagrams were never completed: `FragOKs` counts those
+//! whose fragments all entered the link, `ReasmOKs` those that were completed (net/ipv4/ip_output.c `ip_do_fragment`,
+//! ip_fragment.c `ip_frag_reasm`; IPv6 alike). `ReasmFails` does not count datagrams: it counts one per time-out and
+//! one per fragment that found no memory. If the sender's queue rejects a fragment, its datagram ends there
+//! (`FragFails`, and `SndbufErrors`), so the sender's side of the link still counts datagrams.
 
 use rxpath_core::Side;
 

@@ -1,4 +1,4 @@
-//! What the ledger is made from, beside the counters.
+//! The input of the ledger, in addition to the counters.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use rxpath_core::Side;
 use super::Place;
 use crate::counters::name;
 
-/// Everything that is known about a trial and is not a counter of the kernel.
+/// Everything known about a trial that is not a kernel counter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LedgerInput {
-    /// What the sender says.
+    /// The sender's own counts.
     pub sender: SenderSaid,
-    /// What the receiver says.
+    /// The receiver's own counts.
     pub receiver: ReceiverSaid,
-    /// What the way between them is.
+    /// Facts about the path between them.
     pub path: PathFacts,
-    /// Losses that only the kernel's reasons tell; `None` where they were not watched.
+    /// Losses that only the kernel's reasons show; `None` if not watched.
     pub reasoned: Option<Vec<Reasoned>>,
 }
 
-/// A loss of the receiver's side that no counter has, by the reason that the kernel gave.
+/// A loss on the receiver's side that no counter has, by the kernel's reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reasoned {
     /// Where.

@@ -1,10 +1,10 @@
 //! The ledger of TCP: every segment of both directions, from the sending TCP to the receiving one.
 //!
-//! Two families of counters know segments exactly, whatever GSO and GRO did with them on the way: TCP's own at the
+//! Two families of counters count segments exactly, whatever GSO and GRO did with them on the path: TCP's own at the
 //! sender (`OutSegs`, `RetransSegs`, which add the segments of an aggregate) and the ECN counters of IP at the receiver
-//! (which do the same). Everything between them counts buffers. So the segments lost on the link are a difference of
-//! two exact figures, and the counters of the queues must account for it: each of their drops is at least one segment
-//! and at most one full aggregate. A difference that no queue's counter covers is not accounted for.
+//! (which do the same). All counters between them count buffers. So the segments lost on the link are the difference of
+//! two exact values, and the queues' counters must account for it: each of their drops is at least one segment and at
+//! most one full aggregate. A difference that no queue's counter covers is unaccounted.
 //!
 //! Behind IP, TCP counts buffers again. What it refuses is a loss; what it takes and has no use for (a copy of data
 //! that it has, a bare acknowledgement) is delivered: TCP consumed it.
@@ -17,7 +17,7 @@ use super::units::Unit;
 use super::{Ledger, LedgerUnit, Place};
 use crate::counters::{Moved, name};
 
-/// What the ledger of a trial over TCP is made from, beside the counters.
+/// The input of a TCP trial's ledger, in addition to the counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SegmentInput {
     /// Facts about the way from the load to the server; the way back is taken as bare.
@@ -68,7 +68,7 @@ pub fn segments_between(input: &SegmentInput, moved: &Moved) -> [i64; 2] {
 impl Ledger {
     /// Where every TCP segment of a trial went, both directions together.
     ///
-    /// `moved` spans the whole trial, from counters at rest to counters at rest. **Unit** segments.
+    /// `moved` spans the whole trial, between two readings of stable counters. **Unit** segments.
     pub fn of_segments(input: &SegmentInput, moved: &Moved) -> Self {
         let mut ledger = Self { unit: LedgerUnit::Segment, ..Self::default() };
         let mut terms = Vec::new();

@@ -53,7 +53,7 @@ impl Udp {
         let named = of("RcvbufErrors") + of("MemErrors");
         let late = match receiver.payload_bytes {
             Some(bytes) => bytes + HEADER_BYTES > CHECKSUM_BREAK,
-            // Not told: they are among the socket's drops if those exceed the rest.
+            // Unknown: they are among the socket's drops if those exceed the rest.
             None => sum.is_some_and(|sum| checksum > 0 && sum > named),
         };
         let among = if late { checksum } else { 0 };

@@ -1,4 +1,4 @@
-//! Reads a run as far as it goes and says what it could not read.
+//! Reads the readable parts of a run and lists the rest.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
@@ -27,7 +27,7 @@ const MAX_LISTED: usize = 20;
 pub struct RunReader {
     /// The run directory.
     pub directory: PathBuf,
-    /// The manifest. When it is missing or unreadable, what the events tell of it, with `status: running`.
+    /// The manifest. If it is missing or unreadable: reconstructed from the events, with `status: running`.
     pub manifest: Manifest,
     /// The host facts, when they were readable.
     pub environment: Option<Environment>,
@@ -42,8 +42,8 @@ pub struct RunReader {
 impl RunReader {
     /// Reads the run at `directory` (or the run that `directory` is the manifest of).
     ///
-    /// Only a path that holds neither a manifest nor events is an error; everything else is a problem in the
-    /// list beside what could be read.
+    /// Only a path without a manifest and without events is an error; everything else is a problem in the list next to
+    /// the readable parts.
     pub fn open(directory: &Path) -> Result<Self, RunError> {
         let directory = match directory.file_name() {
             Some(name) if name == MANIFEST && directory.is_file() => {

@@ -1,4 +1,4 @@
-//! Takes what is readable out of a manifest that is not readable as a whole.
+//! Recovers the readable parts of a manifest that cannot be read as a whole.
 
 use rxpath_core::Fact;
 use serde::de::DeserializeOwned;
@@ -65,7 +65,7 @@ pub(super) fn manifest(text: &str, events: &[Event], problems: &mut Vec<Problem>
     }
 }
 
-/// What the events alone tell of a run.
+/// A run reconstructed from its events only.
 pub(super) fn from_events(events: &[Event]) -> Manifest {
     let started = events.iter().find_map(|event| match &event.what {
         What::RunStarted { run_id, scenario } => Some((run_id.clone(), scenario.clone())),

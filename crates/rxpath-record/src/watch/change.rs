@@ -1,6 +1,7 @@
-//! What changed from one JSON value to the next, and the next from the one before and that.
+//! The change from one JSON value to the next, and how to apply a change.
 //!
-//! Rows of tables are known by what names them, not by their place: tables are sorted by what moves. A change is
+//! Rows of tables are identified by their names, not by their place: tables are sorted by values that change. A change
+//! is
 //!
 //! - a number, a text, `true`, `false` or `null`: the new value,
 //! - `{"=": VALUE}`: the new value, where it is a list or an object,
@@ -83,7 +84,7 @@ fn of_lists(old: &[Value], new: &[Value]) -> Value {
     json!({ "l": new.iter().zip(from).map(item).collect::<Vec<Value>>() })
 }
 
-/// What names this row: the same for rows that nothing tells apart.
+/// The name of this row: the same for rows that cannot be distinguished.
 fn name(row: &Value) -> String {
     let Value::Object(row) = row else { return String::new() };
     let named = NAMES.iter().filter_map(|key| match row.get(*key)? {

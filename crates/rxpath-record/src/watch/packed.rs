@@ -1,7 +1,8 @@
-//! A recording in little room: gzip, and of each frame only what changed since the one before.
+//! A compact recording: gzip, and for each frame only the changes since the previous one.
 //!
-//! Its lines are those of a recording in JSON Lines, but for frames after the first: their type is `change`. What stands in
-//! it can be read up to any frame, however the recorder ended. Shares and rates have four digits, and no more than five behind the point: no view shows more.
+//! Its lines are those of a recording in JSON Lines, except that frames after the first have the type `change`. The
+//! file can be read up to any frame, however the recorder ended. Shares and rates have four digits, at most five of
+//! them after the point: no view shows more.
 
 use std::io::{self, Read, Write};
 
@@ -16,7 +17,7 @@ use super::{Frame, Settings, change};
 /// What a file of this kind begins with (RFC 1952).
 pub const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// The text of a recording is no longer: ten days of the largest machine.
+/// The longest text of a recording: ten days of the largest machine.
 const LARGEST: u64 = 4 << 30;
 
 /// Digits of a share or rate.
@@ -66,7 +67,7 @@ impl Packer {
         self.add(&line)
     }
 
-    /// A line, and all that belongs to it: whoever reads up to here has it.
+    /// A line, complete on disk: a reader that gets this far has the whole line.
     fn add(&mut self, line: &str) -> io::Result<Vec<u8>> {
         writeln!(self.into, "{line}")?;
         self.into.flush()?;
@@ -107,7 +108,7 @@ fn shorten_all(value: &mut Value) {
     }
 }
 
-/// The text of a packed recording, as far as it can be unpacked; and why no further.
+/// The text of a packed recording up to where it can be unpacked, and why no further.
 pub fn unpack(bytes: &[u8]) -> (Vec<u8>, Option<String>) {
     let mut text = Vec::new();
     let mut from = GzDecoder::new(bytes).take(LARGEST);

@@ -1,7 +1,7 @@
-//! A recording: JSON Lines, the settings first, then one frame a line. It is what `rxpath watch --json` prints, and what
-//! recorders of before wrote; now they write it packed (`packed.rs`).
+//! A recording: JSON Lines, first the settings, then one frame per line. `rxpath watch --json` prints this form, and
+//! old recorders wrote it; now they write it packed (`packed.rs`).
 //!
-//! It is read up to where it was cut: a killed recorder or a full disk leaves half a line at the end.
+//! It is read up to the point where it was cut: a killed recorder or a full disk leaves half a line at the end.
 
 use rxpath_core::envelope::line_schema_id;
 use schemars::JsonSchema;

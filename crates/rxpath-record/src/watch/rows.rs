@@ -48,7 +48,7 @@ pub struct QueueRow {
     pub napi_id: Fact<u32>,
     /// Interrupt.
     pub irq: Fact<u32>,
-    /// CPUs that take it, as the hardware was told: `0`, `2-3`.
+    /// CPUs that handle it, as set in the hardware: `0`, `2-3`.
     pub cpus: Fact<String>,
     /// Packets per second.
     pub packets_pps: Fact<f64>,
@@ -86,7 +86,7 @@ pub struct SocketRow {
     pub drops_total: u64,
     /// Who has it open, as `name (pid)`.
     pub processes: Vec<String>,
-    /// Why `processes` is empty although somebody may have it; empty when it was looked up.
+    /// Why `processes` is empty although some process may have it open; empty if it was looked up.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub processes_gap: String,
 }
@@ -104,7 +104,7 @@ impl SocketRow {
 pub struct TaskRow {
     /// Thread.
     pub pid: u32,
-    /// Process that it belongs to; 0 in recordings that do not tell.
+    /// Process that it belongs to; 0 in recordings without this value.
     pub process: u32,
     /// Its name.
     pub comm: String,
@@ -130,7 +130,7 @@ pub struct TaskRow {
     pub taken_by: String,
 }
 
-/// Packets dropped in one way.
+/// Packets dropped for one reason at one place.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DropRow {
@@ -174,7 +174,7 @@ pub struct LatencyRow {
     pub p99_ns: u64,
 }
 
-/// Probes that counted for a part of the time only: what they saw is scaled to all of it.
+/// Probes that counted only part of the time: their counts are scaled to the whole time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Sampled {
@@ -182,14 +182,14 @@ pub struct Sampled {
     pub what: String,
     /// Share of the time that they counted, from the sample before to this one.
     pub ratio: f64,
-    /// That time: rates and shares are of it.
+    /// That time: rates and shares refer to it.
     pub counted_s: f64,
     /// Time from the sample to the end of this window: 0 unless it is an earlier window's.
     pub age_s: f64,
 }
 
-/// What the BPF programs of a live view cost. It is measured for a tenth of a second now and then, because measuring
-/// costs too; frames in between carry what was measured last.
+/// The cost of a live view's BPF programs. It is measured for a tenth of a second from time to time, because measuring
+/// also costs time; frames in between carry the last measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ProbeShare {
@@ -205,7 +205,7 @@ pub struct ProbeShare {
     pub age_s: f64,
     /// Kernel memory of the maps.
     pub map_bytes: u64,
-    /// Slices, polls and drops that found no room in a map since watching began.
+    /// Slices, polls and drops that did not fit into a map since watching began.
     pub lost_count: u64,
     /// Why run times are not known, where they are not.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -51,8 +51,8 @@ pub(super) fn time(run: &Run) -> Option<Figure> {
     Some(Figure {
         title: "CPU time in the measured window".into(),
         caption: "Share of each CPU's wall time, the median trial of each variant. The split of busy time is counted in \
-                  timer ticks and can err by half; the busy total is sound. On a default veth the receive softirq runs \
-                  inside the sender's system call and is counted there."
+                  timer ticks and can be wrong by half; the busy total is exact. On a default veth the receive \
+                  softirq runs inside the sender's system call and is counted there."
             .into(),
         keys: PARTS.iter().map(|(name, colour)| Key::block(colour, 8.0, name)).collect(),
         panels: vec![panel],

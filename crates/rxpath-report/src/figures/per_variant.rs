@@ -52,7 +52,7 @@ pub(super) fn throughput(run: &Run) -> Option<Figure> {
     })
 }
 
-/// The main metric of datagrams, which has an offered rate beside it.
+/// The main metric of datagrams, which also has an offered rate.
 const DATAGRAMS: &str = "delivered_pps";
 
 fn title(main: &str) -> String {
@@ -131,7 +131,7 @@ fn throughput_chart(
     }
 }
 
-/// Names from the bottom up, cut to what the picture has room for.
+/// Names from the bottom up, cut to the space in the picture.
 pub(super) fn names<'a>(
     names: impl DoubleEndedIterator<Item = &'a str>,
     width: f64,
@@ -172,7 +172,7 @@ fn throughput_table(rows: &[(&VariantSummary, &Metric)], main: &str) -> Table {
     table
 }
 
-/// The ratio with its interval and range, where the outcome rests on it: only such rows share an axis.
+/// The ratio with its interval and range, if the outcome is a ratio: only such rows share an axis.
 fn factors(comparison: &Comparison) -> Option<(f64, Option<[f64; 2]>, [f64; 2])> {
     let effect = &comparison.effect;
     let ratio = effect.ratio.filter(|ratio| effect.change().is_none() && ratio.is_finite())?;
@@ -217,8 +217,8 @@ fn caption(manifest: &Manifest) -> String {
         },
     );
     format!(
-        "Each row divides a variant by its base; 1× is no change. Shares are compared by their difference and stand in \
-         the table alone. {floor}"
+        "Each row divides a variant by its base; 1× is no change. Shares are compared by their difference and are in \
+         the table only. {floor}"
     )
 }
 

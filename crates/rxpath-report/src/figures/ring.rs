@@ -1,4 +1,4 @@
-//! What the sampler saw of the ring between the sender's device and NAPI: packets in it over time, against its size.
+//! The sampled ring between the sender's device and NAPI: packets in it over time, compared with its size.
 
 use rxpath_core::Side;
 use rxpath_record::samples::{SampleSeries, TrialSamples};
@@ -9,7 +9,7 @@ use crate::page::part::{Figure, Key, Panel, Table};
 use crate::plot::{Axis, COLOURS, Chart, Curve, DASHES, Steps};
 use crate::source::Run;
 
-/// Points of a curve: what a small picture can show. Each is the largest value of its stretch.
+/// Points of a curve that fit in a small picture. Each is the largest value of its stretch.
 const POINTS: usize = 240;
 
 /// One variant's ring.
@@ -37,10 +37,10 @@ pub(super) fn occupancy(run: &Run) -> Option<Figure> {
     }
     Some(Figure {
         title: "Packets in the receiving device's ring, sampled".into(),
-        caption: "What IP handed to the sending device, less what it refused because the ring was full, less what NAPI took \
+        caption: "Packets that IP handed to the sending device, minus those dropped because the ring was full, minus those NAPI took \
                   out; the median trial of each variant, inside the measured window. NAPI counts a poll at its end, 64 \
-                  packets at most. Each point is the largest value of its stretch; the dashed line is what fits at \
-                  most: the driver gives entries back sixteen at a time, and up to 15 fewer fill the ring."
+                  packets at most. Each point is the largest value of its stretch; the dashed line is the \
+                  capacity: the driver releases entries sixteen at a time, so up to 15 packets fewer fill the ring."
             .into(),
         keys: vec![
             Key::stroke(COLOURS[0], DASHES[0], "packets in the ring"),

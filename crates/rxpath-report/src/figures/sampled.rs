@@ -1,5 +1,4 @@
-//! What the sampler saw: the memory of the receiving sockets over time, stacked, with the stretches shaded in which the
-//! reader got no CPU.
+//! The sampled memory of the receiving sockets over time, stacked; shaded where the reader got no CPU.
 
 use rxpath_core::Side;
 use rxpath_record::samples::{SampleSeries, TrialSamples};
@@ -10,9 +9,9 @@ use crate::page::part::{Figure, Key, Panel, Table};
 use crate::plot::{Axis, COLOURS, Chart, Curve, DASHES, Steps};
 use crate::source::Run;
 
-/// Points of a curve: what a small picture can show. Each is the largest value of its stretch.
+/// Points of a curve that fit in a small picture. Each is the largest value of its stretch.
 const POINTS: usize = 240;
-/// Two ticks of the slowest clock: until then a running thread's time may stand still (schedstat).
+/// Two ticks of the slowest clock: a running thread's time may stay the same for that long (schedstat).
 const STILL_NS: i64 = 9_000_000;
 
 /// One variant's stack: unread payload, then the rest of the receive memory, then the backlog, summed from below.
@@ -70,7 +69,7 @@ fn stack(variant: &str, samples: &TrialSamples) -> Option<Stack> {
     let peak = |column: &[Option<u64>]| column.iter().flatten().copied().max().unwrap_or(0);
     let sums = |at: usize| {
         let (unread, rmem) = (value(unread, at), value(rmem, at));
-        // Payload lies inside the memory; read at two moments, it may seem a little more.
+        // Payload is part of the memory; read at two moments, it may appear slightly larger.
         [unread.min(rmem), rmem, rmem + value(backlog, at)].map(|bytes| bytes as f64)
     };
     let mut layers = [Vec::new(), Vec::new(), Vec::new()];
@@ -102,7 +101,7 @@ fn stack(variant: &str, samples: &TrialSamples) -> Option<Stack> {
     })
 }
 
-/// Stretches in which the first reader thread's time on a CPU stood still although something waited for it.
+/// Stretches in which the first reader thread's CPU time did not change although data waited for it.
 fn away(samples: &TrialSamples, second: &impl Fn(i64) -> f64) -> Vec<(f64, f64)> {
     let (Some(run), Some(unread)) =
         (series(samples, "thread0", "run_ns"), series(samples, "all", "unread_bytes"))

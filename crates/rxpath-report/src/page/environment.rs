@@ -1,4 +1,4 @@
-//! The host facts of the run, grouped by the first word of their names; a gap is shown as a gap.
+//! The host facts of the run, grouped by the first word of their names; gaps are shown as gaps.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ fn gaps(facts: &HostFacts) -> Markup {
     let gaps = facts.values().filter(|fact| fact.gap().is_some()).count();
     html! {
         p.quiet {
-            (facts.len()) " facts were looked for"
+            (facts.len()) " facts were requested"
             @if gaps == 0 { "; all were read." } @else { "; " (gaps) " could not be read." }
         }
     }

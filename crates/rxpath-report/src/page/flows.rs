@@ -1,4 +1,4 @@
-//! Which CPU took each flow: the spreading that RPS really did.
+//! Which CPU took each flow: the distribution by RPS.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
     let mut counts =
         Table::new(&["variant", "#flows", "flows on each CPU", "#share of the fullest CPU"]);
     let mut each = Table::new(&["variant", "from", "to", "CPU"]);
-    // The hash stays the same as long as the machine runs: one trial of a variant tells for all.
+    // The hash stays the same until a reboot: one trial of a variant stands for all.
     let mut first: BTreeMap<&str, &Trial> = BTreeMap::new();
     for trial in run.manifest.trials.iter().filter(|trial| !trial.flow_cpus.is_empty()) {
         first.entry(&trial.variant).or_insert(trial);

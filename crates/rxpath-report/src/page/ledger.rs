@@ -1,4 +1,4 @@
-//! The ledger section: for each variant a river, the sum that closes, and the counters behind it.
+//! The ledger section: for each variant a flow picture, the sum, and the counters behind it.
 
 use maud::{Markup, html};
 use rxpath_record::ledger::{Balance, Balances, Figure, Ledger, LedgerUnit};
@@ -84,7 +84,7 @@ fn balance(run: &Run) -> Markup {
             }
             @if left.unknown > 0 {
                 " Whether it closes is not known for " (left.unknown) " of " (ledgers.len())
-                " valid trials: a figure of the sum has only bounds."
+                " valid trials: one of their counts has only bounds."
             }
         }
     }
@@ -103,14 +103,14 @@ fn closes(ledger: &Ledger) -> Markup {
                     Balance::Closed => { "+ 0 unaccounted" }
                     Balance::Missing(lost) => { "+ " (number::count(lost)) " unaccounted" }
                     Balance::Excess(more) => { (number::count(more)) " more arrived than were sent" }
-                    Balance::Unknown => { "what is left is not known" }
+                    Balance::Unknown => { "the remainder is not known" }
                 }
             }
         }
     }
 }
 
-/// What stands before a figure that has only bounds.
+/// The mark before a figure that has only bounds.
 fn least(ledger: &Ledger, figure: Figure) -> &'static str {
     if ledger.inexact.iter().any(|inexact| inexact.figure == figure) { "≥ " } else { "" }
 }
@@ -145,16 +145,16 @@ fn counters(trial: &Trial) -> Markup {
             checks.collect::<Vec<_>>().join(", "),
         ]);
     }
-    let mut moved = Table::new(&["counter", "#moved by"]);
+    let mut moved = Table::new(&["counter", "#changed by"]);
     let values = trial.moved.values.iter();
     moved.rows.extend(values.map(|(name, by)| vec![name.clone(), number::signed(*by)]));
     let gaps = trial.moved.gaps.iter();
     moved.rows.extend(gaps.map(|(name, why)| vec![name.clone(), format!("not read: {why}")]));
     html! {
-        @if drops.rows.is_empty() { p { "No place lost any." } } @else { (table(&drops, "Drops by place")) }
+        @if drops.rows.is_empty() { p { "No losses." } } @else { (table(&drops, "Drops by place")) }
         p { "Foreign packets on the lab's links: " (number::count(ledger.foreign_packets)) "." }
         @for bounds in &ledger.inexact { p { (bounds.to_string()) } }
         @for note in &ledger.notes { p { (note) } }
-        @if !moved.rows.is_empty() { h4 { "Everything that moved" } (table(&moved, "Counters that moved")) }
+        @if !moved.rows.is_empty() { h4 { "All counters that changed" } (table(&moved, "Counters that changed")) }
     }
 }

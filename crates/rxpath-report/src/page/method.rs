@@ -15,7 +15,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
     Some(Section {
         id: "method",
         title: "Method",
-        lead: "How the numbers came about and how far they carry.",
+        lead: "How the numbers were measured and how reliable they are.",
         body: html! {
             dl.method {
                 dt { "Unit" } dd { (unit(manifest)) }
@@ -23,15 +23,15 @@ pub(super) fn section(run: &Run) -> Option<Section> {
                 dt { "Noise floor" } dd { (noise_floor(manifest.noise_floor.as_ref())) }
                 dt { "Intervals" } dd {
                     "95 % percentile bootstrap over trials; comparisons are paired by block. Shares and counts of errors are \
-                     compared by their difference, all else by the ratio. No interval is given for fewer than five \
-                     trials. Outliers are kept. The A/A block is in no median."
+                     compared by their difference, all other metrics by their ratio. No interval is given for fewer \
+                     than five trials. Outliers are kept. The A/A block is in no median."
                 }
                 dt { "Noise grades" } dd { (grades(&manifest.trials)) }
                 dt { "Load" } dd { (loops(&manifest.trials)) }
                 dt { "Ledger" } dd {
-                    "Counters are read before and after each trial, when no packet moves, sockets before they are closed. Each drop has \
-                     one owning counter; counters that move with it are cross-checks and are never added. Rates use the \
-                     measured window only."
+                    "Counters are read before and after each trial while no packets move, sockets before they are \
+                     closed. Each drop has one owning counter; counters that change along with it are cross-checks and \
+                     are never added. Rates use the measured window only."
                 }
             }
         },
@@ -73,7 +73,10 @@ fn order(manifest: &Manifest) -> Markup {
 
 fn noise_floor(floor: Option<&NoiseFloor>) -> String {
     match floor {
-        None => "No A/A block was run: how far two equal variants differ here is not known.".into(),
+        None => {
+            "No A/A block was run: the difference between two equal variants is not known here."
+                .into()
+        }
         Some(floor) => format!(
             "{} run twice differed by {} in {}. That is one pair of trials, not an interval.",
             floor.variant,

@@ -1,4 +1,4 @@
-//! What the model predicted of each variant, beside what was measured.
+//! The model's prediction for each variant, next to the measurement.
 
 use rxpath_record::prediction::Predicted;
 
@@ -32,8 +32,8 @@ pub(super) fn section(run: &Run) -> Option<Section> {
     Some(Section {
         id: "prediction",
         title: "Model and measurement",
-        lead: "What a simulation says from this host's calibration and the load that was offered, next to the median of the \
-               trials. The residual is prediction less measurement.",
+        lead: "Simulated from this host's calibration and the offered load, next to the median of the \
+               trials. The residual is prediction minus measurement.",
         body: table(&rows, "Predictions"),
     })
 }

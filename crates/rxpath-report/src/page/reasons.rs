@@ -1,4 +1,4 @@
-//! Why the kernel dropped packets, in its own words, beside what the ledger counted.
+//! Why the kernel dropped packets, by its own reasons, next to the ledger's counts.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
     (!rows.rows.is_empty()).then(|| Section {
         id: "reasons",
         title: "Why packets were dropped",
-        lead: "What the kernel said when it freed them (tracepoint skb:kfree_skb), all trials of a variant added. A \
+        lead: "The kernel's reason when it freed them (tracepoint skb:kfree_skb), summed over all trials of a variant. A \
                buffer that GSO or GRO filled with several datagrams is one packet here.",
         body: html! { (table(&rows, "Drops by reason")) },
     })

@@ -44,7 +44,7 @@ fn files(run: &Run) -> Markup {
     html! { @if !files.rows.is_empty() { (fold("Data files", &table(&files, "Data files"))) } }
 }
 
-/// A command line that a shell reads back word by word.
+/// A command line that a shell parses back into the same words.
 pub(crate) fn shell(words: &[String]) -> String {
     words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
 }

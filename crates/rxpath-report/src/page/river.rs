@@ -1,7 +1,7 @@
-//! The ledger as a picture: a river as wide as the datagrams that are left, with a branch at every place of loss.
+//! The ledger as a picture: a river as wide as the remaining datagrams, with a branch at every place of loss.
 //!
-//! Widths are exact shares of the offered datagrams (a loss too small to see is drawn with the least visible width);
-//! everything that has to be read is text beside it.
+//! Widths are exact shares of the offered datagrams (a loss too small to see has the smallest visible width); all text
+//! is next to the picture.
 
 use maud::{Markup, html};
 use rxpath_record::ledger::{Balance, Drop, Ledger, Place};
@@ -27,7 +27,7 @@ enum Kind<'a> {
     Delivered(u64),
 }
 
-/// The way of one trial's datagrams, from offered to delivered.
+/// The path of one trial's datagrams, from offered to delivered.
 pub(super) fn river(ledger: &Ledger) -> Markup {
     let offered = ledger.offered_packets as f64;
     let rows = rows(ledger);
@@ -123,7 +123,7 @@ fn label(kind: &Kind) -> Markup {
             html! { b { "Not accounted for" } span { "no counter explains them" } }
         }
         Kind::Excess(_) => {
-            html! { b { "Beyond what was sent" } span { "more arrived than were sent" } }
+            html! { b { "More than sent" } span { "more arrived than were sent" } }
         }
         Kind::Lost(drop) => html! {
             b { (words::place(drop.place)) }

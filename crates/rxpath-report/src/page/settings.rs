@@ -1,4 +1,4 @@
-//! What differs between the variants, side by side.
+//! Differences between the variants' settings, side by side.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
     Some(Section {
         id: "settings",
         title: "What differs",
-        lead: "Settings in which the variants differ from the scenario's base. A dot stands for the base's value.",
+        lead: "Settings in which the variants differ from the scenario's base. A dot means the base's value.",
         body: html! {
             @if keys.is_empty() {
                 p { "No variant changes a setting of the base." }
@@ -42,7 +42,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
     })
 }
 
-/// A JSON value as a person writes it: strings without quotes, lists with commas, objects as `key value`.
+/// A JSON value as plain text: strings without quotes, lists with commas, objects as `key value`.
 pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! Who paid for the networking: what the victim got, what it lost and to whom, and what the traffic cost.
+//! The cost of networking: what the victim got, what was taken from it and by what, and the cost of the traffic.
 
 use maud::{Markup, html};
 use rxpath_core::Division;
@@ -23,8 +23,8 @@ pub(super) fn section(run: &Run) -> Option<Section> {
     Some(Section {
         id: "stolen",
         title: "Who paid",
-        lead: "CPU time that networking took from other work, measured between tracepoints; what lies outside them is \
-               estimated and said to be. Of each variant the trial nearest to its median.",
+        lead: "CPU time that networking took from other work, measured between tracepoints; time outside them is \
+               estimated and marked as such. Of each variant, the trial nearest to its median is shown.",
         body: html! {
             @let victims = victims(&rows);
             @if !victims.rows.is_empty() {
@@ -83,7 +83,7 @@ pub(crate) fn victims(rows: &[Row<'_>]) -> Table {
     table
 }
 
-/// Time of other tasks on the victim's CPU, less the threads that run softirqs.
+/// Time of other tasks on the victim's CPU, without the threads that run softirqs.
 fn others(victim: &Victim) -> f64 {
     (victim.asked_s - victim.time.on_cpu_s - victim.deferred_s).max(0.0)
 }
@@ -200,7 +200,7 @@ fn notes(first: &Stolen) -> Markup {
     html! {
         p.quiet {
             @if cost.interval_us[1] > 0.0 {
-                "An interrupt costs " (number::plain(cost.irq_entry_us)) " µs in addition to what is measured ("
+                "An interrupt costs " (number::plain(cost.irq_entry_us)) " µs in addition to the measured time ("
                 (number::plain(cost.interval_us[0])) " to " (number::plain(cost.interval_us[1])) " µs, " (cost.source)
                 " on this host before the first trial). "
             } @else {

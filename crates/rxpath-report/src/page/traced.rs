@@ -1,4 +1,4 @@
-//! What the receive side did in the window: softirqs, polls with their packets, latency from stage to stage.
+//! The receive side in the window: softirqs, polls with their packets, latency from stage to stage.
 
 use maud::html;
 use rxpath_core::units::grouped;
@@ -26,8 +26,8 @@ pub(super) fn section(run: &Run) -> Option<Section> {
     Some(Section {
         id: "traced",
         title: "Softirqs, polls and stages",
-        lead: "What the kernel's tracepoints counted in the measured window, of each variant the trial nearest to its \
-               median. CPUs and polls are the machine's, stages those of the receiver's namespace.",
+        lead: "Counts of the kernel's tracepoints in the measured window, for each variant from the trial nearest to its \
+               median. CPUs and polls cover the whole machine, stages only the receiver's namespace.",
         body: html! {
             (table(&cpus(&rows), "CPUs"))
             @let devices = devices(&rows);
@@ -37,7 +37,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
             h3 { "Packets of a poll" }
             (table(&polls(&rows), "Packets of a poll"))
             h3 { "From stage to stage" }
-            p.quiet { "Quantiles are the upper ends of buckets, one for each power of two." }
+            p.quiet { "Quantiles are upper bucket bounds, one bucket per power of two." }
             (table(&stages(&rows), "Latency of stages"))
             @let outliers = outliers(&rows);
             @if !outliers.rows.is_empty() { (fold("The longest, one by one", &table(&outliers, "Outliers"))) }

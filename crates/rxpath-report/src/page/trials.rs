@@ -85,7 +85,7 @@ fn from_manifest(run: &Run, trials: &[Trial]) -> Table {
     table
 }
 
-/// The number of a trial for people, who count from 1.
+/// The number of a trial, counted from 1.
 fn number(trial: u32) -> String {
     (u64::from(trial) + 1).to_string()
 }
@@ -112,7 +112,7 @@ fn from_events(run: &Run) -> Table {
     table
 }
 
-/// What a trial's noise and warnings say, for trials that are not spotless.
+/// The noise and warnings of trials that have any.
 fn notes(trial: &Trial) -> Vec<String> {
     let name = format!("trial {} ({})", trial.number(), trial.variant);
     let noise = trial.noise.iter().filter(|_| trial.grade != rxpath_record::manifest::Grade::A);

@@ -1,4 +1,4 @@
-//! The first section: each variant with what it delivered, what it gained and what limits it.
+//! The first section: each variant with its delivered rate, its gain and its limit.
 
 use maud::{Markup, html};
 use rxpath_record::manifest::{Comparison, Outcome, Trial, VariantSummary};
@@ -9,7 +9,7 @@ use super::Section;
 use crate::source::Run;
 use crate::{number, words};
 
-/// The section, or nothing when there is no variant to speak of.
+/// The section, or nothing without variants.
 pub(super) fn section(run: &Run) -> Option<Section> {
     let manifest = Some(&run.manifest).filter(|m| !m.variants.is_empty())?;
     Some(Section {
@@ -22,7 +22,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
     })
 }
 
-/// What stands under a rate of requests or bytes.
+/// The line under a rate of requests or bytes.
 const BESIDE: [(&str, &str); 5] = [
     ("service_time_p50_us", "p50"),
     ("service_time_p99_us", "p99"),

@@ -43,7 +43,7 @@ fn named(listener: &Listener) -> String {
 fn queues(tcp: &TcpUse) -> impl Iterator<Item = EvidenceLine> {
     tcp.listeners.iter().map(|listener| {
         let text = format!(
-            "{}: {} dropped; {} waited to be accepted at the end, {} at most in a sample, more than {} may not",
+            "{}: {} dropped; {} waited to be accepted at the end, {} at most in a sample, the limit is {}",
             named(listener),
             count(listener.drops_count),
             count(listener.waiting_count.into()),

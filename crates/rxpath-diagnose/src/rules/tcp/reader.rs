@@ -113,6 +113,6 @@ fn remedies(claim: Claim, pace: Option<Pace>) -> Claim {
             .cure("find what the program does, as root: its threads' CPU time could not be read (`strace -p PID`)"),
     };
     claim.cure(
-        "a larger receive buffer (net.ipv4.tcp_rmem, SO_RCVBUF) delays it and does not end it",
+        "a larger receive buffer (net.ipv4.tcp_rmem, SO_RCVBUF) delays the problem and does not solve it",
     )
 }

@@ -62,7 +62,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         .map_or_else(String::new, |one| format!(", most of them at {}", service(one)));
     let sentence = match way {
         Way::In => format!(
-            "TCP: segments are lost or overtaken on the way to this host: {share} of those that arrived came ahead of a gap{at}"
+            "TCP: segments are lost or reordered on the way to this host: {share} of those that arrived were ahead of a gap{at}"
         ),
         Way::Twice => format!(
             "TCP: far ends send again what had arrived: {share} of the segments that arrived came twice; acknowledgements of this host are lost or late"
@@ -94,7 +94,7 @@ pub fn judge(view: &View) -> Option<Claim> {
             .cure("find where they are lost: the drops of this host's devices (`ethtool -S IF`), of the switch's port, of the sender's qdisc; reordering shows as gaps too, and comes from several paths or queues")
             .cure("TCP itself slows down for it: no setting of the receiver makes up for lost segments"),
         Way::Twice => claim
-            .cure("look at the way back: drops of this host's qdisc (`tc -s qdisc`), asymmetric routes, acknowledgements that are delayed or filtered"),
+            .cure("look at the reverse path: drops of this host's qdisc (`tc -s qdisc`), asymmetric routes, acknowledgements that are delayed or filtered"),
         Way::Out => claim
             .cure("find where they are lost: this host's qdisc (`tc -s qdisc show dev IF`), the far end's rings and sockets, the network between (`ss -ti` shows retrans by connection)")
             .cure("a paced sender (qdisc `fq`) overflows fewer queues on the way"),
