@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::there_and_back::{Subject, files_below, of_groups};
 use crate::{Machine, NICS, run};
@@ -45,6 +45,14 @@ fn subject(device: &str) -> Subject {
 /// Tries all devices of the machine; a line for each says how many settings were made.
 fn inside() {
     let mut left = Vec::new();
+    // The link's own address is no setting, and its check for duplicates ends by itself.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let addresses = || Command::new("ip").args(["-6", "address"]).output().unwrap().stdout;
+    while String::from_utf8_lossy(&addresses()).contains("tentative") {
+        assert!(Instant::now() < deadline, "tentative addresses after 60 s");
+        // why: the pace of looking; the deadline above ends it.
+        std::thread::sleep(Duration::from_millis(100));
+    }
     for entry in std::fs::read_dir("/sys/class/net").unwrap() {
         let entry = entry.unwrap();
         let Ok(driver) = std::fs::read_link(entry.path().join("device/driver")) else { continue };

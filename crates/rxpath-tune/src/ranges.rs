@@ -35,7 +35,8 @@ fn longest<K: PartialEq>(all: &[(String, K)]) -> (String, usize) {
     };
     let at = numbers(head).into_iter().find(|(from, to)| {
         let (before, behind) = (&head[..*from], &head[*to..]);
-        between(second, before, behind).is_some()
+        // The first's own number counts too: `07` is a name, and a range without a number would never end.
+        [head, second].iter().all(|name| between(name, before, behind).is_some())
     });
     let Some((from, to)) = at else { return (head.clone(), 1) };
     let (before, behind) = (&head[..from], &head[to..]);
@@ -121,6 +122,11 @@ mod tests {
     fn of(names: &[&str]) -> Vec<(String, usize)> {
         let all: Vec<(String, ())> = names.iter().map(|name| ((*name).into(), ())).collect();
         ranges(&all).into_iter().map(|range| (range.name, range.count)).collect()
+    }
+
+    #[test]
+    fn a_first_name_whose_number_is_none_stands_alone() {
+        assert_eq!(of(&["a/07", "a/8", "a/9"]), [("a/07".into(), 1), ("a/{8-9}".into(), 2)]);
     }
 
     #[test]

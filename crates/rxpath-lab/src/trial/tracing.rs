@@ -129,7 +129,9 @@ impl Tracing {
         match &self.stages {
             Ok(stages) => {
                 warnings.extend(stages.stopped().map(|error| {
-                    let text = format!("the latency of stages was traced for part of the window only: {error}");
+                    let text = format!(
+                        "the latency of stages was traced for part of the window only: {error}"
+                    );
                     Warning::new("probe-missing", text)
                 }));
             }
