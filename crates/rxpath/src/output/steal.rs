@@ -213,6 +213,12 @@ fn victim(victim: &Victim) -> String {
             grouped(by.polls_count)
         );
     }
+    out + &receivers(victim) + "\n"
+}
+
+/// For whom its time was taken.
+fn receivers(victim: &Victim) -> String {
+    let mut out = String::new();
     let seen: u64 = victim.taken_for.iter().map(|flow| flow.packets_seen_count).sum();
     for flow in victim.taken_for.iter().take(4) {
         out += &format!(
@@ -223,5 +229,5 @@ fn victim(victim: &Victim) -> String {
             grouped(seen)
         );
     }
-    out + "\n"
+    out
 }

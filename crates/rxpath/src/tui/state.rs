@@ -118,7 +118,7 @@ impl App {
             Command::Record => return Effect::Record,
             Command::Step(by) if self.replay.is_some() => return Effect::Step(by),
             Command::Step(_) => {
-                self.message = Some("only a recording can step through frames".into())
+                self.message = Some("only a recording can step through frames".into());
             }
             Command::NextTab => self.go_to((self.tab + 1) % Tab::ALL.len()),
             Command::PreviousTab => self.go_to((self.tab + Tab::ALL.len() - 1) % Tab::ALL.len()),
