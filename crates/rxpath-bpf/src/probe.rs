@@ -1,4 +1,4 @@
-//! What all probes have in common, so that whoever runs several asks each of them, and none is forgotten.
+//! What all probes have in common: a caller of several asks each of them, and forgets none.
 
 use rxpath_core::Warning;
 

@@ -188,7 +188,7 @@ pub struct LinkFacts {
     pub xdp_programs: Vec<XdpProgram>,
 }
 
-/// What netlink tells of the whole namespace, and of the kernel.
+/// What netlink reports of the whole namespace, and of the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HostAnswers {
@@ -231,7 +231,7 @@ pub fn all(root: &Root) -> Result<BTreeMap<String, Nic>, HostError> {
     Ok(found.collect())
 }
 
-/// What netlink tells of the whole namespace, asked or recorded as in [`all`].
+/// What netlink reports of the whole namespace, asked or recorded as in [`all`].
 pub fn host(root: &Root, devices: &[String]) -> HostAnswers {
     let answers = if root.is_live() {
         Reader::open().map(|mut reader| reader.host(devices))

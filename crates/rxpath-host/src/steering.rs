@@ -64,7 +64,7 @@ struct Hasher<'a> {
 }
 
 impl Landing {
-    /// CPUs that may run the flow's protocol processing, of all of the host's as far as it is not known better.
+    /// CPUs that may run the flow's protocol processing, all of the host's where nothing better is known.
     pub fn softirq_cpus(&self, queues: &DeviceQueues, all: &CpuList) -> CpuList {
         let row = self.queue.value().and_then(|queue| queues.row(*queue));
         let rps = row.and_then(|row| row.rps_cpus.value()).filter(|cpus| !cpus.is_empty());

@@ -335,7 +335,7 @@ fn of_sockets(read: &Read<'_>) -> (u64, Vec<Drop>, u64) {
 /// What is missing where only some sockets were asked for and nobody counted what was read from them.
 const OTHERS: &str = "how much of what was delivered went to the sockets asked for: shares are of all that UDP received";
 
-/// Places of loss of which nothing can be told.
+/// Places of loss that could not be read.
 fn unread(read: &Read<'_>, carried: &devices::Carried) -> Vec<String> {
     let root = Root::host();
     let sources = ["snmp", "snmp6", "netstat", "softnet"];

@@ -242,7 +242,7 @@ impl Watcher {
             // Walking the groups of all readers costs too much for each frame.
             groups: &live::ReaderGroups::default(),
         });
-        // Beside the counters: the tracepoint's sample is of other moments.
+        // In addition to the counters: the tracepoint's sample is of other moments.
         evidence.any_protocol.extend(reasoned::claims(window, &evidence));
         let mut gaps = moved.gaps.clone();
         gaps.extend(looks.gap.clone().map(|why| ("TCP sockets".to_owned(), why)));
@@ -290,7 +290,7 @@ impl Begun {
     }
 }
 
-/// NUMA node of each CPU, where it is told.
+/// NUMA node of each CPU, where it is known.
 fn nodes(root: &Root) -> BTreeMap<u32, u32> {
     let cpus = topology::read(root).map_or_else(|_| Vec::new(), |topology| topology.cpus);
     cpus.iter().filter_map(|cpu| Some((cpu.cpu, *cpu.node.value()?))).collect()

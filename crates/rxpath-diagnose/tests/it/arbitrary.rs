@@ -132,29 +132,32 @@ fn sockets() -> impl Strategy<Value = Vec<SocketUse>> {
     })
 }
 
+/// Places at which a packet can be lost.
+pub const LOSSES: [Place; 20] = [
+    Place::SendCall,
+    Place::Qdisc,
+    Place::Ring,
+    Place::Backlog,
+    Place::IngressHook,
+    Place::Ip,
+    Place::ReversePath,
+    Place::Netfilter,
+    Place::NoListener,
+    Place::Checksum,
+    Place::SocketBuffer,
+    Place::UdpMemory,
+    Place::UdpMemoryUncounted,
+    Place::UdpOther,
+    Place::DeviceRefused,
+    Place::Routing,
+    Place::Fragments,
+    Place::IpsecPolicy,
+    Place::SocketFilter,
+    Place::ReasonOnly,
+];
+
 fn place() -> impl Strategy<Value = Place> {
-    prop::sample::select(vec![
-        Place::SendCall,
-        Place::Qdisc,
-        Place::Ring,
-        Place::Backlog,
-        Place::IngressHook,
-        Place::Ip,
-        Place::ReversePath,
-        Place::Netfilter,
-        Place::NoListener,
-        Place::Checksum,
-        Place::SocketBuffer,
-        Place::UdpMemory,
-        Place::UdpMemoryUncounted,
-        Place::UdpOther,
-        Place::DeviceRefused,
-        Place::Routing,
-        Place::Fragments,
-        Place::IpsecPolicy,
-        Place::SocketFilter,
-        Place::ReasonOnly,
-    ])
+    prop::sample::select(LOSSES.to_vec())
 }
 
 fn ledger() -> impl Strategy<Value = Ledger> {

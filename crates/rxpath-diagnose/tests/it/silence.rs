@@ -20,29 +20,7 @@ fn scene(name: &str) -> Evidence {
 
 #[test]
 fn a_trace_of_loss_is_no_limit_for_any_place() {
-    let places = [
-        Place::SendCall,
-        Place::Qdisc,
-        Place::Ring,
-        Place::Backlog,
-        Place::IngressHook,
-        Place::Ip,
-        Place::ReversePath,
-        Place::Netfilter,
-        Place::NoListener,
-        Place::Checksum,
-        Place::SocketBuffer,
-        Place::UdpMemory,
-        Place::UdpMemoryUncounted,
-        Place::UdpOther,
-        Place::DeviceRefused,
-        Place::Routing,
-        Place::Fragments,
-        Place::IpsecPolicy,
-        Place::SocketFilter,
-        Place::ReasonOnly,
-    ];
-    for place in places {
+    for place in LOSSES {
         let mut e = nothing();
         e.ledger.drops = vec![lost(place, "counter", 99)];
         e.ledger.delivered_packets -= 99;

@@ -91,7 +91,7 @@ fn container(root: &Root) -> Fact<Vec<&'static str>> {
     }
 }
 
-/// Whether this process is in the first namespace of each kind, where that can be told.
+/// Whether this process is in the first namespace of each kind, where that is known.
 fn namespaces(facts: &mut Facts<'_>) {
     for (kind, first) in FIRST_NAMESPACES {
         let link = facts.root.link(&format!("/proc/self/ns/{kind}"));

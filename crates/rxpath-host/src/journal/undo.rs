@@ -73,7 +73,7 @@ impl Undo {
 }
 
 impl Journal {
-    /// Restores the old values, last change first, whoever changed them since.
+    /// Restores the old values, last change first, also where another program changed them since.
     ///
     /// **Errors** as [`Journal::undo_as`].
     pub fn undo<S: Setter>(&mut self, setter: &mut S) -> Result<Vec<Undo>, HostError> {
@@ -163,7 +163,7 @@ impl Entry {
         }
     }
 
-    /// What somebody else made of `own` since the change left it; `None` when it is as it was left.
+    /// What another program made of `own` since the change left it; `None` when it is as it was left.
     fn foreign(&self, target: &Target, own: &str, now: &str) -> Option<String> {
         let (Some(left), _) = self.end.as_ref()? else { return None };
         if stands(target, &target.as_far_as(left, own), now) {

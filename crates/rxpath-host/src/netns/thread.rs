@@ -86,7 +86,7 @@ impl NsThread {
     {
         let (reply, answer) = sync_channel(1);
         let job: Job = Box::new(move |inside| {
-            // Whoever asked may be gone: then nobody misses the value.
+            // The caller may have ended: then the value is not needed.
             let _ = reply.send(catch_unwind(AssertUnwindSafe(|| job(inside))));
         });
         let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());

@@ -185,7 +185,7 @@ impl Reader {
         }
     }
 
-    /// What netlink tells of the whole namespace; ingress hooks are those of `devices`.
+    /// What netlink reports of the whole namespace; ingress hooks are those of `devices`.
     ///
     /// Nothing is asked whose module the question would load.
     pub fn host(&mut self, devices: &[String]) -> HostAnswers {

@@ -40,7 +40,7 @@ pub fn is_gve_block(about: &str) -> bool {
     GVE.iter().any(|prefix| number_behind(&name, prefix).is_some())
 }
 
-/// The receive queue of an interrupt; `None` for those that transmit, tell of the link, or name no queue.
+/// The receive queue of an interrupt; `None` for those that transmit, report the link, or name no queue.
 ///
 /// `gve_blocks` is how many notification blocks the device has: of gve the first half transmits and the second
 /// receives (gve.h `gve_rx_idx_to_ntfy`).

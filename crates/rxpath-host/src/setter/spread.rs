@@ -191,7 +191,7 @@ pub(super) fn set_spread(dev: &str, asked: &Pairs) -> Result<(), HostError> {
     steering::set_spread(dev, &wish(dev, asked)?)
 }
 
-/// Writes parts back. A table that is the driver's default is given back to the driver: it then follows the number of
+/// Writes parts back. A table that is the driver's default is reset in the driver: it then follows the number of
 /// queues again, as it did before (`IFF_RXFH_CONFIGURED`, net/ethtool/ioctl.c `ethtool_set_rxfh`).
 pub(super) fn restore_spread(dev: &str, was: &Pairs) -> Result<(), HostError> {
     let mut wish = wish(dev, was)?;
@@ -209,7 +209,7 @@ fn default_table(size: usize, queues: u32) -> Vec<u32> {
     (0..size as u32).map(|at| at % queues.max(1)).collect()
 }
 
-/// The wish with its table as the entries that should read back.
+/// The request with its table as the entries that should read back.
 pub(super) fn spell_out(dev: &str, asked: &Pairs) -> Result<Pairs, HostError> {
     let Some(words) = asked.get("indir") else { return Ok(asked.clone()) };
     let (size, queues) = (ioctl::rss(dev)?.table.len(), steering::receive_queues(dev)?);

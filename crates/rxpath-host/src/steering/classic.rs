@@ -2,7 +2,7 @@
 //!
 //! The question it answers: *which index does the program return for packets of this flow?* It runs the program over
 //! what is known of the packets. Where the program looks at something else (the payload, the packet's hash), the answer
-//! depends on it, and the reason is told; nothing is guessed.
+//! depends on it, and the reason is reported; nothing is guessed.
 //!
 //! **Source** net/core/sock_reuseport.c `run_bpf_filter`: the program sees the packet from its payload on, headers at
 //! the negative offsets of include/uapi/linux/filter.h; what it returns is the index of the socket.

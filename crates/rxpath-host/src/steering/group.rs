@@ -1,4 +1,4 @@
-//! Which socket of a SO_REUSEPORT group gets a flow, as far as it can be told.
+//! Which socket of a SO_REUSEPORT group gets a flow, where that is known.
 //!
 //! The question it answers: *who is bound where the flow goes, and what selects among them?* The members, their order
 //! and the selector come from a reader of the kernel's own structures; a classic program is run for the flow, of the
@@ -128,7 +128,7 @@ fn rank(socket: &Bound, flow: Flow) -> Option<u8> {
     if socket.remote.port() != 0 {
         return (socket.remote == flow.source && local.ip() == to.ip()).then_some(0);
     }
-    // An IPv6 wildcard takes IPv4 too, unless it was told not to.
+    // An IPv6 wildcard takes IPv4 too, unless IPV6_V6ONLY is set.
     let wildcard = local.ip().is_unspecified();
     match (local.ip(), to.ip()) {
         (own, to) if own == to => Some(1),

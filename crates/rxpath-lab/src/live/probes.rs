@@ -62,7 +62,7 @@ impl Probes {
         read.map_err(|why| parts.reads = Err(why)).ok()
     }
 
-    /// What they tell of the window, where they ran, and what looking cost.
+    /// What they report of the window, where they ran, and what they cost.
     pub(super) fn end(
         self,
         sockets: &BTreeMap<u32, Socket>,

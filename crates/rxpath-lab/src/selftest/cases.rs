@@ -43,7 +43,7 @@ impl Case {
     }
 }
 
-/// What a case needs beside a lab.
+/// What a case needs in addition to a lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Nothing.
@@ -52,7 +52,7 @@ pub enum Needs {
     Probes,
     /// A connection table that can be filled.
     Conntrack,
-    /// BPF, and four CPUs for three readers beside a sender.
+    /// BPF, and four CPUs for three readers and a sender.
     FourCpus,
 }
 
@@ -242,14 +242,14 @@ fn ring(random: &mut ChaCha8Rng) -> Vec<String> {
         "lab.threaded = true".into(),
         "lab.napi_idle = true".into(),
         "lab.napi_cpu = \"@receiver\"".into(),
-        // The reader would wait for its CPU too: it runs beside the sender, which sleeps.
+        // The reader would wait for its CPU too: it runs on the CPU of the sender, which sleeps.
         "serve.cpu = \"@sender\"".into(),
         format!("background.hogs = {}", random.random_range(1..=3)),
         "background.cpus = \"@receiver\"".into(),
     ]
 }
 
-/// So many rules that never match in the way of each datagram.
+/// So many rules that never match, which each datagram passes.
 pub(super) fn in_the_way(count: u32) -> String {
     let rules = rules(count);
     table("inet", &format!("type filter hook input priority 0; policy accept; {rules}"))
@@ -344,7 +344,7 @@ fn livelock(random: &mut ChaCha8Rng) -> Vec<String> {
 
 /// The sender keeps to its schedule: what it could not send while it was off its CPU goes out at once, several times faster
 /// than the softirq takes it. It spins while nothing is due: one that sleeps is given its CPU at once when it wakes, also
-/// beside busy loops. The CPU of the softirq has time for twice the rate.
+/// next to busy loops. The CPU of the softirq has time for twice the rate.
 fn backlog(random: &mut ChaCha8Rng) -> (f64, Vec<String>) {
     let (datagram_ns, rate) = taking(random, 35..=45, 50_000..=80_000);
     let settings = vec![
@@ -373,7 +373,7 @@ fn too_much_for_one(random: &mut ChaCha8Rng) -> (f64, Vec<String>) {
     (datagram_ns, settings)
 }
 
-/// The same with other settings beside.
+/// The same with other settings in addition.
 fn too_much_with(
     random: &mut ChaCha8Rng,
     flows: fn(&mut ChaCha8Rng) -> Vec<String>,

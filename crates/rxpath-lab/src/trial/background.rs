@@ -126,7 +126,7 @@ impl Background {
     fn processes(&self) -> Vec<ProcessId> {
         let ids: Vec<ProcessId> =
             self.pids().into_iter().filter_map(|pid| ProcessId::of(pid).ok()).collect();
-        // Whoever is one of them after its start time was read was one of them when it was read.
+        // A process that is in the group after its start time was read was in it at that read.
         let still = self.pids();
         ids.into_iter().filter(|id| still.contains(&id.pid)).collect()
     }

@@ -1,7 +1,7 @@
 //! A third-party program as one side of a trial: started at the order, its output kept and read at the end.
 //!
 //! It knows nothing of our orders. What it delivered or sent is taken from the kernel's counters; what it says
-//! about itself is kept beside that and never mixed in.
+//! about itself is kept apart from that.
 
 use std::io::Read;
 use std::sync::atomic::AtomicBool;
@@ -72,7 +72,7 @@ impl<'a> External<'a> {
         Self { name, starter, early: true, ready, parser, bounded: false, running: None }
     }
 
-    /// A generator: started at the order to start. A `bounded` one was told a duration and ends by itself.
+    /// A generator: started at the order to start. A `bounded` one has a duration and ends by itself.
     pub fn generator(
         name: &'static str,
         parser: Parser,

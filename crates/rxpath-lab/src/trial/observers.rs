@@ -1,4 +1,4 @@
-//! What watches a trial by BPF beside its counters: reasons of drops over the whole trial, stolen time and the receive
+//! What watches a trial by BPF in addition to its counters: reasons of drops over the whole trial, stolen time and the receive
 //! side's softirqs over the measured window.
 //!
 //! Programs are loaded before the load begins and attached when their span does: loading costs the machine some

@@ -82,7 +82,7 @@ impl Tracing {
         }
     }
 
-    /// The cost is measured in the first part of the window only, and stages are looked at by turns.
+    /// The cost is measured in the first part of the window only, and stages are duty-cycled.
     pub fn note(&mut self) {
         let Some(open) = &mut self.open else { return };
         open.meter.note();

@@ -406,7 +406,7 @@ impl Probes {
             before: &self.before,
             after: &now,
             calibration: Calibration::none("a live view does not stop to calibrate"),
-            // A frame has it beside this answer.
+            // A frame has it next to this answer.
             cost: ProbeCost::default(),
             probes: self.account.programs(),
             flows_looked: Duration::ZERO,

@@ -77,8 +77,8 @@ pub(crate) fn chosen(link: &Pairs) -> Pairs {
     chosen
 }
 
-/// Why nothing may be asked of a link now: a driver whose link is down tells nobody what it was forced to, so it could not
-/// be undone. A virtual device has no modes, and its unknown speed can be written back.
+/// Why nothing may be asked of a link now: a driver whose link is down does not report what it was forced to, so it could
+/// not be undone. A virtual device has no modes, and its unknown speed can be written back.
 pub(crate) fn link_obstacle(link: &Pairs) -> Option<&'static str> {
     let forced = link.get("autoneg") == Some("off") && link.get("speed") == Some(UNKNOWN);
     let has_modes = link.iter().any(|(name, _)| is_speed(name));
@@ -86,7 +86,7 @@ pub(crate) fn link_obstacle(link: &Pairs) -> Option<&'static str> {
         .then_some("the link is forced and down, so the forced mode is not reported")
 }
 
-/// Why FEC may not be asked for: some drivers tell what the cable can, and not what was chosen (ice:
+/// Why FEC may not be asked for: some drivers report what the cable supports, not what was chosen (ice:
 /// `ice_get_fecparam`), so it could not be undone.
 pub(crate) fn fec_obstacle(fec: &Pairs) -> Option<&'static str> {
     let encodings = ENCODINGS.iter().filter(|(name, _)| fec.get(name) == Some("on")).count();
