@@ -4,7 +4,7 @@ export CARGO
 PROFILE_CI = --profile ci
 RXPATH = target/release/rxpath
 
-.PHONY: help setup demo test lint bench fuzz campaign causes install build schema rig
+.PHONY: help setup demo test lint bench fuzz campaign causes install build schema rig book
 
 help:
 	@echo 'make demo     build, run the tutorial in a lab of two network namespaces, write a report'
@@ -16,7 +16,8 @@ help:
 	@echo 'make causes   what diagnose says of a hundred causes that others make (half an hour; goes on where it was stopped; ONLY=name)'
 	@echo 'make bench    speed against iperf3 and trafgen, interleaved; needs root and a quiet machine'
 	@echo 'make install  rxpath, man pages and completions below PREFIX (default /usr/local; DESTDIR for packages)'
-	@echo 'make schema   write schemas/ anew from the types'
+	@echo 'make schema   write schemas/ again from the types'
+	@echo 'make book     the documents as HTML in target/book (installs mdbook once)'
 
 build:
 	@tools/setup.sh build
@@ -58,6 +59,10 @@ fuzz:
 
 schema: build
 	$(RXPATH) schema --write schemas
+
+book:
+	@tools/setup.sh book
+	mdbook build
 
 PREFIX ?= /usr/local
 install: build

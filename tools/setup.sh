@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what a goal needs, or says exactly what to install and stops.
-# Usage: tools/setup.sh build|test|lint|bench
+# Usage: tools/setup.sh build|test|lint|bench|book
 set -eu
 
 goal=${1:?goal}
@@ -8,6 +8,7 @@ rust_min=1.89
 cargo_deny_version=0.20.2
 cargo_machete_version=0.9.2
 oha_version=1.16.0
+mdbook_version=0.5.4
 
 # A program, or with lib: before it a library with its headers.
 have() {
@@ -20,6 +21,7 @@ have() {
 # Debian packages by goal, each with the program that shows that it is there.
 packages() {
 	echo "cc gcc"
+	[ "$goal" != book ] || return 0
 	echo "make make"
 	# The BPF programs: compiled by clang, loaded by libbpf, which needs libelf and zlib.
 	echo "clang clang"; echo "pkg-config pkg-config"; echo "lib:libelf libelf-dev"; echo "lib:zlib zlib1g-dev"
@@ -75,6 +77,11 @@ fi
 if [ "$goal" = bench ] && ! have oha; then
 	echo "setup: installing oha $oha_version, a peer of the HTTP client (some minutes, once)" >&2
 	cargo install oha --version "$oha_version" --locked --quiet
+fi
+
+if [ "$goal" = book ] && [ "$(mdbook --version 2>/dev/null)" != "mdbook v$mdbook_version" ]; then
+	echo "setup: installing mdbook $mdbook_version (a minute, once)" >&2
+	cargo install mdbook --version "$mdbook_version" --locked --no-default-features --features search --quiet
 fi
 
 if [ "$goal" = lint ]; then

@@ -6,7 +6,6 @@
 mod capture;
 mod causes;
 mod check;
-mod check_docs;
 mod check_faults;
 mod check_formats;
 mod check_summary;
@@ -15,7 +14,7 @@ mod compare;
 mod corpus;
 mod dependency_rule;
 mod diagnose;
-mod docs_commands;
+mod docs;
 mod forbidden;
 mod hosts;
 mod http;

@@ -1,8 +1,11 @@
 //! What users read has the field's words, not a private language.
 
+use std::path::PathBuf;
+
 use regex::Regex;
 
-use crate::commands::{literals, root, sources};
+use crate::commands::{literals, sources};
+use crate::docs;
 
 /// What readers stumble over, and what an engineer writes.
 const WORDS: [(&str, &str); 17] = [
@@ -45,11 +48,11 @@ fn stumbles(place: &str, text: &str, list: &[(Regex, &str)]) -> Vec<String> {
 fn what_users_read_has_the_fields_words() {
     let list = WORDS.map(|(word, better)| (Regex::new(&format!("(?i){word}")).unwrap(), better));
     let mut found = Vec::new();
-    let pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"];
-    let mut pages: Vec<_> = pages.map(|page| root().join(page)).to_vec();
-    let docs = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    pages.extend(docs.filter(|path| path.extension().is_some_and(|ending| ending == "md")));
-    assert!(pages.len() > 15, "{pages:?}");
+    // Tables that other programs write keep the words of their rows.
+    let written = |page: &PathBuf| {
+        ["causes.md", "campaign.md", "fuzz.md"].iter().any(|name| page.ends_with(name))
+    };
+    let pages = docs::pages().into_iter().filter(|page| !written(page));
     for page in pages {
         let text = std::fs::read_to_string(&page).unwrap();
         found.extend(stumbles(&page.display().to_string(), &text, &list));

@@ -97,9 +97,9 @@ fn the_example_of_other_programs_runs() {
         return;
     }
     if !installed("iperf3") {
-        return skip("bundled_peers", "the example of docs/scenarios.md needs iperf3");
+        return skip("bundled_peers", "the example of docs/reference/scenarios.md needs iperf3");
     }
-    let text = include_str!("../../docs/scenarios.md");
+    let text = include_str!("../../docs/reference/scenarios.md");
     let (_, section) = text.split_once("## Other programs\n\n").unwrap();
     let lines = section.lines().map_while(|line| line.strip_prefix("    "));
     let example = lines.fold(String::new(), |all, line| all + line + "\n");

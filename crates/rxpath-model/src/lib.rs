@@ -1,7 +1,7 @@
 //! What arithmetic alone says about the receive path: queueing formulas, fluid bounds, reference cases.
 //!
 //! Pure: no host, no clock, no files. Numbers come in, numbers and their assumptions go out.
-//! Each module states the literature and the assumptions of its formula; `docs/model.md` summarises them.
+//! Each module states the literature and the assumptions of its formula; `docs/reference/model.md` summarises them.
 
 pub mod bounds;
 pub mod calibration;

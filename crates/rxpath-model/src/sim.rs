@@ -8,7 +8,7 @@
 //! Pure: parameters and a trace come in, an [`Outcome`] goes out. What a simulated kernel counts is closed by the same
 //! ledger as a real one's counters.
 //!
-//! **Caveat** what is not modelled is listed in `docs/simulate.md`.
+//! **Caveat** what is not modelled is listed in `docs/explanation/model.md`.
 
 pub mod arrivals;
 pub mod bundled;

@@ -372,10 +372,10 @@ mod properties {
 
 #[test]
 fn the_example_of_the_guide_is_a_scenario() {
-    let guide = include_str!("../../../../docs/scenarios.md");
+    let guide = include_str!("../../../../docs/reference/scenarios.md");
     let example =
         guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    let file = parse(example, "docs/scenarios.md", "guide").unwrap();
+    let file = parse(example, "docs/reference/scenarios.md", "guide").unwrap();
     let resolved = resolve(&file, &[], &HostShape::flat(2)).unwrap();
     assert_eq!(
         options(&resolved.variants[2].serve),

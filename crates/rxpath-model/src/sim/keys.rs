@@ -1,6 +1,6 @@
 //! Every parameter of a simulation, once: its name, unit, range, default and meaning.
 //!
-//! The reader of parameter files, `--set`, the messages about bad values and the table in `docs/simulate.md` all come
+//! The reader of parameter files, `--set`, the messages about bad values and the table in `docs/reference/simulator.md` all come
 //! from this list.
 
 /// What a value is.

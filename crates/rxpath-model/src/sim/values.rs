@@ -19,7 +19,7 @@ pub enum ParameterError {
         why: String,
     },
     /// No parameter has this name.
-    #[error("`{key}` is not a parameter{near}; docs/simulate.md lists all parameters")]
+    #[error("`{key}` is not a parameter{near}; docs/reference/simulator.md lists all parameters")]
     Unknown {
         /// What was given.
         key: String,

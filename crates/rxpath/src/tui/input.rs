@@ -197,11 +197,11 @@ mod tests {
         let known: BTreeSet<&str> = table().iter().map(|(name, ..)| *name).collect();
         let listed = KEYS.iter().flat_map(|(keys, _)| names(keys)).collect();
         assert_eq!(known, listed, "the list of keys");
-        let docs = include_str!("../../../../docs/watch.md");
+        let docs = include_str!("../../../../docs/reference/watch.md");
         let rows = docs.split_once("| keys | what |").unwrap().1.lines().skip(2);
         let rows = rows.map_while(|row| row.strip_prefix("| ")?.split_once(" | "));
         let quoted = rows.map(|(keys, _)| keys.replace('`', " ")).collect::<Vec<_>>().join(" ");
-        assert_eq!(known, names(&quoted), "docs/watch.md");
+        assert_eq!(known, names(&quoted), "docs/reference/watch.md");
     }
 
     #[test]

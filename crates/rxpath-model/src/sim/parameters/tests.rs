@@ -93,11 +93,11 @@ fn every_default_is_in_its_own_range() {
 
 #[test]
 fn the_documentation_lists_every_key() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/simulate.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/simulator.md");
     let text = std::fs::read_to_string(path).unwrap();
     assert!(
         text.contains(&keys::table()),
-        "docs/simulate.md: its table should be\n{}",
+        "docs/reference/simulator.md: its table should be\n{}",
         keys::table()
     );
 }

@@ -20,7 +20,7 @@ pub const RULES: &[Rule] = &[Rule {
         size: Multiple,
         text: "steal was 25 to 38 % on a CPU that datagrams woke 2,000 times a second, and under 3 % while idle CPUs \
                polled",
-        source: "rxpath's trials in a KVM guest of two CPUs (docs/scenarios.md)",
+        source: "rxpath's trials in a KVM guest of two CPUs (docs/reference/scenarios.md)",
     },
     check: Check::Host(halt_poll),
     text: Text {

@@ -147,7 +147,9 @@ pub const RULES: &[Rule] = &[
             undo: NOTHING_CHANGED,
             verify: "store both reports with the result",
             since: "any",
-            sources: &["rxpath: docs/guide.md, where each side says where its own limit was"],
+            sources: &[
+                "rxpath: docs/how-to/measure-by-hand.md, where each side says where its own limit was",
+            ],
         },
     },
 ];

@@ -16,7 +16,7 @@ use crate::output::format::FormatArgs;
 /// `rxpath model bounds`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A file holds the same names with underscores: arrival_rate = \"400k\". docs/model.md explains each formula \
+    after_help = "A file holds the same names with underscores: arrival_rate = \"400k\". docs/reference/model.md explains each formula \
                   and when it holds."
 )]
 pub struct BoundsCommand {

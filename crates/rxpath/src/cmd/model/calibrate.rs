@@ -28,7 +28,7 @@ const FILE: &str = "calibration.json";
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Takes about 20 s in the two-namespace lab, as root, on a quiet machine. On a noisy machine it stops \
-                        with the reason (exit 4). docs/calibrate.md explains how each parameter is found."
+                        with the reason (exit 4). docs/explanation/model.md explains how each parameter is found."
 )]
 pub struct CalibrateCommand {
     /// File to write

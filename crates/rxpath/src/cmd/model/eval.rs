@@ -17,7 +17,7 @@ use crate::output::format::FormatArgs;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "FILE holds {\"cases\":[{\"id\":\"a\",\"kind\":\"M/M/1/K\",\"inputs\":{\"rho\":0.8,\"K\":16}}]}; \
-                        other fields of a case are ignored. docs/model.md lists the kinds.\n\
+                        other fields of a case are ignored. docs/reference/model.md lists the kinds.\n\
                         Exit: 0 all computed, 2 not a file of cases, 5 some cases have a problem."
 )]
 pub struct EvalCommand {
