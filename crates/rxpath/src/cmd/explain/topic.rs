@@ -2,7 +2,7 @@
 //!
 //! Texts that exist elsewhere (rules, stages, places of loss, metrics, experiments, statuses) are taken from there.
 
-use rxpath_diagnose::check;
+use rxpath_diagnose::stages;
 use rxpath_lab::scenario;
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::Stage;
@@ -210,7 +210,7 @@ fn stages() -> impl Iterator<Item = Topic> {
         let text = texts.iter().find(|(known, _)| *known == name);
         let what = text.map_or_else(String::new, |(_, text)| text.clone());
         Topic::new(Kind::Stage, name, what.as_str())
-            .see(check::rules(stage))
+            .see(stages::info(stage).check_rules)
             .part("What limits", what)
             .part("Found by", "rxpath diagnose, on this host or in a run")
     })
