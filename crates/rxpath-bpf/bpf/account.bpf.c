@@ -97,23 +97,7 @@ int BPF_PROG(rxpath_irq_handler_exit, int irq)
 	return hard_exit(DEVICE + (__u64)(__u32)irq);
 }
 
-#define VECTOR(name, kind)                                                                                             \
-	SEC("tp_btf/" #name "_entry")                                                                                  \
-	int BPF_PROG(rxpath_##name##_entry)                                                                            \
-	{                                                                                                              \
-		return hard_enter(kind);                                                                               \
-	}                                                                                                              \
-	SEC("tp_btf/" #name "_exit")                                                                                   \
-	int BPF_PROG(rxpath_##name##_exit)                                                                             \
-	{                                                                                                              \
-		return hard_exit(kind);                                                                                \
-	}
-
-VECTOR(local_timer, LOCAL_TIMER)
-VECTOR(call_function, CALL_FUNCTION)
-VECTOR(call_function_single, CALL_FUNCTION_SINGLE)
-VECTOR(reschedule, RESCHEDULE)
-VECTOR(irq_work, IRQ_WORK)
+VECTORS(hard_enter, hard_exit)
 
 /* Whether the interrupt that led here came while the task was in user mode; only x86 can tell. */
 static __always_inline bool from_user(void)

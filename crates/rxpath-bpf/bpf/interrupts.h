@@ -15,6 +15,26 @@ enum vector {
 	DEVICE, /* and more: plus the number of its line, since a handler may call those of others */
 };
 
+/* A program for the entry of a vector and one for its exit. */
+#define VECTOR(name, number, enter, leave)                                                                             \
+	SEC("tp_btf/" #name "_entry")                                                                                  \
+	int BPF_PROG(rxpath_##name##_entry)                                                                            \
+	{                                                                                                              \
+		return enter(number);                                                                                  \
+	}                                                                                                              \
+	SEC("tp_btf/" #name "_exit")                                                                                   \
+	int BPF_PROG(rxpath_##name##_exit)                                                                             \
+	{                                                                                                              \
+		return leave(number);                                                                                  \
+	}
+
+#define VECTORS(enter, leave)                                                                                          \
+	VECTOR(local_timer, LOCAL_TIMER, enter, leave)                                                                 \
+	VECTOR(call_function, CALL_FUNCTION, enter, leave)                                                             \
+	VECTOR(call_function_single, CALL_FUNCTION_SINGLE, enter, leave)                                               \
+	VECTOR(reschedule, RESCHEDULE, enter, leave)                                                                   \
+	VECTOR(irq_work, IRQ_WORK, enter, leave)
+
 static __always_inline __u64 since(__u64 now, __u64 then)
 {
 	return now > then ? now - then : 0;

@@ -155,33 +155,29 @@ int BPF_PROG(rxpath_irq_handler_exit, int irq)
 	return 0;
 }
 
-#define VECTOR(name, number)                                                                                           \
-	SEC("tp_btf/" #name "_entry")                                                                                  \
-	int BPF_PROG(rxpath_##name##_entry)                                                                            \
-	{                                                                                                              \
-		__u64 now = bpf_ktime_get_ns();                                                                        \
-		struct cpu_row *row = hard_enter(now, number);                                                         \
-		if (row) {                                                                                             \
-			row->other_interrupts++;                                                                       \
-			submit(event(row, now, VECTOR_ENTRY, number));                                                 \
-		}                                                                                                      \
-		return 0;                                                                                              \
-	}                                                                                                              \
-	SEC("tp_btf/" #name "_exit")                                                                                   \
-	int BPF_PROG(rxpath_##name##_exit)                                                                             \
-	{                                                                                                              \
-		__u64 now = bpf_ktime_get_ns();                                                                        \
-		struct cpu_row *row = hard_exit(now, number);                                                          \
-		if (row)                                                                                               \
-			submit(event(row, now, VECTOR_EXIT, number));                                                  \
-		return 0;                                                                                              \
-	}
+static __always_inline int vector_enter(__u64 number)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct cpu_row *row = hard_enter(now, number);
 
-VECTOR(local_timer, LOCAL_TIMER)
-VECTOR(call_function, CALL_FUNCTION)
-VECTOR(call_function_single, CALL_FUNCTION_SINGLE)
-VECTOR(reschedule, RESCHEDULE)
-VECTOR(irq_work, IRQ_WORK)
+	if (row) {
+		row->other_interrupts++;
+		submit(event(row, now, VECTOR_ENTRY, number));
+	}
+	return 0;
+}
+
+static __always_inline int vector_exit(__u64 number)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct cpu_row *row = hard_exit(now, number);
+
+	if (row)
+		submit(event(row, now, VECTOR_EXIT, number));
+	return 0;
+}
+
+VECTORS(vector_enter, vector_exit)
 
 SEC("tp_btf/softirq_entry")
 int BPF_PROG(rxpath_softirq_entry, unsigned int vector)

@@ -23,7 +23,7 @@ use rxpath_core::{CpuList, Warning};
 use rxpath_host::root::Root;
 use rxpath_host::{HostError, procfs::stat};
 
-use crate::object::{Loaded, ProgramState};
+use crate::object::Loaded;
 use crate::probe::Probe;
 use crate::turns::{Around, Pace, PacketHooks};
 use flow::{FlowKey, FlowRow, Flows};
@@ -249,11 +249,6 @@ impl Account {
     /// Whether this program runs only while packets are sampled.
     pub fn is_by_turns(program: &str) -> bool {
         FLOWS[0] == program
-    }
-
-    /// What became of each program.
-    pub fn programs(&self) -> &[ProgramState] {
-        self.loaded.programs()
     }
 
     /// Ends the window of each CPU where it stands, running slices and softirqs included, and reads everything.

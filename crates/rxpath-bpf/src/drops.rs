@@ -13,20 +13,15 @@ use crate::account::clock::monotonic_ns;
 use crate::bytes::Fields;
 use crate::filter::Filter;
 use crate::names::{Places, Reasons, socket_owners, transport_name};
-use crate::object::{
-    self, LOST, Loaded, ObjectSpec, ProgramState, WANTED, map, parameters, program,
-};
+use crate::object::{LOST, Loaded, ObjectSpec, WANTED, compiled, map, parameters, program};
 use crate::probe::Probe;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     name: "drops",
-    #[cfg(feature = "bpf")]
-    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/drops.bpf.o")),
-    #[cfg(not(feature = "bpf"))]
-    bytes: &[],
+    bytes: compiled!("drops"),
     per_cpu_map: None,
     maps: &[map("drops", 32, 72), map("folded", 32, 72), LOST, WANTED],
-    programs: &[program(KFREE_SKB, "skb/kfree_skb", "drops", true)],
+    programs: &[program("skb/kfree_skb", "drops", true)],
 };
 
 /// The program.
@@ -93,10 +88,6 @@ pub struct Drop {
 impl Probe for Drops {
     fn loaded(&self) -> &Loaded {
         &self.loaded
-    }
-
-    fn lost(&self) -> u64 {
-        object::lost(&self.loaded)
     }
 }
 
@@ -182,21 +173,6 @@ impl Drops {
             }
         }
         Ok(())
-    }
-
-    /// The object, for its cost.
-    pub fn loaded(&self) -> &Loaded {
-        Probe::loaded(self)
-    }
-
-    /// Records that did not fit in its maps.
-    pub fn lost(&self) -> u64 {
-        Probe::lost(self)
-    }
-
-    /// What became of each program.
-    pub fn programs(&self) -> &[ProgramState] {
-        self.loaded.programs()
     }
 
     /// Everything since the start, the most packets first.

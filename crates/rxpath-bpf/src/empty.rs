@@ -6,20 +6,17 @@
 use rxpath_host::HostError;
 use rxpath_host::root::Root;
 
-use crate::object::{Loaded, ObjectSpec, program};
+use crate::object::{Loaded, ObjectSpec, compiled, program};
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     name: "empty",
-    #[cfg(feature = "bpf")]
-    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/empty.bpf.o")),
-    #[cfg(not(feature = "bpf"))]
-    bytes: &[],
+    bytes: compiled!("empty"),
     per_cpu_map: None,
     maps: &[],
     programs: &[
-        program("softirq_entry", "irq/softirq_entry", "the price of a hook", true),
-        program("softirq_exit", "irq/softirq_exit", "the price of a hook", true),
-        program("napi_poll", "napi/napi_poll", "the price of a hook", true),
+        program("irq/softirq_entry", "the price of a hook", true),
+        program("irq/softirq_exit", "the price of a hook", true),
+        program("napi/napi_poll", "the price of a hook", true),
     ],
 };
 

@@ -9,26 +9,18 @@ use rxpath_host::HostError;
 use rxpath_host::root::Root;
 
 use crate::bytes::Fields;
-use crate::object::{self, LOST, Loaded, ObjectSpec, ProgramState, map, program};
+use crate::object::{LOST, Loaded, ObjectSpec, compiled, map, program};
 use crate::probe::Probe;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     name: "locks",
-    #[cfg(feature = "bpf")]
-    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/locks.bpf.o")),
-    #[cfg(not(feature = "bpf"))]
-    bytes: &[],
+    bytes: compiled!("locks"),
     per_cpu_map: None,
     maps: &[map("begun", 16, 8), map("waits", 16, 16), map("sockets", 8, 24), LOST],
     programs: &[
-        program("contention_begin", "lock/contention_begin", "waits for locks", true),
-        program("contention_end", "lock/contention_end", "waits for locks", true),
-        program(
-            "sock_recv_length",
-            "sock/sock_recv_length",
-            "which socket a lock belongs to",
-            true,
-        ),
+        program("lock/contention_begin", "waits for locks", true),
+        program("lock/contention_end", "waits for locks", true),
+        program("sock/sock_recv_length", "which socket a lock belongs to", true),
     ],
 };
 
@@ -102,10 +94,6 @@ impl Probe for Locks {
     fn loaded(&self) -> &Loaded {
         &self.loaded
     }
-
-    fn lost(&self) -> u64 {
-        object::lost(&self.loaded)
-    }
 }
 
 impl Locks {
@@ -117,11 +105,6 @@ impl Locks {
         let mut loaded = Loaded::load(&SPEC, &[], &[])?;
         loaded.attach()?;
         Ok(Self { loaded })
-    }
-
-    /// What became of each program.
-    pub fn programs(&self) -> &[ProgramState] {
-        self.loaded.programs()
     }
 
     /// Waits for locks of UDP sockets since the start. Sockets that were not read in that time are left out.

@@ -45,14 +45,13 @@ pub struct ProgramSpec {
     pub required: bool,
 }
 
-/// A program on a tracepoint.
-pub const fn program(
-    name: &'static str,
-    hook: &'static str,
-    loses: &'static str,
-    required: bool,
-) -> ProgramSpec {
-    ProgramSpec { name, hook: Some(hook), loses, required }
+/// A program on a tracepoint, with the name of its tracepoint.
+pub const fn program(hook: &'static str, loses: &'static str, required: bool) -> ProgramSpec {
+    let mut at = hook.len();
+    while at > 0 && hook.as_bytes()[at - 1] != b'/' {
+        at -= 1;
+    }
+    ProgramSpec { name: hook.split_at(at).1, hook: Some(hook), loses, required }
 }
 
 /// One object.
@@ -69,6 +68,18 @@ pub struct ObjectSpec {
     /// Its maps, as the reader decodes them.
     pub maps: &'static [MapSpec],
 }
+
+/// The compiled `bpf/NAME.bpf.c`; empty in a build without BPF.
+macro_rules! compiled {
+    ($name:literal) => {{
+        #[cfg(feature = "bpf")]
+        let bytes: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o"));
+        #[cfg(not(feature = "bpf"))]
+        let bytes: &[u8] = &[];
+        bytes
+    }};
+}
+pub(crate) use compiled;
 
 /// One map of an object, and the sizes of what it keeps: the reader takes keys and values apart by place, so that both
 /// sides have to mean the same.

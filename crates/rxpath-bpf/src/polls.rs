@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::filter::Filter;
-use crate::object::{Loaded, ObjectSpec, ProgramSpec, ProgramState, map, program};
+use crate::object::{Loaded, ObjectSpec, ProgramSpec, compiled, map, program};
 use crate::probe::Probe;
 use row::{cpu_row, irq, napi};
 
@@ -27,38 +27,25 @@ const OTHERS: &str = "interrupts of no device (timer, RPS) and their time";
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     name: "polls",
-    #[cfg(feature = "bpf")]
-    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/polls.bpf.o")),
-    #[cfg(not(feature = "bpf"))]
-    bytes: &[],
+    bytes: compiled!("polls"),
     per_cpu_map: Some("cpus"),
     maps: &[map("cpus", 4, 2176), map("napis", 16, 176), map("irqs", 8, 304), map("events", 0, 0)],
     programs: &[
-        program("softirq_entry", "irq/softirq_entry", "softirq runs and their time", true),
-        program("softirq_exit", "irq/softirq_exit", "softirq runs and their time", true),
-        program("napi_poll", "napi/napi_poll", "polls and packets per poll", false),
-        program("irq_handler_entry", "irq/irq_handler_entry", IRQS, false),
-        program("irq_handler_exit", "irq/irq_handler_exit", IRQS, false),
-        program("local_timer_entry", "irq_vectors/local_timer_entry", OTHERS, false),
-        program("local_timer_exit", "irq_vectors/local_timer_exit", OTHERS, false),
-        program(
-            "call_function_single_entry",
-            "irq_vectors/call_function_single_entry",
-            OTHERS,
-            false,
-        ),
-        program(
-            "call_function_single_exit",
-            "irq_vectors/call_function_single_exit",
-            OTHERS,
-            false,
-        ),
-        program("call_function_entry", "irq_vectors/call_function_entry", OTHERS, false),
-        program("call_function_exit", "irq_vectors/call_function_exit", OTHERS, false),
-        program("reschedule_entry", "irq_vectors/reschedule_entry", OTHERS, false),
-        program("reschedule_exit", "irq_vectors/reschedule_exit", OTHERS, false),
-        program("irq_work_entry", "irq_vectors/irq_work_entry", OTHERS, false),
-        program("irq_work_exit", "irq_vectors/irq_work_exit", OTHERS, false),
+        program("irq/softirq_entry", "softirq runs and their time", true),
+        program("irq/softirq_exit", "softirq runs and their time", true),
+        program("napi/napi_poll", "polls and packets per poll", false),
+        program("irq/irq_handler_entry", IRQS, false),
+        program("irq/irq_handler_exit", IRQS, false),
+        program("irq_vectors/local_timer_entry", OTHERS, false),
+        program("irq_vectors/local_timer_exit", OTHERS, false),
+        program("irq_vectors/call_function_single_entry", OTHERS, false),
+        program("irq_vectors/call_function_single_exit", OTHERS, false),
+        program("irq_vectors/call_function_entry", OTHERS, false),
+        program("irq_vectors/call_function_exit", OTHERS, false),
+        program("irq_vectors/reschedule_entry", OTHERS, false),
+        program("irq_vectors/reschedule_exit", OTHERS, false),
+        program("irq_vectors/irq_work_entry", OTHERS, false),
+        program("irq_vectors/irq_work_exit", OTHERS, false),
         ProgramSpec { name: BEGIN, hook: None, loses: BY_TURNS, required: false },
         ProgramSpec { name: END, hook: None, loses: BY_TURNS, required: false },
     ],
@@ -190,11 +177,6 @@ impl Polls {
             // On a CPU that goes offline nothing is in progress.
             let _ = self.loaded.run_on(program, cpu);
         }
-    }
-
-    /// What became of each program.
-    pub fn programs(&self) -> &[ProgramState] {
-        self.loaded.programs()
     }
 
     /// Reads everything since the start.

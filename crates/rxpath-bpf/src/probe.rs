@@ -2,15 +2,22 @@
 
 use rxpath_core::Warning;
 
-use crate::object::{Loaded, ProgramState};
+use crate::object::{self, Loaded, ProgramState};
 
 /// A running probe: one object in the kernel and its reader.
 pub trait Probe {
     /// The object, for its programs and its cost.
     fn loaded(&self) -> &Loaded;
 
-    /// Everything since the start that found no room in one of its maps.
-    fn lost(&self) -> u64;
+    /// Everything since the start that found no room in one of its maps: where the object counts that in `lost`.
+    fn lost(&self) -> u64 {
+        object::lost(self.loaded())
+    }
+
+    /// What became of each program.
+    fn programs(&self) -> &[ProgramState] {
+        self.loaded().programs()
+    }
 
     /// Kernel memory of its maps.
     fn map_bytes(&self) -> u64 {
@@ -30,7 +37,7 @@ pub fn map_bytes(probes: &[&dyn Probe]) -> u64 {
 
 /// What became of each of their programs.
 pub fn programs(probes: &[&dyn Probe]) -> Vec<ProgramState> {
-    probes.iter().flat_map(|probe| probe.loaded().programs().to_vec()).collect()
+    probes.iter().flat_map(|probe| probe.programs().to_vec()).collect()
 }
 
 /// That so much found no room; none for nothing.

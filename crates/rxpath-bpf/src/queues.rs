@@ -22,23 +22,18 @@ use crate::bytes::Fields;
 use crate::cost::own_cpu;
 use crate::filter::Filter;
 use crate::names::socket_owners;
-use crate::object::{
-    self, LOST, Loaded, ObjectSpec, ProgramState, WANTED, map, program, read_iterator,
-};
+use crate::object::{LOST, Loaded, ObjectSpec, WANTED, compiled, map, program, read_iterator};
 use crate::probe::Probe;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     name: "queues",
-    #[cfg(feature = "bpf")]
-    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/queues.bpf.o")),
-    #[cfg(not(feature = "bpf"))]
-    bytes: &[],
+    bytes: compiled!("queues"),
     per_cpu_map: None,
     maps: &[map("queues", 8, 48), LOST, WANTED],
     programs: &[
         // Since 5.9 (5788b3a07fe5, 52d87d5f6418).
-        program("udp", "iter/udp", "the receive queues of UDP sockets", false),
-        program("tcp", "iter/tcp", "the receive queues of TCP sockets", false),
+        program("iter/udp", "the receive queues of UDP sockets", false),
+        program("iter/tcp", "the receive queues of TCP sockets", false),
     ],
 };
 
@@ -126,10 +121,6 @@ impl Probe for Queues {
     fn loaded(&self) -> &Loaded {
         &self.loaded
     }
-
-    fn lost(&self) -> u64 {
-        object::lost(&self.loaded)
-    }
 }
 
 impl Queues {
@@ -159,11 +150,6 @@ impl Queues {
             .spawn(move || look(&links, place, &told))
             .map_err(|e| HostError::kernel("start a thread", e.raw_os_error().unwrap_or(0)))?;
         Ok(Self { loaded, looker: Some(looker), shared })
-    }
-
-    /// What became of each program.
-    pub fn programs(&self) -> &[ProgramState] {
-        self.loaded.programs()
     }
 
     /// Queued data since the start.

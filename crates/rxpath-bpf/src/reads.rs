@@ -8,23 +8,15 @@ use rxpath_host::root::Root;
 use rxpath_host::{HostError, procfs};
 
 use crate::bytes::Fields;
-use crate::object::{self, LOST, Loaded, ObjectSpec, ProgramState, map, program};
+use crate::object::{LOST, Loaded, ObjectSpec, compiled, map, program};
 use crate::probe::Probe;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     name: "reads",
-    #[cfg(feature = "bpf")]
-    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/reads.bpf.o")),
-    #[cfg(not(feature = "bpf"))]
-    bytes: &[],
+    bytes: compiled!("reads"),
     per_cpu_map: None,
     maps: &[map("reads", 16, 8), LOST],
-    programs: &[program(
-        "sock_recv_length",
-        "sock/sock_recv_length",
-        "which thread reads a socket",
-        true,
-    )],
+    programs: &[program("sock/sock_recv_length", "which thread reads a socket", true)],
 };
 
 /// The running probe.
@@ -50,10 +42,6 @@ impl Probe for Reads {
     fn loaded(&self) -> &Loaded {
         &self.loaded
     }
-
-    fn lost(&self) -> u64 {
-        object::lost(&self.loaded)
-    }
 }
 
 impl Reads {
@@ -75,21 +63,6 @@ impl Reads {
         let mut loaded = Loaded::load(&SPEC, &[netns, 0].map(u32::to_ne_bytes).concat(), &[])?;
         loaded.attach()?;
         Ok(Self { loaded })
-    }
-
-    /// The object, for its cost.
-    pub fn loaded(&self) -> &Loaded {
-        Probe::loaded(self)
-    }
-
-    /// What found no room in its maps.
-    pub fn lost(&self) -> u64 {
-        Probe::lost(self)
-    }
-
-    /// What became of each program.
-    pub fn programs(&self) -> &[ProgramState] {
-        self.loaded.programs()
     }
 
     /// Everything since the start.

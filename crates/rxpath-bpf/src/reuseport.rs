@@ -13,7 +13,7 @@ use rxpath_host::steering::classic::{self, INSTRUCTION};
 use rxpath_host::steering::group::{Bound, Place, Selector};
 
 use crate::bytes::Fields;
-use crate::object::{Loaded, ObjectSpec, ProgramSpec, map};
+use crate::object::{Loaded, ObjectSpec, ProgramSpec, compiled, map};
 
 const fn iterator(name: &'static str, loses: &'static str) -> ProgramSpec {
     ProgramSpec { name, hook: None, loses, required: false }
@@ -21,10 +21,7 @@ const fn iterator(name: &'static str, loses: &'static str) -> ProgramSpec {
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     name: "reuseport",
-    #[cfg(feature = "bpf")]
-    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/reuseport.bpf.o")),
-    #[cfg(not(feature = "bpf"))]
-    bytes: &[],
+    bytes: compiled!("reuseport"),
     per_cpu_map: None,
     maps: &[map("scratch", 4, 8296)],
     programs: &[

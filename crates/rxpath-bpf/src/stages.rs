@@ -12,7 +12,7 @@ use crate::account::clock::monotonic_ns;
 use crate::bytes::Fields;
 use crate::cost::{PartMeter, ProbeCost};
 use crate::filter::Filter;
-use crate::object::{Loaded, MapSpec, ObjectSpec, ProgramSpec, ProgramState, WANTED, map, program};
+use crate::object::{Loaded, MapSpec, ObjectSpec, ProgramSpec, WANTED, compiled, map, program};
 use crate::probe::Probe;
 pub use crate::turns::Pace;
 use crate::turns::{Around, PacketHooks, Step};
@@ -22,10 +22,7 @@ use row::{add_row, lost, outlier};
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     name: "stages",
-    #[cfg(feature = "bpf")]
-    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/stages.bpf.o")),
-    #[cfg(not(feature = "bpf"))]
-    bytes: &[],
+    bytes: compiled!("stages"),
     per_cpu_map: Some("cpus"),
     maps: &maps(56),
     programs: PROGRAMS,
@@ -34,10 +31,7 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
 /// The same for [`Pace::Every`]: more packets of a socket are followed one by one.
 pub(crate) static SPEC_EVERY: ObjectSpec = ObjectSpec {
     name: "stages_every",
-    #[cfg(feature = "bpf")]
-    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/stages_every.bpf.o")),
-    #[cfg(not(feature = "bpf"))]
-    bytes: &[],
+    bytes: compiled!("stages_every"),
     per_cpu_map: Some("cpus"),
     maps: &maps(2000),
     programs: PROGRAMS,
@@ -56,21 +50,11 @@ const fn maps(followed: u32) -> [MapSpec; 6] {
 }
 
 const PROGRAMS: &[ProgramSpec] = &[
-    program("netif_receive_skb", "net/netif_receive_skb", "latency of stages", true),
-    program(
-        "napi_poll",
-        "napi/napi_poll",
-        "latency of stages: packets could be confused with each other",
-        true,
-    ),
+    program("net/netif_receive_skb", "latency of stages", true),
+    program("napi/napi_poll", "latency of stages: packets could be confused with each other", true),
     // Since 6.3 (40e0b0908142).
-    program("sk_data_ready", "sock/sk_data_ready", "latency of stages", true),
-    program(
-        "sock_recv_length",
-        "sock/sock_recv_length",
-        "latency from socket to application",
-        false,
-    ),
+    program("sock/sk_data_ready", "latency of stages", true),
+    program("sock/sock_recv_length", "latency from socket to application", false),
     // An iterator over sockets' storages, since 5.9 (5ce6e77c7edf).
     ProgramSpec {
         name: read_hook::STILL_FOLLOWED,
@@ -310,11 +294,6 @@ impl Stages {
             _ => 1.0,
         };
         ProbeCost { map_bytes: self.map_bytes(), ..cost.scaled(factor) }
-    }
-
-    /// What became of each program.
-    pub fn programs(&self) -> &[ProgramState] {
-        self.loaded.programs()
     }
 
     /// Both stages since the start, all CPUs together.

@@ -3,10 +3,11 @@
 use rxpath_record::verdict::{Confidence, EvidenceLine, Stage, Verdict};
 
 use crate::claim::{Claim, Part};
+use crate::headroom;
 use crate::lines::{elsewhere, line, rates, tcp};
+use crate::remedy::Remedy;
 use crate::stages::{Protocol, info};
 use crate::view::View;
-use crate::{check, headroom};
 
 /// The verdict from all claims: the largest loss decides; without a loss, the first rule that claimed; at last `rest`.
 pub fn verdict(view: &View, mut claims: Vec<Claim>, rest: Claim) -> Verdict {
@@ -37,11 +38,15 @@ pub fn verdict(view: &View, mut claims: Vec<Claim>, rest: Claim) -> Verdict {
         confidence,
         sentence,
         evidence,
-        remedies: first.remedies.iter().map(|remedy| remedy.words(view.raw.watched)).collect(),
-        check_rules: check::rules(first.stage).iter().map(|id| (*id).to_owned()).collect(),
+        remedies: first.remedies.into_iter().map(|remedy| in_words(view, remedy)).collect(),
+        check_rules: info(first.stage).check_rules.iter().map(|id| (*id).to_owned()).collect(),
         next,
         paired_trial: first.paired_trial,
     }
+}
+
+fn in_words(view: &View, remedy: Remedy) -> String {
+    if view.raw.watched { remedy.live } else { remedy.of_a_trial }.into_owned()
 }
 
 /// Of a watched host: that the sentence is about UDP, and of which service, where it is.

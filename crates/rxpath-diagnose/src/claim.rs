@@ -89,7 +89,7 @@ impl Claim {
     }
 
     /// Adds a remedy after those that are more effective.
-    pub fn cure(mut self, remedy: impl Into<Remedy>) -> Self {
+    pub fn remedy(mut self, remedy: impl Into<Remedy>) -> Self {
         self.remedies.push(remedy.into());
         self
     }

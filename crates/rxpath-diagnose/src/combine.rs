@@ -7,11 +7,12 @@
 use rxpath_record::evidence::{Evidence, SoftirqPlace};
 use rxpath_record::verdict::{Confidence, EvidenceLine, Stage, Verdict};
 
+use crate::diagnose;
 use crate::lines::line;
+use crate::stages::info;
 use crate::thresholds::{PAIRED_CLEAR_RATIO, PAIRED_RISE_RATIO, PAIRED_SAME_RATIO};
 use crate::view::View;
 use crate::wording::{change, cpus, percent, rate};
-use crate::{check, diagnose};
 
 /// Decides between sender and receive softirq with the help of a paired trial.
 ///
@@ -37,7 +38,7 @@ pub fn combine(primary: &Verdict, primary_evidence: &Evidence, paired: &Evidence
     evidence.extend(primary.evidence.iter().cloned());
     let remedies = remedies(&answer, &after, primary, &after_verdict);
     Verdict {
-        check_rules: check::rules(answer.stage).iter().map(|id| (*id).to_owned()).collect(),
+        check_rules: info(answer.stage).check_rules.iter().map(|id| (*id).to_owned()).collect(),
         // Without the softirq, the paired trial shows the next limit.
         next: match answer.stage {
             Stage::Softirq => vec![after_verdict.sentence.clone()],

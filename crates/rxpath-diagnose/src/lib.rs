@@ -7,7 +7,6 @@
 //! named as next limits. If no significant loss exists, the answer depends on which thread or CPU had no time left. If
 //! causes cannot be distinguished, the verdict says so and names the trial that would decide.
 
-pub mod check;
 mod choose;
 mod claim;
 mod combine;
@@ -16,7 +15,7 @@ mod lines;
 mod reader;
 mod remedy;
 mod rules;
-mod stages;
+pub mod stages;
 mod thresholds;
 mod view;
 mod wording;

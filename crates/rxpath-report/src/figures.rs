@@ -10,13 +10,6 @@ mod sockets;
 use crate::page::part::Figure;
 use crate::source::Run;
 
-/// Width of a picture on a wide page, in CSS pixels.
-const WIDE: f64 = 1100.0;
-/// Width of a picture on a narrow page.
-const NARROW: f64 = 350.0;
-/// Width and height of one of several small pictures.
-const SMALL: (f64, f64) = (384.0, 180.0);
-
 /// Every figure that this run has the data for, in the report's order.
 pub(crate) fn all(run: &Run) -> Vec<Figure> {
     [

@@ -1,23 +1,9 @@
-//! Plots as SVG. This is the one file that knows the plotting crate.
+//! Plots as SVG, for the page that holds them.
 //!
-//! It corrects that crate's output: clip ids come from a process-wide counter (here local to the plot, so that equal
-//! input gives equal bytes and several plots fit in one page), there is no `viewBox`, the last tick label is cut at the
-//! edge, and ranges ignore intervals (here every range is given). Colours are CSS variables: one SVG serves the light
-//! page, the dark page and print.
+//! Equal input gives equal bytes. Ids begin with the chart's own, so that several plots fit in one page. Colours are CSS
+//! variables: one SVG serves the light page, the dark page and print.
 
-use std::fmt::Write as _;
-use std::sync::Arc;
-
-use kuva::TickFormat;
-use kuva::backend::svg::SvgBackend;
-use kuva::plot::line::LineStyle;
-use kuva::plot::scatter::MarkerShape;
-use kuva::plot::{LinePlot, ScatterPlot};
-use kuva::render::annotations::{ReferenceLine, ShadedRegion};
-use kuva::render::layout::Layout;
-use kuva::render::plots::Plot;
-use kuva::render::render::render_multiple;
-use kuva::render::theme::Theme;
+use maud::{Markup, html};
 
 /// Colours of series, as CSS variables of the page's style: Okabe and Ito's set, safe for the colour-blind.
 pub(crate) const COLOURS: [&str; 8] = [
@@ -63,6 +49,16 @@ pub(crate) enum Steps {
 }
 
 impl Axis {
+    /// An axis from zero.
+    pub(crate) fn to(end: f64, label: &str, format: fn(f64) -> String) -> Self {
+        Self { label: label.into(), range: (0.0, end), format, steps: Steps::Decimal }
+    }
+
+    /// An axis of bytes from zero.
+    pub(crate) fn bytes(end: f64, label: &str) -> Self {
+        Self { steps: Steps::Binary, ..Self::to(end, label, crate::number::bytes) }
+    }
+
     /// The distance of two ticks, so that about `about` of them fit.
     fn step(&self, about: f64) -> f64 {
         let span = self.range.1 - self.range.0;
@@ -95,13 +91,20 @@ pub(crate) struct Curve {
     /// Points in data units.
     pub points: Vec<(f64, f64)>,
     /// CSS colour.
-    pub colour: String,
+    pub colour: &'static str,
     /// Stroke width in pixels.
     pub width: f64,
     /// `stroke-dasharray`; empty = solid.
-    pub dash: String,
+    pub dash: &'static str,
     /// Whether the area below it is filled.
     pub fill: bool,
+}
+
+impl Curve {
+    /// A horizontal bar from one x to another.
+    pub(crate) fn bar((from, to): (f64, f64), y: f64, colour: &'static str, width: f64) -> Self {
+        Self { points: vec![(from, y), (to, y)], colour, width, ..Self::default() }
+    }
 }
 
 /// A set of equal markers.
@@ -110,7 +113,7 @@ pub(crate) struct Dots {
     /// Points in data units.
     pub points: Vec<(f64, f64)>,
     /// CSS colour.
-    pub colour: String,
+    pub colour: &'static str,
     /// Radius in pixels.
     pub radius: f64,
     /// Opacity of the fill; the outline is always full.
@@ -130,17 +133,13 @@ pub(crate) enum Form {
     Cross,
 }
 
-/// A straight line across the plot with a word at it.
+/// A straight line across the plot.
 #[derive(Clone)]
 pub(crate) struct Mark {
     /// Where, in data units.
     pub at: f64,
     /// Across x (`true`: a vertical line) or y.
     pub vertical: bool,
-    /// Its word, or empty.
-    pub label: String,
-    /// CSS colour.
-    pub colour: &'static str,
     /// `stroke-dasharray`.
     pub dash: &'static str,
 }
@@ -166,208 +165,226 @@ pub(crate) struct Chart {
     pub dots: Vec<Dots>,
     /// Lines across.
     pub marks: Vec<Mark>,
-    /// A stretch of x with a background (the measured window).
-    pub window: Option<(f64, f64)>,
-    /// Further stretches of x with a background.
+    /// Stretches of x with a background, the measured window for example.
     pub shades: Vec<(f64, f64)>,
 }
 
-/// The chart as an SVG element to be placed into the page.
-pub(crate) fn svg(chart: &Chart) -> String {
-    let mut plots: Vec<Plot> = grid(chart).iter().map(|line| Plot::from(curve(line))).collect();
-    plots
-        .extend(chart.curves.iter().filter(|c| !c.points.is_empty()).map(|c| Plot::from(curve(c))));
-    plots.extend(chart.dots.iter().filter(|d| !d.points.is_empty()).map(|d| Plot::from(dots(d))));
-    let scene = render_multiple(plots, layout(chart));
-    mend(&SvgBackend::new().render_scene(&scene), chart)
-}
-
-fn curve(curve: &Curve) -> LinePlot {
-    let style = if curve.dash.is_empty() {
-        LineStyle::Solid
-    } else {
-        LineStyle::Custom(curve.dash.clone())
-    };
-    let line = LinePlot::new()
-        .with_data(curve.points.clone())
-        .with_color(curve.colour.as_str())
-        .with_stroke_width(curve.width)
-        .with_line_style(style);
-    if curve.fill { line.with_fill() } else { line }
-}
-
-fn dots(dots: &Dots) -> ScatterPlot {
-    let marker = match dots.form {
-        Form::Circle => MarkerShape::Circle,
-        Form::Diamond => MarkerShape::Diamond,
-        Form::Cross => MarkerShape::Cross,
-    };
-    ScatterPlot::new()
-        .with_data(dots.points.clone())
-        .with_color(dots.colour.as_str())
-        .with_size(dots.radius)
-        .with_marker(marker)
-        .with_marker_opacity(dots.opacity)
-        .with_marker_stroke_width(1.4)
-}
-
-fn layout(chart: &Chart) -> Layout {
-    let theme = Theme {
-        background: "none".into(),
-        axis_color: "var(--axis)".into(),
-        grid_color: "var(--grid)".into(),
-        tick_color: "var(--axis)".into(),
-        text_color: "var(--ink)".into(),
-        show_grid: true,
-        ..Theme::light()
-    };
-    let format = |axis: &Axis| TickFormat::Custom(Arc::new(axis.format));
-    let mut layout = Layout::new(chart.x.range, chart.y.range)
-        .with_width(chart.size.0)
-        .with_height(chart.size.1)
-        .with_theme(theme)
-        .with_x_axis_min(chart.x.range.0)
-        .with_x_axis_max(chart.x.range.1)
-        .with_y_axis_min(chart.y.range.0)
-        .with_y_axis_max(chart.y.range.1)
-        .with_x_tick_format(format(&chart.x))
-        .with_y_tick_format(format(&chart.y))
-        .with_x_tick_step(chart.x.step(about(chart.size.0)))
-        .with_y_tick_step(chart.y.step(4.0))
-        .with_label_size(12)
-        .with_tick_size(11)
-        .with_tick_length(3.0)
-        .with_grid_line_width(1.0)
-        .with_axis_line_width(1.0)
-        .with_tick_width(1.0);
-    layout = layout.with_x_label(literal(&chart.x.label));
-    if chart.rows.is_empty() {
-        layout = layout.with_y_label(literal(&chart.y.label));
-    } else {
-        layout = layout.with_y_categories(chart.rows.iter().map(|name| literal(name)).collect());
+impl Chart {
+    /// A chart without content.
+    pub(crate) fn new(id: String, alt: String, size: (f64, f64), x: Axis, y: Axis) -> Self {
+        let (rows, curves, dots, marks, shades) = Default::default();
+        Self { id, alt, size, x, y, rows, curves, dots, marks, shades }
     }
-    for (from, to) in chart.window.iter().chain(&chart.shades).copied() {
-        let region = ShadedRegion::vertical(from, to).with_color("var(--window)").with_opacity(1.0);
-        layout = layout.with_shaded_region(region);
+
+    /// A chart with a row of this height for each name, given from the bottom up.
+    pub(crate) fn of_rows(
+        (id, width): (&str, f64),
+        alt: &str,
+        rows: Vec<String>,
+        height: f64,
+        x: Axis,
+    ) -> Self {
+        let n = rows.len() as f64;
+        let y = Axis { range: (0.5, n + 0.5), ..Axis::to(0.0, "", crate::number::short) };
+        let size = (width, 64.0 + height * n);
+        Self { rows, ..Self::new(id.into(), alt.into(), size, x, y) }
     }
-    for mark in &chart.marks {
-        let line = if mark.vertical {
-            ReferenceLine::vertical(mark.at)
+}
+
+/// Width of a letter, about: enough to leave space for words.
+const LETTER: f64 = 6.2;
+
+/// Where data lie in the picture.
+struct Frame<'a> {
+    chart: &'a Chart,
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+    x_ticks: Vec<f64>,
+    y_ticks: Vec<(f64, String)>,
+}
+
+impl<'a> Frame<'a> {
+    fn new(chart: &'a Chart) -> Self {
+        let (width, height) = chart.size;
+        let y_ticks: Vec<(f64, String)> = if chart.rows.is_empty() {
+            chart.y.ticks(4.0).into_iter().map(|at| (at, (chart.y.format)(at))).collect()
         } else {
-            ReferenceLine::horizontal(mark.at)
+            chart.rows.iter().enumerate().map(|(n, name)| (n as f64 + 1.0, name.clone())).collect()
         };
-        let line = line.with_color(mark.colour).with_dasharray(mark.dash);
-        let line = if mark.label.is_empty() { line } else { line.with_label(literal(&mark.label)) };
-        layout = layout.with_reference_line(line);
+        let longest = y_ticks.iter().map(|(_, name)| name.chars().count()).max().unwrap_or(0);
+        let label = if chart.y.label.is_empty() { 0.0 } else { 16.0 };
+        let x_ticks = chart.x.ticks(if width < 480.0 { 4.0 } else { 8.0 });
+        // The last word stands centred below its tick.
+        let last = x_ticks.last().map_or(0, |at| (chart.x.format)(*at).chars().count());
+        Self {
+            chart,
+            left: label + longest as f64 * LETTER + 10.0,
+            right: width - (last as f64 * LETTER / 2.0).max(8.0),
+            top: 8.0,
+            bottom: height - 38.0,
+            x_ticks,
+            y_ticks,
+        }
     }
-    layout
-}
 
-/// A dollar sign would switch the plotting crate to mathematics.
-fn literal(text: &str) -> String {
-    text.replace('$', "\\$")
-}
-
-/// Vertical grid lines behind the data, which the plotting crate leaves out next to named rows.
-fn grid(chart: &Chart) -> Vec<Curve> {
-    if chart.rows.is_empty() {
-        return Vec::new();
+    fn x(&self, at: f64) -> f64 {
+        place(at, self.chart.x.range, (self.left, self.right))
     }
-    let line = |at: f64| Curve {
-        points: vec![(at, chart.y.range.0), (at, chart.y.range.1)],
-        colour: "var(--grid)".into(),
-        width: 1.0,
-        dash: String::new(),
-        fill: false,
-    };
-    let ticks = chart.x.ticks(about(chart.size.0));
-    ticks.into_iter().filter(|at| *at > chart.x.range.0).map(line).collect()
+
+    fn y(&self, at: f64) -> f64 {
+        place(at, self.chart.y.range, (self.bottom, self.top))
+    }
+
+    fn path(&self, points: &[(f64, f64)]) -> String {
+        let place = |(x, y): &(f64, f64)| format!("{:.1},{:.1}", self.x(*x), self.y(*y));
+        format!("M{}", points.iter().map(place).collect::<Vec<_>>().join(" L"))
+    }
+
+    /// What lies behind the data: shades, grid, axes and their words.
+    fn background(&self) -> Markup {
+        let Self { chart, left, right, top, bottom, .. } = self;
+        let first = chart.x.range.0;
+        let lines = self.y_ticks.iter().filter(|_| chart.rows.is_empty());
+        html! {
+            @for (from, to) in &chart.shades {
+                @let (from, to) = (self.x(*from), self.x(*to));
+                rect x=(px(from)) y=(px(*top)) width=(px(to - from)) height=(px(bottom - top)) fill="var(--window)" {}
+            }
+            g stroke="var(--grid)" {
+                @for at in self.x_ticks.iter().filter(|at| **at > first) {
+                    (line((self.x(*at), *top), (self.x(*at), *bottom), ""))
+                }
+                @for (at, _) in lines { (line((*left, self.y(*at)), (*right, self.y(*at)), "")) }
+            }
+            g stroke="var(--axis)" {
+                (line((*left, *top), (*left, *bottom), ""))
+                (line((*left, *bottom), (*right, *bottom), ""))
+            }
+            @for at in &self.x_ticks {
+                text x=(px(self.x(*at))) y=(px(bottom + 14.0)) text-anchor="middle" { ((chart.x.format)(*at)) }
+            }
+            @for (at, name) in &self.y_ticks {
+                text x=(px(left - 6.0)) y=(px(self.y(*at) + 4.0)) text-anchor="end" { (name) }
+            }
+            text x=(px(left.midpoint(*right))) y=(px(bottom + 32.0)) text-anchor="middle" font-size="12" {
+                (chart.x.label)
+            }
+            @if !chart.y.label.is_empty() {
+                @let turn = format!("translate(11 {:.1}) rotate(-90)", top.midpoint(*bottom));
+                text transform=(turn) text-anchor="middle" font-size="12" { (chart.y.label) }
+            }
+        }
+    }
+
+    fn curve(&self, curve: &Curve) -> Markup {
+        let path = self.path(&curve.points);
+        let (first, last) = (curve.points.first(), curve.points.last());
+        html! {
+            @if let (true, Some((first, _)), Some((last, _))) = (curve.fill, first, last) {
+                @let (end, start) = (self.x(*last), self.x(*first));
+                @let area = format!("{path} L{end:.1},{0:.1} L{start:.1},{0:.1} Z", self.bottom);
+                path d=(area) fill=(curve.colour) fill-opacity="0.3" {}
+            }
+            path d=(path) fill="none" stroke=(curve.colour) stroke-width=(curve.width)
+                stroke-dasharray=[(!curve.dash.is_empty()).then_some(curve.dash)] {}
+        }
+    }
+
+    fn dots(&self, dots: &Dots) -> Markup {
+        let r = dots.radius;
+        html! {
+            g fill=(dots.colour) fill-opacity=(dots.opacity) stroke=(dots.colour) stroke-width="1.4" {
+                @for (x, y) in dots.points.iter().map(|(x, y)| (self.x(*x), self.y(*y))) {
+                    @match dots.form {
+                        Form::Circle => circle cx=(px(x)) cy=(px(y)) r=(r) {},
+                        Form::Diamond =>
+                            path d=(format!("M{x:.1},{:.1} l{r},{r} l-{r},{r} l-{r},-{r} Z", y - r)) {},
+                        Form::Cross => path d=(format!(
+                            "M{:.1},{:.1} l{d},{d} m0,-{d} l-{d},{d}", x - r, y - r, d = 2.0 * r
+                        )) {},
+                    }
+                }
+            }
+        }
+    }
 }
 
-/// How many ticks a width has room for.
-fn about(width: f64) -> f64 {
-    if width < 480.0 { 4.0 } else { 8.0 }
-}
-
-/// Ids local to the plot, a `viewBox`, a role and a text for screen readers, no comment, room for the last tick label.
-fn mend(svg: &str, chart: &Chart) -> String {
+/// The chart as an SVG element to be placed into the page.
+pub(crate) fn svg(chart: &Chart) -> Markup {
+    let frame = Frame::new(chart);
+    let Frame { left, right, top, bottom, .. } = frame;
     let (width, height) = chart.size;
-    let body = svg.find('>').map_or("", |end| &svg[end + 1..]);
-    let body = match (body.find("<!--"), body.find("-->")) {
-        (Some(from), Some(to)) if from < to => [&body[..from], &body[to + 3..]].concat(),
-        _ => body.to_owned(),
-    };
-    let body = local_ids(&body, &chart.id);
-    let alt = maud::html! { (chart.alt) }.into_string();
-    format!(
-        "<svg class=\"plot\" role=\"img\" viewBox=\"0 0 {width} {height}\" style=\"max-width:{width}px\" \
-         font-size=\"11\"><title>{alt}</title>{body}"
-    )
+    let clip = format!("{}-clip", chart.id);
+    html! {
+        svg class="plot" role="img" viewBox=(format!("0 0 {width} {height}")) style=(format!("max-width:{width}px"))
+            font-size="11" {
+            title { (chart.alt) }
+            clipPath id=(clip) {
+                rect x=(px(left)) y=(px(top)) width=(px(right - left)) height=(px(bottom - top)) {}
+            }
+            (frame.background())
+            g clip-path=(format!("url(#{clip})")) {
+                @for curve in chart.curves.iter().filter(|curve| !curve.points.is_empty()) { (frame.curve(curve)) }
+            }
+            @for dots in &chart.dots { (frame.dots(dots)) }
+            g stroke=(INK) {
+                @for mark in &chart.marks {
+                    @if mark.vertical {
+                        (line((frame.x(mark.at), top), (frame.x(mark.at), bottom), mark.dash))
+                    } @else {
+                        (line((left, frame.y(mark.at)), (right, frame.y(mark.at)), mark.dash))
+                    }
+                }
+            }
+        }
+    }
 }
 
-/// Renames `kuva-clip-<n>` to `<id>-c<k>`, k counting from 0 in order of appearance.
-fn local_ids(svg: &str, id: &str) -> String {
-    const PREFIX: &str = "kuva-clip-";
-    let mut seen: Vec<String> = Vec::new();
-    let mut out = String::with_capacity(svg.len());
-    let mut rest = svg;
-    while let Some(at) = rest.find(PREFIX) {
-        out.push_str(&rest[..at]);
-        rest = &rest[at + PREFIX.len()..];
-        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-        rest = &rest[digits.len()..];
-        let index = seen.iter().position(|other| *other == digits).unwrap_or_else(|| {
-            seen.push(digits.clone());
-            seen.len() - 1
-        });
-        let _ = write!(out, "{id}-c{index}");
+/// From data units to pixels.
+fn place(at: f64, (first, last): (f64, f64), (from, to): (f64, f64)) -> f64 {
+    let span = last - first;
+    if span > 0.0 { from + (at - first) / span * (to - from) } else { from }
+}
+
+fn px(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+fn line((x1, y1): (f64, f64), (x2, y2): (f64, f64), dash: &str) -> Markup {
+    html! {
+        line x1=(px(x1)) y1=(px(y1)) x2=(px(x2)) y2=(px(y2))
+            stroke-dasharray=[(!dash.is_empty()).then_some(dash)] {}
     }
-    out.push_str(rest);
-    out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    pub(crate) fn sample(id: &str) -> Chart {
+    fn sample(id: &str) -> Chart {
+        let x = Axis::to(10.0, "costs $x$ <b>", crate::number::short);
+        let y = Axis::to(5.0, "y", crate::number::short);
+        let points = vec![(0.0, 1.0), (10.0, 4.0)];
+        let (colour, dash) = (COLOURS[0], DASHES[1]);
         Chart {
-            id: id.into(),
-            alt: "a <test>".into(),
-            size: (400.0, 200.0),
-            x: Axis {
-                label: "costs $x$ <b>".into(),
-                range: (0.0, 10.0),
-                format: crate::number::short,
-                steps: Steps::Decimal,
-            },
-            y: Axis {
-                label: "y".into(),
-                range: (0.0, 5.0),
-                format: crate::number::short,
-                steps: Steps::Decimal,
-            },
-            rows: vec![],
-            curves: vec![Curve {
-                points: vec![(0.0, 1.0), (10.0, 4.0)],
-                colour: COLOURS[0].into(),
-                width: 2.0,
-                dash: DASHES[1].into(),
-                fill: false,
-            }],
-            dots: vec![],
-            marks: vec![],
-            window: Some((2.0, 8.0)),
-            shades: vec![],
+            curves: vec![Curve { points, colour, width: 2.0, dash, fill: false }],
+            shades: vec![(2.0, 8.0)],
+            ..Chart::new(id.into(), "a <test>".into(), (400.0, 200.0), x, y)
         }
+    }
+
+    fn svg(chart: &Chart) -> String {
+        super::svg(chart).into_string()
     }
 
     #[test]
     fn equal_charts_give_equal_bytes_and_no_shared_ids() {
         let first = svg(&sample("a"));
         assert_eq!(first, svg(&sample("a")));
-        assert!(first.contains("a-c0") && !first.contains("kuva-clip"), "{first}");
-        assert!(svg(&sample("b")).contains("b-c0"));
+        assert!(first.contains("id=\"a-clip\""), "{first}");
+        assert!(svg(&sample("b")).contains("url(#b-clip)"));
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn markdown_is_short_and_whole() {
 fn equal_runs_give_equal_bytes() {
     let first = html(&open(&fixture("million-pps")));
     assert_eq!(first, html(&open(&fixture("million-pps"))));
-    // The plotting crate counts clip ids through the process; other plots in between must not show.
+    // Other pages in between must not show.
     let _ = html(&open(&fixture("one-variant")));
     assert_eq!(first, html(&open(&fixture("million-pps"))));
 }

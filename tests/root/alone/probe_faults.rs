@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use rxpath_bpf::ProbeCost;
 use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::cost::programs_in_kernel;
 use rxpath_bpf::steal::{Evidence, Steal, answer};
+use rxpath_bpf::{Probe, ProbeCost};
 use rxpath_core::{CpuList, Warning};
 use rxpath_host::thread;
 

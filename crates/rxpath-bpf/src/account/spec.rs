@@ -1,8 +1,6 @@
 //! The probe's object as its reader takes it apart: maps, programs, and what is missing without each.
 
-use crate::object::{ObjectSpec, ProgramSpec, map, program};
-
-use super::FLOWS;
+use crate::object::{ObjectSpec, ProgramSpec, compiled, map, program};
 
 pub(super) const REQUIRED: bool = true;
 
@@ -23,10 +21,7 @@ const IPI: &str = "inter-processor interrupts (RPS sends them too): their time i
 /// The object, with the order in which its programs attach: exits before entries would be harmless too.
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     name: "account",
-    #[cfg(feature = "bpf")]
-    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/account.bpf.o")),
-    #[cfg(not(feature = "bpf"))]
-    bytes: &[],
+    bytes: compiled!("account"),
     per_cpu_map: Some("cpus"),
     maps: &[
         map("cpus", 4, 512),
@@ -38,44 +33,33 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     programs: &[
         ProgramSpec { name: READ, hook: None, loses: "everything", required: REQUIRED },
         ProgramSpec { name: END, hook: None, loses: "duty-cycled counting", required: REQUIRED },
+        program("sched/sched_switch", "everything: tasks cannot be distinguished", REQUIRED),
+        program("irq/softirq_entry", "everything: no softirq is seen", REQUIRED),
+        program("irq/softirq_exit", "everything: no softirq is seen", REQUIRED),
         program(
-            "sched_switch",
-            "sched/sched_switch",
-            "everything: tasks cannot be distinguished",
-            REQUIRED,
-        ),
-        program("softirq_entry", "irq/softirq_entry", "everything: no softirq is seen", REQUIRED),
-        program("softirq_exit", "irq/softirq_exit", "everything: no softirq is seen", REQUIRED),
-        program(
-            "softirq_raise",
             "irq/softirq_raise",
             "everything: a task's own work and stolen time cannot be distinguished",
             REQUIRED,
         ),
-        program("irq_handler_entry", "irq/irq_handler_entry", "device interrupts", false),
-        program("irq_handler_exit", "irq/irq_handler_exit", "device interrupts", false),
-        program("napi_poll", "napi/napi_poll", "which device took the time", false),
-        program(FLOWS[0], "net/netif_receive_skb", "which flows took the time", false),
-        program("hrtimer_expire_entry", "timer/hrtimer_expire_entry", PACING, false),
-        program("hrtimer_expire_exit", "timer/hrtimer_expire_exit", PACING, false),
-        program("tasklet_entry", "irq/tasklet_entry", SMALL_QUEUES, false),
-        program("tasklet_exit", "irq/tasklet_exit", SMALL_QUEUES, false),
-        program(
-            "workqueue_execute_start",
-            "workqueue/workqueue_execute_start",
-            SMALL_QUEUES,
-            false,
-        ),
-        program("workqueue_execute_end", "workqueue/workqueue_execute_end", SMALL_QUEUES, false),
-        program("local_timer_entry", "irq_vectors/local_timer_entry", TIMER, false),
-        program("local_timer_exit", "irq_vectors/local_timer_exit", TIMER, false),
-        program("call_function_single_entry", "irq_vectors/call_function_single_entry", IPI, false),
-        program("call_function_single_exit", "irq_vectors/call_function_single_exit", IPI, false),
-        program("call_function_entry", "irq_vectors/call_function_entry", IPI, false),
-        program("call_function_exit", "irq_vectors/call_function_exit", IPI, false),
-        program("reschedule_entry", "irq_vectors/reschedule_entry", IPI, false),
-        program("reschedule_exit", "irq_vectors/reschedule_exit", IPI, false),
-        program("irq_work_entry", "irq_vectors/irq_work_entry", IPI, false),
-        program("irq_work_exit", "irq_vectors/irq_work_exit", IPI, false),
+        program("irq/irq_handler_entry", "device interrupts", false),
+        program("irq/irq_handler_exit", "device interrupts", false),
+        program("napi/napi_poll", "which device took the time", false),
+        program("net/netif_receive_skb", "which flows took the time", false),
+        program("timer/hrtimer_expire_entry", PACING, false),
+        program("timer/hrtimer_expire_exit", PACING, false),
+        program("irq/tasklet_entry", SMALL_QUEUES, false),
+        program("irq/tasklet_exit", SMALL_QUEUES, false),
+        program("workqueue/workqueue_execute_start", SMALL_QUEUES, false),
+        program("workqueue/workqueue_execute_end", SMALL_QUEUES, false),
+        program("irq_vectors/local_timer_entry", TIMER, false),
+        program("irq_vectors/local_timer_exit", TIMER, false),
+        program("irq_vectors/call_function_single_entry", IPI, false),
+        program("irq_vectors/call_function_single_exit", IPI, false),
+        program("irq_vectors/call_function_entry", IPI, false),
+        program("irq_vectors/call_function_exit", IPI, false),
+        program("irq_vectors/reschedule_entry", IPI, false),
+        program("irq_vectors/reschedule_exit", IPI, false),
+        program("irq_vectors/irq_work_entry", IPI, false),
+        program("irq_vectors/irq_work_exit", IPI, false),
     ],
 };

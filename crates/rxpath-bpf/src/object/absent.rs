@@ -1,5 +1,7 @@
 //! The same interface in a build without BPF: every call returns an error.
 
+use std::os::fd::{BorrowedFd, OwnedFd};
+
 use rxpath_host::HostError;
 
 use super::{Entry, ObjectSpec, ProgramState, Sizes};
@@ -20,101 +22,51 @@ impl Loaded {
     ) -> Result<Self, HostError> {
         Err(not_built(&format!("probe {}", spec.name)))
     }
+}
 
-    /// Never called.
-    pub fn attach(&mut self) -> Result<(), HostError> {
-        match self.never {}
-    }
+/// Methods of a value that is never there.
+macro_rules! never {
+    (mut: $($name:ident(&mut $self:ident $(, $arg:ident: $type:ty)*) $(-> $out:ty)?;)*) => {
+        impl Loaded {$(
+            /// Never called.
+            pub fn $name(&mut $self $(, $arg: $type)*) $(-> $out)? {
+                match $self.never {}
+            }
+        )*}
+    };
+    ($($name:ident(&$self:ident $(, $arg:ident: $type:ty)*) $(-> $out:ty)?;)*) => {
+        impl Loaded {$(
+            /// Never called.
+            pub fn $name(&$self $(, $arg: $type)*) $(-> $out)? {
+                match $self.never {}
+            }
+        )*}
+    };
+}
 
-    /// Never called.
-    pub fn attach_some(&mut self, _names: &[&str]) -> Result<(), HostError> {
-        match self.never {}
-    }
+never! { mut:
+    attach(&mut self) -> Result<(), HostError>;
+    attach_some(&mut self, _names: &[&str]) -> Result<(), HostError>;
+    detach_some(&mut self, _names: &[&str]);
+}
 
-    /// Never called.
-    pub fn is_attached(&self, _name: &str) -> bool {
-        match self.never {}
-    }
-
-    /// Never called.
-    pub fn detach_some(&mut self, _names: &[&str]) {
-        match self.never {}
-    }
-
-    /// Never called.
-    pub fn begin(&self) -> Result<(), HostError> {
-        match self.never {}
-    }
-
-    /// Never called.
-    pub fn pause(&self) -> Result<(), HostError> {
-        match self.never {}
-    }
-
-    /// Never called.
-    pub fn programs(&self) -> &[ProgramState] {
-        match self.never {}
-    }
-
-    /// Never called.
-    pub fn links(&self) -> Result<Vec<(&'static str, std::os::fd::OwnedFd)>, HostError> {
-        match self.never {}
-    }
-
-    /// Never called.
-    pub fn run_on(&self, _program: &str, _cpu: u32) -> Result<u32, HostError> {
-        match self.never {}
-    }
-
-    /// Never called.
-    pub fn iterate(&self, _program: &str) -> Result<Vec<u8>, HostError> {
-        match self.never {}
-    }
-
-    /// Never called.
-    pub fn iterate_over(&self, _program: &str, _map: &str) -> Result<Vec<u8>, HostError> {
-        match self.never {}
-    }
-
-    /// Never called.
-    pub fn entries(&self, _map: &str) -> Result<Vec<Entry>, HostError> {
-        match self.never {}
-    }
-
-    /// Never called.
-    pub fn put(&self, _map: &str, _key: &[u8], _value: &[u8]) -> Result<(), HostError> {
-        match self.never {}
-    }
-
-    /// Never called.
-    pub fn remove(&self, _map: &str, _key: &[u8]) -> Result<(), HostError> {
-        match self.never {}
-    }
-
-    /// Never called.
-    pub fn take(&self, _map: &str, _key: &[u8]) -> Result<Option<Vec<u8>>, HostError> {
-        match self.never {}
-    }
-
-    /// Never called.
-    pub fn value(&self, _map: &str, _index: u32) -> Result<Vec<u8>, HostError> {
-        match self.never {}
-    }
-
-    /// Never called.
-    pub fn drain(&self, _map: &str, _each: &mut dyn FnMut(&[u8])) -> Result<(), HostError> {
-        match self.never {}
-    }
-
-    /// Never called.
-    pub fn meter(&self) -> Result<CostMeter, HostError> {
-        match self.never {}
-    }
-
-    /// Never called.
-    pub fn map_bytes(&self) -> u64 {
-        match self.never {}
-    }
+never! {
+    is_attached(&self, _name: &str) -> bool;
+    begin(&self) -> Result<(), HostError>;
+    pause(&self) -> Result<(), HostError>;
+    programs(&self) -> &[ProgramState];
+    links(&self) -> Result<Vec<(&'static str, OwnedFd)>, HostError>;
+    run_on(&self, _program: &str, _cpu: u32) -> Result<u32, HostError>;
+    iterate(&self, _program: &str) -> Result<Vec<u8>, HostError>;
+    iterate_over(&self, _program: &str, _map: &str) -> Result<Vec<u8>, HostError>;
+    entries(&self, _map: &str) -> Result<Vec<Entry>, HostError>;
+    put(&self, _map: &str, _key: &[u8], _value: &[u8]) -> Result<(), HostError>;
+    remove(&self, _map: &str, _key: &[u8]) -> Result<(), HostError>;
+    take(&self, _map: &str, _key: &[u8]) -> Result<Option<Vec<u8>>, HostError>;
+    value(&self, _map: &str, _index: u32) -> Result<Vec<u8>, HostError>;
+    drain(&self, _map: &str, _each: &mut dyn FnMut(&[u8])) -> Result<(), HostError>;
+    meter(&self) -> Result<CostMeter, HostError>;
+    map_bytes(&self) -> u64;
 }
 
 fn not_built(what: &str) -> HostError {
@@ -126,7 +78,7 @@ fn not_built(what: &str) -> HostError {
 }
 
 /// **Errors** always: this build has no BPF programs.
-pub fn read_iterator(_link: std::os::fd::BorrowedFd<'_>) -> Result<Vec<u8>, HostError> {
+pub fn read_iterator(_link: BorrowedFd<'_>) -> Result<Vec<u8>, HostError> {
     Err(not_built("run an iterator"))
 }
 

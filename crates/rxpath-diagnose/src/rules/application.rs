@@ -76,18 +76,18 @@ pub fn judge(view: &View) -> Option<Claim> {
         .because(evidence(view))
         .next(next_loss(view, lost, Place::SocketBuffer));
     if let Some(cpu) = view.softirq_on_reader() {
-        claim = claim.cure(Remedy::SoftirqOffReader { cpu, or_none: false });
+        claim = claim.remedy(Remedy::softirq_off_reader(cpu, false));
     }
     if view.raw.cpus.len() > reader.count {
-        claim = claim.cure(Remedy::MoreReaders(reader.count + 1));
+        claim = claim.remedy(Remedy::more_readers(reader.count + 1));
     }
     if reader.lead.waiting >= WAITING_RATIO {
-        claim = claim.cure(Remedy::ReaderOwnCpu);
+        claim = claim.remedy(Remedy::READER_OWN_CPU);
     }
     Some(
         claim
-            .cure(Remedy::LargerBatches)
-            .cure(Remedy::LessWork)
-            .cure("a larger receive buffer does not help: the queue fills as long as more arrives than is read"),
+            .remedy(Remedy::LARGER_BATCHES)
+            .remedy(Remedy::LESS_WORK)
+            .remedy("a larger receive buffer does not help: the queue fills as long as more arrives than is read"),
     )
 }

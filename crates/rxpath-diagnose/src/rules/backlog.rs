@@ -54,9 +54,9 @@ pub fn judge(view: &View) -> Option<Claim> {
         .because(cpu.and_then(|(cpu, _)| cpu_use(view, cpu)))
         .because(limit)
         .because([rates(view)])
-        .cure(Remedy::SpreadBacklog)
-        .cure("raise net.core.netdev_max_backlog: one value for the whole host, not per namespace; every backlog can then hold that many packets, which cost memory and delay")
-        .cure(Remedy::SmallerSendBuffer)
+        .remedy(Remedy::SPREAD_BACKLOG)
+        .remedy("raise net.core.netdev_max_backlog: one value for the whole host, not per namespace; every backlog can then hold that many packets, which cost memory and delay")
+        .remedy(Remedy::SMALLER_SEND_BUFFER)
         .next(next_loss(view, lost, Place::Backlog)),
     )
 }

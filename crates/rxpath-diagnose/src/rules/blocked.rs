@@ -42,16 +42,16 @@ pub fn judge(view: &View) -> Option<Claim> {
             ),
         )
         .on(Some(cpu))
-        .cure("spread the flows over more CPUs: a wider rps_cpus mask or more queues (ethtool -L), with at least 16 flows (`load udp --unconnected --flows 16`)")
-        .cure(format!("take work off CPU {cpu}: fewer netfilter rules on the way in, the reader on another CPU (`serve udp --cpu`)")),
+        .remedy("spread the flows over more CPUs: a wider rps_cpus mask or more queues (ethtool -L), with at least 16 flows (`load udp --unconnected --flows 16`)")
+        .remedy(format!("take work off CPU {cpu}: fewer netfilter rules on the way in, the reader on another CPU (`serve udp --cpu`)")),
         None => Claim::new(
             Stage::Unknown,
             Confidence::Weak,
             NEEDS,
             format!("the path set the pace, but the place that held the packets is not known: the sender was blocked {blocked} of its time and no CPU of the receive softirq is full"),
         )
-        .cure("look for a shaper on the sender's device (`tc -s qdisc show dev IF`: backlog, overlimits)")
-        .cure("a larger send buffer (`load udp --sndbuf`) turns the wait into drops, which a counter shows"),
+        .remedy("look for a shaper on the sender's device (`tc -s qdisc show dev IF`: backlog, overlimits)")
+        .remedy("a larger send buffer (`load udp --sndbuf`) turns the wait into drops, which a counter shows"),
     };
     Some(
         claim

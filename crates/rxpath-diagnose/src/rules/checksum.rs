@@ -26,8 +26,8 @@ pub fn judge(view: &View) -> Option<Claim> {
         .losing(lost)
         .because(drops(view, Place::Checksum))
         .because([rates(view)])
-        .cure("find what damages them: a sender that fills in the checksum itself (raw or AF_PACKET), a device or tunnel with broken offload (`ethtool -K IF tx off` on the sender, one at a time), a bad link")
-        .cure("datagrams over 76 bytes of UDP length are verified only when the reader reaches them: until then they cost socket buffer and reader time like good ones")
+        .remedy("find what damages them: a sender that fills in the checksum itself (raw or AF_PACKET), a device or tunnel with broken offload (`ethtool -K IF tx off` on the sender, one at a time), a bad link")
+        .remedy("datagrams over 76 bytes of UDP length are verified only when the reader reaches them: until then they cost socket buffer and reader time like good ones")
         .next(next_loss(view, lost, Place::Checksum)),
     )
 }

@@ -56,9 +56,9 @@ pub fn judge(view: &View) -> Option<Claim> {
         .because([own, line(table, "nfnetlink_conntrack: entries and maximum")])
         .because(drops(view, Place::Netfilter))
         .because([rates(view)])
-        .cure("do not track this traffic: a `notrack` rule in raw prerouting (nft), `-j CT --notrack` (iptables)")
-        .cure("a larger table: net.netfilter.nf_conntrack_max, some 320 bytes an entry, one value for the whole host; with it nf_conntrack_buckets")
-        .cure("shorter times for flows that have ended: net.netfilter.nf_conntrack_udp_timeout and similar")
+        .remedy("do not track this traffic: a `notrack` rule in raw prerouting (nft), `-j CT --notrack` (iptables)")
+        .remedy("a larger table: net.netfilter.nf_conntrack_max, some 320 bytes an entry, one value for the whole host; with it nf_conntrack_buckets")
+        .remedy("shorter times for flows that have ended: net.netfilter.nf_conntrack_udp_timeout and similar")
         .next(next_loss(view, lost, Place::Netfilter)),
     )
 }

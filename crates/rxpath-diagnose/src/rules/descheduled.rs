@@ -56,11 +56,11 @@ pub fn judge(view: &View) -> Option<Claim> {
     .because([rates(view)])
     .next(next_loss(view, lost, Place::SocketBuffer));
     if view.raw.cpus.len() > 1 {
-        claim = claim.cure(Remedy::ReaderOwnCpu);
+        claim = claim.remedy(Remedy::READER_OWN_CPU);
     }
     Some(
         claim
-            .cure("a better priority: `chrt -r 1` for a reader that sleeps; `nice -n -15` counts against programs of its own session only, where kernel.sched_autogroup_enabled is 1 (then `echo -15 > /proc/PID/autogroup`)")
-            .cure(Remedy::BufferForWaits),
+            .remedy("a better priority: `chrt -r 1` for a reader that sleeps; `nice -n -15` counts against programs of its own session only, where kernel.sched_autogroup_enabled is 1 (then `echo -15 > /proc/PID/autogroup`)")
+            .remedy(Remedy::BUFFER_FOR_WAITS),
     )
 }

@@ -76,7 +76,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         .because(lines)
         .because(derived)
         .because([rates(view)])
-        .cure(remedy)
+        .remedy(remedy)
         .next(next_loss(view, lost, most)),
     )
 }

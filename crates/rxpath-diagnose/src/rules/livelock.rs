@@ -45,10 +45,10 @@ pub fn judge(view: &View) -> Option<Claim> {
         .because(softirq_beside_reader(view))
         .because(cpu_use(view, cpu))
         .because([lead("receiver", &view.reader), own, rates(view)])
-        .cure(Remedy::SoftirqOffReader { cpu, or_none: true })
-        .cure("a NAPI thread (`echo 1 > /sys/class/net/IF/threaded`) shares the CPU with the reader by scheduling instead of interrupting it")
-        .cure(Remedy::KeepAggregates)
-        .cure(Remedy::OfferLess)
+        .remedy(Remedy::softirq_off_reader(cpu, true))
+        .remedy("a NAPI thread (`echo 1 > /sys/class/net/IF/threaded`) shares the CPU with the reader by scheduling instead of interrupting it")
+        .remedy(Remedy::KEEP_AGGREGATES)
+        .remedy(Remedy::OFFER_LESS)
         .next(next_loss(view, lost, Place::SocketBuffer)),
     )
 }

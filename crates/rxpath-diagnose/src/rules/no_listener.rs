@@ -30,8 +30,8 @@ pub fn judge(view: &View) -> Option<Claim> {
         .losing(lost)
         .because(drops(view, Place::NoListener))
         .because([rates(view)])
-        .cure("start the receiver before the sender, on the same address and port (`ss -uln` shows the sockets of a namespace)")
-        .cure("a socket bound to one address takes no datagrams for another: listen on 0.0.0.0 or [::], or on each address")
+        .remedy("start the receiver before the sender, on the same address and port (`ss -uln` shows the sockets of a namespace)")
+        .remedy("a socket bound to one address takes no datagrams for another: listen on 0.0.0.0 or [::], or on each address")
         .next(next_loss(view, lost, Place::NoListener)),
     )
 }

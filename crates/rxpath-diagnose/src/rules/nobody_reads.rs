@@ -48,11 +48,11 @@ pub fn judge(view: &View) -> Option<Claim> {
         .losing(lost)
         .because([share])
         .because(evidence(view))
-        .cure("find what the program does instead of reading: `cat /proc/PID/task/*/wchan`, `strace -f -p PID`; it may be stuck, or have left the socket open");
+        .remedy("find what the program does instead of reading: `cat /proc/PID/task/*/wchan`, `strace -f -p PID`; it may be stuck, or have left the socket open");
     if service.sockets.len() > 1 {
-        claim = claim.cure("close a socket of the group that no thread reads (a process that was replaced, a descriptor that a child inherited): its share of the flows then goes to the others");
+        claim = claim.remedy("close a socket of the group that no thread reads (a process that was replaced, a descriptor that a child inherited): its share of the flows then goes to the others");
     }
-    Some(claim.cure("a larger receive buffer does not help: nothing empties it").next(next_loss(
+    Some(claim.remedy("a larger receive buffer does not help: nothing empties it").next(next_loss(
         view,
         lost,
         Place::SocketBuffer,

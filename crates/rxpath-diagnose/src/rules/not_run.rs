@@ -36,7 +36,7 @@ pub fn halted(view: &View) -> Option<Claim> {
         claim(view, Confidence::Strong, sentence)
             .because([at_ends])
             .because(rest(view))
-            .cure(remedy),
+            .remedy(remedy),
     )
 }
 
@@ -69,8 +69,8 @@ pub fn throttled(view: &View) -> Option<Claim> {
             .because([counted])
             .because(idle)
             .because(rest(view))
-            .cure("raise or lift the quota: CPUQuota= of its unit, the CPU limit of its container or pod, cpu.max of the group (version 1: cpu.cfs_quota_us)")
-            .cure("a shorter period (CPUQuotaPeriodSec=, the second number of cpu.max) makes the stops shorter at the same quota; a larger receive buffer survives one stop"),
+            .remedy("raise or lift the quota: CPUQuota= of its unit, the CPU limit of its container or pod, cpu.max of the group (version 1: cpu.cfs_quota_us)")
+            .remedy("a shorter period (CPUQuotaPeriodSec=, the second number of cpu.max) makes the stops shorter at the same quota; a larger receive buffer survives one stop"),
     )
 }
 

@@ -74,10 +74,10 @@ pub fn judge(view: &View) -> Option<Claim> {
         .because(traffic(view))
         .because(lag)
         .because(reader)
-        .cure(if view.raw.watched && view.gaps_in(&[Part::Places]).next().is_some() {
-            Remedy::Plain("look at the places that could not be read, named above: what is lost there is not seen here".into())
+        .remedy(if view.raw.watched && view.gaps_in(&[Part::Places]).next().is_some() {
+            "look at the places that could not be read, named above: what is lost there is not seen here".into()
         } else {
-            Remedy::MoreLoad
+            Remedy::MORE_LOAD
         }),
     )
 }

@@ -125,15 +125,15 @@ pub fn judge(view: &View) -> Option<Claim> {
     let free = packed.spare.0;
     Some(match packed.stage {
         Stage::RpsPointless => claim
-            .cure(Remedy::MoreThanOneFlow)
-            .cure(format!("make its packets cheaper: fewer netfilter rules on the way in, UDP_GRO, the reader off CPU {cpu}"))
-            .cure("switch RPS off where there is but one flow: it costs an interrupt of another CPU and gains nothing"),
+            .remedy(Remedy::MORE_THAN_ONE_FLOW)
+            .remedy(format!("make its packets cheaper: fewer netfilter rules on the way in, UDP_GRO, the reader off CPU {cpu}"))
+            .remedy("switch RPS off where there is but one flow: it costs an interrupt of another CPU and gains nothing"),
         Stage::RpsMissing => claim
-            .cure(format!("switch RPS on with CPU {free} in its mask (/sys/class/net/IF/queues/rx-0/rps_cpus)"))
-            .cure("more queues, where the device has them: `ethtool -L IF combined N`"),
+            .remedy(format!("switch RPS on with CPU {free} in its mask (/sys/class/net/IF/queues/rx-0/rps_cpus)"))
+            .remedy("more queues, where the device has them: `ethtool -L IF combined N`"),
         _ => claim
-            .cure(format!("add CPU {free} to the mask (/sys/class/net/IF/queues/rx-*/rps_cpus)"))
-            .cure("hash ports as well as addresses: `ethtool -N IF rx-flow-hash udp4 sdfn`, and spread the indirection table evenly: `ethtool -X IF equal N`")
-            .cure("more flows: a few flows may all hash to one CPU"),
+            .remedy(format!("add CPU {free} to the mask (/sys/class/net/IF/queues/rx-*/rps_cpus)"))
+            .remedy("hash ports as well as addresses: `ethtool -N IF rx-flow-hash udp4 sdfn`, and spread the indirection table evenly: `ethtool -X IF equal N`")
+            .remedy("more flows: a few flows may all hash to one CPU"),
     })
 }

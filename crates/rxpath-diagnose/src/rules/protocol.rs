@@ -63,7 +63,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         .losing(lost)
         .because(drops(view, most))
         .because([rates(view)])
-        .cure(look)
+        .remedy(look)
         .next(next_loss(view, lost, most)),
     )
 }

@@ -38,8 +38,8 @@ pub fn judge(view: &View) -> Option<Claim> {
             .losing(lost)
             .because(drops(view, place))
             .because([rates(view)])
-            .cure(remedy)
-            .cure(Remedy::LowerRate)
+            .remedy(remedy)
+            .remedy(Remedy::LOWER_RATE)
             .next(next_loss(view, lost, place)),
     )
 }

@@ -48,13 +48,13 @@ pub fn judge(view: &View) -> Option<Claim> {
     .because([rates(view)])
     .next(next_loss(view, lost, Place::Ring));
     if thread {
-        claim = claim.cure("give the NAPI thread (`napi/IF-N`) a CPU of its own (taskset) or a better priority than other tasks on its CPU (chrt, renice)");
+        claim = claim.remedy("give the NAPI thread (`napi/IF-N`) a CPU of its own (taskset) or a better priority than other tasks on its CPU (chrt, renice)");
     } else if starved {
-        claim = claim.cure(Remedy::OtherWorkOff);
+        claim = claim.remedy(Remedy::OTHER_WORK_OFF);
     }
     Some(
         claim
-            .cure("a longer ring where the device has one (`ethtool -G IF rx N`); a veth's ring is 256, fixed")
-            .cure("more queues, so that several CPUs poll (`ethtool -L IF rx N`)"),
+            .remedy("a longer ring where the device has one (`ethtool -G IF rx N`); a veth's ring is 256, fixed")
+            .remedy("more queues, so that several CPUs poll (`ethtool -L IF rx N`)"),
     )
 }

@@ -40,17 +40,17 @@ pub fn judge(view: &View) -> Option<Claim> {
     }
     claim = claim.because([rates(view)]);
     if view.raw.segments_per_send.unwrap_or(1) <= 1 {
-        claim = claim.cure("more datagrams per system call: `load udp --gso 20` (UDP_SEGMENT)");
+        claim = claim.remedy("more datagrams per system call: `load udp --gso 20` (UDP_SEGMENT)");
     }
     if view.raw.cpus.len() > sender.count {
-        claim = claim.cure(format!(
+        claim = claim.remedy(format!(
             "more sending threads on CPUs of their own: `load udp --threads {} --cpu LIST`",
             sender.count + 1
         ));
     }
     Some(
         claim
-            .cure("the receiver's own limit is not shown by this trial: it is at least the delivered rate")
+            .remedy("the receiver's own limit is not shown by this trial: it is at least the delivered rate")
             .next(format!(
                 "the sender: {} full, so no more than {} can be offered",
                 threads(sender.count),

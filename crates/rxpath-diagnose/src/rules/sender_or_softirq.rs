@@ -62,9 +62,9 @@ pub fn judge(view: &View) -> Option<Claim> {
     if view.reader.count > 0 {
         claim = claim.because([lead("receiver", &view.reader)]);
     }
-    claim = claim.because([rates(view)]).decided_by(paired).cure(decide);
+    claim = claim.because([rates(view)]).decided_by(paired).remedy(decide);
     if view.raw.segments_per_send.unwrap_or(1) <= 1 {
-        claim = claim.cure(
+        claim = claim.remedy(
             "GSO makes both cheaper: `load udp --gso`, with `serve udp --gro` for the receive side",
         );
     }

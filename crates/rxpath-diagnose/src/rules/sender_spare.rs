@@ -54,6 +54,6 @@ pub fn judge(view: &View) -> Option<Claim> {
         .because(lead_thread.cpu.and_then(|cpu| cpu_use(view, cpu)))
         .because(others_on(view, lead_thread.cpu))
         .because([rates(view)])
-        .cure(remedy),
+        .remedy(remedy),
     )
 }

@@ -62,8 +62,8 @@ pub fn judge(view: &View) -> Option<Claim> {
             .losing(lost)
             .because([share])
             .because(evidence(view))
-            .cure(Remedy::SocketEach(reader.active))
-            .cure(Remedy::OneReader)
+            .remedy(Remedy::socket_each(reader.active))
+            .remedy(Remedy::ONE_READER)
             .next(next_loss(view, lost, Place::SocketBuffer)),
     )
 }

@@ -107,16 +107,17 @@ pub fn judge(view: &View) -> Option<Claim> {
     if let Some(queue) = queue(view) {
         let need = need(view, &queue);
         let option = size_option(need.packets * queue.truesize_bytes);
-        claim =
-            claim.because(buffer_lines(&queue, &need)).cure(Remedy::ReceiveBuffer(Some(option)));
+        claim = claim
+            .because(buffer_lines(&queue, &need))
+            .remedy(Remedy::receive_buffer(Some(&option)));
     } else {
-        claim = claim.cure(Remedy::ReceiveBuffer(None));
+        claim = claim.remedy(Remedy::receive_buffer(None));
     }
     Some(
         claim
             .because(queues(view))
             .because([rates(view)])
-            .cure("find what makes the reader pause (sleeps, locks, disk, garbage collection) and let a thread of its own empty the socket")
-            .cure(Remedy::SmootherSending),
+            .remedy("find what makes the reader pause (sleeps, locks, disk, garbage collection) and let a thread of its own empty the socket")
+            .remedy(Remedy::SMOOTHER_SENDING),
     )
 }

@@ -70,8 +70,8 @@ pub fn judge(view: &View) -> Option<Claim> {
             .on(Some(cpu))
             .because([shown, seen])
             .because(traffic(view))
-            .cure("do not rely on top here: `rxpath steal` measures whose time it was")
-            .cure("a kernel with CONFIG_IRQ_TIME_ACCOUNTING charges interrupts by the clock")
-            .cure("the work runs in step with the tick (its period is a multiple of the tick): change one of the two periods"),
+            .remedy("do not rely on top here: `rxpath steal` measures whose time it was")
+            .remedy("a kernel with CONFIG_IRQ_TIME_ACCOUNTING charges interrupts by the clock")
+            .remedy("the work runs in step with the tick (its period is a multiple of the tick): change one of the two periods"),
     )
 }

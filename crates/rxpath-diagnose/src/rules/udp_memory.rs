@@ -37,15 +37,15 @@ pub fn judge(view: &View) -> Option<Claim> {
         "see which limit it is: memory.events and memory.max of the service's control group (MemoryMax= of its unit), or /proc/net/sockstat (UDP: mem) near net.ipv4.udp_mem",
     );
     let claim = Claim::new(Stage::SocketQueue, sure, &[Part::Ledger], sentence);
-    let claim = group.into_iter().fold(claim, Claim::cure);
+    let claim = group.into_iter().fold(claim, Claim::remedy);
     Some(
         claim
         .losing(lost)
         .because(places.iter().flat_map(|place| drops(view, *place)))
         .because(queues(view))
         .because([rates(view)])
-        .cure("raise net.ipv4.udp_mem (pages, three values, one for the whole host); /proc/net/sockstat shows what is used (UDP: mem)")
-        .cure(Remedy::SmallerBuffers)
+        .remedy("raise net.ipv4.udp_mem (pages, three values, one for the whole host); /proc/net/sockstat shows what is used (UDP: mem)")
+        .remedy(Remedy::SMALLER_BUFFERS)
         .next(next_loss(view, lost, Place::UdpMemory)),
     )
 }

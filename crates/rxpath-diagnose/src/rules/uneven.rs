@@ -52,8 +52,8 @@ pub fn judge(view: &View) -> Option<Claim> {
             line(idle_reader, "/proc/PID/task/TID/schedstat"),
         ])
         .because(evidence(view))
-        .cure(Remedy::MoreFlowsOverGroup)
-        .cure(Remedy::SteerByCpu)
+        .remedy(Remedy::MORE_FLOWS_OVER_GROUP)
+        .remedy(Remedy::STEER_BY_CPU)
         .next(next_loss(view, lost, Place::SocketBuffer)),
     )
 }

@@ -19,7 +19,7 @@ pub fn rest(view: &View) -> Claim {
     }
     if !view.raw.watched && view.offered_packets() == 0 && view.offered_pps() <= 0.0 {
         return unknown("nothing was offered: there is nothing to explain".into())
-            .cure(Remedy::StartTraffic { elsewhere: false });
+            .remedy(Remedy::start_traffic(false));
     }
     if cause(view) == Some(Cause::NotMeasured) {
         let lost = view.lost_at(Place::SocketBuffer);
@@ -32,7 +32,7 @@ pub fn rest(view: &View) -> Claim {
                 .because(drops(view, Place::SocketBuffer))
                 .because(services(view))
                 .because([rates(view)])
-                .cure("measure the receiver's threads: /proc/PID/task/*/schedstat of its process, by the same user or root");
+                .remedy("measure the receiver's threads: /proc/PID/task/*/schedstat of its process, by the same user or root");
     }
     if let Some(claim) = unbalanced(view) {
         return claim;
@@ -45,7 +45,7 @@ pub fn rest(view: &View) -> Claim {
     };
     unknown(sentence.into())
         .because(traffic(view))
-        .cure("measure what is missing above and repeat with a longer window")
+        .remedy("measure what is missing above and repeat with a longer window")
 }
 
 /// Datagrams that vanished without a counter weigh like a loss; those that came and were never sent are none.
@@ -60,7 +60,7 @@ fn unbalanced(view: &View) -> Option<Claim> {
             Some(unknown(sentence)
                 .losing(packets)
                 .because([rates(view)])
-                .cure("repeat on a link without other traffic; if it stays, a counter of this kernel or device is missing from the ledger"))
+                .remedy("repeat on a link without other traffic; if it stays, a counter of this kernel or device is missing from the ledger"))
         }
         Balance::Excess(packets) if outweighs(packets) => {
             let sentence = format!(
@@ -69,7 +69,7 @@ fn unbalanced(view: &View) -> Option<Claim> {
             );
             Some(unknown(sentence)
                 .because([rates(view)])
-                .cure("look for what duplicates packets (nft `dup`, a tap, a second sender), and repeat without it"))
+                .remedy("look for what duplicates packets (nft `dup`, a tap, a second sender), and repeat without it"))
         }
         _ => None,
     }
@@ -91,7 +91,7 @@ fn quiet(view: &View) -> Claim {
     let claim = Claim::new(Stage::Unknown, Confidence::Weak, &[Part::Window], sentence);
     let strays = (view.lost_packets() > 0).then(|| lossless(view));
     let elsewhere = view.raw.elsewhere_pps.is_some();
-    claim.because(strays).cure(Remedy::StartTraffic { elsewhere })
+    claim.because(strays).remedy(Remedy::start_traffic(elsewhere))
 }
 
 fn unknown(sentence: String) -> Claim {

@@ -55,8 +55,8 @@ pub fn judge(view: &View) -> Option<Claim> {
             .because([whose])
             .because(cpu_use(view, cpu))
             .because(traffic(view))
-            .cure(format!("take the receive work off CPU {cpu}: its queue's interrupt (smp_affinity), its bit in rps_cpus"))
-            .cure(format!("or the task: another CPU than {cpu} (taskset, cpuset)"))
-            .cure("NAPI threads (`echo 1 > /sys/class/net/IF/threaded`) share the CPU with it by the scheduler's rules"),
+            .remedy(format!("take the receive work off CPU {cpu}: its queue's interrupt (smp_affinity), its bit in rps_cpus"))
+            .remedy(format!("or the task: another CPU than {cpu} (taskset, cpuset)"))
+            .remedy("NAPI threads (`echo 1 > /sys/class/net/IF/threaded`) share the CPU with it by the scheduler's rules"),
     )
 }

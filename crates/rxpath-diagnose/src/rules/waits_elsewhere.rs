@@ -24,8 +24,8 @@ pub fn judge(view: &View) -> Option<Claim> {
             .on(view.reader.lead.cpu)
             .losing(lost)
             .because(evidence(view))
-            .cure("find what it waits for: `cat /proc/PID/task/TID/wchan`, `strace -f -p PID`, `perf trace -p PID`; let a thread of its own empty the socket")
-            .cure("a larger receive buffer does not help: a queue that is full on average stays full")
+            .remedy("find what it waits for: `cat /proc/PID/task/TID/wchan`, `strace -f -p PID`, `perf trace -p PID`; let a thread of its own empty the socket")
+            .remedy("a larger receive buffer does not help: a queue that is full on average stays full")
             .next(next_loss(view, lost, Place::SocketBuffer)),
     )
 }

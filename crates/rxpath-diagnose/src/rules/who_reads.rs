@@ -23,8 +23,8 @@ pub fn judge(view: &View) -> Option<Claim> {
         Claim::new(Stage::Unknown, Confidence::Weak, NEEDS, sentence)
             .losing(lost)
             .because(evidence(view))
-            .cure("find the thread that reads: `strace -f -c -e trace=recvfrom,recvmsg,recvmmsg,read -p PID`, or the program's own names for its threads")
-            .cure("a full reader: more readers with a socket of their own, or less work for each datagram; one that stalls: a larger receive buffer, or a thread that does nothing but read")
+            .remedy("find the thread that reads: `strace -f -c -e trace=recvfrom,recvmsg,recvmmsg,read -p PID`, or the program's own names for its threads")
+            .remedy("a full reader: more readers with a socket of their own, or less work for each datagram; one that stalls: a larger receive buffer, or a thread that does nothing but read")
             .next(next_loss(view, lost, Place::SocketBuffer)),
     )
 }

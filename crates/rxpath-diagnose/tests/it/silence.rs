@@ -5,6 +5,7 @@ use rxpath_record::evidence::{Evidence, Probed, ProbedTask, SoftirqPlace};
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
+use crate::arbitrary::LOSSES;
 use crate::made::{
     conntrack, cpu, livelock, lost, nothing, packed, rps, scenes, slow_reader, socket, socket_lock,
     thread, ticks_err, trial, victim,

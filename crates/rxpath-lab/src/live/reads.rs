@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 
+use rxpath_bpf::Probe;
 use rxpath_bpf::object::Loaded;
 use rxpath_bpf::reads::{ReadBy, Reads};
 

@@ -1,5 +1,6 @@
 //! What the kernel said when it dropped packets of a trial: the tracepoint, in addition to the counters.
 
+use rxpath_bpf::Probe;
 use rxpath_bpf::drops::Drops;
 use rxpath_bpf::filter::Filter;
 use rxpath_core::Warning;

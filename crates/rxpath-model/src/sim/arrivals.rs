@@ -79,7 +79,7 @@ impl<'a> Source<'a> {
             }
             (Law::Mmpp(states), _) => {
                 let states: Vec<(f64, f64)> =
-                    states.iter().map(|(rate, mean)| (*rate, *mean as f64)).collect();
+                    states.iter().map(|state| (state.rate_pps, state.mean_ns)).collect();
                 let until = exponential(&mut random, states[0].1);
                 Kind::Mmpp { states, state: 0, until }
             }

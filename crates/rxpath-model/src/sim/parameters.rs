@@ -1,18 +1,24 @@
-//! The parameters of a simulation as the simulator uses them, checked against each other.
+//! Every parameter of a simulation, once: its name, unit, range, default and meaning, and the field of [`Parameters`]
+//! that holds it.
+//!
+//! The reader of parameter files, `--set`, the messages about bad values and the table in `docs/simulate.md` all come
+//! from this list.
 
-use super::keys;
-use super::values::{ParameterError, Value, Values};
-use crate::kinds::socket_capacity::{capacity, estimated_truesize};
+use serde::Deserialize;
 
-/// The most packets that one simulation may offer: about 20 minutes of computing.
-const MOST_PACKETS: f64 = 1e10;
-/// The most samples of a simulation: its time series have to fit a report.
-const MOST_SAMPLES: u64 = 20_000;
+use super::keys::Sort::{
+    self, Bytes, Count, Cpus, Flag, Nice, Rate, Ratio, States, Text, Time, Word,
+};
+use super::keys::{CPUS, Key};
+use super::values::Values;
+
+mod checked;
 
 /// The law of the arrivals.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Law {
     /// Independent exponential times.
+    #[default]
     Poisson,
     /// One packet every so often.
     Cbr {
@@ -26,8 +32,8 @@ pub enum Law {
         /// Mean time off.
         off: u64,
     },
-    /// Poisson with a rate that changes in turn: packets/s and mean time in ns.
-    Mmpp(Vec<(f64, u64)>),
+    /// Poisson with a rate that changes in turn.
+    Mmpp(Vec<State>),
     /// What a file says.
     Trace {
         /// Its path, for the caller that opens it.
@@ -42,10 +48,20 @@ pub enum Law {
     },
 }
 
+/// A state of a modulated Poisson process.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+pub struct State {
+    /// Packets/s.
+    pub rate_pps: f64,
+    /// Mean time in ns.
+    pub mean_ns: f64,
+}
+
 /// When descriptors or socket memory are free again, and how polls take packets: see the keys of the same names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Release {
     /// By quarters of the buffer, or when the reader's queue is empty (`udp_rmem_release`).
+    #[default]
     Lazy,
     /// When the reader takes the packet.
     Read,
@@ -54,7 +70,8 @@ pub enum Release {
 }
 
 /// Who gets a CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum SchedulerKind {
     /// Earliest eligible virtual deadline first, since 6.6.
     Eevdf,
@@ -62,363 +79,236 @@ pub enum SchedulerKind {
     O1,
 }
 
-/// Everything that a simulation needs; times in ns, rates in packets/s, sizes in bytes.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(
-    missing_docs,
-    reason = "each field is documented by its key of the same name in `keys::KEYS`"
-)]
-pub struct Parameters {
-    pub name: String,
-    pub question: String,
-    pub expected: String,
-    pub duration: u64,
-    pub warmup: u64,
-    pub drain: u64,
-    pub sample: u64,
-    pub seed: u64,
-    pub law: Law,
-    pub rate: f64,
-    pub size: u64,
-    pub flows: u32,
-    pub zipf: f64,
-    pub queues: usize,
-    pub ring: u64,
-    pub indirection: u64,
-    pub nic_cpus: Vec<u32>,
-    pub rx_usecs: u64,
-    pub rx_frames: u64,
-    pub irq_ns: u64,
-    pub refill_by_poll: bool,
-    pub poll_ns: u64,
-    pub packet_ns: u64,
-    pub exhaustive: bool,
-    pub weight: u64,
-    pub budget: u64,
-    pub budget_ns: u64,
-    pub jiffy: u64,
-    pub tick_ns: u64,
-    pub restarts: u64,
-    pub holds_back: bool,
-    pub threaded: bool,
-    pub rps_cpus: Vec<u32>,
-    pub backlog: u64,
-    pub ipi_ns: u64,
-    pub ipi_spread: f64,
-    pub backlog_poll_ns: u64,
-    pub backlog_packet_ns: u64,
-    pub sockets: usize,
-    pub rcvbuf: u64,
-    pub truesize: Option<u64>,
-    pub old_admission: bool,
-    pub release: Release,
-    pub readers: usize,
-    pub reader_cpus: Vec<u32>,
-    pub reader_packet_ns: u64,
-    pub exponential_service: bool,
-    pub call_ns: u64,
-    pub batch: u64,
-    pub wakeup_ns: u64,
-    pub sleep_ns: u64,
-    pub share: f64,
-    pub stall: u64,
-    pub period: u64,
-    pub nice: i64,
-    pub realtime: bool,
-    pub background: usize,
-    pub background_nice: i64,
-    pub background_cpus: Vec<u32>,
-    pub scheduler: SchedulerKind,
-    pub slice: u64,
-    pub interactive: bool,
-    /// What was given and the defaults, as results echo them.
-    pub values: Values,
+/// A second.
+const S: u64 = 1_000_000_000;
+/// Costs of single steps.
+const COST: (u64, u64) = (0, 10 * S);
+const CPU: (u64, u64) = (0, CPUS - 1);
+const PACKETS: Sort = Count("packets");
+
+macro_rules! option {
+    () => {
+        None
+    };
+    ($value:literal) => {
+        Some($value)
+    };
 }
 
-impl Parameters {
-    /// Puts values together and refuses what is missing or contradicts itself.
-    #[expect(clippy::too_many_lines, reason = "one line per field")]
-    pub fn new(values: &Values) -> Result<Self, ParameterError> {
-        let v = Read(values);
-        let duration = v.number("duration");
-        let jiffy = 1_000_000_000 / v.number("softirq.hz").max(1);
-        let size = v.number("arrivals.size");
-        let truesize = v.optional("socket.truesize");
-        let law = law(&v, truesize.unwrap_or_else(|| estimated_truesize(size)))?;
-        let rate = match (&law, v.optional("arrivals.rate")) {
-            (Law::Trace { .. } | Law::Mmpp(_), _) => 0.0,
-            (_, Some(rate)) => rate as f64,
-            (_, None) => return Err(missing("arrivals.rate")),
-        };
-        let stall = v.number("reader.stall");
-        let period = match v.optional("reader.period") {
-            Some(period) => period,
-            None if stall == 0 => 0,
-            None => return Err(missing("reader.period")),
-        };
-        let all = Self {
-            name: v.text("name"),
-            question: v.text("question"),
-            expected: v.text("expected"),
-            duration,
-            warmup: v.number("warmup"),
-            drain: v.number("drain"),
-            sample: v.optional("sample").unwrap_or((duration / 1000).max(1000)),
-            seed: v.number("seed"),
-            rate,
-            size,
-            flows: v.number("arrivals.flows") as u32,
-            zipf: v.ratio("arrivals.zipf"),
-            queues: v.number("nic.queues") as usize,
-            ring: v.number("nic.ring"),
-            indirection: v.number("nic.indirection"),
-            nic_cpus: v.cpus("nic.cpus"),
-            rx_usecs: v.number("nic.rx_usecs"),
-            rx_frames: v.number("nic.rx_frames"),
-            irq_ns: v.number("nic.irq_ns"),
-            refill_by_poll: v.text("nic.refill") == "poll",
-            poll_ns: v.number("softirq.poll_ns"),
-            packet_ns: v.number("softirq.packet_ns"),
-            exhaustive: v.text("softirq.poll") == "exhaustive",
-            weight: v.number("softirq.weight"),
-            budget: v.number("softirq.budget"),
-            budget_ns: v.optional("softirq.budget_usecs").map_or(2 * jiffy, |us| us * 1000),
-            jiffy,
-            tick_ns: v.number("softirq.tick_ns"),
-            restarts: v.number("softirq.restarts"),
-            holds_back: v.text("softirq.ksoftirqd") == "instead",
-            threaded: v.flag("softirq.threaded"),
-            rps_cpus: v.cpus("rps.cpus"),
-            backlog: v.number("rps.backlog"),
-            ipi_ns: v.number("rps.ipi_ns"),
-            ipi_spread: v.ratio("rps.ipi_spread"),
-            backlog_poll_ns: v.number("rps.poll_ns"),
-            backlog_packet_ns: v.number("rps.packet_ns"),
-            sockets: v.number("socket.count") as usize,
-            rcvbuf: v.number("socket.rcvbuf"),
-            truesize,
-            old_admission: v.text("socket.admission") == "old",
-            release: match v.text("socket.release").as_str() {
-                "done" => Release::Done,
-                // TCP gives memory back with each packet that is read (`sock_rfree`).
-                "lazy" if !matches!(law, Law::Tcp { .. }) => Release::Lazy,
-                _ => Release::Read,
-            },
-            readers: v.number("reader.threads") as usize,
-            reader_cpus: v.cpus("reader.cpus"),
-            reader_packet_ns: v
-                .optional("reader.packet_ns")
-                .ok_or_else(|| missing("reader.packet_ns"))?,
-            exponential_service: v.text("reader.service") == "exponential",
-            call_ns: v.number("reader.call_ns"),
-            batch: v.number("reader.batch"),
-            wakeup_ns: v.number("reader.wakeup_ns"),
-            sleep_ns: v.number("reader.sleep_ns"),
-            share: v.ratio("reader.share"),
-            stall,
-            period,
-            nice: v.nice("reader.nice"),
-            realtime: v.flag("reader.realtime"),
-            background: v.number("background.threads") as usize,
-            background_nice: v.nice("background.nice"),
-            background_cpus: v.cpus("background.cpus"),
-            scheduler: match v.text("scheduler.kind").as_str() {
-                "o1" => SchedulerKind::O1,
-                _ => SchedulerKind::Eevdf,
-            },
-            slice: v.number("scheduler.slice"),
-            interactive: v.flag("scheduler.interactive"),
-            law,
-            values: values.clone(),
-        };
-        all.check()?;
-        Ok(all)
-    }
+/// A row: `/// meaning`, `"key" = "default": sort, range => field: type;`. A row without a field is used by
+/// [`Parameters::new`], which derives other fields from it.
+macro_rules! parameters {
+    ($(
+        #[doc = $what:literal]
+        $key:literal $(= $default:literal)?: $sort:expr $(, $range:expr)? $(=> $field:ident: $type:ty)?;
+    )*) => {
+        /// All of them, section by section.
+        pub const KEYS: &[Key] = &[$(Key {
+            name: $key,
+            sort: $sort,
+            range: [$($range,)? (0, 0)][0],
+            default: option!($($default)?),
+            what: $what.trim_ascii(),
+        }),*];
 
-    /// Reads a parameter file's text.
-    pub fn from_toml(text: &str) -> Result<Self, ParameterError> {
-        Self::new(&Values::from_toml(text)?)
-    }
-
-    fn check(&self) -> Result<(), ParameterError> {
-        let bad = |key: &str, why: String| Err(ParameterError::Value { key: key.into(), why });
-        if self.stall >= self.period && self.stall > 0 {
-            return bad(
-                "reader.period",
-                "must be longer than `reader.stall`: a reader that never runs reads nothing (time)"
-                    .into(),
-            );
+        /// Everything that a simulation needs; times in ns, rates in packets/s, sizes in bytes.
+        #[derive(Clone, Debug, PartialEq, Deserialize)]
+        pub struct Parameters {
+            $($(
+                #[doc = $what]
+                #[serde(rename = $key)]
+                pub $field: $type,
+            )?)*
+            /// What was given and the defaults, as results echo them.
+            #[serde(skip)]
+            pub values: Values,
+            /// From `arrivals.kind` and what it needs.
+            #[serde(skip)]
+            pub law: Law,
+            /// `arrivals.rate`, for laws that have one.
+            #[serde(skip)]
+            pub rate: f64,
+            /// From one sample to the next.
+            #[serde(skip)]
+            pub sample: u64,
+            /// `reader.period`, if the reader stalls.
+            #[serde(skip)]
+            pub period: u64,
+            /// `softirq.budget_usecs`.
+            #[serde(skip)]
+            pub budget_ns: u64,
+            /// From `softirq.hz`.
+            #[serde(skip)]
+            pub jiffy: u64,
+            /// `nic.refill` is `poll`.
+            #[serde(skip)]
+            pub refill_by_poll: bool,
+            /// `softirq.poll` is `exhaustive`.
+            #[serde(skip)]
+            pub exhaustive: bool,
+            /// `softirq.ksoftirqd` is `instead`.
+            #[serde(skip)]
+            pub holds_back: bool,
+            /// `socket.admission` is `old`.
+            #[serde(skip)]
+            pub old_admission: bool,
+            /// `socket.release`, where the law leaves a choice.
+            #[serde(skip)]
+            pub release: Release,
+            /// `reader.service` is `exponential`.
+            #[serde(skip)]
+            pub exponential_service: bool,
         }
-        if self.warmup >= self.duration {
-            return bad("warmup", "must be shorter than `duration` (time)".into());
-        }
-        if self.duration / self.sample > MOST_SAMPLES {
-            return bad(
-                "sample",
-                format!(
-                    "gives more than {MOST_SAMPLES} samples in `duration`; make it longer (time)"
-                ),
-            );
-        }
-        if self.nic_cpus.is_empty() || self.reader_cpus.is_empty() {
-            let key = if self.nic_cpus.is_empty() { "nic.cpus" } else { "reader.cpus" };
-            return bad(key, "must name at least one CPU".into());
-        }
-        if self.readers < self.sockets {
-            return bad(
-                "reader.threads",
-                format!(
-                    "must be at least `socket.count` ({}): a socket that nobody reads only drops",
-                    self.sockets
-                ),
-            );
-        }
-        if self.rx_frames > 0 && self.rx_usecs == 0 && self.rx_frames > self.ring {
-            return bad(
-                "nic.rx_frames",
-                format!(
-                    "must be at most `nic.ring` ({}) when no time limits it: no interrupt would ever be raised (packets)",
-                    self.ring
-                ),
-            );
-        }
-        if self.truesize.is_some_and(|truesize| truesize < self.size.max(1)) {
-            return bad(
-                "socket.truesize",
-                "must be at least `arrivals.size`: it contains the payload (bytes)".into(),
-            );
-        }
-        self.check_rates()
-    }
-
-    fn check_rates(&self) -> Result<(), ParameterError> {
-        let bad = |key: &str, why: String| Err(ParameterError::Value { key: key.into(), why });
-        let seconds = self.duration as f64 / 1e9;
-        let fastest = match &self.law {
-            Law::Mmpp(states) => states.iter().map(|(rate, _)| *rate).fold(0.0, f64::max),
-            _ => self.rate,
-        };
-        if fastest * seconds > MOST_PACKETS {
-            return bad(
-                "duration",
-                format!(
-                    "times the rate of {fastest} packets/s is more than {MOST_PACKETS:e} packets; shorten one"
-                ),
-            );
-        }
-        if let Law::Tcp { window, .. } = self.law {
-            let places = self.places();
-            if window > places {
-                return bad(
-                    "arrivals.window",
-                    format!(
-                        "holds {window} packets, and `socket.rcvbuf` only {places}: TCP never sends more than fits"
-                    ),
-                );
-            }
-            if self.flows != 1 || self.sockets != 1 {
-                return bad(
-                    "arrivals.kind",
-                    "`tcp` is one stream: `arrivals.flows` and `socket.count` must be 1".into(),
-                );
-            }
-        }
-        // A machine whose steps all take no time would never let its clock run.
-        let no_time = self.reader_packet_ns == 0 && self.call_ns == 0;
-        if no_time && self.exponential_service {
-            return bad(
-                "reader.packet_ns",
-                "must be above 0 for an exponential service (time)".into(),
-            );
-        }
-        Ok(())
-    }
-
-    /// Datagrams of `arrivals.size` that an unread socket holds.
-    pub fn places(&self) -> u64 {
-        let places = capacity(self.rcvbuf, self.truesize_of(self.size));
-        places + u64::from(self.old_admission)
-    }
-
-    /// Kernel memory of a packet with this payload.
-    pub fn truesize_of(&self, payload: u64) -> u64 {
-        self.truesize.unwrap_or_else(|| estimated_truesize(payload))
-    }
-
-    /// CPUs of the machine: up to the highest that is named.
-    pub fn cpus(&self) -> usize {
-        let all = self.nic_cpus.iter().chain(&self.rps_cpus).chain(&self.reader_cpus);
-        let all = all.chain(&self.background_cpus);
-        all.max().map_or(1, |cpu| *cpu as usize + 1)
-    }
+    };
 }
 
-fn law(v: &Read<'_>, truesize: u64) -> Result<Law, ParameterError> {
-    let needs = |key: &'static str| v.optional(key).ok_or_else(|| missing(key));
-    Ok(match v.text("arrivals.kind").as_str() {
-        "cbr" => Law::Cbr { phase: v.ratio("arrivals.phase") },
-        "onoff" => Law::OnOff { on: needs("arrivals.on")?, off: needs("arrivals.off")? },
-        "mmpp" => match v.0.get("arrivals.states") {
-            Some(Value::States(states)) => Law::Mmpp(states),
-            _ => return Err(missing("arrivals.states")),
-        },
-        "trace" => match v.0.get("arrivals.file") {
-            Some(Value::Text(file)) => Law::Trace { file },
-            _ => return Err(missing("arrivals.file")),
-        },
-        "tcp" => {
-            let holds = capacity(v.number("socket.rcvbuf"), truesize);
-            let size = v.number("arrivals.size").max(1);
-            let window = v.optional("arrivals.window").map_or(holds, |bytes| (bytes / size).max(1));
-            Law::Tcp { window, rtt: v.number("arrivals.rtt") }
-        }
-        _ => Law::Poisson,
-    })
-}
+parameters! {
+    /// Name of the set
+    "name" = "simulation": Text => name: String;
+    /// The question that the simulation answers
+    "question" = "": Text => question: String;
+    /// What is known about the answer
+    "expected" = "": Text => expected: String;
+    /// How long packets arrive
+    "duration" = "1s": Time, (1, 100_000 * S) => duration: u64;
+    /// Start of the measured window; the ledger covers the whole run
+    "warmup" = "0": Time, (0, 100_000 * S) => warmup: u64;
+    /// Longest wait for the queues to drain after the last arrival
+    "drain" = "10s": Time, (0, 10_000 * S) => drain: u64;
+    /// Sampling interval [1/1000 of the duration]
+    "sample": Time, (1000, 10_000 * S);
+    /// Seed of all random numbers
+    "seed" = "1": Count("number"), (0, u64::MAX) => seed: u64;
 
-fn missing(name: &'static str) -> ParameterError {
-    let key = keys::find(name);
-    ParameterError::Missing {
-        key: name,
-        what: key.map_or("", |key| key.what),
-        unit: key.map_or_else(String::new, keys::Key::unit),
-    }
-}
+    /// Arrival process; `tcp` is one window-limited stream
+    "arrivals.kind" = "poisson": Word(&["poisson", "cbr", "onoff", "mmpp", "trace", "tcp"]);
+    /// Mean rate; `onoff`: rate while on; `tcp`: line rate
+    "arrivals.rate": Rate, (1, 1_000_000_000);
+    /// Payload of a packet
+    "arrivals.size" = "32": Bytes, (0, 65_507) => size: u64;
+    /// `cbr`: the first packet arrives after this part of an interval
+    "arrivals.phase" = "1.0": Ratio, (0, 1000);
+    /// `onoff`: mean time on (exponential)
+    "arrivals.on": Time, (1, 10_000 * S);
+    /// `onoff`: mean time off (exponential)
+    "arrivals.off": Time, (1, 10_000 * S);
+    /// `mmpp`: the states, visited in order for exponential times
+    "arrivals.states": States, (1, 64);
+    /// `trace`: lines of `ns,bytes,flow`, or a pcap file
+    "arrivals.file": Text;
+    /// `tcp`: the receive window [what the socket holds]
+    "arrivals.window": Bytes, (1, 1 << 40);
+    /// `tcp`: time from delivery to the acknowledgement at the sender
+    "arrivals.rtt" = "200us": Time, (1, 100 * S);
+    /// Number of flows
+    "arrivals.flows" = "1": Count("flows"), (1, 65_536) => flows: u32;
+    /// Zipf exponent of flow popularity; 0 = all flows equal
+    "arrivals.zipf" = "0.0": Ratio, (0, 10_000) => zipf: f64;
 
-/// Values by key and sort; every key asked for here has a default or is asked for as optional.
-struct Read<'a>(&'a Values);
+    /// Receive queues; a flow's queue follows from its Toeplitz hash
+    "nic.queues" = "1": Count("queues"), (1, CPUS) => queues: usize;
+    /// Descriptors of each queue
+    "nic.ring" = "256": Count("descriptors"), (1, 1 << 20) => ring: u64;
+    /// Entries of the indirection table; entry i is queue i mod queues
+    "nic.indirection" = "128": Count("entries"), (1, 65_536) => indirection: u64;
+    /// CPU of each queue's interrupt, in queue order
+    "nic.cpus" = "[0]": Cpus, CPU => nic_cpus: Vec<u32>;
+    /// Interrupt coalescing by time, from the first packet
+    "nic.rx_usecs" = "0": Count("us"), (0, 1_000_000) => rx_usecs: u64;
+    /// Interrupt coalescing by packets; 0 = by time only
+    "nic.rx_frames" = "0": PACKETS, (0, 1 << 20) => rx_frames: u64;
+    /// Total CPU time of an interrupt
+    "nic.irq_ns" = "0": Time, COST => irq_ns: u64;
+    /// When descriptors are free again: after each packet, or at the end of the poll
+    "nic.refill" = "packet": Word(&["packet", "poll"]);
 
-impl Read<'_> {
-    fn optional(&self, key: &str) -> Option<u64> {
-        match self.0.get(key) {
-            Some(Value::Number(number)) => Some(number),
-            _ => None,
-        }
-    }
+    /// CPU time per poll
+    "softirq.poll_ns" = "0": Time, COST => poll_ns: u64;
+    /// CPU time per packet in the poll, protocol included
+    "softirq.packet_ns" = "0": Time, COST => packet_ns: u64;
+    /// Whether a poll also takes packets that arrive during the poll
+    "softirq.poll" = "exhaustive": Word(&["exhaustive", "gated"]);
+    /// NAPI weight
+    "softirq.weight" = "64": PACKETS, (1, 65_536) => weight: u64;
+    /// net.core.netdev_budget
+    "softirq.budget" = "300": PACKETS, (1, 1 << 30) => budget: u64;
+    /// net.core.netdev_budget_usecs [two jiffies]
+    "softirq.budget_usecs": Count("us"), (0, 10_000_000);
+    /// CONFIG_HZ
+    "softirq.hz" = "250": Count("ticks/s"), (24, 10_000);
+    /// CPU time of a tick
+    "softirq.tick_ns" = "0": Time, COST => tick_ns: u64;
+    /// MAX_SOFTIRQ_RESTART: passes before ksoftirqd
+    "softirq.restarts" = "10": Count("passes"), (1, 1 << 20) => restarts: u64;
+    /// While ksoftirqd is awake, interrupts still run softirqs (`beside`, since 6.5) or not (`instead`, 4.9 to 6.4)
+    "softirq.ksoftirqd" = "beside": Word(&["beside", "instead"]);
+    /// NAPI threads instead of softirqs, on the queues' CPUs
+    "softirq.threaded" = "false": Flag => threaded: bool;
 
-    fn number(&self, key: &str) -> u64 {
-        self.optional(key).unwrap_or_default()
-    }
+    /// CPUs that RPS steers to; none = no RPS
+    "rps.cpus" = "[]": Cpus, CPU => rps_cpus: Vec<u32>;
+    /// net.core.netdev_max_backlog
+    "rps.backlog" = "1000": PACKETS, (1, 1 << 24) => backlog: u64;
+    /// CPU time of the inter-processor interrupt
+    "rps.ipi_ns" = "0": Time, COST => ipi_ns: u64;
+    /// `rps.ipi_ns` varies uniformly by up to this part, up or down
+    "rps.ipi_spread" = "0.0": Ratio, (0, 1000) => ipi_spread: f64;
+    /// CPU time per poll of a backlog
+    "rps.poll_ns" = "0": Time, COST => backlog_poll_ns: u64;
+    /// CPU time per packet from the backlog onwards
+    "rps.packet_ns" = "0": Time, COST => backlog_packet_ns: u64;
 
-    fn ratio(&self, key: &str) -> f64 {
-        if let Some(Value::Ratio(ratio)) = self.0.get(key) { ratio } else { 0.0 }
-    }
+    /// Sockets of the REUSEPORT group; a flow's socket is (hash * count) >> 32
+    "socket.count" = "1": Count("sockets"), (1, 256) => sockets: usize;
+    /// sk_rcvbuf of each socket
+    "socket.rcvbuf" = "212992": Bytes, (1, 1 << 40) => rcvbuf: u64;
+    /// Kernel memory of a queued packet [estimated from the size]
+    "socket.truesize": Bytes, (1, 1 << 30) => truesize: Option<u64>;
+    /// Admission rule: of Linux 6.18 (`new`), or the older one (`old`: one packet more)
+    "socket.admission" = "new": Word(&["new", "old"]);
+    /// When memory is freed: in quarters as the kernel does, when read, or when the reader has finished with the packet
+    "socket.release" = "lazy": Word(&["lazy", "read", "done"]);
 
-    fn nice(&self, key: &str) -> i64 {
-        if let Some(Value::Nice(nice)) = self.0.get(key) { nice } else { 0 }
-    }
+    /// Reading threads; thread i reads socket i mod count
+    "reader.threads" = "1": Count("threads"), (1, 256) => readers: usize;
+    /// CPU of each thread, in thread order
+    "reader.cpus" = "[1]": Cpus, CPU => reader_cpus: Vec<u32>;
+    /// CPU time per packet: copy and application work
+    "reader.packet_ns": Time, COST => reader_packet_ns: u64;
+    /// Distribution of `reader.packet_ns`
+    "reader.service" = "fixed": Word(&["fixed", "exponential"]);
+    /// CPU time per call
+    "reader.call_ns" = "0": Time, COST => call_ns: u64;
+    /// Packets per call, at most (recvmmsg)
+    "reader.batch" = "1": PACKETS, (1, 65_536) => batch: u64;
+    /// Time from the packet until the woken thread is runnable
+    "reader.wakeup_ns" = "0": Time, COST => wakeup_ns: u64;
+    /// CPU time to go to sleep and wake up
+    "reader.sleep_ns" = "0": Time, COST => sleep_ns: u64;
+    /// Share of the CPU that the reader gets; it slows the reader down
+    "reader.share" = "1.0": Ratio, (1, 1000) => share: f64;
+    /// How long the reader stops at the start of each period
+    "reader.stall" = "0": Time, (0, 10_000 * S) => stall: u64;
+    /// Time from the start of one stop to the next
+    "reader.period": Time, (1, 10_000 * S);
+    /// Nice value of the reader
+    "reader.nice" = "0": Nice, (0, 39) => nice: i64;
+    /// Real-time priority: runs before all fair threads
+    "reader.realtime" = "false": Flag => realtime: bool;
 
-    fn flag(&self, key: &str) -> bool {
-        matches!(self.0.get(key), Some(Value::Flag(true)))
-    }
+    /// Always-runnable threads on each of `background.cpus`
+    "background.threads" = "0": Count("threads"), (0, 1000) => background: usize;
+    /// CPUs of the background threads; none = the readers' CPUs
+    "background.cpus" = "[]": Cpus, CPU => background_cpus: Vec<u32>;
+    /// Nice value of the background threads
+    "background.nice" = "0": Nice, (0, 39) => background_nice: i64;
 
-    fn text(&self, key: &str) -> String {
-        if let Some(Value::Text(text)) = self.0.get(key) { text } else { String::new() }
-    }
-
-    fn cpus(&self, key: &str) -> Vec<u32> {
-        if let Some(Value::Cpus(cpus)) = self.0.get(key) { cpus } else { Vec::new() }
-    }
+    /// Simplified EEVDF, or the O(1) scheduler of Linux 2.6.8 to 2.6.22
+    "scheduler.kind" = "eevdf": Word(&["eevdf", "o1"]) => scheduler: SchedulerKind;
+    /// EEVDF time slice: the base slice, at least one tick
+    "scheduler.slice" = "4ms": Time, (1000, 10 * S) => slice: u64;
+    /// `o1`: threads that sleep a lot are not expired
+    "scheduler.interactive" = "true": Flag => interactive: bool;
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::{Bytes, Count, Nanos, Rate};
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 use thiserror::Error;
 
@@ -46,23 +47,10 @@ pub enum ParameterError {
     },
 }
 
-/// One checked value.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
-    Number(u64),
-    Nice(i64),
-    Ratio(f64),
-    Text(String),
-    Flag(bool),
-    Cpus(Vec<u32>),
-    /// Rate in packets/s and mean time in ns.
-    States(Vec<(f64, u64)>),
-}
-
-/// What a file and `--set` gave, by key.
+/// What a file and `--set` gave, by key: checked, and in the key's base unit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Values {
-    given: BTreeMap<&'static str, Value>,
+    given: BTreeMap<&'static str, Json>,
 }
 
 impl Values {
@@ -76,10 +64,10 @@ impl Values {
             match value {
                 toml::Value::Table(section) => {
                     for (inner, value) in section {
-                        values.put(&format!("{name}.{inner}"), value)?;
+                        values.insert(&format!("{name}.{inner}"), value)?;
                     }
                 }
-                value => values.put(name, value)?,
+                value => values.insert(name, value)?,
             }
         }
         Ok(values)
@@ -87,86 +75,77 @@ impl Values {
 
     /// Applies one `key=value`; the value is TOML, or the text itself.
     pub fn set(&mut self, text: &str) -> Result<(), ParameterError> {
-        let Some((name, value)) = text.split_once('=') else {
-            return Err(ParameterError::Value {
-                key: text.chars().take(80).collect(),
-                why: "has no value; write key=value, for example nic.ring=1024".into(),
-            });
-        };
-        let (name, value) = (name.trim(), value.trim());
-        let as_toml = toml::from_str::<toml::Table>(&format!("v = {value}"))
-            .ok()
-            .and_then(|mut table| if table.len() == 1 { table.remove("v") } else { None });
-        let value = as_toml.unwrap_or_else(|| toml::Value::String(value.to_owned()));
-        self.put(name, &value)
+        let (name, value) = text.split_once('=').ok_or_else(|| {
+            bad(text, "has no value; write key=value, for example nic.ring=1024".into())
+        })?;
+        self.insert(name.trim(), &as_toml(value.trim()))
     }
 
-    /// Sets a number that a program knows, by its key.
-    pub fn put_number(&mut self, key: &str, value: u64) -> Result<(), ParameterError> {
-        let value = i64::try_from(value).unwrap_or(i64::MAX);
-        self.put(key, &toml::Value::Integer(value))
+    /// Sets a value that a program knows: a number, CPUs, a word, or a quantity with its unit.
+    pub fn put(&mut self, key: &str, value: impl Serialize) -> Result<(), ParameterError> {
+        let value = toml::Value::try_from(value)
+            .map_err(|error| bad(key, format!("cannot be written as TOML: {error}")))?;
+        self.insert(key, &value)
     }
 
-    /// Sets a CPU list.
-    pub fn put_cpus(&mut self, key: &str, cpus: &[u32]) -> Result<(), ParameterError> {
-        let cpus = cpus.iter().map(|cpu| toml::Value::Integer(i64::from(*cpu))).collect();
-        self.put(key, &toml::Value::Array(cpus))
+    /// The value of `key`, given or its default, in its base unit.
+    pub fn value<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
+        serde_json::from_value(self.get(key)?).ok()
     }
 
-    /// Sets a word, a text or a quantity with its unit.
-    pub fn put_text(&mut self, key: &str, text: &str) -> Result<(), ParameterError> {
-        self.put(key, &toml::Value::String(text.to_owned()))
+    /// The same, of a key without which nothing can be said.
+    pub(super) fn needed<T: DeserializeOwned>(&self, name: &str) -> Result<T, ParameterError> {
+        self.value(name).ok_or_else(|| match keys::find(name) {
+            Some(key) => {
+                ParameterError::Missing { key: key.name, what: key.what, unit: key.unit() }
+            }
+            None => unknown(name),
+        })
     }
 
-    /// Whether `key` was given or has a default.
-    pub fn has(&self, key: &str) -> bool {
-        self.given.contains_key(key) || keys::find(key).is_some_and(|key| key.default.is_some())
+    pub(super) fn is(&self, key: &str, value: impl Into<Json>) -> bool {
+        self.get(key) == Some(value.into())
     }
 
-    fn put(&mut self, name: &str, value: &toml::Value) -> Result<(), ParameterError> {
+    /// All values as the fields that have the keys' names.
+    pub(super) fn typed<T: DeserializeOwned>(&self) -> Result<T, ParameterError> {
+        let all = KEYS.iter().filter_map(|key| Some((key.name.to_owned(), self.get(key.name)?)));
+        serde_json::from_value(Json::Object(all.collect()))
+            .map_err(|error| ParameterError::File { why: error.to_string() })
+    }
+
+    fn insert(&mut self, name: &str, value: &toml::Value) -> Result<(), ParameterError> {
         let key = keys::find(name).ok_or_else(|| unknown(name))?;
         self.given.insert(key.name, check(key, value)?);
         Ok(())
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<Value> {
+    fn get(&self, name: &str) -> Option<Json> {
         if let Some(value) = self.given.get(name) {
             return Some(value.clone());
         }
         let key = keys::find(name)?;
-        let table: toml::Table = toml::from_str(&format!("v = {}", key.default?)).ok()?;
-        check(key, table.get("v")?).ok()
+        check(key, &as_toml(key.default?)).ok()
     }
 
     /// Every value, defaults among them, by name with its unit.
     pub fn to_json(&self) -> Json {
-        let mut all = Map::new();
-        for key in KEYS {
-            let Some(value) = self.get(key.name) else { continue };
-            let suffix = match key.sort {
-                Sort::Time if !key.name.ends_with("_ns") => "_ns",
-                Sort::Rate => "_pps",
-                Sort::Count("packets") => "_packets",
-                Sort::Bytes => "_bytes",
-                Sort::Ratio => "_ratio",
-                _ => "",
-            };
-            let value = match value {
-                Value::Number(number) => number.into(),
-                Value::Nice(nice) => nice.into(),
-                Value::Ratio(ratio) => json!(ratio),
-                Value::Text(text) => text.into(),
-                Value::Flag(flag) => flag.into(),
-                Value::Cpus(cpus) => cpus.into(),
-                Value::States(states) => {
-                    let each = |(rate, mean)| json!({ "rate_pps": rate, "mean_ns": mean });
-                    states.into_iter().map(each).collect::<Vec<_>>().into()
-                }
-            };
-            all.insert(format!("{}{suffix}", key.name), value);
-        }
-        Json::Object(all)
+        let with_unit =
+            |key: &Key| Some((format!("{}{}", key.name, key.suffix()), self.get(key.name)?));
+        Json::Object(KEYS.iter().filter_map(with_unit).collect::<Map<_, _>>())
     }
+}
+
+/// A value as `--set` gives it: TOML, or the text itself.
+pub(super) fn as_toml(text: &str) -> toml::Value {
+    toml::from_str::<toml::Table>(&format!("v = {text}"))
+        .ok()
+        .and_then(|mut table| if table.len() == 1 { table.remove("v") } else { None })
+        .unwrap_or_else(|| toml::Value::String(text.to_owned()))
+}
+
+fn bad(key: &str, why: String) -> ParameterError {
+    ParameterError::Value { key: key.chars().take(80).collect(), why }
 }
 
 fn unknown(name: &str) -> ParameterError {
@@ -184,109 +163,90 @@ fn unknown(name: &str) -> ParameterError {
     }
 }
 
-fn check(key: &'static Key, value: &toml::Value) -> Result<Value, ParameterError> {
-    let bad = |why: String| ParameterError::Value { key: key.name.into(), why };
+/// The value in the key's base unit, if it is of the key's sort and in its range.
+fn check(key: &'static Key, value: &toml::Value) -> Result<Json, ParameterError> {
+    checked(key, value).map_err(|why| bad(key.name, why))
+}
+
+fn checked(key: &Key, value: &toml::Value) -> Result<Json, String> {
+    let (least, most) = key.range;
+    let outside = |value: &dyn std::fmt::Display| {
+        format!("is {value}, and must be {} ({})", key.range().unwrap_or_default(), key.unit())
+    };
     let number = |value: u64| {
-        if (key.least..=key.most).contains(&value) {
-            Ok(Value::Number(value))
-        } else {
-            let range = key.range().unwrap_or_default();
-            Err(bad(format!("is {value}, and must be {range} ({})", key.unit())))
-        }
+        if (least..=most).contains(&value) { Ok(value.into()) } else { Err(outside(&value)) }
     };
     match key.sort {
-        Sort::Time => number(quantity::<Nanos>(value).map_err(bad)?.0),
-        Sort::Rate => number(quantity::<Rate>(value).map_err(bad)?.0),
-        Sort::Count(_) => number(quantity::<Count>(value).map_err(bad)?.0),
-        Sort::Bytes => number(quantity::<Bytes>(value).map_err(bad)?.0),
+        Sort::Time => number(quantity::<Nanos>(value)?.0),
+        Sort::Rate => number(quantity::<Rate>(value)?.0),
+        Sort::Count(_) => number(quantity::<Count>(value)?.0),
+        Sort::Bytes => number(quantity::<Bytes>(value)?.0),
         Sort::Ratio => {
-            let ratio = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
-            let ratio = ratio.ok_or_else(|| bad("is not a number".into()))?;
-            let fits = ratio >= key.least as f64 / 1e3 && ratio <= key.most as f64 / 1e3;
-            if fits {
-                Ok(Value::Ratio(ratio))
-            } else {
-                Err(bad(format!(
-                    "is {ratio}, and must be {} (ratio)",
-                    key.range().unwrap_or_default()
-                )))
-            }
+            let ratio: f64 = value.clone().try_into().map_err(|_| "is not a number")?;
+            let thousandths = least as f64 / 1e3..=most as f64 / 1e3;
+            if thousandths.contains(&ratio) { Ok(ratio.into()) } else { Err(outside(&ratio)) }
         }
-        Sort::Nice => {
-            let nice = value.as_integer().filter(|nice| (-20..=19).contains(nice));
-            nice.map(Value::Nice)
-                .ok_or_else(|| bad("must be a whole number from -20 to 19 (nice value)".into()))
-        }
-        Sort::Word(words) => {
-            let word = value.as_str().filter(|word| words.contains(word));
-            word.map(|word| Value::Text(word.into()))
-                .ok_or_else(|| bad(format!("must be one of {}", words.join(", "))))
-        }
-        Sort::Flag => {
-            value.as_bool().map(Value::Flag).ok_or_else(|| bad("must be true or false".into()))
-        }
-        Sort::Text => value
-            .as_str()
-            .map(|text| Value::Text(text.into()))
-            .ok_or_else(|| bad("must be a quoted string".into())),
-        Sort::Cpus => cpus(key, value).map(Value::Cpus),
-        Sort::States => states(value).map(Value::States).map_err(bad),
+        Sort::Nice => match value.as_integer().filter(|nice| (-20..=19).contains(nice)) {
+            Some(nice) => Ok(nice.into()),
+            None => Err("must be a whole number from -20 to 19 (nice value)".into()),
+        },
+        Sort::Word(words) => match value.as_str().filter(|word| words.contains(word)) {
+            Some(word) => Ok(word.into()),
+            None => Err(format!("must be one of {}", words.join(", "))),
+        },
+        Sort::Flag => value.as_bool().map(Json::from).ok_or("must be true or false".into()),
+        Sort::Text => value.as_str().map(Json::from).ok_or("must be a quoted string".into()),
+        Sort::Cpus => cpus(value, most).map(Json::from).ok_or_else(|| {
+            format!(
+                "must be a list of at most {} CPU numbers from {least} to {most}, for example [0, 1] or \"0-1\"",
+                keys::CPUS
+            )
+        }),
+        Sort::States => states(value),
     }
 }
 
 /// A plain number in the base unit or a text with a unit.
-fn quantity<T: for<'a> Deserialize<'a>>(value: &toml::Value) -> Result<T, String> {
+fn quantity<T: DeserializeOwned>(value: &toml::Value) -> Result<T, String> {
     let read: Result<T, toml::de::Error> = value.clone().try_into();
     read.map_err(|error| {
-        let text = crate::bounds::parameters::one_line(error.message());
-        format!("cannot be read: {text}")
+        format!("cannot be read: {}", crate::bounds::parameters::one_line(error.message()))
     })
 }
 
-fn cpus(key: &'static Key, value: &toml::Value) -> Result<Vec<u32>, ParameterError> {
-    let bad = || ParameterError::Value {
-        key: key.name.into(),
-        why: format!(
-            "must be a list of at most {} CPU numbers from {} to {}, for example [0, 1] or \"0-1\"",
-            keys::CPUS,
-            key.least,
-            key.most
-        ),
-    };
+fn cpus(value: &toml::Value, most: u64) -> Option<Vec<u32>> {
     let list: Vec<u32> = match value {
-        toml::Value::Array(all) => all
-            .iter()
-            .map(|cpu| cpu.as_integer().and_then(|cpu| u32::try_from(cpu).ok()).ok_or_else(bad))
-            .collect::<Result<_, _>>()?,
-        toml::Value::Integer(cpu) => vec![u32::try_from(*cpu).map_err(|_| bad())?],
+        toml::Value::Integer(cpu) => vec![u32::try_from(*cpu).ok()?],
         toml::Value::String(text) if text.trim().is_empty() => Vec::new(),
-        toml::Value::String(text) => text.parse::<rxpath_core::CpuList>().map_err(|_| bad())?.0,
-        _ => return Err(bad()),
+        toml::Value::String(text) => text.parse::<rxpath_core::CpuList>().ok()?.0,
+        list => list.clone().try_into().ok()?,
     };
-    let fits =
-        list.len() as u64 <= keys::CPUS && list.iter().all(|cpu| u64::from(*cpu) <= key.most);
-    if fits { Ok(list) } else { Err(bad()) }
+    let fits = list.len() as u64 <= keys::CPUS && list.iter().all(|cpu| u64::from(*cpu) <= most);
+    fits.then_some(list)
 }
 
-fn states(value: &toml::Value) -> Result<Vec<(f64, u64)>, String> {
+fn states(value: &toml::Value) -> Result<Json, String> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct State {
+        rate: Count,
+        mean: Nanos,
+    }
     let wanted = "must be a list of 1 to 64 states like { rate = \"10k\", mean = \"5ms\" }";
     let list = value.as_array().filter(|list| (1..=64).contains(&list.len())).ok_or(wanted)?;
     let mut states = Vec::new();
     for state in list {
-        let state = state.as_table().filter(|state| state.len() == 2).ok_or(wanted)?;
-        let part = |name: &str| state.get(name).ok_or_else(|| wanted.to_owned());
-        let rate = quantity::<Count>(part("rate")?)?.0;
-        let mean = quantity::<Nanos>(part("mean")?)?.0;
-        if rate > 1_000_000_000 || mean == 0 || mean > 10_000_000_000_000 {
+        let State { rate, mean } = quantity(state).map_err(|why| format!("{wanted}: {why}"))?;
+        if rate.0 > 1_000_000_000 || mean.0 == 0 || mean.0 > 10_000_000_000_000 {
             return Err(
                 "has a state out of range: rates are 0 to 1e9 packets/s, means 1ns to 10000s"
                     .into(),
             );
         }
-        states.push((rate as f64, mean));
+        states.push(json!({ "rate_pps": rate.0 as f64, "mean_ns": mean }));
     }
-    if states.iter().all(|(rate, _)| *rate == 0.0) {
+    if states.iter().all(|state| state["rate_pps"] == 0.0) {
         return Err("has no state in which packets arrive".into());
     }
-    Ok(states)
+    Ok(states.into())
 }

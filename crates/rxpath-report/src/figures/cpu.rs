@@ -3,10 +3,9 @@
 use rxpath_record::evidence::CpuUse;
 
 use super::per_variant::names;
-use super::{NARROW, WIDE};
 use crate::number;
 use crate::page::part::{Figure, Key, Panel, Table, cut};
-use crate::plot::{Axis, COLOURS, Chart, Curve, Steps};
+use crate::plot::{Axis, COLOURS, Chart, Curve};
 use crate::source::Run;
 
 /// What a bar is made of, from the left: name and colour.
@@ -43,11 +42,6 @@ pub(super) fn time(run: &Run) -> Option<Figure> {
     if rows.is_empty() {
         return None;
     }
-    let panel = Panel {
-        title: None,
-        wide: chart(&rows, WIDE, "cpu-w"),
-        narrow: Some(chart(&rows, NARROW, "cpu-n")),
-    };
     Some(Figure {
         title: "CPU time in the measured window".into(),
         caption: "Share of each CPU's wall time, the median trial of each variant. The split of busy time is counted in \
@@ -55,68 +49,33 @@ pub(super) fn time(run: &Run) -> Option<Figure> {
                   softirq runs inside the sender's system call and is counted there."
             .into(),
         keys: PARTS.iter().map(|(name, colour)| Key::block(colour, 8.0, name)).collect(),
-        panels: vec![panel],
+        panels: vec![Panel::by_width("cpu", |size| chart(&rows, size))],
         table: table(&rows),
     })
 }
 
-fn chart(rows: &[Row], width: f64, id: &str) -> Chart {
+fn chart(rows: &[Row], size: (&str, f64)) -> Chart {
     let mut curves = Vec::new();
     for (at, row) in rows.iter().enumerate() {
-        let y = (rows.len() - at) as f64;
         let mut from = 0.0;
         for (share, (_, colour)) in parts(row.cpu).into_iter().zip(PARTS) {
             let to = (from + share.max(0.0)).min(1.0);
             if to > from {
-                curves.push(Curve {
-                    points: vec![(from, y), (to, y)],
-                    colour: colour.into(),
-                    width: 12.0,
-                    dash: String::new(),
-                    fill: false,
-                });
+                curves.push(Curve::bar((from, to), (rows.len() - at) as f64, colour, 12.0));
             }
             from = to;
         }
     }
-    Chart {
-        id: id.into(),
-        alt: "CPU time by variant and CPU".into(),
-        size: (width, 64.0 + 24.0 * rows.len() as f64),
-        x: Axis {
-            label: "share of the CPU's wall time".into(),
-            range: (0.0, 1.0),
-            format: |v| format!("{:.0} %", v * 100.0),
-            steps: Steps::Decimal,
-        },
-        y: Axis {
-            label: String::new(),
-            range: (0.5, rows.len() as f64 + 0.5),
-            format: number::short,
-            steps: Steps::Decimal,
-        },
-        rows: names(rows.iter().map(|row| row.name.as_str()), width),
-        curves,
-        dots: vec![],
-        marks: vec![],
-        window: None,
-        shades: vec![],
-    }
+    let names = names(rows.iter().map(|row| row.name.as_str()), size.1);
+    let x = Axis::to(1.0, "share of the CPU's wall time", |v| format!("{:.0} %", v * 100.0));
+    Chart { curves, ..Chart::of_rows(size, "CPU time by variant and CPU", names, 24.0, x) }
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new(&[
-        "variant",
-        "#trial",
-        "#CPU",
-        "#user",
-        "#system",
-        "#softirq",
-        "#hardirq",
-        "#steal",
-        "#idle",
-        "#foreign threads",
-    ]);
+    let mut table = Table::new(
+        "variant | #trial | #CPU | #user | #system | #softirq | #hardirq | #steal | \
+         #idle | #foreign threads",
+    );
     for row in rows {
         let share = |value: f64| number::percent(value, 1.0);
         let mut cells =

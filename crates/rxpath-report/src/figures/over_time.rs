@@ -2,10 +2,10 @@
 
 use rxpath_record::manifest::{Trial, VariantSummary};
 
-use super::{SMALL, roof};
+use super::roof;
 use crate::number;
 use crate::page::part::{Figure, Key, Panel, Table};
-use crate::plot::{Axis, COLOURS, Chart, Curve, DASHES, INK, MUTED, Mark, Steps};
+use crate::plot::{Axis, COLOURS, Curve, DASHES, INK, MUTED, Mark};
 use crate::series::{Samples, Series};
 use crate::source::Run;
 
@@ -71,13 +71,13 @@ pub(super) fn rates(run: &Run) -> Option<Figure> {
             let delivered = TAKEN.contains(&series.entity.as_str());
             Curve {
                 points: series.points.clone(),
-                colour: if delivered { COLOURS[0] } else { MUTED }.into(),
+                colour: if delivered { COLOURS[0] } else { MUTED },
                 width: if delivered { 2.2 } else { 1.6 },
-                dash: if delivered { "" } else { "5 3" }.into(),
+                dash: if delivered { "" } else { "5 3" },
                 fill: false,
             }
         });
-        panel(shown, ("rate", at), curves.collect(), axis(unit, top, number::short))
+        panel(shown, ("rate", at), curves.collect(), Axis::to(top, unit, number::short))
     });
     Some(Figure {
         title: "Rates over the trial".into(),
@@ -106,20 +106,14 @@ pub(super) fn queues(run: &Run) -> Option<Figure> {
         let top = roof(shown.series.iter().flat_map(|s| &s.points).map(|(_, v)| *v).chain(limit));
         let curves = shown.series.iter().enumerate().map(|(n, series)| Curve {
             points: series.points.clone(),
-            colour: COLOURS[n % 8].into(),
+            colour: COLOURS[n % 8],
             width: 1.8,
-            dash: DASHES[n % 8].into(),
+            dash: DASHES[n % 8],
             fill: false,
         });
-        let y = Axis { steps: Steps::Binary, ..axis("bytes queued", top, number::bytes) };
+        let y = Axis::bytes(top, "bytes queued");
         let mut panel = panel(shown, ("queue", at), curves.collect(), y);
-        panel.wide.marks.extend(limit.map(|at| Mark {
-            at,
-            vertical: false,
-            label: String::new(),
-            colour: INK,
-            dash: "1 3",
-        }));
+        panel.wide.marks.extend(limit.map(|at| Mark { at, vertical: false, dash: "1 3" }));
         panel
     });
     let mut keys: Vec<Key> = (0..most.min(8))
@@ -141,43 +135,22 @@ fn points<'a>(all: &'a [Shown]) -> impl Iterator<Item = (f64, f64)> + 'a {
     all.iter().flat_map(|shown| &shown.series).flat_map(|series| series.points.iter().copied())
 }
 
-fn axis(label: &str, top: f64, format: fn(f64) -> String) -> Axis {
-    Axis { label: label.into(), range: (0.0, top), format, steps: Steps::Decimal }
-}
-
-fn panel(shown: &Shown, (kind, at): (&str, usize), curves: Vec<Curve>, y: Axis) -> Panel {
+fn panel(shown: &Shown, id: (&str, usize), curves: Vec<Curve>, y: Axis) -> Panel {
     let end = shown.series.iter().flat_map(|s| &s.points).map(|(t, _)| *t).fold(0.0, f64::max);
     let end = if end > 0.0 { end } else { 1.0 };
     let window = shown.window.map(|(from, to)| (from.clamp(0.0, end), to.clamp(0.0, end)));
-    Panel {
-        title: Some(shown.variant.name.clone()),
-        wide: Chart {
-            id: format!("{kind}{at}"),
-            alt: format!("{}: {} over time", shown.variant.name, y.label),
-            size: SMALL,
-            x: Axis {
-                label: "seconds since the first sample".into(),
-                range: (0.0, end),
-                format: number::plain,
-                steps: Steps::Decimal,
-            },
-            y,
-            rows: vec![],
-            curves,
-            dots: vec![],
-            marks: vec![],
-            window: window.filter(|(from, to)| to > from),
-            shades: vec![],
-        },
-        narrow: None,
-    }
+    let x = Axis::to(end, "seconds since the first sample", number::plain);
+    let mut panel = Panel::over_time(id, &shown.variant.name, x, y);
+    panel.wide.curves = curves;
+    panel.wide.shades.extend(window.filter(|(from, to)| to > from));
+    panel
 }
 
 /// Most rows that a table of samples shows; the rest is in `events.jsonl`.
 const ROWS: usize = 400;
 
 fn series_table(all: &[Shown], unit: &str, format: fn(f64) -> String) -> Table {
-    let mut table = Table::new(&["variant", "#trial", "series", "#t, s", &format!("#{unit}")]);
+    let mut table = Table::new(&format!("variant | #trial | series | #t, s | #{unit}"));
     for shown in all {
         for series in &shown.series {
             table.rows.extend(series.points.iter().map(|(t, value)| {

@@ -3,13 +3,14 @@
 use rxpath_record::manifest::{Comparison, Manifest, Metric, VariantSummary};
 use rxpath_stats::metric;
 
-use super::{NARROW, WIDE, roof};
+use super::roof;
 use crate::page::part::{Figure, Key, Panel, Table, cut};
-use crate::plot::{Axis, COLOURS, Chart, Curve, Dots, Form, INK, MUTED, Mark, Steps};
+use crate::plot::{Axis, COLOURS, Chart, Curve, Dots, Form, INK, MUTED, Mark};
 use crate::source::Run;
 use crate::{number, words};
 
 const DELIVERED: &str = COLOURS[0];
+const INTERVAL: &str = "var(--interval)";
 
 /// The main metric: single trials, median, interval, and, of datagrams, what was offered.
 pub(super) fn throughput(run: &Run) -> Option<Figure> {
@@ -22,16 +23,11 @@ pub(super) fn throughput(run: &Run) -> Option<Figure> {
     if rows.is_empty() {
         return None;
     }
-    let panel = Panel {
-        title: None,
-        wide: throughput_chart(&rows, main, (WIDE, "tp-w")),
-        narrow: Some(throughput_chart(&rows, main, (NARROW, "tp-n"))),
-    };
     let datagrams = main == DATAGRAMS;
     let mut keys = vec![
         Key::marker(Form::Circle, DELIVERED, &format!("one trial, {}", metric::verb(main))),
         Key::marker(Form::Diamond, INK, "median"),
-        Key::block("var(--interval)", 8.0, "95 % interval of the median"),
+        Key::block(INTERVAL, 8.0, "95 % interval of the median"),
     ];
     let mut caption =
         "Each circle is one trial; the diamond is their median and the bar its 95 % interval \
@@ -47,7 +43,7 @@ pub(super) fn throughput(run: &Run) -> Option<Figure> {
         title: title(main),
         caption,
         keys,
-        panels: vec![panel],
+        panels: vec![Panel::by_width("tp", |size| throughput_chart(&rows, main, size))],
         table: throughput_table(&rows, main),
     })
 }
@@ -65,11 +61,7 @@ fn title(main: &str) -> String {
     }
 }
 
-fn throughput_chart(
-    rows: &[(&VariantSummary, &Metric)],
-    main: &str,
-    (width, id): (f64, &str),
-) -> Chart {
+fn throughput_chart(rows: &[(&VariantSummary, &Metric)], main: &str, size: (&str, f64)) -> Chart {
     let offered = |v: &VariantSummary| {
         v.metrics.get("offered_pps").filter(|_| main == DATAGRAMS).map(|m| m.median)
     };
@@ -80,54 +72,25 @@ fn throughput_chart(
     for (at, (variant, metric)) in rows.iter().enumerate() {
         let y = (rows.len() - at) as f64;
         if let Some([low, high]) = metric.interval {
-            curves.push(Curve {
-                points: vec![(low, y + 0.12), (high, y + 0.12)],
-                colour: "var(--interval)".into(),
-                width: 12.0,
-                dash: String::new(),
-                fill: false,
-            });
+            curves.push(Curve::bar((low, high), y + 0.12, INTERVAL, 12.0));
         }
         trials.extend(metric.values.iter().map(|v| (*v, y - 0.24)));
         medians.push((metric.median, y + 0.12));
         crosses.extend(offered(variant).map(|v| (v, y + 0.12)));
     }
-    let dots = |points, colour: &str, radius, opacity, form| Dots {
-        points,
-        colour: colour.to_owned(),
-        radius,
-        opacity,
-        form,
-    };
+    let dots =
+        |points, colour, radius, opacity, form| Dots { points, colour, radius, opacity, form };
+    let label = if main == DATAGRAMS { "packets per second" } else { metric::unit(main) };
+    let names = names(rows.iter().map(|(v, _)| v.name.as_str()), size.1);
+    let alt = format!("{} by variant", title(main));
     Chart {
-        id: id.into(),
-        alt: format!("{} by variant", title(main)),
-        size: (width, 64.0 + 44.0 * rows.len() as f64),
-        x: Axis {
-            label: match main {
-                DATAGRAMS => "packets per second".into(),
-                other => metric::unit(other).into(),
-            },
-            range: (0.0, top),
-            format: number::short,
-            steps: Steps::Decimal,
-        },
-        y: Axis {
-            label: String::new(),
-            range: (0.5, rows.len() as f64 + 0.5),
-            format: number::short,
-            steps: Steps::Decimal,
-        },
-        rows: names(rows.iter().map(|(v, _)| v.name.as_str()), width),
         curves,
         dots: vec![
             dots(crosses, MUTED, 4.0, 1.0, Form::Cross),
             dots(trials, DELIVERED, 3.6, 0.25, Form::Circle),
             dots(medians, INK, 4.6, 1.0, Form::Diamond),
         ],
-        marks: vec![],
-        window: None,
-        shades: vec![],
+        ..Chart::of_rows(size, &alt, names, 44.0, Axis::to(top, label, number::short))
     }
 }
 
@@ -141,17 +104,10 @@ pub(super) fn names<'a>(
 }
 
 fn throughput_table(rows: &[(&VariantSummary, &Metric)], main: &str) -> Table {
-    let median = format!("#{}, median", metric::verb(main));
-    let mut table = Table::new(&[
-        "variant",
-        "#trials",
-        &median,
-        "#95 % interval",
-        "#smallest",
-        "#largest",
-        "#offered, median",
-        "#loss, of offered",
-    ]);
+    let mut table = Table::new(&format!(
+        "variant | #trials | #{}, median | #95 % interval | #smallest | #largest | #offered, median | #loss, of offered",
+        metric::verb(main)
+    ));
     for (variant, metric) in rows {
         let other = |name: &str| {
             variant.metrics.get(name).map_or("–".into(), |m| number::metric(name, m.median))
@@ -187,20 +143,15 @@ pub(super) fn gains(run: &Run) -> Option<Figure> {
     if rows.is_empty() {
         return None;
     }
-    let panel = Panel {
-        title: None,
-        wide: gains_chart(&rows, WIDE, "gain-w"),
-        narrow: Some(gains_chart(&rows, NARROW, "gain-n")),
-    };
     Some(Figure {
         title: "What each step changed".into(),
         caption: caption(manifest),
         keys: vec![
             Key::marker(Form::Diamond, INK, "ratio of medians"),
-            Key::block("var(--interval)", 8.0, "95 % interval (paired by block)"),
+            Key::block(INTERVAL, 8.0, "95 % interval (paired by block)"),
             Key::block(MUTED, 1.2, "smallest to largest ratio within a block"),
         ],
-        panels: vec![panel],
+        panels: vec![Panel::by_width("gain", |size| gains_chart(&rows, size))],
         table: gains_table(&manifest.comparisons),
     })
 }
@@ -222,76 +173,35 @@ fn caption(manifest: &Manifest) -> String {
     )
 }
 
-fn gains_chart(rows: &[&Comparison], width: f64, id: &str) -> Chart {
+fn gains_chart(rows: &[&Comparison], size: (&str, f64)) -> Chart {
     let all: Vec<_> = rows.iter().filter_map(|row| factors(row)).collect();
     let ends = all.iter().flat_map(|(ratio, interval, range)| {
         interval.iter().flatten().chain(range).chain([ratio]).copied()
     });
     let top = roof(ends.chain([1.0]));
-    let (mut curves, mut medians) = (vec![], vec![]);
+    let (mut curves, mut points) = (vec![], vec![]);
     for (at, (ratio, interval, range)) in all.iter().enumerate() {
         let y = (rows.len() - at) as f64;
-        let mut bar = |[low, high]: [f64; 2], colour: &str, width| {
-            let points = vec![(low, y), (high, y)];
-            curves.push(Curve {
-                points,
-                colour: colour.into(),
-                width,
-                dash: String::new(),
-                fill: false,
-            });
-        };
-        if let Some(interval) = interval {
-            bar(*interval, "var(--interval)", 11.0);
-        }
-        bar(*range, MUTED, 1.2);
-        medians.push((*ratio, y));
+        curves.extend(interval.map(|ends| Curve::bar(ends.into(), y, INTERVAL, 11.0)));
+        curves.push(Curve::bar((*range).into(), y, MUTED, 1.2));
+        points.push((*ratio, y));
     }
-    let no_change =
-        Mark { at: 1.0, vertical: true, label: String::new(), colour: INK, dash: "4 3" };
+    let names = names(rows.iter().map(|c| c.variant.as_str()), size.1);
+    let x = Axis::to(top, "variant ÷ base", number::factor);
     Chart {
-        id: id.into(),
-        alt: "Ratio of each variant to its base".into(),
-        size: (width, 64.0 + 36.0 * rows.len() as f64),
-        x: Axis {
-            label: "variant ÷ base".into(),
-            range: (0.0, top),
-            format: number::factor,
-            steps: Steps::Decimal,
-        },
-        y: Axis {
-            label: String::new(),
-            range: (0.5, rows.len() as f64 + 0.5),
-            format: number::short,
-            steps: Steps::Decimal,
-        },
-        rows: names(rows.iter().map(|c| c.variant.as_str()), width),
         curves,
-        dots: vec![Dots {
-            points: medians,
-            colour: INK.into(),
-            radius: 4.6,
-            opacity: 1.0,
-            form: Form::Diamond,
-        }],
-        marks: vec![no_change],
-        window: None,
-        shades: vec![],
+        dots: vec![Dots { points, colour: INK, radius: 4.6, opacity: 1.0, form: Form::Diamond }],
+        // No change.
+        marks: vec![Mark { at: 1.0, vertical: true, dash: "4 3" }],
+        ..Chart::of_rows(size, "Ratio of each variant to its base", names, 36.0, x)
     }
 }
 
 fn gains_table(rows: &[Comparison]) -> Table {
-    let mut table = Table::new(&[
-        "metric",
-        "variant",
-        "base",
-        "#change",
-        "#95 % interval",
-        "#range within blocks",
-        "#pairs",
-        "outcome",
-        "expected",
-    ]);
+    let mut table = Table::new(
+        "metric | variant | base | #change | #95 % interval | #range within blocks | \
+         #pairs | outcome | expected",
+    );
     for row in rows {
         table.rows.push(vec![
             words::metric(&row.metric),

@@ -1,16 +1,13 @@
 //! The sampled ring between the sender's device and NAPI: packets in it over time, compared with its size.
 
-use rxpath_core::Side;
-use rxpath_record::samples::{SampleSeries, TrialSamples};
+use rxpath_record::samples::TrialSamples;
 
-use super::{SMALL, roof};
+use super::roof;
+use super::sampled::{POINTS, of_variants, series};
 use crate::number;
 use crate::page::part::{Figure, Key, Panel, Table};
-use crate::plot::{Axis, COLOURS, Chart, Curve, DASHES, Steps};
+use crate::plot::{Axis, COLOURS, Curve, DASHES};
 use crate::source::Run;
-
-/// Points of a curve that fit in a small picture. Each is the largest value of its stretch.
-const POINTS: usize = 240;
 
 /// One variant's ring.
 struct Ring {
@@ -26,12 +23,8 @@ struct Ring {
 
 /// Occupancy over time of each variant's median trial; nothing where no ring was sampled.
 pub(super) fn occupancy(run: &Run) -> Option<Figure> {
-    let of_trial = |trial: u32| run.samples.iter().find(|samples| samples.trial == trial);
-    let rings: Vec<Ring> = run
-        .shown()
-        .into_iter()
-        .filter_map(|(variant, trial)| ring(&variant.name, of_trial(trial.trial)?))
-        .collect();
+    let rings: Vec<Ring> =
+        of_variants(run).filter_map(|(variant, samples)| ring(variant, samples)).collect();
     if rings.is_empty() {
         return None;
     }
@@ -51,14 +44,10 @@ pub(super) fn occupancy(run: &Run) -> Option<Figure> {
     })
 }
 
-fn column<'a>(samples: &'a TrialSamples, metric: &str) -> Option<&'a SampleSeries> {
-    let fits = |s: &&SampleSeries| s.side == Side::Rx && s.entity == "ring" && s.metric == metric;
-    samples.series.iter().find(fits)
-}
-
 fn ring(variant: &str, samples: &TrialSamples) -> Option<Ring> {
-    let packets = &column(samples, "occupancy_packets")?.values;
-    let capacity = column(samples, "capacity_packets")?.values.iter().flatten().copied().max()?;
+    let packets = &series(samples, "ring", "occupancy_packets")?.values;
+    let capacity =
+        series(samples, "ring", "capacity_packets")?.values.iter().flatten().copied().max()?;
     let start = *samples.t_ns.first()?;
     let step = packets.len().div_ceil(POINTS).max(1);
     let points = packets.chunks(step).enumerate().filter_map(|(at, values)| {
@@ -83,44 +72,23 @@ fn panel(ring: &Ring, at: usize) -> Panel {
     let fits = ring.capacity as f64;
     let curve = |points: Vec<(f64, f64)>, n: usize| Curve {
         points,
-        colour: COLOURS[n].into(),
+        colour: COLOURS[n],
         width: 1.6,
-        dash: DASHES[n].into(),
+        dash: DASHES[n],
         fill: n == 0,
     };
     let top = roof(ring.points.iter().map(|(_, packets)| *packets).chain([fits]));
-    Panel {
-        title: Some(ring.variant.clone()),
-        wide: Chart {
-            id: format!("ring{at}"),
-            alt: format!("{}: packets in the ring over time", ring.variant),
-            size: SMALL,
-            x: Axis {
-                label: "seconds of the window".into(),
-                range: (0.0, end),
-                format: number::plain,
-                steps: Steps::Decimal,
-            },
-            y: Axis {
-                label: "packets".into(),
-                range: (0.0, top),
-                format: number::plain,
-                steps: Steps::Decimal,
-            },
-            rows: vec![],
-            curves: vec![curve(ring.points.clone(), 0), curve(vec![(0.0, fits), (end, fits)], 1)],
-            dots: vec![],
-            marks: vec![],
-            window: None,
-            shades: vec![],
-        },
-        narrow: None,
-    }
+    let x = Axis::to(end, "seconds of the window", number::plain);
+    let y = Axis::to(top, "packets", number::plain);
+    let mut panel = Panel::over_time(("ring", at), &ring.variant, x, y);
+    panel.wide.curves =
+        vec![curve(ring.points.clone(), 0), curve(vec![(0.0, fits), (end, fits)], 1)];
+    panel
 }
 
 fn table(rings: &[Ring]) -> Table {
     let mut table =
-        Table::new(&["variant", "#trial", "#mean", "#most", "#fits", "#samples nine tenths full"]);
+        Table::new("variant | #trial | #mean | #most | #fits | #samples nine tenths full");
     for ring in rings {
         table.rows.push(vec![
             ring.variant.clone(),
@@ -136,6 +104,9 @@ fn table(rings: &[Ring]) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use rxpath_core::Side;
+    use rxpath_record::samples::SampleSeries;
+
     use super::*;
 
     fn samples(packets: Vec<Option<u64>>) -> TrialSamples {

@@ -3,14 +3,14 @@
 use rxpath_core::Side;
 use rxpath_record::samples::{SampleSeries, TrialSamples};
 
-use super::{SMALL, roof};
+use super::roof;
 use crate::number;
 use crate::page::part::{Figure, Key, Panel, Table};
-use crate::plot::{Axis, COLOURS, Chart, Curve, DASHES, Steps};
+use crate::plot::{Axis, COLOURS, Curve, DASHES};
 use crate::source::Run;
 
 /// Points of a curve that fit in a small picture. Each is the largest value of its stretch.
-const POINTS: usize = 240;
+pub(super) const POINTS: usize = 240;
 /// Two ticks of the slowest clock: a running thread's time may stay the same for that long (schedstat).
 const STILL_NS: i64 = 9_000_000;
 
@@ -27,10 +27,8 @@ struct Stack {
 
 /// Socket memory over time of each variant's median trial; nothing without samples.
 pub(super) fn queues(run: &Run) -> Option<Figure> {
-    let of_trial = |trial: u32| run.samples.iter().find(|samples| samples.trial == trial);
-    let shown = run.shown().into_iter();
-    let stacks: Vec<Stack> = shown
-        .filter_map(|(variant, trial)| stack(&variant.name, of_trial(trial.trial)?))
+    let stacks: Vec<Stack> = of_variants(run)
+        .filter_map(|(variant, samples)| stack(variant, samples))
         .filter(|stack| stack.layers.iter().flatten().any(|(_, bytes)| *bytes > 0.0))
         .collect();
     if stacks.is_empty() {
@@ -54,7 +52,20 @@ pub(super) fn queues(run: &Run) -> Option<Figure> {
     })
 }
 
-fn series<'a>(samples: &'a TrialSamples, entity: &str, metric: &str) -> Option<&'a SampleSeries> {
+/// The samples of each variant's median trial, if it was sampled.
+pub(super) fn of_variants(run: &Run) -> impl Iterator<Item = (&str, &TrialSamples)> {
+    run.shown().into_iter().filter_map(|(variant, trial)| {
+        let samples = run.samples.iter().find(|samples| samples.trial == trial.trial)?;
+        Some((variant.name.as_str(), samples))
+    })
+}
+
+/// A metric of one receiving entity.
+pub(super) fn series<'a>(
+    samples: &'a TrialSamples,
+    entity: &str,
+    metric: &str,
+) -> Option<&'a SampleSeries> {
     let fits = |s: &&SampleSeries| s.side == Side::Rx && s.entity == entity && s.metric == metric;
     samples.series.iter().find(fits)
 }
@@ -130,52 +141,24 @@ fn panel(stack: &Stack, at: usize) -> Panel {
     let top = roof(stack.layers[2].iter().map(|(_, bytes)| *bytes));
     let curve = |n: usize| Curve {
         points: stack.layers[n].clone(),
-        colour: COLOURS[n].into(),
+        colour: COLOURS[n],
         width: 1.6,
-        dash: DASHES[n].into(),
+        dash: DASHES[n],
         fill: true,
     };
-    Panel {
-        title: Some(stack.variant.clone()),
-        wide: Chart {
-            id: format!("sampled{at}"),
-            alt: format!("{}: receive memory over time", stack.variant),
-            size: SMALL,
-            x: Axis {
-                label: "seconds of the window".into(),
-                range: (0.0, stack.end_s.max(1e-3)),
-                format: number::plain,
-                steps: Steps::Decimal,
-            },
-            y: Axis {
-                label: "bytes".into(),
-                range: (0.0, top),
-                format: number::bytes,
-                steps: Steps::Binary,
-            },
-            rows: vec![],
-            // From the top down, so that each lower layer covers the part that is its own.
-            curves: vec![curve(2), curve(1), curve(0)],
-            dots: vec![],
-            marks: vec![],
-            window: None,
-            shades: stack.away.clone(),
-        },
-        narrow: None,
-    }
+    let x = Axis::to(stack.end_s.max(1e-3), "seconds of the window", number::plain);
+    let mut panel = Panel::over_time(("sampled", at), &stack.variant, x, Axis::bytes(top, "bytes"));
+    // From the top down, so that each lower layer covers the part that is its own.
+    panel.wide.curves = vec![curve(2), curve(1), curve(0)];
+    panel.wide.shades.clone_from(&stack.away);
+    panel
 }
 
 fn table(stacks: &[Stack]) -> Table {
-    let mut table = Table::new(&[
-        "variant",
-        "#trial",
-        "#unread, most",
-        "#sk_rmem_alloc, most",
-        "#backlog, most",
-        "#reader off its CPU",
-        "#longest",
-        "the sampling itself",
-    ]);
+    let mut table = Table::new(
+        "variant | #trial | #unread, most | #sk_rmem_alloc, most | #backlog, most | \
+         #reader off its CPU | #longest | the sampling itself",
+    );
     for stack in stacks {
         let spans = || stack.away.iter().map(|(from, to)| to - from);
         let mut row = vec![stack.variant.clone(), stack.trial.to_string()];

@@ -3,10 +3,10 @@
 use rxpath_record::evidence::SocketUse;
 
 use super::per_variant::names;
-use super::{NARROW, WIDE, roof};
+use super::roof;
 use crate::number;
 use crate::page::part::{Figure, Key, Panel, Table};
-use crate::plot::{Axis, COLOURS, Chart, Curve, Steps};
+use crate::plot::{Axis, COLOURS, Chart, Curve};
 use crate::source::Run;
 
 struct Row<'a> {
@@ -36,11 +36,6 @@ pub(super) fn split(run: &Run) -> Option<Figure> {
     if rows.is_empty() {
         return None;
     }
-    let panel = Panel {
-        title: None,
-        wide: chart(&rows, WIDE, "sock-w"),
-        narrow: Some(chart(&rows, NARROW, "sock-n")),
-    };
     Some(Figure {
         title: "Split between sockets".into(),
         caption: "Datagrams of the median trial by receiving socket. With SO_REUSEPORT the kernel picks the socket by \
@@ -50,70 +45,33 @@ pub(super) fn split(run: &Run) -> Option<Figure> {
             Key::block(COLOURS[0], 8.0, "delivered"),
             Key::block(COLOURS[1], 8.0, "dropped at the socket"),
         ],
-        panels: vec![panel],
+        panels: vec![Panel::by_width("sock", |size| chart(&rows, size))],
         table: table(&rows),
     })
 }
 
-fn chart(rows: &[Row], width: f64, id: &str) -> Chart {
+fn chart(rows: &[Row], size: (&str, f64)) -> Chart {
     let end = |row: &Row| (row.socket.delivered_packets + row.socket.drops_packets) as f64;
-    let top = roof(rows.iter().map(end));
     let mut curves = Vec::new();
     for (at, row) in rows.iter().enumerate() {
-        let y = (rows.len() - at) as f64;
         let delivered = row.socket.delivered_packets as f64;
-        for (points, colour) in [
-            (vec![(0.0, y), (delivered, y)], COLOURS[0]),
-            (vec![(delivered, y), (end(row), y)], COLOURS[1]),
-        ] {
-            if points[1].0 > points[0].0 {
-                curves.push(Curve {
-                    points,
-                    colour: colour.into(),
-                    width: 12.0,
-                    dash: String::new(),
-                    fill: false,
-                });
+        for (ends, colour) in [((0.0, delivered), COLOURS[0]), ((delivered, end(row)), COLOURS[1])]
+        {
+            if ends.1 > ends.0 {
+                curves.push(Curve::bar(ends, (rows.len() - at) as f64, colour, 12.0));
             }
         }
     }
-    Chart {
-        id: id.into(),
-        alt: "Datagrams by receiving socket".into(),
-        size: (width, 64.0 + 24.0 * rows.len() as f64),
-        x: Axis {
-            label: "datagrams in the trial".into(),
-            range: (0.0, top),
-            format: number::short,
-            steps: Steps::Decimal,
-        },
-        y: Axis {
-            label: String::new(),
-            range: (0.5, rows.len() as f64 + 0.5),
-            format: number::short,
-            steps: Steps::Decimal,
-        },
-        rows: names(rows.iter().map(|row| row.name.as_str()), width),
-        curves,
-        dots: vec![],
-        marks: vec![],
-        window: None,
-        shades: vec![],
-    }
+    let names = names(rows.iter().map(|row| row.name.as_str()), size.1);
+    let x = Axis::to(roof(rows.iter().map(end)), "datagrams in the trial", number::short);
+    Chart { curves, ..Chart::of_rows(size, "Datagrams by receiving socket", names, 24.0, x) }
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new(&[
-        "variant",
-        "#trial",
-        "#socket",
-        "#delivered",
-        "#share of delivered",
-        "#dropped at the socket",
-        "#receive buffer",
-        "#holds, datagrams",
-        "#largest queue",
-    ]);
+    let mut table = Table::new(
+        "variant | #trial | #socket | #delivered | #share of delivered | \
+         #dropped at the socket | #receive buffer | #holds, datagrams | #largest queue",
+    );
     for row in rows {
         let socket = row.socket;
         table.rows.push(vec![

@@ -12,9 +12,8 @@ use crate::source::Run;
 
 /// The section: nothing when no trial knows the CPUs of its flows.
 pub(super) fn section(run: &Run) -> Option<Section> {
-    let mut counts =
-        Table::new(&["variant", "#flows", "flows on each CPU", "#share of the fullest CPU"]);
-    let mut each = Table::new(&["variant", "from", "to", "CPU"]);
+    let mut counts = Table::new("variant | #flows | flows on each CPU | #share of the fullest CPU");
+    let mut each = Table::new("variant | from | to | CPU");
     // The hash stays the same until a reboot: one trial of a variant stands for all.
     let mut first: BTreeMap<&str, &Trial> = BTreeMap::new();
     for trial in run.manifest.trials.iter().filter(|trial| !trial.flow_cpus.is_empty()) {

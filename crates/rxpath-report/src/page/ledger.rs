@@ -117,14 +117,10 @@ fn least(ledger: &Ledger, figure: Figure) -> &'static str {
 
 fn counters(trial: &Trial) -> Markup {
     let ledger = &trial.ledger;
-    let mut drops = Table::new(&[
-        "place",
-        "owning counter",
-        &format!("#{}", ledger.unit.word()),
-        "#of offered",
-        "read as",
-        "cross-checks",
-    ]);
+    let mut drops = Table::new(&format!(
+        "place | owning counter | #{} | #of offered | read as | cross-checks",
+        ledger.unit.word()
+    ));
     for drop in &ledger.drops {
         let checks = drop.cross_checks.iter().map(|check| {
             let word = if check.agrees { "agrees" } else { "differs" };
@@ -145,7 +141,7 @@ fn counters(trial: &Trial) -> Markup {
             checks.collect::<Vec<_>>().join(", "),
         ]);
     }
-    let mut moved = Table::new(&["counter", "#changed by"]);
+    let mut moved = Table::new("counter | #changed by");
     let values = trial.moved.values.iter();
     moved.rows.extend(values.map(|(name, by)| vec![name.clone(), number::signed(*by)]));
     let gaps = trial.moved.gaps.iter();

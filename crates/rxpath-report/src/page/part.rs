@@ -1,8 +1,15 @@
 //! Small pieces that several sections of the page are made of: tables, figures, folded details.
 
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 
-use crate::plot::{self, Chart};
+use crate::plot::{self, Axis, Chart};
+
+/// Width of a picture on a wide page, in CSS pixels.
+const WIDE: f64 = 1100.0;
+/// Width of a picture on a narrow page.
+const NARROW: f64 = 350.0;
+/// Width and height of one of several small pictures.
+const SMALL: (f64, f64) = (384.0, 180.0);
 
 /// A table of text; columns marked as numbers are set flush right in tabular figures.
 #[derive(Clone, Debug, Default)]
@@ -14,11 +21,11 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table with these heads; a head that starts with `#` marks a column of numbers.
-    pub(crate) fn new(heads: &[&str]) -> Self {
-        let head = heads.iter().map(|head| match head.strip_prefix('#') {
+    /// A table with these heads, ` | ` between two; a head that starts with `#` marks a column of numbers.
+    pub(crate) fn new(heads: &str) -> Self {
+        let head = heads.split(" | ").map(|head| match head.strip_prefix('#') {
             Some(rest) => (rest.to_owned(), true),
-            None => ((*head).to_owned(), false),
+            None => (head.to_owned(), false),
         });
         Self { head: head.collect(), rows: Vec::new() }
     }
@@ -106,6 +113,21 @@ pub(crate) struct Panel {
     pub narrow: Option<Chart>,
 }
 
+impl Panel {
+    /// A picture in both forms, from its width; the ids begin with `id`.
+    pub(crate) fn by_width(id: &str, chart: impl Fn((&str, f64)) -> Chart) -> Self {
+        let wide = chart((&format!("{id}-w"), WIDE));
+        Self { title: None, wide, narrow: Some(chart((&format!("{id}-n"), NARROW))) }
+    }
+
+    /// One of several small pictures, with the seconds of a trial across.
+    pub(crate) fn over_time((id, at): (&str, usize), variant: &str, x: Axis, y: Axis) -> Self {
+        let alt = format!("{variant}: {} over time", y.label);
+        let wide = Chart::new(format!("{id}{at}"), alt, SMALL, x, y);
+        Self { title: Some(variant.to_owned()), wide, narrow: None }
+    }
+}
+
 /// A figure: title, what to see, key, pictures, and the numbers behind them.
 pub(crate) struct Figure {
     /// Title.
@@ -138,10 +160,10 @@ pub(crate) fn figure(figure: &Figure) -> Markup {
                         @if let Some(title) = &panel.title { h4 { (title) } }
                         @match &panel.narrow {
                             Some(narrow) => {
-                                div.wide { (PreEscaped(plot::svg(&panel.wide))) }
-                                div.narrow { (PreEscaped(plot::svg(narrow))) }
+                                div.wide { (plot::svg(&panel.wide)) }
+                                div.narrow { (plot::svg(narrow)) }
                             }
-                            None => (PreEscaped(plot::svg(&panel.wide))),
+                            None => (plot::svg(&panel.wide)),
                         }
                     }
                 }

@@ -13,7 +13,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
     if predictions.is_empty() {
         return None;
     }
-    let mut rows = Table::new(&["variant", "metric", "#predicted", "#measured", "#residual"]);
+    let mut rows = Table::new("variant | metric | #predicted | #measured | #residual");
     for prediction in predictions {
         for (metric, of) in &prediction.metrics {
             rows.rows.push(row(&prediction.variant, metric, of));

@@ -19,7 +19,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
             *sums.entry(key(&trial.variant, reason)).or_default() += reason.packets;
         }
     }
-    let mut rows = Table::new(&["variant", "side", "reason", "function", "device", "#packets"]);
+    let mut rows = Table::new("variant | side | reason | function | device | #packets");
     for ((variant, side, reason, place, device), packets) in sums {
         let words = [variant, side, reason, place, device].map(str::to_owned);
         rows.rows.push(words.into_iter().chain([grouped(packets)]).collect());

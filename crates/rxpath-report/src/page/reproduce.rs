@@ -38,7 +38,7 @@ fn seeded(command: &[String], seed: u64) -> Vec<String> {
 }
 
 fn files(run: &Run) -> Markup {
-    let mut files = Table::new(&["file", "SHA-256"]);
+    let mut files = Table::new("file | SHA-256");
     let listed = run.manifest.files.iter();
     files.rows.extend(listed.map(|(name, sum)| vec![name.clone(), sum.clone()]));
     html! { @if !files.rows.is_empty() { (fold("Data files", &table(&files, "Data files"))) } }

@@ -65,7 +65,7 @@ fn fact(fields: &Map<String, Value>) -> String {
 }
 
 fn changed(run: &Run) -> Table {
-    let mut table = Table::new(&["side", "setting", "before", "read back after the write"]);
+    let mut table = Table::new("side | setting | before | read back after the write");
     for event in &run.events {
         if let What::SettingChanged { side, setting, old, new } = &event.what {
             table.rows.push(vec![side.to_string(), setting.clone(), old.clone(), new.clone()]);

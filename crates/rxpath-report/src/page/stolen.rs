@@ -50,18 +50,10 @@ fn seconds(value: f64) -> String {
 
 /// The victims of the variants that have one, for the page and for Markdown.
 pub(crate) fn victims(rows: &[Row<'_>]) -> Table {
-    let mut table = Table::new(&[
-        "variant",
-        "#CPU",
-        "#asked",
-        "#got, by its work",
-        "#top shows",
-        "#taken",
-        "#of it estimated",
-        "#ksoftirqd and NAPI threads",
-        "#other tasks ran",
-        "by whom",
-    ]);
+    let mut table = Table::new(
+        "variant | #CPU | #asked | #got, by its work | #top shows | #taken | \
+         #of it estimated | #ksoftirqd and NAPI threads | #other tasks ran | by whom",
+    );
     for (variant, stolen) in rows {
         let Some(victim) = &stolen.victim else { continue };
         let share =
@@ -106,9 +98,8 @@ const COSTS: [(&str, &str); 5] = [
 ];
 
 fn costs(rows: &[Row<'_>]) -> Table {
-    let heads: Vec<&str> =
-        std::iter::once("variant").chain(COSTS.iter().map(|(_, head)| *head)).collect();
-    let mut table = Table::new(&heads);
+    let heads = COSTS.map(|(_, head)| head).join(" | ");
+    let mut table = Table::new(&format!("variant | {heads}"));
     for (variant, _) in rows {
         let cell = |name: &str| {
             let found = variant.metrics.get(name);
@@ -122,17 +113,8 @@ fn costs(rows: &[Row<'_>]) -> Table {
     table
 }
 
-const PARTS: [&str; 9] = [
-    "#hard irq",
-    "#net rx",
-    "#net tx",
-    "#other softirq",
-    "#mixed",
-    "#own softirq",
-    "#~irq entry",
-    "#~hypervisor",
-    "#top shows",
-];
+const PARTS: &str = "#hard irq | #net rx | #net tx | #other softirq | #mixed | #own softirq | #~irq entry | \
+                     #~hypervisor | #top shows";
 
 fn parts(time: &Division) -> impl Iterator<Item = String> {
     [
@@ -151,10 +133,9 @@ fn parts(time: &Division) -> impl Iterator<Item = String> {
 }
 
 fn cpus(rows: &[Row<'_>]) -> Table {
-    let mut heads = vec!["variant", "#CPU", "#tasks' own", "#idle"];
-    heads.extend(PARTS);
-    heads.extend(["#net on idle", "#packets landed"]);
-    let mut table = Table::new(&heads);
+    let mut table = Table::new(&format!(
+        "variant | #CPU | #tasks' own | #idle | {PARTS} | #net on idle | #packets landed"
+    ));
     for (variant, stolen) in rows {
         for cpu in &stolen.cpus {
             let mut row = vec![
@@ -173,10 +154,8 @@ fn cpus(rows: &[Row<'_>]) -> Table {
 }
 
 fn tasks(rows: &[Row<'_>]) -> Table {
-    let mut heads = vec!["variant", "task", "#pid", "#on CPU", "#own"];
-    heads.extend(PARTS);
-    heads.push("taken by");
-    let mut table = Table::new(&heads);
+    let mut table =
+        Table::new(&format!("variant | task | #pid | #on CPU | #own | {PARTS} | taken by"));
     for (variant, stolen) in rows {
         for task in &stolen.tasks {
             let mut row = vec![

@@ -50,20 +50,10 @@ pub(super) fn section(run: &Run) -> Option<Section> {
 }
 
 fn cpus(rows: &[Row<'_>]) -> Table {
-    let mut table = Table::new(&[
-        "variant",
-        "#CPU",
-        "#device irqs",
-        "#other irqs",
-        "#NET_RX runs",
-        "#time in them",
-        "#longest",
-        "#in ksoftirqd",
-        "#polls",
-        "#packets",
-        "#budget used up",
-        "#squeezed",
-    ]);
+    let mut table = Table::new(
+        "variant | #CPU | #device irqs | #other irqs | #NET_RX runs | #time in them | \
+         #longest | #in ksoftirqd | #polls | #packets | #budget used up | #squeezed",
+    );
     for (variant, traced) in rows {
         for cpu in &traced.cpus {
             table.rows.push(vec![
@@ -91,16 +81,9 @@ fn named(dev: &str, side: &str) -> String {
 }
 
 fn devices(rows: &[Row<'_>]) -> Table {
-    let mut table = Table::new(&[
-        "variant",
-        "device",
-        "#NAPIs",
-        "CPUs",
-        "#polls",
-        "#packets",
-        "#budget used up",
-        "#time in them",
-    ]);
+    let mut table = Table::new(
+        "variant | device | #NAPIs | CPUs | #polls | #packets | #budget used up | #time in them",
+    );
     for (variant, traced) in rows {
         for device in &traced.devices {
             table.rows.push(vec![
@@ -120,7 +103,7 @@ fn devices(rows: &[Row<'_>]) -> Table {
 
 fn interrupts(rows: &[Row<'_>]) -> Table {
     let mut table =
-        Table::new(&["variant", "#irq", "handler", "#CPU", "#interrupts", "#interval p50", "#p99"]);
+        Table::new("variant | #irq | handler | #CPU | #interrupts | #interval p50 | #p99");
     for (variant, traced) in rows {
         for irq in &traced.irqs {
             table.rows.push(vec![
@@ -147,13 +130,11 @@ fn polls(rows: &[Row<'_>]) -> Table {
     let all = || rows.iter().flat_map(|(_, traced)| traced.napis.iter().take(MOST_NAPIS));
     let most = all().map(|napi| napi.packets_per_poll.buckets.len()).max().unwrap_or(0);
     let range = |bucket: usize| match Log2::default().range(bucket) {
-        (low, high) if low == high => format!("#{low}"),
-        (low, high) => format!("#{low} to {high}"),
+        (low, high) if low == high => format!(" | #{low}"),
+        (low, high) => format!(" | #{low} to {high}"),
     };
-    let ranges: Vec<String> = (0..most).map(range).collect();
-    let mut heads = vec!["variant", "device", "#CPU", "#polls", "#packets"];
-    heads.extend(ranges.iter().map(String::as_str));
-    let mut table = Table::new(&heads);
+    let ranges: String = (0..most).map(range).collect();
+    let mut table = Table::new(&format!("variant | device | #CPU | #polls | #packets{ranges}"));
     for (variant, traced) in rows {
         for napi in traced.napis.iter().take(MOST_NAPIS) {
             let mut row = vec![
@@ -180,17 +161,9 @@ fn words(stage: &StageTraced) -> &str {
 }
 
 fn stages(rows: &[Row<'_>]) -> Table {
-    let mut table = Table::new(&[
-        "variant",
-        "latency",
-        "#packets",
-        "#not timed",
-        "#mean",
-        "#p50",
-        "#p99",
-        "#p99.9",
-        "#longest",
-    ]);
+    let mut table = Table::new(
+        "variant | latency | #packets | #not timed | #mean | #p50 | #p99 | #p99.9 | #longest",
+    );
     for (variant, traced) in rows {
         for stage in &traced.stages {
             table.rows.push(vec![
@@ -210,7 +183,7 @@ fn stages(rows: &[Row<'_>]) -> Table {
 }
 
 fn outliers(rows: &[Row<'_>]) -> Table {
-    let mut table = Table::new(&["variant", "latency", "#took", "#CPU", "#port", "task"]);
+    let mut table = Table::new("variant | latency | #took | #CPU | #port | task");
     for (variant, traced) in rows {
         for stage in &traced.stages {
             for outlier in &stage.outliers {

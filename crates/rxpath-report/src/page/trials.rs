@@ -37,27 +37,11 @@ fn from_manifest(run: &Run, trials: &[Trial]) -> Table {
     let main = run.main_metric();
     let datagrams = main == "delivered_pps";
     let unit = run.unit();
-    let (offered, delivered) = (format!("#offered, {unit}"), format!("#delivered, {unit}"));
-    let rate =
-        if datagrams { "#delivered".to_owned() } else { format!("#{}", words::metric(main)) };
-    let mut table = Table::new(&[
-        "#trial",
-        "#block",
-        "variant",
-        "#window",
-        "#offered",
-        &rate,
-        "#loss, of offered",
-        &offered,
-        "#sent",
-        &delivered,
-        "#dropped",
-        "#in flight",
-        "#unaccounted",
-        "loop",
-        "grade",
-        "void",
-    ]);
+    let rate = if datagrams { "delivered".to_owned() } else { words::metric(main) };
+    let mut table = Table::new(&format!(
+        "#trial | #block | variant | #window | #offered | #{rate} | #loss, of offered | #offered, {unit} | #sent | \
+         #delivered, {unit} | #dropped | #in flight | #unaccounted | loop | grade | void"
+    ));
     for trial in trials {
         let ledger = &trial.ledger;
         let dropped: u64 = ledger.drops.iter().map(|drop| drop.packets).sum();
@@ -91,7 +75,7 @@ fn number(trial: u32) -> String {
 }
 
 fn from_events(run: &Run) -> Table {
-    let mut table = Table::new(&["#trial", "#block", "variant", "ended"]);
+    let mut table = Table::new("#trial | #block | variant | ended");
     for event in &run.events {
         match &event.what {
             What::TrialStarted { trial, block, variant } => table.rows.push(vec![

@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn every_rule_that_a_verdict_names_is_there_to_be_explained() {
         for stage in Stage::ALL {
-            for id in rxpath_diagnose::check::rules(stage) {
+            for id in rxpath_diagnose::stages::info(stage).check_rules {
                 assert!(rxpath_tune::rules::find(id).is_some(), "{stage:?}: {id}");
             }
         }

@@ -1,12 +1,10 @@
 //! `rxpath explain WORDS`: a page about a rule, setting, counter, drop reason, term, stage, experiment or exit status.
 //! Works offline, and prints the same on every host.
 
-mod counters;
-mod reasons;
 mod search;
 mod settings;
-mod terms;
 mod topic;
+mod written;
 
 pub use topic::{Kind, Topic, all as topics};
 

@@ -1,10 +1,9 @@
 //! Progress of a run on stderr: a bar on a terminal, plain lines otherwise.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use rxpath_core::units::si;
 use rxpath_lab::plan::Plan;
 use rxpath_lab::run::progress::Progress;
@@ -13,8 +12,10 @@ use rxpath_stats::metric;
 
 /// Draws a bar or prints lines.
 pub struct Bars {
-    bar: Option<ProgressBar>,
+    /// Whether stderr is a terminal.
+    draws: bool,
     planned: usize,
+    done: usize,
     /// Void trials that were or will be repeated.
     repeats: usize,
     /// When the first trial began.
@@ -25,27 +26,57 @@ pub struct Bars {
 impl Bars {
     /// Chooses the form by the type of stderr.
     pub fn new() -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed} {msg}");
-            ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        });
-        Self { bar, planned: 0, repeats: 0, started: None, variant: String::new() }
+        let draws = io::stderr().is_terminal();
+        Self { draws, planned: 0, done: 0, repeats: 0, started: None, variant: String::new() }
     }
 
     fn say(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(text),
-            None => crate::note!("{text}"),
+        self.clear();
+        crate::note!("{text}");
+    }
+
+    /// Trials so far and those that are left.
+    fn of(&self) -> usize {
+        (self.planned + self.repeats).max(self.done)
+    }
+
+    fn spent(&self) -> Duration {
+        self.started.map_or(Duration::ZERO, |started| started.elapsed())
+    }
+
+    /// Draws the bar anew, in the line where it stands.
+    fn draw(&self, doing: &str) {
+        if self.draws {
+            let full = BAR * self.done / self.of().max(1);
+            let (seconds, doing) = (self.spent().as_secs(), doing.chars().take(40));
+            let doing: String = doing.collect();
+            let bar = format!("{:░<BAR$}", "█".repeat(full));
+            write(&format!("{CLEAR}{bar} {}/{} {seconds}s {doing}", self.done, self.of()));
         }
     }
+
+    fn clear(&self) {
+        if self.draws {
+            write(CLEAR);
+        }
+    }
+}
+
+/// Columns of the bar.
+const BAR: usize = 24;
+
+/// To the start of the line, and nothing in it (ECMA-48).
+const CLEAR: &str = "\r\x1b[K";
+
+/// A closed stderr is not an error.
+fn write(text: &str) {
+    let mut out = io::stderr().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 impl Progress for Bars {
     fn planned(&mut self, plan: &Plan, directory: &Path) {
         self.planned = plan.trials.len();
-        if let Some(bar) = &self.bar {
-            bar.set_length(self.planned as u64);
-        }
         let (trials, expected) = (self.planned, plan.expected);
         self.say(&format!(
             "{trials} trials, about {expected}; run directory: {}",
@@ -56,16 +87,12 @@ impl Progress for Bars {
     fn trial_started(&mut self, trial: u32, block: u32, variant: &str) {
         self.variant = variant.into();
         self.started.get_or_insert_with(Instant::now);
-        if let Some(bar) = &self.bar {
-            bar.set_position(u64::from(trial));
-            bar.set_message(format!("block {block}: {variant}"));
-        }
+        self.done = trial as usize;
+        self.draw(&format!("block {block}: {variant}"));
     }
 
     fn phase(&mut self, phase: &str) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(format!("{}: {phase}", self.variant));
-        }
+        self.draw(&format!("{}: {phase}", self.variant));
     }
 
     fn found(&mut self, what: &str) {
@@ -78,21 +105,15 @@ impl Progress for Bars {
             None => format!("{}, grade {:?} ({})", main(trial), trial.grade, disturbed(trial)),
         };
         self.repeats += usize::from(trial.void.is_some());
-        let done = trial.trial as usize + 1;
-        let of = (self.planned + self.repeats).max(done);
-        let spent = self.started.map_or(Duration::ZERO, |started| started.elapsed());
+        self.done = trial.trial as usize + 1;
+        let (done, of) = (self.done, self.of());
         self.say(&format!(
             "trial {done}/{of} block {} {}: {end}{}",
             trial.block,
             trial.variant,
-            outlook((done, of), self.repeats, spent)
+            outlook((done, of), self.repeats, self.spent())
         ));
-        if let Some(bar) = &self.bar {
-            bar.set_length(of as u64);
-        }
-        if let Some(bar) = &self.bar {
-            bar.set_position(u64::from(trial.trial) + 1);
-        }
+        self.draw(&trial.variant);
     }
 }
 
@@ -126,9 +147,7 @@ fn main(trial: &Trial) -> String {
 
 impl Drop for Bars {
     fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+        self.clear();
     }
 }
 

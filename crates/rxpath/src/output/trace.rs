@@ -80,23 +80,9 @@ fn percent(part: u64, whole: f64) -> String {
 }
 
 fn cpus(cpus: &[CpuTrace], seconds: f64) -> String {
-    let head = [
-        "CPU",
-        "dev irqs",
-        "other irqs",
-        "irq time",
-        "NET_RX runs",
-        "NET_RX time",
-        "run p50",
-        "run max",
-        "polls",
-        "packets",
-        "per poll p50/p99",
-        "budget used up",
-        "squeezed",
-        "ksoftirqd",
-    ];
-    let mut table = Grid::new(1, head);
+    let head = "CPU | dev irqs | other irqs | irq time | NET_RX runs | NET_RX time | run p50 | run max | polls | \
+                packets | per poll p50/p99 | budget used up | squeezed | ksoftirqd";
+    let mut table = Grid::new(1, head.split(" | "));
     for cpu in cpus {
         let polls = &cpu.polls;
         let (runs, ns) = polls.net_rx();
@@ -123,23 +109,24 @@ fn cpus(cpus: &[CpuTrace], seconds: f64) -> String {
 /// The columns that tables of polls have in common.
 const POLLED: [&str; 5] = ["polls", "packets", "per poll p50/p99", "budget used up", "time"];
 
-/// Their cells: polls, packets, packets of a poll, polls that used up their budget, time in ns.
-fn polled(polls: u64, all: u64, per_poll: &Log2, exhausted: u64, ns: u64) -> [String; 5] {
-    [grouped(polls), grouped(all), packets(per_poll), grouped(exhausted), Nanos(ns).to_string()]
+/// Their cells, of a device or a NAPI.
+macro_rules! polled {
+    ($of:expr) => {
+        [
+            grouped($of.polls_count),
+            grouped($of.packets),
+            packets(&$of.packets_per_poll),
+            grouped($of.exhausted_count),
+            Nanos($of.poll_ns).to_string(),
+        ]
+    };
 }
 
 fn devices(devices: &[DevicePolls], top: usize) -> Grid {
     let mut table = Grid::new(1, [&["device", "NAPIs", "CPUs"][..], &POLLED].concat());
     for of in devices.iter().take(top) {
         let who = [of.dev.clone(), grouped(of.napis_count), CpuList(of.cpus.clone()).to_string()];
-        let what = polled(
-            of.polls_count,
-            of.packets,
-            &of.packets_per_poll,
-            of.exhausted_count,
-            of.poll_ns,
-        );
-        table.row(who.into_iter().chain(what));
+        table.row(who.into_iter().chain(polled!(of)));
     }
     table
 }
@@ -153,14 +140,7 @@ fn napis(napis: &[NapiPolls], top: usize) -> Grid {
             if of.napi_id == 0 { "-".into() } else { of.napi_id.to_string() },
             of.cpu.to_string(),
         ];
-        let what = polled(
-            of.polls_count,
-            of.packets,
-            &of.packets_per_poll,
-            of.exhausted_count,
-            of.poll_ns,
-        );
-        table.row(who.into_iter().chain(what));
+        table.row(who.into_iter().chain(polled!(of)));
     }
     table
 }

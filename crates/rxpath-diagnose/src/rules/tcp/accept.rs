@@ -81,8 +81,8 @@ pub fn judge(view: &View) -> Option<Claim> {
             .losing(noteworthy(lost))
             .because(counters(tcp, &LISTENING))
             .because(queues(tcp))
-            .cure(FASTER)
-            .cure(LONGER)
+            .remedy(FASTER)
+            .remedy(LONGER)
             .next(format!("TCP: {} connection requests dropped at listeners", count(lost))),
     )
 }
@@ -97,12 +97,12 @@ fn lossless(tcp: &TcpUse) -> Option<Claim> {
     if let Some(listener) = full(tcp) {
         let next = format!("TCP: the accept queue of {} was full", named(listener));
         let sentence = format!("{next} in a sample; nothing was dropped for it yet");
-        return Some(claim(sentence).cure(FASTER).cure(LONGER).next(next));
+        return Some(claim(sentence).remedy(FASTER).remedy(LONGER).next(next));
     }
     (sum(tcp, &LISTENING) > 0).then(|| {
         let answered = sum(tcp, &COOKIES) > 0;
         let how = if answered { "they were answered with SYN cookies, and none was dropped" } else { "no listener counted a drop" };
-        claim(format!("TCP: a queue of handshakes was full; {how}")).cure(
+        claim(format!("TCP: a queue of handshakes was full; {how}")).remedy(
             "a longer queue of handshakes: net.ipv4.tcp_max_syn_backlog and the backlog of listen(2)",
         )
     })

@@ -69,7 +69,7 @@ fn unnamed(tcp: &TcpUse, closed: u64) -> Claim {
     );
     let claim = Claim::new(Stage::TcpReader, Confidence::Weak, &[Part::Window], text.clone());
     let claim = claim.because(counters(tcp, &CLOSED)).next(text);
-    claim.cure("find the program: `ss -tmi` shows Recv-Q and the window of each connection while it happens; a longer watch (`--duration`) samples more")
+    claim.remedy("find the program: `ss -tmi` shows Recv-Q and the window of each connection while it happens; a longer watch (`--duration`) samples more")
 }
 
 fn queue(one: &TcpService, fullest: &TcpConnection) -> EvidenceLine {
@@ -103,16 +103,16 @@ fn ran(one: &TcpService) -> Option<EvidenceLine> {
 fn remedies(claim: Claim, pace: Option<Pace>) -> Claim {
     let claim = match pace {
         Some(Pace::Full) => claim
-            .cure("more threads or workers for these connections in the service's configuration: the busiest one has no time left")
-            .cure("less work per request in the thread that reads"),
+            .remedy("more threads or workers for these connections in the service's configuration: the busiest one has no time left")
+            .remedy("less work per request in the thread that reads"),
         Some(Pace::KeptWaiting) => claim
-            .cure("give the program its CPU: others run there while it has work (taskset, cpuset, CPUAffinity= of its unit, priority)"),
+            .remedy("give the program its CPU: others run there while it has work (taskset, cpuset, CPUAffinity= of its unit, priority)"),
         Some(Pace::HasTime) => claim
-            .cure("find what the program waits for, because it has time left: a peer that reads slowly behind it, disk, a lock, a stopped process (`cat /proc/PID/wchan`, `strace -p PID`)"),
+            .remedy("find what the program waits for, because it has time left: a peer that reads slowly behind it, disk, a lock, a stopped process (`cat /proc/PID/wchan`, `strace -p PID`)"),
         None => claim
-            .cure("find what the program does, as root: its threads' CPU time could not be read (`strace -p PID`)"),
+            .remedy("find what the program does, as root: its threads' CPU time could not be read (`strace -p PID`)"),
     };
-    claim.cure(
+    claim.remedy(
         "a larger receive buffer (net.ipv4.tcp_rmem, SO_RCVBUF) delays the problem and does not solve it",
     )
 }

@@ -69,14 +69,14 @@ pub fn judge(view: &View) -> Option<Claim> {
         .because(reason)
         .next(format!("TCP: {} segments dropped for want of room in receive buffers", count(lost)));
     if memory > lost / 2 {
-        claim = claim.cure("more memory for sockets: see which limit it is, memory.events and memory.max of the service's control group (version 1: memory.kmem.tcp.failcnt and memory.kmem.tcp.limit_in_bytes), or /proc/net/sockstat (TCP: mem) near net.ipv4.tcp_mem");
+        claim = claim.remedy("more memory for sockets: see which limit it is, memory.events and memory.max of the service's control group (version 1: memory.kmem.tcp.failcnt and memory.kmem.tcp.limit_in_bytes), or /proc/net/sockstat (TCP: mem) near net.ipv4.tcp_mem");
     }
     if backlog > 0 {
-        claim = claim.cure("shorter system calls on the connection: its backlog takes what arrives while a thread of the program holds the socket; its limit grows with the receive and send buffers");
+        claim = claim.remedy("shorter system calls on the connection: its backlog takes what arrives while a thread of the program holds the socket; its limit grows with the receive and send buffers");
     }
     Some(
         claim
-            .cure("read faster: a full receive buffer is one that its program does not empty (`ss -tm` shows which: Recv-Q, rb)")
-            .cure("larger buffers: the third value of net.ipv4.tcp_rmem where the kernel sizes them, SO_RCVBUF where the program does; net.ipv4.tcp_mem is the limit of all"),
+            .remedy("read faster: a full receive buffer is one that its program does not empty (`ss -tm` shows which: Recv-Q, rb)")
+            .remedy("larger buffers: the third value of net.ipv4.tcp_rmem where the kernel sizes them, SO_RCVBUF where the program does; net.ipv4.tcp_mem is the limit of all"),
     )
 }

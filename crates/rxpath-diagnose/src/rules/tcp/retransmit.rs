@@ -91,12 +91,12 @@ pub fn judge(view: &View) -> Option<Claim> {
     .next(sentence);
     Some(match way {
         Way::In => claim
-            .cure("find where they are lost: the drops of this host's devices (`ethtool -S IF`), of the switch's port, of the sender's qdisc; reordering shows as gaps too, and comes from several paths or queues")
-            .cure("TCP itself slows down for it: no setting of the receiver makes up for lost segments"),
+            .remedy("find where they are lost: the drops of this host's devices (`ethtool -S IF`), of the switch's port, of the sender's qdisc; reordering shows as gaps too, and comes from several paths or queues")
+            .remedy("TCP itself slows down for it: no setting of the receiver makes up for lost segments"),
         Way::Twice => claim
-            .cure("look at the reverse path: drops of this host's qdisc (`tc -s qdisc`), asymmetric routes, acknowledgements that are delayed or filtered"),
+            .remedy("look at the reverse path: drops of this host's qdisc (`tc -s qdisc`), asymmetric routes, acknowledgements that are delayed or filtered"),
         Way::Out => claim
-            .cure("find where they are lost: this host's qdisc (`tc -s qdisc show dev IF`), the far end's rings and sockets, the network between (`ss -ti` shows retrans by connection)")
-            .cure("a paced sender (qdisc `fq`) overflows fewer queues on the way"),
+            .remedy("find where they are lost: this host's qdisc (`tc -s qdisc show dev IF`), the far end's rings and sockets, the network between (`ss -ti` shows retrans by connection)")
+            .remedy("a paced sender (qdisc `fq`) overflows fewer queues on the way"),
     })
 }

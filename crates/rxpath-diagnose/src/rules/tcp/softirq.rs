@@ -38,9 +38,9 @@ pub fn judge(view: &View) -> Option<Claim> {
             .because(cpu_use(view, cpu))
             .because(others_on(view, Some(cpu)))
             .because(summary(view))
-            .cure(Remedy::SpreadFlows)
-            .cure(Remedy::LighterSoftirq(cpu))
-            .cure(Remedy::ShareCost)
+            .remedy(Remedy::SPREAD_FLOWS)
+            .remedy(Remedy::lighter_softirq(cpu))
+            .remedy(Remedy::SHARE_COST)
             .next(format!("TCP: CPU {cpu} is filled by softirqs")),
     )
 }

@@ -1,5 +1,8 @@
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
+use crate::sim::keys;
+use crate::sim::values::ParameterError;
 
 /// What must be there.
 const BASE: &str = "[arrivals]\nrate = \"100k\"\n[reader]\npacket_ns = \"2us\"\n";
@@ -87,7 +90,12 @@ fn a_day_of_simulated_time_takes_no_more_memory_than_a_second() {
 fn every_default_is_in_its_own_range() {
     let values = Values::default();
     for key in keys::KEYS {
-        assert_eq!(values.get(key.name).is_some(), key.default.is_some(), "{}", key.name);
+        assert_eq!(
+            values.value::<serde_json::Value>(key.name).is_some(),
+            key.default.is_some(),
+            "{}",
+            key.name
+        );
     }
 }
 

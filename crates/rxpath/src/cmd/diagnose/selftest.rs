@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use comfy_table::{Cell, Table};
 use rand::RngExt;
 use rxpath_core::Envelope;
 use rxpath_host::{Root, thread, topology};
@@ -17,6 +16,7 @@ use crate::cmd::run::{self, BASE};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::bars::Bars;
 use crate::output::format::FormatArgs;
+use crate::output::table::Grid;
 use crate::output::{self, json};
 
 /// Default draws of each case: enough for a first check, too few for a published table.
@@ -162,20 +162,18 @@ fn rule_cost(chosen: &[&Case]) -> Result<Option<RuleCost>, Failure> {
 }
 
 fn table(rows: &[Row]) -> String {
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(["case", "made", "recognised", "said instead"]);
+    let mut table = Grid::new(1, ["case", "made", "recognised", "said instead"]).text(&[3]);
     for row in rows {
         let others = row.said.iter().filter(|(stage, _)| !row.expected.contains(stage));
         let others = others.map(|(stage, count)| format!("{count} {}", word(stage)));
-        table.add_row([
-            Cell::new(row.case),
-            Cell::new(row.made_count),
-            Cell::new(row.recognised_count),
-            Cell::new(others.collect::<Vec<_>>().join(", ")),
+        table.row([
+            row.case.to_string(),
+            row.made_count.to_string(),
+            row.recognised_count.to_string(),
+            others.collect::<Vec<_>>().join(", "),
         ]);
     }
-    format!("{table}\n")
+    table.shown()
 }
 
 /// The stage's name as in JSON.

@@ -2,7 +2,7 @@
 //!
 //! Texts that exist elsewhere (rules, stages, places of loss, metrics, experiments, statuses) are taken from there.
 
-use rxpath_diagnose::check;
+use rxpath_diagnose::stages;
 use rxpath_lab::scenario;
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::Stage;
@@ -11,10 +11,7 @@ use rxpath_tune::{Rule, rules};
 use schemars::{JsonSchema, schema_for};
 use serde::{Deserialize, Serialize};
 
-use super::counters::COUNTERS;
-use super::reasons::REASONS;
-use super::settings;
-use super::terms;
+use super::{settings, written};
 use crate::exit::Exit;
 use crate::tui::ways_out;
 
@@ -94,7 +91,7 @@ pub struct Topic {
 }
 
 impl Topic {
-    fn new(kind: Kind, name: impl Into<String>, what: impl Into<String>) -> Self {
+    pub(super) fn new(kind: Kind, name: impl Into<String>, what: impl Into<String>) -> Self {
         Self {
             kind,
             name: name.into(),
@@ -116,7 +113,7 @@ impl Topic {
         self
     }
 
-    fn part(mut self, heading: &'static str, text: impl Into<String>) -> Self {
+    pub(super) fn part(mut self, heading: &'static str, text: impl Into<String>) -> Self {
         self.parts.push((heading, text.into()));
         self
     }
@@ -124,10 +121,10 @@ impl Topic {
 
 /// Everything, in the order of [`Kind::ALL`].
 pub fn all() -> anyhow::Result<Vec<Topic>> {
-    let mut topics: Vec<Topic> = words().collect();
+    let mut topics = written::terms()?;
     topics.extend(rules::all().map(rule));
-    topics.extend(counters());
-    topics.extend(reasons());
+    topics.extend(written::counters()?.into_iter().map(with_way_out));
+    topics.extend(written::reasons()?.into_iter().map(with_way_out));
     topics.extend(stages());
     topics.extend(places());
     topics.extend(metrics());
@@ -153,45 +150,11 @@ pub fn all() -> anyhow::Result<Vec<Topic>> {
     Ok(topics)
 }
 
-fn words() -> impl Iterator<Item = Topic> {
-    terms::all().map(|term| {
-        Topic::new(Kind::Term, term.name, term.what)
-            .also(term.also)
-            .see(term.see)
-            .part("What it is", term.what)
-            .part("Place on the path", term.place)
-            .part("What follows", term.so)
-    })
-}
-
 fn rule(rule: &'static Rule) -> Topic {
     let mut topic = Topic::new(Kind::Rule, rule.id, rule.what);
     topic.also = settings::names(rule.text.set_now);
     topic.rule = Some(rule);
     topic
-}
-
-fn counters() -> impl Iterator<Item = Topic> {
-    COUNTERS.iter().map(|counter| {
-        let topic = Topic::new(Kind::Counter, counter.name, counter.what)
-            .also(counter.also)
-            .see(counter.rules)
-            .part("What it counts", counter.what)
-            .part("Read at", counter.read)
-            .part("Counted by", counter.function);
-        with_way_out(topic)
-    })
-}
-
-fn reasons() -> impl Iterator<Item = Topic> {
-    REASONS.iter().map(|reason| {
-        let topic = Topic::new(Kind::DropReason, reason.name, reason.what)
-            .also(&[&format!("SKB_DROP_REASON_{}", reason.name)])
-            .see(reason.see)
-            .part("What it means", reason.what)
-            .part("Given by", reason.function);
-        with_way_out(topic)
-    })
 }
 
 /// Adds the remedy that the live view has for this name.
@@ -210,7 +173,7 @@ fn stages() -> impl Iterator<Item = Topic> {
         let text = texts.iter().find(|(known, _)| *known == name);
         let what = text.map_or_else(String::new, |(_, text)| text.clone());
         Topic::new(Kind::Stage, name, what.as_str())
-            .see(check::rules(stage))
+            .see(stages::info(stage).check_rules)
             .part("What limits", what)
             .part("Found by", "rxpath diagnose, on this host or in a run")
     })

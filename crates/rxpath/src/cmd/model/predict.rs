@@ -148,19 +148,19 @@ pub fn values(
     let mut values = Values::default();
     calibration.apply(&mut values).map_err(told)?;
     for (key, value) in TIMES {
-        values.put_text(key, value).map_err(told)?;
+        values.put(key, value).map_err(told)?;
     }
     let offered: Vec<f64> = trials.iter().map(|trial| trial.evidence.offered_pps).collect();
     let offered = quantile::median(&offered).unwrap_or(0.0);
     if !(1.0..MOST_PPS).contains(&offered) {
         return Err(format!("{offered:.0} datagrams/s were offered"));
     }
-    values.put_text("arrivals.kind", "cbr").map_err(told)?;
-    values.put_number("arrivals.rate", offered.round() as u64).map_err(told)?;
+    values.put("arrivals.kind", "cbr").map_err(told)?;
+    values.put("arrivals.rate", offered.round() as u64).map_err(told)?;
     let size = variant.load.datagrams().map_or(0, |datagrams| u64::from(datagrams.size_bytes));
-    values.put_number("arrivals.size", size).map_err(told)?;
+    values.put("arrivals.size", size).map_err(told)?;
     for (key, value) in fitted {
-        values.put_number(key, value.round().max(0.0) as u64).map_err(told)?;
+        values.put(key, value.round().max(0.0) as u64).map_err(told)?;
     }
     softirq(variant, trial, &mut values).map_err(told)?;
     reader(variant, trial, &mut values)?;
@@ -243,18 +243,18 @@ fn softirq(
     let sender = variant.load.cpus().0.clone();
     if lab.threaded {
         let cpus = lab.napi_cpu.map_or(sender, |cpu| vec![cpu]);
-        values.put_cpus("nic.cpus", &cpus)?;
-        return values.set("softirq.threaded=true");
+        values.put("nic.cpus", &cpus)?;
+        return values.put("softirq.threaded", true);
     }
     // The sender's call carries the packet to the socket or the backlog: this is the sender's CPU time.
-    values.put_cpus("nic.cpus", &sender)?;
-    values.put_number("nic.ring", NO_RING)?;
+    values.put("nic.cpus", &sender)?;
+    values.put("nic.ring", NO_RING)?;
     for cost in ["softirq.packet_ns", "softirq.poll_ns", "nic.irq_ns"] {
-        values.put_number(cost, 0)?;
+        values.put(cost, 0)?;
     }
-    values.put_cpus("rps.cpus", &lab.rps_cpus.0)?;
+    values.put("rps.cpus", &lab.rps_cpus.0)?;
     match trial.evidence.backlog_limit_packets {
-        Some(limit) => values.put_number("rps.backlog", limit),
+        Some(limit) => values.put("rps.backlog", limit),
         None => Ok(()),
     }
 }
@@ -264,28 +264,27 @@ fn reader(variant: &Variant, trial: &Trial, values: &mut Values) -> Result<(), S
     let told = |error: rxpath_model::sim::ParameterError| error.to_string();
     let served = settings(trial, "serve").ok_or("the reader's settings were not recorded")?;
     let number = |name: &str| served.get(name).and_then(Value::as_u64);
-    values.put_cpus("reader.cpus", &variant.serve.cpus().0).map_err(told)?;
-    values.put_number("reader.batch", number("batch").unwrap_or(1).max(1)).map_err(told)?;
+    values.put("reader.cpus", &variant.serve.cpus().0).map_err(told)?;
+    values.put("reader.batch", number("batch").unwrap_or(1).max(1)).map_err(told)?;
     let work = number("work_ns").unwrap_or(0);
-    let packet = values.to_json()["reader.packet_ns"]
-        .as_u64()
-        .ok_or("the reader's cost is not calibrated")?;
-    values.put_number("reader.packet_ns", packet + work).map_err(told)?;
+    let packet: u64 =
+        values.value("reader.packet_ns").ok_or("the reader's cost is not calibrated")?;
+    values.put("reader.packet_ns", packet + work).map_err(told)?;
     if let Some(stall) = served.get("stall").filter(|stall| !stall.is_null()) {
         let part = |name: &str| stall.get(name).and_then(Value::as_u64).unwrap_or(0);
-        values.put_number("reader.stall", part("sleep_ns")).map_err(told)?;
-        values.put_number("reader.period", part("every_ns")).map_err(told)?;
+        values.put("reader.stall", part("sleep_ns")).map_err(told)?;
+        values.put("reader.period", part("every_ns")).map_err(told)?;
     }
     let socket = result(trial, "serve").and_then(|result| result.pointer("/sockets/0"));
     let of = |name: &str| socket.and_then(|socket| socket.get(name)).and_then(Value::as_u64);
     if let Some(rcvbuf) = of("rcvbuf_bytes") {
-        values.put_number("socket.rcvbuf", rcvbuf).map_err(told)?;
+        values.put("socket.rcvbuf", rcvbuf).map_err(told)?;
     }
     if let Some(truesize) = of("truesize_bytes") {
-        values.put_number("socket.truesize", truesize).map_err(told)?;
+        values.put("socket.truesize", truesize).map_err(told)?;
     }
     if let Some(nice) = served.get("nice").and_then(Value::as_i64) {
-        values.set(&format!("reader.nice={nice}")).map_err(told)?;
+        values.put("reader.nice", nice).map_err(told)?;
     }
     let background = &variant.background;
     if background.hogs > 0 {
@@ -294,9 +293,9 @@ fn reader(variant: &Variant, trial: &Trial, values: &mut Values) -> Result<(), S
         }
         let each = (background.hogs as usize).div_ceil(background.cpus.0.len());
         let rivals = if variant.lab.threaded && sessions_are_groups() { 1 } else { each };
-        values.put_number("background.threads", rivals as u64).map_err(told)?;
-        values.put_cpus("background.cpus", &background.cpus.0).map_err(told)?;
-        values.set(&format!("background.nice={}", background.nice)).map_err(told)?;
+        values.put("background.threads", rivals as u64).map_err(told)?;
+        values.put("background.cpus", &background.cpus.0).map_err(told)?;
+        values.put("background.nice", background.nice).map_err(told)?;
     }
     Ok(())
 }

@@ -202,7 +202,7 @@ fn knee(
     let base = predict::values(variant, &trials, calibration, fitted).ok()?;
     let loss = |rate: f64| -> Option<f64> {
         let mut values = base.clone();
-        values.put_number("arrivals.rate", rate as u64).ok()?;
+        values.put("arrivals.rate", rate as u64).ok()?;
         predict::figures(&values).ok()?.get(LOSS).copied()
     };
     let (mut low, mut high) = (by_rate.first()?.0 / 4.0, by_rate.last()?.0 * 4.0);
