@@ -65,7 +65,7 @@ fn a_paced_count_arrives_whole() {
         load.rate_pps = Some(20_000);
     });
     conserved(&sent, &got);
-    assert_eq!((sent.asked_packets, sent.offered_packets), (2000, 2000));
+    assert_eq!((sent.target_packets, sent.offered_packets), (2000, 2000));
     let late = sent.lateness_us.unwrap();
     assert!(late.p50 <= late.p99 && late.p99 <= late.max);
     assert!(got.sequence.checked);
@@ -165,7 +165,7 @@ fn a_stalling_reader_with_stamps_still_counts_all() {
         load.rate_pps = Some(1000);
     });
     conserved(&sent, &got);
-    assert_eq!(sent.asked_packets, 200);
+    assert_eq!(sent.target_packets, 200);
     // The kernel switches stamping on by a work item a moment after the first socket asks for it.
     let stamped = got.socket_wait_us.unwrap().samples_count;
     assert!(stamped > 0 && stamped <= got.delivered_packets, "{stamped}");

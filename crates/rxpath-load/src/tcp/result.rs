@@ -90,7 +90,7 @@ pub struct StreamResult {
     /// Sum of the rates of both directions.
     pub delivered_bps: Option<f64>,
     /// `--bitrate`.
-    pub asked_bps: Option<f64>,
+    pub target_bps: Option<f64>,
     /// From here to the server.
     pub to_server: Option<Direction>,
     /// From the server to here.
@@ -148,10 +148,10 @@ pub struct TransactionsResult {
     /// Per second of `duration_s`.
     pub achieved_tps: f64,
     /// `--rate`, or `None` when as fast as responses arrive.
-    pub asked_tps: Option<f64>,
+    pub target_tps: Option<f64>,
     /// Transactions due by the schedule; without a schedule, those begun.
     #[serde(default)]
-    pub asked_transactions_total: u64,
+    pub target_transactions_total: u64,
     /// Due but never begun: no connection was free. No quantile includes them.
     #[serde(default)]
     pub unsent_transactions_total: u64,

@@ -139,7 +139,7 @@ pub struct LoadResult {
     /// First send to last.
     pub duration_s: f64,
     /// By the schedule of `--rate`; equal to offered without one.
-    pub asked_packets: u64,
+    pub target_packets: u64,
     /// Attempted.
     pub offered_packets: u64,
     /// Accepted by this host's kernel.
@@ -156,7 +156,7 @@ pub struct LoadResult {
     #[serde(default)]
     pub hidden_errors_count: u64,
     /// `--rate`, or `None` when as fast as possible.
-    pub asked_pps: Option<f64>,
+    pub target_pps: Option<f64>,
     /// Intended send time to the send call, with `--rate`.
     pub lateness_us: Option<Lateness>,
     /// Time blocked on a full send buffer, sum over threads.

@@ -47,7 +47,7 @@ pub(super) fn compose(
         load,
         serve,
         served: said.serve.as_ref().map(|serve| (serve, raw.serve.lines.as_slice())),
-        asked_pps: said.load.as_ref().and_then(|load| load.asked_pps),
+        target_pps: said.load.as_ref().and_then(|load| load.target_pps),
         segments_per_send: said.load.as_ref().map(|load| load.segments_per_send),
         pps: rates(&input, &ledger, spans),
         softirq: bed.softirq(),
@@ -106,8 +106,8 @@ pub(super) fn metrics(evidence: &Evidence, all: &mut std::collections::BTreeMap<
     let [sender, receiver] = super::running(evidence);
     per_packet("receiver_cpu_ns_per_packet", receiver, evidence.delivered_pps);
     per_packet("sender_cpu_ns_per_packet", sender, evidence.offered_pps);
-    if let Some(asked) = evidence.asked_pps.filter(|asked| *asked > 0.0) {
-        all.insert("achieved_ratio".into(), evidence.offered_pps / asked);
+    if let Some(target) = evidence.target_pps.filter(|target| *target > 0.0) {
+        all.insert("achieved_ratio".into(), evidence.offered_pps / target);
     }
     let threads = evidence.sender_threads.len().max(1) as f64;
     if evidence.window_s > 0.0 {

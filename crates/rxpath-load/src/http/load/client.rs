@@ -68,7 +68,7 @@ pub(super) struct Client<'a, W> {
 #[derive(Debug, Default)]
 pub(super) struct Remains {
     /// Requests by the schedule; equal to those begun without one.
-    pub(super) asked: u64,
+    pub(super) target: u64,
     /// Requests that were given to a connection.
     pub(super) begun: u64,
     /// Requests sent whose reply had not come.
@@ -468,11 +468,11 @@ impl<'a, W: Wire> Client<'a, W> {
     pub(super) fn remains(&mut self) -> Remains {
         self.meter.tally.calls.set(self.wire.calls());
         let begun = self.orders.requests - self.left;
-        let asked = self.pace.map_or(begun, |pace| {
+        let target = self.pace.map_or(begun, |pace| {
             pace.due_before(self.now_ns.min(self.orders.end_ns)).min(self.orders.requests)
         });
         Remains {
-            asked,
+            target,
             begun,
             in_flight: self.on_their_way,
             gave_up: self.gave_up,

@@ -83,23 +83,23 @@ fn counted(load: &Load, reports: &[Report]) -> LoadResult {
     let desk = &load.desk;
     let shared = &desk.shared;
     let begun: u64 = reports.iter().map(|r| r.remains.begun).sum();
-    let asked: u64 = reports.iter().map(|r| r.remains.asked).sum();
+    let target: u64 = reports.iter().map(|r| r.remains.target).sum();
     let duration_s = reports.iter().map(|r| r.span_ns).max().unwrap_or(0) as f64 / 1e9;
     let per_s = |n: u64| if duration_s > 0.0 { n as f64 / duration_s } else { 0.0 };
     let (replies, bytes) = (shared.sum(|t| &t.packets), shared.sum(|t| &t.bytes));
     let boards = &desk.boards;
     LoadResult {
         duration_s,
-        asked_requests_total: asked,
+        target_requests_total: target,
         sent_requests_total: shared.sum(|t| &t.offered),
         requests_total: replies,
         in_flight_requests_total: reports.iter().map(|r| r.remains.in_flight).sum(),
         lost_requests_total: boards.iter().map(|b| b.lost.get()).sum(),
-        unsent_requests_total: asked.saturating_sub(begun),
+        unsent_requests_total: target.saturating_sub(begun),
         gave_up: reports.iter().any(|r| r.remains.gave_up),
         resent_requests_total: boards.iter().map(|b| b.resent.get()).sum(),
         achieved_rps: per_s(replies),
-        asked_rps: load.options.rate_rps.map(|rate| rate as f64),
+        target_rps: load.options.rate_rps.map(|rate| rate as f64),
         errors_total: Kind::ALL
             .iter()
             .map(|kind| (kind.name().to_owned(), desk.errors(*kind)))

@@ -93,7 +93,7 @@ fn settle(
         cpus: options.cpus.clone(),
         nice: options.nice,
         r#loop: if options.rate_rps.is_some() { Loop::Open } else { Loop::Closed },
-        asked_rps: options.rate_rps,
+        target_rps: options.rate_rps,
         pacing: options.rate_rps.map(|_| pace::describe(options.pacing, share)),
         pipeline: options.pipeline,
         keepalive: options.keepalive,

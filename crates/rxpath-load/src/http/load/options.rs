@@ -106,7 +106,7 @@ pub struct LoadSettings {
     /// `open` (requests leave by schedule) or `closed` (each reply triggers the next request).
     pub r#loop: Loop,
     /// Requests per second by schedule; `None` = closed loop.
-    pub asked_rps: Option<u64>,
+    pub target_rps: Option<u64>,
     /// How the schedule is waited for.
     pub pacing: Option<String>,
     /// Requests in flight at once on a connection.

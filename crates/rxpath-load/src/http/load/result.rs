@@ -16,7 +16,7 @@ pub struct LoadResult {
     /// Start to the end of the last thread.
     pub duration_s: f64,
     /// Requests by the schedule of `--rate`; without one, those begun.
-    pub asked_requests_total: u64,
+    pub target_requests_total: u64,
     /// Requests that were sent (each counted once).
     pub sent_requests_total: u64,
     /// Complete replies, of any status.
@@ -35,7 +35,7 @@ pub struct LoadResult {
     /// Complete replies per second of `duration_s`.
     pub achieved_rps: f64,
     /// `--rate`, or `None` in a closed loop.
-    pub asked_rps: Option<f64>,
+    pub target_rps: Option<f64>,
     /// Errors by kind: `connect`, `read`, `write`, `timeout`, `status` (400 and above; these are also complete
     /// replies), `malformed`.
     pub errors_total: BTreeMap<String, u64>,

@@ -90,7 +90,7 @@ struct Outcome {
     service: Histogram,
     replies: u64,
     begun: u64,
-    asked: u64,
+    target: u64,
     lost: u64,
     in_flight: u64,
 }
@@ -161,7 +161,7 @@ fn simulate(case: Case) -> Outcome {
         service: client.meter.service.take().unwrap(),
         replies: desk.shared.sum(|tally| &tally.packets),
         begun: remains.begun,
-        asked: remains.asked,
+        target: remains.target,
         lost: board.lost.get(),
         in_flight: remains.in_flight,
     }
@@ -184,7 +184,7 @@ fn a_planted_stall_shows_with_its_arithmetic_from_the_first_second() {
     let case = Case { server, connections: 100, pipeline: 1, rate: Some(20_000), seconds: 1 };
     for seconds in [1, 5] {
         let got = simulate(Case { seconds, ..case });
-        assert_eq!((got.asked, got.begun), (20_000 * seconds, 20_000 * seconds));
+        assert_eq!((got.target, got.begun), (20_000 * seconds, 20_000 * seconds));
         assert_eq!(got.replies + got.in_flight, got.begun);
         let at = |q| got.response.quantile_ns(q);
         assert!(is_near(at(0.99), 100.0 - 0.8 * 10.0, 0.005), "p99 {}", at(0.99));
@@ -210,7 +210,7 @@ fn a_schedule_faster_than_the_server_leaves_requests_unsent() {
     let server = Server { service_ns: 100_000, stall_ns: 0, loses_each: NEVER };
     let case = Case { server, connections: 8, pipeline: 1, rate: Some(20_000), seconds: 2 };
     let got = simulate(case);
-    assert_eq!(got.asked, 40_000);
+    assert_eq!(got.target, 40_000);
     assert!(got.replies.abs_diff(20_000) <= 1, "{}", got.replies);
     assert_eq!(got.begun, got.replies + got.in_flight);
     // The last reply answers the request that was due in the middle of the time.
@@ -232,7 +232,7 @@ proptest! {
         prop_assert!(got.in_flight <= (connections * pipeline) as u64);
         prop_assert_eq!(got.response.count(), got.replies);
         if let Some(rate) = rate {
-            prop_assert_eq!(got.asked, rate);
+            prop_assert_eq!(got.target, rate);
             prop_assert!(got.begun <= rate);
         }
         prop_assert!(got.response.mean_ns() >= got.service.mean_ns() * 0.999);

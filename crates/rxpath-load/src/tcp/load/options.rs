@@ -185,7 +185,7 @@ pub struct StreamSettings {
     /// Buffer of a call.
     pub buffer_bytes: usize,
     /// `--bitrate`.
-    pub asked_bps: Option<u64>,
+    pub target_bps: Option<u64>,
     /// The loop of a thread.
     pub call: String,
 }
@@ -201,7 +201,7 @@ pub struct TransactionSettings {
     /// Bytes of a response.
     pub response_bytes: u32,
     /// `--rate`.
-    pub asked_tps: Option<u64>,
+    pub target_tps: Option<u64>,
     /// How the schedule is waited for.
     pub pacing: String,
     /// Which side closes the connection of a single transaction (crr).

@@ -142,7 +142,7 @@ fn settle(
         send: options.send,
         receive: options.way.receives().then_some(options.receive),
         buffer_bytes: options.common.buffer_bytes,
-        asked_bps: options.bitrate_bps,
+        target_bps: options.bitrate_bps,
         call: if blocking { "one blocking call after the other" } else { "epoll" }.into(),
     })
 }

@@ -154,7 +154,7 @@ fn settle<const SINGLE: bool>(
         common: begin::settle(common, session, probe, warnings)?,
         request_bytes: options.request_bytes,
         response_bytes: options.response_bytes,
-        asked_tps: options.rate_tps,
+        target_tps: options.rate_tps,
         pacing: match options.rate_tps {
             Some(_) => describe(Pacing::Auto, share),
             None => "none: each connection sends as fast as its responses arrive".into(),

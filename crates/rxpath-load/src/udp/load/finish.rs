@@ -12,7 +12,7 @@ use crate::udp::result::{Lateness, LoadResult};
 use crate::workload::Finished;
 use rxpath_stats::Histogram;
 
-/// A sender that offers this share of what was asked has kept its schedule.
+/// A sender that offers this share of its target has kept its schedule.
 const KEPT_RATIO: f64 = 0.995;
 /// A sender blocked for this share of its time was not open-loop.
 const BLOCKED_RATIO: f64 = 0.01;
@@ -24,7 +24,7 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
         let report = worker.join().map_err(|_| {
             LoadError::io("a sending thread", std::io::Error::other("it panicked"))
         })??;
-        result.asked_packets += report.asked;
+        result.target_packets += report.target;
         result.refused_count += report.refused;
         result.hidden_errors_count += report.hidden;
         result.blocked_s += report.thread.blocked_s;
@@ -47,7 +47,7 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
         .into_iter()
         .map(|(number, count)| (format!("{:?}", nix::errno::Errno::from_raw(number)), count))
         .collect();
-    result.asked_pps = load.options.rate_pps.map(|rate| rate as f64);
+    result.target_pps = load.options.rate_pps.map(|rate| rate as f64);
     result.lateness_us = Lateness::of(&lateness);
     result.segments_per_send = load.options.segments() as u32;
     result.cpu_user_s = cpu.user_ns as f64 / 1e9;
@@ -65,8 +65,8 @@ fn limit(result: &LoadResult) -> Limit {
     if result.offered_packets == 0 {
         return Limit { who: Who::NotHere, evidence: "nothing was sent".into() };
     }
-    if result.asked_pps.is_some() {
-        let kept = result.offered_packets as f64 / result.asked_packets.max(1) as f64;
+    if result.target_pps.is_some() {
+        let kept = result.offered_packets as f64 / result.target_packets.max(1) as f64;
         if kept >= KEPT_RATIO {
             let evidence =
                 format!("{:.2} % of the scheduled datagrams offered in time, {busy}", 100.0 * kept);

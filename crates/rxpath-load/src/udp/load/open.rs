@@ -184,7 +184,7 @@ fn settle(
         gso_segments: options.gso,
         connected: !options.unconnected && !options.corrupt_checksum,
         corrupt_checksum: options.corrupt_checksum,
-        asked_pps: options.rate_pps,
+        target_pps: options.rate_pps,
         pacing: match options.rate_pps {
             Some(_) => pace::describe(options.pacing, share),
             None => "none: as fast as possible".into(),

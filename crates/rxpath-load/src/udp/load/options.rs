@@ -106,7 +106,7 @@ pub struct LoadSettings {
     /// Whether checksums are wrong.
     pub corrupt_checksum: bool,
     /// Datagrams per second; `None` = as fast as possible.
-    pub asked_pps: Option<u64>,
+    pub target_pps: Option<u64>,
     /// How the schedule is waited for.
     pub pacing: String,
     /// `sk_sndbuf` of each socket.

@@ -47,7 +47,7 @@ pub(super) struct Plan {
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) thread: ThreadResult,
-    pub(super) asked: u64,
+    pub(super) target: u64,
     pub(super) refused: u64,
     pub(super) hidden: u64,
     pub(super) errors: BTreeMap<i32, u64>,
@@ -100,7 +100,7 @@ struct Sender<'a> {
     clock: u16,
     seen_cpus: Vec<u32>,
     sent_messages: u64,
-    asked_messages: Option<u64>,
+    target_messages: Option<u64>,
     refused: u64,
     hidden: u64,
     errors: BTreeMap<i32, u64>,
@@ -121,7 +121,7 @@ impl<'a> Sender<'a> {
             clock: clock::identity(),
             seen_cpus: Vec::with_capacity(64),
             sent_messages: 0,
-            asked_messages: None,
+            target_messages: None,
             refused: 0,
             hidden: 0,
             errors: BTreeMap::new(),
@@ -162,7 +162,7 @@ impl<'a> Sender<'a> {
             flow = if flow + 1 < self.plan.flows.len() { flow + 1 } else { 0 };
             now_ns = self.tally.last_ns.get();
         }
-        self.asked_messages = pace.map(|pace| {
+        self.target_messages = pace.map(|pace| {
             let all_sent = self.sent_messages == self.plan.messages;
             let due = pace.due_before(clock::now_ns().min(end_ns));
             if all_sent { self.sent_messages } else { due.min(self.plan.messages) }
@@ -297,8 +297,8 @@ impl<'a> Sender<'a> {
         let segments = self.plan.layout.segments as u64;
         Report {
             thread,
-            asked: self
-                .asked_messages
+            target: self
+                .target_messages
                 .map_or(self.tally.offered.get(), |messages| messages * segments),
             refused: self.refused,
             hidden: self.hidden,

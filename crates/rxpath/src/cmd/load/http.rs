@@ -175,7 +175,7 @@ impl Shown for Load {
             ),
             (
                 "loop",
-                match (s.r#loop, s.asked_rps) {
+                match (s.r#loop, s.target_rps) {
                     (Loop::Open, Some(rps)) => {
                         format!("open: {} requests/s by schedule", grouped(rps))
                     }

@@ -160,7 +160,7 @@ impl Shown for Load {
             ("call", format!("{}, batch {}", s.call, s.batch)),
             (
                 "rate",
-                s.asked_pps.map_or("as fast as possible".into(), |pps| {
+                s.target_pps.map_or("as fast as possible".into(), |pps| {
                     format!("{} datagrams/s", grouped(pps))
                 }),
             ),
@@ -178,7 +178,7 @@ impl Shown for Load {
 
     fn result_text(&self, r: &LoadResult) -> String {
         let mut rows = vec![
-            ("asked", format!("{} datagrams", grouped(r.asked_packets))),
+            ("target", format!("{} datagrams", grouped(r.target_packets))),
             ("offered", format!("{} datagrams", grouped(r.offered_packets))),
             ("sent", format!("{} datagrams in {:.3} s", grouped(r.sent_packets), r.duration_s)),
             ("rate", format!("{} datagrams/s", grouped(r.sent_pps.round() as u64))),

@@ -27,7 +27,7 @@ pub(super) fn finish(stream: &mut Stream) -> Result<Finished<StreamResult>, Load
     let mut result = StreamResult {
         duration_s: stream.lanes.shared.span_ns() as f64 / 1e9,
         verified: stream.options.common.verify,
-        asked_bps: stream.options.bitrate_bps.map(|bps| bps as f64),
+        target_bps: stream.options.bitrate_bps.map(|bps| bps as f64),
         cpu_user_s: cpu.user_ns as f64 / 1e9,
         cpu_system_s: cpu.system_ns as f64 / 1e9,
         server: stream.session.report(),
@@ -35,10 +35,10 @@ pub(super) fn finish(stream: &mut Stream) -> Result<Finished<StreamResult>, Load
     };
     add_lines(stream, &reports, &mut result);
     add_directions(stream, &mut result);
-    let asked_bytes: Option<u64> = reports.iter().map(|report| report.asked_bytes).sum();
+    let target_bytes: Option<u64> = reports.iter().map(|report| report.target_bytes).sum();
     let undrained: usize = reports.iter().map(|report| report.undrained).sum();
     stream.open = reports;
-    result.limit = limit(stream, &result, asked_bytes);
+    result.limit = limit(stream, &result, target_bytes);
     let mut warnings = stream.warnings.clone();
     warnings.extend(notice(stream, &result, undrained));
     Ok(Finished { result, warnings, histograms: Vec::new() })
@@ -113,7 +113,7 @@ fn add_directions(stream: &Stream, result: &mut StreamResult) {
     result.delivered_bps = directions().map(|direction| direction.delivered_bps).sum();
 }
 
-fn limit(stream: &Stream, result: &StreamResult, asked_bytes: Option<u64>) -> Limit {
+fn limit(stream: &Stream, result: &StreamResult, target_bytes: Option<u64>) -> Limit {
     let side = Side {
         threads: &result.threads,
         duration_s: result.duration_s,
@@ -122,8 +122,8 @@ fn limit(stream: &Stream, result: &StreamResult, asked_bytes: Option<u64>) -> Li
     if result.sent_bytes + result.delivered_bytes.unwrap_or(0) == 0 {
         return Limit { who: Who::NotHere, evidence: "nothing was sent".into() };
     }
-    if let Some(asked) = asked_bytes.filter(|asked| *asked > 0) {
-        let kept = result.sent_bytes as f64 / asked as f64;
+    if let Some(target) = target_bytes.filter(|target| *target > 0) {
+        let kept = result.sent_bytes as f64 / target as f64;
         if kept >= KEPT_RATIO {
             let evidence =
                 format!("{:.1} % of the scheduled bytes were sent", 100.0 * kept.min(1.0));

@@ -49,7 +49,7 @@ pub(super) struct Report {
     /// The server had not ended all connections when the patience was over.
     pub(super) undrained: usize,
     /// Bytes that the schedule asked for.
-    pub(super) asked_bytes: Option<u64>,
+    pub(super) target_bytes: Option<u64>,
 }
 
 /// Whether threads make blocking calls.
@@ -94,7 +94,7 @@ struct Worker<'a> {
     turn: usize,
     /// Connections that may wait for something else than before.
     touched: Vec<usize>,
-    asked_bytes: Option<u64>,
+    target_bytes: Option<u64>,
 }
 
 impl<'a> Worker<'a> {
@@ -110,7 +110,7 @@ impl<'a> Worker<'a> {
             pace: None,
             end_ns: u64::MAX,
             turn: 0,
-            asked_bytes: None,
+            target_bytes: None,
         }
     }
 
@@ -134,7 +134,7 @@ impl<'a> Worker<'a> {
         }
         let buffer_bytes = self.plan.options.common.buffer_bytes as u64;
         let now_ns = clock::now_ns().min(self.end_ns);
-        self.asked_bytes = self.pace.map(|pace| pace.due_before(now_ns) * buffer_bytes);
+        self.target_bytes = self.pace.map(|pace| pace.due_before(now_ns) * buffer_bytes);
         Ok(())
     }
 
@@ -381,7 +381,7 @@ impl<'a> Worker<'a> {
             thread: self.diary.end(self.lane, self.tally),
             lines: self.plan.lines,
             undrained,
-            asked_bytes: self.asked_bytes,
+            target_bytes: self.target_bytes,
         }
     }
 }

@@ -62,7 +62,7 @@ pub(super) struct Ticket {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fate {
     /// Due by the schedule; those begun without one.
-    pub(super) asked: u64,
+    pub(super) target: u64,
     /// Given to a connection.
     pub(super) begun: u64,
     /// Lost with their connection.
@@ -187,7 +187,7 @@ impl<'a> Desk<'a> {
         let completed = self.lane.transactions.get();
         Fate {
             // Without a schedule what was begun was due; with one the clock was read before, and now is later.
-            asked: due.max(self.begun_total),
+            target: due.max(self.begun_total),
             begun: self.begun_total,
             lost: self.lost_total,
             in_flight: (self.begun_total - self.lost_total).saturating_sub(completed),

@@ -33,7 +33,7 @@ pub(super) fn finish<const SINGLE: bool>(
         duration_s,
         transactions_total,
         achieved_tps: if duration_s > 0.0 { transactions_total as f64 / duration_s } else { 0.0 },
-        asked_tps: client.options.rate_tps.map(|rate| rate as f64),
+        target_tps: client.options.rate_tps.map(|rate| rate as f64),
         service_time_us: Quantiles::of(&service),
         response_time_us: Quantiles::of(&response),
         connect_time_us: Quantiles::of(&connect),
@@ -60,8 +60,8 @@ fn add_threads(reports: &[Report], result: &mut TransactionsResult) {
     for report in reports {
         result.threads.push(report.thread.clone());
         let fate = report.fate;
-        result.asked_transactions_total += fate.asked;
-        result.unsent_transactions_total += fate.asked.saturating_sub(fate.begun);
+        result.target_transactions_total += fate.target;
+        result.unsent_transactions_total += fate.target.saturating_sub(fate.begun);
         result.in_flight_transactions_total += fate.in_flight;
         result.lost_transactions_total += fate.lost;
         for ((step, name), count) in &report.errors {
@@ -82,8 +82,8 @@ fn add_threads(reports: &[Report], result: &mut TransactionsResult) {
 
 /// The share of the schedule that was completed; `None` without one.
 fn kept(result: &TransactionsResult) -> Option<f64> {
-    result.asked_tps?;
-    Some(result.transactions_total as f64 / result.asked_transactions_total.max(1) as f64)
+    result.target_tps?;
+    Some(result.transactions_total as f64 / result.target_transactions_total.max(1) as f64)
 }
 
 fn limit(result: &TransactionsResult) -> Limit {
@@ -100,12 +100,12 @@ fn limit(result: &TransactionsResult) -> Limit {
 
 /// A schedule that was not kept, and what it leaves out of the times.
 fn unkept(result: &TransactionsResult) -> Option<Warning> {
-    let (asked_tps, kept) = result.asked_tps.zip(kept(result))?;
+    let (target_tps, kept) = result.target_tps.zip(kept(result))?;
     (kept < KEPT_RATIO).then(|| {
         Warning::new(
             "schedule-not-kept",
             format!(
-                "{:.0} of {asked_tps} transactions/s were completed; {} were due but never sent, and no percentile includes them",
+                "{:.0} of {target_tps} transactions/s were completed; {} were due but never sent, and no percentile includes them",
                 result.achieved_tps, result.unsent_transactions_total
             ),
         )

@@ -127,7 +127,8 @@ impl Shown for Stream {
         ));
         rows.push((
             "rate",
-            s.asked_bps.map_or("as fast as it goes".into(), |bps| format!("{}b/s", si(bps as f64))),
+            s.target_bps
+                .map_or("as fast as it goes".into(), |bps| format!("{}b/s", si(bps as f64))),
         ));
         block(&format!("load tcp stream {}", s.common.to), &rows)
     }

@@ -112,7 +112,7 @@ impl<const SINGLE: bool> Shown for Transactions<SINGLE> {
         ));
         rows.push((
             "rate",
-            s.asked_tps.map_or("as fast as responses come".into(), |tps| {
+            s.target_tps.map_or("as fast as responses come".into(), |tps| {
                 format!("{} transactions/s; {}", grouped(tps), s.pacing)
             }),
         ));
@@ -128,10 +128,13 @@ impl<const SINGLE: bool> Shown for Transactions<SINGLE> {
             ("transactions", format!("{} in {:.3} s", grouped(r.transactions_total), r.duration_s)),
             ("rate", format!("{} transactions/s", grouped(r.achieved_tps.round() as u64))),
         ];
-        if let Some(asked_tps) = r.asked_tps {
-            let (asked, unsent) = (r.asked_transactions_total, r.unsent_transactions_total);
-            let text =
-                format!("{} due at {asked_tps}/s, {} never sent", grouped(asked), grouped(unsent));
+        if let Some(target_tps) = r.target_tps {
+            let (target, unsent) = (r.target_transactions_total, r.unsent_transactions_total);
+            let text = format!(
+                "{} due at {target_tps}/s, {} never sent",
+                grouped(target),
+                grouped(unsent)
+            );
             rows.push(("schedule", text));
         }
         let (lost, in_flight) = (r.lost_transactions_total, r.in_flight_transactions_total);
