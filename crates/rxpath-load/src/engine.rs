@@ -11,7 +11,6 @@ pub mod raw;
 pub mod socket;
 pub mod spin;
 pub mod steer;
-pub mod supply;
 pub mod tcp;
 pub mod tcp_info;
 pub mod thread;

@@ -5,3 +5,18 @@ pub mod load;
 pub mod request;
 pub mod response;
 pub mod serve;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How threads do their I/O.
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Engine {
+    /// epoll: one receive and one send call per request.
+    #[default]
+    Epoll,
+    /// io_uring: receives stay armed, sends are batched.
+    Uring,
+}

@@ -7,7 +7,6 @@
 pub mod connection;
 mod flow;
 pub mod frame;
-mod lanes;
 pub mod load;
 pub mod pattern;
 pub mod preamble;

@@ -5,7 +5,6 @@ use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
 
-use crate::engine::thread;
 use crate::http::load::conn::{Conn, Phase};
 use crate::http::load::message::Message;
 use crate::http::load::meter::{Kind, Meter, SAMPLE_NS, Stamp};
@@ -58,7 +57,6 @@ pub(super) struct Client<'a, W> {
     next_timer_ns: u64,
     on_their_way: u64,
     left: u64,
-    seen_cpus: Vec<u32>,
     /// Since when nothing but failures happened; 0 = not so.
     failing_since_ns: u64,
     gave_up: bool,
@@ -75,7 +73,6 @@ pub(super) struct Remains {
     pub(super) in_flight: u64,
     /// The server gave nothing but failures, and no time would have ended the run.
     pub(super) gave_up: bool,
-    pub(super) seen_cpus: Vec<u32>,
     /// Sockets, open until the results were read.
     pub(super) sockets: Vec<OwnedFd>,
 }
@@ -100,7 +97,6 @@ impl<'a, W: Wire> Client<'a, W> {
             next_timer_ns: 0,
             on_their_way: 0,
             left,
-            seen_cpus: Vec::with_capacity(64),
             failing_since_ns: 0,
             gave_up: false,
         }
@@ -207,10 +203,10 @@ impl<'a, W: Wire> Client<'a, W> {
         self.connecting -= 1;
         conn.phase = Phase::Open;
         self.meter.connect.record(self.now_ns - conn.since_ns);
-        self.meter.board.opened.add(1);
+        self.meter.live.opened.add(1);
         conn.unsent = conn.outstanding * self.orders.message.len;
         if conn.again {
-            self.meter.board.resent.add(conn.outstanding as u64);
+            self.meter.live.resent.add(conn.outstanding as u64);
         } else if conn.outstanding > 0 {
             self.meter.sent(conn.outstanding as u64, self.now_ns);
         }
@@ -305,14 +301,14 @@ impl<'a, W: Wire> Client<'a, W> {
         conn.sending = false;
         conn.unsent -= bytes;
         conn.at = if conn.unsent == 0 { 0 } else { (conn.at + bytes) % self.orders.message.len };
-        self.meter.board.sent_bytes.add(bytes as u64);
+        self.meter.tally.sent_bytes.add(bytes as u64);
     }
 
     /// Bytes came.
     #[inline]
     pub(super) fn received(&mut self, slot: usize, bytes: &[u8]) {
         self.now_ns = self.wire.now_ns();
-        self.meter.tally.bytes.add(bytes.len() as u64);
+        self.meter.tally.received_bytes.add(bytes.len() as u64);
         let mut rest = bytes;
         let mut replies = 0;
         while !rest.is_empty() {
@@ -399,7 +395,7 @@ impl<'a, W: Wire> Client<'a, W> {
         } else if self.now_ns.saturating_sub(self.failing_since_ns) >= self.orders.give_up_ns {
             self.gave_up |= self.orders.end_ns == u64::MAX && self.orders.requests < u64::MAX;
         }
-        self.meter.board.lost.add(lost as u64);
+        self.meter.live.lost.add(lost as u64);
         self.meter.error(kind, lost.max(least) as u64, errno);
         self.drop_socket(slot);
         self.later(slot, pause);
@@ -454,13 +450,7 @@ impl<'a, W: Wire> Client<'a, W> {
             }
         }
         self.meter.sample(now_ns);
-        let cpu = thread::cpu();
-        if self.meter.tally.saw_cpu(cpu)
-            && self.seen_cpus.len() < 64
-            && !self.seen_cpus.contains(&cpu)
-        {
-            self.seen_cpus.push(cpu);
-        }
+        self.meter.usage.note_cpu(self.meter.tally);
         self.meter.tally.calls.set(self.wire.calls());
     }
 
@@ -476,7 +466,6 @@ impl<'a, W: Wire> Client<'a, W> {
             begun,
             in_flight: self.on_their_way,
             gave_up: self.gave_up,
-            seen_cpus: std::mem::take(&mut self.seen_cpus),
             sockets: self.wire.take_sockets(),
         }
     }

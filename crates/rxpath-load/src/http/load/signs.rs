@@ -228,6 +228,7 @@ mod tests {
     use crate::http::load::result::ThreadResult;
     use crate::quantiles::Quantiles;
     use crate::udp::result::Lateness;
+    use crate::usage::ThreadUsage;
 
     fn settings(target_rps: Option<u64>) -> LoadSettings {
         serde_json::from_value(serde_json::json!({
@@ -247,7 +248,7 @@ mod tests {
             requests_total: 1000,
             service_time_us: Some(Quantiles { p50: p50_us, ..Quantiles::default() }),
             threads: vec![ThreadResult {
-                cpu_system_s: cpu_s,
+                usage: ThreadUsage { cpu_system_s: cpu_s, ..ThreadUsage::default() },
                 runnable_wait_s: Some(wait_s),
                 ..ThreadResult::default()
             }],

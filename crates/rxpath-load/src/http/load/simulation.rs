@@ -11,9 +11,11 @@ use rxpath_stats::Histogram;
 
 use crate::http::load::client::{Client, Orders};
 use crate::http::load::message::Message;
-use crate::http::load::meter::{Desk, Kind, Meter};
+use crate::http::load::meter::{Kind, LiveCounters, Meter};
 use crate::http::load::wire::{Sent, Wire};
 use crate::pace::{Pace, Pacing, Share};
+use crate::tally::Shared;
+use crate::usage::UsageMeter;
 
 const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const MS: u64 = 1_000_000;
@@ -111,10 +113,10 @@ fn simulate(case: Case) -> Outcome {
         head: String::new(),
         bodiless: false,
     };
-    let desk = Desk::new(1);
+    let (shared, live) = (Shared::new(1), LiveCounters::default());
     let orders = Orders {
         message: &message,
-        shared: &desk.shared,
+        shared: &shared,
         connections: case.connections,
         pipeline: case.pipeline,
         keepalive: true,
@@ -130,7 +132,8 @@ fn simulate(case: Case) -> Outcome {
         coming: BinaryHeap::new(),
         requests: 0,
     };
-    let mut client = Client::new(wire, Meter::new(&desk, 0, true), orders);
+    let meter = Meter::new(&shared.tallies[0], &live, UsageMeter::new(None), true);
+    let mut client = Client::new(wire, meter, orders);
     let share = Share { rate_per_s: case.rate.unwrap_or(0), each: 1, thread: 0, threads: 1 };
     let pace = case.rate.map(|_| Pace::new(SECOND, share, Pacing::Sleep));
     client.start(SECOND, SECOND + case.seconds * SECOND, pace);
@@ -155,14 +158,13 @@ fn simulate(case: Case) -> Outcome {
         }
     }
     let remains = client.remains();
-    let board = &desk.boards[0];
     Outcome {
-        response: board.response.histogram(),
+        response: live.response.histogram(),
         service: client.meter.service.take().unwrap(),
-        replies: desk.shared.sum(|tally| &tally.packets),
+        replies: shared.sum(|tally| &tally.units),
         begun: remains.begun,
         target: remains.target,
-        lost: board.lost.get(),
+        lost: live.lost.get(),
         in_flight: remains.in_flight,
     }
 }

@@ -9,16 +9,15 @@ use rxpath_core::{Fact, Warning};
 use crate::LoadError;
 use crate::buffers;
 use crate::engine::epoll::{BusyParams, Epoll};
+use crate::engine::listen;
 use crate::engine::socket::{Buffer, Socket};
-use crate::engine::{listen, thread};
-use crate::http::serve::count::{Live, MOST_EVENTS};
+use crate::http::serve::count::MOST_EVENTS;
 use crate::http::serve::options::{
     BusyPoll, BusyPollSettings, Engine, ServeOptions, ServeSettings, Sockets,
 };
 use crate::http::serve::reply::{Book, Kind};
 use crate::http::serve::{Serve, finish, worker};
-use crate::tally::Shared;
-use crate::workload::{check_cpus, start_worker};
+use crate::pool::Pool;
 
 /// Descriptors that are not connections: standard streams, listeners, epoll sets, what is read meanwhile.
 const RESERVED: u64 = 32;
@@ -31,7 +30,6 @@ const POLL_WEIGHT: u32 = 64;
 
 pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     check(&options)?;
-    check_cpus(&options.cpus)?;
     let mut warnings = Vec::new();
     let limit = listen::raise_descriptor_limit().map_err(|e| LoadError::io("RLIMIT_NOFILE", e))?;
     let listeners = open_listeners(&options, &mut warnings)?;
@@ -39,27 +37,22 @@ pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     let book = Book::new(options.body_bytes);
     let settings = settle(&options, &listeners, &book, (limit, busy_waits), &mut warnings)?;
     let mut serve = Serve {
-        shared: Arc::new(Shared::new(options.threads)),
-        live: Arc::new((0..options.threads).map(|_| Live::default()).collect()),
+        pool: Pool::new("rx-http", &options.threads),
         settings,
         warnings,
         listeners: listeners.into_iter().map(Arc::new).collect(),
-        workers: Vec::new(),
         kept: Vec::new(),
-        cpu_before: thread::process_cpu_time(),
         polled_before: finish::busy_poll_rx_packets(),
         options: Arc::new(options),
     };
     start_workers(&mut serve, &Arc::new(book), epolls)?;
-    serve.cpu_before = thread::process_cpu_time();
+    serve.pool.shared.count_cpu_time();
     Ok(serve)
 }
 
 fn check(options: &ServeOptions) -> Result<(), LoadError> {
     let bad = |what: String, hint: &str| Err(LoadError::usage(what, hint));
-    if options.threads == 0 {
-        return bad("--threads 0: no thread would serve".into(), "give at least 1");
-    }
+    options.threads.check("serve")?;
     if !(1..=MOST_EVENTS as usize).contains(&options.events) {
         return bad(
             format!("--events {}: 1 to {MOST_EVENTS} per wait", options.events),
@@ -82,7 +75,7 @@ fn open_listeners(
     options: &ServeOptions,
     warnings: &mut Vec<Warning>,
 ) -> Result<Vec<Socket>, LoadError> {
-    let count = if options.sockets == Sockets::Reuseport { options.threads } else { 1 };
+    let count = if options.sockets == Sockets::Reuseport { options.threads.count } else { 1 };
     let mut sockets: Vec<Socket> = Vec::with_capacity(count);
     let mut addr = options.addr;
     for _ in 0..count {
@@ -156,7 +149,7 @@ fn open_epolls(
 ) -> Result<(Vec<Option<Epoll>>, Fact<BusyPoll>), LoadError> {
     if options.engine == Engine::Uring {
         // A ring that cannot poll is refused where its thread makes it.
-        let none = (0..options.threads).map(|_| None).collect();
+        let none = (0..options.threads.count).map(|_| None).collect();
         let busy = options.busy_poll.map_or_else(
             || Fact::absent("--busy-poll is not given"),
             |poll| Fact::ok(BusyPoll { budget_packets: None, ..poll }),
@@ -165,7 +158,7 @@ fn open_epolls(
     }
     let mut epolls = Vec::new();
     let mut busy = Fact::absent("--busy-poll is not given");
-    for _ in 0..options.threads {
+    for _ in 0..options.threads.count {
         let epoll = Epoll::new().map_err(|e| LoadError::io("epoll_create1", e))?;
         if let Some(poll) = options.busy_poll {
             busy = busy_epoll(&epoll, poll);
@@ -223,9 +216,9 @@ fn settle(
     }
     Ok(ServeSettings {
         addr: listeners[0].local().map_err(|e| LoadError::io("getsockname", e))?,
-        threads_count: options.threads,
-        cpus: options.cpus.clone(),
-        nice: options.nice,
+        threads_count: options.threads.count,
+        cpus: options.threads.cpus.clone(),
+        nice: options.threads.nice,
         engine: options.engine,
         events: options.events,
         trigger: (options.engine == Engine::Epoll).then_some(options.trigger),
@@ -256,18 +249,14 @@ fn start_workers(
     let open = Arc::new(AtomicU64::new(0));
     for (index, epoll) in epolls.into_iter().enumerate() {
         let plan = worker::Plan {
-            index,
             listener: Arc::clone(&serve.listeners[index % serve.listeners.len()]),
             epoll,
-            shared: Arc::clone(&serve.shared),
-            live: Arc::clone(&serve.live),
             book: Arc::clone(book),
             open: Arc::clone(&open),
             max_connections: serve.settings.max_connections_count,
             options: Arc::clone(&serve.options),
         };
-        let (name, tally) = (format!("rx-http-{index}"), &serve.shared.tallies[index]);
-        serve.workers.push(start_worker(&name, tally, move |ready| worker::run(plan, ready))?);
+        serve.pool.start(move |start| worker::run(plan, start))?;
     }
     Ok(())
 }

@@ -1,25 +1,25 @@
 //! A thread of the server, whatever its engine: where it runs, what it shares, what it reports.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::LoadError;
+use crate::engine::clock;
 use crate::engine::epoll::Epoll;
 use crate::engine::socket::Socket;
 use crate::engine::spin::Spinner;
-use crate::engine::{clock, thread};
 use crate::http::serve::by_epoll::EpollLoop;
 use crate::http::serve::by_uring::UringLoop;
-use crate::http::serve::count::{Counts, Live, Why};
+use crate::http::serve::count::{Counts, Why};
 use crate::http::serve::dialogue::{Desk, Next, Rules};
 use crate::http::serve::options::{Engine, ServeOptions};
 use crate::http::serve::reply::Book;
 use crate::http::serve::result::ThreadResult;
 use crate::http::serve::table::{Conn, End, Table, Token};
-use crate::tally::{Shared, Tally};
-use crate::workload::{DoneGuard, Ready, place};
+use crate::pool::Start;
+use crate::tally::Shared;
+use crate::usage::UsageMeter;
 
 /// How long a shut-down connection may take to end.
 const LINGER_NS: u64 = 2_000_000_000;
@@ -33,12 +33,9 @@ const NAPI_LOOKS: u64 = 64;
 /// What a worker needs.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) index: usize,
     pub(super) listener: Arc<Socket>,
     /// Its epoll set; `None` with io_uring, whose ring the thread makes itself.
     pub(super) epoll: Option<Epoll>,
-    pub(super) shared: Arc<Shared>,
-    pub(super) live: Arc<Vec<Live>>,
     pub(super) book: Arc<Book>,
     /// Connections open, of all threads.
     pub(super) open: Arc<AtomicU64>,
@@ -56,47 +53,19 @@ pub(super) struct Report {
 }
 
 /// Runs until a stop request.
-pub(super) fn run(plan: Plan, ready: &Ready) -> Result<Report, LoadError> {
-    let shared = Arc::clone(&plan.shared);
-    let tally = &shared.tallies[plan.index];
-    let _done = DoneGuard(tally);
-    let cpu = plan.options.cpus.get(plan.index).copied();
-    let nice = plan.options.nice;
-    let engine = place(cpu, nice).and_then(|()| match plan.options.engine {
-        Engine::Epoll => EpollLoop::new(House::new(plan)).map(|e| Started::Epoll(Box::new(e))),
-        Engine::Uring => UringLoop::new(House::new(plan)).map(|e| Started::Uring(Box::new(e))),
-    });
+pub(super) fn run(plan: Plan, start: &Start) -> Result<Report, LoadError> {
+    let engine = plan.options.engine;
+    let mut house = House::new(plan, start);
     let engine = match engine {
-        Ok(engine) => engine,
-        Err(error) => {
-            let _ = ready.send(Err(error));
-            return Err(LoadError::io("start a thread", io::Error::other("refused")));
-        }
+        Engine::Epoll => Started::Epoll(Box::new(EpollLoop::new(house)?)),
+        Engine::Uring => Started::Uring(Box::new(UringLoop::new(house)?)),
     };
-    let start_ns = clock::now_ns();
-    let (cpu_before, run_before) = (thread::cpu_time(), thread::run_and_wait_ns());
-    tally.tid.store(thread::id(), Relaxed);
-    let _ = ready.send(Ok(()));
-
-    let house = match engine {
+    start.ready();
+    house = match engine {
         Started::Epoll(engine) => engine.run(),
         Started::Uring(engine) => engine.run(),
     }?;
-    let used = thread::cpu_time().since(cpu_before);
-    let mut report = house.report();
-    report.thread.asked_cpu = cpu;
-    report.thread.cpu_user_s = used.user_ns as f64 / 1e9;
-    report.thread.cpu_system_s = used.system_ns as f64 / 1e9;
-    if let Some((before, after)) = run_before.zip(thread::run_and_wait_ns()) {
-        let waited_for_cpu = after.1 - before.1;
-        let before_first = tally.first_ns.get().saturating_sub(start_ns);
-        let asleep = (clock::now_ns() - start_ns)
-            .saturating_sub(after.0 - before.0 + waited_for_cpu)
-            .saturating_sub(before_first);
-        report.thread.blocked_s = Some(asleep as f64 / 1e9);
-        report.thread.runqueue_s = Some(waited_for_cpu as f64 / 1e9);
-    }
-    Ok(report)
+    Ok(house.report())
 }
 
 enum Started {
@@ -108,6 +77,9 @@ enum Started {
 #[derive(Debug)]
 pub(super) struct House {
     pub(super) plan: Plan,
+    shared: Arc<Shared>,
+    index: usize,
+    usage: UsageMeter,
     pub(super) table: Table,
     pub(super) desk: Desk,
     pub(super) counts: Counts,
@@ -129,7 +101,7 @@ pub(super) enum Overdue {
 }
 
 impl House {
-    fn new(plan: Plan) -> Self {
+    fn new(plan: Plan, start: &Start) -> Self {
         let options = &plan.options;
         let work_steps =
             if options.work_ns > 0 { Spinner::calibrate().steps(options.work_ns) } else { 0 };
@@ -139,6 +111,9 @@ impl House {
             work_steps,
         };
         Self {
+            shared: Arc::clone(start.shared),
+            index: start.index,
+            usage: UsageMeter::new(start.cpu),
             table: Table::default(),
             desk: Desk::new(rules),
             counts: Counts::new(),
@@ -153,14 +128,15 @@ impl House {
     /// Whether the thread shall stop.
     #[inline]
     pub(super) fn is_stopped(&self) -> bool {
-        self.plan.shared.is_stopped()
+        self.shared.is_stopped()
     }
 
     /// Shows the counters to others.
     #[inline]
     pub(super) fn publish(&mut self) {
-        let tally: &Tally = &self.plan.shared.tallies[self.plan.index];
-        self.counts.publish(tally, &self.plan.live[self.plan.index], self.table.open());
+        let tally = &self.shared.tallies[self.index];
+        self.counts.publish(tally, self.table.open());
+        self.usage.note_cpu(tally);
     }
 
     /// Whether another connection may be accepted.
@@ -286,9 +262,9 @@ impl House {
     fn report(mut self) -> Report {
         self.publish();
         let counts = self.counts;
+        let (usage, waited) = self.usage.end(&self.shared.tallies[self.index]);
         let thread = ThreadResult {
-            tid: thread::id(),
-            seen_cpus: counts.seen_cpus.clone(),
+            usage,
             requests_total: counts.requests(),
             received_bytes: counts.received_bytes,
             sent_bytes: counts.sent_bytes,
@@ -298,7 +274,8 @@ impl House {
             events_per_wait: counts.events_per_wait(),
             empty_waits_total: counts.empty_waits,
             wait_s: counts.wait_ns as f64 / 1e9,
-            ..ThreadResult::default()
+            blocked_s: waited.blocked_s,
+            runqueue_s: waited.runqueue_s,
         };
         Report { thread, counts, table: self.table }
     }

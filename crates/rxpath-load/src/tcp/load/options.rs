@@ -5,11 +5,13 @@ use std::net::SocketAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::pool::Threads;
 use crate::tcp::preamble::SendWay;
 use crate::tcp::serve::options::ReceiveWay;
 use crate::tcp::socket::{SocketOptions, SocketSettings};
 
 /// Which way a stream goes.
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
@@ -35,6 +37,7 @@ impl Way {
 }
 
 /// Which side closes the connection of a single transaction, and so gets the TIME_WAIT.
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Closer {
@@ -52,12 +55,8 @@ pub enum Closer {
 pub struct Common {
     /// The server.
     pub addr: SocketAddr,
-    /// Threads; with `cpus`, one per entry.
-    pub threads: usize,
-    /// CPU of each thread; empty = not pinned.
-    pub cpus: Vec<u32>,
-    /// Nice value of the threads.
-    pub nice: Option<i32>,
+    /// The worker threads.
+    pub threads: Threads,
     /// Connections over all threads.
     pub connections: usize,
     /// Buffer of a call.
@@ -75,9 +74,7 @@ impl Common {
     pub fn new(addr: SocketAddr) -> Self {
         Self {
             addr,
-            threads: 1,
-            cpus: Vec::new(),
-            nice: None,
+            threads: Threads::default(),
             connections: 1,
             buffer_bytes: 128 << 10,
             verify: false,

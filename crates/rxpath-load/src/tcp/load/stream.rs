@@ -5,24 +5,22 @@ mod line;
 mod worker;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
 
 use rxpath_core::Warning;
 
 use crate::LoadError;
-use crate::engine::thread::{CpuTime, process_cpu_time};
 use crate::engine::zerocopy;
-use crate::tcp::flow::Source;
-use crate::tcp::lanes::Lanes;
+use crate::pool::Pool;
+use crate::tally::Shared;
 use crate::tcp::load::begin;
 use crate::tcp::load::options::{StreamOptions, StreamSettings};
 use crate::tcp::load::session::Session;
 use crate::tcp::load::stream::line::Line;
-use crate::tcp::preamble::{Kind, Preamble, SendWay};
+use crate::tcp::preamble::{Kind, Preamble};
 use crate::tcp::result::{Interval, StreamResult};
 use crate::tcp::roster::Roster;
 use crate::tcp::serve::options::ReceiveWay;
-use crate::workload::{Finished, Worker, Workload, wake_until_done};
+use crate::workload::{Finished, Workload};
 
 pub(super) use finish::lost;
 
@@ -32,13 +30,11 @@ pub struct Stream {
     options: StreamOptions,
     settings: StreamSettings,
     warnings: Vec<Warning>,
-    lanes: Arc<Lanes>,
     roster: Arc<Roster>,
     session: Session,
-    workers: Vec<Worker<worker::Report>>,
+    pool: Pool<worker::Report>,
     /// Holds the connections open after the end.
     open: Vec<worker::Report>,
-    cpu_before: CpuTime,
 }
 
 impl Stream {
@@ -47,41 +43,25 @@ impl Stream {
         check(&options)?;
         let common = &options.common;
         let session = begin::session(common)?;
-        let file = matches!(options.send, SendWay::Splice | SendWay::Sendfile);
-        let source = Source::new(common.buffer_bytes, file && options.way.sends())
-            .map_err(|e| LoadError::io("prepare the payload", e))?;
+        let pattern = begin::pattern(common)?;
         let order = order(&options, session.run);
         let roster = Arc::new(Roster::default());
-        let mut lots: Vec<Vec<Line>> = (0..common.threads).map(|_| Vec::new()).collect();
+        let mut lots: Vec<Vec<Line>> = (0..common.threads.count).map(|_| Vec::new()).collect();
         for index in 0..common.connections {
             let socket = begin::connect(common)?;
             let listed = roster.enter(&socket);
-            let line = Line::new((socket, listed), &options, order, &source);
-            lots[index % common.threads].push(line.map_err(|e| LoadError::io("connect", e))?);
+            let line = Line::new((socket, listed), &options, order, &pattern);
+            lots[index % common.threads.count].push(line.map_err(|e| LoadError::io("connect", e))?);
         }
         let mut warnings = Vec::new();
         let settings = settle(&options, &session, &lots[0], &mut warnings)?;
-        let lanes = Lanes::new(common.threads);
-        let mut stream = Self {
-            settings,
-            warnings,
-            lanes: Arc::clone(&lanes),
-            roster,
-            session,
-            workers: Vec::new(),
-            open: Vec::new(),
-            cpu_before: process_cpu_time(),
-            options,
-        };
-        for (index, lines) in lots.into_iter().enumerate() {
-            let plan = worker::Plan {
-                index,
-                lines,
-                lanes: Arc::clone(&lanes),
-                source: Arc::clone(&source),
-                options: stream.options.clone(),
-            };
-            stream.workers.push(begin::spawn(index, &lanes, |ready| worker::run(plan, ready))?);
+        let pool = Pool::new("rx-load", &common.threads);
+        let mut stream =
+            Self { settings, warnings, roster, session, pool, open: Vec::new(), options };
+        for lines in lots {
+            let (pattern, options) = (Arc::clone(&pattern), stream.options.clone());
+            let plan = worker::Plan { lines, pattern, options };
+            stream.pool.start(move |start| worker::run(plan, start))?;
         }
         Ok(stream)
     }
@@ -161,52 +141,20 @@ impl Workload for Stream {
         &self.warnings
     }
 
-    fn tids(&self) -> Vec<i32> {
-        self.lanes.tids()
-    }
-
-    fn start(&mut self, t_ns: u64) {
-        self.cpu_before = process_cpu_time();
-        self.lanes.shared.start_ns.store(t_ns.max(1), SeqCst);
+    fn shared(&self) -> &Shared {
+        &self.pool.shared
     }
 
     fn interval(&self) -> Interval {
-        Interval { tcp: self.roster.sample(), ..self.lanes.interval() }
+        Interval::of(&self.pool.shared, self.roster.sample())
     }
 
     fn done(&self) -> u64 {
-        self.lanes.sum(|lane| &lane.delivered_bytes) + self.lanes.sum(|lane| &lane.sent_bytes)
-    }
-
-    fn first_ns(&self) -> Option<u64> {
-        self.lanes.shared.first_ns()
-    }
-
-    fn last_ns(&self) -> Option<u64> {
-        self.lanes.shared.last_ns()
-    }
-
-    fn stop(&self) {
-        self.lanes.shared.stop.store(true, SeqCst);
-    }
-
-    fn is_done(&self) -> bool {
-        self.lanes.shared.all_done()
+        let shared = &self.pool.shared;
+        shared.sum(|tally| &tally.received_bytes) + shared.sum(|tally| &tally.sent_bytes)
     }
 
     fn finish(&mut self) -> Result<Finished<StreamResult>, LoadError> {
-        self.stop();
-        wake_until_done(&self.lanes.shared);
         finish::finish(self)
-    }
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        self.stop();
-        wake_until_done(&self.lanes.shared);
-        for worker in self.workers.drain(..) {
-            let _ = worker.join();
-        }
     }
 }

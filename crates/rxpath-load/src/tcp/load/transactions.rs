@@ -7,23 +7,21 @@ mod single;
 mod worker;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
 
 use rxpath_core::Warning;
 
 use crate::LoadError;
 use crate::engine::socket::Socket;
-use crate::engine::thread::{CpuTime, process_cpu_time};
 use crate::pace::{Pacing, Share, describe};
-use crate::tcp::flow::Source;
-use crate::tcp::lanes::Lanes;
+use crate::pool::Pool;
+use crate::tally::Shared;
 use crate::tcp::load::begin;
 use crate::tcp::load::options::{Closer, TransactionOptions, TransactionSettings};
 use crate::tcp::load::session::Session;
 use crate::tcp::preamble::{Kind, MAX_MESSAGE, Preamble};
 use crate::tcp::result::{Interval, TransactionsResult};
 use crate::tcp::roster::{Listed, Roster};
-use crate::workload::{Finished, Worker, Workload, wake_until_done};
+use crate::workload::{Finished, Workload};
 
 /// Request and response on lasting connections.
 pub type RequestResponse = Transactions<false>;
@@ -36,13 +34,11 @@ pub struct Transactions<const SINGLE: bool> {
     options: TransactionOptions,
     settings: TransactionSettings,
     warnings: Vec<Warning>,
-    lanes: Arc<Lanes>,
     roster: Arc<Roster>,
     session: Session,
-    workers: Vec<Worker<worker::Report>>,
+    pool: Pool<worker::Report>,
     /// Holds the connections open after the end.
     open: Vec<worker::Report>,
-    cpu_before: CpuTime,
 }
 
 impl<const SINGLE: bool> Transactions<SINGLE> {
@@ -52,18 +48,17 @@ impl<const SINGLE: bool> Transactions<SINGLE> {
         options.common.socket.nodelay = true;
         let common = &options.common;
         let session = begin::session(common)?;
-        let source = Source::new(common.buffer_bytes, false)
-            .map_err(|e| LoadError::io("prepare the payload", e))?;
+        let pattern = begin::pattern(common)?;
         let order = order(&options, session.run, SINGLE);
         let roster = Arc::new(Roster::default());
         let mut lots: Vec<(Vec<Listed>, Vec<Socket>)> =
-            (0..common.threads).map(|_| Default::default()).collect();
+            (0..common.threads.count).map(|_| Default::default()).collect();
         let lasting = if SINGLE { 0 } else { common.connections };
         for index in 0..lasting {
             let socket = begin::connect(common)?;
             let sent = socket.send_with(&order.to_bytes(), 0);
             sent.map_err(|e| LoadError::io("send the preamble", e))?;
-            let (listed, sockets) = &mut lots[index % common.threads];
+            let (listed, sockets) = &mut lots[index % common.threads.count];
             listed.push(roster.enter(&socket));
             sockets.push(socket);
         }
@@ -71,34 +66,20 @@ impl<const SINGLE: bool> Transactions<SINGLE> {
         let probe = begin::connect(common)?;
         let settings = settle::<SINGLE>(&options, &session, &probe, &mut warnings)?;
         drop(probe);
-        let lanes = Lanes::new(common.threads);
-        let mut client = Self {
-            settings,
-            warnings,
-            lanes: Arc::clone(&lanes),
-            roster,
-            session,
-            workers: Vec::new(),
-            open: Vec::new(),
-            cpu_before: process_cpu_time(),
-            options,
-        };
+        let pool = Pool::new("rx-load", &common.threads);
+        let mut client =
+            Self { settings, warnings, roster, session, pool, open: Vec::new(), options };
         for (index, (listed, sockets)) in lots.into_iter().enumerate() {
-            let all = client.options.common.connections;
+            let common = &client.options.common;
             let plan = worker::Plan {
-                index,
                 listed,
                 sockets,
-                slots: all / client.options.common.threads
-                    + usize::from(index < all % client.options.common.threads),
+                slots: common.threads.share(common.connections as u64, index) as usize,
                 order,
-                lanes: Arc::clone(&lanes),
-                source: Arc::clone(&source),
+                pattern: Arc::clone(&pattern),
                 options: client.options.clone(),
             };
-            client
-                .workers
-                .push(begin::spawn(index, &lanes, |ready| worker::run(plan, SINGLE, ready))?);
+            client.pool.start(move |start| worker::run(plan, SINGLE, start))?;
         }
         Ok(client)
     }
@@ -147,9 +128,9 @@ fn settle<const SINGLE: bool>(
         rate_per_s: options.rate_tps.unwrap_or(1),
         each: 1,
         thread: 0,
-        threads: common.threads as u64,
+        threads: common.threads.count as u64,
     };
-    let blocking = common.connections == common.threads;
+    let blocking = common.connections == common.threads.count;
     Ok(TransactionSettings {
         common: begin::settle(common, session, probe, warnings)?,
         request_bytes: options.request_bytes,
@@ -178,52 +159,15 @@ impl<const SINGLE: bool> Workload for Transactions<SINGLE> {
         &self.warnings
     }
 
-    fn tids(&self) -> Vec<i32> {
-        self.lanes.tids()
-    }
-
-    fn start(&mut self, t_ns: u64) {
-        self.cpu_before = process_cpu_time();
-        self.lanes.shared.start_ns.store(t_ns.max(1), SeqCst);
+    fn shared(&self) -> &Shared {
+        &self.pool.shared
     }
 
     fn interval(&self) -> Interval {
-        Interval { tcp: self.roster.sample(), ..self.lanes.interval() }
-    }
-
-    fn done(&self) -> u64 {
-        self.lanes.sum(|lane| &lane.transactions)
-    }
-
-    fn first_ns(&self) -> Option<u64> {
-        self.lanes.shared.first_ns()
-    }
-
-    fn last_ns(&self) -> Option<u64> {
-        self.lanes.shared.last_ns()
-    }
-
-    fn stop(&self) {
-        self.lanes.shared.stop.store(true, SeqCst);
-    }
-
-    fn is_done(&self) -> bool {
-        self.lanes.shared.all_done()
+        Interval::of(&self.pool.shared, self.roster.sample())
     }
 
     fn finish(&mut self) -> Result<Finished<TransactionsResult>, LoadError> {
-        self.stop();
-        wake_until_done(&self.lanes.shared);
         finish::finish(self, SINGLE)
-    }
-}
-
-impl<const SINGLE: bool> Drop for Transactions<SINGLE> {
-    fn drop(&mut self) {
-        self.stop();
-        wake_until_done(&self.lanes.shared);
-        for worker in self.workers.drain(..) {
-            let _ = worker.join();
-        }
     }
 }

@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::engine::socket::Socket;
-use crate::tcp::flow::{Feed, Sink, Source};
+use crate::tcp::flow::{Feed, Sink};
 use crate::tcp::frame::{ASK_REPORT, Answer};
+use crate::tcp::pattern::Pattern;
 use crate::tcp::preamble::{Kind, PREAMBLE_BYTES, Preamble, Refusal};
 use crate::tcp::roster::Listed;
 use crate::tcp::serve::hub::{Hub, Moved, Run};
@@ -83,7 +84,7 @@ pub(super) enum Step {
 /// What a thread lends to its connections.
 pub(super) struct Lent<'a> {
     pub(super) hub: &'a Hub,
-    pub(super) source: &'a Arc<Source>,
+    pub(super) pattern: &'a Arc<Pattern>,
     pub(super) buffer: &'a mut [u8],
     pub(super) receive: ReceiveWay,
     pub(super) low_water_bytes: Option<u64>,
@@ -163,7 +164,7 @@ impl Connection {
         match &mut self.phase {
             Phase::Preamble { .. } => self.read_preamble(lent),
             Phase::Stream => {
-                let got = self.sink.pull(&self.socket, lent.buffer, &lent.source.pattern)?;
+                let got = self.sink.pull(&self.socket, lent.buffer, &lent.pattern)?;
                 if got == 0 {
                     return Ok(Step::Ended);
                 }
@@ -308,7 +309,7 @@ impl Connection {
                 let hello = Answer::Hello(crate::tcp::frame::Hello {
                     program: env!("CARGO_PKG_VERSION").into(),
                     receive: lent.receive,
-                    threads_count: lent.hub.lanes.lanes.len(),
+                    threads_count: lent.hub.shared.tallies.len(),
                 });
                 self.phase = Phase::Control { unsent: hello.to_bytes() };
                 return Ok(Step::Moved);
@@ -319,9 +320,9 @@ impl Connection {
             }
             Kind::Transactions | Kind::Single => {
                 self.phase = Phase::Transactions { need: order.request_bytes, owed: 0 };
-                let (source, size) = (Arc::clone(lent.source), usize::MAX);
+                let (pattern, size) = (Arc::clone(lent.pattern), usize::MAX);
                 let way = crate::tcp::preamble::SendWay::Copy;
-                self.feed = Some(Feed::new(source, way, size, order.verify)?);
+                self.feed = Some(Feed::new(pattern, way, size, order.verify));
                 self.sink = Sink::new(&self.socket, ReceiveWay::Read, order.verify)?;
             }
         }
@@ -341,7 +342,7 @@ impl Connection {
         self.sink = Sink::new(&self.socket, lent.receive, order.verify)?;
         if order.server_sends {
             let size = order.buffer_bytes as usize;
-            let feed = Feed::new(Arc::clone(lent.source), order.send, size, order.verify)?;
+            let feed = Feed::new(Arc::clone(lent.pattern), order.send, size, order.verify);
             feed.prepare(&self.socket)?;
             self.feed = Some(feed);
         }
@@ -359,7 +360,7 @@ impl Connection {
         if matches!(self.phase, Phase::Transactions { .. }) {
             return self.request_bytes(rest.len(), rest.start, lent);
         }
-        self.sink.took(&lent.buffer[rest.clone()], &lent.source.pattern);
+        self.sink.took(&lent.buffer[rest.clone()], &lent.pattern);
         self.delivered(rest.len(), lent);
         Ok(Step::Moved)
     }
@@ -376,7 +377,7 @@ impl Connection {
             (*need, *owed) = (self.order.request_bytes, self.order.response_bytes);
         }
         let complete = *owed > 0;
-        self.sink.took(&lent.buffer[from..from + got], &lent.source.pattern);
+        self.sink.took(&lent.buffer[from..from + got], &lent.pattern);
         self.delivered(got, lent);
         if complete { self.respond(lent) } else { Ok(Step::Moved) }
     }

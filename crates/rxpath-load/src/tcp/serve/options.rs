@@ -5,10 +5,12 @@ use std::net::SocketAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::pool::Threads;
 use crate::tcp::socket::{SocketOptions, SocketSettings};
 use crate::udp::serve::options::{Sockets, Stall};
 
 /// How bytes are taken from the kernel.
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReceiveWay {
@@ -26,12 +28,8 @@ pub enum ReceiveWay {
 pub struct ServeOptions {
     /// Address to bind.
     pub addr: SocketAddr,
-    /// Threads; with `cpus`, one per entry.
-    pub threads: usize,
-    /// CPU of each thread; empty = not pinned.
-    pub cpus: Vec<u32>,
-    /// Nice value of the threads.
-    pub nice: Option<i32>,
+    /// The worker threads.
+    pub threads: Threads,
     /// One listener for all threads, or one each.
     pub sockets: Sockets,
     /// Buffer of a receive call.
@@ -53,9 +51,7 @@ impl ServeOptions {
     pub fn new(addr: SocketAddr) -> Self {
         Self {
             addr,
-            threads: 1,
-            cpus: Vec::new(),
-            nice: None,
+            threads: Threads::default(),
             sockets: Sockets::Shared,
             buffer_bytes: 128 << 10,
             receive: ReceiveWay::Read,

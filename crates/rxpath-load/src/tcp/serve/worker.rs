@@ -6,18 +6,17 @@ mod steps;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
 use crate::LoadError;
+use crate::engine::clock;
 use crate::engine::socket::Socket;
 use crate::engine::spin::Spinner;
-use crate::engine::{clock, thread};
+use crate::pool::Start;
 use crate::tally::Tally;
-use crate::tcp::flow::Source;
-use crate::tcp::lanes::{Diary, Lane};
+use crate::tcp::pattern::Pattern;
 use crate::tcp::result::ThreadResult;
 use crate::tcp::serve::connection::{Connection, Interest, Lent, Step};
 use crate::tcp::serve::hub::Hub;
@@ -27,7 +26,7 @@ use crate::tcp::serve::worker::alone::Alone;
 use crate::tcp::serve::worker::steps::Steps;
 use crate::tcp::socket::errno_name;
 use crate::udp::serve::options::Sockets;
-use crate::workload::{DoneGuard, Ready, place};
+use crate::usage::UsageMeter;
 
 /// Most events of one wait.
 const EVENTS: usize = 256;
@@ -48,10 +47,9 @@ const BELL: u64 = u64::MAX - 1;
 /// What a worker needs.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) index: usize,
     pub(super) listener: Arc<Socket>,
     pub(super) hub: Arc<Hub>,
-    pub(super) source: Arc<Source>,
+    pub(super) pattern: Arc<Pattern>,
     pub(super) options: ServeOptions,
 }
 
@@ -63,34 +61,22 @@ pub(super) struct Report {
 }
 
 /// Runs until told to stop, then drains.
-pub(super) fn run(plan: &Plan, ready: &Ready) -> Result<Report, LoadError> {
-    let (lane, tally) = plan.hub.lanes.of(plan.index);
-    let _done = DoneGuard(tally);
-    let cpu = plan.options.cpus.get(plan.index).copied();
-    let prepared = place(cpu, plan.options.nice).and_then(|()| {
-        Worker::new(plan, lane, tally).map_err(|e| LoadError::io("prepare a thread", e))
-    });
-    let mut worker = match prepared {
-        Ok(worker) => worker,
-        Err(error) => {
-            let _ = ready.send(Err(error));
-            return Err(LoadError::io("place a thread", io::Error::other("refused")));
-        }
-    };
-    tally.tid.store(thread::id(), Relaxed);
-    let _ = ready.send(Ok(()));
+pub(super) fn run(plan: &Plan, start: &Start) -> Result<Report, LoadError> {
+    let worker = Worker::new(plan, start);
+    let mut worker = worker.map_err(|e| LoadError::io("prepare a thread", e))?;
+    start.ready();
     worker.serve().and_then(|()| worker.drain()).map_err(|e| LoadError::io("epoll_wait", e))?;
     Ok(worker.report())
 }
 
 struct Worker<'a> {
     plan: &'a Plan,
-    lane: &'a Lane,
+    start: &'a Start<'a>,
     tally: &'a Tally,
     epoll: Epoll,
     slots: Slots,
     buffer: Vec<u8>,
-    diary: Diary,
+    usage: UsageMeter,
     work_steps: u64,
     next_sweep_ns: u64,
     /// When the listener is looked at again; 0 = it is being looked at.
@@ -101,12 +87,12 @@ struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    fn new(plan: &'a Plan, lane: &'a Lane, tally: &'a Tally) -> io::Result<Self> {
+    fn new(plan: &'a Plan, start: &'a Start<'a>) -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let mut worker = Self {
             plan,
-            lane,
-            tally,
+            start,
+            tally: start.tally,
             epoll,
             slots: Slots::default(),
             buffer: vec![0; plan.options.buffer_bytes],
@@ -114,7 +100,7 @@ impl<'a> Worker<'a> {
                 0 => 0,
                 work_ns => Spinner::calibrate().steps(work_ns),
             },
-            diary: Diary::begin(plan.options.cpus.get(plan.index).copied()),
+            usage: UsageMeter::new(start.cpu),
             next_sweep_ns: 0,
             resting_until_ns: 0,
             next_stall_ns: 0,
@@ -122,9 +108,9 @@ impl<'a> Worker<'a> {
             alone: Alone::default(),
         };
         worker.listen(true)?;
-        let bell = &plan.hub.inbox(plan.index).bell;
+        let bell = &plan.hub.inbox(start.index).bell;
         worker.epoll.add(bell, EpollEvent::new(EpollFlags::EPOLLIN, BELL))?;
-        worker.diary.restart();
+        worker.usage.restart();
         Ok(worker)
     }
 
@@ -144,7 +130,7 @@ impl<'a> Worker<'a> {
 
     fn serve(&mut self) -> io::Result<()> {
         let mut events = vec![EpollEvent::empty(); EVENTS];
-        while !self.plan.hub.lanes.shared.is_stopped() {
+        while !self.start.shared.is_stopped() {
             let timeout: u16 = if self.resting_until_ns > 0 { 100 } else { 500 };
             self.tally.calls.add(1);
             let n = match self.epoll.wait(&mut events, timeout) {
@@ -204,7 +190,7 @@ impl<'a> Worker<'a> {
         for index in 0..self.slots.len() {
             let key = self.slots.key_at(index).unwrap_or(LISTENER);
             if let Some(connection) = self.slots.get(key) {
-                self.plan.hub.leave(connection, self.plan.index, None);
+                self.plan.hub.leave(connection, self.start.index, None);
             }
         }
         Ok(())
@@ -239,7 +225,7 @@ impl<'a> Worker<'a> {
     fn adopt(&mut self, connection: Connection, now_ns: u64) -> io::Result<()> {
         let fresh = connection.is_waiting_for_preamble();
         let key = self.slots.put(connection);
-        self.lane.connections.add(1);
+        self.tally.connections.add(1);
         if fresh {
             self.plan.hub.past().connections_total += 1;
             // The first bytes are often there already, and asking costs less than a round of epoll; a
@@ -250,7 +236,7 @@ impl<'a> Worker<'a> {
     }
 
     fn take_over(&mut self, now_ns: u64) -> io::Result<()> {
-        for connection in self.plan.hub.inbox(self.plan.index).take() {
+        for connection in self.plan.hub.inbox(self.start.index).take() {
             self.adopt(connection, now_ns)?;
         }
         Ok(())
@@ -282,7 +268,7 @@ impl<'a> Worker<'a> {
     ) -> io::Result<()> {
         let mut lent = Lent {
             hub: &self.plan.hub,
-            source: &self.plan.source,
+            pattern: &self.plan.pattern,
             buffer: &mut self.buffer,
             receive: self.plan.options.receive,
             low_water_bytes: self.plan.options.low_water_bytes,
@@ -296,12 +282,12 @@ impl<'a> Worker<'a> {
         let Some(connection) = self.slots.get_mut(key) else { return Ok(()) };
         let ended = act(connection, &mut lent);
         let moved = lent.delivered + lent.sent + lent.transactions > 0;
-        self.lane.delivered_bytes.add(lent.delivered);
-        self.lane.sent_bytes.add(lent.sent);
-        self.lane.transactions.add(lent.transactions);
+        self.tally.received_bytes.add(lent.delivered);
+        self.tally.sent_bytes.add(lent.sent);
+        self.tally.units.add(lent.transactions);
         self.tally.calls.add(lent.calls);
         if moved {
-            self.diary.moved(self.tally, now_ns);
+            self.usage.progress(self.tally, now_ns);
         }
         match ended {
             Ok(Step::Idle | Step::Moved) => self.watch(key, stopping),
@@ -344,16 +330,16 @@ impl<'a> Worker<'a> {
     fn settle(&mut self, key: u64) -> io::Result<()> {
         let deal = self.plan.options.sockets == Sockets::Shared;
         let Some(connection) = self.slots.get_mut(key) else { return Ok(()) };
-        let to = self.plan.hub.place(self.plan.index, deal);
+        let to = self.plan.hub.place(self.start.index, deal);
         connection.placed = Some(to);
-        if to == self.plan.index {
+        if to == self.start.index {
             return self.watch(key, false);
         }
         let Some(mut connection) = self.slots.take(key) else { return Ok(()) };
         if connection.interest.take().is_some() {
             self.epoll.delete(connection.socket.as_fd())?;
         }
-        self.lane.connections.set(self.lane.connections.get().saturating_sub(1));
+        self.tally.connections.set(self.tally.connections.get().saturating_sub(1));
         self.plan.hub.hand_over(to, connection);
         Ok(())
     }
@@ -365,8 +351,8 @@ impl<'a> Worker<'a> {
             ErrorKind::InvalidData => "EPROTO".into(),
             _ => errno_name(error),
         });
-        self.plan.hub.leave(&connection, self.plan.index, name);
-        self.lane.connections.set(self.lane.connections.get().saturating_sub(1));
+        self.plan.hub.leave(&connection, self.start.index, name);
+        self.tally.connections.set(self.tally.connections.get().saturating_sub(1));
         // Closing the last descriptor takes it out of epoll.
         drop(connection);
     }
@@ -401,7 +387,7 @@ impl<'a> Worker<'a> {
             self.next_stall_ns = now + stall.every_ns;
         } else if now >= self.next_stall_ns {
             let until = now + stall.sleep_ns;
-            while clock::now_ns() < until && !self.plan.hub.lanes.shared.is_stopped() {
+            while clock::now_ns() < until && !self.start.shared.is_stopped() {
                 clock::sleep_until(until);
             }
             let back = clock::now_ns();
@@ -412,7 +398,7 @@ impl<'a> Worker<'a> {
 
     fn report(self) -> Report {
         let longest_away_us = self.longest_away_ns as f64 / 1e3;
-        let thread = ThreadResult { longest_away_us, ..self.diary.end(self.lane, self.tally) };
+        let thread = ThreadResult { longest_away_us, ..ThreadResult::of(self.usage, self.tally) };
         Report { thread, _open: self.slots }
     }
 }

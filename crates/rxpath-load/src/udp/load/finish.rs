@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use rxpath_core::Warning;
 
 use crate::LoadError;
-use crate::engine::thread;
 use crate::limit::{Limit, Who, any_busy, busy_text};
 use crate::udp::load::Load;
 use crate::udp::result::{Lateness, LoadResult};
@@ -20,10 +19,7 @@ const BLOCKED_RATIO: f64 = 0.01;
 pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError> {
     let mut result = LoadResult::default();
     let (mut lateness, mut errors) = (Histogram::of_times(), BTreeMap::<i32, u64>::new());
-    for worker in load.workers.drain(..) {
-        let report = worker.join().map_err(|_| {
-            LoadError::io("a sending thread", std::io::Error::other("it panicked"))
-        })??;
+    for report in load.pool.join()? {
         result.target_packets += report.target;
         result.refused_count += report.refused;
         result.hidden_errors_count += report.hidden;
@@ -35,10 +31,10 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
             *errors.entry(number).or_default() += count;
         }
     }
-    let cpu = thread::process_cpu_time().since(load.cpu_before);
-    result.duration_s = load.shared.span_ns() as f64 / 1e9;
-    result.offered_packets = load.shared.sum(|tally| &tally.offered);
-    result.sent_packets = load.shared.sum(|tally| &tally.packets);
+    let (shared, cpu) = (&load.pool.shared, load.pool.shared.cpu_time());
+    result.duration_s = shared.span_s();
+    result.offered_packets = shared.sum(|tally| &tally.offered);
+    result.sent_packets = shared.sum(|tally| &tally.units);
     if result.duration_s > 0.0 {
         result.sent_pps = result.sent_packets as f64 / result.duration_s;
     }

@@ -3,7 +3,6 @@
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use rxpath_core::Warning;
 
@@ -11,15 +10,13 @@ use crate::LoadError;
 use crate::buffers;
 use crate::engine::raw::Ends;
 use crate::engine::socket::{Buffer, KernelAddr, Socket};
-use crate::engine::thread;
 use crate::pace;
-use crate::tally::Shared;
+use crate::pool::Pool;
 use crate::udp::header::HEADER_BYTES;
 use crate::udp::load::fill::Layout;
 use crate::udp::load::options::{LoadOptions, LoadSettings};
 use crate::udp::load::worker::{Flow, Plan};
 use crate::udp::load::{Load, check, worker};
-use crate::workload::{check_cpus, start_worker};
 
 /// Messages that the default send buffer holds.
 const SNDBUF_MESSAGES: u64 = 2000;
@@ -28,9 +25,8 @@ const SNDBUF_LEAST: u64 = 4 << 20;
 
 pub(super) fn open(mut options: LoadOptions) -> Result<Load, LoadError> {
     check::check(&options)?;
-    check_cpus(&options.cpus)?;
     let targets = options.to.len();
-    let flows_each = options.flows.unwrap_or_else(|| options.threads.div_ceil(targets));
+    let flows_each = options.flows.unwrap_or_else(|| options.threads.count.div_ceil(targets));
     options.flows = Some(flows_each);
     let mut warnings = Vec::new();
     let tag = (std::hash::RandomState::new().build_hasher().finish() as u32) << 16;
@@ -45,14 +41,8 @@ pub(super) fn open(mut options: LoadOptions) -> Result<Load, LoadError> {
         }
     }
     let settings = settle(&options, &flows, is_forced, &mut warnings)?;
-    let mut load = Load {
-        settings,
-        warnings,
-        shared: Arc::new(Shared::new(options.threads)),
-        workers: Vec::new(),
-        cpu_before: thread::process_cpu_time(),
-        options,
-    };
+    let pool = Pool::new("rx-load", &options.threads);
+    let mut load = Load { settings, warnings, pool, options };
     start_workers(&mut load, flows)?;
     Ok(load)
 }
@@ -162,7 +152,7 @@ fn settle(
         rate_per_s: options.rate_pps.unwrap_or(1),
         each: options.segments() as u64,
         thread: 0,
-        threads: options.threads as u64,
+        threads: options.threads.count as u64,
     };
     let from = |flow: &Flow| flow.raw.as_ref().map_or(&flow.socket, |(_, port)| port).local();
     Ok(LoadSettings {
@@ -176,9 +166,9 @@ fn settle(
             "stream, sequence number, send time"
         }
         .into(),
-        threads_count: options.threads,
-        cpus: options.cpus.clone(),
-        nice: options.nice,
+        threads_count: options.threads.count,
+        cpus: options.threads.cpus.clone(),
+        nice: options.threads.nice,
         batch: options.batch,
         call: if options.batch == 1 { "send" } else { "sendmmsg" }.into(),
         gso_segments: options.gso,
@@ -200,33 +190,23 @@ fn settle(
 
 fn start_workers(load: &mut Load, flows: Vec<Flow>) -> Result<(), LoadError> {
     let options = &load.options;
-    let threads = options.threads;
+    let threads = options.threads.count;
     let front = flows[0].raw.as_ref().map_or(0, |(ends, _)| ends.header_bytes());
     let layout = Layout { size: options.size, segments: options.segments(), front };
-    let messages = options.count.map_or(u64::MAX, |count| count / options.segments() as u64);
     let mut shares: Vec<Vec<Flow>> = (0..threads).map(|_| Vec::new()).collect();
     for (index, flow) in flows.into_iter().enumerate() {
         shares[index % threads].push(flow);
     }
     for (index, flows) in shares.into_iter().enumerate() {
         let plan = Plan {
-            index,
             flows,
             layout,
-            shared: Arc::clone(&load.shared),
             options: options.clone(),
-            messages: share_of(messages, index as u64, threads as u64),
+            messages: options.count.map_or(u64::MAX, |count| {
+                options.threads.share(count / options.segments() as u64, index)
+            }),
         };
-        let (name, tally) = (format!("rx-load-{index}"), &load.shared.tallies[index]);
-        load.workers.push(start_worker(&name, tally, move |ready| worker::run(plan, ready))?);
+        load.pool.start(move |start| worker::run(plan, start))?;
     }
     Ok(())
-}
-
-/// This thread's part of all messages; the first threads take what does not divide.
-fn share_of(messages: u64, index: u64, threads: u64) -> u64 {
-    if messages == u64::MAX {
-        return messages;
-    }
-    messages / threads + u64::from(index < messages % threads)
 }

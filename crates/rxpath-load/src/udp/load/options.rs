@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::pace::Pacing;
+use crate::pool::Threads;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -18,10 +19,8 @@ pub struct LoadOptions {
     pub source_port: Option<u16>,
     /// Payload bytes of a datagram.
     pub size: usize,
-    /// Threads; with `cpus`, one per entry.
-    pub threads: usize,
-    /// CPU of each thread; empty = not pinned.
-    pub cpus: Vec<u32>,
+    /// The worker threads.
+    pub threads: Threads,
     /// Source ports per destination; `None` = as many as the threads need.
     pub flows: Option<usize>,
     /// Datagrams per second over all threads; `None` = as fast as possible.
@@ -42,8 +41,6 @@ pub struct LoadOptions {
     pub count: Option<u64>,
     /// Stop after this long.
     pub duration_ns: Option<u64>,
-    /// Nice value of the threads.
-    pub nice: Option<i32>,
 }
 
 impl LoadOptions {
@@ -54,8 +51,7 @@ impl LoadOptions {
             source: None,
             source_port: None,
             size: 32,
-            threads: 1,
-            cpus: Vec::new(),
+            threads: Threads::default(),
             flows: None,
             rate_pps: None,
             pacing: Pacing::Auto,
@@ -66,7 +62,6 @@ impl LoadOptions {
             corrupt_checksum: false,
             count: None,
             duration_ns: None,
-            nice: None,
         }
     }
 

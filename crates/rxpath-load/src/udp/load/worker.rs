@@ -2,21 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use crate::LoadError;
 use crate::engine::batch::SendBatch;
 use crate::engine::raw::Ends;
 use crate::engine::socket::{KernelAddr, Socket};
 use crate::engine::{clock, thread};
-use crate::pace::{Pace, Share, wait_for_start};
-use crate::tally::{Shared, Tally};
+use crate::pace::{Pace, Share};
+use crate::pool::Start;
+use crate::tally::Tally;
 use crate::udp::header::Stamp;
 use crate::udp::load::fill::Layout;
 use crate::udp::load::options::LoadOptions;
 use crate::udp::result::ThreadResult;
-use crate::workload::{DoneGuard, Ready, place};
+use crate::usage::UsageMeter;
 use rxpath_stats::Histogram;
 
 /// One source port to one destination.
@@ -34,10 +33,8 @@ pub(super) struct Flow {
 /// What a worker needs.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) index: usize,
     pub(super) flows: Vec<Flow>,
     pub(super) layout: Layout,
-    pub(super) shared: Arc<Shared>,
     pub(super) options: LoadOptions,
     /// Messages to send, at most.
     pub(super) messages: u64,
@@ -55,50 +52,24 @@ pub(super) struct Report {
 }
 
 /// Runs until the count, the time or an order ends it.
-pub(super) fn run(plan: Plan, ready: &Ready) -> Result<Report, LoadError> {
-    let shared = Arc::clone(&plan.shared);
-    let tally = &shared.tallies[plan.index];
-    let _done = DoneGuard(tally);
-    let asked_cpu = plan.options.cpus.get(plan.index).copied();
-    if let Err(error) = place(asked_cpu, plan.options.nice) {
-        let _ = ready.send(Err(error));
-        return Err(LoadError::io("place a thread", io::Error::other("refused")));
-    }
+pub(super) fn run(plan: Plan, start: &Start) -> Result<Report, LoadError> {
     thread::set_exact_timers();
-    let mut sender = Sender::new(plan, tally);
-    tally.tid.store(thread::id(), Relaxed);
-    let _ = ready.send(Ok(()));
-
-    let Some(start_ns) = wait_for_start(&shared) else {
-        return Ok(sender.report(ThreadResult {
-            tid: thread::id(),
-            asked_cpu,
-            ..ThreadResult::default()
-        }));
-    };
-    let before = thread::cpu_time();
-    sender.send_until_stopped(start_ns)?;
-    let used = thread::cpu_time().since(before);
-    Ok(sender.report(ThreadResult {
-        tid: thread::id(),
-        asked_cpu,
-        packets: tally.packets.get(),
-        calls_count: tally.calls.get(),
-        cpu_user_s: used.user_ns as f64 / 1e9,
-        cpu_system_s: used.system_ns as f64 / 1e9,
-        blocked_s: tally.blocked_ns.get() as f64 / 1e9,
-        longest_away_us: 0.0,
-        ..ThreadResult::default()
-    }))
+    let mut sender = Sender::new(plan, start);
+    if let Some(start_ns) = start.ready_and_wait() {
+        sender.usage.restart();
+        sender.send_until_stopped(start_ns)?;
+    }
+    Ok(sender.report())
 }
 
 /// The loop's state.
 struct Sender<'a> {
     plan: Plan,
+    start: &'a Start<'a>,
     tally: &'a Tally,
+    usage: UsageMeter,
     batch: SendBatch,
     clock: u16,
-    seen_cpus: Vec<u32>,
     sent_messages: u64,
     target_messages: Option<u64>,
     refused: u64,
@@ -108,7 +79,7 @@ struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    fn new(plan: Plan, tally: &'a Tally) -> Self {
+    fn new(plan: Plan, start: &'a Start<'a>) -> Self {
         let segment = if plan.options.gso.is_some() { plan.layout.size as u16 } else { 0 };
         let messages = plan.options.batch;
         let mut batch = SendBatch::new(messages, plan.layout.message_bytes(), segment);
@@ -116,10 +87,11 @@ impl<'a> Sender<'a> {
         batch.set_destinations(plan.flows.iter().filter_map(|flow| flow.aim).collect());
         Self {
             plan,
-            tally,
+            start,
+            tally: start.tally,
+            usage: UsageMeter::new(start.cpu),
             batch,
             clock: clock::identity(),
-            seen_cpus: Vec::with_capacity(64),
             sent_messages: 0,
             target_messages: None,
             refused: 0,
@@ -135,14 +107,14 @@ impl<'a> Sender<'a> {
         let share = Share {
             rate_per_s: options.rate_pps.unwrap_or(0),
             each: options.segments() as u64,
-            thread: self.plan.index as u64,
-            threads: options.threads as u64,
+            thread: self.start.index as u64,
+            threads: options.threads.count as u64,
         };
         let mut pace = options.rate_pps.map(|_| Pace::new(start_ns, share, options.pacing));
         let mut now_ns = clock::now_ns();
         let mut flow = 0;
         while now_ns < end_ns && self.sent_messages < self.plan.messages {
-            if self.plan.shared.is_stopped() {
+            if self.start.shared.is_stopped() {
                 break;
             }
             let room =
@@ -195,20 +167,11 @@ impl<'a> Sender<'a> {
         if let Some((ends, _)) = &self.plan.flows[flow].raw {
             Layout::corrupt(&mut self.batch, messages, ends);
         }
-        if self.tally.first_ns.get() == 0 {
-            self.tally.first_ns.set(now_ns);
-        }
+        self.tally.begin(now_ns);
         let tried = self.push(flow, messages)?;
         self.plan.flows[flow].sequence += (tried * layout.segments) as u64;
         self.sent_messages += tried as u64;
-        self.tally.last_ns.set(clock::now_ns());
-        let cpu = thread::cpu();
-        if self.tally.saw_cpu(cpu)
-            && self.seen_cpus.len() < self.seen_cpus.capacity()
-            && !self.seen_cpus.contains(&cpu)
-        {
-            self.seen_cpus.push(cpu);
-        }
+        self.usage.progress(self.tally, clock::now_ns());
         Ok(())
     }
 
@@ -236,7 +199,7 @@ impl<'a> Sender<'a> {
                     if !self.after_error(flow, &error)? {
                         from += 1;
                     }
-                    if self.plan.shared.is_stopped() {
+                    if self.start.shared.is_stopped() {
                         break;
                     }
                 }
@@ -250,8 +213,8 @@ impl<'a> Sender<'a> {
         let layout = self.plan.layout;
         let packets = (sent * layout.segments) as u64;
         self.tally.offered.add(packets + (failed * layout.segments) as u64);
-        self.tally.packets.add(packets);
-        self.tally.bytes.add(packets * layout.size as u64);
+        self.tally.units.add(packets);
+        self.tally.sent_bytes.add(packets * layout.size as u64);
     }
 
     /// What an error means: true = try the same message again, false = it is lost and counted.
@@ -285,21 +248,27 @@ impl<'a> Sender<'a> {
     fn wait_for_room(&mut self, flow: usize) -> Result<(), LoadError> {
         let start = clock::now_ns();
         let socket = &self.plan.flows[flow].socket;
-        while !self.plan.shared.is_stopped()
+        while !self.start.shared.is_stopped()
             && !socket.wait(libc::POLLOUT, 20).map_err(|e| LoadError::io("poll", e))?
         {}
         self.tally.blocked_ns.add(clock::now_ns() - start);
         Ok(())
     }
 
-    fn report(self, mut thread: ThreadResult) -> Report {
-        thread.seen_cpus = self.seen_cpus;
+    fn report(self) -> Report {
+        let tally = self.tally;
         let segments = self.plan.layout.segments as u64;
         Report {
-            thread,
+            thread: ThreadResult {
+                usage: self.usage.end(tally).0,
+                packets: tally.units.get(),
+                calls_count: tally.calls.get(),
+                blocked_s: tally.blocked_ns.get() as f64 / 1e9,
+                longest_away_us: 0.0,
+            },
             target: self
                 .target_messages
-                .map_or(self.tally.offered.get(), |messages| messages * segments),
+                .map_or(tally.offered.get(), |messages| messages * segments),
             refused: self.refused,
             hidden: self.hidden,
             errors: self.errors,

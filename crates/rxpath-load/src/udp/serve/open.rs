@@ -10,11 +10,10 @@ use crate::LoadError;
 use crate::buffers;
 use crate::engine::batch::MAX_BATCH;
 use crate::engine::socket::{Buffer, Socket, UDP_GRO};
-use crate::engine::{clock, steer, thread};
-use crate::tally::Shared;
+use crate::engine::{clock, steer};
+use crate::pool::Pool;
 use crate::udp::serve::options::{BusyPoll, ServeOptions, ServeSettings, Sockets, Steer};
 use crate::udp::serve::{Serve, worker};
-use crate::workload::{check_cpus, start_worker};
 
 /// Buffers of plain datagrams: an Ethernet frame and some.
 const BUFFER_BYTES: usize = 2048;
@@ -23,22 +22,14 @@ const GRO_BUFFER_BYTES: usize = 65_535;
 
 pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     check(&options)?;
-    check_cpus(&options.cpus)?;
     let mut warnings = Vec::new();
     let (sockets, is_forced) = open_sockets(&options, &mut warnings)?;
     let settings = settle(&options, &sockets, is_forced, &mut warnings)?;
-    let shared = Arc::new(Shared::new(options.threads));
-    let mut serve = Serve {
-        settings,
-        warnings,
-        sockets: sockets.into_iter().map(Arc::new).collect(),
-        shared,
-        workers: Vec::new(),
-        cpu_before: thread::process_cpu_time(),
-        options,
-    };
+    let pool = Pool::new("rx-serve", &options.threads);
+    let sockets = sockets.into_iter().map(Arc::new).collect();
+    let mut serve = Serve { settings, warnings, sockets, pool, options };
     start_workers(&mut serve)?;
-    serve.cpu_before = thread::process_cpu_time();
+    serve.pool.shared.count_cpu_time();
     Ok(serve)
 }
 
@@ -53,9 +44,7 @@ fn check(options: &ServeOptions) -> Result<(), LoadError> {
             "use --batch 2",
         );
     }
-    if options.threads == 0 {
-        return bad("--threads 0: no thread would read", "give at least 1");
-    }
+    options.threads.check("read")?;
     if options.steer == Steer::Cpu && options.sockets == Sockets::Shared {
         return bad("--steer cpu: there is one socket to steer to", "add --sockets reuseport");
     }
@@ -70,7 +59,7 @@ fn open_sockets(
     options: &ServeOptions,
     warnings: &mut Vec<Warning>,
 ) -> Result<(Vec<Socket>, bool), LoadError> {
-    let count = if options.sockets == Sockets::Reuseport { options.threads } else { 1 };
+    let count = if options.sockets == Sockets::Reuseport { options.threads.count } else { 1 };
     let mut sockets: Vec<Socket> = Vec::with_capacity(count);
     let (mut addr, mut is_forced) = (options.addr, options.rcvbuf.is_some());
     for _ in 0..count {
@@ -89,7 +78,7 @@ fn open_sockets(
         sockets.push(socket);
     }
     if options.steer == Steer::Cpu {
-        steer::by_cpu(&sockets[0], &options.cpus, sockets.len()).map_err(|source| {
+        steer::by_cpu(&sockets[0], &options.threads.cpus, sockets.len()).map_err(|source| {
             LoadError::Unsupported { what: "--steer cpu (SO_ATTACH_REUSEPORT_CBPF)".into(), source }
         })?;
     }
@@ -165,7 +154,7 @@ fn settle(
 ) -> Result<ServeSettings, LoadError> {
     let memory = sockets[0].meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?;
     let truesize = probe_truesize(options.addr, options.size).ok().filter(|size| *size > 0);
-    if options.sockets == Sockets::Shared && options.threads > 1 {
+    if options.sockets == Sockets::Shared && options.threads.count > 1 {
         warnings.push(
             Warning::new("sequence-per-thread", "each thread counts reordering for itself")
                 .because(
@@ -177,9 +166,9 @@ fn settle(
     let buffer_bytes = if options.gro { GRO_BUFFER_BYTES } else { options.size.max(BUFFER_BYTES) };
     Ok(ServeSettings {
         addr: sockets[0].local().map_err(|e| LoadError::io("getsockname", e))?,
-        threads_count: options.threads,
-        cpus: options.cpus.clone(),
-        nice: options.nice,
+        threads_count: options.threads.count,
+        cpus: options.threads.cpus.clone(),
+        nice: options.threads.nice,
         batch: options.batch,
         call: if options.batch == 1 { "recv" } else { "recvmmsg(MSG_WAITFORONE)" }.into(),
         sockets: options.sockets,
@@ -229,17 +218,14 @@ fn probe_truesize(like: SocketAddr, size: usize) -> io::Result<u64> {
 }
 
 fn start_workers(serve: &mut Serve) -> Result<(), LoadError> {
-    for index in 0..serve.options.threads {
+    for index in 0..serve.options.threads.count {
         let plan = worker::Plan {
-            index,
             socket: Arc::clone(&serve.sockets[serve.socket_of(index)]),
-            alone: serve.sockets.len() == serve.options.threads,
-            shared: Arc::clone(&serve.shared),
+            alone: serve.sockets.len() == serve.options.threads.count,
             buffer_bytes: serve.settings.buffer_bytes,
             options: serve.options.clone(),
         };
-        let (name, tally) = (format!("rx-serve-{index}"), &serve.shared.tallies[index]);
-        serve.workers.push(start_worker(&name, tally, move |ready| worker::run(&plan, ready))?);
+        serve.pool.start(move |start| worker::run(&plan, start))?;
     }
     Ok(())
 }

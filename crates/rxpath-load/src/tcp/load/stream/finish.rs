@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use rxpath_core::Warning;
 
 use crate::LoadError;
-use crate::engine::thread;
 use crate::limit::{Limit, Who};
 use crate::tcp::connection::{LISTED, TcpSummary};
 use crate::tcp::flow::ZerocopyCount;
-use crate::tcp::load::begin;
 use crate::tcp::load::limit::{KEPT_RATIO, Side, of_stream};
 use crate::tcp::load::options::Way;
 use crate::tcp::load::stream::Stream;
@@ -22,10 +20,10 @@ use crate::tcp::serve::options::ReceiveWay;
 use crate::workload::Finished;
 
 pub(super) fn finish(stream: &mut Stream) -> Result<Finished<StreamResult>, LoadError> {
-    let reports = begin::join(&mut stream.workers)?;
-    let cpu = thread::process_cpu_time().since(stream.cpu_before);
+    let reports = stream.pool.join()?;
+    let cpu = stream.pool.shared.cpu_time();
     let mut result = StreamResult {
-        duration_s: stream.lanes.shared.span_ns() as f64 / 1e9,
+        duration_s: stream.pool.shared.span_s(),
         verified: stream.options.common.verify,
         target_bps: stream.options.bitrate_bps.map(|bps| bps as f64),
         cpu_user_s: cpu.user_ns as f64 / 1e9,
@@ -83,7 +81,7 @@ fn add_lines(stream: &Stream, reports: &[Report], result: &mut StreamResult) {
             copied_ratio: zerocopy.copied as f64 / zerocopy.completed.max(1) as f64,
             enobufs_count: zerocopy.enobufs,
         });
-    let delivered = stream.lanes.sum(|lane| &lane.delivered_bytes);
+    let delivered = stream.pool.shared.sum(|tally| &tally.received_bytes);
     let maps = stream.options.way.receives() && stream.options.receive == ReceiveWay::Zerocopy;
     result.mapped_bytes = maps.then_some(mapped);
     result.mapped_ratio = (maps && delivered > 0).then(|| mapped as f64 / delivered as f64);
@@ -92,8 +90,9 @@ fn add_lines(stream: &Stream, reports: &[Report], result: &mut StreamResult) {
 fn add_directions(stream: &Stream, result: &mut StreamResult) {
     let own_s = result.duration_s;
     let bps = |bytes: u64, s: f64| if s > 0.0 { bytes as f64 * 8.0 / s } else { 0.0 };
-    let (sent, delivered) =
-        (stream.lanes.sum(|lane| &lane.sent_bytes), stream.lanes.sum(|lane| &lane.delivered_bytes));
+    let shared = &stream.pool.shared;
+    let sent = shared.sum(|tally| &tally.sent_bytes);
+    let delivered = shared.sum(|tally| &tally.received_bytes);
     let server = result.server.as_ref();
     result.to_server = stream.options.way.sends().then(|| Direction {
         sent_bytes: sent,

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use crate::engine::socket::Socket;
 use crate::tcp::connection::{ConnectionResult, TcpSummary};
-use crate::tcp::flow::{Feed, Sink, Source};
+use crate::tcp::flow::{Feed, Sink};
 use crate::tcp::load::options::StreamOptions;
+use crate::tcp::pattern::Pattern;
 use crate::tcp::preamble::Preamble;
 use crate::tcp::roster::Listed;
 use crate::tcp::socket::errno_name;
@@ -33,12 +34,12 @@ impl Line {
         (socket, listed): (Socket, Listed),
         options: &StreamOptions,
         order: Preamble,
-        source: &Arc<Source>,
+        pattern: &Arc<Pattern>,
     ) -> io::Result<Self> {
         let common = &options.common;
         let feed = if options.way.sends() {
-            let source = Arc::clone(source);
-            let feed = Feed::new(source, options.send, common.buffer_bytes, common.verify)?;
+            let pattern = Arc::clone(pattern);
+            let feed = Feed::new(pattern, options.send, common.buffer_bytes, common.verify);
             feed.prepare(&socket)?;
             Some(feed)
         } else {

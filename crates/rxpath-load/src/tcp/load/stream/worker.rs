@@ -11,16 +11,15 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
 use crate::LoadError;
-use crate::engine::{clock, nap};
+use crate::engine::{clock, nap, thread};
 use crate::pace::{Pace, Pacing, Share};
+use crate::pool::Start;
 use crate::tally::Tally;
-use crate::tcp::flow::Source;
-use crate::tcp::lanes::{Diary, Lane, Lanes};
-use crate::tcp::load::begin::ready_and_start;
 use crate::tcp::load::options::{StreamOptions, Way};
 use crate::tcp::load::stream::line::Line;
+use crate::tcp::pattern::Pattern;
 use crate::tcp::result::ThreadResult;
-use crate::workload::{DoneGuard, Ready};
+use crate::usage::UsageMeter;
 
 /// Most events of one wait.
 const EVENTS: usize = 256;
@@ -34,10 +33,8 @@ const WAIT_NS: u64 = 500_000_000;
 /// What a worker needs.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) index: usize,
     pub(super) lines: Vec<Line>,
-    pub(super) lanes: Arc<Lanes>,
-    pub(super) source: Arc<Source>,
+    pub(super) pattern: Arc<Pattern>,
     pub(super) options: StreamOptions,
 }
 
@@ -54,39 +51,35 @@ pub(super) struct Report {
 
 /// Whether threads make blocking calls.
 pub(super) fn is_blocking(options: &StreamOptions) -> bool {
-    options.way != Way::Both && options.common.connections == options.common.threads
+    options.way != Way::Both && options.common.connections == options.common.threads.count
 }
 
 /// Runs until the time or an order ends it.
-pub(super) fn run(plan: Plan, ready: &Ready) -> Result<Report, LoadError> {
-    let lanes = Arc::clone(&plan.lanes);
-    let (lane, tally) = lanes.of(plan.index);
-    let _done = DoneGuard(tally);
-    let mut worker = Worker::new(plan, lane, tally);
-    let (index, common) = (worker.plan.index, worker.plan.options.common.clone());
+pub(super) fn run(plan: Plan, start: &Start) -> Result<Report, LoadError> {
+    thread::set_exact_timers();
+    let mut worker = Worker::new(plan, start);
     // Towards the server alone the order may go ahead; a server that sends would begin before the start.
     let early = worker.plan.options.way == Way::Send;
     if early {
         worker.plan.lines.iter_mut().for_each(Line::order);
     }
-    let Some(start_ns) = ready_and_start(&lanes, index, &common, ready)? else {
+    let Some(start_ns) = start.ready_and_wait() else {
         return Ok(worker.report(0));
     };
     if !early {
         worker.plan.lines.iter_mut().for_each(Line::order);
     }
-    worker.diary.restart();
-    let moved = worker.go(start_ns);
-    moved.map_err(|e| LoadError::io("wait for sockets", e))?;
+    worker.usage.restart();
+    worker.go(start_ns).map_err(|e| LoadError::io("wait for sockets", e))?;
     let undrained = worker.drain().map_err(|e| LoadError::io("epoll_wait", e))?;
     Ok(worker.report(undrained))
 }
 
 struct Worker<'a> {
     plan: Plan,
-    lane: &'a Lane,
+    start: &'a Start<'a>,
     tally: &'a Tally,
-    diary: Diary,
+    usage: UsageMeter,
     buffer: Vec<u8>,
     pace: Option<Pace>,
     end_ns: u64,
@@ -98,15 +91,15 @@ struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    fn new(plan: Plan, lane: &'a Lane, tally: &'a Tally) -> Self {
-        lane.connections.add(plan.lines.len() as u64);
+    fn new(plan: Plan, start: &'a Start<'a>) -> Self {
+        start.tally.connections.add(plan.lines.len() as u64);
         Self {
             buffer: vec![0; plan.options.common.buffer_bytes],
             touched: Vec::with_capacity(EVENTS + plan.lines.len()),
-            diary: Diary::begin(plan.options.common.cpus.get(plan.index).copied()),
+            usage: UsageMeter::new(start.cpu),
             plan,
-            lane,
-            tally,
+            start,
+            tally: start.tally,
             pace: None,
             end_ns: u64::MAX,
             turn: 0,
@@ -122,8 +115,8 @@ impl<'a> Worker<'a> {
             let share = Share {
                 rate_per_s: (bps / 8).max(1),
                 each: options.common.buffer_bytes as u64,
-                thread: self.plan.index as u64,
-                threads: options.common.threads as u64,
+                thread: self.start.index as u64,
+                threads: options.common.threads.count as u64,
             };
             Pace::new(start_ns, share, Pacing::Auto)
         });
@@ -139,7 +132,7 @@ impl<'a> Worker<'a> {
     }
 
     fn is_over(&self, now_ns: u64) -> bool {
-        now_ns >= self.end_ns || self.plan.lanes.shared.is_stopped()
+        now_ns >= self.end_ns || self.start.shared.is_stopped()
     }
 
     /// One connection, one way.
@@ -199,8 +192,8 @@ impl<'a> Worker<'a> {
                 if line.due_bytes != u64::MAX {
                     line.due_bytes -= sent as u64;
                 }
-                self.lane.sent_bytes.add(sent as u64);
-                self.diary.moved(self.tally, clock::now_ns());
+                self.tally.sent_bytes.add(sent as u64);
+                self.usage.progress(self.tally, clock::now_ns());
                 true
             }
             Err(error) => {
@@ -218,14 +211,14 @@ impl<'a> Worker<'a> {
         let line = &mut self.plan.lines[index];
         let Some(sink) = &mut line.sink else { return self.listen(index) };
         self.tally.calls.add(1);
-        match sink.pull(&line.socket, &mut self.buffer, &self.plan.source.pattern) {
+        match sink.pull(&line.socket, &mut self.buffer, &self.plan.pattern) {
             Ok(0) => {
                 line.lose_by_end();
                 false
             }
             Ok(got) => {
-                self.lane.delivered_bytes.add(got as u64);
-                self.diary.moved(self.tally, clock::now_ns());
+                self.tally.received_bytes.add(got as u64);
+                self.usage.progress(self.tally, clock::now_ns());
                 got == self.buffer.len()
             }
             Err(error) => {
@@ -376,9 +369,9 @@ impl<'a> Worker<'a> {
     }
 
     fn report(self, undrained: usize) -> Report {
-        self.lane.connections.set(0);
+        self.tally.connections.set(0);
         Report {
-            thread: self.diary.end(self.lane, self.tally),
+            thread: ThreadResult::of(self.usage, self.tally),
             lines: self.plan.lines,
             undrained,
             target_bytes: self.target_bytes,

@@ -7,19 +7,19 @@ use rxpath_stats::Histogram;
 
 use crate::engine::clock;
 use crate::pace::Pace;
-use crate::tally::Tally;
-use crate::tcp::lanes::{Diary, Lane, Lanes};
+use crate::pool::Start;
+use crate::tally::{Shared, Tally};
 use crate::tcp::socket::errno_name;
+use crate::usage::UsageMeter;
 
 /// A server that could not be reached for this long is lost.
 const LOST_NS: u64 = 1_000_000_000;
 
 /// See the module.
 pub(super) struct Desk<'a> {
-    pub(super) lanes: &'a Lanes,
-    pub(super) lane: &'a Lane,
+    pub(super) shared: &'a Shared,
     pub(super) tally: &'a Tally,
-    pub(super) diary: Diary,
+    pub(super) usage: UsageMeter,
     pub(super) pace: Option<Pace>,
     pub(super) end_ns: u64,
     pub(super) times: Times,
@@ -72,13 +72,11 @@ pub(super) struct Fate {
 }
 
 impl<'a> Desk<'a> {
-    pub(super) fn new(lanes: &'a Lanes, index: usize, diary: Diary) -> Self {
-        let (lane, tally) = lanes.of(index);
+    pub(super) fn new(start: &'a Start) -> Self {
         Self {
-            lanes,
-            lane,
-            tally,
-            diary,
+            shared: start.shared,
+            tally: start.tally,
+            usage: UsageMeter::new(start.cpu),
             pace: None,
             end_ns: u64::MAX,
             times: Times::default(),
@@ -93,7 +91,7 @@ impl<'a> Desk<'a> {
 
     #[inline]
     pub(super) fn is_over(&self, now_ns: u64) -> bool {
-        now_ns >= self.end_ns || self.lanes.shared.is_stopped() || self.is_peer_lost
+        now_ns >= self.end_ns || self.shared.is_stopped() || self.is_peer_lost
     }
 
     /// The next transaction, when one is due by now; the caller begins it.
@@ -134,14 +132,14 @@ impl<'a> Desk<'a> {
     /// A request was handed to the kernel.
     #[inline]
     pub(super) fn sent(&mut self, bytes: usize) {
-        self.lane.sent_bytes.add(bytes as u64);
+        self.tally.sent_bytes.add(bytes as u64);
     }
 
     /// The first request goes out now.
     #[inline]
     pub(super) fn begun(&mut self, now_ns: u64) {
         if self.tally.first_ns.get() == 0 {
-            self.diary.moved(self.tally, now_ns);
+            self.usage.progress(self.tally, now_ns);
         }
     }
 
@@ -152,9 +150,9 @@ impl<'a> Desk<'a> {
         if self.pace.is_some() {
             self.times.response.record(now_ns.saturating_sub(ticket.due_ns));
         }
-        self.lane.delivered_bytes.add(u64::from(bytes));
-        self.lane.transactions.add(1);
-        self.diary.moved(self.tally, now_ns);
+        self.tally.received_bytes.add(u64::from(bytes));
+        self.tally.units.add(1);
+        self.usage.progress(self.tally, now_ns);
         self.failing_since_ns = 0;
     }
 
@@ -184,7 +182,7 @@ impl<'a> Desk<'a> {
     pub(super) fn fate(&self) -> Fate {
         let now_ns = clock::now_ns().min(self.end_ns);
         let due = self.pace.as_ref().map_or(0, |pace| pace.due_before(now_ns));
-        let completed = self.lane.transactions.get();
+        let completed = self.tally.units.get();
         Fate {
             // Without a schedule what was begun was due; with one the clock was read before, and now is later.
             target: due.max(self.begun_total),

@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use rxpath_core::Warning;
 
 use crate::LoadError;
-use crate::engine::thread;
 use crate::limit::{Limit, Who};
 use crate::quantiles::{Quantiles, merged};
 use crate::tcp::connection::{LISTED, TcpSummary};
-use crate::tcp::load::begin;
 use crate::tcp::load::limit::{KEPT_RATIO, Side, of_transactions};
 use crate::tcp::load::transactions::Transactions;
 use crate::tcp::load::transactions::worker::Report;
@@ -22,13 +20,13 @@ pub(super) fn finish<const SINGLE: bool>(
     client: &mut Transactions<SINGLE>,
     single: bool,
 ) -> Result<Finished<TransactionsResult>, LoadError> {
-    let reports = begin::join(&mut client.workers)?;
-    let cpu = thread::process_cpu_time().since(client.cpu_before);
+    let reports = client.pool.join()?;
+    let (shared, cpu) = (&client.pool.shared, client.pool.shared.cpu_time());
     let service = merged(reports.iter().map(|report| &report.times.service));
     let response = merged(reports.iter().map(|report| &report.times.response));
     let connect = merged(reports.iter().map(|report| &report.times.connect));
-    let duration_s = client.lanes.shared.span_ns() as f64 / 1e9;
-    let transactions_total = client.lanes.sum(|lane| &lane.transactions);
+    let duration_s = shared.span_s();
+    let transactions_total = shared.sum(|tally| &tally.units);
     let mut result = TransactionsResult {
         duration_s,
         transactions_total,
@@ -37,8 +35,8 @@ pub(super) fn finish<const SINGLE: bool>(
         service_time_us: Quantiles::of(&service),
         response_time_us: Quantiles::of(&response),
         connect_time_us: Quantiles::of(&connect),
-        sent_bytes: client.lanes.sum(|lane| &lane.sent_bytes),
-        delivered_bytes: client.lanes.sum(|lane| &lane.delivered_bytes),
+        sent_bytes: shared.sum(|tally| &tally.sent_bytes),
+        delivered_bytes: shared.sum(|tally| &tally.received_bytes),
         verified: client.options.common.verify,
         cpu_user_s: cpu.user_ns as f64 / 1e9,
         cpu_system_s: cpu.system_ns as f64 / 1e9,

@@ -26,6 +26,7 @@ const DRAIN_LIMIT_NS: u64 = 2_000_000_000;
 /// The connections of one thread.
 pub(super) struct Lasting<'p> {
     plan: &'p Plan,
+    thread: usize,
     epoll: Epoll,
     lines: Vec<Line>,
     buffer: Vec<u8>,
@@ -50,9 +51,9 @@ struct Line {
 
 impl Line {
     fn new(plan: &Plan, socket: &Socket) -> io::Result<Self> {
-        let (source, verify) = (Arc::clone(&plan.source), plan.options.common.verify);
+        let (pattern, verify) = (Arc::clone(&plan.pattern), plan.options.common.verify);
         Ok(Self {
-            feed: Feed::new(source, SendWay::Copy, usize::MAX, verify)?,
+            feed: Feed::new(pattern, SendWay::Copy, usize::MAX, verify),
             sink: Sink::new(socket, ReceiveWay::Read, verify)?,
             owed: 0,
             need: 0,
@@ -98,7 +99,7 @@ impl Line {
         if got > self.need as usize {
             return Err(ErrorKind::InvalidData.into());
         }
-        self.sink.took(&buffer[..got], &plan.source.pattern);
+        self.sink.took(&buffer[..got], &plan.pattern);
         self.need -= got as u32;
         Ok(self.need == 0)
     }
@@ -113,15 +114,16 @@ impl Line {
         }
         (self.owed, self.need) = (0, 0);
         desk.failed(step, error);
-        desk.lane.connections.set(desk.lane.connections.get().saturating_sub(1));
+        desk.tally.connections.set(desk.tally.connections.get().saturating_sub(1));
     }
 }
 
 impl<'p> Lasting<'p> {
-    pub(super) fn new(plan: &'p Plan) -> io::Result<Self> {
+    pub(super) fn new(plan: &'p Plan, thread: usize) -> io::Result<Self> {
         let lines = plan.sockets.iter().map(|socket| Line::new(plan, socket));
         Ok(Self {
             plan,
+            thread,
             epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?,
             lines: lines.collect::<io::Result<_>>()?,
             buffer: vec![0; plan.options.common.buffer_bytes],
@@ -148,7 +150,7 @@ impl<'p> Lasting<'p> {
                 if let Err(error) = line.send(socket, desk) {
                     if !is_passing(&error) {
                         line.lose("send", &error, desk);
-                    } else if !desk.lanes.shared.is_stopped() {
+                    } else if !desk.shared.is_stopped() {
                         continue;
                     }
                     break;
@@ -162,7 +164,7 @@ impl<'p> Lasting<'p> {
                         desk.completed(line.ticket, now_ns, plan.options.response_bytes);
                     }
                     Ok(false) => {}
-                    Err(error) if is_passing(&error) && !desk.lanes.shared.is_stopped() => {}
+                    Err(error) if is_passing(&error) && !desk.shared.is_stopped() => {}
                     Err(error) if is_passing(&error) => break,
                     Err(error) => line.lose("receive", &error, desk),
                 }
@@ -309,7 +311,7 @@ impl<'p> Lasting<'p> {
     }
 
     pub(super) fn results(&self) -> Vec<ConnectionResult> {
-        let thread = self.plan.index as u32;
+        let thread = self.thread as u32;
         let each =
             self.lines.iter().zip(&self.plan.sockets).map(|(line, socket)| ConnectionResult {
                 name: line.name.clone(),

@@ -37,11 +37,10 @@ struct Shared {
 
 impl Shared {
     fn new(plan: &Plan) -> Self {
-        let first = (plan.options.request_bytes as usize)
-            .min(HEAD_BYTES)
-            .min(plan.source.pattern.buffer_bytes());
+        let first =
+            (plan.options.request_bytes as usize).min(HEAD_BYTES).min(plan.pattern.buffer_bytes());
         let mut head = plan.order.to_bytes().to_vec();
-        head.extend_from_slice(plan.source.pattern.at(0, first));
+        head.extend_from_slice(plan.pattern.at(0, first));
         let mut options = plan.options.common.socket.clone();
         // TCP_NODELAY changes nothing for a request that is sent at once.
         options.nodelay = plan.options.request_bytes as usize > HEAD_BYTES;
@@ -100,8 +99,8 @@ impl Try {
         let rest = plan.options.request_bytes as usize - shared.head_payload();
         let verify = plan.options.common.verify;
         let feed = if rest > 0 {
-            let source = Arc::clone(&plan.source);
-            let mut feed = Feed::new(source, SendWay::Copy, usize::MAX, verify)?;
+            let pattern = Arc::clone(&plan.pattern);
+            let mut feed = Feed::new(pattern, SendWay::Copy, usize::MAX, verify);
             feed.offset = shared.head_payload() as u64;
             Some(feed)
         } else {
@@ -177,7 +176,7 @@ impl Try {
         if got == 0 {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        self.sink.took(&shared.buffer[..got], &plan.source.pattern);
+        self.sink.took(&shared.buffer[..got], &plan.pattern);
         let left = need - got as u32;
         if left > 0 {
             self.stage = Stage::Response(left);
@@ -225,9 +224,9 @@ impl Single {
                 continue;
             };
             desk.begun(now_ns);
-            desk.lane.connections.set(1);
+            desk.tally.connections.set(1);
             if let Err((step, error)) = self.transact(ticket, plan, desk)
-                && !(is_passing(&error) && desk.lanes.shared.is_stopped())
+                && !(is_passing(&error) && desk.shared.is_stopped())
             {
                 desk.lost();
                 desk.failed(step, &error);
@@ -261,7 +260,7 @@ impl Single {
                     desk.tally.calls.add(1);
                     return Ok(());
                 }
-                Err(error) if is_passing(&error) && !desk.lanes.shared.is_stopped() => {}
+                Err(error) if is_passing(&error) && !desk.shared.is_stopped() => {}
                 // An answered transaction is whole, however its connection ends.
                 Err(_) if this.is_answered => return Ok(()),
                 Err(error) => return Err((this.step_name(), error)),
@@ -352,7 +351,7 @@ impl Singles {
     }
 
     fn count(&self, desk: &Desk) {
-        desk.lane.connections.set((self.tries.len() - self.idle.len()) as u64);
+        desk.tally.connections.set((self.tries.len() - self.idle.len()) as u64);
     }
 
     /// Does what can be done without waiting.

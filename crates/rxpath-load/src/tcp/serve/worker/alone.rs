@@ -83,7 +83,7 @@ impl Worker<'_> {
             if is_late {
                 self.alone.streak = 0;
             }
-            if is_late || !goes_on || self.plan.hub.lanes.shared.is_stopped() {
+            if is_late || !goes_on || self.start.shared.is_stopped() {
                 break;
             }
         }

@@ -13,17 +13,6 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::output::tcp::{TcpRates, connection_rows, kinds, tcp_text};
 use rxpath_core::units::grouped;
 
-#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
-enum CloserArg {
-    /// The server: the client's ports are free again at once
-    #[default]
-    Server,
-    /// The client: each of its ports stays in TIME_WAIT for a minute
-    Client,
-    /// The client, by a reset: no TIME_WAIT at all
-    Reset,
-}
-
 /// `rxpath load tcp rr …`
 #[derive(Debug, clap::Args)]
 pub struct LoadTransactions {
@@ -47,14 +36,14 @@ pub struct LoadSingles {
     transactions: LoadTransactions,
     /// Who closes each connection
     #[arg(long, value_enum, default_value = "server")]
-    close: CloserArg,
+    close: Closer,
 }
 
 impl LoadTransactions {
     /// Runs it.
     pub fn run(self) -> Outcome {
         let (args, ends) = self.ends();
-        let client = RequestResponse::open(self.options(CloserArg::Server)?).map_err(refuse)?;
+        let client = RequestResponse::open(self.options(Closer::Server)?).map_err(refuse)?;
         conduct(client, &args, ends)
     }
 
@@ -69,18 +58,14 @@ impl LoadTransactions {
         (args, ends)
     }
 
-    fn options(&self, closer: CloserArg) -> Result<TransactionOptions, Failure> {
+    fn options(&self, closer: Closer) -> Result<TransactionOptions, Failure> {
         let size = |bytes: Bytes| u32::try_from(bytes.0).unwrap_or(u32::MAX);
         Ok(TransactionOptions {
             common: self.common.common()?,
             request_bytes: size(self.request),
             response_bytes: size(self.response),
             rate_tps: self.rate.map(|rate| rate.0),
-            closer: match closer {
-                CloserArg::Server => Closer::Server,
-                CloserArg::Client => Closer::Client,
-                CloserArg::Reset => Closer::Reset,
-            },
+            closer,
         })
     }
 }
