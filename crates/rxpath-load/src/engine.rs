@@ -2,11 +2,9 @@
 
 pub mod batch;
 pub mod clock;
-pub mod dial;
 pub mod direct;
 pub mod epoll;
 pub mod listen;
-pub mod nap;
 pub mod raw;
 pub mod socket;
 pub mod spin;

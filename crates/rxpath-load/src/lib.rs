@@ -16,6 +16,8 @@ pub mod live;
 pub mod pace;
 pub mod pool;
 pub mod quantiles;
+mod slab;
+pub mod stall;
 pub mod tally;
 pub mod tcp;
 pub mod udp;

@@ -24,13 +24,13 @@ pub mod url;
 mod wire;
 mod worker;
 
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rxpath_core::Warning;
 
 use crate::LoadError;
 use crate::engine::clock;
+use crate::engine::socket::Socket;
 use crate::http::load::meter::{Kind, LiveCounters, errors};
 use crate::http::load::options::{LoadOptions, LoadSettings};
 use crate::http::load::result::{Interval, LoadResult};
@@ -52,7 +52,7 @@ pub struct Load {
     /// The times at the reading before, per thread.
     read_before: Mutex<Vec<Vec<u64>>>,
     /// Open until the results were read.
-    sockets: Vec<OwnedFd>,
+    sockets: Vec<Socket>,
 }
 
 impl Load {

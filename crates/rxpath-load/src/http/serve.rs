@@ -4,7 +4,7 @@
 
 mod by_epoll;
 mod by_uring;
-mod chunks;
+mod connection;
 mod count;
 pub mod dialogue;
 mod finish;
@@ -12,7 +12,6 @@ mod open;
 pub mod options;
 pub mod reply;
 pub mod result;
-mod table;
 mod worker;
 
 use std::sync::Arc;
@@ -24,6 +23,7 @@ use crate::engine::socket::Socket;
 use crate::http::serve::options::{ServeOptions, ServeSettings};
 use crate::http::serve::result::{Interval, ServeResult};
 use crate::pool::Pool;
+use crate::slab::Slab;
 use crate::tally::Shared;
 use crate::workload::{Finished, Workload};
 
@@ -35,8 +35,8 @@ pub struct Serve {
     warnings: Vec<Warning>,
     listeners: Vec<Arc<Socket>>,
     pool: Pool<worker::Report>,
-    /// Connections that outlive their threads: sockets close when the workload is dropped.
-    kept: Vec<table::Table>,
+    /// Holds the connections open after the end.
+    open: Vec<Slab<connection::Conn>>,
     polled_before: Fact<u64>,
 }
 

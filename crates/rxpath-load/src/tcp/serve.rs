@@ -5,7 +5,6 @@ mod finish;
 mod hub;
 mod open;
 pub mod options;
-mod slots;
 mod worker;
 
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! One thread's connections: which request leaves when, and what its reply means. Engines move the bytes.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
 
+use crate::engine::socket::Socket;
 use crate::http::load::conn::{Conn, Phase};
 use crate::http::load::message::Message;
 use crate::http::load::meter::{Kind, Meter, SAMPLE_NS, Stamp};
@@ -74,7 +74,7 @@ pub(super) struct Remains {
     /// The server gave nothing but failures, and no time would have ended the run.
     pub(super) gave_up: bool,
     /// Sockets, open until the results were read.
-    pub(super) sockets: Vec<OwnedFd>,
+    pub(super) sockets: Vec<Socket>,
 }
 
 impl<'a, W: Wire> Client<'a, W> {

@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
-use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
 use proptest::prelude::*;
 use rxpath_stats::Histogram;
 
+use crate::engine::socket::Socket;
 use crate::http::load::client::{Client, Orders};
 use crate::http::load::message::Message;
 use crate::http::load::meter::{Kind, LiveCounters, Meter};
@@ -81,7 +81,7 @@ impl Wire for Virtual {
 
     fn close(&mut self, _slot: usize, _generation: u32) {}
 
-    fn take_sockets(&mut self) -> Vec<OwnedFd> {
+    fn take_sockets(&mut self) -> Vec<Socket> {
         Vec::new()
     }
 }

@@ -2,13 +2,14 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::RawFd;
 use std::time::Duration;
 
 use nix::errno::Errno;
 
 use crate::LoadError;
 use crate::engine::clock;
+use crate::engine::socket::Socket;
 use crate::engine::uring::{Done, Region, Shape, Uring};
 use crate::http::load::client::Client;
 use crate::http::load::conn::Phase;
@@ -133,7 +134,7 @@ impl Wire for Orders {
         self.sockets.close(slot);
     }
 
-    fn take_sockets(&mut self) -> Vec<OwnedFd> {
+    fn take_sockets(&mut self) -> Vec<Socket> {
         self.sockets.take()
     }
 }

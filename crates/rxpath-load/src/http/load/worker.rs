@@ -7,7 +7,7 @@ use rxpath_stats::Histogram;
 use crate::LoadError;
 use crate::engine::{clock, thread};
 use crate::http::load::client::{Client, Orders, Remains};
-use crate::http::load::epoll::Epoll;
+use crate::http::load::epoll::EpollWire;
 use crate::http::load::message::Message;
 use crate::http::load::meter::{Kind, LiveCounters, Meter};
 use crate::http::load::options::{Engine, LoadOptions};
@@ -56,7 +56,7 @@ pub(super) fn run(plan: &Plan, start: &Start) -> Result<Report, LoadError> {
     thread::set_exact_timers();
     let sockets = Sockets::new(plan.to, plan.options.source, plan.connections);
     match plan.options.engine {
-        Engine::Epoll => drive(plan, start, Epoll::new(sockets)?, Client::run),
+        Engine::Epoll => drive(plan, start, EpollWire::new(sockets)?, Client::run),
         Engine::Uring => {
             let mut ring = uring::ring(plan.connections, &plan.message)?;
             let orders = uring::Orders::new(sockets, &plan.message, plan.options.pipeline);

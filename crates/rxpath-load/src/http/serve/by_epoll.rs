@@ -9,13 +9,14 @@ use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, Shutdown, recv, send, sendmsg, shutdown};
 
 use crate::LoadError;
+use crate::engine::clock;
 use crate::engine::epoll::{Epoll, Event, Flags};
-use crate::engine::{clock, listen};
+use crate::engine::listen::{errno_name, is_exhaustion};
+use crate::http::serve::connection::{Conn, End, Pending, Token};
 use crate::http::serve::count::{Counts, Why};
 use crate::http::serve::dialogue::Next;
 use crate::http::serve::options::Trigger;
 use crate::http::serve::reply::{Book, Kind, MAX_SLICES, Queue};
-use crate::http::serve::table::{Conn, End, Pending, Token};
 use crate::http::serve::worker::{House, Overdue};
 
 /// The listener's token: no connection has this number.
@@ -143,7 +144,7 @@ impl EpollLoop {
                 return self.pause("max-connections");
             }
             self.house.counts.calls += 1;
-            match listen::accept(&self.house.plan.listener) {
+            match self.house.plan.listener.accept() {
                 Ok(socket) => self.welcome(Conn::new(socket, self.house.now_ns)),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.accepts = (self.accepts / 2).max(1);
@@ -151,7 +152,7 @@ impl EpollLoop {
                 }
                 Err(error) => {
                     let name = errno_name(&error);
-                    if listen::is_exhaustion(&error) {
+                    if is_exhaustion(&error) {
                         return self.pause(&name);
                     }
                     *self.house.counts.accept_errors.entry(name).or_default() += 1;
@@ -164,7 +165,7 @@ impl EpollLoop {
     fn welcome(&mut self, conn: Conn) {
         let flags = self.interest(false);
         let token = self.house.welcome(conn);
-        let Some(conn) = self.house.table.get(token) else { return };
+        let Some(conn) = self.house.connections.get_mut(token) else { return };
         let watched = self.epoll.add(&conn.socket, flags, token);
         self.house.counts.calls += 1;
         if let Err(error) = watched {
@@ -184,7 +185,7 @@ impl EpollLoop {
 
     #[inline]
     fn event(&mut self, token: Token, flags: Flags) {
-        let Some(conn) = self.house.table.get(token) else { return };
+        let Some(conn) = self.house.connections.get_mut(token) else { return };
         if conn.pending.is_some() {
             let is_writable = Flags::EPOLLOUT | Flags::EPOLLERR | Flags::EPOLLHUP;
             if !flags.intersects(is_writable) || !self.write_pending(token) {
@@ -198,7 +199,7 @@ impl EpollLoop {
     #[inline]
     fn read(&mut self, token: Token, is_ending: bool) {
         let house = &mut self.house;
-        let Some(conn) = house.table.get(token) else { return };
+        let Some(conn) = house.connections.get_mut(token) else { return };
         house.counts.calls += 1;
         let got = match recv(conn.raw(), &mut self.buffer, READ) {
             Ok(0) => return self.ended(token),
@@ -231,7 +232,7 @@ impl EpollLoop {
     fn answer(&mut self, token: Token, next: Next) -> bool {
         let house = &mut self.house;
         let read_ns = house.now_ns;
-        let Some(conn) = house.table.get(token) else { return false };
+        let Some(conn) = house.connections.get_mut(token) else { return false };
         let requests = house.desk.queue.requests();
         if next != Next::Open {
             conn.end = House::end(next, house.desk.queue.has_refusal());
@@ -265,7 +266,7 @@ impl EpollLoop {
     /// Goes on writing; true when all is out and the connection stays.
     fn write_pending(&mut self, token: Token) -> bool {
         let house = &mut self.house;
-        let Some(conn) = house.table.get(token) else { return false };
+        let Some(conn) = house.connections.get_mut(token) else { return false };
         let Some(mut pending) = conn.pending.take() else { return true };
         let (requests, sent) = (pending.queue.requests(), house.counts.sent_bytes);
         let wrote = write(&mut pending.queue, conn, &house.plan.book, &mut house.counts);
@@ -302,7 +303,7 @@ impl EpollLoop {
         if self.is_edge {
             return;
         }
-        let Some(conn) = self.house.table.get(token) else { return };
+        let Some(conn) = self.house.connections.get_mut(token) else { return };
         let changed = self.epoll.change(&conn.socket, flags, token);
         self.house.counts.calls += 1;
         if changed.is_err() {
@@ -313,7 +314,7 @@ impl EpollLoop {
     /// All replies are out and the connection is to end; true while it lingers.
     #[cold]
     fn finish(&mut self, token: Token) -> bool {
-        let Some(conn) = self.house.table.get(token) else { return false };
+        let Some(conn) = self.house.connections.get_mut(token) else { return false };
         match conn.end {
             End::Close(why) => {
                 self.house.dismiss(token, why);
@@ -333,7 +334,7 @@ impl EpollLoop {
     /// The client closed its side.
     #[cold]
     fn ended(&mut self, token: Token) {
-        let Some(conn) = self.house.table.get(token) else { return };
+        let Some(conn) = self.house.connections.get_mut(token) else { return };
         let why = match conn.end {
             End::Close(why) | End::Linger(why) | End::Lingering(why) => why,
             End::Open if conn.dialogue.is_within_request() => Why::Cut,
@@ -347,7 +348,7 @@ impl EpollLoop {
     fn go_on(&mut self) {
         std::mem::swap(&mut self.again, &mut self.todo);
         while let Some(token) = self.todo.pop() {
-            let Some(conn) = self.house.table.get(token) else { continue };
+            let Some(conn) = self.house.connections.get_mut(token) else { continue };
             if conn.pending.is_none() || self.write_pending(token) {
                 self.read(token, true);
             }
@@ -361,7 +362,7 @@ impl EpollLoop {
                 Overdue::Close(why) => self.house.dismiss(token, why),
                 Overdue::Tell => {
                     self.house.desk.queue.push(Kind::Timeout);
-                    if let Some(conn) = self.house.table.get(token) {
+                    if let Some(conn) = self.house.connections.get_mut(token) {
                         conn.end = End::Linger(Why::Slow);
                     }
                     self.answer(token, Next::Open);
@@ -395,11 +396,4 @@ fn write(queue: &mut Queue, conn: &Conn, book: &Book, counts: &mut Counts) -> Re
         }
     }
     Ok(if queue.is_empty() { Wrote::All } else { Wrote::Enough })
-}
-
-/// `EMFILE`, `ECONNABORTED`, ...
-pub(super) fn errno_name(error: &io::Error) -> String {
-    error
-        .raw_os_error()
-        .map_or_else(|| error.to_string(), |raw| format!("{:?}", Errno::from_raw(raw)))
 }

@@ -8,13 +8,13 @@ use std::time::Duration;
 use nix::sys::socket::{Shutdown, shutdown};
 
 use crate::LoadError;
+use crate::engine::clock;
+use crate::engine::listen::{errno_name, is_exhaustion};
 use crate::engine::uring::{self, Done, Region, Shape, Uring};
-use crate::engine::{clock, listen};
-use crate::http::serve::by_epoll::errno_name;
+use crate::http::serve::connection::{Conn, End, Pending, Token};
 use crate::http::serve::count::Why;
 use crate::http::serve::dialogue::Next;
 use crate::http::serve::reply::Kind;
-use crate::http::serve::table::{Conn, End, Pending, Token};
 use crate::http::serve::worker::{House, Overdue};
 
 /// Submissions, buffers and their bytes: a request fits one buffer, and a burst of 1000 fits all of them.
@@ -134,7 +134,7 @@ impl UringLoop {
     }
 
     fn order_receive(&mut self, token: Token) -> std::io::Result<()> {
-        let Some(conn) = self.house.table.get(token) else { return Ok(()) };
+        let Some(conn) = self.house.connections.get_mut(token) else { return Ok(()) };
         conn.is_receiving = true;
         self.ring.receive(conn.raw(), RECEIVE | token)
     }
@@ -152,7 +152,7 @@ impl UringLoop {
             }
         } else {
             let error = std::io::Error::from_raw_os_error(-done.result);
-            if listen::is_exhaustion(&error) {
+            if is_exhaustion(&error) {
                 self.house.pause(&errno_name(&error));
             } else if done.result != -libc::ECANCELED {
                 *self.house.counts.accept_errors.entry(errno_name(&error)).or_default() += 1;
@@ -170,7 +170,7 @@ impl UringLoop {
         if let Some(buffer) = done.buffer {
             self.ring.give_back(buffer);
         }
-        let Some(conn) = self.house.table.get(token) else { return Ok(()) };
+        let Some(conn) = self.house.connections.get_mut(token) else { return Ok(()) };
         if !done.has_more {
             conn.is_receiving = false;
         }
@@ -189,7 +189,8 @@ impl UringLoop {
     /// Lets the dialogue have what was received.
     #[inline]
     fn take(&mut self, token: Token, done: &Done) -> Next {
-        let (Some(conn), Some(buffer)) = (self.house.table.get(token), &done.buffer) else {
+        let (Some(conn), Some(buffer)) = (self.house.connections.get_mut(token), &done.buffer)
+        else {
             return Next::Open;
         };
         let Ok(len) = usize::try_from(done.result) else { return Next::Open };
@@ -207,7 +208,7 @@ impl UringLoop {
     /// The end of the stream, or why nothing came.
     #[cold]
     fn not_received(&mut self, token: Token, result: i32) -> std::io::Result<()> {
-        let Some(conn) = self.house.table.get(token) else { return Ok(()) };
+        let Some(conn) = self.house.connections.get_mut(token) else { return Ok(()) };
         match -result {
             0 => {
                 let why = match conn.end {
@@ -237,7 +238,7 @@ impl UringLoop {
     /// Rearms the receive when it ended, or cancels it when too much waits to be sent.
     #[inline]
     fn go_on_receiving(&mut self, token: Token) -> std::io::Result<()> {
-        let Some(conn) = self.house.table.get(token) else { return Ok(()) };
+        let Some(conn) = self.house.connections.get_mut(token) else { return Ok(()) };
         let waiting = conn.pending.as_ref().map_or((0, 0), |pending| {
             (pending.queue.requests().max(pending.queue.runs() as u64), pending.queue.held_bytes())
         });
@@ -256,7 +257,7 @@ impl UringLoop {
     #[inline]
     fn answer(&mut self, token: Token) -> std::io::Result<()> {
         let read_ns = self.house.now_ns;
-        let Some(conn) = self.house.table.get(token) else {
+        let Some(conn) = self.house.connections.get_mut(token) else {
             self.house.desk.queue.clear();
             return Ok(());
         };
@@ -273,7 +274,7 @@ impl UringLoop {
 
     #[inline]
     fn order_send(&mut self, token: Token) -> std::io::Result<()> {
-        let Some(conn) = self.house.table.get(token) else { return Ok(()) };
+        let Some(conn) = self.house.connections.get_mut(token) else { return Ok(()) };
         let Some(pending) = &conn.pending else { return Ok(()) };
         let Some((block, range)) = pending.queue.part(&self.house.plan.book) else { return Ok(()) };
         self.sends += 1;
@@ -284,7 +285,7 @@ impl UringLoop {
     fn sent(&mut self, done: &Done) -> std::io::Result<()> {
         let token = done.data & !ORDER;
         let house = &mut self.house;
-        let Some(conn) = house.table.get(token) else { return Ok(()) };
+        let Some(conn) = house.connections.get_mut(token) else { return Ok(()) };
         let Some(mut pending) = conn.pending.take() else { return Ok(()) };
         let Ok(sent) = u64::try_from(done.result) else {
             self.dismiss(token, Why::Error);
@@ -311,7 +312,7 @@ impl UringLoop {
     /// All replies are out and the connection is to end.
     #[cold]
     fn finish(&mut self, token: Token) -> std::io::Result<()> {
-        let Some(conn) = self.house.table.get(token) else { return Ok(()) };
+        let Some(conn) = self.house.connections.get_mut(token) else { return Ok(()) };
         match conn.end {
             End::Close(why) => self.dismiss(token, why),
             End::Linger(why) => {
@@ -329,7 +330,7 @@ impl UringLoop {
 
     /// Closes a connection. An order to receive would keep it open: shutting down ends the order.
     fn dismiss(&mut self, token: Token, why: Why) {
-        let Some(conn) = self.house.table.get(token) else { return };
+        let Some(conn) = self.house.connections.get_mut(token) else { return };
         if conn.is_receiving || conn.pending.is_some() {
             let _ = shutdown(conn.raw(), Shutdown::Both);
             self.house.counts.calls += 1;
@@ -344,7 +345,7 @@ impl UringLoop {
                 Overdue::Close(why) => self.dismiss(token, why),
                 Overdue::Tell => {
                     self.house.desk.queue.push(Kind::Timeout);
-                    if let Some(conn) = self.house.table.get(token) {
+                    if let Some(conn) = self.house.connections.get_mut(token) {
                         conn.end = End::Linger(Why::Slow);
                     }
                     self.answer(token)?;

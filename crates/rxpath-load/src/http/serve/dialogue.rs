@@ -1,8 +1,8 @@
 //! What a connection says, byte by byte, and what is answered: no socket, no clock, no thread.
 
 use crate::engine::spin::Spinner;
+use crate::http::chunks::Chunks;
 use crate::http::request::{self, Body, Head, Method, Reject};
-use crate::http::serve::chunks::Chunks;
 use crate::http::serve::reply::{Kind, Queue};
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadErr
     result.limit = limit(serve, &reports, &result);
     let mut warnings = serve.warnings.clone();
     warnings.extend(notice(serve, &result));
-    serve.kept.extend(reports.into_iter().map(|report| report.table));
+    serve.open.extend(reports.into_iter().map(|report| report.connections));
     Ok(Finished { result, warnings, histograms: vec![("read_to_reply", latency)] }.with_samples())
 }
 
@@ -73,7 +73,7 @@ fn connections(reports: &[Report]) -> Connections {
     for report in reports {
         all.accepted_total += report.counts.accepted;
         all.open_max_count += report.counts.open_max;
-        all.open_count += report.table.open() as u64;
+        all.open_count += report.connections.count() as u64;
         add(&mut all.pauses_total, &report.counts.pauses);
         add(&mut all.accept_errors_total, &report.counts.accept_errors);
         for (reason, count) in report.counts.closed_by_reason() {

@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicU64;
 use rxpath_core::{Fact, Warning};
 
 use crate::LoadError;
-use crate::buffers;
 use crate::engine::epoll::{BusyParams, Epoll};
 use crate::engine::listen;
 use crate::engine::socket::{Buffer, Socket};
@@ -18,6 +17,7 @@ use crate::http::serve::options::{
 use crate::http::serve::reply::{Book, Kind};
 use crate::http::serve::{Serve, finish, worker};
 use crate::pool::Pool;
+use crate::{buffers, busy_poll};
 
 /// Descriptors that are not connections: standard streams, listeners, epoll sets, what is read meanwhile.
 const RESERVED: u64 = 32;
@@ -31,7 +31,7 @@ const POLL_WEIGHT: u32 = 64;
 pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     check(&options)?;
     let mut warnings = Vec::new();
-    let limit = listen::raise_descriptor_limit().map_err(|e| LoadError::io("RLIMIT_NOFILE", e))?;
+    let limit = listen::raise_descriptor_limit()?;
     let listeners = open_listeners(&options, &mut warnings)?;
     let (epolls, busy_waits) = open_epolls(&options, &mut warnings)?;
     let book = Book::new(options.body_bytes);
@@ -41,7 +41,7 @@ pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
         settings,
         warnings,
         listeners: listeners.into_iter().map(Arc::new).collect(),
-        kept: Vec::new(),
+        open: Vec::new(),
         polled_before: finish::busy_poll_rx_packets(),
         options: Arc::new(options),
     };
@@ -76,18 +76,15 @@ fn open_listeners(
     warnings: &mut Vec<Warning>,
 ) -> Result<Vec<Socket>, LoadError> {
     let count = if options.sockets == Sockets::Reuseport { options.threads.count } else { 1 };
-    let mut sockets: Vec<Socket> = Vec::with_capacity(count);
-    let mut addr = options.addr;
-    for _ in 0..count {
+    let reuseport = options.sockets == Sockets::Reuseport;
+    let sockets = listen::bind_group((options.addr, count), reuseport, |addr| {
         let socket = Socket::tcp(addr).map_err(|e| LoadError::io("socket", e))?;
         configure(&socket, options, warnings)?;
-        socket.bind(addr).map_err(|e| listen::refusal("bind", addr, e))?;
-        // With port 0 the first socket's port is that of the group.
-        addr = socket.local().map_err(|e| LoadError::io("getsockname", e))?;
-        sockets.push(socket);
-    }
+        Ok(socket)
+    })?;
     for socket in &sockets {
-        listen::listen(socket, options.backlog).map_err(|e| listen::refusal("listen", addr, e))?;
+        let refused = |e| listen::refusal("listen", options.addr, e);
+        socket.listen(options.backlog).map_err(refused)?;
     }
     Ok(sockets)
 }
@@ -98,31 +95,12 @@ fn configure(
     options: &ServeOptions,
     warnings: &mut Vec<Warning>,
 ) -> Result<(), LoadError> {
-    let set = |level, name, value, what: &str| {
-        socket.set(level, name, value).map_err(|source| match source.kind() {
-            ErrorKind::PermissionDenied => {
-                LoadError::Denied { what: what.into(), needs: "CAP_NET_ADMIN" }
-            }
-            _ => LoadError::Unsupported { what: what.into(), source },
-        })
-    };
-    let level = libc::SOL_SOCKET;
-    set(level, libc::SO_REUSEADDR, 1, "SO_REUSEADDR")?;
+    socket.reuse_address().map_err(|e| LoadError::io("SO_REUSEADDR", e))?;
     // A reply that follows an unacknowledged one must not wait for its acknowledgement.
-    set(libc::IPPROTO_TCP, libc::TCP_NODELAY, 1, "TCP_NODELAY")?;
-    if options.sockets == Sockets::Reuseport {
-        set(level, libc::SO_REUSEPORT, 1, "--sockets reuseport (SO_REUSEPORT)")?;
-    }
+    let nodelay = socket.set(libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
+    nodelay.map_err(|e| LoadError::io("TCP_NODELAY", e))?;
     if let Some(poll) = options.busy_poll {
-        set(level, libc::SO_BUSY_POLL, poll.poll_us as i32, "--busy-poll (SO_BUSY_POLL)")?;
-        if poll.prefer {
-            let what = "--prefer-busy-poll (SO_PREFER_BUSY_POLL)";
-            set(level, libc::SO_PREFER_BUSY_POLL, 1, what)?;
-        }
-        if let Some(budget) = poll.budget_packets {
-            let what = "--busy-poll-budget (SO_BUSY_POLL_BUDGET)";
-            set(level, libc::SO_BUSY_POLL_BUDGET, budget as i32, what)?;
-        }
+        busy_poll::set(socket, poll)?;
     }
     for (side, asked) in [(Buffer::Receive, options.rcvbuf), (Buffer::Send, options.sndbuf)] {
         let Some(asked) = asked else { continue };
@@ -215,7 +193,7 @@ fn settle(
         );
     }
     Ok(ServeSettings {
-        addr: listeners[0].local().map_err(|e| LoadError::io("getsockname", e))?,
+        addr: listen::local(&listeners[0])?,
         threads_count: options.threads.count,
         cpus: options.threads.cpus.clone(),
         nice: options.threads.nice,

@@ -11,13 +11,14 @@ use crate::engine::socket::Socket;
 use crate::engine::spin::Spinner;
 use crate::http::serve::by_epoll::EpollLoop;
 use crate::http::serve::by_uring::UringLoop;
+use crate::http::serve::connection::{Conn, End, Token};
 use crate::http::serve::count::{Counts, Why};
 use crate::http::serve::dialogue::{Desk, Next, Rules};
 use crate::http::serve::options::{Engine, ServeOptions};
 use crate::http::serve::reply::Book;
 use crate::http::serve::result::ThreadResult;
-use crate::http::serve::table::{Conn, End, Table, Token};
 use crate::pool::Start;
+use crate::slab::Slab;
 use crate::tally::Shared;
 use crate::usage::UsageMeter;
 
@@ -49,7 +50,7 @@ pub(super) struct Report {
     pub(super) thread: ThreadResult,
     pub(super) counts: Counts,
     /// The connections stay open until the report is dropped.
-    pub(super) table: Table,
+    pub(super) connections: Slab<Conn>,
 }
 
 /// Runs until a stop request.
@@ -80,7 +81,7 @@ pub(super) struct House {
     shared: Arc<Shared>,
     index: usize,
     usage: UsageMeter,
-    pub(super) table: Table,
+    pub(super) connections: Slab<Conn>,
     pub(super) desk: Desk,
     pub(super) counts: Counts,
     /// The last reading of the clock.
@@ -114,7 +115,7 @@ impl House {
             shared: Arc::clone(start.shared),
             index: start.index,
             usage: UsageMeter::new(start.cpu),
-            table: Table::default(),
+            connections: Slab::default(),
             desk: Desk::new(rules),
             counts: Counts::new(),
             now_ns: clock::now_ns(),
@@ -135,7 +136,7 @@ impl House {
     #[inline]
     pub(super) fn publish(&mut self) {
         let tally = &self.shared.tallies[self.index];
-        self.counts.publish(tally, self.table.open());
+        self.counts.publish(tally, self.connections.count());
         self.usage.note_cpu(tally);
     }
 
@@ -151,7 +152,7 @@ impl House {
         if self.counts.napi.0 < NAPI_LOOKS {
             self.look_at_napi(&conn);
         }
-        self.table.insert(conn)
+        self.connections.insert(conn)
     }
 
     /// Whether the connection came through a device that can be polled.
@@ -166,7 +167,7 @@ impl House {
 
     /// Takes a connection out and closes it.
     pub(super) fn dismiss(&mut self, token: Token, why: Why) {
-        let Some(conn) = self.table.remove(token) else { return };
+        let Some(conn) = self.connections.remove(token) else { return };
         drop(conn);
         self.counts.calls += 1;
         self.counts.closed(why);
@@ -203,23 +204,23 @@ impl House {
     /// Looks for connections whose time is over, some slots at a time; gives them to the engine.
     #[inline]
     pub(super) fn overdue(&mut self, found: &mut Vec<(Token, Overdue)>) {
-        if self.now_ns >= self.next_sweep_ns && self.table.slots() > 0 {
+        if self.now_ns >= self.next_sweep_ns && self.connections.slots() > 0 {
             self.sweep(found);
         }
     }
 
     #[cold]
     fn sweep(&mut self, found: &mut Vec<(Token, Overdue)>) {
-        let end = (self.sweep_at + SWEEP_SLOTS).min(self.table.slots());
+        let end = (self.sweep_at + SWEEP_SLOTS).min(self.connections.slots());
         for index in self.sweep_at..end {
-            if let Some((token, conn)) = self.table.at(index)
+            if let Some((token, conn)) = self.connections.at(index)
                 && let Some(overdue) = self.judge(conn)
             {
                 found.push((token, overdue));
             }
         }
         self.sweep_at = end;
-        if end == self.table.slots() {
+        if end == self.connections.slots() {
             self.sweep_at = 0;
             self.next_sweep_ns = self.now_ns + self.sweep_period_ns();
         }
@@ -247,7 +248,7 @@ impl House {
     /// Longest wait now: no longer than asked, and not past a sweep or the end of a pause.
     pub(super) fn timeout_ms(&self) -> u16 {
         let mut timeout = self.plan.options.timeout_ms;
-        if self.table.open() > 0 {
+        if self.connections.count() > 0 {
             let left = self.next_sweep_ns.saturating_sub(self.now_ns).div_ceil(1_000_000);
             timeout = timeout.min(u16::try_from(left).unwrap_or(u16::MAX));
         }
@@ -277,6 +278,6 @@ impl House {
             blocked_s: waited.blocked_s,
             runqueue_s: waited.runqueue_s,
         };
-        Report { thread, counts, table: self.table }
+        Report { thread, counts, connections: self.connections }
     }
 }

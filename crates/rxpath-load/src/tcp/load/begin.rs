@@ -5,13 +5,14 @@ use std::sync::Arc;
 use rxpath_core::Warning;
 
 use crate::LoadError;
+use crate::engine::listen::raise_descriptor_limit;
 use crate::engine::socket::Socket;
 use crate::tcp::load::options::{Common, CommonSettings};
 use crate::tcp::load::session::{CONNECT_MS, Session};
 use crate::tcp::pattern::Pattern;
 use crate::tcp::preamble::MAX_BUFFER;
 use crate::tcp::serve::options::ReceiveWay;
-use crate::tcp::socket::{connect_error, raise_descriptors};
+use crate::tcp::socket::connect_error;
 
 /// File descriptors in addition to the connections: standard streams, control connection, epoll sets, files.
 const OTHER_DESCRIPTORS: usize = 64;
@@ -31,7 +32,7 @@ pub(super) fn check(common: &Common) -> Result<(), LoadError> {
         let what = format!("--buffer {}: 1 byte to 64 MiB", common.buffer_bytes);
         return bad(what, "128KiB is the default");
     }
-    let room = raise_descriptors() as usize;
+    let room = raise_descriptor_limit()? as usize;
     if common.connections + OTHER_DESCRIPTORS > room {
         let what = format!(
             "--connections {}: this process may open {room} file descriptors (the hard limit of RLIMIT_NOFILE)",

@@ -13,7 +13,7 @@ use crate::tcp::result::ServerReport;
 use crate::tcp::socket::connect_error;
 
 /// Longest wait for the connection.
-pub(super) const CONNECT_MS: i32 = 5_000;
+pub(super) const CONNECT_MS: u64 = 5_000;
 /// Longest wait for an answer.
 const ANSWER_NS: u64 = 5_000_000_000;
 

@@ -1,32 +1,30 @@
 //! Opening a server: checks, listeners, options, threads.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rxpath_core::Warning;
 
 use crate::LoadError;
 use crate::engine::socket::Socket;
-use crate::engine::zerocopy;
+use crate::engine::{listen, zerocopy};
 use crate::pool::Pool;
 use crate::tcp::pattern::Pattern;
 use crate::tcp::preamble::{MAX_BUFFER, VERSION};
 use crate::tcp::serve::hub::Hub;
 use crate::tcp::serve::options::{ReceiveWay, ServeOptions, ServeSettings};
 use crate::tcp::serve::{Serve, worker};
-use crate::tcp::socket::{bind_error, raise_descriptors};
 use crate::udp::serve::options::Sockets;
 
 /// Connections that may wait for accept; the kernel cuts it to net.core.somaxconn.
-const BACKLOG: i32 = 65_535;
+const BACKLOG: u32 = 65_535;
 /// Largest send call that clients can ask the server for.
 const SEND_BYTES: usize = 1 << 20;
 
 pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     check(&options)?;
-    let descriptors_count = raise_descriptors();
+    let descriptors_count = listen::raise_descriptor_limit()?;
     let mut warnings = Vec::new();
-    let listeners = listen(&options)?;
+    let listeners = open_listeners(&options)?;
     let settings = settle(&options, &listeners[0], descriptors_count, &mut warnings)?;
     let pattern = Pattern::new(options.buffer_bytes.max(SEND_BYTES))
         .map_err(|e| LoadError::io("prepare the payload", e))?;
@@ -58,33 +56,19 @@ fn check(options: &ServeOptions) -> Result<(), LoadError> {
     Ok(())
 }
 
-fn listen(options: &ServeOptions) -> Result<Vec<Arc<Socket>>, LoadError> {
+fn open_listeners(options: &ServeOptions) -> Result<Vec<Arc<Socket>>, LoadError> {
     let count = if options.sockets == Sockets::Reuseport { options.threads.count } else { 1 };
-    let mut listeners = Vec::with_capacity(count);
-    let mut addr = options.addr;
-    for _ in 0..count {
+    let reuseport = options.sockets == Sockets::Reuseport;
+    let listeners = listen::bind_group((options.addr, count), reuseport, |addr| {
         let socket = Socket::tcp(addr).map_err(|e| LoadError::io("socket", e))?;
-        // Connections in TIME_WAIT of a server before do not hold the port.
-        let set = |name| socket.set(libc::SOL_SOCKET, name, 1);
-        set(libc::SO_REUSEADDR).map_err(|e| LoadError::io("SO_REUSEADDR", e))?;
-        if options.sockets == Sockets::Reuseport {
-            set(libc::SO_REUSEPORT).map_err(|source| LoadError::Unsupported {
-                what: "--sockets reuseport (SO_REUSEPORT)".into(),
-                source,
-            })?;
-        }
+        socket.reuse_address().map_err(|e| LoadError::io("SO_REUSEADDR", e))?;
         options.socket.apply(&socket)?;
-        socket.bind(addr).map_err(|e| bind_error(addr, e))?;
-        socket.listen(BACKLOG).map_err(|e| bind_error(addr, e))?;
-        // With port 0 the first socket's port is that of the group.
-        addr = local(&socket)?;
-        listeners.push(Arc::new(socket));
+        Ok(socket)
+    })?;
+    for socket in &listeners {
+        socket.listen(BACKLOG).map_err(|e| listen::refusal("listen", options.addr, e))?;
     }
-    Ok(listeners)
-}
-
-fn local(socket: &Socket) -> Result<SocketAddr, LoadError> {
-    socket.local().map_err(|e| LoadError::io("getsockname", e))
+    Ok(listeners.into_iter().map(Arc::new).collect())
 }
 
 fn settle(
@@ -94,7 +78,7 @@ fn settle(
     warnings: &mut Vec<Warning>,
 ) -> Result<ServeSettings, LoadError> {
     Ok(ServeSettings {
-        addr: local(listener)?,
+        addr: listen::local(listener)?,
         preamble_version: VERSION,
         threads_count: options.threads.count,
         cpus: options.threads.cpus.clone(),

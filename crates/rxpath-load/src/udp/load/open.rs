@@ -8,8 +8,9 @@ use rxpath_core::Warning;
 
 use crate::LoadError;
 use crate::buffers;
+use crate::engine::listen;
 use crate::engine::raw::Ends;
-use crate::engine::socket::{Buffer, KernelAddr, Socket};
+use crate::engine::socket::{Buffer, Socket};
 use crate::pace;
 use crate::pool::Pool;
 use crate::udp::header::HEADER_BYTES;
@@ -72,10 +73,10 @@ fn open_flow(
             _ => LoadError::io("raw socket", source),
         })?;
         // A raw socket takes no port.
-        flow.aim = Some(KernelAddr::from(SocketAddr::new(to.ip(), 0)));
+        flow.aim = Some(SocketAddr::new(to.ip(), 0).into());
         flow.raw = Some((Ends { from, to }, std::mem::replace(&mut flow.socket, raw)));
     } else if options.unconnected {
-        flow.aim = Some(KernelAddr::from(to));
+        flow.aim = Some(to.into());
     } else {
         connect(&flow.socket)?;
     }
@@ -95,25 +96,9 @@ fn bind(
     let from = SocketAddr::new(options.source.unwrap_or(any), port);
     if options.to.len() > 1 {
         // One source port towards several destinations: as many sockets on it.
-        socket
-            .set(libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)
-            .map_err(|e| LoadError::io("SO_REUSEADDR", e))?;
+        socket.reuse_address().map_err(|e| LoadError::io("SO_REUSEADDR", e))?;
     }
-    socket.bind(from).map_err(|source| {
-        let hint = match source.kind() {
-            ErrorKind::AddrInUse => {
-                format!("port {port} is taken by another socket; choose another --source-port")
-            }
-            ErrorKind::AddrNotAvailable => {
-                format!(
-                    "{} is not an address of this host; `ip address` lists its addresses",
-                    from.ip()
-                )
-            }
-            _ => String::new(),
-        };
-        LoadError::Address { op: "bind", addr: from.to_string(), source, hint }
-    })
+    socket.bind(from).map_err(|e| listen::refusal("bind", from, e))
 }
 
 fn connect_error(to: SocketAddr, source: io::Error) -> LoadError {

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use crate::LoadError;
 use crate::engine::batch::SendBatch;
 use crate::engine::raw::Ends;
-use crate::engine::socket::{KernelAddr, Socket};
+use crate::engine::socket::Socket;
 use crate::engine::{clock, thread};
 use crate::pace::{Pace, Share};
 use crate::pool::Start;
@@ -17,6 +17,7 @@ use crate::udp::load::options::LoadOptions;
 use crate::udp::result::ThreadResult;
 use crate::usage::UsageMeter;
 use rxpath_stats::Histogram;
+use socket2::SockAddr;
 
 /// One source port to one destination.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ pub(super) struct Flow {
     pub(super) stream: u32,
     pub(super) sequence: u64,
     /// Where to, for sockets that are not connected.
-    pub(super) aim: Option<KernelAddr>,
+    pub(super) aim: Option<SockAddr>,
     /// The ends of a raw packet, and the socket that holds its source port.
     pub(super) raw: Option<(Ends, Socket)>,
 }
@@ -84,7 +85,7 @@ impl<'a> Sender<'a> {
         let messages = plan.options.batch;
         let mut batch = SendBatch::new(messages, plan.layout.message_bytes(), segment);
         plan.layout.prepare(&mut batch, messages);
-        batch.set_destinations(plan.flows.iter().filter_map(|flow| flow.aim).collect());
+        batch.set_destinations(plan.flows.iter().filter_map(|flow| flow.aim.clone()).collect());
         Self {
             plan,
             start,

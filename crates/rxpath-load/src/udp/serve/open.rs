@@ -1,19 +1,19 @@
 //! Opening a receiver: checks, sockets, options, threads.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use rxpath_core::Warning;
 
 use crate::LoadError;
-use crate::buffers;
 use crate::engine::batch::MAX_BATCH;
 use crate::engine::socket::{Buffer, Socket, UDP_GRO};
-use crate::engine::{clock, steer};
+use crate::engine::{clock, listen, steer};
 use crate::pool::Pool;
-use crate::udp::serve::options::{BusyPoll, ServeOptions, ServeSettings, Sockets, Steer};
+use crate::udp::serve::options::{ServeOptions, ServeSettings, Sockets, Steer};
 use crate::udp::serve::{Serve, worker};
+use crate::{buffers, busy_poll};
 
 /// Buffers of plain datagrams: an Ethernet frame and some.
 const BUFFER_BYTES: usize = 2048;
@@ -60,9 +60,9 @@ fn open_sockets(
     warnings: &mut Vec<Warning>,
 ) -> Result<(Vec<Socket>, bool), LoadError> {
     let count = if options.sockets == Sockets::Reuseport { options.threads.count } else { 1 };
-    let mut sockets: Vec<Socket> = Vec::with_capacity(count);
-    let (mut addr, mut is_forced) = (options.addr, options.rcvbuf.is_some());
-    for _ in 0..count {
+    let mut is_forced = options.rcvbuf.is_some();
+    let reuseport = options.sockets == Sockets::Reuseport;
+    let sockets = listen::bind_group((options.addr, count), reuseport, |addr| {
         let socket = Socket::udp(addr).map_err(|e| LoadError::io("socket", e))?;
         configure(&socket, options)?;
         if let Some(asked) = options.rcvbuf {
@@ -70,13 +70,10 @@ fn open_sockets(
             let memory = socket.meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?;
             let capped = buffers::capped(Buffer::Receive, asked, memory.rcvbuf_bytes);
             // One for all of the group.
-            warnings.extend(capped.filter(|_| sockets.is_empty()));
+            warnings.extend(capped.filter(|new| warnings.iter().all(|old| old.code != new.code)));
         }
-        socket.bind(addr).map_err(|e| bind_error(addr, e))?;
-        // With port 0 the first socket's port is that of the group.
-        addr = socket.local().map_err(|e| LoadError::io("getsockname", e))?;
-        sockets.push(socket);
-    }
+        Ok(socket)
+    })?;
     if options.steer == Steer::Cpu {
         steer::by_cpu(&sockets[0], &options.threads.cpus, sockets.len()).map_err(|source| {
             LoadError::Unsupported { what: "--steer cpu (SO_ATTACH_REUSEPORT_CBPF)".into(), source }
@@ -86,64 +83,16 @@ fn open_sockets(
 }
 
 fn configure(socket: &Socket, options: &ServeOptions) -> Result<(), LoadError> {
-    let needs = |what: &str| {
-        let what = what.to_owned();
-        move |source: io::Error| match source.kind() {
-            ErrorKind::PermissionDenied => LoadError::Denied { what, needs: "CAP_NET_ADMIN" },
-            _ => LoadError::Unsupported { what, source },
-        }
-    };
-    if options.sockets == Sockets::Reuseport {
-        socket
-            .set(libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)
-            .map_err(needs("--sockets reuseport (SO_REUSEPORT)"))?;
-    }
     if options.gro {
-        socket.set(libc::SOL_UDP, UDP_GRO, 1).map_err(needs("--gro (UDP_GRO)"))?;
+        socket.set(libc::SOL_UDP, UDP_GRO, 1).map_err(busy_poll::needs("--gro (UDP_GRO)"))?;
     }
     if options.stamps {
         let flags = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
         socket
             .set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags as i32)
-            .map_err(needs("--stamps (SO_TIMESTAMPING)"))?;
+            .map_err(busy_poll::needs("--stamps (SO_TIMESTAMPING)"))?;
     }
-    if let Some(poll) = options.busy_poll {
-        busy_poll(socket, poll).map_err(needs("--busy-poll (SO_BUSY_POLL)"))?;
-    }
-    Ok(())
-}
-
-fn busy_poll(socket: &Socket, poll: BusyPoll) -> io::Result<()> {
-    socket.set(libc::SOL_SOCKET, libc::SO_BUSY_POLL, poll.poll_us as i32)?;
-    if poll.prefer {
-        socket.set(libc::SOL_SOCKET, libc::SO_PREFER_BUSY_POLL, 1)?;
-    }
-    match poll.budget_packets {
-        Some(budget) => socket.set(libc::SOL_SOCKET, libc::SO_BUSY_POLL_BUDGET, budget as i32),
-        None => Ok(()),
-    }
-}
-
-fn bind_error(addr: SocketAddr, source: io::Error) -> LoadError {
-    let hint = match source.kind() {
-        ErrorKind::AddrInUse => format!(
-            "port {} is taken by another socket (`ss -ulnp sport = :{}` shows whose); \
-             choose another port, or end its owner",
-            addr.port(),
-            addr.port()
-        ),
-        ErrorKind::AddrNotAvailable => {
-            format!(
-                "{} is not an address of this host; `ip address` lists its addresses",
-                addr.ip()
-            )
-        }
-        ErrorKind::PermissionDenied => {
-            "ports under net.ipv4.ip_unprivileged_port_start need CAP_NET_BIND_SERVICE".into()
-        }
-        _ => String::new(),
-    };
-    LoadError::Address { op: "bind", addr: addr.to_string(), source, hint }
+    options.busy_poll.map_or(Ok(()), |poll| busy_poll::set(socket, poll))
 }
 
 fn settle(
@@ -165,7 +114,7 @@ fn settle(
     }
     let buffer_bytes = if options.gro { GRO_BUFFER_BYTES } else { options.size.max(BUFFER_BYTES) };
     Ok(ServeSettings {
-        addr: sockets[0].local().map_err(|e| LoadError::io("getsockname", e))?,
+        addr: listen::local(&sockets[0])?,
         threads_count: options.threads.count,
         cpus: options.threads.cpus.clone(),
         nice: options.threads.nice,

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::pool::Threads;
+pub use crate::stall::Stall;
 
 /// How threads share sockets.
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
@@ -40,15 +41,6 @@ pub struct BusyPoll {
     pub prefer: bool,
     /// `SO_BUSY_POLL_BUDGET` in packets.
     pub budget_packets: Option<u32>,
-}
-
-/// A reader that stalls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Stall {
-    /// Sleeps this long.
-    pub sleep_ns: u64,
-    /// Once in this time.
-    pub every_ns: u64,
 }
 
 /// What is asked for.

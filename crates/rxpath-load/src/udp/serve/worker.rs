@@ -8,6 +8,7 @@ use crate::engine::batch::RecvBatch;
 use crate::engine::socket::Socket;
 use crate::engine::{clock, thread};
 use crate::pool::Start;
+use crate::stall::Stalls;
 use crate::tally::Tally;
 use crate::udp::result::ThreadResult;
 use crate::udp::serve::meter::Meter;
@@ -66,7 +67,7 @@ struct Reader<'a> {
     truncated: u64,
     reads: u64,
     truesize: Truesize,
-    next_stall_ns: u64,
+    stalls: Stalls,
     longest_away_ns: u64,
     /// Naps in a row without a datagram.
     idle_naps: u32,
@@ -86,7 +87,7 @@ impl<'a> Reader<'a> {
             truncated: 0,
             reads: 0,
             truesize: Truesize::new(plan.alone),
-            next_stall_ns: 0,
+            stalls: Stalls::new(plan.options.stall),
             longest_away_ns: 0,
             idle_naps: 0,
         }
@@ -110,9 +111,7 @@ impl<'a> Reader<'a> {
             if let (Some(nap_ns), true) = (nap_ns, emptied) {
                 self.nap(nap_ns);
             }
-            if self.plan.options.stall.is_some() {
-                self.stall();
-            }
+            self.longest_away_ns = self.longest_away_ns.max(self.stalls.sleep(self.start.shared));
         }
         Ok(())
     }
@@ -214,23 +213,6 @@ impl<'a> Reader<'a> {
         let now = clock::now_ns();
         clock::sleep_until(now + nap_ns);
         self.longest_away_ns = self.longest_away_ns.max(clock::now_ns() - now);
-    }
-
-    /// Sleeps when it is time to.
-    fn stall(&mut self) {
-        let Some(stall) = self.plan.options.stall else { return };
-        let now = clock::now_ns();
-        if self.next_stall_ns == 0 {
-            self.next_stall_ns = now + stall.every_ns;
-        } else if now >= self.next_stall_ns {
-            let until = now + stall.sleep_ns;
-            while clock::now_ns() < until && !self.start.shared.is_stopped() {
-                clock::sleep_until(until);
-            }
-            let back = clock::now_ns();
-            self.longest_away_ns = self.longest_away_ns.max(back - now);
-            self.next_stall_ns = back + stall.every_ns.saturating_sub(stall.sleep_ns);
-        }
     }
 
     fn report(self) -> Report {

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use crate::engine::listen::errno_name;
 use crate::engine::socket::Socket;
 use crate::tcp::connection::{ConnectionResult, TcpSummary};
 use crate::tcp::flow::{Feed, Sink};
@@ -10,7 +11,6 @@ use crate::tcp::load::options::StreamOptions;
 use crate::tcp::pattern::Pattern;
 use crate::tcp::preamble::Preamble;
 use crate::tcp::roster::Listed;
-use crate::tcp::socket::errno_name;
 
 /// See the module.
 #[derive(Debug)]

@@ -4,14 +4,11 @@
 //! loop. Both end the same way: this side ends its direction, and reads until the server has ended the other.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
-
 use crate::LoadError;
-use crate::engine::{clock, nap, thread};
+use crate::engine::epoll::{Epoll, Event, Flags};
+use crate::engine::{clock, thread};
 use crate::pace::{Pace, Pacing, Share};
 use crate::pool::Start;
 use crate::tally::Tally;
@@ -244,23 +241,19 @@ impl<'a> Worker<'a> {
 
     /// Several connections, or both ways.
     fn poll(&mut self) -> io::Result<()> {
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let epoll = Epoll::new()?;
         let mut wanted = Vec::with_capacity(self.plan.lines.len());
         for (index, line) in self.plan.lines.iter().enumerate() {
             let flags = wanted_of(line);
-            epoll.add(line.socket.as_fd(), EpollEvent::new(flags, index as u64))?;
+            epoll.add(&line.socket, flags, index as u64)?;
             wanted.push(flags);
         }
-        let mut events = vec![EpollEvent::empty(); EVENTS];
+        let mut events = vec![Event::empty(); EVENTS];
         let mut open = wanted.iter().filter(|flags| !flags.is_empty()).count();
         let mut now_ns = clock::now_ns();
         while !self.is_over(now_ns) && open > 0 {
             self.tally.calls.add(1);
-            let n = match nap::wait(&epoll, &mut events, self.patience_ns(now_ns)) {
-                Ok(n) => n,
-                Err(Errno::EINTR) => 0,
-                Err(error) => return Err(error.into()),
-            };
+            let n = epoll.wait_ns(&mut events, self.patience_ns(now_ns))?;
             for event in &events[..n] {
                 self.event(event.data() as usize, event.events());
             }
@@ -273,7 +266,7 @@ impl<'a> Worker<'a> {
                     wanted[index] = flags;
                     open -= usize::from(flags.is_empty());
                     self.tally.calls.add(1);
-                    epoll.modify(line.socket.as_fd(), &mut EpollEvent::new(flags, index as u64))?;
+                    epoll.change(&line.socket, flags, index as u64)?;
                 }
             }
         }
@@ -291,12 +284,12 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn event(&mut self, index: usize, flags: EpollFlags) {
+    fn event(&mut self, index: usize, flags: Flags) {
         self.touched.push(index);
-        if flags.contains(EpollFlags::EPOLLERR) {
+        if flags.contains(Flags::EPOLLERR) {
             self.reap(index);
         }
-        let ends = EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR;
+        let ends = Flags::EPOLLIN | Flags::EPOLLHUP | Flags::EPOLLERR;
         if flags.intersects(ends) {
             for _ in 0..STEPS {
                 if self.plan.lines[index].is_ended || !self.pull(index) {
@@ -304,7 +297,7 @@ impl<'a> Worker<'a> {
                 }
             }
         }
-        if flags.contains(EpollFlags::EPOLLOUT) {
+        if flags.contains(Flags::EPOLLOUT) {
             for _ in 0..STEPS {
                 let line = &self.plan.lines[index];
                 if line.is_ended || line.due_bytes == 0 || !self.push(index) {
@@ -326,28 +319,27 @@ impl<'a> Worker<'a> {
     /// Ends this direction, reads until the server has ended the other; how many it had not ended in time.
     fn drain(&mut self) -> io::Result<usize> {
         let until = clock::now_ns() + DRAIN_LIMIT_NS;
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let epoll = Epoll::new()?;
         for (index, line) in self.plan.lines.iter().enumerate() {
             if !line.is_ended {
                 let _ = line.socket.shutdown_write();
-                epoll
-                    .add(line.socket.as_fd(), EpollEvent::new(EpollFlags::EPOLLIN, index as u64))?;
+                epoll.add(&line.socket, Flags::EPOLLIN, index as u64)?;
             }
         }
-        let mut events = vec![EpollEvent::empty(); EVENTS];
+        let mut events = vec![Event::empty(); EVENTS];
         let left = |worker: &Self| worker.plan.lines.iter().filter(|line| !line.is_ended).count();
         while left(self) > 0 && clock::now_ns() < until {
-            let n = match epoll.wait(&mut events, 100u16) {
+            let n = match epoll.wait(&mut events, 100) {
                 Ok(n) => n,
-                Err(Errno::EINTR) => continue,
-                Err(error) => return Err(error.into()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
             };
             for event in &events[..n] {
                 self.drain_one(event.data() as usize);
                 let line = &self.plan.lines[event.data() as usize];
                 if line.is_ended {
                     // An ended connection stays readable.
-                    let _ = epoll.delete(line.socket.as_fd());
+                    let _ = epoll.remove(&line.socket);
                 }
             }
         }
@@ -380,11 +372,11 @@ impl<'a> Worker<'a> {
 }
 
 /// What a connection waits for.
-fn wanted_of(line: &Line) -> EpollFlags {
-    let mut flags = EpollFlags::empty();
-    flags.set(EpollFlags::EPOLLIN, !line.is_ended);
+fn wanted_of(line: &Line) -> Flags {
+    let mut flags = Flags::empty();
+    flags.set(Flags::EPOLLIN, !line.is_ended);
     let sends = line.feed.is_some() && line.due_bytes > 0 && !line.is_ended;
-    flags.set(EpollFlags::EPOLLOUT, sends);
+    flags.set(Flags::EPOLLOUT, sends);
     flags
 }
 

@@ -6,10 +6,10 @@ use std::io::{self, ErrorKind};
 use rxpath_stats::Histogram;
 
 use crate::engine::clock;
+use crate::engine::listen::errno_name;
 use crate::pace::Pace;
 use crate::pool::Start;
 use crate::tally::{Shared, Tally};
-use crate::tcp::socket::errno_name;
 use crate::usage::UsageMeter;
 
 /// A server that could not be reached for this long is lost.

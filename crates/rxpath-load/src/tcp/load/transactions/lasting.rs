@@ -2,21 +2,18 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
-
+use crate::engine::clock;
+use crate::engine::epoll::{Epoll, Event, Flags};
+use crate::engine::listen::errno_name;
 use crate::engine::socket::Socket;
-use crate::engine::{clock, nap};
 use crate::tcp::connection::{ConnectionResult, TcpSummary};
 use crate::tcp::flow::{Feed, Sink};
 use crate::tcp::load::transactions::desk::{Desk, Ticket, is_passing};
 use crate::tcp::load::transactions::worker::Plan;
 use crate::tcp::preamble::SendWay;
 use crate::tcp::serve::options::ReceiveWay;
-use crate::tcp::socket::errno_name;
 
 /// Most events of one wait.
 const EVENTS: usize = 256;
@@ -124,7 +121,7 @@ impl<'p> Lasting<'p> {
         Ok(Self {
             plan,
             thread,
-            epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?,
+            epoll: Epoll::new()?,
             lines: lines.collect::<io::Result<_>>()?,
             buffer: vec![0; plan.options.common.buffer_bytes],
             idle: VecDeque::with_capacity(plan.sockets.len()),
@@ -176,10 +173,10 @@ impl<'p> Lasting<'p> {
     /// Many connections.
     pub(super) fn poll(&mut self, desk: &mut Desk) -> io::Result<()> {
         for (index, socket) in self.plan.sockets.iter().enumerate() {
-            self.epoll.add(socket.as_fd(), EpollEvent::new(EpollFlags::EPOLLIN, index as u64))?;
+            self.epoll.add(socket, Flags::EPOLLIN, index as u64)?;
             self.idle.push_back(index as u32);
         }
-        let mut events = vec![EpollEvent::empty(); EVENTS];
+        let mut events = vec![Event::empty(); EVENTS];
         let mut now_ns = clock::now_ns();
         while !desk.is_over(now_ns) {
             self.begin_due(desk, now_ns)?;
@@ -188,11 +185,7 @@ impl<'p> Lasting<'p> {
             }
             let patience_ns = desk.patience_ns(now_ns, !self.idle.is_empty());
             desk.tally.calls.add(1);
-            let n = match nap::wait(&self.epoll, &mut events, patience_ns) {
-                Ok(n) => n,
-                Err(Errno::EINTR) => 0,
-                Err(error) => return Err(error.into()),
-            };
+            let n = self.epoll.wait_ns(&mut events, patience_ns)?;
             now_ns = clock::now_ns();
             for event in &events[..n] {
                 self.event(event, desk)?;
@@ -230,27 +223,27 @@ impl<'p> Lasting<'p> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) => {
                     line.lose("send", &error, desk);
-                    return self.epoll.delete(socket.as_fd()).map_err(Into::into);
+                    return self.epoll.remove(socket);
                 }
             }
         }
         let waits = line.owed > 0;
         if line.waits_to_send != waits {
             line.waits_to_send = waits;
-            let flags = if waits { EpollFlags::EPOLLOUT } else { EpollFlags::EPOLLIN };
-            self.epoll.modify(socket.as_fd(), &mut EpollEvent::new(flags, index as u64))?;
+            let flags = if waits { Flags::EPOLLOUT } else { Flags::EPOLLIN };
+            self.epoll.change(socket, flags, index as u64)?;
         }
         Ok(())
     }
 
-    fn event(&mut self, event: &EpollEvent, desk: &mut Desk) -> io::Result<()> {
+    fn event(&mut self, event: &Event, desk: &mut Desk) -> io::Result<()> {
         let plan = self.plan;
         let index = event.data() as usize;
         let (line, socket) = (&mut self.lines[index], &self.plan.sockets[index]);
         if line.error.is_some() {
             return Ok(());
         }
-        if line.owed > 0 && event.events().contains(EpollFlags::EPOLLOUT) {
+        if line.owed > 0 && event.events().contains(Flags::EPOLLOUT) {
             return self.send(index, desk);
         }
         match line.receive(socket, plan, &mut self.buffer, desk) {
@@ -269,7 +262,7 @@ impl<'p> Lasting<'p> {
             Err(error) => {
                 line.lose("receive", &error, desk);
                 self.idle.retain(|idle| *idle as usize != index);
-                self.epoll.delete(socket.as_fd())?;
+                self.epoll.remove(socket)?;
             }
         }
         Ok(())

@@ -1,14 +1,11 @@
 //! A connection for each transaction: connect, request, response, close.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
-
+use crate::engine::clock;
+use crate::engine::epoll::{Epoll, Event, Flags};
 use crate::engine::socket::Socket;
-use crate::engine::{clock, nap};
 use crate::tcp::flow::{Feed, Sink};
 use crate::tcp::load::options::Closer;
 use crate::tcp::load::transactions::desk::{Desk, Ticket, is_local, is_passing};
@@ -290,8 +287,8 @@ impl Singles {
     }
 
     pub(super) fn poll(&mut self, plan: &Plan, desk: &mut Desk) -> io::Result<()> {
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        let mut events = vec![EpollEvent::empty(); EVENTS];
+        let epoll = Epoll::new()?;
+        let mut events = vec![Event::empty(); EVENTS];
         let mut now_ns = clock::now_ns();
         while !desk.is_over(now_ns) {
             while now_ns >= self.paused_until_ns && !self.idle.is_empty() {
@@ -303,11 +300,7 @@ impl Singles {
                 patience_ns = patience_ns.min(self.paused_until_ns - now_ns).max(1);
             }
             desk.tally.calls.add(1);
-            let n = match nap::wait(&epoll, &mut events, patience_ns) {
-                Ok(n) => n,
-                Err(Errno::EINTR) => 0,
-                Err(error) => return Err(error.into()),
-            };
+            let n = epoll.wait_ns(&mut events, patience_ns)?;
             for event in &events[..n] {
                 self.go_on(event.data() as usize, plan, desk, &epoll)?;
             }
@@ -328,16 +321,13 @@ impl Singles {
         let begun = Socket::tcp(plan.options.common.addr).and_then(|socket| {
             self.shared.configure(&socket)?;
             let this = Try::begin(socket, ticket, plan, &self.shared)?;
-            match this.socket.connect(plan.options.common.addr) {
-                Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(this),
-                other => other.map(|()| this),
-            }
+            this.socket.begin_connect(plan.options.common.addr)?;
+            Ok(this)
         });
         match begun {
             Ok(this) => {
                 let Some(index) = self.idle.pop() else { return Ok(()) };
-                let event = EpollEvent::new(EpollFlags::EPOLLOUT, u64::from(index));
-                epoll.add(this.socket.as_fd(), event)?;
+                epoll.add(&this.socket, Flags::EPOLLOUT, u64::from(index))?;
                 self.tries[index as usize] = Some(this);
                 self.count(desk);
             }
@@ -391,8 +381,7 @@ impl Singles {
             self.count(desk);
         } else if waited_to_send && !this.waits_to_send() {
             desk.tally.calls.add(1);
-            let mut event = EpollEvent::new(EpollFlags::EPOLLIN, index as u64);
-            epoll.modify(this.socket.as_fd(), &mut event)?;
+            epoll.change(&this.socket, Flags::EPOLLIN, index as u64)?;
         }
         Ok(())
     }
