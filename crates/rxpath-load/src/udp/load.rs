@@ -5,6 +5,7 @@ mod fill;
 mod finish;
 mod open;
 pub mod options;
+mod transmit;
 mod worker;
 
 use rxpath_core::Warning;

@@ -138,6 +138,9 @@ pub struct LoadResult {
     pub send_errors: std::collections::BTreeMap<String, u64>,
     /// `ECONNREFUSED` answers (an earlier datagram found no listener); the send was retried.
     pub refused_count: u64,
+    /// Whether datagrams went around the kernel's UDP, whose counters leave them out.
+    #[serde(default)]
+    pub bypasses_udp: bool,
     /// Calls that stopped within a batch although the next datagram could be sent: the kernel hides the reason.
     #[serde(default)]
     pub hidden_errors_count: u64,

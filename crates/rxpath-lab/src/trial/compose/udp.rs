@@ -171,7 +171,7 @@ fn ledger_input(variant: &Variant, path: PathFacts, said: &Said, moved: &Moved) 
         )
     };
     let sender = if let Some(load) = &said.load {
-        sender_said(variant, load)
+        sender_said(load)
     } else {
         foreign_sender(kernel("tx", "OutDatagrams") + kernel("tx", "SndbufErrors"), &path, moved)
     };
@@ -216,14 +216,14 @@ fn foreign_sender(udp: u64, path: &PathFacts, moved: &Moved) -> SenderSaid {
 }
 
 /// What our own sender says.
-pub(in crate::trial) fn sender_said(variant: &Variant, load: &LoadResult) -> SenderSaid {
+pub(in crate::trial) fn sender_said(load: &LoadResult) -> SenderSaid {
     SenderSaid {
         offered_packets: load.offered_packets,
         sent_packets: load.sent_packets,
         send_errors: load.send_errors.clone(),
         segments_per_send: load.segments_per_send.max(1),
         full_batches: true,
-        raw: is_raw(&variant.load),
+        raw: load.bypasses_udp,
         queued_packets: 0,
         by_kernel: false,
     }
@@ -235,9 +235,4 @@ fn in_flight(socket: &SocketResult) -> u64 {
         Some(truesize @ 1..) => socket.rmem_bytes / truesize,
         _ => u64::from(socket.rmem_bytes > 0),
     }
-}
-
-/// The raw engine goes around the sender's UDP and IP counters.
-fn is_raw(load: &Workload) -> bool {
-    load.own().is_some_and(|own| own.options.iter().any(|word| word.starts_with("--corrupt")))
 }

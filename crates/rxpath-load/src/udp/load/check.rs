@@ -39,7 +39,7 @@ pub(super) fn check(options: &LoadOptions) -> Result<(), LoadError> {
             "omit it to send as fast as possible",
         );
     }
-    if options.corrupt_checksum && (options.gso.is_some() || options.batch == 1) {
+    if options.engine.bypasses_udp() && (options.gso.is_some() || options.batch == 1) {
         return bad(
             "--corrupt checksum builds whole packets: it excludes --gso and --batch 1".into(),
             "",
@@ -129,7 +129,7 @@ pub(super) fn mtu(
         if options.size <= room {
             continue;
         }
-        if options.gso.is_some() || options.corrupt_checksum {
+        if options.gso.is_some() || options.engine.bypasses_udp() {
             let why = if options.gso.is_some() { "--gso" } else { "--corrupt checksum" };
             return Err(LoadError::usage(
                 format!(

@@ -45,6 +45,7 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
         .collect();
     result.target_pps = load.options.rate_pps.map(|rate| rate as f64);
     result.lateness_us = Lateness::of(&lateness);
+    result.bypasses_udp = load.options.engine.bypasses_udp();
     result.segments_per_send = load.options.segments() as u32;
     result.cpu_user_s = cpu.user_ns as f64 / 1e9;
     result.cpu_system_s = cpu.system_ns as f64 / 1e9;

@@ -8,6 +8,22 @@ use serde::{Deserialize, Serialize};
 pub use crate::pace::Pacing;
 use crate::pool::Threads;
 
+/// How messages get to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// UDP sockets.
+    Socket,
+    /// Raw sockets: whole packets, with a wrong UDP checksum.
+    RawBadChecksum,
+}
+
+impl Engine {
+    /// Whether datagrams go around the kernel's UDP, whose counters leave them out.
+    pub fn bypasses_udp(self) -> bool {
+        self == Self::RawBadChecksum
+    }
+}
+
 /// What is asked for.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
@@ -35,8 +51,8 @@ pub struct LoadOptions {
     pub sndbuf: Option<u64>,
     /// Do not connect: the kernel looks up the route for each datagram and hashes the flow by its addresses.
     pub unconnected: bool,
-    /// Send wrong UDP checksums through a raw socket.
-    pub corrupt_checksum: bool,
+    /// How messages get to the kernel.
+    pub engine: Engine,
     /// Stop after exactly this many datagrams.
     pub count: Option<u64>,
     /// Stop after this long.
@@ -59,7 +75,7 @@ impl LoadOptions {
             batch: 64,
             sndbuf: None,
             unconnected: false,
-            corrupt_checksum: false,
+            engine: Engine::Socket,
             count: None,
             duration_ns: None,
         }

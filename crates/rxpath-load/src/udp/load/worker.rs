@@ -4,9 +4,6 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 
 use crate::LoadError;
-use crate::engine::batch::SendBatch;
-use crate::engine::raw::Ends;
-use crate::engine::socket::Socket;
 use crate::engine::{clock, thread};
 use crate::pace::{Pace, Share};
 use crate::pool::Start;
@@ -14,28 +11,16 @@ use crate::tally::Tally;
 use crate::udp::header::Stamp;
 use crate::udp::load::fill::Layout;
 use crate::udp::load::options::LoadOptions;
+use crate::udp::load::transmit::Transmit;
 use crate::udp::result::ThreadResult;
 use crate::usage::UsageMeter;
 use rxpath_stats::Histogram;
-use socket2::SockAddr;
-
-/// One source port to one destination.
-#[derive(Debug)]
-pub(super) struct Flow {
-    pub(super) socket: Socket,
-    pub(super) stream: u32,
-    pub(super) sequence: u64,
-    /// Where to, for sockets that are not connected.
-    pub(super) aim: Option<SockAddr>,
-    /// The ends of a raw packet, and the socket that holds its source port.
-    pub(super) raw: Option<(Ends, Socket)>,
-}
 
 /// What a worker needs.
-#[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) flows: Vec<Flow>,
-    pub(super) layout: Layout,
+pub(super) struct Plan<T: Transmit> {
+    pub(super) flows: Vec<T::Flow>,
+    /// Stream number and next sequence number of each flow.
+    pub(super) streams: Vec<(u32, u64)>,
     pub(super) options: LoadOptions,
     /// Messages to send, at most.
     pub(super) messages: u64,
@@ -53,9 +38,9 @@ pub(super) struct Report {
 }
 
 /// Runs until the count, the time or an order ends it.
-pub(super) fn run(plan: Plan, start: &Start) -> Result<Report, LoadError> {
+pub(super) fn run<T: Transmit>(plan: Plan<T>, start: &Start) -> Result<Report, LoadError> {
     thread::set_exact_timers();
-    let mut sender = Sender::new(plan, start);
+    let mut sender = Sender::<T>::new(plan, start);
     if let Some(start_ns) = start.ready_and_wait() {
         sender.usage.restart();
         sender.send_until_stopped(start_ns)?;
@@ -64,12 +49,15 @@ pub(super) fn run(plan: Plan, start: &Start) -> Result<Report, LoadError> {
 }
 
 /// The loop's state.
-struct Sender<'a> {
-    plan: Plan,
+struct Sender<'a, T> {
+    options: LoadOptions,
+    layout: Layout,
+    messages: u64,
+    streams: Vec<(u32, u64)>,
+    engine: T,
     start: &'a Start<'a>,
     tally: &'a Tally,
     usage: UsageMeter,
-    batch: SendBatch,
     clock: u16,
     sent_messages: u64,
     target_messages: Option<u64>,
@@ -79,19 +67,21 @@ struct Sender<'a> {
     lateness: Histogram,
 }
 
-impl<'a> Sender<'a> {
-    fn new(plan: Plan, start: &'a Start<'a>) -> Self {
-        let segment = if plan.options.gso.is_some() { plan.layout.size as u16 } else { 0 };
-        let messages = plan.options.batch;
-        let mut batch = SendBatch::new(messages, plan.layout.message_bytes(), segment);
-        plan.layout.prepare(&mut batch, messages);
-        batch.set_destinations(plan.flows.iter().filter_map(|flow| flow.aim.clone()).collect());
+impl<'a, T: Transmit> Sender<'a, T> {
+    fn new(plan: Plan<T>, start: &'a Start<'a>) -> Self {
+        let Plan { flows, streams, options, messages } = plan;
+        let layout = Layout { size: options.size, segments: options.segments() };
+        let mut engine = T::new(flows, options.batch, &options);
+        layout.prepare(&mut engine, options.batch);
         Self {
-            plan,
+            options,
+            layout,
+            messages,
+            streams,
+            engine,
             start,
             tally: start.tally,
             usage: UsageMeter::new(start.cpu),
-            batch,
             clock: clock::identity(),
             sent_messages: 0,
             target_messages: None,
@@ -103,7 +93,7 @@ impl<'a> Sender<'a> {
     }
 
     fn send_until_stopped(&mut self, start_ns: u64) -> Result<(), LoadError> {
-        let options = &self.plan.options;
+        let options = &self.options;
         let end_ns = options.duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
         let share = Share {
             rate_per_s: options.rate_pps.unwrap_or(0),
@@ -114,12 +104,11 @@ impl<'a> Sender<'a> {
         let mut pace = options.rate_pps.map(|_| Pace::new(start_ns, share, options.pacing));
         let mut now_ns = clock::now_ns();
         let mut flow = 0;
-        while now_ns < end_ns && self.sent_messages < self.plan.messages {
+        while now_ns < end_ns && self.sent_messages < self.messages {
             if self.start.shared.is_stopped() {
                 break;
             }
-            let room =
-                (self.plan.messages - self.sent_messages).min(self.plan.options.batch as u64);
+            let room = (self.messages - self.sent_messages).min(self.options.batch as u64);
             let due = match &mut pace {
                 Some(pace) => self.due(pace, room, now_ns.min(end_ns - 1)),
                 None => room,
@@ -132,13 +121,13 @@ impl<'a> Sender<'a> {
                 continue;
             }
             self.send(flow, due as usize, now_ns)?;
-            flow = if flow + 1 < self.plan.flows.len() { flow + 1 } else { 0 };
+            flow = if flow + 1 < self.streams.len() { flow + 1 } else { 0 };
             now_ns = self.tally.last_ns.get();
         }
         self.target_messages = pace.map(|pace| {
-            let all_sent = self.sent_messages == self.plan.messages;
+            let all_sent = self.sent_messages == self.messages;
             let due = pace.due_before(clock::now_ns().min(end_ns));
-            if all_sent { self.sent_messages } else { due.min(self.plan.messages) }
+            if all_sent { self.sent_messages } else { due.min(self.messages) }
         });
         Ok(())
     }
@@ -148,7 +137,7 @@ impl<'a> Sender<'a> {
     fn due(&mut self, pace: &mut Pace, room: u64, now_ns: u64) -> u64 {
         let mut due = 0;
         while due < room && pace.next_ns() <= now_ns {
-            self.lateness.record_n(now_ns - pace.next_ns(), self.plan.layout.segments as u64);
+            self.lateness.record_n(now_ns - pace.next_ns(), self.layout.segments as u64);
             pace.advance();
             due += 1;
         }
@@ -158,19 +147,14 @@ impl<'a> Sender<'a> {
     /// Sends `messages` messages of one flow, all of them unless told to stop.
     #[inline]
     fn send(&mut self, flow: usize, messages: usize, now_ns: u64) -> Result<(), LoadError> {
-        let layout = self.plan.layout;
-        let (stream, sequence) = (self.plan.flows[flow].stream, self.plan.flows[flow].sequence);
+        let layout = self.layout;
+        let (stream, sequence) = self.streams[flow];
         let stamp = Stamp::new(stream, self.clock, now_ns);
-        layout.fill(&mut self.batch, messages, stamp, sequence);
-        if self.plan.flows[flow].aim.is_some() {
-            self.batch.aim(flow);
-        }
-        if let Some((ends, _)) = &self.plan.flows[flow].raw {
-            Layout::corrupt(&mut self.batch, messages, ends);
-        }
+        layout.fill(&mut self.engine, messages, stamp, sequence);
+        self.engine.address(flow, messages);
         self.tally.begin(now_ns);
         let tried = self.push(flow, messages)?;
-        self.plan.flows[flow].sequence += (tried * layout.segments) as u64;
+        self.streams[flow].1 += (tried * layout.segments) as u64;
         self.sent_messages += tried as u64;
         self.usage.progress(self.tally, clock::now_ns());
         Ok(())
@@ -182,13 +166,7 @@ impl<'a> Sender<'a> {
         let (mut from, mut short) = (0, false);
         while from < messages {
             self.tally.calls.add(1);
-            let socket = &self.plan.flows[flow].socket;
-            let result = if self.plan.options.batch == 1 {
-                self.batch.send_one(socket, from)
-            } else {
-                self.batch.send(socket, from, messages)
-            };
-            match result {
+            match self.engine.send(flow, from, messages) {
                 Ok(n) => {
                     self.hidden += u64::from(short);
                     from += n;
@@ -211,7 +189,7 @@ impl<'a> Sender<'a> {
 
     #[inline]
     fn count(&self, sent: usize, failed: usize) {
-        let layout = self.plan.layout;
+        let layout = self.layout;
         let packets = (sent * layout.segments) as u64;
         self.tally.offered.add(packets + (failed * layout.segments) as u64);
         self.tally.units.add(packets);
@@ -240,7 +218,7 @@ impl<'a> Sender<'a> {
         {
             return Err(LoadError::io("send", io::Error::from_raw_os_error(number)));
         }
-        *self.errors.entry(number).or_default() += self.plan.layout.segments as u64;
+        *self.errors.entry(number).or_default() += self.layout.segments as u64;
         self.count(0, 1);
         Ok(false)
     }
@@ -248,9 +226,8 @@ impl<'a> Sender<'a> {
     /// Waits for room in the send buffer and notes for how long.
     fn wait_for_room(&mut self, flow: usize) -> Result<(), LoadError> {
         let start = clock::now_ns();
-        let socket = &self.plan.flows[flow].socket;
         while !self.start.shared.is_stopped()
-            && !socket.wait(libc::POLLOUT, 20).map_err(|e| LoadError::io("poll", e))?
+            && !self.engine.wait_for_room(flow).map_err(|e| LoadError::io("poll", e))?
         {}
         self.tally.blocked_ns.add(clock::now_ns() - start);
         Ok(())
@@ -258,7 +235,7 @@ impl<'a> Sender<'a> {
 
     fn report(self) -> Report {
         let tally = self.tally;
-        let segments = self.plan.layout.segments as u64;
+        let segments = self.layout.segments as u64;
         Report {
             thread: ThreadResult {
                 usage: self.usage.end(tally).0,

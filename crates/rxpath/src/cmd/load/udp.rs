@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use rxpath_core::{Bytes, Count, Nanos, Rate};
-use rxpath_load::udp::load::options::{LoadOptions, Pacing};
+use rxpath_load::udp::load::options::{Engine, LoadOptions, Pacing};
 use rxpath_load::udp::load::{Load, dry_loop_ns};
 use rxpath_load::udp::result::{Interval, LoadResult};
 use rxpath_load::workload::Workload;
@@ -116,7 +116,10 @@ impl LoadUdp {
             batch: self.batch,
             sndbuf: self.sndbuf.map(|bytes| bytes.0),
             unconnected: self.unconnected,
-            corrupt_checksum: matches!(self.corrupt, Some(Corrupt::Checksum)),
+            engine: match self.corrupt {
+                Some(Corrupt::Checksum) => Engine::RawBadChecksum,
+                None => Engine::Socket,
+            },
             count: self.count.map(|count| count.0),
             duration_ns: self.conduct.duration.or(default).map(|duration| duration.0),
         })
