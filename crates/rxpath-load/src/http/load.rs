@@ -14,13 +14,13 @@ mod open;
 pub mod options;
 mod ports;
 pub mod result;
-mod signs;
 #[cfg(test)]
 mod simulation;
 mod sockets;
 mod target;
 mod uring;
 pub mod url;
+mod warnings;
 mod wire;
 mod worker;
 

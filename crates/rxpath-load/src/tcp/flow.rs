@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::engine::socket::Socket;
 use crate::engine::zerocopy::Mapping;
 use crate::tcp::pattern::Pattern;
-use crate::tcp::preamble::SendWay;
-use crate::tcp::serve::options::ReceiveWay;
+use crate::tcp::preamble::SendMethod;
+use crate::tcp::serve::options::ReceiveMethod;
 
 /// Address space that a connection's receive queue is mapped into.
 const MAPPING_BYTES: usize = 2 << 20;
@@ -36,7 +36,7 @@ impl ZerocopyCount {
 #[derive(Debug)]
 pub(crate) struct Feed {
     pattern: Arc<Pattern>,
-    way: SendWay,
+    method: SendMethod,
     buffer_bytes: usize,
     /// Payloads go on through the pattern; otherwise each call sends its beginning, which stays in the cache.
     verify: bool,
@@ -47,18 +47,18 @@ pub(crate) struct Feed {
 impl Feed {
     pub(crate) fn new(
         pattern: Arc<Pattern>,
-        way: SendWay,
+        method: SendMethod,
         buffer_bytes: usize,
         verify: bool,
     ) -> Self {
         let buffer_bytes = buffer_bytes.min(pattern.buffer_bytes());
         let zerocopy = ZerocopyCount::default();
-        Self { pattern, way, buffer_bytes, verify, offset: 0, zerocopy }
+        Self { pattern, method, buffer_bytes, verify, offset: 0, zerocopy }
     }
 
     /// Prepares the socket.
     pub(crate) fn prepare(&self, socket: &Socket) -> io::Result<()> {
-        if self.way == SendWay::Zerocopy { socket.allow_zerocopy() } else { Ok(()) }
+        if self.method == SendMethod::Zerocopy { socket.allow_zerocopy() } else { Ok(()) }
     }
 
     /// One send call of up to `most` bytes, as the socket blocks.
@@ -66,9 +66,9 @@ impl Feed {
     pub(crate) fn push(&mut self, socket: &Socket, most: usize) -> io::Result<usize> {
         let len = self.buffer_bytes.min(most);
         let from = if self.verify { self.offset } else { 0 };
-        let sent = match self.way {
-            SendWay::Copy => socket.send_with(self.pattern.at(from, len), 0),
-            SendWay::Zerocopy => self.push_zerocopy(socket, from, len),
+        let sent = match self.method {
+            SendMethod::Copy => socket.send_with(self.pattern.at(from, len), 0),
+            SendMethod::Zerocopy => self.push_zerocopy(socket, from, len),
         }?;
         self.offset += sent as u64;
         Ok(sent)
@@ -99,7 +99,7 @@ impl Feed {
 
     /// Reads the completions that are there.
     pub(crate) fn reap(&mut self, socket: &Socket) -> io::Result<()> {
-        if self.way != SendWay::Zerocopy {
+        if self.method != SendMethod::Zerocopy {
             return Ok(());
         }
         while let Some(done) = socket.completion()? {
@@ -119,7 +119,7 @@ impl Feed {
 /// The receiving half.
 #[derive(Debug, Default)]
 pub(crate) struct Sink {
-    way: ReceiveWay,
+    method: ReceiveMethod,
     verify: bool,
     mapping: Option<Mapping>,
     pub(crate) offset: u64,
@@ -129,12 +129,12 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    pub(crate) fn new(socket: &Socket, way: ReceiveWay, verify: bool) -> io::Result<Self> {
-        let mapping = match way {
-            ReceiveWay::Zerocopy => Some(Mapping::new(socket, MAPPING_BYTES)?),
-            ReceiveWay::Read | ReceiveWay::Trunc => None,
+    pub(crate) fn new(socket: &Socket, method: ReceiveMethod, verify: bool) -> io::Result<Self> {
+        let mapping = match method {
+            ReceiveMethod::Zerocopy => Some(Mapping::new(socket, MAPPING_BYTES)?),
+            ReceiveMethod::Read | ReceiveMethod::Trunc => None,
         };
-        Ok(Self { way, verify, mapping, ..Self::default() })
+        Ok(Self { method, verify, mapping, ..Self::default() })
     }
 
     /// One step of receiving, as the socket blocks; 0 = the peer has ended its direction.
@@ -145,14 +145,14 @@ impl Sink {
         buffer: &mut [u8],
         pattern: &Pattern,
     ) -> io::Result<usize> {
-        let got = match self.way {
-            ReceiveWay::Trunc => socket.recv_discard(buffer.len(), 0)?,
-            ReceiveWay::Read => {
+        let got = match self.method {
+            ReceiveMethod::Trunc => socket.recv_discard(buffer.len(), 0)?,
+            ReceiveMethod::Read => {
                 let got = socket.recv(buffer, 0)?;
                 self.check(&buffer[..got], pattern);
                 got
             }
-            ReceiveWay::Zerocopy => return self.pull_mapped(socket, buffer, pattern),
+            ReceiveMethod::Zerocopy => return self.pull_mapped(socket, buffer, pattern),
         };
         self.offset += got as u64;
         Ok(got)
@@ -218,13 +218,13 @@ mod tests {
     use super::*;
     use crate::engine::tcp::tests::pair;
 
-    /// Sends a megabyte in every way, receives it in every way, and checks each byte.
+    /// Sends a megabyte in every method, receives it in every method, and checks each byte.
     #[test]
     fn every_way_of_sending_arrives_in_every_way_of_receiving() {
         const BYTES: usize = 1_000_000;
         let pattern = Arc::new(Pattern::new(50_000).unwrap());
-        for send in [SendWay::Copy, SendWay::Zerocopy] {
-            for receive in [ReceiveWay::Read, ReceiveWay::Zerocopy] {
+        for send in [SendMethod::Copy, SendMethod::Zerocopy] {
+            for receive in [ReceiveMethod::Read, ReceiveMethod::Zerocopy] {
                 let (client, server) = pair();
                 let mut feed = Feed::new(Arc::clone(&pattern), send, 50_000, true);
                 feed.prepare(&client).unwrap();
@@ -260,7 +260,7 @@ mod tests {
         data[1234] ^= 1;
         client.send_with(&data, 0).unwrap();
         client.shutdown_write().unwrap();
-        let mut sink = Sink::new(&server, ReceiveWay::Read, true).unwrap();
+        let mut sink = Sink::new(&server, ReceiveMethod::Read, true).unwrap();
         let mut buffer = vec![0; 1000];
         while sink.pull(&server, &mut buffer, &pattern).unwrap() > 0 {}
         assert_eq!(sink.mismatch, Some(1234));

@@ -67,7 +67,7 @@ pub enum Kind {
     schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum SendWay {
+pub enum SendMethod {
     /// `send`: copied from user memory.
     #[default]
     Copy,
@@ -91,7 +91,7 @@ pub struct Preamble {
     /// `TCP_NODELAY` at the server.
     pub nodelay: bool,
     /// How the server sends a stream.
-    pub send: SendWay,
+    pub send: SendMethod,
     /// Bytes of a request.
     pub request_bytes: u32,
     /// Bytes of a response.
@@ -137,8 +137,8 @@ impl Preamble {
             | flag(self.server_closes, SERVER_CLOSES)
             | flag(self.nodelay, NODELAY);
         bytes[10] = match self.send {
-            SendWay::Copy => 0,
-            SendWay::Zerocopy => 1,
+            SendMethod::Copy => 0,
+            SendMethod::Zerocopy => 1,
         };
         bytes[12..16].copy_from_slice(&self.request_bytes.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.response_bytes.to_le_bytes());
@@ -182,8 +182,8 @@ impl Preamble {
             server_closes: flags & SERVER_CLOSES != 0,
             nodelay: flags & NODELAY != 0,
             send: match bytes[10] {
-                0 => SendWay::Copy,
-                1 => SendWay::Zerocopy,
+                0 => SendMethod::Copy,
+                1 => SendMethod::Zerocopy,
                 _ => return Err(Refusal::Malformed("unknown send method")),
             },
             request_bytes: u32_at(12),
@@ -231,7 +231,7 @@ mod tests {
             Just(Kind::Transactions),
             Just(Kind::Single)
         ];
-        let send = prop_oneof![Just(SendWay::Copy), Just(SendWay::Zerocopy)];
+        let send = prop_oneof![Just(SendMethod::Copy), Just(SendMethod::Zerocopy)];
         let sizes = (1..=MAX_MESSAGE, 1..=MAX_MESSAGE, 1..=MAX_BUFFER);
         (kind, send, sizes, any::<[bool; 4]>(), any::<(u64, u64)>()).prop_map(
             |(kind, send, (request_bytes, response_bytes, buffer_bytes), flags, (run, pacing))| {

@@ -2,9 +2,9 @@
 
 mod connection;
 mod finish;
-mod hub;
 mod open;
 pub mod options;
+mod server;
 mod worker;
 
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::LoadError;
 use crate::pool::Pool;
 use crate::tally::Shared;
 use crate::tcp::result::{Interval, ServeResult};
-use crate::tcp::serve::hub::Hub;
 use crate::tcp::serve::options::{ServeOptions, ServeSettings};
+use crate::tcp::serve::server::ServerState;
 use crate::workload::{Finished, Workload};
 
 pub(crate) use finish::mismatch;
@@ -27,7 +27,7 @@ pub struct Serve {
     options: ServeOptions,
     settings: ServeSettings,
     warnings: Vec<Warning>,
-    hub: Arc<Hub>,
+    server: Arc<ServerState>,
     pool: Pool<worker::Report>,
     /// Holds the connections open after the end.
     open: Vec<worker::Report>,
@@ -66,7 +66,7 @@ impl Workload for Serve {
     fn start(&mut self, _t_ns: u64) {}
 
     fn interval(&self) -> Interval {
-        Interval::of(&self.pool.shared, self.hub.sample())
+        Interval::of(&self.pool.shared, self.server.sample())
     }
 
     fn done(&self) -> u64 {

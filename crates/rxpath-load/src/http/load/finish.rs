@@ -9,7 +9,7 @@ use crate::LoadError;
 use crate::http::load::meter::{Kind, errors};
 use crate::http::load::result::{LoadResult, Spread, Summary};
 use crate::http::load::worker::Report;
-use crate::http::load::{Load, signs};
+use crate::http::load::{Load, warnings};
 use crate::quantiles::{Quantiles, merged};
 use crate::udp::result::Lateness;
 use crate::workload::Finished;
@@ -43,10 +43,10 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
         load.sockets.extend(report.remains.sockets);
         result.threads.push(report.thread);
     }
-    result.limit = signs::limit(&result, &load.settings);
+    result.limit = warnings::limit(&result, &load.settings);
     let mut warnings = load.warnings.clone();
-    warnings.extend(signs::notice(&result, &load.settings));
-    warnings.extend(signs::clipped(&times.response));
+    warnings.extend(warnings::notice(&result, &load.settings));
+    warnings.extend(warnings::clipped(&times.response));
     let histograms = vec![
         ("service_time", times.service),
         ("response_time", times.response),

@@ -7,7 +7,7 @@ use crate::LoadError;
 use crate::http::load::message::Message;
 use crate::http::load::meter::LiveCounters;
 use crate::http::load::options::{LoadOptions, LoadSettings, Loop};
-use crate::http::load::{Load, message, ports, signs, target, worker};
+use crate::http::load::{Load, message, ports, target, warnings, worker};
 use crate::pace;
 use crate::pool::Pool;
 
@@ -99,7 +99,7 @@ fn settle(
         requests: options.requests,
         engine: options.engine,
         descriptors_limit,
-        tick_hz: signs::tick_hz(),
+        tick_hz: warnings::tick_hz(),
     }
 }
 

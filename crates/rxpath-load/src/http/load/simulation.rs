@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use rxpath_stats::Histogram;
 
 use crate::engine::socket::Socket;
-use crate::http::load::client::{Client, Orders};
+use crate::http::load::client::{Client, ClientConfig};
 use crate::http::load::message::Message;
 use crate::http::load::meter::{Kind, LiveCounters, Meter};
 use crate::http::load::wire::{Sent, Wire};
@@ -114,7 +114,7 @@ fn simulate(case: Case) -> Outcome {
         bodiless: false,
     };
     let (shared, live) = (Shared::new(1), LiveCounters::default());
-    let orders = Orders {
+    let config = ClientConfig {
         message: &message,
         shared: &shared,
         connections: case.connections,
@@ -133,7 +133,7 @@ fn simulate(case: Case) -> Outcome {
         requests: 0,
     };
     let meter = Meter::new(&shared.tallies[0], &live, UsageMeter::new(None), true);
-    let mut client = Client::new(wire, meter, orders);
+    let mut client = Client::new(wire, meter, config);
     let share = Share { rate_per_s: case.rate.unwrap_or(0), each: 1, thread: 0, threads: 1 };
     let pace = case.rate.map(|_| Pace::new(SECOND, share, Pacing::Sleep));
     client.start(SECOND, SECOND + case.seconds * SECOND, pace);

@@ -6,7 +6,7 @@ use rxpath_stats::Histogram;
 
 use crate::LoadError;
 use crate::engine::{clock, thread};
-use crate::http::load::client::{Client, Orders, Remains};
+use crate::http::load::client::{Client, ClientConfig, Remains};
 use crate::http::load::epoll::EpollWire;
 use crate::http::load::message::Message;
 use crate::http::load::meter::{Kind, LiveCounters, Meter};
@@ -59,8 +59,8 @@ pub(super) fn run(plan: &Plan, start: &Start) -> Result<Report, LoadError> {
         Engine::Epoll => drive(plan, start, EpollWire::new(sockets)?, Client::run),
         Engine::Uring => {
             let mut ring = uring::ring(plan.connections, &plan.message)?;
-            let orders = uring::Orders::new(sockets, &plan.message, plan.options.pipeline);
-            drive(plan, start, orders, |client| client.run_ring(&mut ring))
+            let config = uring::RingWire::new(sockets, &plan.message, plan.options.pipeline);
+            drive(plan, start, config, |client| client.run_ring(&mut ring))
         }
     }
 }
@@ -68,7 +68,7 @@ pub(super) fn run(plan: &Plan, start: &Start) -> Result<Report, LoadError> {
 fn client<'a, W: Wire>(plan: &'a Plan, start: &'a Start, wire: W) -> Client<'a, W> {
     let options = &plan.options;
     let two_times = options.rate_rps.is_some() || !options.keepalive;
-    let orders = Orders {
+    let config = ClientConfig {
         message: &plan.message,
         shared: start.shared,
         connections: plan.connections,
@@ -81,7 +81,7 @@ fn client<'a, W: Wire>(plan: &'a Plan, start: &'a Start, wire: W) -> Client<'a, 
     };
     let (live, usage) = (&plan.live[start.index], UsageMeter::new(start.cpu));
     let meter = Meter::new(start.tally, live, usage, two_times);
-    Client::new(wire, meter, orders)
+    Client::new(wire, meter, config)
 }
 
 /// Waits for the start, runs the engine, adds up.

@@ -14,7 +14,7 @@ use crate::http::serve::count::MOST_EVENTS;
 use crate::http::serve::options::{
     BusyPoll, BusyPollSettings, Engine, ServeOptions, ServeSettings, Sockets,
 };
-use crate::http::serve::reply::{Book, Kind};
+use crate::http::serve::reply::{Kind, ReplyTable};
 use crate::http::serve::{Serve, finish, worker};
 use crate::pool::Pool;
 use crate::{buffers, busy_poll};
@@ -34,8 +34,8 @@ pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     let limit = listen::raise_descriptor_limit()?;
     let listeners = open_listeners(&options, &mut warnings)?;
     let (epolls, busy_waits) = open_epolls(&options, &mut warnings)?;
-    let book = Book::new(options.body_bytes);
-    let settings = settle(&options, &listeners, &book, (limit, busy_waits), &mut warnings)?;
+    let reply_table = ReplyTable::new(options.body_bytes);
+    let settings = settle(&options, &listeners, &reply_table, (limit, busy_waits), &mut warnings)?;
     let mut serve = Serve {
         pool: Pool::new("rx-http", &options.threads),
         settings,
@@ -45,7 +45,7 @@ pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
         polled_before: finish::busy_poll_rx_packets(),
         options: Arc::new(options),
     };
-    start_workers(&mut serve, &Arc::new(book), epolls)?;
+    start_workers(&mut serve, &Arc::new(reply_table), epolls)?;
     serve.pool.shared.count_cpu_time();
     Ok(serve)
 }
@@ -175,7 +175,7 @@ fn busy_epoll(epoll: &Epoll, poll: BusyPoll) -> Fact<BusyPoll> {
 fn settle(
     options: &ServeOptions,
     listeners: &[Socket],
-    book: &Book,
+    reply_table: &ReplyTable,
     (limit, busy_waits): (u64, Fact<BusyPoll>),
     warnings: &mut Vec<Warning>,
 ) -> Result<ServeSettings, LoadError> {
@@ -209,7 +209,7 @@ fn settle(
         sndbuf_bytes,
         work_ns: options.work_ns,
         body_bytes: options.body_bytes,
-        reply_bytes: book.len(Kind::Ok),
+        reply_bytes: reply_table.len(Kind::Ok),
         max_request_bytes: options.max_request_bytes,
         max_body_bytes: options.max_body_bytes,
         max_connections_count: wanted.min(limit),
@@ -221,7 +221,7 @@ fn settle(
 
 fn start_workers(
     serve: &mut Serve,
-    book: &Arc<Book>,
+    reply_table: &Arc<ReplyTable>,
     epolls: Vec<Option<Epoll>>,
 ) -> Result<(), LoadError> {
     let open = Arc::new(AtomicU64::new(0));
@@ -229,7 +229,7 @@ fn start_workers(
         let plan = worker::Plan {
             listener: Arc::clone(&serve.listeners[index % serve.listeners.len()]),
             epoll,
-            book: Arc::clone(book),
+            reply_table: Arc::clone(reply_table),
             open: Arc::clone(&open),
             max_connections: serve.settings.max_connections_count,
             options: Arc::clone(&serve.options),

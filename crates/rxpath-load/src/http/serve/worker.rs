@@ -13,9 +13,9 @@ use crate::http::serve::by_epoll::EpollLoop;
 use crate::http::serve::by_uring::UringLoop;
 use crate::http::serve::connection::{Conn, End, Token};
 use crate::http::serve::count::{Counts, Why};
-use crate::http::serve::dialogue::{Desk, Next, Rules};
+use crate::http::serve::dialogue::{Next, Rules, Scratch};
 use crate::http::serve::options::{Engine, ServeOptions};
-use crate::http::serve::reply::Book;
+use crate::http::serve::reply::ReplyTable;
 use crate::http::serve::result::ThreadResult;
 use crate::pool::Start;
 use crate::slab::Slab;
@@ -37,7 +37,7 @@ pub(super) struct Plan {
     pub(super) listener: Arc<Socket>,
     /// Its epoll set; `None` with io_uring, whose ring the thread makes itself.
     pub(super) epoll: Option<Epoll>,
-    pub(super) book: Arc<Book>,
+    pub(super) reply_table: Arc<ReplyTable>,
     /// Connections open, of all threads.
     pub(super) open: Arc<AtomicU64>,
     pub(super) max_connections: u64,
@@ -56,17 +56,17 @@ pub(super) struct Report {
 /// Runs until a stop request.
 pub(super) fn run(plan: Plan, start: &Start) -> Result<Report, LoadError> {
     let engine = plan.options.engine;
-    let mut house = House::new(plan, start);
+    let mut state = WorkerState::new(plan, start);
     let engine = match engine {
-        Engine::Epoll => Started::Epoll(Box::new(EpollLoop::new(house)?)),
-        Engine::Uring => Started::Uring(Box::new(UringLoop::new(house)?)),
+        Engine::Epoll => Started::Epoll(Box::new(EpollLoop::new(state)?)),
+        Engine::Uring => Started::Uring(Box::new(UringLoop::new(state)?)),
     };
     start.ready();
-    house = match engine {
+    state = match engine {
         Started::Epoll(engine) => engine.run(),
         Started::Uring(engine) => engine.run(),
     }?;
-    Ok(house.report())
+    Ok(state.report())
 }
 
 enum Started {
@@ -76,13 +76,13 @@ enum Started {
 
 /// What a thread keeps, with either engine.
 #[derive(Debug)]
-pub(super) struct House {
+pub(super) struct WorkerState {
     pub(super) plan: Plan,
     shared: Arc<Shared>,
     index: usize,
     usage: UsageMeter,
     pub(super) connections: Slab<Conn>,
-    pub(super) desk: Desk,
+    pub(super) scratch: Scratch,
     pub(super) counts: Counts,
     /// The last reading of the clock.
     pub(super) now_ns: u64,
@@ -101,7 +101,7 @@ pub(super) enum Overdue {
     Tell,
 }
 
-impl House {
+impl WorkerState {
     fn new(plan: Plan, start: &Start) -> Self {
         let options = &plan.options;
         let work_steps =
@@ -116,7 +116,7 @@ impl House {
             index: start.index,
             usage: UsageMeter::new(start.cpu),
             connections: Slab::default(),
-            desk: Desk::new(rules),
+            scratch: Scratch::new(rules),
             counts: Counts::new(),
             now_ns: clock::now_ns(),
             paused_until_ns: None,

@@ -11,7 +11,7 @@ use crate::tcp::load::options::{Common, CommonSettings};
 use crate::tcp::load::session::{CONNECT_MS, Session};
 use crate::tcp::pattern::Pattern;
 use crate::tcp::preamble::MAX_BUFFER;
-use crate::tcp::serve::options::ReceiveWay;
+use crate::tcp::serve::options::ReceiveMethod;
 use crate::tcp::socket::connect_error;
 
 /// File descriptors in addition to the connections: standard streams, control connection, epoll sets, files.
@@ -46,7 +46,7 @@ pub(super) fn check(common: &Common) -> Result<(), LoadError> {
 /// Begins the session.
 pub(super) fn session(common: &Common) -> Result<Session, LoadError> {
     let session = Session::open(common.addr)?;
-    if common.verify && session.hello.receive == ReceiveWay::Trunc {
+    if common.verify && session.hello.receive == ReceiveMethod::Trunc {
         return Err(LoadError::usage(
             "--verify: this server discards what it receives (--receive trunc) and cannot check it",
             "start the server with --receive read",

@@ -49,7 +49,7 @@ impl Session {
         let order = Preamble { kind: Kind::Control, run, nodelay: true, ..Preamble::default() };
         let hello = Hello {
             program: String::new(),
-            receive: crate::tcp::serve::options::ReceiveWay::Read,
+            receive: crate::tcp::serve::options::ReceiveMethod::Read,
             threads_count: 0,
         };
         let mut session = Self { socket, addr, run, hello, bytes: Vec::new() };

@@ -1,7 +1,7 @@
 //! A client that streams bytes as fast as possible, or by a schedule, in one direction or both.
 
+mod conn;
 mod finish;
-mod line;
 mod worker;
 
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::tally::Shared;
 use crate::tcp::load::begin;
 use crate::tcp::load::options::{StreamOptions, StreamSettings};
 use crate::tcp::load::session::Session;
-use crate::tcp::load::stream::line::Line;
+use crate::tcp::load::stream::conn::StreamConn;
+use crate::tcp::open_connections::OpenConnections;
 use crate::tcp::preamble::{Kind, Preamble};
 use crate::tcp::result::{Interval, StreamResult};
-use crate::tcp::roster::Roster;
-use crate::tcp::serve::options::ReceiveWay;
+use crate::tcp::serve::options::ReceiveMethod;
 use crate::workload::{Finished, Workload};
 
 pub(super) use finish::lost;
@@ -30,7 +30,7 @@ pub struct Stream {
     options: StreamOptions,
     settings: StreamSettings,
     warnings: Vec<Warning>,
-    roster: Arc<Roster>,
+    open_connections: Arc<OpenConnections>,
     session: Session,
     pool: Pool<worker::Report>,
     /// Holds the connections open after the end.
@@ -45,22 +45,23 @@ impl Stream {
         let session = begin::session(common)?;
         let pattern = begin::pattern(common)?;
         let order = order(&options, session.run);
-        let roster = Arc::new(Roster::default());
-        let mut lots: Vec<Vec<Line>> = (0..common.threads.count).map(|_| Vec::new()).collect();
+        let open_connections = Arc::new(OpenConnections::default());
+        let mut lots: Vec<Vec<StreamConn>> =
+            (0..common.threads.count).map(|_| Vec::new()).collect();
         for index in 0..common.connections {
             let socket = begin::connect(common)?;
-            let listed = roster.enter(&socket);
-            let line = Line::new((socket, listed), &options, order, &pattern);
-            lots[index % common.threads.count].push(line.map_err(|e| LoadError::io("connect", e))?);
+            let listed = open_connections.enter(&socket);
+            let conn = StreamConn::new((socket, listed), &options, order, &pattern);
+            lots[index % common.threads.count].push(conn.map_err(|e| LoadError::io("connect", e))?);
         }
         let mut warnings = Vec::new();
         let settings = settle(&options, &session, &lots[0], &mut warnings)?;
         let pool = Pool::new("rx-load", &common.threads);
         let mut stream =
-            Self { settings, warnings, roster, session, pool, open: Vec::new(), options };
-        for lines in lots {
+            Self { settings, warnings, open_connections, session, pool, open: Vec::new(), options };
+        for conns in lots {
             let (pattern, options) = (Arc::clone(&pattern), stream.options.clone());
-            let plan = worker::Plan { lines, pattern, options };
+            let plan = worker::Plan { conns, pattern, options };
             stream.pool.start(move |start| worker::run(plan, start))?;
         }
         Ok(stream)
@@ -70,7 +71,7 @@ impl Stream {
 fn check(options: &StreamOptions) -> Result<(), LoadError> {
     begin::check(&options.common)?;
     let bad = |what: &str, hint: &str| Err(LoadError::usage(what, hint));
-    if options.bitrate_bps.is_some() && options.way.receives() {
+    if options.bitrate_bps.is_some() && options.direction.receives() {
         return bad(
             "--bitrate paces only this side; the server sends without a schedule",
             "use --pacing-rate (the kernels of both sides apply it), or --direction send",
@@ -82,13 +83,16 @@ fn check(options: &StreamOptions) -> Result<(), LoadError> {
             "omit it to send as fast as possible",
         );
     }
-    if options.way.receives() && options.receive == ReceiveWay::Zerocopy {
+    if options.direction.receives() && options.receive == ReceiveMethod::Zerocopy {
         zerocopy::can_map().map_err(|source| LoadError::Unsupported {
             what: "--receive zerocopy (TCP_ZEROCOPY_RECEIVE)".into(),
             source,
         })?;
     }
-    if options.common.verify && options.way.receives() && options.receive == ReceiveWay::Trunc {
+    if options.common.verify
+        && options.direction.receives()
+        && options.receive == ReceiveMethod::Trunc
+    {
         return bad("--verify: --receive trunc discards the data to check", "use --receive read");
     }
     Ok(())
@@ -97,8 +101,8 @@ fn check(options: &StreamOptions) -> Result<(), LoadError> {
 fn order(options: &StreamOptions, run: u64) -> Preamble {
     Preamble {
         kind: Kind::Stream,
-        client_sends: options.way.sends(),
-        server_sends: options.way.receives(),
+        client_sends: options.direction.sends(),
+        server_sends: options.direction.receives(),
         verify: options.common.verify,
         nodelay: options.common.socket.nodelay,
         send: options.send,
@@ -112,15 +116,15 @@ fn order(options: &StreamOptions, run: u64) -> Preamble {
 fn settle(
     options: &StreamOptions,
     session: &Session,
-    lines: &[Line],
+    conns: &[StreamConn],
     warnings: &mut Vec<Warning>,
 ) -> Result<StreamSettings, LoadError> {
     let blocking = worker::is_blocking(options);
     Ok(StreamSettings {
-        common: begin::settle(&options.common, session, &lines[0].socket, warnings)?,
-        direction: options.way,
+        common: begin::settle(&options.common, session, &conns[0].socket, warnings)?,
+        direction: options.direction,
         send: options.send,
-        receive: options.way.receives().then_some(options.receive),
+        receive: options.direction.receives().then_some(options.receive),
         buffer_bytes: options.common.buffer_bytes,
         target_bps: options.bitrate_bps,
         call: if blocking { "one blocking call after the other" } else { "epoll" }.into(),
@@ -146,7 +150,7 @@ impl Workload for Stream {
     }
 
     fn interval(&self) -> Interval {
-        Interval::of(&self.pool.shared, self.roster.sample())
+        Interval::of(&self.pool.shared, self.open_connections.sample())
     }
 
     fn done(&self) -> u64 {

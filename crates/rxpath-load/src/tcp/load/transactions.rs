@@ -1,9 +1,9 @@
-//! A client of transactions: request and response, on lasting connections or with a connection for each.
+//! A client of transactions: request and response, on persistent connections or with a connection for each.
 
-mod desk;
+mod client_thread;
+mod crr;
 mod finish;
-mod lasting;
-mod single;
+mod persistent;
 mod worker;
 
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::pace::{Pacing, Share, describe};
 use crate::pool::Pool;
 use crate::tally::Shared;
 use crate::tcp::load::begin;
-use crate::tcp::load::options::{Closer, TransactionOptions, TransactionSettings};
+use crate::tcp::load::options::{CloseBy, TransactionOptions, TransactionSettings};
 use crate::tcp::load::session::Session;
+use crate::tcp::open_connections::{Listed, OpenConnections};
 use crate::tcp::preamble::{Kind, MAX_MESSAGE, Preamble};
 use crate::tcp::result::{Interval, TransactionsResult};
-use crate::tcp::roster::{Listed, Roster};
 use crate::workload::{Finished, Workload};
 
-/// Request and response on lasting connections.
+/// Request and response on persistent connections.
 pub type RequestResponse = Transactions<false>;
 /// Connect, request, response, close.
 pub type ConnectRequestResponse = Transactions<true>;
@@ -34,7 +34,7 @@ pub struct Transactions<const SINGLE: bool> {
     options: TransactionOptions,
     settings: TransactionSettings,
     warnings: Vec<Warning>,
-    roster: Arc<Roster>,
+    open_connections: Arc<OpenConnections>,
     session: Session,
     pool: Pool<worker::Report>,
     /// Holds the connections open after the end.
@@ -50,16 +50,16 @@ impl<const SINGLE: bool> Transactions<SINGLE> {
         let session = begin::session(common)?;
         let pattern = begin::pattern(common)?;
         let order = order(&options, session.run, SINGLE);
-        let roster = Arc::new(Roster::default());
+        let open_connections = Arc::new(OpenConnections::default());
         let mut lots: Vec<(Vec<Listed>, Vec<Socket>)> =
             (0..common.threads.count).map(|_| Default::default()).collect();
-        let lasting = if SINGLE { 0 } else { common.connections };
-        for index in 0..lasting {
+        let persistent = if SINGLE { 0 } else { common.connections };
+        for index in 0..persistent {
             let socket = begin::connect(common)?;
             let sent = socket.send_with(&order.to_bytes(), 0);
             sent.map_err(|e| LoadError::io("send the preamble", e))?;
             let (listed, sockets) = &mut lots[index % common.threads.count];
-            listed.push(roster.enter(&socket));
+            listed.push(open_connections.enter(&socket));
             sockets.push(socket);
         }
         let mut warnings = Vec::new();
@@ -68,7 +68,7 @@ impl<const SINGLE: bool> Transactions<SINGLE> {
         drop(probe);
         let pool = Pool::new("rx-load", &common.threads);
         let mut client =
-            Self { settings, warnings, roster, session, pool, open: Vec::new(), options };
+            Self { settings, warnings, open_connections, session, pool, open: Vec::new(), options };
         for (index, (listed, sockets)) in lots.into_iter().enumerate() {
             let common = &client.options.common;
             let plan = worker::Plan {
@@ -108,7 +108,7 @@ fn order(options: &TransactionOptions, run: u64, single: bool) -> Preamble {
     Preamble {
         kind: if single { Kind::Single } else { Kind::Transactions },
         verify: options.common.verify,
-        server_closes: options.closer == Closer::Server,
+        server_closes: options.close_by == CloseBy::Server,
         nodelay: true,
         request_bytes: options.request_bytes,
         response_bytes: options.response_bytes,
@@ -140,7 +140,7 @@ fn settle<const SINGLE: bool>(
             Some(_) => describe(Pacing::Auto, share),
             None => "none: each connection sends as fast as its responses arrive".into(),
         },
-        close: SINGLE.then_some(options.closer),
+        close: SINGLE.then_some(options.close_by),
         call: if blocking { "one blocking call after the other" } else { "epoll" }.into(),
     })
 }
@@ -164,7 +164,7 @@ impl<const SINGLE: bool> Workload for Transactions<SINGLE> {
     }
 
     fn interval(&self) -> Interval {
-        Interval::of(&self.pool.shared, self.roster.sample())
+        Interval::of(&self.pool.shared, self.open_connections.sample())
     }
 
     fn finish(&mut self) -> Result<Finished<TransactionsResult>, LoadError> {

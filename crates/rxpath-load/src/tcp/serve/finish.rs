@@ -9,7 +9,7 @@ use crate::busy_poll;
 use crate::limit::{Limit, Who, any_busy, busy_text};
 use crate::tcp::result::ServeResult;
 use crate::tcp::serve::Serve;
-use crate::tcp::serve::options::ReceiveWay;
+use crate::tcp::serve::options::ReceiveMethod;
 use crate::workload::Finished;
 
 pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadError> {
@@ -21,9 +21,9 @@ pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadErr
     let delivered_bytes = shared.sum(|tally| &tally.received_bytes);
     let sent_bytes = shared.sum(|tally| &tally.sent_bytes);
     let transactions_total = shared.sum(|tally| &tally.units);
-    let past = serve.hub.past();
+    let past = serve.server.past();
     let owned = |(name, count): (&&str, &u64)| ((*name).to_owned(), *count);
-    let maps = serve.options.receive == ReceiveWay::Zerocopy;
+    let maps = serve.options.receive == ReceiveMethod::Zerocopy;
     let mut result = ServeResult {
         duration_s,
         delivered_bytes,
@@ -95,7 +95,7 @@ fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
                 .cure("use `rxpath load tcp` of the same version; `ss -tn` shows who connects"),
         );
     }
-    if serve.options.receive == ReceiveWay::Zerocopy
+    if serve.options.receive == ReceiveMethod::Zerocopy
         && result.mapped_ratio.is_some_and(|ratio| ratio < 0.01)
     {
         warnings.push(

@@ -10,8 +10,8 @@ use crate::engine::{listen, zerocopy};
 use crate::pool::Pool;
 use crate::tcp::pattern::Pattern;
 use crate::tcp::preamble::{MAX_BUFFER, VERSION};
-use crate::tcp::serve::hub::Hub;
-use crate::tcp::serve::options::{ReceiveWay, ServeOptions, ServeSettings};
+use crate::tcp::serve::options::{ReceiveMethod, ServeOptions, ServeSettings};
+use crate::tcp::serve::server::ServerState;
 use crate::tcp::serve::{Serve, worker};
 use crate::udp::serve::options::Sockets;
 
@@ -29,9 +29,10 @@ pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     let pattern = Pattern::new(options.buffer_bytes.max(SEND_BYTES))
         .map_err(|e| LoadError::io("prepare the payload", e))?;
     let pool = Pool::new("rx-serve", &options.threads);
-    let hub = Hub::new(Arc::clone(&pool.shared)).map_err(|e| LoadError::io("eventfd", e))?;
-    let hub = Arc::new(hub);
-    let mut serve = Serve { options, settings, warnings, hub, pool, open: Vec::new() };
+    let server =
+        ServerState::new(Arc::clone(&pool.shared)).map_err(|e| LoadError::io("eventfd", e))?;
+    let server = Arc::new(server);
+    let mut serve = Serve { options, settings, warnings, server, pool, open: Vec::new() };
     start_workers(&mut serve, &listeners, &Arc::new(pattern))?;
     serve.pool.shared.count_cpu_time();
     Ok(serve)
@@ -47,7 +48,7 @@ fn check(options: &ServeOptions) -> Result<(), LoadError> {
         let what = "--low-water: 1 byte to 64 MiB";
         return Err(LoadError::usage(what, "omit it to read data as soon as it arrives"));
     }
-    if options.receive == ReceiveWay::Zerocopy {
+    if options.receive == ReceiveMethod::Zerocopy {
         zerocopy::can_map().map_err(|source| LoadError::Unsupported {
             what: "--receive zerocopy (TCP_ZEROCOPY_RECEIVE)".into(),
             source,
@@ -121,7 +122,7 @@ fn start_workers(
     for index in 0..serve.options.threads.count {
         let plan = worker::Plan {
             listener: Arc::clone(&listeners[index % listeners.len()]),
-            hub: Arc::clone(&serve.hub),
+            server: Arc::clone(&serve.server),
             pattern: Arc::clone(pattern),
             options: serve.options.clone(),
         };

@@ -13,7 +13,7 @@ use crate::udp::serve::options::{Sockets, Stall};
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum ReceiveWay {
+pub enum ReceiveMethod {
     /// `recv`: copied into user memory.
     #[default]
     Read,
@@ -35,7 +35,7 @@ pub struct ServeOptions {
     /// Buffer of a receive call.
     pub buffer_bytes: usize,
     /// How bytes are taken.
-    pub receive: ReceiveWay,
+    pub receive: ReceiveMethod,
     /// Payload that must wait before a stream's reader is woken (`SO_RCVLOWAT`); `None`: any.
     pub low_water_bytes: Option<u64>,
     /// Options of the connections' sockets.
@@ -54,7 +54,7 @@ impl ServeOptions {
             threads: Threads::default(),
             sockets: Sockets::Shared,
             buffer_bytes: 128 << 10,
-            receive: ReceiveWay::Read,
+            receive: ReceiveMethod::Read,
             low_water_bytes: None,
             socket: SocketOptions::default(),
             work_ns: 0,
@@ -81,7 +81,7 @@ pub struct ServeSettings {
     /// Buffer of a receive call.
     pub buffer_bytes: usize,
     /// How bytes are taken.
-    pub receive: ReceiveWay,
+    pub receive: ReceiveMethod,
     /// Payload that must wait before a stream's reader is woken (`SO_RCVLOWAT`), as the kernel took it; `null`: any.
     pub low_water_bytes: Option<u64>,
     /// Of the listener; connections inherit it.

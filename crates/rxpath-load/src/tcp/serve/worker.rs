@@ -19,8 +19,8 @@ use crate::tally::Tally;
 use crate::tcp::pattern::Pattern;
 use crate::tcp::result::ThreadResult;
 use crate::tcp::serve::connection::{Connection, Interest, Lent, Step};
-use crate::tcp::serve::hub::Hub;
 use crate::tcp::serve::options::ServeOptions;
+use crate::tcp::serve::server::ServerState;
 use crate::tcp::serve::worker::alone::Alone;
 use crate::tcp::serve::worker::steps::Steps;
 use crate::udp::serve::options::Sockets;
@@ -46,7 +46,7 @@ const BELL: u64 = u64::MAX - 1;
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) listener: Arc<Socket>,
-    pub(super) hub: Arc<Hub>,
+    pub(super) server: Arc<ServerState>,
     pub(super) pattern: Arc<Pattern>,
     pub(super) options: ServeOptions,
 }
@@ -106,7 +106,7 @@ impl<'a> Worker<'a> {
             alone: Alone::default(),
         };
         worker.listen(true)?;
-        let bell = &plan.hub.inbox(start.index).bell;
+        let bell = &plan.server.inbox(start.index).bell;
         worker.epoll.add(bell, Flags::EPOLLIN, BELL)?;
         worker.usage.restart();
         Ok(worker)
@@ -184,7 +184,7 @@ impl<'a> Worker<'a> {
         }
         for index in 0..self.connections.slots() {
             if let Some((_, connection)) = self.connections.at(index) {
-                self.plan.hub.leave(connection, self.start.index, None);
+                self.plan.server.leave(connection, self.start.index, None);
             }
         }
         Ok(())
@@ -201,7 +201,7 @@ impl<'a> Worker<'a> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => {
                     let name = errno_name(&error);
-                    *self.plan.hub.past().accept_errors.entry(name).or_default() += 1;
+                    *self.plan.server.past().accept_errors.entry(name).or_default() += 1;
                     // Without a descriptor the listener would wake us for ever.
                     if is_exhaustion(&error) {
                         return self.listen(false);
@@ -218,7 +218,7 @@ impl<'a> Worker<'a> {
         let key = self.connections.insert(connection);
         self.tally.connections.add(1);
         if fresh {
-            self.plan.hub.past().connections_total += 1;
+            self.plan.server.past().connections_total += 1;
             // The first bytes are often there already, and asking costs less than a round of epoll; a
             // connection that is done with them never enters it.
             return self.event_at(key, Flags::EPOLLIN, false, now_ns);
@@ -227,7 +227,7 @@ impl<'a> Worker<'a> {
     }
 
     fn take_over(&mut self, now_ns: u64) -> io::Result<()> {
-        for connection in self.plan.hub.inbox(self.start.index).take() {
+        for connection in self.plan.server.inbox(self.start.index).take() {
             self.adopt(connection, now_ns)?;
         }
         Ok(())
@@ -252,7 +252,7 @@ impl<'a> Worker<'a> {
         act: impl FnOnce(&mut Connection, &mut Lent) -> io::Result<Step>,
     ) -> io::Result<()> {
         let mut lent = Lent {
-            hub: &self.plan.hub,
+            server: &self.plan.server,
             pattern: &self.plan.pattern,
             buffer: &mut self.buffer,
             receive: self.plan.options.receive,
@@ -282,7 +282,7 @@ impl<'a> Worker<'a> {
                 Ok(())
             }
             Ok(Step::Refused(why)) => {
-                *self.plan.hub.past().refused.entry(why).or_default() += 1;
+                *self.plan.server.past().refused.entry(why).or_default() += 1;
                 self.close(key, None);
                 Ok(())
             }
@@ -312,7 +312,7 @@ impl<'a> Worker<'a> {
     fn settle(&mut self, key: u64) -> io::Result<()> {
         let deal = self.plan.options.sockets == Sockets::Shared;
         let Some(connection) = self.connections.get_mut(key) else { return Ok(()) };
-        let to = self.plan.hub.place(self.start.index, deal);
+        let to = self.plan.server.place(self.start.index, deal);
         connection.placed = Some(to);
         if to == self.start.index {
             return self.watch(key, false);
@@ -322,7 +322,7 @@ impl<'a> Worker<'a> {
             self.epoll.remove(&connection.socket)?;
         }
         self.tally.connections.set(self.tally.connections.get().saturating_sub(1));
-        self.plan.hub.hand_over(to, connection);
+        self.plan.server.hand_over(to, connection);
         Ok(())
     }
 
@@ -333,7 +333,7 @@ impl<'a> Worker<'a> {
             ErrorKind::InvalidData => "EPROTO".into(),
             _ => errno_name(error),
         });
-        self.plan.hub.leave(&connection, self.start.index, name);
+        self.plan.server.leave(&connection, self.start.index, name);
         self.tally.connections.set(self.tally.connections.get().saturating_sub(1));
         // Closing the last descriptor takes it out of epoll.
         drop(connection);
@@ -351,7 +351,7 @@ impl<'a> Worker<'a> {
         for index in 0..self.connections.slots() {
             let Some((key, connection)) = self.connections.at(index) else { continue };
             if connection.is_waiting_for_preamble() && now_ns > connection.born_ns + SILENCE_NS {
-                *self.plan.hub.past().refused.entry("silent").or_default() += 1;
+                *self.plan.server.past().refused.entry("silent").or_default() += 1;
                 self.close(key, None);
             }
         }

@@ -6,7 +6,7 @@ use rxpath_core::units::si;
 use rxpath_core::{Bytes, Nanos};
 use rxpath_load::tcp::result::{Interval, ServeResult};
 use rxpath_load::tcp::serve::Serve;
-use rxpath_load::tcp::serve::options::{ReceiveWay, ServeOptions};
+use rxpath_load::tcp::serve::options::{ReceiveMethod, ServeOptions};
 use rxpath_load::tcp::socket::SocketOptions;
 use rxpath_load::udp::serve::options::Sockets;
 use rxpath_load::workload::Workload;
@@ -32,7 +32,7 @@ pub struct ServeTcp {
     sockets: Sockets,
     /// How the server takes bytes from the kernel
     #[arg(long, value_enum, default_value = "read")]
-    receive: ReceiveWay,
+    receive: ReceiveMethod,
     /// Buffer of a receive call
     #[arg(long, value_name = "BYTES", default_value = "128KiB")]
     buffer: Bytes,

@@ -1,7 +1,7 @@
 //! One thread of a streaming client.
 //!
 //! With one connection that goes one way it makes one blocking call after the other; otherwise it is an epoll
-//! loop. Both end the same way: this side ends its direction, and reads until the server has ended the other.
+//! loop. Both end the same direction: this side ends its direction, and reads until the server has ended the other.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::engine::{clock, thread};
 use crate::pace::{Pace, Pacing, Share};
 use crate::pool::Start;
 use crate::tally::Tally;
-use crate::tcp::load::options::{StreamOptions, Way};
-use crate::tcp::load::stream::line::Line;
+use crate::tcp::load::options::{StreamDirection, StreamOptions};
+use crate::tcp::load::stream::conn::StreamConn;
 use crate::tcp::pattern::Pattern;
 use crate::tcp::result::ThreadResult;
 use crate::usage::UsageMeter;
@@ -30,7 +30,7 @@ const WAIT_NS: u64 = 500_000_000;
 /// What a worker needs.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) lines: Vec<Line>,
+    pub(super) conns: Vec<StreamConn>,
     pub(super) pattern: Arc<Pattern>,
     pub(super) options: StreamOptions,
 }
@@ -39,7 +39,7 @@ pub(super) struct Plan {
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) thread: ThreadResult,
-    pub(super) lines: Vec<Line>,
+    pub(super) conns: Vec<StreamConn>,
     /// The server had not ended all connections when the patience was over.
     pub(super) undrained: usize,
     /// Bytes that the schedule asked for.
@@ -48,7 +48,8 @@ pub(super) struct Report {
 
 /// Whether threads make blocking calls.
 pub(super) fn is_blocking(options: &StreamOptions) -> bool {
-    options.way != Way::Both && options.common.connections == options.common.threads.count
+    options.direction != StreamDirection::Both
+        && options.common.connections == options.common.threads.count
 }
 
 /// Runs until the time or an order ends it.
@@ -56,15 +57,15 @@ pub(super) fn run(plan: Plan, start: &Start) -> Result<Report, LoadError> {
     thread::set_exact_timers();
     let mut worker = Worker::new(plan, start);
     // Towards the server alone the order may go ahead; a server that sends would begin before the start.
-    let early = worker.plan.options.way == Way::Send;
+    let early = worker.plan.options.direction == StreamDirection::Send;
     if early {
-        worker.plan.lines.iter_mut().for_each(Line::order);
+        worker.plan.conns.iter_mut().for_each(StreamConn::order);
     }
     let Some(start_ns) = start.ready_and_wait() else {
         return Ok(worker.report(0));
     };
     if !early {
-        worker.plan.lines.iter_mut().for_each(Line::order);
+        worker.plan.conns.iter_mut().for_each(StreamConn::order);
     }
     worker.usage.restart();
     worker.go(start_ns).map_err(|e| LoadError::io("wait for sockets", e))?;
@@ -89,10 +90,10 @@ struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     fn new(plan: Plan, start: &'a Start<'a>) -> Self {
-        start.tally.connections.add(plan.lines.len() as u64);
+        start.tally.connections.add(plan.conns.len() as u64);
         Self {
             buffer: vec![0; plan.options.common.buffer_bytes],
-            touched: Vec::with_capacity(EVENTS + plan.lines.len()),
+            touched: Vec::with_capacity(EVENTS + plan.conns.len()),
             usage: UsageMeter::new(start.cpu),
             plan,
             start,
@@ -134,16 +135,16 @@ impl<'a> Worker<'a> {
 
     /// One connection, one way.
     fn block(&mut self) -> io::Result<()> {
-        self.plan.lines[0].socket.set_nonblocking(false)?;
+        self.plan.conns[0].socket.set_nonblocking(false)?;
         let mut now_ns = clock::now_ns();
-        while !self.is_over(now_ns) && !self.plan.lines[0].is_ended {
-            if self.plan.lines[0].due_bytes == 0 {
+        while !self.is_over(now_ns) && !self.plan.conns[0].is_ended {
+            if self.plan.conns[0].due_bytes == 0 {
                 self.wait_for_schedule(now_ns);
                 now_ns = clock::now_ns();
                 self.allow_due(now_ns);
                 continue;
             }
-            if self.plan.options.way == Way::Send {
+            if self.plan.options.direction == StreamDirection::Send {
                 self.push(0);
             } else {
                 self.pull(0);
@@ -153,7 +154,7 @@ impl<'a> Worker<'a> {
                 self.allow_due(now_ns);
             }
         }
-        self.plan.lines[0].socket.set_nonblocking(true)
+        self.plan.conns[0].socket.set_nonblocking(true)
     }
 
     fn wait_for_schedule(&self, now_ns: u64) {
@@ -168,26 +169,26 @@ impl<'a> Worker<'a> {
         let buffer_bytes = self.plan.options.common.buffer_bytes as u64;
         while pace.next_ns() <= now_ns.min(self.end_ns - 1) {
             pace.advance();
-            self.turn = (self.turn + 1) % self.plan.lines.len();
+            self.turn = (self.turn + 1) % self.plan.conns.len();
             // One connection alone is touched over and over, and nobody takes it out.
             if self.touched.last() != Some(&self.turn) {
                 self.touched.push(self.turn);
             }
-            self.plan.lines[self.turn].due_bytes += buffer_bytes;
+            self.plan.conns[self.turn].due_bytes += buffer_bytes;
         }
     }
 
     /// One send call; true when it moved something.
     #[inline]
     fn push(&mut self, index: usize) -> bool {
-        let line = &mut self.plan.lines[index];
-        let Some(feed) = &mut line.feed else { return false };
+        let conn = &mut self.plan.conns[index];
+        let Some(feed) = &mut conn.feed else { return false };
         self.tally.calls.add(1);
-        let most = usize::try_from(line.due_bytes).unwrap_or(usize::MAX);
-        match feed.push(&line.socket, most) {
+        let most = usize::try_from(conn.due_bytes).unwrap_or(usize::MAX);
+        match feed.push(&conn.socket, most) {
             Ok(sent) => {
-                if line.due_bytes != u64::MAX {
-                    line.due_bytes -= sent as u64;
+                if conn.due_bytes != u64::MAX {
+                    conn.due_bytes -= sent as u64;
                 }
                 self.tally.sent_bytes.add(sent as u64);
                 self.usage.progress(self.tally, clock::now_ns());
@@ -195,7 +196,7 @@ impl<'a> Worker<'a> {
             }
             Err(error) => {
                 if !is_passing(&error) {
-                    line.lose(&error);
+                    conn.lose(&error);
                 }
                 false
             }
@@ -205,12 +206,12 @@ impl<'a> Worker<'a> {
     /// One receive call; true when it moved something.
     #[inline]
     fn pull(&mut self, index: usize) -> bool {
-        let line = &mut self.plan.lines[index];
-        let Some(sink) = &mut line.sink else { return self.listen(index) };
+        let conn = &mut self.plan.conns[index];
+        let Some(sink) = &mut conn.sink else { return self.listen(index) };
         self.tally.calls.add(1);
-        match sink.pull(&line.socket, &mut self.buffer, &self.plan.pattern) {
+        match sink.pull(&conn.socket, &mut self.buffer, &self.plan.pattern) {
             Ok(0) => {
-                line.lose_by_end();
+                conn.lose_by_end();
                 false
             }
             Ok(got) => {
@@ -220,7 +221,7 @@ impl<'a> Worker<'a> {
             }
             Err(error) => {
                 if !is_passing(&error) {
-                    line.lose(&error);
+                    conn.lose(&error);
                 }
                 false
             }
@@ -229,12 +230,12 @@ impl<'a> Worker<'a> {
 
     /// A server that only receives says nothing, but ends when it ends.
     fn listen(&mut self, index: usize) -> bool {
-        let line = &mut self.plan.lines[index];
-        match line.socket.recv(&mut self.buffer, 0) {
-            Ok(0) => line.lose_by_end(),
+        let conn = &mut self.plan.conns[index];
+        match conn.socket.recv(&mut self.buffer, 0) {
+            Ok(0) => conn.lose_by_end(),
             Ok(_) => {}
             Err(error) if is_passing(&error) => {}
-            Err(error) => line.lose(&error),
+            Err(error) => conn.lose(&error),
         }
         false
     }
@@ -242,10 +243,10 @@ impl<'a> Worker<'a> {
     /// Several connections, or both ways.
     fn poll(&mut self) -> io::Result<()> {
         let epoll = Epoll::new()?;
-        let mut wanted = Vec::with_capacity(self.plan.lines.len());
-        for (index, line) in self.plan.lines.iter().enumerate() {
-            let flags = wanted_of(line);
-            epoll.add(&line.socket, flags, index as u64)?;
+        let mut wanted = Vec::with_capacity(self.plan.conns.len());
+        for (index, conn) in self.plan.conns.iter().enumerate() {
+            let flags = wanted_of(conn);
+            epoll.add(&conn.socket, flags, index as u64)?;
             wanted.push(flags);
         }
         let mut events = vec![Event::empty(); EVENTS];
@@ -260,13 +261,13 @@ impl<'a> Worker<'a> {
             now_ns = clock::now_ns();
             self.allow_due(now_ns);
             for index in self.touched.drain(..) {
-                let line = &self.plan.lines[index];
-                let flags = wanted_of(line);
+                let conn = &self.plan.conns[index];
+                let flags = wanted_of(conn);
                 if wanted[index] != flags {
                     wanted[index] = flags;
                     open -= usize::from(flags.is_empty());
                     self.tally.calls.add(1);
-                    epoll.change(&line.socket, flags, index as u64)?;
+                    epoll.change(&conn.socket, flags, index as u64)?;
                 }
             }
         }
@@ -292,15 +293,15 @@ impl<'a> Worker<'a> {
         let ends = Flags::EPOLLIN | Flags::EPOLLHUP | Flags::EPOLLERR;
         if flags.intersects(ends) {
             for _ in 0..STEPS {
-                if self.plan.lines[index].is_ended || !self.pull(index) {
+                if self.plan.conns[index].is_ended || !self.pull(index) {
                     break;
                 }
             }
         }
         if flags.contains(Flags::EPOLLOUT) {
             for _ in 0..STEPS {
-                let line = &self.plan.lines[index];
-                if line.is_ended || line.due_bytes == 0 || !self.push(index) {
+                let conn = &self.plan.conns[index];
+                if conn.is_ended || conn.due_bytes == 0 || !self.push(index) {
                     break;
                 }
             }
@@ -308,11 +309,11 @@ impl<'a> Worker<'a> {
     }
 
     fn reap(&mut self, index: usize) {
-        let line = &mut self.plan.lines[index];
-        if let Some(feed) = &mut line.feed
-            && let Err(error) = feed.reap(&line.socket)
+        let conn = &mut self.plan.conns[index];
+        if let Some(feed) = &mut conn.feed
+            && let Err(error) = feed.reap(&conn.socket)
         {
-            line.lose(&error);
+            conn.lose(&error);
         }
     }
 
@@ -320,14 +321,14 @@ impl<'a> Worker<'a> {
     fn drain(&mut self) -> io::Result<usize> {
         let until = clock::now_ns() + DRAIN_LIMIT_NS;
         let epoll = Epoll::new()?;
-        for (index, line) in self.plan.lines.iter().enumerate() {
-            if !line.is_ended {
-                let _ = line.socket.shutdown_write();
-                epoll.add(&line.socket, Flags::EPOLLIN, index as u64)?;
+        for (index, conn) in self.plan.conns.iter().enumerate() {
+            if !conn.is_ended {
+                let _ = conn.socket.shutdown_write();
+                epoll.add(&conn.socket, Flags::EPOLLIN, index as u64)?;
             }
         }
         let mut events = vec![Event::empty(); EVENTS];
-        let left = |worker: &Self| worker.plan.lines.iter().filter(|line| !line.is_ended).count();
+        let left = |worker: &Self| worker.plan.conns.iter().filter(|conn| !conn.is_ended).count();
         while left(self) > 0 && clock::now_ns() < until {
             let n = match epoll.wait(&mut events, 100) {
                 Ok(n) => n,
@@ -336,14 +337,14 @@ impl<'a> Worker<'a> {
             };
             for event in &events[..n] {
                 self.drain_one(event.data() as usize);
-                let line = &self.plan.lines[event.data() as usize];
-                if line.is_ended {
+                let conn = &self.plan.conns[event.data() as usize];
+                if conn.is_ended {
                     // An ended connection stays readable.
-                    let _ = epoll.remove(&line.socket);
+                    let _ = epoll.remove(&conn.socket);
                 }
             }
         }
-        for index in 0..self.plan.lines.len() {
+        for index in 0..self.plan.conns.len() {
             self.reap(index);
         }
         Ok(left(self))
@@ -351,12 +352,12 @@ impl<'a> Worker<'a> {
 
     fn drain_one(&mut self, index: usize) {
         self.reap(index);
-        let failed_before = self.plan.lines[index].error.is_some();
+        let failed_before = self.plan.conns[index].error.is_some();
         self.pull(index);
-        let line = &mut self.plan.lines[index];
+        let conn = &mut self.plan.conns[index];
         // Now the end is what was asked for.
-        if !failed_before && line.error.as_deref() == Some("EOF") {
-            line.error = None;
+        if !failed_before && conn.error.as_deref() == Some("EOF") {
+            conn.error = None;
         }
     }
 
@@ -364,7 +365,7 @@ impl<'a> Worker<'a> {
         self.tally.connections.set(0);
         Report {
             thread: ThreadResult::of(self.usage, self.tally),
-            lines: self.plan.lines,
+            conns: self.plan.conns,
             undrained,
             target_bytes: self.target_bytes,
         }
@@ -372,10 +373,10 @@ impl<'a> Worker<'a> {
 }
 
 /// What a connection waits for.
-fn wanted_of(line: &Line) -> Flags {
+fn wanted_of(conn: &StreamConn) -> Flags {
     let mut flags = Flags::empty();
-    flags.set(Flags::EPOLLIN, !line.is_ended);
-    let sends = line.feed.is_some() && line.due_bytes > 0 && !line.is_ended;
+    flags.set(Flags::EPOLLIN, !conn.is_ended);
+    let sends = conn.feed.is_some() && conn.due_bytes > 0 && !conn.is_ended;
     flags.set(Flags::EPOLLOUT, sends);
     flags
 }

@@ -57,11 +57,11 @@ fn add_threads(reports: &[Report], result: &mut TransactionsResult) {
     let mut errors = BTreeMap::<String, u64>::new();
     for report in reports {
         result.threads.push(report.thread.clone());
-        let fate = report.fate;
-        result.target_transactions_total += fate.target;
-        result.unsent_transactions_total += fate.target.saturating_sub(fate.begun);
-        result.in_flight_transactions_total += fate.in_flight;
-        result.lost_transactions_total += fate.lost;
+        let totals = report.totals;
+        result.target_transactions_total += totals.target;
+        result.unsent_transactions_total += totals.target.saturating_sub(totals.begun);
+        result.in_flight_transactions_total += totals.in_flight;
+        result.lost_transactions_total += totals.lost;
         for ((step, name), count) in &report.errors {
             *errors.entry(format!("{step} {name}")).or_default() += count;
         }

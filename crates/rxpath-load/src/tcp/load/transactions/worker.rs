@@ -10,20 +10,20 @@ use crate::pace::{Pace, Pacing, Share};
 use crate::pool::Start;
 use crate::tcp::connection::{ConnectionResult, LISTED, TcpSummary};
 use crate::tcp::load::options::TransactionOptions;
-use crate::tcp::load::transactions::desk::{Desk, Fate, Times};
-use crate::tcp::load::transactions::lasting::Lasting;
-use crate::tcp::load::transactions::single::{Single, Singles};
+use crate::tcp::load::transactions::client_thread::{ClientThread, Times, Totals};
+use crate::tcp::load::transactions::crr::{BlockingCrr, CrrPool};
+use crate::tcp::load::transactions::persistent::Persistent;
+use crate::tcp::open_connections::Listed;
 use crate::tcp::pattern::Pattern;
 use crate::tcp::preamble::Preamble;
 use crate::tcp::result::ThreadResult;
-use crate::tcp::roster::Listed;
 
 /// What a worker needs.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// While intervals read the connections; dropped before they are.
     pub(super) listed: Vec<Listed>,
-    /// Lasting connections.
+    /// Persistent connections.
     pub(super) sockets: Vec<Socket>,
     /// Connections at a time.
     pub(super) slots: usize,
@@ -37,7 +37,7 @@ pub(super) struct Plan {
 pub(super) struct Report {
     pub(super) thread: ThreadResult,
     pub(super) times: Times,
-    pub(super) fate: Fate,
+    pub(super) totals: Totals,
     pub(super) errors: BTreeMap<(&'static str, String), u64>,
     pub(super) mismatches: Vec<(String, u64)>,
     pub(super) is_peer_lost: bool,
@@ -52,44 +52,45 @@ pub(super) fn run(plan: Plan, single: bool, start: &Start) -> Result<Report, Loa
     thread::set_exact_timers();
     let tally = start.tally;
     let common = plan.options.common.clone();
-    let mut desk = Desk::new(start);
+    let mut client_thread = ClientThread::new(start);
     tally.connections.set(plan.sockets.len() as u64);
     let blocking = plan.slots == 1 && common.connections == common.threads.count;
     let rate_tps = plan.options.rate_tps;
-    let mut lasting =
-        Lasting::new(&plan, start.index).map_err(|e| LoadError::io("prepare a thread", e))?;
-    let mut fate = Fate::default();
+    let mut persistent =
+        Persistent::new(&plan, start.index).map_err(|e| LoadError::io("prepare a thread", e))?;
+    let mut totals = Totals::default();
     if let Some(start_ns) = start.ready_and_wait() {
-        desk.end_ns = common.duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
-        desk.pace = rate_tps.map(|rate_per_s| {
+        client_thread.end_ns =
+            common.duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
+        client_thread.pace = rate_tps.map(|rate_per_s| {
             let (thread, threads) = (start.index as u64, common.threads.count as u64);
             let share = Share { rate_per_s, each: 1, thread, threads };
             Pace::new(start_ns, share, Pacing::Auto)
         });
-        desk.usage.restart();
+        client_thread.usage.restart();
         let ended = match (single, blocking) {
-            (false, true) => lasting.block(&mut desk),
-            (false, false) => lasting.poll(&mut desk),
+            (false, true) => persistent.block(&mut client_thread),
+            (false, false) => persistent.poll(&mut client_thread),
             (true, true) => {
-                Single::new(&plan).block(&plan, &mut desk);
+                BlockingCrr::new(&plan).block(&plan, &mut client_thread);
                 Ok(())
             }
-            (true, false) => Singles::new(&plan).poll(&plan, &mut desk),
+            (true, false) => CrrPool::new(&plan).poll(&plan, &mut client_thread),
         };
         ended.map_err(|e| LoadError::io("wait for sockets", e))?;
-        fate = desk.fate();
-        lasting.end(&mut desk).map_err(|e| LoadError::io("end connections", e))?;
+        totals = client_thread.totals();
+        persistent.end(&mut client_thread).map_err(|e| LoadError::io("end connections", e))?;
     }
-    let (tcp, listed) = (lasting.tcp(), lasting.results().into_iter().take(LISTED).collect());
-    drop(lasting);
+    let (tcp, listed) = (persistent.tcp(), persistent.results().into_iter().take(LISTED).collect());
+    drop(persistent);
     tally.connections.set(0);
     Ok(Report {
-        fate,
-        times: desk.times,
-        errors: desk.errors,
-        mismatches: desk.mismatches,
-        is_peer_lost: desk.is_peer_lost,
-        thread: ThreadResult::of(desk.usage, tally),
+        totals,
+        times: client_thread.times,
+        errors: client_thread.errors,
+        mismatches: client_thread.mismatches,
+        is_peer_lost: client_thread.is_peer_lost,
+        thread: ThreadResult::of(client_thread.usage, tally),
         tcp,
         listed,
         _listed: plan.listed,

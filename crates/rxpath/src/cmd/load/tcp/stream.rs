@@ -2,9 +2,9 @@
 
 use rxpath_core::units::si;
 use rxpath_core::{BitRate, Bytes};
-use rxpath_load::tcp::load::options::{StreamOptions, Way};
+use rxpath_load::tcp::load::options::{StreamDirection, StreamOptions};
 use rxpath_load::tcp::load::stream::Stream;
-use rxpath_load::tcp::preamble::SendWay;
+use rxpath_load::tcp::preamble::SendMethod;
 use rxpath_load::tcp::result::{Direction, Interval, StreamResult};
 use rxpath_load::workload::Workload;
 
@@ -13,22 +13,22 @@ use crate::cmd::load::tcp::{CommonArgs, common_rows, exit};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::tcp::{TcpRates, connection_rows, kinds, tcp_text};
 use rxpath_core::units::grouped;
-use rxpath_load::tcp::serve::options::ReceiveWay;
+use rxpath_load::tcp::serve::options::ReceiveMethod;
 
 /// `rxpath load tcp stream …`
 #[derive(Debug, clap::Args)]
 pub struct LoadStream {
     #[command(flatten)]
     common: CommonArgs,
-    /// Which way the bytes go
+    /// Which direction the bytes go
     #[arg(long, value_enum, default_value = "send")]
-    direction: Way,
+    direction: StreamDirection,
     /// How the sending side hands bytes to its kernel
     #[arg(long, value_enum, default_value = "copy")]
-    send: SendWay,
+    send: SendMethod,
     /// How this side takes bytes from the kernel (the server has its own --receive)
     #[arg(long, value_enum, default_value = "read")]
-    receive: ReceiveWay,
+    receive: ReceiveMethod,
     /// Payload bits per second over all connections (10Gbit, 500M), by an absolute schedule of whole buffers
     #[arg(long, value_name = "RATE")]
     bitrate: Option<BitRate>,
@@ -64,7 +64,7 @@ impl LoadStream {
         common.socket.notsent_lowat_bytes = self.notsent_lowat.map(|bytes| bytes.0 as u32);
         Ok(StreamOptions {
             common,
-            way: self.direction,
+            direction: self.direction,
             send: self.send,
             receive: self.receive,
             bitrate_bps: self.bitrate.map(|rate| rate.0),

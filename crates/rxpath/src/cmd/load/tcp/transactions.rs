@@ -2,7 +2,7 @@
 
 use rxpath_core::{Bytes, Rate};
 use rxpath_load::quantiles::Quantiles;
-use rxpath_load::tcp::load::options::{Closer, TransactionOptions};
+use rxpath_load::tcp::load::options::{CloseBy, TransactionOptions};
 use rxpath_load::tcp::load::transactions::{ConnectRequestResponse, RequestResponse, Transactions};
 use rxpath_load::tcp::result::{Interval, TransactionsResult};
 use rxpath_load::workload::Workload;
@@ -36,14 +36,14 @@ pub struct LoadSingles {
     transactions: LoadTransactions,
     /// Who closes each connection
     #[arg(long, value_enum, default_value = "server")]
-    close: Closer,
+    close: CloseBy,
 }
 
 impl LoadTransactions {
     /// Runs it.
     pub fn run(self) -> Outcome {
         let (args, ends) = self.ends();
-        let client = RequestResponse::open(self.options(Closer::Server)?).map_err(refuse)?;
+        let client = RequestResponse::open(self.options(CloseBy::Server)?).map_err(refuse)?;
         conduct(client, &args, ends)
     }
 
@@ -58,14 +58,14 @@ impl LoadTransactions {
         (args, ends)
     }
 
-    fn options(&self, closer: Closer) -> Result<TransactionOptions, Failure> {
+    fn options(&self, close_by: CloseBy) -> Result<TransactionOptions, Failure> {
         let size = |bytes: Bytes| u32::try_from(bytes.0).unwrap_or(u32::MAX);
         Ok(TransactionOptions {
             common: self.common.common()?,
             request_bytes: size(self.request),
             response_bytes: size(self.response),
             rate_tps: self.rate.map(|rate| rate.0),
-            closer,
+            close_by,
         })
     }
 }
@@ -101,8 +101,8 @@ impl<const SINGLE: bool> Shown for Transactions<SINGLE> {
                 format!("{} transactions/s; {}", grouped(tps), s.pacing)
             }),
         ));
-        if let Some(closer) = s.close {
-            rows.push(("closed by", format!("{closer:?}").to_lowercase()));
+        if let Some(close_by) = s.close {
+            rows.push(("closed by", format!("{close_by:?}").to_lowercase()));
         }
         let kind = if SINGLE { "crr" } else { "rr" };
         block(&format!("load tcp {kind} {}", s.common.to), &rows)

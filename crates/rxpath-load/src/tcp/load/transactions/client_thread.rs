@@ -16,7 +16,7 @@ use crate::usage::UsageMeter;
 const LOST_NS: u64 = 1_000_000_000;
 
 /// See the module.
-pub(super) struct Desk<'a> {
+pub(super) struct ClientThread<'a> {
     pub(super) shared: &'a Shared,
     pub(super) tally: &'a Tally,
     pub(super) usage: UsageMeter,
@@ -51,7 +51,7 @@ impl Default for Times {
 
 /// A transaction in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ticket {
+pub(super) struct Transaction {
     /// When it was due.
     pub(super) due_ns: u64,
     /// When it was begun.
@@ -60,7 +60,7 @@ pub(super) struct Ticket {
 
 /// What became of a thread's transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Fate {
+pub(super) struct Totals {
     /// Due by the schedule; those begun without one.
     pub(super) target: u64,
     /// Given to a connection.
@@ -71,7 +71,7 @@ pub(super) struct Fate {
     pub(super) in_flight: u64,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> ClientThread<'a> {
     pub(super) fn new(start: &'a Start) -> Self {
         Self {
             shared: start.shared,
@@ -96,7 +96,7 @@ impl<'a> Desk<'a> {
 
     /// The next transaction, when one is due by now; the caller begins it.
     #[inline]
-    pub(super) fn next(&mut self, now_ns: u64) -> Option<Ticket> {
+    pub(super) fn next(&mut self, now_ns: u64) -> Option<Transaction> {
         let mut due_ns = now_ns;
         if let Some(pace) = &mut self.pace {
             due_ns = pace.next_ns();
@@ -106,7 +106,7 @@ impl<'a> Desk<'a> {
             pace.advance();
         }
         self.begun_total += 1;
-        Some(Ticket { due_ns, begun_ns: now_ns })
+        Some(Transaction { due_ns, begun_ns: now_ns })
     }
 
     /// Sleeps or spins towards the next transaction.
@@ -145,10 +145,10 @@ impl<'a> Desk<'a> {
 
     /// The response is complete.
     #[inline]
-    pub(super) fn completed(&mut self, ticket: Ticket, now_ns: u64, bytes: u32) {
-        self.times.service.record(now_ns.saturating_sub(ticket.begun_ns));
+    pub(super) fn completed(&mut self, transaction: Transaction, now_ns: u64, bytes: u32) {
+        self.times.service.record(now_ns.saturating_sub(transaction.begun_ns));
         if self.pace.is_some() {
-            self.times.response.record(now_ns.saturating_sub(ticket.due_ns));
+            self.times.response.record(now_ns.saturating_sub(transaction.due_ns));
         }
         self.tally.received_bytes.add(u64::from(bytes));
         self.tally.units.add(1);
@@ -179,11 +179,11 @@ impl<'a> Desk<'a> {
     }
 
     /// What became of the transactions until now, which is the end.
-    pub(super) fn fate(&self) -> Fate {
+    pub(super) fn totals(&self) -> Totals {
         let now_ns = clock::now_ns().min(self.end_ns);
         let due = self.pace.as_ref().map_or(0, |pace| pace.due_before(now_ns));
         let completed = self.tally.units.get();
-        Fate {
+        Totals {
             // Without a schedule what was begun was due; with one the clock was read before, and now is later.
             target: due.max(self.begun_total),
             begun: self.begun_total,

@@ -8,13 +8,13 @@ use crate::engine::socket::Socket;
 use crate::tcp::connection::{ConnectionResult, TcpSummary};
 use crate::tcp::flow::{Feed, Sink};
 use crate::tcp::load::options::StreamOptions;
+use crate::tcp::open_connections::Listed;
 use crate::tcp::pattern::Pattern;
 use crate::tcp::preamble::Preamble;
-use crate::tcp::roster::Listed;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct StreamConn {
     _listed: Listed,
     pub(super) socket: Socket,
     order: Preamble,
@@ -29,7 +29,7 @@ pub(super) struct Line {
     name: String,
 }
 
-impl Line {
+impl StreamConn {
     pub(super) fn new(
         (socket, listed): (Socket, Listed),
         options: &StreamOptions,
@@ -37,7 +37,7 @@ impl Line {
         pattern: &Arc<Pattern>,
     ) -> io::Result<Self> {
         let common = &options.common;
-        let feed = if options.way.sends() {
+        let feed = if options.direction.sends() {
             let pattern = Arc::clone(pattern);
             let feed = Feed::new(pattern, options.send, common.buffer_bytes, common.verify);
             feed.prepare(&socket)?;
@@ -45,7 +45,7 @@ impl Line {
         } else {
             None
         };
-        let sink = if options.way.receives() {
+        let sink = if options.direction.receives() {
             Some(Sink::new(&socket, options.receive, common.verify)?)
         } else {
             None

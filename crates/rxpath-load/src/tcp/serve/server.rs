@@ -14,8 +14,8 @@ use crate::engine::socket::Socket;
 use crate::engine::{clock, thread};
 use crate::tally::Shared;
 use crate::tcp::connection::{ConnectionResult, LISTED, TcpSummary};
+use crate::tcp::open_connections::{Listed, OpenConnections, locked};
 use crate::tcp::result::{Mismatch, ServerReport, ServerThread};
-use crate::tcp::roster::{Listed, Roster, locked};
 use crate::tcp::serve::connection::Connection;
 
 /// Runs that are remembered; the oldest goes when a further one comes.
@@ -103,15 +103,15 @@ pub(super) struct Inbox {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Hub {
+pub(super) struct ServerState {
     pub(super) shared: Arc<Shared>,
     runs: Mutex<Vec<Arc<Run>>>,
-    live: Arc<Roster>,
+    live: Arc<OpenConnections>,
     past: Mutex<Past>,
     inboxes: Vec<Inbox>,
 }
 
-impl Hub {
+impl ServerState {
     pub(super) fn new(shared: Arc<Shared>) -> std::io::Result<Self> {
         let inboxes = shared.tallies.iter().map(|_| {
             let bell = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;

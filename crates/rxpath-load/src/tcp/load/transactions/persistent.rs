@@ -1,4 +1,4 @@
-//! Transactions on lasting connections: one blocking call after the other, or many connections in an epoll loop.
+//! Transactions on persistent connections: one blocking call after the other, or many connections in an epoll loop.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -10,10 +10,10 @@ use crate::engine::listen::errno_name;
 use crate::engine::socket::Socket;
 use crate::tcp::connection::{ConnectionResult, TcpSummary};
 use crate::tcp::flow::{Feed, Sink};
-use crate::tcp::load::transactions::desk::{Desk, Ticket, is_passing};
+use crate::tcp::load::transactions::client_thread::{ClientThread, Transaction, is_passing};
 use crate::tcp::load::transactions::worker::Plan;
-use crate::tcp::preamble::SendWay;
-use crate::tcp::serve::options::ReceiveWay;
+use crate::tcp::preamble::SendMethod;
+use crate::tcp::serve::options::ReceiveMethod;
 
 /// Most events of one wait.
 const EVENTS: usize = 256;
@@ -21,40 +21,40 @@ const EVENTS: usize = 256;
 const DRAIN_LIMIT_NS: u64 = 2_000_000_000;
 
 /// The connections of one thread.
-pub(super) struct Lasting<'p> {
+pub(super) struct Persistent<'p> {
     plan: &'p Plan,
     thread: usize,
     epoll: Epoll,
-    lines: Vec<Line>,
+    conns: Vec<PersistentConn>,
     buffer: Vec<u8>,
     /// Connections without a transaction, the one that rested longest first; never more than there are.
     idle: VecDeque<u32>,
 }
 
 /// One connection.
-struct Line {
+struct PersistentConn {
     feed: Feed,
     sink: Sink,
     /// Bytes of the request that are still to be sent.
     owed: u32,
     /// Bytes of the response that are still to come; 0 with `owed` 0 = idle.
     need: u32,
-    ticket: Ticket,
+    transaction: Transaction,
     transactions: u64,
     error: Option<String>,
     waits_to_send: bool,
     name: String,
 }
 
-impl Line {
+impl PersistentConn {
     fn new(plan: &Plan, socket: &Socket) -> io::Result<Self> {
         let (pattern, verify) = (Arc::clone(&plan.pattern), plan.options.common.verify);
         Ok(Self {
-            feed: Feed::new(pattern, SendWay::Copy, usize::MAX, verify),
-            sink: Sink::new(socket, ReceiveWay::Read, verify)?,
+            feed: Feed::new(pattern, SendMethod::Copy, usize::MAX, verify),
+            sink: Sink::new(socket, ReceiveMethod::Read, verify)?,
             owed: 0,
             need: 0,
-            ticket: Ticket::default(),
+            transaction: Transaction::default(),
             transactions: 0,
             error: None,
             waits_to_send: false,
@@ -62,19 +62,19 @@ impl Line {
         })
     }
 
-    fn begin(&mut self, plan: &Plan, ticket: Ticket) {
+    fn begin(&mut self, plan: &Plan, transaction: Transaction) {
         self.owed = plan.options.request_bytes;
         self.need = plan.options.response_bytes;
-        self.ticket = ticket;
+        self.transaction = transaction;
     }
 
     /// One send call.
     #[inline]
-    fn send(&mut self, socket: &Socket, desk: &mut Desk) -> io::Result<()> {
-        desk.tally.calls.add(1);
+    fn send(&mut self, socket: &Socket, client_thread: &mut ClientThread) -> io::Result<()> {
+        client_thread.tally.calls.add(1);
         let sent = self.feed.push(socket, self.owed as usize)?;
         self.owed -= sent as u32;
-        desk.sent(sent);
+        client_thread.sent(sent);
         Ok(())
     }
 
@@ -85,9 +85,9 @@ impl Line {
         socket: &Socket,
         plan: &Plan,
         buffer: &mut [u8],
-        desk: &mut Desk,
+        client_thread: &mut ClientThread,
     ) -> io::Result<bool> {
-        desk.tally.calls.add(1);
+        client_thread.tally.calls.add(1);
         let most = (self.need as usize).min(buffer.len()).max(1);
         let got = socket.recv(&mut buffer[..most], 0)?;
         if got == 0 {
@@ -101,69 +101,76 @@ impl Line {
         Ok(self.need == 0)
     }
 
-    fn lose(&mut self, step: &'static str, error: &io::Error, desk: &mut Desk) {
+    fn lose(&mut self, step: &'static str, error: &io::Error, client_thread: &mut ClientThread) {
         self.error = Some(match error.kind() {
             ErrorKind::UnexpectedEof => "EOF".into(),
             _ => errno_name(error),
         });
         if self.owed > 0 || self.need > 0 {
-            desk.lost();
+            client_thread.lost();
         }
         (self.owed, self.need) = (0, 0);
-        desk.failed(step, error);
-        desk.tally.connections.set(desk.tally.connections.get().saturating_sub(1));
+        client_thread.failed(step, error);
+        client_thread
+            .tally
+            .connections
+            .set(client_thread.tally.connections.get().saturating_sub(1));
     }
 }
 
-impl<'p> Lasting<'p> {
+impl<'p> Persistent<'p> {
     pub(super) fn new(plan: &'p Plan, thread: usize) -> io::Result<Self> {
-        let lines = plan.sockets.iter().map(|socket| Line::new(plan, socket));
+        let conns = plan.sockets.iter().map(|socket| PersistentConn::new(plan, socket));
         Ok(Self {
             plan,
             thread,
             epoll: Epoll::new()?,
-            lines: lines.collect::<io::Result<_>>()?,
+            conns: conns.collect::<io::Result<_>>()?,
             buffer: vec![0; plan.options.common.buffer_bytes],
             idle: VecDeque::with_capacity(plan.sockets.len()),
         })
     }
 
     /// One connection: send, receive, send, receive.
-    pub(super) fn block(&mut self, desk: &mut Desk) -> io::Result<()> {
+    pub(super) fn block(&mut self, client_thread: &mut ClientThread) -> io::Result<()> {
         let plan = self.plan;
         let socket = &plan.sockets[0];
         socket.set_nonblocking(false)?;
-        let line = &mut self.lines[0];
+        let conn = &mut self.conns[0];
         let mut now_ns = clock::now_ns();
-        while !desk.is_over(now_ns) && line.error.is_none() {
-            let Some(ticket) = desk.next(now_ns) else {
-                desk.wait(now_ns);
+        while !client_thread.is_over(now_ns) && conn.error.is_none() {
+            let Some(transaction) = client_thread.next(now_ns) else {
+                client_thread.wait(now_ns);
                 now_ns = clock::now_ns();
                 continue;
             };
-            desk.begun(now_ns);
-            line.begin(plan, ticket);
-            while line.owed > 0 {
-                if let Err(error) = line.send(socket, desk) {
+            client_thread.begun(now_ns);
+            conn.begin(plan, transaction);
+            while conn.owed > 0 {
+                if let Err(error) = conn.send(socket, client_thread) {
                     if !is_passing(&error) {
-                        line.lose("send", &error, desk);
-                    } else if !desk.shared.is_stopped() {
+                        conn.lose("send", &error, client_thread);
+                    } else if !client_thread.shared.is_stopped() {
                         continue;
                     }
                     break;
                 }
             }
-            while line.need > 0 && line.owed == 0 {
-                match line.receive(socket, plan, &mut self.buffer, desk) {
+            while conn.need > 0 && conn.owed == 0 {
+                match conn.receive(socket, plan, &mut self.buffer, client_thread) {
                     Ok(true) => {
                         now_ns = clock::now_ns();
-                        line.transactions += 1;
-                        desk.completed(line.ticket, now_ns, plan.options.response_bytes);
+                        conn.transactions += 1;
+                        client_thread.completed(
+                            conn.transaction,
+                            now_ns,
+                            plan.options.response_bytes,
+                        );
                     }
                     Ok(false) => {}
-                    Err(error) if is_passing(&error) && !desk.shared.is_stopped() => {}
+                    Err(error) if is_passing(&error) && !client_thread.shared.is_stopped() => {}
                     Err(error) if is_passing(&error) => break,
-                    Err(error) => line.lose("receive", &error, desk),
+                    Err(error) => conn.lose("receive", &error, client_thread),
                 }
             }
         }
@@ -171,24 +178,24 @@ impl<'p> Lasting<'p> {
     }
 
     /// Many connections.
-    pub(super) fn poll(&mut self, desk: &mut Desk) -> io::Result<()> {
+    pub(super) fn poll(&mut self, client_thread: &mut ClientThread) -> io::Result<()> {
         for (index, socket) in self.plan.sockets.iter().enumerate() {
             self.epoll.add(socket, Flags::EPOLLIN, index as u64)?;
             self.idle.push_back(index as u32);
         }
         let mut events = vec![Event::empty(); EVENTS];
         let mut now_ns = clock::now_ns();
-        while !desk.is_over(now_ns) {
-            self.begin_due(desk, now_ns)?;
-            if self.lines.iter().all(|line| line.error.is_some()) {
+        while !client_thread.is_over(now_ns) {
+            self.begin_due(client_thread, now_ns)?;
+            if self.conns.iter().all(|conn| conn.error.is_some()) {
                 break;
             }
-            let patience_ns = desk.patience_ns(now_ns, !self.idle.is_empty());
-            desk.tally.calls.add(1);
+            let patience_ns = client_thread.patience_ns(now_ns, !self.idle.is_empty());
+            client_thread.tally.calls.add(1);
             let n = self.epoll.wait_ns(&mut events, patience_ns)?;
             now_ns = clock::now_ns();
             for event in &events[..n] {
-                self.event(event, desk)?;
+                self.event(event, client_thread)?;
             }
             if n > 0 {
                 now_ns = clock::now_ns();
@@ -198,69 +205,75 @@ impl<'p> Lasting<'p> {
     }
 
     /// Gives due transactions to idle connections.
-    fn begin_due(&mut self, desk: &mut Desk, now_ns: u64) -> io::Result<()> {
+    fn begin_due(&mut self, client_thread: &mut ClientThread, now_ns: u64) -> io::Result<()> {
         while !self.idle.is_empty() {
-            let Some(ticket) = desk.next(now_ns) else { break };
+            let Some(transaction) = client_thread.next(now_ns) else { break };
             let Some(index) = self.idle.pop_front() else { break };
-            self.begin(index as usize, ticket, desk)?;
+            self.begin(index as usize, transaction, client_thread)?;
         }
         Ok(())
     }
 
-    fn begin(&mut self, index: usize, ticket: Ticket, desk: &mut Desk) -> io::Result<()> {
-        desk.begun(ticket.begun_ns);
-        self.lines[index].begin(self.plan, ticket);
-        self.send(index, desk)
+    fn begin(
+        &mut self,
+        index: usize,
+        transaction: Transaction,
+        client_thread: &mut ClientThread,
+    ) -> io::Result<()> {
+        client_thread.begun(transaction.begun_ns);
+        self.conns[index].begin(self.plan, transaction);
+        self.send(index, client_thread)
     }
 
     /// Sends what the socket takes, and waits for room when it takes no more.
-    fn send(&mut self, index: usize, desk: &mut Desk) -> io::Result<()> {
-        let (line, socket) = (&mut self.lines[index], &self.plan.sockets[index]);
-        while line.owed > 0 {
-            match line.send(socket, desk) {
+    fn send(&mut self, index: usize, client_thread: &mut ClientThread) -> io::Result<()> {
+        let (conn, socket) = (&mut self.conns[index], &self.plan.sockets[index]);
+        while conn.owed > 0 {
+            match conn.send(socket, client_thread) {
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) => {
-                    line.lose("send", &error, desk);
+                    conn.lose("send", &error, client_thread);
                     return self.epoll.remove(socket);
                 }
             }
         }
-        let waits = line.owed > 0;
-        if line.waits_to_send != waits {
-            line.waits_to_send = waits;
+        let waits = conn.owed > 0;
+        if conn.waits_to_send != waits {
+            conn.waits_to_send = waits;
             let flags = if waits { Flags::EPOLLOUT } else { Flags::EPOLLIN };
             self.epoll.change(socket, flags, index as u64)?;
         }
         Ok(())
     }
 
-    fn event(&mut self, event: &Event, desk: &mut Desk) -> io::Result<()> {
+    fn event(&mut self, event: &Event, client_thread: &mut ClientThread) -> io::Result<()> {
         let plan = self.plan;
         let index = event.data() as usize;
-        let (line, socket) = (&mut self.lines[index], &self.plan.sockets[index]);
-        if line.error.is_some() {
+        let (conn, socket) = (&mut self.conns[index], &self.plan.sockets[index]);
+        if conn.error.is_some() {
             return Ok(());
         }
-        if line.owed > 0 && event.events().contains(Flags::EPOLLOUT) {
-            return self.send(index, desk);
+        if conn.owed > 0 && event.events().contains(Flags::EPOLLOUT) {
+            return self.send(index, client_thread);
         }
-        match line.receive(socket, plan, &mut self.buffer, desk) {
+        match conn.receive(socket, plan, &mut self.buffer, client_thread) {
             Ok(true) => {
                 let now_ns = clock::now_ns();
-                line.transactions += 1;
-                desk.completed(line.ticket, now_ns, plan.options.response_bytes);
-                let next = if desk.is_over(now_ns) { None } else { desk.next(now_ns) };
+                conn.transactions += 1;
+                client_thread.completed(conn.transaction, now_ns, plan.options.response_bytes);
+                let next =
+                    if client_thread.is_over(now_ns) { None } else { client_thread.next(now_ns) };
                 match next {
-                    Some(ticket) => self.begin(index, ticket, desk)?,
+                    Some(transaction) => self.begin(index, transaction, client_thread)?,
                     None => self.idle.push_back(index as u32),
                 }
             }
             Ok(false) => {}
             Err(error) if is_passing(&error) => {}
             Err(error) => {
-                line.lose("receive", &error, desk);
+                conn.lose("receive", &error, client_thread);
                 self.idle.retain(|idle| *idle as usize != index);
                 self.epoll.remove(socket)?;
             }
@@ -269,15 +282,15 @@ impl<'p> Lasting<'p> {
     }
 
     /// Ends this side's direction, and waits until the server has counted all.
-    pub(super) fn end(&mut self, desk: &mut Desk) -> io::Result<()> {
+    pub(super) fn end(&mut self, client_thread: &mut ClientThread) -> io::Result<()> {
         let until = clock::now_ns() + DRAIN_LIMIT_NS;
-        for (line, socket) in self.lines.iter().zip(&self.plan.sockets) {
-            if line.error.is_none() {
+        for (conn, socket) in self.conns.iter().zip(&self.plan.sockets) {
+            if conn.error.is_none() {
                 let _ = socket.shutdown_write();
             }
         }
-        for (line, socket) in self.lines.iter_mut().zip(&self.plan.sockets) {
-            while line.error.is_none() && clock::now_ns() < until {
+        for (conn, socket) in self.conns.iter_mut().zip(&self.plan.sockets) {
+            while conn.error.is_none() && clock::now_ns() < until {
                 match socket.recv(&mut self.buffer, 0) {
                     Ok(0) => break,
                     Ok(_) => {}
@@ -288,13 +301,13 @@ impl<'p> Lasting<'p> {
                     Err(_) => break,
                 }
             }
-            if let Some(offset) = line.sink.mismatch {
-                desk.mismatches.push((line.name.clone(), offset));
+            if let Some(offset) = conn.sink.mismatch {
+                client_thread.mismatches.push((conn.name.clone(), offset));
             }
         }
         // All connections lost: so is the server.
-        desk.is_peer_lost |=
-            !self.lines.is_empty() && self.lines.iter().all(|line| line.error.is_some());
+        client_thread.is_peer_lost |=
+            !self.conns.is_empty() && self.conns.iter().all(|conn| conn.error.is_some());
         Ok(())
     }
 
@@ -306,13 +319,13 @@ impl<'p> Lasting<'p> {
     pub(super) fn results(&self) -> Vec<ConnectionResult> {
         let thread = self.thread as u32;
         let each =
-            self.lines.iter().zip(&self.plan.sockets).map(|(line, socket)| ConnectionResult {
-                name: line.name.clone(),
+            self.conns.iter().zip(&self.plan.sockets).map(|(conn, socket)| ConnectionResult {
+                name: conn.name.clone(),
                 thread,
-                sent_bytes: line.feed.offset,
-                delivered_bytes: line.sink.offset,
-                transactions_total: line.transactions,
-                error: line.error.clone(),
+                sent_bytes: conn.feed.offset,
+                delivered_bytes: conn.sink.offset,
+                transactions_total: conn.transactions,
+                error: conn.error.clone(),
                 tcp: socket.tcp_info().ok().map(|info| TcpSummary::from(&info)),
             });
         each.collect()
